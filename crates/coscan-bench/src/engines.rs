@@ -1,0 +1,241 @@
+//! The engines that are compared: plain DataFusion, and DataFusion with coscan under each policy.
+//!
+//! All read through the same device: the same store, limit and meter.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use arrow::array::RecordBatch;
+use coscan_core::PolicyKind;
+use coscan_datafusion::{Coscan, SharedTableProvider};
+use coscan_runtime::{BufferManager, ManagerReport, Options};
+use coscan_storage::stores::{
+    LimitedStore, Limits, Listing, MeteredStore, StoreMetrics, Stores, list_files,
+};
+use coscan_storage::table::{TableFile, TableOptions};
+use datafusion::prelude::{ParquetReadOptions, SessionContext};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use object_store::ObjectStore;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use url::Url;
+
+use crate::runner::{Engine, EngineError, IoCount, Read};
+
+/// Which engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EngineKind {
+    /// DataFusion as it is.
+    DataFusion,
+    /// DataFusion with coscan under this policy.
+    Coscan(PolicyKind),
+}
+
+impl EngineKind {
+    /// Plain DataFusion, then coscan under every policy, simplest first.
+    pub fn all() -> Vec<Self> {
+        std::iter::once(Self::DataFusion).chain(PolicyKind::ALL.map(Self::Coscan)).collect()
+    }
+}
+
+impl fmt::Display for EngineKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DataFusion => f.write_str("datafusion"),
+            Self::Coscan(policy) => policy.fmt(f),
+        }
+    }
+}
+
+/// A name that no engine has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no engine `{0}`; choose from datafusion, normal, attach, elevator, relevance")]
+pub struct UnknownEngine(String);
+
+impl FromStr for EngineKind {
+    type Err = UnknownEngine;
+
+    fn from_str(name: &str) -> Result<Self, UnknownEngine> {
+        let mut all = Self::all().into_iter();
+        all.find(|kind| kind.to_string() == name).ok_or_else(|| UnknownEngine(name.to_owned()))
+    }
+}
+
+/// What the data is read from.
+#[derive(Debug, Clone, Default)]
+pub struct Device {
+    /// How slow it is.
+    pub limits: Limits,
+    /// Whether local files are read through the operating system's cache. Otherwise past it.
+    pub system_cache: bool,
+}
+
+/// The files of the table and the device that they are read from.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// Where the table is: a path, directory, pattern or URL.
+    pub location: String,
+    /// The device.
+    pub device: Device,
+}
+
+impl Source {
+    /// The files, listed through the device but without its limits.
+    ///
+    /// # Errors
+    /// If nothing is found there.
+    pub async fn list(&self) -> Result<Listing, EngineError> {
+        let mut listing = list_files(&Stores::new(), &self.location).await?;
+        if self.device.system_cache && listing.store_url.scheme() == "file" {
+            listing.store = Arc::new(LocalFileSystem::new());
+        }
+        Ok(listing)
+    }
+}
+
+/// A DataFusion session, with or without coscan, that reads one table through a metered device.
+pub struct SqlEngine {
+    name: String,
+    context: SessionContext,
+    metrics: Arc<StoreMetrics>,
+    metrics_started: Instant,
+    places: FilePlaces,
+    manager: Option<BufferManager>,
+}
+
+impl SqlEngine {
+    /// Plain DataFusion.
+    ///
+    /// # Errors
+    /// If the table cannot be opened.
+    pub async fn datafusion(source: &Source, table: &str) -> Result<Self, EngineError> {
+        let opened = Opened::new(source).await?;
+        let urls = opened.urls();
+        let options = ParquetReadOptions::default().file_extension("");
+        let frame = opened.context.read_parquet(urls, options).await?;
+        opened.context.register_table(table, frame.into_view())?;
+        Ok(opened.engine("datafusion", None))
+    }
+
+    /// DataFusion with coscan.
+    ///
+    /// # Errors
+    /// If the table cannot be opened or the options do not fit together.
+    pub async fn coscan(
+        source: &Source,
+        table: &str,
+        options: Options,
+        table_options: TableOptions,
+    ) -> Result<Self, EngineError> {
+        let opened = Opened::new(source).await?;
+        let name = options.policy.name();
+        let manager = BufferManager::new(options)?;
+        let stores = Stores::new();
+        stores.register(&opened.store_url, Arc::clone(&opened.store));
+        let coscan = Coscan::new(&manager).with_stores(stores).with_table_options(table_options);
+        coscan.clone().install(&opened.context)?;
+        let provider = SharedTableProvider::open(&coscan, &opened.urls()).await?;
+        opened.context.register_table(table, Arc::new(provider))?;
+        Ok(opened.engine(name, Some(manager)))
+    }
+
+    /// What coscan holds now; `None` for plain DataFusion.
+    pub fn manager_report(&self) -> Option<ManagerReport> {
+        self.manager.as_ref().map(BufferManager::report)
+    }
+}
+
+/// A session with the device in place of its own store.
+struct Opened {
+    context: SessionContext,
+    store: Arc<dyn ObjectStore>,
+    store_url: Url,
+    files: Vec<TableFile>,
+    metrics: Arc<StoreMetrics>,
+    metrics_started: Instant,
+}
+
+impl Opened {
+    async fn new(source: &Source) -> Result<Self, EngineError> {
+        let Listing { store, store_url, files } = source.list().await?;
+        let metrics = StoreMetrics::with_log();
+        let metrics_started = Instant::now();
+        let limited = Arc::new(LimitedStore::new(store, source.device.limits));
+        let store: Arc<dyn ObjectStore> =
+            Arc::new(MeteredStore::new(limited, Arc::clone(&metrics)));
+        let context = SessionContext::new();
+        context.register_object_store(&store_url, Arc::clone(&store));
+        let file =
+            |meta| TableFile { store: Arc::clone(&store), store_url: store_url.clone(), meta };
+        let files = files.into_iter().map(file).collect();
+        Ok(Self { context, store, store_url, files, metrics, metrics_started })
+    }
+
+    fn urls(&self) -> Vec<String> {
+        self.files.iter().map(TableFile::name).collect()
+    }
+
+    fn engine(self, name: &str, manager: Option<BufferManager>) -> SqlEngine {
+        SqlEngine {
+            name: name.to_owned(),
+            places: FilePlaces::new(&self.files),
+            context: self.context,
+            metrics: self.metrics,
+            metrics_started: self.metrics_started,
+            manager,
+        }
+    }
+}
+
+impl Engine for SqlEngine {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn query<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<Vec<RecordBatch>, EngineError>> {
+        async move { Ok(self.context.sql(sql).await?.collect().await?) }.boxed()
+    }
+
+    fn io(&self) -> IoCount {
+        let counts = self.metrics.snapshot();
+        IoCount { bytes: counts.bytes, requests: counts.requests }
+    }
+
+    fn take_reads(&self) -> Vec<Read> {
+        let read = |record: coscan_storage::stores::ReadRecord| Read {
+            at: self.metrics_started + record.when,
+            position: self.places.position(&record.path, record.offset),
+            bytes: record.bytes,
+        };
+        self.metrics.take_log().into_iter().map(read).collect()
+    }
+}
+
+/// Where each file lies in the whole table, in bytes.
+#[derive(Debug)]
+struct FilePlaces {
+    starts: BTreeMap<Path, u64>,
+    bytes: u64,
+}
+
+impl FilePlaces {
+    fn new(files: &[TableFile]) -> Self {
+        let mut bytes = 0;
+        let mut starts = BTreeMap::new();
+        for file in files {
+            starts.insert(file.meta.location.clone(), bytes);
+            bytes += file.meta.size;
+        }
+        Self { starts, bytes: bytes.max(1) }
+    }
+
+    /// From 0, the first byte of the table, to 1, its end.
+    fn position(&self, file: &Path, offset: u64) -> f64 {
+        let start = self.starts.get(file).copied().unwrap_or(0);
+        (start + offset) as f64 / self.bytes as f64
+    }
+}

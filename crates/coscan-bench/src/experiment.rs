@@ -1,0 +1,276 @@
+//! One experiment: the same streams of queries on several engines, with equal answers.
+//!
+//! [`Experiment::prepare`] looks at the table and draws the streams, [`Prepared::standalone`] times each kind of query
+//! alone, [`Prepared::run`] runs the streams on one engine.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::{ArrayRef, AsArray, Int64Array};
+use arrow::compute;
+use arrow::datatypes::{DataType, Int64Type};
+use coscan_core::{ChunkIndex, Index};
+use coscan_runtime::{ManagerReport, Options};
+use coscan_storage::table::{ParquetTable, TableFile, TableOptions};
+
+use crate::engines::{EngineKind, Source, SqlEngine};
+use crate::metrics::Standalone;
+use crate::runner::{Engine, EngineError, Run, run_streams, time_query};
+use crate::workload::{Kind, Mix, Percent, Query, Stream, WorkloadOptions, standalone_queries};
+
+/// How large coscan's pool of stored pages is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum PoolSize {
+    /// This many bytes.
+    Bytes(u64),
+    /// This part of the bytes that the queries touch, each counted once.
+    PartOfTouched(f64),
+}
+
+/// What is run, and on what.
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    /// The table and the device.
+    pub source: Source,
+    /// The name of the table in queries.
+    pub table: String,
+    /// Which kinds of queries.
+    pub mix: Mix,
+    /// How much of the table a query may read.
+    pub percents: Vec<Percent>,
+    /// Streams that run at the same time.
+    pub streams: usize,
+    /// Queries of a stream, one after another.
+    pub queries_per_stream: usize,
+    /// Where drawing starts.
+    pub seed: u64,
+    /// Time between the starts of two streams; `None` for a tenth of the time that the longest query takes alone
+    /// (CS07 has 3 s at 35 s).
+    pub stagger: Option<Duration>,
+    /// coscan's pool.
+    pub pool: PoolSize,
+    /// coscan's memory for decoded columns, in bytes.
+    pub decode_bytes: u64,
+    /// How coscan lays the table out.
+    pub table_options: TableOptions,
+    /// Whether every engine reads all that the queries touch once before it is measured.
+    pub warm: bool,
+}
+
+/// An experiment whose table is known.
+#[derive(Debug)]
+pub struct Prepared {
+    /// What is run.
+    pub experiment: Experiment,
+    /// The streams, started without delay until the stagger is known.
+    pub streams: Vec<Stream>,
+    /// Bytes that the queries touch, each counted once.
+    pub touched_bytes: u64,
+    /// Bytes of the whole table.
+    pub table_bytes: u64,
+    /// Rows of the table.
+    pub table_rows: u64,
+}
+
+/// One engine's run and what its manager reported at the end.
+#[derive(Debug)]
+pub struct EngineRun {
+    /// The run.
+    pub run: Run,
+    /// What coscan held; `None` for plain DataFusion.
+    pub manager: Option<ManagerReport>,
+}
+
+/// The column whose ranges the queries read.
+const KEY: &str = "l_orderkey";
+
+/// Columns of FAST (TPC-H Q6) and SLOW (Q1), without the key.
+fn columns_of(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Fast => &["l_quantity", "l_extendedprice", "l_discount", "l_shipdate"],
+        Kind::Slow => &[
+            "l_quantity",
+            "l_extendedprice",
+            "l_discount",
+            "l_tax",
+            "l_returnflag",
+            "l_linestatus",
+            "l_shipdate",
+        ],
+    }
+}
+
+impl Experiment {
+    /// Opens the table and draws the streams.
+    ///
+    /// # Errors
+    /// If the table cannot be opened or has no integer column `l_orderkey`, or there is nothing to run.
+    pub async fn prepare(self) -> Result<Prepared, EngineError> {
+        let listing = self.source.list().await?;
+        let file = |meta| TableFile {
+            store: Arc::clone(&listing.store),
+            store_url: listing.store_url.clone(),
+            meta,
+        };
+        let files = listing.files.iter().cloned().map(file).collect();
+        let table = ParquetTable::open(files, self.table_options).await?;
+        let (keys_min, keys_max) = key_bounds(&table)?;
+        let first = keys_min.iter().flatten().min();
+        let (Some(first), Some(last)) = (first, keys_max.iter().flatten().max()) else {
+            return Err(
+                format!("column {KEY} has no statistics; write the files with statistics").into()
+            );
+        };
+        let workload = WorkloadOptions {
+            mix: self.mix.clone(),
+            percents: self.percents.clone(),
+            streams: self.streams,
+            queries_per_stream: self.queries_per_stream,
+            seed: self.seed,
+            stagger: self.stagger.unwrap_or_default(),
+            keys: first..=last,
+        };
+        let streams = workload.streams()?;
+        let chunks = ChunkKeys { min: keys_min, max: keys_max };
+        let touched_bytes = touched_bytes(&table, &chunks, &streams)?;
+        Ok(Prepared {
+            streams,
+            touched_bytes,
+            table_bytes: table.files().iter().map(|file| file.meta.size).sum(),
+            table_rows: table.layout().row_count(),
+            experiment: self,
+        })
+    }
+}
+
+impl Prepared {
+    /// The bytes of coscan's pool.
+    pub fn pool_bytes(&self) -> u64 {
+        match self.experiment.pool {
+            PoolSize::Bytes(bytes) => bytes,
+            PoolSize::PartOfTouched(part) => (self.touched_bytes as f64 * part) as u64,
+        }
+    }
+
+    /// Times each kind of query alone on plain DataFusion, nothing in memory (or everything, for a warm experiment).
+    /// `on_query` is told before each.
+    ///
+    /// # Errors
+    /// If the table cannot be opened or a query fails.
+    pub async fn standalone(
+        &mut self,
+        on_query: &dyn Fn(&Query),
+    ) -> Result<Standalone, EngineError> {
+        let mut times = Standalone::new();
+        for query in standalone_queries(&self.streams) {
+            on_query(&query);
+            let engine = self.engine(EngineKind::DataFusion).await?;
+            if self.experiment.warm {
+                time_query(&engine, &query, &self.experiment.table).await?;
+            }
+            let time = time_query(&engine, &query, &self.experiment.table).await?;
+            times.insert((query.kind, query.percent), time.as_secs_f64());
+        }
+        if self.experiment.stagger.is_none() {
+            let longest_s = times.values().copied().fold(0.0, f64::max);
+            self.set_stagger(Duration::from_secs_f64(longest_s / 10.0));
+        }
+        Ok(times)
+    }
+
+    fn set_stagger(&mut self, stagger: Duration) {
+        self.experiment.stagger = Some(stagger);
+        for (index, stream) in self.streams.iter_mut().enumerate() {
+            stream.start_delay = stagger * u32::try_from(index).unwrap_or(u32::MAX);
+        }
+    }
+
+    /// Runs the streams on one engine.
+    ///
+    /// # Errors
+    /// If the table cannot be opened or a query fails.
+    pub async fn run(&self, kind: EngineKind) -> Result<EngineRun, EngineError> {
+        let engine = Arc::new(self.engine(kind).await?);
+        if self.experiment.warm {
+            for query in whole_queries(&self.streams) {
+                time_query(engine.as_ref(), &query, &self.experiment.table).await?;
+            }
+        }
+        let shared: Arc<dyn Engine> = Arc::clone(&engine) as _;
+        let run = run_streams(shared, &self.streams, &self.experiment.table).await?;
+        Ok(EngineRun { run, manager: engine.manager_report() })
+    }
+
+    async fn engine(&self, kind: EngineKind) -> Result<SqlEngine, EngineError> {
+        let Experiment { source, table, decode_bytes, table_options, .. } = &self.experiment;
+        match kind {
+            EngineKind::DataFusion => SqlEngine::datafusion(source, table).await,
+            EngineKind::Coscan(policy) => {
+                let options = Options::with_pool_bytes(self.pool_bytes(), *decode_bytes);
+                SqlEngine::coscan(source, table, options.policy(policy), *table_options).await
+            }
+        }
+    }
+}
+
+/// A query of each kind over the whole table.
+fn whole_queries(streams: &[Stream]) -> Vec<Query> {
+    let queries = streams.iter().flat_map(|stream| &stream.queries);
+    let kinds: BTreeSet<Kind> = queries.map(|query| query.kind).collect();
+    let whole = |kind| Query { kind, percent: Percent::WHOLE, keys: None };
+    kinds.into_iter().map(whole).collect()
+}
+
+/// The smallest and largest key of each chunk.
+struct ChunkKeys {
+    min: Int64Array,
+    max: Int64Array,
+}
+
+impl ChunkKeys {
+    fn may_hold(&self, chunk: ChunkIndex, keys: Option<&RangeInclusive<i64>>) -> bool {
+        let position = chunk.as_usize();
+        keys.is_none_or(|keys| {
+            self.min.value(position) <= *keys.end() && *keys.start() <= self.max.value(position)
+        })
+    }
+}
+
+fn key_bounds(table: &ParquetTable) -> Result<(Int64Array, Int64Array), EngineError> {
+    let statistics = table.statistics(column_index(table, KEY)?)?;
+    let integers = |bounds: &ArrayRef| -> Result<Int64Array, EngineError> {
+        let cast = compute::cast(bounds, &DataType::Int64)?;
+        Ok(cast.as_primitive::<Int64Type>().clone())
+    };
+    Ok((integers(&statistics.min)?, integers(&statistics.max)?))
+}
+
+fn column_index(table: &ParquetTable, name: &str) -> Result<usize, EngineError> {
+    table.schema().index_of(name).map_err(|_| {
+        format!("the table has no column {name}; the streams read ranges of TPC-H lineitem").into()
+    })
+}
+
+/// Bytes of all pages that any of the queries needs.
+fn touched_bytes(
+    table: &ParquetTable,
+    chunks: &ChunkKeys,
+    streams: &[Stream],
+) -> Result<u64, EngineError> {
+    let layout = table.layout();
+    let mut pages = BTreeSet::new();
+    for query in streams.iter().flat_map(|stream| &stream.queries) {
+        let key = query.keys.as_ref().map(|_| &KEY);
+        for name in columns_of(query.kind).iter().chain(key) {
+            let group = table.group_of_column(column_index(table, name)?);
+            for chunk in
+                layout.chunks().filter(|&chunk| chunks.may_hold(chunk, query.keys.as_ref()))
+            {
+                pages.extend(layout.slice(chunk, group));
+            }
+        }
+    }
+    Ok(pages.into_iter().map(|page| layout.bytes_of(page)).sum())
+}

@@ -1,0 +1,18 @@
+//! The workloads of the papers on real engines, and their reports.
+//!
+//! [`tpch`] makes the table, [`workload`] draws the queries, [`engines`] answers them with plain
+//! DataFusion or with coscan, [`runner`] runs them, [`experiment`] does all of that in order,
+//! [`answers`] compares what engines answered, [`metrics`] holds what was measured, and [`report`]
+//! shows it as text and as a page with pictures.
+//!
+//! What this crate does not do: it decides nothing about scheduling, and it has no command line.
+
+pub mod answers;
+pub mod engines;
+pub mod experiment;
+pub mod metrics;
+pub mod process;
+pub mod report;
+pub mod runner;
+pub mod tpch;
+pub mod workload;

@@ -1,0 +1,141 @@
+//! What a run of the streams measured, one [`EngineReport`] per engine, and the figures of CS07
+//! Table 2 derived from it.
+//!
+//! The field names are the JSON that `coscan bench streams --json` writes; see [`write_json`].
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::workload::{Kind, Percent};
+
+/// How long each kind of query takes alone with nothing in memory, in seconds.
+pub type Standalone = BTreeMap<(Kind, Percent), f64>;
+
+/// One engine's run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EngineReport {
+    /// The name of the engine or policy.
+    pub engine: String,
+    /// From the start of the first stream to the end of the last, in seconds.
+    pub total_s: f64,
+    /// The average over the streams of their running time, each from its own start, in seconds:
+    /// the system's throughput (CS07 §5.2).
+    pub stream_avg_s: f64,
+    /// The average over the queries of latency divided by the time alone: the system's latency
+    /// (CS07 §5.2).
+    pub normalized_latency_avg: f64,
+    /// Bytes read from the device.
+    pub bytes_read: u64,
+    /// Read requests sent to the device.
+    pub io_requests: u64,
+    /// Processor time of the whole process, in seconds.
+    pub cpu_s: f64,
+    /// The part of all cores that was used, 0 to 1.
+    pub cpu_use: f64,
+    /// Whether every answer equals that of the engine compared with.
+    pub answers_equal: bool,
+    /// The most memory of the process that was resident during the run, in bytes, where known.
+    pub memory_peak_bytes: Option<u64>,
+    /// Every query, in the order of streams and then of time.
+    pub queries: Vec<QueryReport>,
+    /// Every read, in the order of time.
+    pub reads: Vec<ReadPoint>,
+}
+
+/// One query of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QueryReport {
+    /// Fast or slow.
+    pub kind: Kind,
+    /// How much of the table it read.
+    pub percent: Percent,
+    /// Which stream ran it, from 0.
+    pub stream: usize,
+    /// When it started, in seconds from the start of the run.
+    pub start_s: f64,
+    /// From its start to its last row, in seconds.
+    pub latency_s: f64,
+    /// The time that it takes alone with nothing in memory, in seconds.
+    pub standalone_s: f64,
+}
+
+impl QueryReport {
+    /// Latency divided by the time alone.
+    pub fn normalized_latency(&self) -> f64 {
+        self.latency_s / self.standalone_s
+    }
+}
+
+/// One read from the device: a dot in CS07 Figure 4.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ReadPoint {
+    /// When, in seconds from the start of the run.
+    pub t_s: f64,
+    /// Where in the table, from 0 (its first byte) to 1 (its end).
+    pub position: f64,
+    /// How much.
+    pub bytes: u64,
+}
+
+/// One engine's queries of one kind and range: a cell of the lower half of CS07 Table 2.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KindReport {
+    /// How many queries.
+    pub count: usize,
+    /// The average time alone with nothing in memory, in seconds.
+    pub standalone_s: f64,
+    /// The average latency, in seconds.
+    pub latency_avg_s: f64,
+    /// The standard deviation of the latencies (of all queries, not of a sample), in seconds.
+    pub latency_stddev_s: f64,
+    /// The average of the normalized latencies.
+    pub normalized_latency_avg: f64,
+}
+
+impl EngineReport {
+    /// Its queries summed up per kind and range, F-01 first.
+    pub fn kinds(&self) -> BTreeMap<(Kind, Percent), KindReport> {
+        let mut groups: BTreeMap<_, Vec<&QueryReport>> = BTreeMap::new();
+        for query in &self.queries {
+            groups.entry((query.kind, query.percent)).or_default().push(query);
+        }
+        groups.into_iter().map(|(key, queries)| (key, summary(&queries))).collect()
+    }
+
+    /// The average latency of its queries, in seconds: a point of CS07 Figure 7.
+    pub fn query_avg_s(&self) -> f64 {
+        average(self.queries.iter().map(|query| query.latency_s))
+    }
+}
+
+fn summary(queries: &[&QueryReport]) -> KindReport {
+    let latency_avg_s = average(queries.iter().map(|query| query.latency_s));
+    let variance = average(queries.iter().map(|query| (query.latency_s - latency_avg_s).powi(2)));
+    KindReport {
+        count: queries.len(),
+        standalone_s: average(queries.iter().map(|query| query.standalone_s)),
+        latency_avg_s,
+        latency_stddev_s: variance.sqrt(),
+        normalized_latency_avg: average(queries.iter().map(|query| query.normalized_latency())),
+    }
+}
+
+/// The arithmetic mean; zero of nothing.
+pub(crate) fn average(values: impl Iterator<Item = f64>) -> f64 {
+    let (count, sum) = values.fold((0_u32, 0.0), |(count, sum), value| (count + 1, sum + value));
+    if count == 0 { 0.0 } else { sum / f64::from(count) }
+}
+
+/// Writes the reports as a JSON array with one object per engine.
+///
+/// # Errors
+/// A file that cannot be written.
+pub fn write_json(path: &Path, reports: &[EngineReport]) -> io::Result<()> {
+    let mut text = serde_json::to_string_pretty(reports)?;
+    text.push('\n');
+    fs::write(path, text)
+}

@@ -1,0 +1,34 @@
+//! Shows what was measured.
+//!
+//! [`table`] is CS07 Table 2 as plain text. [`html`] is the same with pictures as one page that
+//! needs nothing else. The pictures are also to be had one by one, for a README: [`reads`] is CS07
+//! Figure 4, [`latency`] and [`bytes`] show Table 2, [`flatness`] is CS07 Figure 7.
+//!
+//! All of them take the reports in the order in which they are to be shown. The first one is what
+//! the others are compared with.
+
+pub mod bytes;
+pub mod figure;
+pub mod flatness;
+pub mod html;
+pub mod latency;
+mod numbers;
+pub mod reads;
+mod rows;
+mod scale;
+mod style;
+pub mod table;
+
+/// What was run and on what: the head of a report.
+#[derive(Debug, Clone, Default)]
+pub struct RunDescription {
+    /// A few words: `16 streams of 4 queries`.
+    pub title: String,
+    /// A sentence or two on what was run.
+    pub summary: String,
+    /// Everything that one must know to run it again, as names and values with units.
+    pub parameters: Vec<(String, String)>,
+    /// The bytes of all columns and ranges that the queries touch, each counted once: the least
+    /// that any engine can read with nothing in memory.
+    pub touched_bytes: Option<u64>,
+}

@@ -1,0 +1,108 @@
+//! The cells of CS07 Table 2, as text, for the plain and the HTML table.
+
+use std::collections::BTreeMap;
+
+use crate::metrics::{EngineReport, KindReport};
+use crate::workload::label;
+
+use super::numbers::{count, decimal, megabytes};
+
+/// One figure of the whole run, for every engine.
+pub(super) struct SystemRow {
+    pub(super) name: &'static str,
+    /// One per engine.
+    pub(super) values: Vec<String>,
+    /// Which engines have the best value, where one is better than another.
+    pub(super) best: Vec<bool>,
+}
+
+/// One kind of query and range, for every engine.
+pub(super) struct KindRow {
+    pub(super) label: String,
+    pub(super) count: String,
+    pub(super) standalone_s: String,
+    /// Per engine: average latency, standard deviation, normalized latency.
+    pub(super) values: Vec<[String; 3]>,
+    /// Which engines have the lowest average latency.
+    pub(super) best: Vec<bool>,
+}
+
+/// The upper half of the table.
+pub(super) fn system_rows(reports: &[EngineReport]) -> Vec<SystemRow> {
+    let row = |name, show: &dyn Fn(&EngineReport) -> String| SystemRow {
+        name,
+        values: reports.iter().map(show).collect(),
+        best: vec![false; reports.len()],
+    };
+    let lowest =
+        |name, value: &dyn Fn(&EngineReport) -> f64, show: &dyn Fn(&EngineReport) -> String| {
+            SystemRow { best: lowest(reports.iter().map(value)), ..row(name, show) }
+        };
+    let mut rows = vec![
+        lowest("average stream time [s]", &|r| r.stream_avg_s, &|r| decimal(r.stream_avg_s)),
+        lowest("average normalized latency", &|r| r.normalized_latency_avg, &|r| {
+            decimal(r.normalized_latency_avg)
+        }),
+        lowest("total time [s]", &|r| r.total_s, &|r| decimal(r.total_s)),
+        row("CPU use [%]", &|r| format!("{:.1}", r.cpu_use * 100.0)),
+        lowest("I/O requests", &|r| r.io_requests as f64, &|r| count(r.io_requests)),
+        lowest("bytes read [MB]", &|r| r.bytes_read as f64, &|r| megabytes(r.bytes_read)),
+    ];
+    if reports.iter().any(|report| report.memory_peak_bytes.is_some()) {
+        rows.push(row("peak memory of the process [MB]", &|r| {
+            r.memory_peak_bytes.map_or("-".to_string(), megabytes)
+        }));
+    }
+    rows.push(row("answers equal", &|r| if r.answers_equal { "yes" } else { "NO" }.to_string()));
+    rows
+}
+
+/// The lower half of the table, F-01 first.
+pub(super) fn kind_rows(reports: &[EngineReport]) -> Vec<KindRow> {
+    let mut kinds: BTreeMap<_, Vec<Option<KindReport>>> = BTreeMap::new();
+    for (index, report) in reports.iter().enumerate() {
+        for (key, kind) in report.kinds() {
+            let engines = kinds.entry(key).or_insert_with(|| vec![None; reports.len()]);
+            engines[index] = Some(kind);
+        }
+    }
+    let rows = kinds.into_iter().map(|((kind, percent), engines)| {
+        let first = engines.iter().flatten().next();
+        let cells = |kind: &Option<KindReport>| match kind {
+            Some(kind) => [
+                decimal(kind.latency_avg_s),
+                decimal(kind.latency_stddev_s),
+                decimal(kind.normalized_latency_avg),
+            ],
+            None => ["-", "-", "-"].map(str::to_string),
+        };
+        let latency = |kind: &Option<KindReport>| kind.map_or(f64::INFINITY, |k| k.latency_avg_s);
+        KindRow {
+            label: label(kind, percent),
+            count: count(first.map_or(0, |kind| kind.count as u64)),
+            standalone_s: decimal(first.map_or(0.0, |kind| kind.standalone_s)),
+            values: engines.iter().map(cells).collect(),
+            best: lowest(engines.iter().map(latency)),
+        }
+    });
+    rows.collect()
+}
+
+/// Which values are the lowest; none if all are equal.
+fn lowest(values: impl Iterator<Item = f64>) -> Vec<bool> {
+    let values: Vec<f64> = values.collect();
+    let lowest = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let differ = values.iter().any(|value| *value != lowest);
+    values.iter().map(|value| differ && *value == lowest).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_value_below_another_is_best() {
+        assert_eq!(lowest([2.0, 1.0, 1.0].into_iter()), [false, true, true]);
+        assert_eq!(lowest([1.0, 1.0].into_iter()), [false, false]);
+    }
+}

@@ -1,0 +1,221 @@
+//! `coscan bench`: measurements on one's own data.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use coscan_bench::engines::{Device, EngineKind, Source};
+use coscan_bench::experiment::{Experiment, PoolSize};
+use coscan_bench::metrics::write_json;
+use coscan_bench::report::flatness::FlatnessPoint;
+use coscan_bench::report::{html, table};
+use coscan_bench::workload::{Mix, Percent};
+use coscan_runtime::storage::stores::Limits;
+use coscan_runtime::storage::table::{PageLayout, TableOptions};
+
+use crate::compare::{compare, describe};
+use crate::sizes::parse_bytes;
+use crate::{Failure, INTERRUPTED};
+
+/// Measure on your own data.
+#[derive(Debug, Args)]
+pub(crate) struct Bench {
+    #[command(subcommand)]
+    experiment: Measure,
+}
+
+#[derive(Debug, Subcommand)]
+enum Measure {
+    Streams(Streams),
+    Flatness(Flatness),
+}
+
+/// Streams of queries at the same time, on each engine: the table and pictures of `coscan demo` on your own data.
+#[derive(Debug, Args)]
+struct Streams {
+    #[command(flatten)]
+    common: Common,
+    /// Streams that run at the same time
+    #[arg(long, default_value_t = 16)]
+    streams: usize,
+    /// Queries of each stream, one after another
+    #[arg(long, default_value_t = 4)]
+    queries: usize,
+    /// Kinds of queries, each letter equally likely: F is TPC-H Q6 (fast), S is Q1 (slow)
+    #[arg(long, default_value = "FS")]
+    mix: Mix,
+    /// Percents of the table that queries read, each equally likely
+    #[arg(long, default_value = "1,10,50,100", value_delimiter = ',')]
+    ranges: Vec<Percent>,
+    /// Write the reports as JSON, one object an engine
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// Average query time as more streams run at the same time (Cooperative Scans, VLDB 2007, Figure 7).
+#[derive(Debug, Args)]
+struct Flatness {
+    #[command(flatten)]
+    common: Common,
+    /// How many streams run at the same time, one run each
+    #[arg(long, default_value = "1,2,4,8,16,32", value_delimiter = ',')]
+    streams: Vec<usize>,
+    /// Queries of each stream, one after another
+    #[arg(long, default_value_t = 2)]
+    queries: usize,
+    /// Kinds of queries
+    #[arg(long, default_value = "F")]
+    mix: Mix,
+    /// Percents of the table that queries read
+    #[arg(long, default_value = "50", value_delimiter = ',')]
+    ranges: Vec<Percent>,
+}
+
+#[derive(Debug, Args)]
+struct Common {
+    /// TPC-H lineitem: its name in queries, and a file, directory, pattern or URL
+    #[arg(long, value_name = "NAME=URL", value_parser = parse_table)]
+    table: (String, String),
+    /// The seed of the queries
+    #[arg(long, default_value_t = 7)]
+    seed: u64,
+    /// Engines to compare; answers are compared with the first one's
+    #[arg(
+        long,
+        default_value = "datafusion,normal,attach,elevator,relevance",
+        value_delimiter = ','
+    )]
+    engines: Vec<EngineKind>,
+    /// coscan's pool of stored pages [default: a quarter of the bytes that the queries touch]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pool_bytes: Option<u64>,
+    /// coscan's memory for decoded columns
+    #[arg(long, default_value = "256MiB", value_name = "BYTES", value_parser = parse_bytes)]
+    decode_bytes: u64,
+    /// Bytes per second of the device; without it the device is as fast as it is
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    bandwidth: Option<u64>,
+    /// Milliseconds that each request takes at least
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    latency_ms: u64,
+    /// Read local files through the operating system's cache, and everything once before measuring
+    #[arg(long)]
+    warm: bool,
+    /// Milliseconds between the starts of two streams [default: a tenth of the longest query alone]
+    #[arg(long, value_name = "N")]
+    stagger_ms: Option<u64>,
+    /// The least rows of a chunk
+    #[arg(long, default_value_t = TableOptions::default().chunk_rows, value_name = "N")]
+    chunk_rows: u64,
+    /// Read whole row groups, all columns in one request
+    #[arg(long)]
+    row_layout: bool,
+    /// Write a page with pictures
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+fn parse_table(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, url)) if !name.is_empty() && !url.is_empty() => {
+            Ok((name.to_owned(), url.to_owned()))
+        }
+        _ => Err("write NAME=URL, for example lineitem=data/lineitem.parquet".to_owned()),
+    }
+}
+
+impl Bench {
+    pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
+        let measure = async {
+            match &self.experiment {
+                Measure::Streams(streams) => streams.run().await,
+                Measure::Flatness(flatness) => flatness.run().await,
+            }
+        };
+        tokio::select! {
+            result = measure => result.map(|()| ExitCode::SUCCESS),
+            _ = tokio::signal::ctrl_c() => Ok(ExitCode::from(INTERRUPTED)),
+        }
+    }
+}
+
+impl Common {
+    fn experiment(
+        &self,
+        mix: &Mix,
+        percents: &[Percent],
+        streams: usize,
+        queries: usize,
+    ) -> Experiment {
+        let limits = Limits {
+            bytes_per_second: self.bandwidth,
+            latency: Duration::from_millis(self.latency_ms),
+        };
+        let layout = if self.row_layout { PageLayout::Row } else { PageLayout::Column };
+        Experiment {
+            source: Source {
+                location: self.table.1.clone(),
+                device: Device { limits, system_cache: self.warm },
+            },
+            table: self.table.0.clone(),
+            mix: mix.clone(),
+            percents: percents.to_vec(),
+            streams,
+            queries_per_stream: queries,
+            seed: self.seed,
+            stagger: self.stagger_ms.map(Duration::from_millis),
+            pool: self.pool_bytes.map_or(PoolSize::PartOfTouched(0.25), PoolSize::Bytes),
+            decode_bytes: self.decode_bytes,
+            table_options: TableOptions { chunk_rows: self.chunk_rows, layout },
+            warm: self.warm,
+        }
+    }
+}
+
+impl Streams {
+    async fn run(&self) -> Result<(), Failure> {
+        let experiment =
+            self.common.experiment(&self.mix, &self.ranges, self.streams, self.queries);
+        let comparison = compare(experiment, &self.common.engines).await?;
+        println!("{}", table::table(&comparison.reports));
+        if let Some(path) = &self.json {
+            write_json(path, &comparison.reports).map_err(|error| unwritable(path, &error))?;
+        }
+        if let Some(path) = &self.common.html {
+            let description = describe(&comparison.prepared);
+            html::write_html(path, &description, &comparison.reports)
+                .map_err(|error| unwritable(path, &error))?;
+        }
+        comparison.check()
+    }
+}
+
+impl Flatness {
+    async fn run(&self) -> Result<(), Failure> {
+        let mut points = Vec::new();
+        let mut description = None;
+        println!("{:<12} {:>8} {:>14} {:>12}", "engine", "streams", "query average", "bytes read");
+        for &streams in &self.streams {
+            let experiment = self.common.experiment(&self.mix, &self.ranges, streams, self.queries);
+            let comparison = compare(experiment, &self.common.engines).await?;
+            for report in &comparison.reports {
+                let query_avg_s = report.query_avg_s();
+                let bytes = crate::sizes::show_bytes(report.bytes_read);
+                println!("{:<12} {streams:>8} {query_avg_s:>12.2} s {bytes:>12}", report.engine);
+                points.push(FlatnessPoint { engine: report.engine.clone(), streams, query_avg_s });
+            }
+            comparison.check()?;
+            description = Some(describe(&comparison.prepared));
+        }
+        if let (Some(path), Some(description)) = (&self.common.html, description) {
+            html::write_flatness(path, &description, &points)
+                .map_err(|error| unwritable(path, &error))?;
+        }
+        Ok(())
+    }
+}
+
+fn unwritable(path: &std::path::Path, error: &std::io::Error) -> Failure {
+    format!("cannot write {}: {error}", path.display()).into()
+}

@@ -1,0 +1,128 @@
+//! Runs one experiment on several engines, tells how it goes, and gathers the reports.
+
+use coscan_bench::engines::EngineKind;
+use coscan_bench::experiment::{EngineRun, Experiment, Prepared};
+use coscan_bench::metrics::EngineReport;
+use coscan_bench::report::RunDescription;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::Failure;
+use crate::sizes::show_bytes;
+
+/// What an experiment gave.
+pub(crate) struct Comparison {
+    /// The experiment.
+    pub(crate) prepared: Prepared,
+    /// One an engine, in the order asked for.
+    pub(crate) reports: Vec<EngineReport>,
+    /// What was different, if answers were.
+    pub(crate) differences: Vec<String>,
+    /// Whether coscan held more than its budget at any time.
+    pub(crate) over_budget: Vec<String>,
+}
+
+/// Times every kind of query alone, then runs all streams on each engine in turn.
+///
+/// Answers are compared with those of the first engine.
+pub(crate) async fn compare(
+    experiment: Experiment,
+    engines: &[EngineKind],
+) -> Result<Comparison, Failure> {
+    let mut prepared = experiment.prepare().await?;
+    let bar = spinner();
+    let tell = bar.clone();
+    let standalone = prepared
+        .standalone(&|query| {
+            tell.set_message(format!("{} alone on plain DataFusion", query.label()))
+        })
+        .await?;
+    let mut reports = Vec::new();
+    let mut differences = Vec::new();
+    let mut over_budget = Vec::new();
+    let mut expected: Option<EngineRun> = None;
+    for &kind in engines {
+        bar.set_message(format!("{} streams on {kind}", prepared.streams.len()));
+        let run = prepared.run(kind).await?;
+        let difference =
+            expected.as_ref().and_then(|expected| run.run.compare(&expected.run).err());
+        let report = run.run.report(&standalone, difference.is_none())?;
+        bar.suspend(|| eprintln!("{}", line(&report)));
+        differences.extend(difference.map(|difference| format!("{kind}: {difference}")));
+        if let Some(manager) =
+            run.manager.filter(|manager| manager.held_bytes_max > manager.memory_bytes)
+        {
+            let held = show_bytes(manager.held_bytes_max);
+            over_budget.push(format!("{kind} held {held} of {}", show_bytes(manager.memory_bytes)));
+        }
+        reports.push(report);
+        expected.get_or_insert(run);
+    }
+    bar.finish_and_clear();
+    Ok(Comparison { prepared, reports, differences, over_budget })
+}
+
+fn line(report: &EngineReport) -> String {
+    format!(
+        "  {:<11} {:>7.1} s   stream {:>6.1} s   normalized latency {:>6.2}   {:>8} in {:>6} reads   {}",
+        report.engine,
+        report.total_s,
+        report.stream_avg_s,
+        report.normalized_latency_avg,
+        show_bytes(report.bytes_read),
+        report.io_requests,
+        if report.answers_equal { "answers equal" } else { "ANSWERS DIFFER" },
+    )
+}
+
+fn spinner() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} ({elapsed})") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(std::time::Duration::from_millis(100));
+    bar
+}
+
+/// The head of a report.
+pub(crate) fn describe(prepared: &Prepared) -> RunDescription {
+    let experiment = &prepared.experiment;
+    let limits = experiment.source.device.limits;
+    let bandwidth = limits
+        .bytes_per_second
+        .map_or("unlimited".to_owned(), |rate| format!("{}/s", show_bytes(rate)));
+    let percents: Vec<_> =
+        experiment.percents.iter().map(|percent| format!("{}", percent.get())).collect();
+    let cache =
+        if experiment.source.device.system_cache { "used" } else { "bypassed (direct I/O)" };
+    let parameters = [
+        ("table", format!("{} rows, {}", prepared.table_rows, show_bytes(prepared.table_bytes))),
+        ("streams", format!("{} of {} queries", experiment.streams, experiment.queries_per_stream)),
+        ("queries", format!("{} (F: TPC-H Q6, S: TPC-H Q1)", experiment.mix)),
+        ("ranges of l_orderkey", format!("{} %", percents.join(", "))),
+        ("seed", experiment.seed.to_string()),
+        ("stagger", format!("{:.2} s", experiment.stagger.unwrap_or_default().as_secs_f64())),
+        ("device", format!("{bandwidth}, {} ms a request", limits.latency.as_millis())),
+        ("cache of the operating system", cache.to_owned()),
+        ("bytes that the queries touch", show_bytes(prepared.touched_bytes)),
+        ("coscan's pool", show_bytes(prepared.pool_bytes())),
+        ("coscan's memory for decoded columns", show_bytes(experiment.decode_bytes)),
+        ("cores", coscan_bench::process::cores().to_string()),
+        ("warm", if experiment.warm { "yes" } else { "no" }.to_owned()),
+    ];
+    RunDescription {
+        title: format!("{} streams of {} queries", experiment.streams, experiment.queries_per_stream),
+        summary: "Many queries over one Parquet table at the same time: plain DataFusion, and DataFusion with coscan \
+                  under each policy."
+            .to_owned(),
+        parameters: parameters.map(|(name, value)| (name.to_owned(), value)).into(),
+        touched_bytes: Some(prepared.touched_bytes),
+    }
+}
+
+impl Comparison {
+    /// An error if anything came out that must not.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let faults: Vec<_> = self.differences.iter().chain(&self.over_budget).cloned().collect();
+        if faults.is_empty() { Ok(()) } else { Err(faults.join("\n").into()) }
+    }
+}

@@ -1,0 +1,121 @@
+//! `coscan demo`: the whole story on generated data.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use coscan_bench::engines::{Device, EngineKind, Source};
+use coscan_bench::experiment::{Experiment, PoolSize};
+use coscan_bench::report::{html, table};
+use coscan_bench::tpch;
+use coscan_bench::workload::{Mix, Percent};
+use coscan_runtime::storage::stores::Limits;
+use coscan_runtime::storage::table::TableOptions;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::compare::{compare, describe};
+use crate::sizes::parse_bytes;
+use crate::{Failure, INTERRUPTED};
+
+/// Show what sharing scans gives: 16 streams of queries on a slow device, with and without coscan.
+///
+/// Makes TPC-H lineitem (kept for the next run), runs 16 streams of 4 queries on plain DataFusion and on coscan under
+/// each policy, checks that all answers are equal, prints the table of Cooperative Scans (VLDB 2007), Table 2, and
+/// writes a page with pictures.
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// TPC-H scale factor: 1 is six million rows
+    #[arg(long, default_value_t = 1.0, value_name = "N")]
+    scale: f64,
+    /// Bytes per second of the slow device
+    #[arg(long, default_value = "50MB", value_name = "BYTES", value_parser = parse_bytes)]
+    bandwidth: u64,
+    /// The seed of the queries
+    #[arg(long, default_value_t = 7)]
+    seed: u64,
+    /// Where generated data is kept [default: the user's cache directory]
+    #[arg(long, value_name = "DIRECTORY")]
+    data: Option<PathBuf>,
+    /// Where the page with pictures goes
+    #[arg(long, default_value = "coscan-demo.html", value_name = "FILE")]
+    html: PathBuf,
+}
+
+impl Demo {
+    pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
+        tokio::select! {
+            result = self.compare() => result.map(|()| ExitCode::SUCCESS),
+            _ = tokio::signal::ctrl_c() => Ok(ExitCode::from(INTERRUPTED)),
+        }
+    }
+
+    async fn compare(&self) -> Result<(), Failure> {
+        let lineitem = self.make_table().await?;
+        let experiment = Experiment {
+            source: Source {
+                location: lineitem.display().to_string(),
+                device: Device {
+                    limits: Limits {
+                        bytes_per_second: Some(self.bandwidth),
+                        latency: Duration::ZERO,
+                    },
+                    system_cache: false,
+                },
+            },
+            table: "lineitem".to_owned(),
+            mix: "FS".parse::<Mix>()?,
+            percents: ["1", "10", "50", "100"]
+                .into_iter()
+                .map(str::parse::<Percent>)
+                .collect::<Result<_, _>>()?,
+            streams: 16,
+            queries_per_stream: 4,
+            seed: self.seed,
+            stagger: None,
+            pool: PoolSize::PartOfTouched(0.25),
+            decode_bytes: 256 << 20,
+            table_options: TableOptions::default(),
+            warm: false,
+        };
+        eprintln!("16 streams of 4 queries on lineitem, scale {}:", self.scale);
+        let comparison = compare(experiment, &EngineKind::all()).await?;
+        println!("{}", table::table(&comparison.reports));
+        html::write_html(&self.html, &describe(&comparison.prepared), &comparison.reports)
+            .map_err(|error| format!("cannot write {}: {error}", self.html.display()))?;
+        println!("Pictures: {}", self.html.display());
+        comparison.check()
+    }
+
+    /// Makes lineitem unless an earlier run left it.
+    async fn make_table(&self) -> Result<PathBuf, Failure> {
+        let directory = self.data.clone().or_else(cache_directory);
+        let directory = directory
+            .ok_or("there is no home directory; say where data goes with --data DIRECTORY")?;
+        let scale = self.scale;
+        let bar = ProgressBar::new(0);
+        if let Ok(style) =
+            ProgressStyle::with_template("making lineitem {wide_bar} {percent} % ({eta} left)")
+        {
+            bar.set_style(style);
+        }
+        let progress = bar.clone();
+        let made = tokio::task::spawn_blocking(move || {
+            tpch::lineitem(&directory, scale, &|done, total| {
+                progress.set_length(total);
+                progress.set_position(done);
+            })
+        });
+        let path = made.await??;
+        bar.finish_and_clear();
+        Ok(path)
+    }
+}
+
+/// `$XDG_CACHE_HOME/coscan/data`, or the same below the home directory.
+fn cache_directory() -> Option<PathBuf> {
+    let cache =
+        std::env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let cache = cache.or_else(|| Some(std::env::home_dir()?.join(".cache")))?;
+    Some(cache.join("coscan/data"))
+}

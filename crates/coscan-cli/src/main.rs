@@ -1,0 +1,68 @@
+//! The command line of coscan: a demonstration, a benchmark on one's own data, and a SQL shell on shared tables.
+
+mod bench;
+mod compare;
+mod demo;
+mod sizes;
+mod sql;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Many queries on the same Parquet tables, one stream of reads and decoding for all of them.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    about,
+    propagate_version = true,
+    after_help = "\
+Examples:
+  coscan demo                                      the whole story in three minutes
+  coscan sql --table trips=trips/*.parquet         a shell on your own files
+  coscan sql -t t=s3://bucket/t/ -e 'SELECT count(*) FROM t'
+  coscan bench streams --table lineitem=lineitem.parquet --bandwidth 200MB --pool-bytes 200MB"
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(demo::Demo),
+    Sql(sql::Sql),
+    Bench(bench::Bench),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&format!("cannot start threads: {error}")),
+    };
+    let result = runtime.block_on(async {
+        match arguments.command {
+            Command::Demo(demo) => demo.run().await,
+            Command::Sql(sql) => sql.run().await,
+            Command::Bench(bench) => bench.run().await,
+        }
+    });
+    // A read that hangs in the operating system must not keep the process.
+    runtime.shutdown_background();
+    match result {
+        Ok(code) => code,
+        Err(error) => fail(&error.to_string()),
+    }
+}
+
+/// What a command says when it cannot go on.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+fn fail(text: &str) -> ExitCode {
+    eprintln!("coscan: {text}");
+    ExitCode::FAILURE
+}
+
+/// The exit code of a command that was stopped with Ctrl-C, as shells expect it.
+const INTERRUPTED: u8 = 130;

@@ -1,0 +1,72 @@
+//! Numbers of bytes as people write and read them.
+
+/// Reads `200MB`, `1.5 GiB`, `4096`: decimal and binary units, or plain bytes.
+///
+/// # Errors
+/// A sentence that says what is accepted.
+pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
+    let digits_end =
+        text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits_end);
+    let factor = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "k" | "kb" => 1e3,
+        "m" | "mb" => 1e6,
+        "g" | "gb" => 1e9,
+        "t" | "tb" => 1e12,
+        "kib" => 1024.0,
+        "mib" => 1024.0 * 1024.0,
+        "gib" => 1024.0 * 1024.0 * 1024.0,
+        "tib" => 1024.0_f64.powi(4),
+        _ => return Err(wrong(text)),
+    };
+    let number: f64 = number.replace('_', "").parse().map_err(|_| wrong(text))?;
+    let bytes = number * factor;
+    // Above this a float does not hold every whole number; nobody has that much memory.
+    if (0.0..=9e15).contains(&bytes) { Ok(bytes.round() as u64) } else { Err(wrong(text)) }
+}
+
+fn wrong(text: &str) -> String {
+    format!("`{text}` is no number of bytes; write for example 200MB, 1.5GiB or 4096")
+}
+
+/// Writes bytes in decimal units with three significant digits.
+pub(crate) fn show_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    let decimals = if unit == 0 || value >= 99.95 {
+        0
+    } else if value >= 9.995 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.decimals$} {}", UNITS[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_in_all_units() {
+        assert_eq!(parse_bytes("4096"), Ok(4096));
+        assert_eq!(parse_bytes("200MB"), Ok(200_000_000));
+        assert_eq!(parse_bytes("1.5 GiB"), Ok(1_610_612_736));
+        assert_eq!(parse_bytes("1_000k"), Ok(1_000_000));
+        for wrong in ["", "MB", "12 parsecs", "-1", "1e30", "1.2.3"] {
+            assert!(parse_bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_written_short() {
+        let shown = [0, 999, 1000, 12_345, 999_600, 200_000_000].map(show_bytes);
+        assert_eq!(shown, ["0 B", "999 B", "1.00 kB", "12.3 kB", "1.00 MB", "200 MB"]);
+    }
+}

@@ -1,0 +1,65 @@
+//! What the shell understands beside SQL: lines that begin with a backslash.
+
+use clap::ValueEnum;
+use coscan_runtime::ManagerReport;
+
+use crate::Failure;
+use crate::sizes::show_bytes;
+use crate::sql::output::Format;
+use crate::sql::session::Session;
+
+const HELP: &str = r"End a statement with ; to run it. Ctrl-C stops a query, Ctrl-D ends the shell.
+
+  \d               list the tables
+  \d NAME          show the columns of a table
+  \table NAME URL  add a table of Parquet files: a file, directory, pattern or URL
+  \format FORMAT   print results as table, csv or json
+  \timing          print how long statements take, or stop doing so
+  \pool            show what the buffer manager holds and does
+  \?               this help
+  \q               end the shell
+
+CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'URL' adds a shared table, too.
+EXPLAIN ANALYZE SELECT … shows what a query read, and what it found because others had read it.";
+
+/// What the shell does after a command.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    GoOn,
+    Quit,
+}
+
+/// Runs a line that begins with a backslash.
+pub(super) async fn run(session: &mut Session, line: &str) -> Result<Next, Failure> {
+    let mut words = line.split_whitespace();
+    match (words.next().unwrap_or_default(), words.next(), words.next()) {
+        (r"\q" | r"\quit", None, None) => return Ok(Next::Quit),
+        (r"\?" | r"\h" | r"\help", _, _) => println!("{HELP}"),
+        (r"\d", None, None) => session.execute("SHOW TABLES").await?,
+        (r"\d", Some(name), None) => session.execute(&format!("DESCRIBE {name}")).await?,
+        (r"\table", Some(name), Some(url)) => session.add_table(name, url).await?,
+        (r"\timing", None, None) => {
+            session.timing = !session.timing;
+            println!("timing is {}", if session.timing { "on" } else { "off" });
+        }
+        (r"\format", Some(name), None) => session.format = Format::from_str(name, true)?,
+        (r"\pool", None, None) => println!("{}", pool_text(&session.report())),
+        _ => return Err(format!(r"`{line}` is no command; type \? for help").into()),
+    }
+    Ok(Next::GoOn)
+}
+
+fn pool_text(report: &ManagerReport) -> String {
+    format!(
+        "stored pages      {} of {}\ndecoded columns   {}\noperators         {}\nall, at most      {} of {}\n\
+         running scans     {}\nloads under way   {}",
+        show_bytes(report.pool_held_bytes),
+        show_bytes(report.pool_limit_bytes),
+        show_bytes(report.decoded_bytes),
+        show_bytes(report.operator_bytes),
+        show_bytes(report.held_bytes_max),
+        show_bytes(report.memory_bytes),
+        report.scans,
+        report.loads_in_flight,
+    )
+}

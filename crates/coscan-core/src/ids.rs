@@ -1,0 +1,96 @@
+//! Names of things. A row, an index, a count and a number of bytes are different things and have different types.
+
+use std::fmt;
+
+/// A newtype over a dense index, so that sets and tables of it can be plain arrays.
+pub trait Index: Copy + Ord + fmt::Debug {
+    /// The index with this position.
+    fn from_usize(position: usize) -> Self;
+    /// The position in an array.
+    fn as_usize(self) -> usize;
+}
+
+macro_rules! index {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(pub u32);
+
+        impl Index for $name {
+            fn from_usize(position: usize) -> Self {
+                Self(u32::try_from(position).expect("fewer than 2^32 of a kind"))
+            }
+            fn as_usize(self) -> usize {
+                self.0 as usize
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($prefix, "{}"), self.0)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}", self.0)
+            }
+        }
+    };
+}
+
+index! {
+    /// A registered table.
+    TableId, "t"
+}
+index! {
+    /// A chunk of a table, counted from its first row.
+    ChunkIndex, "c"
+}
+index! {
+    /// A column group of a table.
+    GroupIndex, "g"
+}
+index! {
+    /// A page of a table, in the order in which the layout lists them.
+    PageIndex, "p"
+}
+index! {
+    /// One of the workers that share a scan, counted from 0.
+    WorkerIndex, "w"
+}
+index! {
+    /// A registered scan. Ids are given in the order of registration and never again.
+    ScanId, "s"
+}
+index! {
+    /// A decided load. Ids are given in the order of decision and never again.
+    LoadId, "l"
+}
+
+/// A page of one of the registered tables.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PageId {
+    /// The table.
+    pub table: TableId,
+    /// The page within it.
+    pub page: PageIndex,
+}
+
+impl fmt::Debug for PageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}.{:?}", self.table, self.page)
+    }
+}
+
+/// A point in time: nanoseconds since a start that the caller chooses. Core has no clock of its own.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Time(pub u64);
+
+impl Time {
+    /// Nanoseconds from `earlier` to here, 0 if it lies ahead.
+    #[must_use]
+    pub fn since(self, earlier: Time) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}

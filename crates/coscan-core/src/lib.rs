@@ -1,0 +1,34 @@
+//! The Active Buffer Manager of coscan as a pure state machine: it decides what to read next, for whom, what to evict
+//! and what to hand out.
+//!
+//! It reads no file, holds no data and has no clock, thread, lock or random number: the caller drives it and does the
+//! work. So the same decisions run on a real disk and in a simulator, and a recorded run replays in a test.
+//!
+//! Start at [`ActiveBufferManager`]. A [`Layout`] says where the rows of a table lie, a [`ScanSpec`] what a query wants
+//! of them, a [`Policy`] decides; [`State`] is what policies see. The papers are cited as `[CS07 §4]`: Cooperative
+//! Scans, VLDB 2007; `[CS11]`: Świtakowski's thesis, 2011.
+
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+mod action;
+mod error;
+mod ids;
+mod layout;
+mod manager;
+pub mod policy;
+mod pool;
+mod scan;
+mod set;
+mod state;
+
+pub use action::Action;
+pub use error::{RemoveTableError, RequestError, StartScanError};
+pub use ids::{
+    ChunkIndex, GroupIndex, Index, LoadId, PageId, PageIndex, ScanId, TableId, Time, WorkerIndex,
+};
+pub use layout::{Layout, LayoutBuilder};
+pub use manager::{ActiveBufferManager, Config};
+pub use policy::{Policy, PolicyKind, UnknownPolicy};
+pub use scan::{Order, Scan, ScanReport, ScanSpec};
+pub use set::IndexSet;
+pub use state::{State, Table};

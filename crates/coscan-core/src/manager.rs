@@ -1,0 +1,211 @@
+//! The state machine: commands and events in, decisions out.
+//!
+//! Commands, events, deliveries and loads have a file each below this one; all that they do to the state goes through
+//! the transitions of [`State`].
+
+mod commands;
+mod delivering;
+mod events;
+mod loading;
+
+use std::collections::VecDeque;
+
+use crate::action::Action;
+use crate::ids::{ChunkIndex, GroupIndex, PageId, ScanId, Time, WorkerIndex};
+use crate::layout::Layout;
+use crate::policy::Policy;
+use crate::pool::Place;
+use crate::scan::{Scan, ScanReport};
+use crate::set::IndexSet;
+use crate::state::State;
+
+/// Limits that hold for every policy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// Bytes that the pool may hold, those being read among them.
+    pub pool_bytes: u64,
+    /// Loads under way at once: enough to keep the device busy, few enough that a scan that has just come is served
+    /// next.
+    pub loads_in_flight_max: usize,
+    /// Nanoseconds after which a scan that waits for room is given some, although busy workers may free some soon. If
+    /// even that is not enough, others are held back for as long again, so that what comes free adds up.
+    pub patience_ns: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { pool_bytes: 1 << 30, loads_in_flight_max: 4, patience_ns: 500_000_000 }
+    }
+}
+
+/// The Active Buffer Manager [CS07 §4] as a pure state machine.
+///
+/// It reads nothing, holds no data and has no clock. The caller passes commands and events with the time, then calls
+/// [`poll_action`](Self::poll_action) until it returns `None`, doing what it says, and arms a timer for
+/// [`poll_timeout`](Self::poll_timeout).
+///
+/// # Example
+/// A scan of two chunks of one column, with a "disk" that answers at once:
+/// ```
+/// use coscan_core::*;
+/// use std::sync::Arc;
+///
+/// let mut layout = Layout::builder(1);
+/// for _ in 0..2 {
+///     let page = layout.add_page(GroupIndex(0), 100);
+///     layout.add_chunk(10, vec![vec![page]]);
+/// }
+/// let mut manager = ActiveBufferManager::new(Config { pool_bytes: 100, ..Config::default() }, PolicyKind::Relevance.build());
+/// let table = manager.register_table(Arc::new(layout.build()));
+/// let spec = ScanSpec { table, groups: vec![GroupIndex(0)], rows: vec![0..20], order: Order::Any, workers: 1 };
+/// let now = Time(0);
+/// let scan = manager.start_scan(now, &spec).unwrap();
+/// manager.request_chunk(now, scan, WorkerIndex(0)).unwrap();
+/// let mut chunks = 0;
+/// while let Some(action) = manager.poll_action() {
+///     match action {
+///         Action::Load { load, pages, .. } => pages.iter().for_each(|&page| manager.page_loaded(now, load, page)),
+///         Action::Deliver { scan, worker, .. } => {
+///             chunks += 1;
+///             manager.release_chunk(now, scan, worker);
+///             manager.request_chunk(now, scan, worker).unwrap();
+///         }
+///         Action::Evict { .. } => {}
+///         Action::Finish { scan, .. } => manager.cancel_scan(now, scan),
+///         Action::Fail { .. } => unreachable!(),
+///     }
+/// }
+/// assert_eq!(chunks, 2);
+/// ```
+///
+/// # Determinism
+/// The same calls with the same times give the same actions.
+///
+/// # Safety rules
+/// Whatever the policy chooses:
+/// - I1 every scan gets every chunk that it needs exactly once;
+/// - I2 no page in use or being read is evicted;
+/// - I3 the bytes held and being read never exceed the pool;
+/// - I4 while a scan waits and no worker is busy, some load is under way or some action comes out;
+/// - I5 no scan waits forever: a waiting scan is served before what comes after it, see [`Config::patience_ns`];
+/// - I6 a scan that asked for order gets order.
+#[derive(Debug)]
+pub struct ActiveBufferManager {
+    config: Config,
+    state: State,
+    policy: Box<dyn Policy>,
+    actions: VecDeque<Action>,
+    /// Workers that wait, in the order in which they asked.
+    waiting: Vec<(ScanId, WorkerIndex)>,
+    /// When a scan that found no room will be given some.
+    deadline: Option<Time>,
+    /// Whether anything changed since no load could be chosen.
+    changed: bool,
+    next_table: u32,
+    next_scan: u32,
+    next_load: u32,
+}
+
+impl ActiveBufferManager {
+    /// A manager without tables.
+    ///
+    /// # Panics
+    /// If no load may be in flight: nothing could ever be read.
+    #[must_use]
+    pub fn new(config: Config, policy: Box<dyn Policy>) -> Self {
+        assert!(config.loads_in_flight_max > 0, "I4: at least one load may be in flight");
+        Self {
+            config,
+            state: State::new(config.pool_bytes),
+            policy,
+            actions: VecDeque::new(),
+            waiting: Vec::new(),
+            deadline: None,
+            changed: false,
+            next_table: 0,
+            next_scan: 0,
+            next_load: 0,
+        }
+    }
+
+    // Outputs.
+
+    /// The next thing to do, `None` when there is nothing more until the next command or event.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        if self.actions.is_empty() {
+            self.answer_waiting();
+        }
+        if self.actions.is_empty() && self.changed {
+            self.changed = self.start_load();
+        }
+        self.actions.pop_front()
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) if nothing happens before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.deadline
+    }
+
+    // Getters.
+
+    /// What is known now.
+    #[must_use]
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The name of the policy.
+    #[must_use]
+    pub fn policy_name(&self) -> &'static str {
+        self.policy.name()
+    }
+
+    /// What a running scan has got so far.
+    #[must_use]
+    pub fn report(&self, scan: ScanId) -> Option<ScanReport> {
+        self.state.scan(scan).map(Scan::report)
+    }
+
+    /// Loads under way.
+    #[must_use]
+    pub fn loads_in_flight(&self) -> usize {
+        self.state.loads.len()
+    }
+
+    // Inside.
+
+    fn at(&mut self, now: Time) {
+        self.state.now = self.state.now.max(now);
+        self.changed = true;
+    }
+
+    /// Takes all that a scan needs off it, and its workers out of the queue. What they use stays until released.
+    fn drop_needs(&mut self, scan: ScanId) {
+        let needed: Vec<_> = self.state.scans[&scan].needed.iter().collect();
+        for chunk in needed {
+            self.state.unneed(scan, chunk);
+        }
+        self.waiting.retain(|&(waiting, _)| waiting != scan);
+    }
+
+    fn evict(&mut self, victims: Vec<PageId>) {
+        for page in victims {
+            self.state.move_page(page, Place::Cold);
+            self.actions.push_back(Action::Evict { page });
+        }
+    }
+}
+
+/// Bytes of the largest of these chunks, counting these column groups.
+fn largest_chunk_bytes(
+    layout: &Layout,
+    chunks: &IndexSet<ChunkIndex>,
+    groups: &IndexSet<GroupIndex>,
+) -> u64 {
+    let chunk_bytes = |chunk| {
+        let pages = groups.iter().flat_map(|group| layout.slice(chunk, group));
+        pages.map(|&page| layout.bytes_of(page)).sum()
+    };
+    chunks.iter().map(chunk_bytes).max().unwrap_or(0)
+}

@@ -1,0 +1,198 @@
+//! Commands: tables and scans come and go, workers ask and release, the pool changes its size.
+
+use std::sync::Arc;
+
+use super::{ActiveBufferManager, largest_chunk_bytes};
+use crate::error::{RemoveTableError, RequestError, StartScanError};
+use crate::ids::{ChunkIndex, GroupIndex, Index, ScanId, TableId, Time, WorkerIndex};
+use crate::layout::Layout;
+use crate::policy::{Room, Strictness};
+use crate::pool::Page;
+use crate::scan::{Scan, ScanSpec, Worker};
+use crate::set::IndexSet;
+use crate::state::Table;
+
+impl ActiveBufferManager {
+    /// Adds a table. All its pages are cold.
+    pub fn register_table(&mut self, layout: Arc<Layout>) -> TableId {
+        let id = TableId(self.next_table);
+        self.next_table += 1;
+        let pages = vec![Page::COLD; layout.page_count()];
+        self.state
+            .tables
+            .insert(id, Table { layout, pages, scans: Vec::new(), decoded: Default::default() });
+        id
+    }
+
+    /// Takes a table off and evicts its pages.
+    ///
+    /// # Errors
+    /// If it is not registered, or in use.
+    pub fn remove_table(&mut self, now: Time, table: TableId) -> Result<(), RemoveTableError> {
+        let known = self.state.tables.get(&table).ok_or(RemoveTableError::UnknownTable(table))?;
+        if !known.scans.is_empty() || self.state.loads.values().any(|load| load.table == table) {
+            return Err(RemoveTableError::InUse(table));
+        }
+        self.at(now);
+        let pages: Vec<_> = self.state.cached_pages().filter(|id| id.table == table).collect();
+        self.evict(pages);
+        self.state.tables.remove(&table);
+        self.policy.on_table_removed(table);
+        Ok(())
+    }
+
+    /// Registers what a query needs.
+    ///
+    /// # Errors
+    /// If the table or a group is unknown, there is no worker, or the pool can never hold a chunk of the scan.
+    pub fn start_scan(&mut self, now: Time, spec: &ScanSpec) -> Result<ScanId, StartScanError> {
+        let table =
+            self.state.tables.get(&spec.table).ok_or(StartScanError::UnknownTable(spec.table))?;
+        let layout = Arc::clone(&table.layout);
+        if let Some(&group) =
+            spec.groups.iter().find(|group| group.as_usize() >= layout.group_count())
+        {
+            return Err(StartScanError::UnknownGroup(group));
+        }
+        if spec.workers == 0 {
+            return Err(StartScanError::NoWorkers);
+        }
+        let groups: IndexSet<GroupIndex> = spec.groups.iter().copied().collect();
+        let chunks: IndexSet<ChunkIndex> =
+            spec.rows.iter().flat_map(|rows| layout.chunks_in(rows.clone())).collect();
+        let chunk_bytes = largest_chunk_bytes(&layout, &chunks, &groups);
+        let pool_bytes = self.state.pool_bytes();
+        if chunk_bytes > pool_bytes {
+            return Err(StartScanError::PoolTooSmall { pool_bytes, chunk_bytes });
+        }
+        self.at(now);
+        let id = ScanId(self.next_scan);
+        self.next_scan += 1;
+        let scan = Scan::new(id, spec, groups, layout.chunk_count(), &chunks);
+        self.state.scans.insert(id, scan);
+        self.state.tables.get_mut(&spec.table).expect("looked up above").scans.push(id);
+        for chunk in chunks.iter() {
+            self.state.need(id, chunk);
+        }
+        self.policy.on_scan_started(&self.state, id);
+        Ok(id)
+    }
+
+    /// A worker wants its next chunk. If it still works on one, that is released. It is answered by
+    /// [`Deliver`](crate::Action::Deliver), [`Finish`](crate::Action::Finish) or [`Fail`](crate::Action::Fail).
+    ///
+    /// # Errors
+    /// If the scan does not run, has failed, has no such worker, or the worker waits already.
+    pub fn request_chunk(
+        &mut self,
+        now: Time,
+        scan: ScanId,
+        worker: WorkerIndex,
+    ) -> Result<(), RequestError> {
+        self.release_chunk(now, scan, worker);
+        let registered = self.state.scans.get_mut(&scan).ok_or(RequestError::UnknownScan(scan))?;
+        let failed = registered.failed;
+        let state = registered.worker(worker).ok_or(RequestError::UnknownWorker(scan, worker))?;
+        if failed {
+            *state = Worker::Finished;
+            return Err(RequestError::Failed(scan));
+        }
+        if matches!(state, Worker::Waiting { .. }) {
+            return Err(RequestError::AlreadyWaiting(scan, worker));
+        }
+        *state = Worker::Waiting { since: self.state.now };
+        self.waiting.push((scan, worker));
+        Ok(())
+    }
+
+    /// A worker no longer uses the pages of its chunk, though it may still work on what it made of them.
+    pub fn release_chunk(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
+        self.at(now);
+        let Some(registered) = self.state.scans.get_mut(&scan) else { return };
+        let (table, groups) = (registered.table, registered.groups.clone());
+        if let Some(Worker::Busy { chunk, pinned }) = registered.worker(worker)
+            && std::mem::replace(pinned, false)
+        {
+            let chunk = *chunk;
+            for id in self.state.pages(table, chunk, &groups) {
+                self.state.unpin(id);
+            }
+        }
+    }
+
+    /// A scan no longer needs these chunks. Chunks that it was handed, or never needed, are passed over.
+    pub fn narrow_scan(
+        &mut self,
+        now: Time,
+        scan: ScanId,
+        unwanted: impl IntoIterator<Item = ChunkIndex>,
+    ) {
+        self.at(now);
+        for chunk in unwanted {
+            let Some(registered) = self.state.scans.get_mut(&scan) else { return };
+            if registered.needed.contains(chunk) {
+                registered.report.chunks_narrowed += 1;
+                self.state.unneed(scan, chunk);
+            }
+        }
+    }
+
+    /// Ends a scan, done or not: what it used and needed is free for others. Loads under way for it go on.
+    pub fn cancel_scan(&mut self, now: Time, scan: ScanId) {
+        let Some(registered) = self.state.scans.get(&scan) else { return };
+        let workers = registered.workers.len();
+        for worker in 0..workers {
+            self.release_chunk(now, scan, WorkerIndex::from_usize(worker));
+        }
+        self.drop_needs(scan);
+        self.actions.retain(|action| action.answered_scan() != Some(scan));
+        let registered = self.state.scans.remove(&scan).expect("looked up above");
+        let table =
+            self.state.tables.get_mut(&registered.table).expect("a scan's table stays registered");
+        table.scans.retain(|&id| id != scan);
+        self.policy.on_scan_ended(scan);
+    }
+
+    /// Changes what the pool may hold and evicts what is then too much, best pages kept. Returns the new limit: more
+    /// than asked for if pages in use, being read, or the largest chunk of a running scan take more.
+    pub fn set_pool_bytes(&mut self, now: Time, pool_bytes: u64) -> u64 {
+        self.at(now);
+        let widest = self.state.scans().map(|scan| {
+            let layout = self.state.table(scan.table).layout();
+            largest_chunk_bytes(layout, &scan.needed, &scan.groups)
+        });
+        let target = pool_bytes.max(widest.max().unwrap_or(0));
+        for strictness in Strictness::ALL {
+            let bytes = self.state.held_bytes().saturating_sub(target);
+            if bytes > 0 {
+                let room = Room { plan: None, bytes, strictness };
+                let victims = self.policy.choose_victims(&self.state, &room);
+                self.evict(victims);
+            }
+        }
+        self.state.pool.limit_bytes = target.max(self.state.held_bytes());
+        self.state.pool.limit_bytes
+    }
+
+    /// Evicts every page that no scan will come to.
+    pub fn evict_unwanted(&mut self, now: Time) {
+        self.at(now);
+        let pages: Vec<_> =
+            self.state.unwanted_pages().filter(|&id| self.state.is_evictable(id)).collect();
+        self.evict(pages);
+    }
+
+    /// The caller holds this slice decoded; deliveries may prefer it.
+    pub fn slice_decoded(&mut self, table: TableId, chunk: ChunkIndex, group: GroupIndex) {
+        if let Some(table) = self.state.tables.get_mut(&table) {
+            table.decoded.insert((chunk, group));
+        }
+    }
+
+    /// The caller no longer holds this slice decoded.
+    pub fn slice_dropped(&mut self, table: TableId, chunk: ChunkIndex, group: GroupIndex) {
+        if let Some(table) = self.state.tables.get_mut(&table) {
+            table.decoded.remove(&(chunk, group));
+        }
+    }
+}

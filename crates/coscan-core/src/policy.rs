@@ -1,0 +1,205 @@
+//! What to read next, what to evict, what to hand to whom: one file a policy.
+//!
+//! A policy only chooses. The state machine keeps the safety rules I1 to I6 whatever it chooses.
+
+mod attach;
+mod elevator;
+mod normal;
+mod relevance;
+mod sequence;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::ids::{ChunkIndex, PageId, ScanId, TableId};
+use crate::state::State;
+
+pub use attach::Attach;
+pub use elevator::Elevator;
+pub use normal::Normal;
+pub use relevance::{Relevance, Scores};
+
+/// Cold pages of one chunk to be read, and for whom.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LoadPlan {
+    /// The scan that the load is for. It fails if a page that it needs cannot be read.
+    pub scan: ScanId,
+    /// The chunk.
+    pub chunk: ChunkIndex,
+    /// Cold pages of that chunk, in the order in which they should arrive.
+    pub pages: Vec<PageId>,
+}
+
+/// How far the choice of victims may go [CS07 Figure 3, `findFreeSlot`; slip 7 in the papers].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Strictness {
+    /// Nothing that the scan we load for needs, nor what a starved scan could use at once.
+    Strict,
+    /// What a starved scan could use may go.
+    MayStarve,
+    /// So may what the scan we load for needs later.
+    MayRobTrigger,
+}
+
+impl Strictness {
+    /// All of them, strictest first.
+    pub const ALL: [Strictness; 3] =
+        [Strictness::Strict, Strictness::MayStarve, Strictness::MayRobTrigger];
+}
+
+/// One try to find a load that fits.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt<'a> {
+    /// How far the choice of victims will go.
+    pub strictness: Strictness,
+    /// Scans whose load found no room in this round.
+    pub without_room: &'a [ScanId],
+}
+
+impl Attempt<'_> {
+    /// Whether a load for this scan may be proposed.
+    #[must_use]
+    pub fn admits(&self, scan: ScanId) -> bool {
+        !self.without_room.contains(&scan)
+    }
+}
+
+/// A scheduling policy.
+pub trait Policy: fmt::Debug + Send {
+    /// Its name in reports.
+    fn name(&self) -> &'static str;
+
+    /// A scan was registered.
+    fn on_scan_started(&mut self, _state: &State, _scan: ScanId) {}
+
+    /// A scan was taken off.
+    fn on_scan_ended(&mut self, _scan: ScanId) {}
+
+    /// A table was taken off, after its last scan.
+    fn on_table_removed(&mut self, _table: TableId) {}
+
+    /// A load that it chose was started; `plan` says how much of it.
+    fn on_load_started(&mut self, _state: &State, _plan: &LoadPlan) {}
+
+    /// A chunk was handed to a worker of a scan.
+    fn on_delivered(&mut self, _state: &State, _scan: ScanId, _chunk: ChunkIndex) {}
+
+    /// What to read next. All pages of the plan MUST be cold pages of its chunk, and its scan MUST need one of them.
+    fn choose_load(&mut self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan>;
+
+    /// Which pages to evict for `plan`, first the ones to go first, until they make `bytes` or nothing else may go.
+    /// Every page MUST satisfy [`Room::may_go`].
+    fn choose_victims(&self, state: &State, room: &Room<'_>) -> Vec<PageId>;
+
+    /// Which of its deliverable chunks a scan is handed, if any yet.
+    fn choose_delivery(&mut self, state: &State, scan: ScanId) -> Option<ChunkIndex>;
+}
+
+/// The room that a load needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Room<'a> {
+    /// The load; its own chunk is not broken up for it. `None` when the pool shrinks.
+    pub plan: Option<&'a LoadPlan>,
+    /// Bytes that have to go.
+    pub bytes: u64,
+    /// How far the choice may go.
+    pub strictness: Strictness,
+}
+
+impl Room<'_> {
+    /// Whether a page may go at all: nobody uses it, and it is not part of what the load completes.
+    #[must_use]
+    pub fn may_go(&self, state: &State, id: PageId) -> bool {
+        state.is_evictable(id) && !self.plan.is_some_and(|plan| self.completes(state, plan, id))
+    }
+
+    fn completes(&self, state: &State, plan: &LoadPlan, id: PageId) -> bool {
+        let Some(scan) = state.scan(plan.scan) else { return false };
+        let layout = state.table(scan.table()).layout();
+        scan.table() == id.table
+            && scan.groups().contains(layout.group_of(id.page))
+            && layout.chunks_of(id.page).contains(&plan.chunk)
+    }
+
+    /// Takes pages from `candidates` that may go, until they make the bytes asked for.
+    pub fn fill(&self, state: &State, candidates: impl IntoIterator<Item = PageId>) -> Vec<PageId> {
+        let mut bytes = 0;
+        let mut victims = Vec::new();
+        let mut taken = BTreeSet::new();
+        let mut candidates = candidates.into_iter();
+        while bytes < self.bytes
+            && let Some(id) = candidates.next()
+        {
+            if self.may_go(state, id) && taken.insert(id) {
+                bytes += state.bytes_of(id);
+                victims.push(id);
+            }
+        }
+        victims
+    }
+}
+
+/// The policies by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash, PartialOrd, Ord)]
+pub enum PolicyKind {
+    /// Each scan in order, one chunk ahead, least recently used pages go.
+    Normal,
+    /// As normal, but a new scan starts where a running one is.
+    Attach,
+    /// One cursor for the table; everybody follows it.
+    Elevator,
+    /// Scores of what helps most, costs least and is missed least.
+    #[default]
+    Relevance,
+}
+
+impl PolicyKind {
+    /// All of them, simplest first.
+    pub const ALL: [PolicyKind; 4] =
+        [PolicyKind::Normal, PolicyKind::Attach, PolicyKind::Elevator, PolicyKind::Relevance];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            PolicyKind::Normal => "normal",
+            PolicyKind::Attach => "attach",
+            PolicyKind::Elevator => "elevator",
+            PolicyKind::Relevance => "relevance",
+        }
+    }
+
+    /// A policy of this kind with its usual parameters.
+    #[must_use]
+    pub fn build(self) -> Box<dyn Policy> {
+        match self {
+            PolicyKind::Normal => Box::new(Normal::default()),
+            PolicyKind::Attach => Box::new(Attach::default()),
+            PolicyKind::Elevator => Box::new(Elevator::default()),
+            PolicyKind::Relevance => Box::new(Relevance::default()),
+        }
+    }
+}
+
+impl fmt::Display for PolicyKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name that no policy has.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("there is no policy `{0}`; choose one of normal, attach, elevator, relevance")]
+pub struct UnknownPolicy(String);
+
+impl FromStr for PolicyKind {
+    type Err = UnknownPolicy;
+
+    fn from_str(name: &str) -> Result<Self, UnknownPolicy> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.name() == name)
+            .ok_or_else(|| UnknownPolicy(name.to_owned()))
+    }
+}

@@ -1,0 +1,63 @@
+//! `attach`: a new scan starts where the running scan with the largest remaining overlap is, goes to its end, wraps,
+//! and finishes where it began; least recently used pages go [CS07 §3, §6.2].
+
+use crate::ids::{ChunkIndex, PageId, ScanId};
+use crate::policy::sequence::Sequence;
+use crate::policy::{Attempt, LoadPlan, Policy, Room};
+use crate::scan::{Order, Scan};
+use crate::state::State;
+
+/// The policy `attach`.
+#[derive(Clone, Debug, Default)]
+pub struct Attach {
+    sequence: Sequence,
+}
+
+impl Attach {
+    /// Bytes that two scans have still to read in common: chunks of both, weighted by the columns of both.
+    fn overlap_bytes(state: &State, a: &Scan, b: &Scan) -> u64 {
+        let groups = a.groups().iter().filter(|&group| b.groups().contains(group)).collect();
+        let chunks = a.needed().iter().filter(|&chunk| b.needed().contains(chunk));
+        let pages = chunks.flat_map(|chunk| state.pages(a.table(), chunk, &groups));
+        pages.map(|id| state.bytes_of(id)).sum()
+    }
+}
+
+impl Policy for Attach {
+    fn name(&self) -> &'static str {
+        "attach"
+    }
+
+    fn on_scan_started(&mut self, state: &State, scan: ScanId) {
+        let Some(new) = state.scan(scan).filter(|scan| scan.order() == Order::Any) else { return };
+        let running = state.scans_of(new.table()).filter(|other| other.id() != scan);
+        let overlaps = running.map(|other| (Self::overlap_bytes(state, new, other), other));
+        // Of equal overlaps the oldest scan's: it has attracted others before.
+        let best = overlaps.max_by_key(|(bytes, other)| (*bytes, std::cmp::Reverse(other.id())));
+        if let Some((1.., other)) = best
+            && let Some(position) = self.sequence.remaining(other).next()
+        {
+            self.sequence.start_at(scan, position);
+        }
+    }
+
+    fn on_scan_ended(&mut self, scan: ScanId) {
+        self.sequence.forget(scan);
+    }
+
+    fn on_load_started(&mut self, _state: &State, plan: &LoadPlan) {
+        self.sequence.on_load_started(plan);
+    }
+
+    fn choose_load(&mut self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
+        self.sequence.choose_load(state, attempt)
+    }
+
+    fn choose_victims(&self, state: &State, room: &Room<'_>) -> Vec<PageId> {
+        self.sequence.choose_victims(state, room)
+    }
+
+    fn choose_delivery(&mut self, state: &State, scan: ScanId) -> Option<ChunkIndex> {
+        self.sequence.choose_delivery(state, scan)
+    }
+}

@@ -1,0 +1,130 @@
+//! `elevator`: one cursor for a table, which only moves forward over chunks that some scan needs and loads the columns
+//! that any of them wants there; a chunk leaves when no scan needs it [CS07 §3, §6.2]. Fewest reads; fast scans wait
+//! for slow ones.
+//!
+//! A scan that asked for order cannot follow the cursor: its chunks are loaded as it comes to them.
+
+use std::collections::BTreeMap;
+
+use crate::ids::{ChunkIndex, Index, PageId, ScanId, TableId, Time};
+use crate::policy::{Attempt, LoadPlan, Policy, Room, Strictness};
+use crate::scan::{Order, Scan};
+use crate::set::IndexSet;
+use crate::state::State;
+
+/// The policy `elevator`.
+#[derive(Clone, Debug, Default)]
+pub struct Elevator {
+    cursors: BTreeMap<TableId, Cursor>,
+    loads: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Cursor {
+    next: ChunkIndex,
+    /// When it last moved, as a count of loads: tables take turns.
+    moved: u64,
+}
+
+impl Elevator {
+    fn cursor(&self, table: TableId) -> Cursor {
+        self.cursors.get(&table).copied().unwrap_or_default()
+    }
+
+    /// The next chunk at or after the cursor with something left to read, and all that is wanted of it.
+    fn next_stop(&self, state: &State, table: TableId, attempt: &Attempt<'_>) -> Option<LoadPlan> {
+        let cursor = self.cursor(table).next;
+        let followers =
+            state.scans_of(table).filter(|scan| follows(scan) && attempt.admits(scan.id()));
+        let next_cold =
+            |scan: &Scan| scan.needed().iter_around(cursor).find(|&chunk| !scan.is_covered(chunk));
+        let stops = followers.clone().filter_map(next_cold);
+        let chunk = stops.min_by_key(|&chunk| (chunk < cursor, chunk))?;
+        let here = followers.filter(|scan| scan.needed().contains(chunk));
+        let mut groups = IndexSet::new();
+        here.clone().for_each(|scan| groups.union_with(scan.groups()));
+        // A waiting scan is the one that a lack of room would hold up.
+        let trigger = here.filter(|scan| !scan.is_covered(chunk)).min_by_key(longest_waiting)?;
+        let pages = state.pages(table, chunk, &groups).into_iter().filter(|&id| state.is_cold(id));
+        Some(LoadPlan { scan: trigger.id(), chunk, pages: pages.collect() })
+    }
+
+    /// The next stop of the table whose cursor has stood still for the most loads: tables take turns.
+    fn next_load(&self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
+        if attempt.strictness == Strictness::Strict
+            && attempt.without_room.iter().any(|&id| state.scan(id).is_some_and(follows))
+        {
+            return None; // The cursor waits for room; it does not jump to where there would be some.
+        }
+        let mut tables: Vec<_> = state.tables().map(|(id, _)| id).collect();
+        tables.sort_by_key(|&table| (self.cursor(table).moved, table));
+        tables.into_iter().find_map(|table| self.next_stop(state, table, attempt))
+    }
+
+    fn next_load_in_order(state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
+        let in_order = state.scans().filter(|scan| !follows(scan) && attempt.admits(scan.id()));
+        let starved = in_order.filter(|scan| scan.wants_load());
+        let scan = starved.min_by_key(longest_waiting)?;
+        let chunk = scan.loadable().next()?;
+        let pages = state.pages(scan.table(), chunk, scan.groups());
+        let cold = pages.into_iter().filter(|&id| state.is_cold(id)).collect();
+        Some(LoadPlan { scan: scan.id(), chunk, pages: cold })
+    }
+}
+
+/// Whether a scan takes what the cursor brings.
+fn follows(scan: &Scan) -> bool {
+    scan.order() == Order::Any
+}
+
+fn longest_waiting(scan: &&Scan) -> (bool, Option<Time>, ScanId) {
+    (scan.waiting_since().is_none(), scan.waiting_since(), scan.id())
+}
+
+impl Policy for Elevator {
+    fn name(&self) -> &'static str {
+        "elevator"
+    }
+
+    fn on_table_removed(&mut self, table: TableId) {
+        self.cursors.remove(&table);
+    }
+
+    fn on_load_started(&mut self, state: &State, plan: &LoadPlan) {
+        let Some(scan) = state.scan(plan.scan).filter(|scan| follows(scan)) else { return };
+        let table = scan.table();
+        self.loads += 1;
+        // The cursor moves on when all that is wanted here is on its way: there may have been room for a part only.
+        let lacks = |scan: &Scan| {
+            follows(scan) && scan.needed().contains(plan.chunk) && !scan.is_covered(plan.chunk)
+        };
+        let next = match state.scans_of(table).any(lacks) {
+            true => plan.chunk.as_usize(),
+            false => (plan.chunk.as_usize() + 1) % state.table(table).layout().chunk_count(),
+        };
+        self.cursors.insert(table, Cursor { next: Index::from_usize(next), moved: self.loads });
+    }
+
+    fn choose_load(&mut self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
+        // Whoever waits longer goes first: neither a stream of scans in order nor the cursor holds the other up.
+        let plans = [Self::next_load_in_order(state, attempt), self.next_load(state, attempt)];
+        let scan = |plan: &LoadPlan| state.scan(plan.scan);
+        plans.into_iter().flatten().min_by_key(|plan| scan(plan).map(|scan| longest_waiting(&scan)))
+    }
+
+    fn choose_victims(&self, state: &State, room: &Room<'_>) -> Vec<PageId> {
+        let mut victims = room.fill(state, state.unwanted_pages());
+        if room.strictness > Strictness::Strict {
+            victims = room.fill(state, victims.into_iter().chain(state.cached_pages()));
+        }
+        victims
+    }
+
+    fn choose_delivery(&mut self, state: &State, scan: ScanId) -> Option<ChunkIndex> {
+        let scan = state.scan(scan)?;
+        // First what the cursor left behind longest ago: it goes when the last scan has had it.
+        let cursor = self.cursor(scan.table()).next;
+        let ahead = |chunk: &ChunkIndex| (*chunk < cursor, *chunk);
+        scan.deliverable().min_by_key(ahead)
+    }
+}

@@ -1,0 +1,92 @@
+//! Scans that go through the table in a fixed sequence: what `normal` and `attach` share.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::ids::{ChunkIndex, PageId, ScanId};
+use crate::policy::{Attempt, LoadPlan, Room, Strictness};
+use crate::scan::{Order, Scan};
+use crate::state::State;
+
+/// Where each scan began, and who was served last.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sequence {
+    starts: BTreeMap<ScanId, ChunkIndex>,
+    /// When a load for a scan was last started, as a count of loads.
+    served: BTreeMap<ScanId, u64>,
+    loads: u64,
+}
+
+impl Sequence {
+    pub(super) fn start_at(&mut self, scan: ScanId, chunk: ChunkIndex) {
+        self.starts.insert(scan, chunk);
+    }
+
+    pub(super) fn forget(&mut self, scan: ScanId) {
+        self.starts.remove(&scan);
+        self.served.remove(&scan);
+    }
+
+    /// What a scan still needs, in its own sequence: from where it began to the end, then from the first chunk.
+    pub(super) fn remaining<'a>(
+        &self,
+        scan: &'a Scan,
+    ) -> impl Iterator<Item = ChunkIndex> + use<'a> {
+        let start = match scan.order() {
+            Order::InOrder => None,
+            Order::Any => self.starts.get(&scan.id()).copied(),
+        };
+        scan.needed().iter_around(start.unwrap_or_default())
+    }
+
+    /// The next chunk of a scan that is behind by the most: waiting scans first, the one that waits longest, then the
+    /// one that was served least recently. So requests queue as they do at a disk.
+    pub(super) fn choose_load(&self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
+        let wanting = state.scans().filter(|scan| attempt.admits(scan.id()));
+        let next = wanting.filter_map(|scan| Some((scan, self.next_cold(scan)?)));
+        let (scan, chunk) = next.min_by_key(|(scan, _)| {
+            let served = self.served.get(&scan.id()).copied().unwrap_or(0);
+            (scan.waiting_since().is_none(), scan.waiting_since(), served, scan.id())
+        })?;
+        let pages = state.pages(scan.table(), chunk, scan.groups());
+        let cold = pages.into_iter().filter(|&id| state.is_cold(id)).collect();
+        Some(LoadPlan { scan: scan.id(), chunk, pages: cold })
+    }
+
+    fn next_cold(&self, scan: &Scan) -> Option<ChunkIndex> {
+        self.ahead(scan).find(|&chunk| !scan.is_covered(chunk))
+    }
+
+    /// The chunks that are read before a scan asks for them.
+    fn ahead<'a>(&self, scan: &'a Scan) -> impl Iterator<Item = ChunkIndex> + use<'a> {
+        self.remaining(scan).take(scan.chunks_ahead() - scan.busy_workers())
+    }
+
+    /// Least recently used pages, but not what was read ahead: scans would read it again at once, and evict each
+    /// other's for ever.
+    pub(super) fn choose_victims(&self, state: &State, room: &Room<'_>) -> Vec<PageId> {
+        let trigger = room.plan.map(|plan| plan.scan);
+        let spared_scans = state.scans().filter(|scan| match room.strictness {
+            Strictness::Strict => true,
+            Strictness::MayStarve => Some(scan.id()) == trigger,
+            Strictness::MayRobTrigger => false,
+        });
+        let spared: BTreeSet<_> = spared_scans
+            .flat_map(|scan| {
+                let pages = |chunk| state.pages(scan.table(), chunk, scan.groups());
+                self.ahead(scan).flat_map(pages)
+            })
+            .collect();
+        room.fill(state, state.cached_pages().filter(|id| !spared.contains(id)))
+    }
+
+    pub(super) fn on_load_started(&mut self, plan: &LoadPlan) {
+        self.loads += 1;
+        self.served.insert(plan.scan, self.loads);
+    }
+
+    /// The next chunk in the scan's own sequence, once it is there.
+    pub(super) fn choose_delivery(&self, state: &State, scan: ScanId) -> Option<ChunkIndex> {
+        let scan = state.scan(scan)?;
+        self.remaining(scan).next().filter(|&chunk| scan.is_available(chunk))
+    }
+}

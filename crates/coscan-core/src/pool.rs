@@ -1,0 +1,99 @@
+//! The pool: which pages are held, in what order they were used, and how many bytes that makes.
+
+use std::collections::BTreeSet;
+
+use crate::ids::{LoadId, PageId};
+
+/// Where a page is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    /// Not in the pool.
+    Cold,
+    /// On its way; its room is taken already.
+    Reading(LoadId),
+    /// In the pool.
+    Cached,
+}
+
+/// What the pool knows of a page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Page {
+    pub(crate) place: Place,
+    /// Workers that use it and loads that count on it. While above 0 it stays (I2).
+    pub(crate) pins: u32,
+    /// Chunks of scans that will still come to it.
+    pub(crate) wanted: u32,
+    /// When it was last used, as a count of uses.
+    pub(crate) used_at: u64,
+    /// The scan it was read for, until that scan has been handed it.
+    pub(crate) read_for: Option<crate::ids::ScanId>,
+}
+
+impl Page {
+    pub(crate) const COLD: Page =
+        Page { place: Place::Cold, pins: 0, wanted: 0, used_at: 0, read_for: None };
+}
+
+/// The bytes held and the orders in which cached pages can go.
+#[derive(Clone, Debug)]
+pub(crate) struct Pool {
+    /// I3: `held_bytes` never exceeds this.
+    pub(crate) limit_bytes: u64,
+    /// Bytes cached and being read.
+    pub(crate) held_bytes: u64,
+    /// Cached pages, least recently used first.
+    pub(crate) cached: BTreeSet<(u64, PageId)>,
+    /// Of those, the ones that no scan will come to.
+    pub(crate) unwanted: BTreeSet<(u64, PageId)>,
+    uses: u64,
+}
+
+impl Pool {
+    pub(crate) fn new(limit_bytes: u64) -> Self {
+        Self {
+            limit_bytes,
+            held_bytes: 0,
+            cached: BTreeSet::new(),
+            unwanted: BTreeSet::new(),
+            uses: 0,
+        }
+    }
+
+    /// Takes room for a page that is about to be read.
+    pub(crate) fn take(&mut self, bytes: u64) {
+        self.held_bytes += bytes;
+        assert!(self.held_bytes <= self.limit_bytes, "I3: the pool holds no more than its limit");
+    }
+
+    /// Gives room back.
+    pub(crate) fn give(&mut self, bytes: u64) {
+        self.held_bytes =
+            self.held_bytes.checked_sub(bytes).expect("I3: room given back was taken");
+    }
+
+    /// Files a page in the orders it belongs to, as the one used last.
+    pub(crate) fn file(&mut self, id: PageId, page: &mut Page) {
+        self.unfile(id, page);
+        self.uses += 1;
+        page.used_at = self.uses;
+        self.refile(id, page);
+    }
+
+    /// Files a page whose `wanted` changed, at its old time of use.
+    pub(crate) fn refile(&mut self, id: PageId, page: &Page) {
+        if page.place == Place::Cached {
+            self.cached.insert((page.used_at, id));
+            if page.wanted == 0 {
+                self.unwanted.insert((page.used_at, id));
+            } else {
+                self.unwanted.remove(&(page.used_at, id));
+            }
+        }
+    }
+
+    /// Takes a page out of all orders.
+    pub(crate) fn unfile(&mut self, id: PageId, page: &Page) {
+        self.cached.remove(&(page.used_at, id));
+        self.unwanted.remove(&(page.used_at, id));
+    }
+}

@@ -1,0 +1,278 @@
+//! A scan: what a query still needs of a table, and how its workers stand.
+//!
+//! [`ScanSpec`] is the wish, [`Scan`] the registered need.
+
+use std::ops::Range;
+
+use crate::ids::{ChunkIndex, GroupIndex, Index, ScanId, TableId, Time, WorkerIndex};
+use crate::set::IndexSet;
+
+/// Whether a scan takes its chunks as they come or first rows first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Order {
+    /// Any order: the policy decides.
+    #[default]
+    Any,
+    /// First rows first (I6).
+    InOrder,
+}
+
+/// What a query wants to read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ScanSpec {
+    /// The table.
+    pub table: TableId,
+    /// The column groups; none if only the number of rows matters.
+    pub groups: Vec<GroupIndex>,
+    /// The rows, as ranges from the start of the table. Every chunk that holds one of them is needed.
+    pub rows: Vec<Range<u64>>,
+    /// Whether the order of chunks matters.
+    pub order: Order,
+    /// How many workers share the scan [CS11 §8.2.2]; at least one.
+    pub workers: usize,
+}
+
+/// Where a worker of a scan stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Worker {
+    /// It has not asked for a chunk yet.
+    Idle,
+    /// It asked at this time and got nothing yet.
+    Waiting { since: Time },
+    /// It works on a chunk; `pinned` until it has released the pages.
+    Busy { chunk: ChunkIndex, pinned: bool },
+    /// It was told that nothing is left.
+    Finished,
+}
+
+/// What a scan has got so far, for EXPLAIN and reports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ScanReport {
+    /// Chunks that it needed when it started.
+    pub chunks_needed: u64,
+    /// Chunks that it gave up while it ran.
+    pub chunks_narrowed: u64,
+    /// Chunks that it was handed.
+    pub chunks_delivered: u64,
+    /// Of those, the ones that were in the pool when a worker asked.
+    pub chunks_found: u64,
+    /// Bytes of pages it was handed that were read for it.
+    pub bytes_read: u64,
+    /// Bytes of pages it was handed that were read for another scan, or for it before.
+    pub bytes_reused: u64,
+}
+
+/// A registered scan.
+#[derive(Clone, Debug)]
+pub struct Scan {
+    pub(crate) id: ScanId,
+    pub(crate) table: TableId,
+    pub(crate) groups: IndexSet<GroupIndex>,
+    pub(crate) order: Order,
+    pub(crate) workers: Vec<Worker>,
+    /// Chunks still to be handed out, whole or failed.
+    pub(crate) needed: IndexSet<ChunkIndex>,
+    /// Needed chunks with no page missing from the pool.
+    pub(crate) available: IndexSet<ChunkIndex>,
+    /// Needed chunks with no page that has to be asked for: in the pool or being read.
+    pub(crate) covered: IndexSet<ChunkIndex>,
+    /// For each chunk of the table, while needed: pages that are neither in the pool nor being read.
+    pub(crate) cold_pages: Vec<u32>,
+    /// For each chunk of the table, while needed: pages being read.
+    pub(crate) reading_pages: Vec<u32>,
+    pub(crate) failed: bool,
+    pub(crate) report: ScanReport,
+}
+
+impl Scan {
+    /// A scan of these chunks that needs none of them yet: [`State::need`](crate::State::need) files them.
+    pub(crate) fn new(
+        id: ScanId,
+        spec: &ScanSpec,
+        groups: IndexSet<GroupIndex>,
+        chunk_count: usize,
+        chunks: &IndexSet<ChunkIndex>,
+    ) -> Self {
+        Self {
+            id,
+            table: spec.table,
+            groups,
+            order: spec.order,
+            workers: vec![Worker::Idle; spec.workers],
+            needed: IndexSet::new(),
+            available: IndexSet::new(),
+            covered: IndexSet::new(),
+            cold_pages: vec![0; chunk_count],
+            reading_pages: vec![0; chunk_count],
+            failed: false,
+            report: ScanReport { chunks_needed: chunks.len() as u64, ..ScanReport::default() },
+        }
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> ScanId {
+        self.id
+    }
+
+    /// Its table.
+    #[must_use]
+    pub fn table(&self) -> TableId {
+        self.table
+    }
+
+    /// Its column groups.
+    #[must_use]
+    pub fn groups(&self) -> &IndexSet<GroupIndex> {
+        &self.groups
+    }
+
+    /// Whether the order of chunks matters to it.
+    #[must_use]
+    pub fn order(&self) -> Order {
+        self.order
+    }
+
+    /// Chunks that it has still to receive.
+    #[must_use]
+    pub fn needed(&self) -> &IndexSet<ChunkIndex> {
+        &self.needed
+    }
+
+    /// Chunks it could be handed at once: needed, all pages in the pool. In order, only the first needed one counts.
+    pub fn deliverable(&self) -> impl Iterator<Item = ChunkIndex> + '_ {
+        let first = self.needed.first();
+        self.available.iter().filter(move |&chunk| self.order == Order::Any || Some(chunk) == first)
+    }
+
+    /// Whether all pages of a needed chunk are in the pool.
+    #[must_use]
+    pub fn is_available(&self, chunk: ChunkIndex) -> bool {
+        self.available.contains(chunk)
+    }
+
+    /// Whether all pages of a needed chunk are in the pool or being read.
+    #[must_use]
+    pub fn is_covered(&self, chunk: ChunkIndex) -> bool {
+        self.covered.contains(chunk)
+    }
+
+    /// Needed chunks with pages that nobody has asked for yet, as far ahead as the scan may use them.
+    pub fn loadable(&self) -> impl Iterator<Item = ChunkIndex> + '_ {
+        let ahead = if self.order == Order::Any { usize::MAX } else { self.chunks_ahead() };
+        self.needed.iter().take(ahead).filter(|&chunk| !self.covered.contains(chunk))
+    }
+
+    /// How many chunks a scan keeps before it to go on without waiting: one for each worker and one more.
+    #[must_use]
+    pub fn chunks_ahead(&self) -> usize {
+        self.workers.len() + 1
+    }
+
+    /// Chunks it works on or could work on at once [CS07 Figure 3, `numberOfAvailableChunks`]. In order, only those
+    /// before the first one missing, and no more of them than decide whether it is starved.
+    #[must_use]
+    pub fn stock(&self) -> usize {
+        self.run_of(&self.available) + self.busy_workers()
+    }
+
+    /// Chunks on their way: everything missing is being read. In order, only those before the first one to be asked
+    /// for.
+    #[must_use]
+    pub fn arriving(&self) -> usize {
+        self.run_of(&self.covered) - self.run_of(&self.available)
+    }
+
+    /// How many chunks of `set` it could go through without another.
+    fn run_of(&self, set: &IndexSet<ChunkIndex>) -> usize {
+        match self.order {
+            Order::Any => set.len(),
+            Order::InOrder => {
+                let next = self.needed.iter().take(self.chunks_ahead() + 1);
+                next.take_while(|&chunk| set.contains(chunk)).count()
+            }
+        }
+    }
+
+    /// Whether a chunk is in its [`stock`](Self::stock), or on its way there.
+    #[must_use]
+    pub fn counts_on(&self, chunk: ChunkIndex) -> bool {
+        let soon = || self.needed.iter().take(self.chunks_ahead()).any(|next| next == chunk);
+        self.covered.contains(chunk) && (self.order == Order::Any || soon())
+    }
+
+    /// Starved: it works on its last chunk, or on none [CS07 §4].
+    #[must_use]
+    pub fn is_starved(&self) -> bool {
+        !self.needed.is_empty() && self.stock() < self.chunks_ahead()
+    }
+
+    /// At the border of starvation: one chunk less makes it starved [CS07 §4].
+    #[must_use]
+    pub fn is_almost_starved(&self) -> bool {
+        !self.needed.is_empty() && self.stock() <= self.chunks_ahead()
+    }
+
+    /// Starved, and what is being read will not change that.
+    #[must_use]
+    pub fn wants_load(&self) -> bool {
+        !self.needed.is_empty() && self.stock() + self.arriving() < self.chunks_ahead()
+    }
+
+    /// Workers that work on a chunk.
+    #[must_use]
+    pub fn busy_workers(&self) -> usize {
+        self.workers.iter().filter(|worker| matches!(worker, Worker::Busy { .. })).count()
+    }
+
+    /// Since when its longest waiting worker waits.
+    #[must_use]
+    pub fn waiting_since(&self) -> Option<Time> {
+        let since = |worker: &Worker| match worker {
+            Worker::Waiting { since } => Some(*since),
+            _ => None,
+        };
+        self.workers.iter().filter_map(since).min()
+    }
+
+    /// What it has got so far.
+    #[must_use]
+    pub fn report(&self) -> ScanReport {
+        self.report
+    }
+
+    /// Files a needed chunk anew after its page counts changed.
+    pub(crate) fn refile(&mut self, chunk: ChunkIndex) {
+        let position = chunk.as_usize();
+        let covered = self.cold_pages[position] == 0;
+        let available = covered && self.reading_pages[position] == 0;
+        for (set, member) in [(&mut self.covered, covered), (&mut self.available, available)] {
+            if member {
+                set.insert(chunk);
+            } else {
+                set.remove(chunk);
+            }
+        }
+    }
+
+    /// Takes a chunk out of everything it is filed in.
+    pub(crate) fn forget(&mut self, chunk: ChunkIndex) {
+        self.needed.remove(chunk);
+        self.covered.remove(chunk);
+        self.available.remove(chunk);
+    }
+
+    /// It cannot go on: nobody waits for it any more.
+    pub(crate) fn fail(&mut self) {
+        self.failed = true;
+        for worker in &mut self.workers {
+            if matches!(worker, Worker::Waiting { .. }) {
+                *worker = Worker::Finished;
+            }
+        }
+    }
+
+    pub(crate) fn worker(&mut self, worker: WorkerIndex) -> Option<&mut Worker> {
+        self.workers.get_mut(worker.as_usize())
+    }
+}

@@ -1,0 +1,190 @@
+//! Sets of indexes as bits: membership in one test, iteration in order, a count that is always known.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use crate::ids::Index;
+
+/// A set of indexes below a bound that grows as needed.
+#[derive(Clone)]
+pub struct IndexSet<T> {
+    words: Vec<u64>,
+    len: usize,
+    index: PhantomData<T>,
+}
+
+impl<T> Default for IndexSet<T> {
+    fn default() -> Self {
+        Self { words: Vec::new(), len: 0, index: PhantomData }
+    }
+}
+
+impl<T: Index> IndexSet<T> {
+    /// The empty set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many members it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no member.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether `index` is a member.
+    #[must_use]
+    pub fn contains(&self, index: T) -> bool {
+        let position = index.as_usize();
+        self.words.get(position / 64).is_some_and(|word| word >> (position % 64) & 1 == 1)
+    }
+
+    /// Adds `index`; false if it was a member already.
+    pub fn insert(&mut self, index: T) -> bool {
+        let position = index.as_usize();
+        if position / 64 >= self.words.len() {
+            self.words.resize(position / 64 + 1, 0);
+        }
+        let word = &mut self.words[position / 64];
+        let added = *word >> (position % 64) & 1 == 0;
+        *word |= 1 << (position % 64);
+        self.len += usize::from(added);
+        added
+    }
+
+    /// Takes `index` out; false if it was not a member.
+    pub fn remove(&mut self, index: T) -> bool {
+        let removed = self.contains(index);
+        if removed {
+            self.words[index.as_usize() / 64] &= !(1 << (index.as_usize() % 64));
+            self.len -= 1;
+        }
+        removed
+    }
+
+    /// The smallest member.
+    #[must_use]
+    pub fn first(&self) -> Option<T> {
+        self.iter().next()
+    }
+
+    /// All members, smallest first.
+    pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
+        self.iter_from(T::from_usize(0))
+    }
+
+    /// The members from `start` on, smallest first.
+    pub fn iter_from(&self, start: T) -> impl Iterator<Item = T> + '_ {
+        let start = start.as_usize();
+        let mask =
+            move |word: usize| if word == start / 64 { u64::MAX << (start % 64) } else { u64::MAX };
+        (start / 64..self.words.len()).flat_map(move |word| {
+            let mut bits = self.words[word] & mask(word);
+            std::iter::from_fn(move || {
+                let bit = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
+                bits &= bits - 1;
+                Some(T::from_usize(word * 64 + bit))
+            })
+        })
+    }
+
+    /// The members from `start` on, then those before it.
+    pub fn iter_around(&self, start: T) -> impl Iterator<Item = T> + '_ {
+        self.iter_from(start).chain(self.iter().take_while(move |&index| index < start))
+    }
+
+    /// Whether the two sets share a member.
+    #[must_use]
+    pub fn intersects(&self, other: &Self) -> bool {
+        self.words.iter().zip(&other.words).any(|(a, b)| a & b != 0)
+    }
+
+    /// How many members the two sets share.
+    #[must_use]
+    pub fn intersection_len(&self, other: &Self) -> usize {
+        self.words.iter().zip(&other.words).map(|(a, b)| (a & b).count_ones() as usize).sum()
+    }
+
+    /// Adds all members of `other`.
+    pub fn union_with(&mut self, other: &Self) {
+        if self.words.len() < other.words.len() {
+            self.words.resize(other.words.len(), 0);
+        }
+        for (word, added) in self.words.iter_mut().zip(&other.words) {
+            *word |= added;
+        }
+        self.len = self.words.iter().map(|word| word.count_ones() as usize).sum();
+    }
+}
+
+/// Two sets are equal if their members are; how far their words once reached does not count.
+impl<T: Index> PartialEq for IndexSet<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.len == other.len && self.words.iter().zip(&other.words).all(|(a, b)| a == b)
+    }
+}
+
+impl<T: Index> Eq for IndexSet<T> {}
+
+impl<T: Index> FromIterator<T> for IndexSet<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(indexes: I) -> Self {
+        let mut set = Self::new();
+        for index in indexes {
+            set.insert(index);
+        }
+        set
+    }
+}
+
+impl<T: Index> fmt::Debug for IndexSet<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::ids::ChunkIndex;
+
+    proptest! {
+        #[test]
+        fn behaves_as_an_ordered_set(
+            changes in prop::collection::vec((any::<bool>(), 0u32..200), 0..100),
+            other in prop::collection::btree_set(0u32..200, 0..20),
+            start in 0u32..220,
+        ) {
+            let mut set = IndexSet::new();
+            let mut model = BTreeSet::new();
+            for (insert, value) in changes {
+                let index = ChunkIndex(value);
+                let (changed, expected) =
+                    if insert { (set.insert(index), model.insert(value)) } else { (set.remove(index), model.remove(&value)) };
+                prop_assert_eq!(changed, expected);
+            }
+            prop_assert_eq!(set.len(), model.len());
+            prop_assert!(set.iter().map(|c| c.0).eq(model.iter().copied()));
+            let around = model.range(start..).chain(model.range(..start));
+            prop_assert!(set.iter_around(ChunkIndex(start)).map(|c| c.0).eq(around.copied()));
+            let other_set: IndexSet<_> = other.iter().copied().map(ChunkIndex).collect();
+            prop_assert_eq!(set.intersects(&other_set), !model.is_disjoint(&other));
+            prop_assert_eq!(set.intersection_len(&other_set), model.intersection(&other).count());
+            let same: IndexSet<_> = model.iter().copied().map(ChunkIndex).collect();
+            prop_assert_eq!(&set, &same);
+            prop_assert_eq!(set == other_set, model == other);
+            set.union_with(&other_set);
+            prop_assert!(set.iter().map(|c| c.0).eq(model.union(&other).copied()));
+            prop_assert_eq!(set.len(), model.union(&other).count());
+        }
+    }
+}

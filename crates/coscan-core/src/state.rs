@@ -1,0 +1,374 @@
+//! All that the buffer manager knows, and the transitions that keep its counts right.
+//!
+//! Policies read it; only the state machine in [`crate::ActiveBufferManager`] changes it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::ids::{ChunkIndex, GroupIndex, Index, LoadId, PageId, PageIndex, ScanId, TableId, Time};
+use crate::layout::Layout;
+use crate::pool::{Page, Place, Pool};
+use crate::scan::Scan;
+use crate::set::IndexSet;
+
+/// A registered table.
+#[derive(Clone, Debug)]
+pub struct Table {
+    pub(crate) layout: Arc<Layout>,
+    pub(crate) pages: Vec<Page>,
+    /// Its running scans, oldest first.
+    pub(crate) scans: Vec<ScanId>,
+    /// Slices that the caller holds decoded now.
+    pub(crate) decoded: std::collections::BTreeSet<(ChunkIndex, GroupIndex)>,
+}
+
+impl Table {
+    /// Its layout.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+}
+
+/// Pages of one chunk that are being read.
+#[derive(Clone, Debug)]
+pub(crate) struct Load {
+    pub(crate) scan: ScanId,
+    pub(crate) table: TableId,
+    /// Pages not reported yet.
+    pub(crate) unreported: Vec<PageIndex>,
+    /// Pages pinned until the load ends: what it reads, and what its scan needs of the chunk besides. So a load leaves
+    /// a whole chunk behind, not half of one [CS07 §6.2, "avoiding data waste"].
+    pub(crate) held: Vec<PageIndex>,
+    pub(crate) started: Time,
+}
+
+/// What a policy may look at to decide.
+#[derive(Clone, Debug)]
+pub struct State {
+    pub(crate) now: Time,
+    pub(crate) tables: BTreeMap<TableId, Table>,
+    pub(crate) scans: BTreeMap<ScanId, Scan>,
+    pub(crate) pool: Pool,
+    pub(crate) loads: BTreeMap<LoadId, Load>,
+    /// Average time of a load, smoothed; 0 until the first one ended.
+    pub(crate) load_ns: u64,
+}
+
+impl State {
+    pub(crate) fn new(pool_bytes: u64) -> Self {
+        Self {
+            now: Time::default(),
+            tables: BTreeMap::new(),
+            scans: BTreeMap::new(),
+            pool: Pool::new(pool_bytes),
+            loads: BTreeMap::new(),
+            load_ns: 0,
+        }
+    }
+
+    /// The time of the last command or event.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Nanoseconds that a load takes on average, smoothed; `None` until the first one ended.
+    #[must_use]
+    pub fn load_ns(&self) -> Option<u64> {
+        (self.load_ns > 0).then_some(self.load_ns)
+    }
+
+    /// The most bytes the pool may hold.
+    #[must_use]
+    pub fn pool_bytes(&self) -> u64 {
+        self.pool.limit_bytes
+    }
+
+    /// Bytes in the pool and on their way to it.
+    #[must_use]
+    pub fn held_bytes(&self) -> u64 {
+        self.pool.held_bytes
+    }
+
+    /// A registered table.
+    ///
+    /// # Panics
+    /// If there is none with this id.
+    #[must_use]
+    pub fn table(&self, table: TableId) -> &Table {
+        self.tables.get(&table).expect("a scan's table stays registered")
+    }
+
+    /// All tables, oldest first.
+    pub fn tables(&self) -> impl Iterator<Item = (TableId, &Table)> {
+        self.tables.iter().map(|(&id, table)| (id, table))
+    }
+
+    /// A running scan.
+    #[must_use]
+    pub fn scan(&self, scan: ScanId) -> Option<&Scan> {
+        self.scans.get(&scan)
+    }
+
+    /// All running scans, oldest first.
+    pub fn scans(&self) -> impl Iterator<Item = &Scan> {
+        self.scans.values()
+    }
+
+    /// The running scans of a table, oldest first.
+    pub fn scans_of(&self, table: TableId) -> impl Iterator<Item = &Scan> + Clone {
+        self.table(table).scans.iter().filter_map(|id| self.scans.get(id))
+    }
+
+    /// Scans that still need a chunk [CS07 §4, `numberInterestedQueries`].
+    pub fn interested(
+        &self,
+        table: TableId,
+        chunk: ChunkIndex,
+    ) -> impl Iterator<Item = &Scan> + Clone {
+        self.scans_of(table).filter(move |scan| scan.needed.contains(chunk))
+    }
+
+    /// How many scans still need a slice.
+    #[must_use]
+    pub fn interested_in_slice(
+        &self,
+        table: TableId,
+        chunk: ChunkIndex,
+        group: GroupIndex,
+    ) -> usize {
+        self.interested(table, chunk).filter(|scan| scan.groups.contains(group)).count()
+    }
+
+    /// Cached pages, least recently used first.
+    pub fn cached_pages(&self) -> impl Iterator<Item = PageId> + '_ {
+        self.pool.cached.iter().map(|&(_, id)| id)
+    }
+
+    /// Cached pages that no scan will come to, least recently used first.
+    pub fn unwanted_pages(&self) -> impl Iterator<Item = PageId> + '_ {
+        self.pool.unwanted.iter().map(|&(_, id)| id)
+    }
+
+    /// Whether a page is in the pool.
+    #[must_use]
+    pub fn is_cached(&self, id: PageId) -> bool {
+        self.page(id).place == Place::Cached
+    }
+
+    /// Whether a page is neither in the pool nor being read.
+    #[must_use]
+    pub fn is_cold(&self, id: PageId) -> bool {
+        self.page(id).place == Place::Cold
+    }
+
+    /// Whether a page may go: in the pool, and nobody uses it (I2).
+    #[must_use]
+    pub fn is_evictable(&self, id: PageId) -> bool {
+        let page = self.page(id);
+        page.place == Place::Cached && page.pins == 0
+    }
+
+    /// Whether no scan will come to a page.
+    #[must_use]
+    pub fn is_unwanted(&self, id: PageId) -> bool {
+        self.page(id).wanted == 0
+    }
+
+    /// Bytes of a page as stored.
+    #[must_use]
+    pub fn bytes_of(&self, id: PageId) -> u64 {
+        self.table(id.table).layout.bytes_of(id.page)
+    }
+
+    /// The distinct pages that some column groups of a chunk need, group by group.
+    #[must_use]
+    pub fn pages(
+        &self,
+        table: TableId,
+        chunk: ChunkIndex,
+        groups: &IndexSet<GroupIndex>,
+    ) -> Vec<PageId> {
+        let layout = self.table(table).layout();
+        let slices = groups.iter().flat_map(|group| layout.slice(chunk, group));
+        slices.map(|&page| PageId { table, page }).collect()
+    }
+
+    /// Bytes of those pages that are neither in the pool nor being read.
+    #[must_use]
+    pub fn cold_bytes(
+        &self,
+        table: TableId,
+        chunk: ChunkIndex,
+        groups: &IndexSet<GroupIndex>,
+    ) -> u64 {
+        self.sum_bytes(table, chunk, groups, Place::Cold)
+    }
+
+    /// Bytes of those pages that are in the pool.
+    #[must_use]
+    pub fn cached_bytes(
+        &self,
+        table: TableId,
+        chunk: ChunkIndex,
+        groups: &IndexSet<GroupIndex>,
+    ) -> u64 {
+        self.sum_bytes(table, chunk, groups, Place::Cached)
+    }
+
+    /// How many of some column groups of a chunk the caller holds decoded now.
+    #[must_use]
+    pub fn decoded_groups(
+        &self,
+        table: TableId,
+        chunk: ChunkIndex,
+        groups: &IndexSet<GroupIndex>,
+    ) -> usize {
+        let decoded = &self.table(table).decoded;
+        groups.iter().filter(|&group| decoded.contains(&(chunk, group))).count()
+    }
+
+    fn sum_bytes(
+        &self,
+        table: TableId,
+        chunk: ChunkIndex,
+        groups: &IndexSet<GroupIndex>,
+        place: Place,
+    ) -> u64 {
+        let table = self.table(table);
+        let pages = groups.iter().flat_map(|group| table.layout.slice(chunk, group));
+        let there = pages.filter(|page| table.pages[page.as_usize()].place == place);
+        there.map(|&page| table.layout.bytes_of(page)).sum()
+    }
+
+    pub(crate) fn page(&self, id: PageId) -> &Page {
+        &self.table(id.table).pages[id.page.as_usize()]
+    }
+
+    fn page_mut(&mut self, id: PageId) -> (&mut Page, &mut Pool) {
+        let table = self.tables.get_mut(&id.table).expect("a page's table stays registered");
+        (&mut table.pages[id.page.as_usize()], &mut self.pool)
+    }
+
+    /// Moves a page to another place: room, orders and the counts of every scan that needs it follow.
+    pub(crate) fn move_page(&mut self, id: PageId, to: Place) {
+        let bytes = self.bytes_of(id);
+        let (page, pool) = self.page_mut(id);
+        let from = std::mem::replace(&mut page.place, to);
+        assert!(to != Place::Cold || page.pins == 0, "I2: a page in use is not evicted");
+        match (from, to) {
+            (Place::Cold, Place::Reading(_)) => pool.take(bytes),
+            (Place::Reading(_), Place::Cached) => pool.file(id, page),
+            (Place::Reading(_), Place::Cold) => pool.give(bytes),
+            (Place::Cached, Place::Cold) => {
+                pool.unfile(id, page);
+                pool.give(bytes);
+                page.read_for = None;
+            }
+            _ => unreachable!("I2: no page goes from {from:?} to {to:?}"),
+        }
+        self.recount(id, from, to);
+    }
+
+    /// Keeps `cold_pages` and `reading_pages` of the scans that need a page.
+    fn recount(&mut self, id: PageId, from: Place, to: Place) {
+        let table = self.tables.get(&id.table).expect("a page's table stays registered");
+        let group = table.layout.group_of(id.page);
+        for scan in &table.scans {
+            let scan = self.scans.get_mut(scan).expect("a table lists running scans");
+            if !scan.groups.contains(group) {
+                continue;
+            }
+            for &chunk in table.layout.chunks_of(id.page) {
+                if !scan.needed.contains(chunk) {
+                    continue;
+                }
+                for (place, step) in [(from, -1), (to, 1)] {
+                    let counts = match place {
+                        Place::Cold => &mut scan.cold_pages,
+                        Place::Reading(_) => &mut scan.reading_pages,
+                        Place::Cached => continue,
+                    };
+                    let count = &mut counts[chunk.as_usize()];
+                    *count = count.checked_add_signed(step).expect("counts of pages stay above 0");
+                }
+                scan.refile(chunk);
+            }
+        }
+    }
+
+    /// Files a chunk that a scan needs: counts its pages and says that they are wanted.
+    pub(crate) fn need(&mut self, scan: ScanId, chunk: ChunkIndex) {
+        let scan = self.scans.get_mut(&scan).expect("the scan was just registered");
+        let table = self.tables.get_mut(&scan.table).expect("a scan's table stays registered");
+        let (mut cold, mut reading) = (0, 0);
+        for group in scan.groups.iter() {
+            for &page in table.layout.slice(chunk, group) {
+                let id = PageId { table: scan.table, page };
+                let page = &mut table.pages[page.as_usize()];
+                cold += u32::from(page.place == Place::Cold);
+                reading += u32::from(matches!(page.place, Place::Reading(_)));
+                page.wanted += 1;
+                self.pool.refile(id, page);
+            }
+        }
+        scan.cold_pages[chunk.as_usize()] = cold;
+        scan.reading_pages[chunk.as_usize()] = reading;
+        scan.needed.insert(chunk);
+        scan.refile(chunk);
+    }
+
+    /// Takes a chunk off what a scan needs; its pages are wanted by one less.
+    pub(crate) fn unneed(&mut self, scan: ScanId, chunk: ChunkIndex) {
+        let scan = self.scans.get_mut(&scan).expect("the scan runs");
+        scan.forget(chunk);
+        let table = self.tables.get_mut(&scan.table).expect("a scan's table stays registered");
+        for group in scan.groups.iter() {
+            for &page in table.layout.slice(chunk, group) {
+                let id = PageId { table: scan.table, page };
+                let page = &mut table.pages[page.as_usize()];
+                page.wanted = page.wanted.checked_sub(1).expect("a needed page was wanted");
+                self.pool.refile(id, page);
+            }
+        }
+    }
+
+    pub(crate) fn pin(&mut self, id: PageId) {
+        let (page, _) = self.page_mut(id);
+        assert_ne!(page.place, Place::Cold, "I2: only a page in the pool, or on its way, is held");
+        page.pins += 1;
+    }
+
+    pub(crate) fn unpin(&mut self, id: PageId) {
+        let (page, pool) = self.page_mut(id);
+        page.pins = page.pins.checked_sub(1).expect("I2: a page released was in use");
+        pool.file(id, page);
+    }
+
+    /// A page that could not be read: no load can hold it.
+    pub(crate) fn give_up_holds(&mut self, id: PageId) {
+        let (page, pins) = (id.page, self.page(id).pins);
+        for load in self.loads.values_mut().filter(|load| load.table == id.table) {
+            load.held.retain(|&held| held != page);
+        }
+        for _ in 0..pins {
+            self.unpin(id); // Only loads hold a page that is not in the pool.
+        }
+    }
+
+    /// Takes a load off: what it held may go, and the time it took enters the average.
+    pub(crate) fn end_load(&mut self, load: LoadId) {
+        let record = self.loads.remove(&load).expect("only a load under way ends");
+        for page in record.held {
+            self.unpin(PageId { table: record.table, page });
+        }
+        let load_ns = self.now.since(record.started).max(1);
+        self.load_ns = if self.load_ns == 0 { load_ns } else { (self.load_ns * 7 + load_ns) / 8 };
+    }
+
+    /// Remembers for whom a page is read, or takes that back.
+    pub(crate) fn set_read_for(&mut self, id: PageId, scan: Option<ScanId>) -> Option<ScanId> {
+        std::mem::replace(&mut self.page_mut(id).0.read_for, scan)
+    }
+}

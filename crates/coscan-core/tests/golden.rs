@@ -1,0 +1,49 @@
+//! Golden decision traces: one workload, what each policy decides, line by line. When a policy is meant to change,
+//! run with `INSTA_UPDATE=always` and read the difference.
+
+#![allow(clippy::unwrap_used)]
+
+mod world;
+
+use coscan_core::*;
+use world::{Pace, World, pace, table};
+
+/// 12 chunks of 3 columns (10, 20 and 40 bytes), a pool of a third of them, two loads at once, four scans.
+fn trace(policy: PolicyKind) -> String {
+    let mut world = World::new(policy.build(), 12 * 70 / 3, 2);
+    let table = world.add_table(&table(12, &[10, 20, 40]));
+    world.start(table, &[0, 1], 0..120, &[pace(60)]);
+    world.drive_until(100);
+    world.start(table, &[1, 2], 0..120, &[pace(90), pace(110)]);
+    world.drive_until(200);
+    world.start(table, &[0], 30..60, &[pace(10)]);
+    world.drive_until(400);
+    let early = Pace { releases_early: true, ..pace(50) };
+    world.try_start(table, &[0, 2], vec![20..50, 80..110], Order::InOrder, &[early]).unwrap();
+    world.drive();
+    assert_eq!(world.finished.len(), 4);
+    let bytes_read = world.model.loaded_bytes;
+    let mut lines = vec![format!("# {policy}: {bytes_read} bytes read, done at {}", world.now)];
+    for (scan, ended) in &world.ended {
+        let ScanReport { chunks_found, bytes_read, bytes_reused, .. } = ended.report;
+        lines.push(format!(
+            "# scan={scan} done={} found={chunks_found} read={bytes_read} reused={bytes_reused}",
+            ended.at
+        ));
+    }
+    lines.append(&mut world.log);
+    lines.join("\n")
+}
+
+#[test]
+fn decisions_are_as_recorded() {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("golden");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| {
+        for policy in PolicyKind::ALL {
+            insta::assert_snapshot!(policy.name(), trace(policy));
+        }
+    });
+}

@@ -1,0 +1,370 @@
+//! Random tables, pools, scans and operations, under every policy: the model in `world` checks the rules after each
+//! step, and whoever is neither cancelled nor failed finishes.
+
+#![allow(clippy::unwrap_used)]
+
+mod world;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use coscan_core::*;
+use proptest::prelude::*;
+use world::{Disk, Pace, Seeded, World};
+
+/// How the pages of a column group lie.
+#[derive(Clone, Copy, Debug)]
+enum Pages {
+    /// So many for each chunk.
+    Own(usize),
+    /// One for so many chunks in a row.
+    Spanning(usize),
+    /// Chunk i needs pages i and i + 1.
+    Straddling,
+    /// One that all chunks need, and one for each.
+    Dictionary,
+}
+
+#[derive(Clone, Debug)]
+struct TableCase {
+    chunks: usize,
+    groups: Vec<Pages>,
+    sizes: u64,
+}
+
+#[derive(Clone, Debug)]
+struct ScanCase {
+    table: usize,
+    groups: u32,
+    ranges: Vec<(u64, u64)>,
+    order: Order,
+    paces: Vec<Pace>,
+    start: u64,
+    /// After so many chunks the first worker waits for the end of an earlier scan.
+    stall: Option<(usize, usize)>,
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Narrow { scan: usize, chunks: Vec<u32> },
+    Cancel { scan: usize },
+    Pool { percent: u64 },
+    EvictUnwanted,
+    Decoded { table: usize, chunk: u32, group: u32, held: bool },
+    RemoveTable { table: usize },
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    tables: Vec<TableCase>,
+    scans: Vec<ScanCase>,
+    ops: Vec<(u64, Op)>,
+    /// Pages that cannot be read: table, page.
+    failing: Vec<(usize, u32)>,
+    /// Room beyond one chunk of the widest scan, in percent of all tables.
+    pool_percent: u64,
+    loads_in_flight_max: usize,
+    /// Pages arrive in any order within this time; 0: one after another.
+    scattered_ns: u64,
+    seed: u64,
+}
+
+fn any_table() -> impl Strategy<Value = TableCase> {
+    let pages = prop_oneof![
+        3 => (1usize..4).prop_map(Pages::Own),
+        2 => (2usize..5).prop_map(Pages::Spanning),
+        1 => Just(Pages::Straddling),
+        1 => Just(Pages::Dictionary),
+    ];
+    (1usize..9, prop::collection::vec(pages, 1..5), any::<u64>())
+        .prop_map(|(chunks, groups, sizes)| TableCase { chunks, groups, sizes })
+}
+
+fn any_scan() -> impl Strategy<Value = ScanCase> {
+    let order = prop_oneof![3 => Just(Order::Any), 1 => Just(Order::InOrder)];
+    let ranges = prop_oneof![
+        2 => Just(vec![(0, 1_000)]),
+        2 => prop::collection::vec((0u64..80, 0u64..40), 0..4),
+    ];
+    let pace = (0u64..50, prop_oneof![0u64..20, 50u64..400], any::<bool>()).prop_map(
+        |(first_ns, chunk_ns, releases_early)| Pace {
+            first_ns,
+            chunk_ns,
+            releases_early,
+            stall: None,
+        },
+    );
+    let paces = (prop::collection::vec(pace, 1..4), prop::bool::weighted(0.1)).prop_map(
+        |(mut paces, one_never_asks)| {
+            if one_never_asks && paces.len() > 1 {
+                paces[0].first_ns = u64::MAX;
+            }
+            paces
+        },
+    );
+    let stall = prop::option::weighted(0.25, (0usize..4, 0usize..8));
+    (0usize..3, 0u32..16, ranges, order, paces, 0u64..600, stall).prop_map(
+        |(table, groups, ranges, order, paces, start, stall)| ScanCase {
+            table,
+            groups,
+            ranges,
+            order,
+            paces,
+            start,
+            stall,
+        },
+    )
+}
+
+fn any_op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        3 => (0usize..8, prop::collection::vec(0u32..9, 0..6))
+            .prop_map(|(scan, chunks)| Op::Narrow { scan, chunks }),
+        3 => (0usize..8).prop_map(|scan| Op::Cancel { scan }),
+        3 => (0u64..120).prop_map(|percent| Op::Pool { percent }),
+        1 => Just(Op::EvictUnwanted),
+        3 => (0usize..3, 0u32..9, 0u32..4, any::<bool>())
+            .prop_map(|(table, chunk, group, held)| Op::Decoded { table, chunk, group, held }),
+        1 => (0usize..3).prop_map(|table| Op::RemoveTable { table }),
+    ]
+}
+
+fn any_case(faults: bool) -> impl Strategy<Value = Case> {
+    let count = if faults { 0..12 } else { 0..1 };
+    (
+        prop::collection::vec(any_table(), 1..3),
+        prop::collection::vec(any_scan(), 1..9),
+        prop::collection::vec((0u64..2_000, any_op()), count.clone()),
+        prop::collection::vec((0usize..2, 0u32..30), 0..if faults { 3 } else { 1 }),
+        prop_oneof![Just(0u64), 0u64..60, Just(100)],
+        1usize..5,
+        prop_oneof![Just(0u64), 1u64..200],
+        any::<u64>(),
+    )
+        .prop_map(
+            |(
+                tables,
+                scans,
+                ops,
+                failing,
+                pool_percent,
+                loads_in_flight_max,
+                scattered_ns,
+                seed,
+            )| {
+                Case {
+                    tables,
+                    scans,
+                    ops,
+                    failing,
+                    pool_percent,
+                    loads_in_flight_max,
+                    scattered_ns,
+                    seed,
+                }
+            },
+        )
+}
+
+fn layout(case: &TableCase) -> Arc<Layout> {
+    let mut sizes = Seeded(case.sizes);
+    let mut builder = Layout::builder(case.groups.len());
+    let mut slices: Vec<Vec<Vec<PageIndex>>> = vec![Vec::new(); case.chunks];
+    for (group, pages) in case.groups.iter().enumerate() {
+        let group = GroupIndex::from_usize(group);
+        let width = 1 + sizes.below(20);
+        let mut page = || builder.add_page(group, 1 + sizes.below(width));
+        match *pages {
+            Pages::Own(count) => {
+                slices.iter_mut().for_each(|s| s.push((0..count).map(|_| page()).collect()));
+            }
+            Pages::Spanning(span) => {
+                for chunks in slices.chunks_mut(span) {
+                    let shared = page();
+                    chunks.iter_mut().for_each(|s| s.push(vec![shared]));
+                }
+            }
+            Pages::Straddling => {
+                let pages: Vec<_> = (0..=case.chunks).map(|_| page()).collect();
+                slices.iter_mut().zip(pages.windows(2)).for_each(|(s, two)| s.push(two.to_vec()));
+            }
+            Pages::Dictionary => {
+                let dictionary = page();
+                slices.iter_mut().for_each(|s| s.push(vec![dictionary, page()]));
+            }
+        }
+    }
+    for slices in slices {
+        builder.add_chunk(1 + sizes.below(15), slices);
+    }
+    Arc::new(builder.build())
+}
+
+fn groups_of(scan: &ScanCase, layout: &Layout) -> Vec<u32> {
+    (0..layout.group_count() as u32).filter(|group| scan.groups >> group & 1 == 1).collect()
+}
+
+fn widest_chunk_bytes(scans: &[ScanCase], layouts: &[Arc<Layout>]) -> u64 {
+    let chunk_bytes = |scan: &ScanCase| {
+        let layout = &layouts[scan.table % layouts.len()];
+        let groups = groups_of(scan, layout);
+        let bytes = |chunk| {
+            let pages =
+                groups.iter().flat_map(|&group| layout.slice(chunk, GroupIndex(group)).to_vec());
+            pages.map(|page| layout.bytes_of(page)).sum::<u64>()
+        };
+        layout.chunks().map(bytes).max().unwrap_or(0)
+    };
+    scans.iter().map(chunk_bytes).max().unwrap_or(0)
+}
+
+struct Run {
+    world: World,
+    tables: Vec<Option<TableId>>,
+    scans: Vec<Option<ScanId>>,
+    cancelled: BTreeSet<ScanId>,
+    widest: u64,
+    total: u64,
+}
+
+impl Run {
+    fn new(case: &Case, policy: PolicyKind) -> Self {
+        let layouts: Vec<_> = case.tables.iter().map(layout).collect();
+        let widest = widest_chunk_bytes(&case.scans, &layouts);
+        let page_bytes = |l: &Arc<Layout>| {
+            (0..l.page_count()).map(|p| l.bytes_of(PageIndex(p as u32))).sum::<u64>()
+        };
+        let total: u64 = layouts.iter().map(page_bytes).sum();
+        let pool_bytes = widest + total * case.pool_percent / 100;
+        let mut world = World::new(policy.build(), pool_bytes, case.loads_in_flight_max);
+        if case.scattered_ns > 0 {
+            world.disk = Disk::Scattered { random: Seeded(case.seed), ns_max: case.scattered_ns };
+        }
+        let tables: Vec<_> = layouts.iter().map(|layout| Some(world.add_table(layout))).collect();
+        for &(table, page) in &case.failing {
+            let table = TableId::from_usize(table % layouts.len());
+            world.failing.insert(PageId { table, page: PageIndex(page) });
+        }
+        let scans = vec![None; case.scans.len()];
+        Self { world, tables, scans, cancelled: BTreeSet::new(), widest, total }
+    }
+
+    fn start(&mut self, index: usize, case: &ScanCase) {
+        let Some(table) = self.tables[case.table % self.tables.len()] else { return };
+        let layout = Arc::clone(&self.world.model.layouts[&table]);
+        let mut paces = case.paces.clone();
+        if let Some((after, other)) = case.stall
+            && let Some(Some(other)) = self.scans.get(other)
+        {
+            paces[0].stall = Some((after + 1, *other));
+            // Whoever holds on to its pages while it waits for another scan can make that one impossible.
+            paces.iter_mut().for_each(|pace| pace.releases_early = true);
+        }
+        let rows = case.ranges.iter().map(|&(start, len)| start..start + len).collect();
+        let groups = groups_of(case, &layout);
+        let started = self.world.try_start(table, &groups, rows, case.order, &paces);
+        match started {
+            Ok(scan) => self.scans[index] = Some(scan),
+            Err(StartScanError::PoolTooSmall { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn apply(&mut self, op: &Op) {
+        let scan = |scan: usize| self.scans.get(scan).copied().flatten();
+        match op {
+            Op::Narrow { scan: index, chunks } => {
+                if let Some(scan) = scan(*index) {
+                    self.world.narrow(scan, chunks);
+                }
+            }
+            Op::Cancel { scan: index } => {
+                if let Some(scan) = scan(*index) {
+                    self.cancelled.insert(scan);
+                    self.world.cancel(scan);
+                }
+            }
+            Op::Pool { percent } => {
+                self.world.set_pool_bytes(self.widest + self.total * percent / 100);
+            }
+            Op::EvictUnwanted => self.world.evict_unwanted(),
+            Op::Decoded { table, chunk, group, held } => {
+                let Some(Some(table)) = self.tables.get(*table) else { return };
+                let (chunk, group) = (ChunkIndex(*chunk), GroupIndex(*group));
+                if *held {
+                    self.world.manager.slice_decoded(*table, chunk, group);
+                } else {
+                    self.world.manager.slice_dropped(*table, chunk, group);
+                }
+            }
+            Op::RemoveTable { table } => {
+                let Some(Some(id)) = self.tables.get(*table) else { return };
+                if self.world.remove_table(*id).is_ok() {
+                    self.tables[*table] = None;
+                }
+            }
+        }
+    }
+
+    /// Drives to the end; a scan of which one worker never asks is taken off when it has been handed everything.
+    fn finish(&mut self, steps_max: usize) {
+        loop {
+            self.world.drive_bounded(steps_max);
+            let done = |scan: &&Scan| scan.needed().is_empty();
+            let Some(scan) = self.world.manager.state().scans().find(done).map(Scan::id) else {
+                break;
+            };
+            self.world.cancel(scan);
+        }
+        if let Some(scan) = self.world.manager.state().scans().next() {
+            panic!("I5: {:?} never got {:?}", scan.id(), scan.needed());
+        }
+    }
+}
+
+fn run(case: &Case, policy: PolicyKind) -> Run {
+    let mut run = Run::new(case, policy);
+    enum Event<'a> {
+        Start(usize, &'a ScanCase),
+        Apply(&'a Op),
+    }
+    let starts = case.scans.iter().enumerate().map(|(i, scan)| (scan.start, Event::Start(i, scan)));
+    let ops = case.ops.iter().map(|(at, op)| (*at, Event::Apply(op)));
+    let mut events: Vec<_> = starts.chain(ops).collect();
+    events.sort_by_key(|(at, _)| *at);
+    for (at, event) in events {
+        run.world.drive_until(at);
+        match event {
+            Event::Start(index, scan) => run.start(index, scan),
+            Event::Apply(op) => run.apply(op),
+        }
+    }
+    // Each scan takes each chunk once: what happens is bounded by the work, not by luck.
+    let work: usize = case.scans.len() * 9 * 16;
+    run.finish(1_000 + 4 * work);
+    run
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_rules_hold_whatever_happens(case in any_case(true)) {
+        for policy in PolicyKind::ALL {
+            run(&case, policy);
+        }
+    }
+
+    #[test]
+    fn every_scan_finishes_and_the_same_calls_give_the_same_actions(case in any_case(false)) {
+        for policy in PolicyKind::ALL {
+            let first = run(&case, policy);
+            prop_assert!(first.world.failed.is_empty());
+            for scan in first.scans.iter().flatten() {
+                let report = first.world.ended[scan].report;
+                prop_assert_eq!(report.chunks_delivered, report.chunks_needed);
+            }
+            prop_assert_eq!(first.world.log, run(&case, policy).world.log);
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! A world for the buffer manager to live in: a virtual clock, a disk and workers, and beside them a naive model that
+//! keeps its own record of everything and checks the safety rules after every step.
+//!
+//! [`World`] drives, [`model::Model`] checks, [`table`] builds layouts in one line.
+
+#![allow(dead_code, clippy::unwrap_used, unreachable_pub)]
+
+pub mod model;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use coscan_core::*;
+use model::Model;
+
+pub const PATIENCE_NS: u64 = 10_000;
+
+/// A table of `chunks` chunks of 10 rows; each column group has one page a chunk, of this many bytes.
+pub fn table(chunks: usize, group_bytes: &[u64]) -> Arc<Layout> {
+    let mut builder = Layout::builder(group_bytes.len());
+    for _ in 0..chunks {
+        let mut slices = Vec::new();
+        for (group, &bytes) in group_bytes.iter().enumerate() {
+            slices.push(vec![builder.add_page(GroupIndex::from_usize(group), bytes)]);
+        }
+        builder.add_chunk(10, slices);
+    }
+    Arc::new(builder.build())
+}
+
+/// Numbers that look random and are the same in every run.
+#[derive(Clone, Debug)]
+pub struct Seeded(pub u64);
+
+impl Seeded {
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % bound.max(1)
+    }
+}
+
+/// How a disk answers.
+#[derive(Clone, Debug)]
+pub enum Disk {
+    /// One page after another, a nanosecond a byte.
+    Serial { free_at: u64 },
+    /// Every page takes up to this long, whatever the others do: pages arrive in any order.
+    Scattered { random: Seeded, ns_max: u64 },
+}
+
+/// How a worker goes through its chunks.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// When it first asks, after the start of the scan. `u64::MAX`: never.
+    pub first_ns: u64,
+    /// What a chunk takes.
+    pub chunk_ns: u64,
+    /// Whether it releases the pages as soon as it has them (it has made its own copy), or when it asks again.
+    pub releases_early: bool,
+    /// After so many chunks it asks no more until that scan has ended: what a join's probe side does.
+    pub stall: Option<(usize, ScanId)>,
+}
+
+/// A worker that asks at once, takes this long for a chunk and holds its pages meanwhile.
+pub fn pace(chunk_ns: u64) -> Pace {
+    Pace { first_ns: 0, chunk_ns, releases_early: false, stall: None }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Happening {
+    Ask(ScanId, WorkerIndex),
+    Release(ScanId, WorkerIndex),
+    Arrive(LoadId, PageId),
+}
+
+/// What a finished scan got.
+#[derive(Clone, Debug, Default)]
+pub struct Ended {
+    pub report: ScanReport,
+    pub at: u64,
+}
+
+pub struct World {
+    pub manager: ActiveBufferManager,
+    pub model: Model,
+    pub now: u64,
+    pub disk: Disk,
+    pub failing: BTreeSet<PageId>,
+    /// One line an action.
+    pub log: Vec<String>,
+    /// Scans all of whose workers have finished, in that order; the world takes them off.
+    pub finished: Vec<ScanId>,
+    pub failed: Vec<ScanId>,
+    pub ended: BTreeMap<ScanId, Ended>,
+    agenda: BTreeSet<(u64, u64, Happening)>,
+    paces: BTreeMap<(ScanId, WorkerIndex), Pace>,
+    stalled: Vec<(ScanId, WorkerIndex, ScanId)>,
+    sequence: u64,
+}
+
+impl World {
+    pub fn new(policy: Box<dyn Policy>, pool_bytes: u64, loads_in_flight_max: usize) -> Self {
+        let config = Config { pool_bytes, loads_in_flight_max, patience_ns: PATIENCE_NS };
+        Self {
+            manager: ActiveBufferManager::new(config, policy),
+            model: Model::new(pool_bytes, loads_in_flight_max),
+            now: 0,
+            disk: Disk::Serial { free_at: 0 },
+            failing: BTreeSet::new(),
+            log: Vec::new(),
+            finished: Vec::new(),
+            failed: Vec::new(),
+            ended: BTreeMap::new(),
+            agenda: BTreeSet::new(),
+            paces: BTreeMap::new(),
+            stalled: Vec::new(),
+            sequence: 0,
+        }
+    }
+
+    pub fn add_table(&mut self, layout: &Arc<Layout>) -> TableId {
+        let table = self.manager.register_table(Arc::clone(layout));
+        self.model.layouts.insert(table, Arc::clone(layout));
+        table
+    }
+
+    pub fn remove_table(&mut self, table: TableId) -> Result<(), RemoveTableError> {
+        let removed = self.manager.remove_table(Time(self.now), table);
+        self.model.table_removed(table, removed.is_ok());
+        self.settle();
+        if removed.is_ok() {
+            self.model.layouts.remove(&table);
+        }
+        removed
+    }
+
+    /// Starts a scan in any order with one worker for each pace.
+    pub fn start(
+        &mut self,
+        table: TableId,
+        groups: &[u32],
+        rows: Range<u64>,
+        paces: &[Pace],
+    ) -> ScanId {
+        self.try_start(table, groups, vec![rows], Order::Any, paces).unwrap()
+    }
+
+    pub fn try_start(
+        &mut self,
+        table: TableId,
+        groups: &[u32],
+        rows: Vec<Range<u64>>,
+        order: Order,
+        paces: &[Pace],
+    ) -> Result<ScanId, StartScanError> {
+        let groups = groups.iter().copied().map(GroupIndex).collect();
+        let spec = ScanSpec { table, groups, rows, order, workers: paces.len() };
+        let scan = self.manager.start_scan(Time(self.now), &spec)?;
+        self.model.scan_started(scan, &spec);
+        for (worker, pace) in paces.iter().enumerate() {
+            let worker = WorkerIndex::from_usize(worker);
+            self.paces.insert((scan, worker), *pace);
+            if pace.first_ns < u64::MAX {
+                self.plan(self.now + pace.first_ns, Happening::Ask(scan, worker));
+            }
+        }
+        self.model.check(&self.manager);
+        Ok(scan)
+    }
+
+    pub fn cancel(&mut self, scan: ScanId) {
+        if let Some(report) = self.manager.report(scan) {
+            self.ended.insert(scan, Ended { report, at: self.now });
+        }
+        self.manager.cancel_scan(Time(self.now), scan);
+        self.model.scan_ended(scan);
+        let (resumed, stalled) = self.stalled.iter().partition(|(_, _, until)| *until == scan);
+        self.stalled = stalled;
+        for (scan, worker, _) in resumed {
+            self.plan(self.now, Happening::Ask(scan, worker));
+        }
+        self.model.check(&self.manager);
+    }
+
+    pub fn narrow(&mut self, scan: ScanId, chunks: &[u32]) {
+        let chunks = chunks.iter().copied().map(ChunkIndex);
+        self.manager.narrow_scan(Time(self.now), scan, chunks.clone());
+        self.model.scan_narrowed(scan, chunks);
+        self.model.check(&self.manager);
+    }
+
+    pub fn set_pool_bytes(&mut self, bytes: u64) -> u64 {
+        let limit = self.manager.set_pool_bytes(Time(self.now), bytes);
+        self.model.pool_resized(limit);
+        self.settle();
+        limit
+    }
+
+    pub fn evict_unwanted(&mut self) {
+        self.manager.evict_unwanted(Time(self.now));
+        self.model.useless_loads = 0;
+        self.settle();
+    }
+
+    /// Carries out actions until there is none, checking after each.
+    pub fn settle(&mut self) {
+        while let Some(action) = self.manager.poll_action() {
+            self.carry_out(&action);
+        }
+        self.model.check_settled(&self.manager);
+    }
+
+    /// When the next thing happens, if ever.
+    fn next_at(&self) -> Option<u64> {
+        let timeout = self.manager.poll_timeout().map(|time| time.0);
+        self.agenda.first().map(|&(at, _, _)| at).into_iter().chain(timeout).min()
+    }
+
+    /// Lets the next thing happen. False if nothing ever will.
+    pub fn step(&mut self) -> bool {
+        self.settle();
+        let Some(at) = self.next_at() else {
+            self.model.check_idle();
+            return false;
+        };
+        self.now = self.now.max(at);
+        if self.agenda.first().is_some_and(|&(first, _, _)| first == at) {
+            let (_, _, happening) = self.agenda.pop_first().unwrap();
+            self.happen(happening);
+        } else {
+            self.manager.handle_timeout(Time(self.now));
+        }
+        self.model.check(&self.manager);
+        self.settle();
+        true
+    }
+
+    /// Lets things happen until nothing more does.
+    pub fn drive(&mut self) {
+        self.drive_bounded(100_000);
+    }
+
+    /// Lets things happen until nothing more does, which must be the case after this many steps.
+    pub fn drive_bounded(&mut self, steps_max: usize) {
+        for _ in 0..steps_max {
+            if !self.step() {
+                return;
+            }
+        }
+        panic!("I5: still busy after {steps_max} steps\n{}", self.tail());
+    }
+
+    pub fn drive_until(&mut self, until: u64) {
+        self.settle();
+        while self.next_at().is_some_and(|at| at <= until) {
+            self.step();
+        }
+        self.now = self.now.max(until);
+    }
+
+    fn tail(&self) -> String {
+        self.log[self.log.len().saturating_sub(40)..].join("\n")
+    }
+
+    fn plan(&mut self, at: u64, happening: Happening) {
+        self.sequence += 1;
+        self.agenda.insert((at, self.sequence, happening));
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        let now = Time(self.now);
+        match happening {
+            Happening::Ask(scan, worker) => {
+                if self.model.asks(scan, worker) {
+                    self.manager.request_chunk(now, scan, worker).unwrap();
+                } else {
+                    self.manager.release_chunk(now, scan, worker);
+                    assert!(self.manager.request_chunk(now, scan, worker).is_err());
+                }
+            }
+            Happening::Release(scan, worker) => {
+                self.manager.release_chunk(now, scan, worker);
+                self.model.released(scan, worker);
+            }
+            Happening::Arrive(load, id) if self.failing.contains(&id) => {
+                self.model.page_failed(load, id);
+                self.manager.page_failed(now, load, id.page);
+            }
+            Happening::Arrive(load, id) => {
+                self.model.page_loaded(load, id);
+                self.manager.page_loaded(now, load, id.page);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, action: &Action) {
+        self.log.push(self.describe(action));
+        if self.log.len() > 50_000 {
+            panic!("livelock:\n{}", self.tail());
+        }
+        self.model.acted(action, self.now);
+        match action {
+            Action::Load { load, table, pages, .. } => {
+                for &page in pages {
+                    let id = PageId { table: *table, page };
+                    let at = self.arrival(id);
+                    self.plan(at, Happening::Arrive(*load, id));
+                }
+            }
+            Action::Evict { .. } => {}
+            Action::Deliver { scan, worker, .. } => self.go_through(*scan, *worker),
+            Action::Finish { scan, .. } => {
+                if self.model.all_finished(*scan) {
+                    self.finished.push(*scan);
+                    self.cancel(*scan);
+                }
+            }
+            Action::Fail { scan, .. } => self.failed.push(*scan),
+        }
+        self.model.check(&self.manager);
+    }
+
+    fn arrival(&mut self, id: PageId) -> u64 {
+        let bytes = self.model.layouts[&id.table].bytes_of(id.page);
+        match &mut self.disk {
+            Disk::Serial { free_at } => {
+                *free_at = self.now.max(*free_at) + bytes;
+                *free_at
+            }
+            Disk::Scattered { random, ns_max } => self.now + 1 + random.below(*ns_max),
+        }
+    }
+
+    fn go_through(&mut self, scan: ScanId, worker: WorkerIndex) {
+        let pace = self.paces[&(scan, worker)];
+        if pace.releases_early {
+            self.plan(self.now, Happening::Release(scan, worker));
+        }
+        let delivered = self.model.delivered_count(scan, worker);
+        match pace.stall {
+            Some((after, until)) if delivered == after && self.model.runs(until) => {
+                self.stalled.push((scan, worker, until));
+            }
+            _ => self.plan(self.now + pace.chunk_ns, Happening::Ask(scan, worker)),
+        }
+    }
+
+    fn describe(&self, action: &Action) -> String {
+        let at = self.now;
+        match action {
+            Action::Load { load, scan, table, chunk, pages } => format!(
+                "load at={at} load={load} scan={scan} table={table} chunk={chunk} pages={pages:?}"
+            ),
+            Action::Evict { page } => format!("evict at={at} page={page:?}"),
+            Action::Deliver { scan, worker, chunk } => {
+                format!("deliver at={at} scan={scan} worker={worker} chunk={chunk}")
+            }
+            Action::Finish { scan, worker } => {
+                format!("finish at={at} scan={scan} worker={worker}")
+            }
+            Action::Fail { scan, page } => format!("fail at={at} scan={scan} page={page:?}"),
+        }
+    }
+}

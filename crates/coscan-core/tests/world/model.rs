@@ -1,0 +1,394 @@
+//! The naive model: what the manager should know, recounted from scratch, and the rules I1 to I6 as seen from outside.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use coscan_core::*;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum At {
+    Away,
+    Waiting,
+    Busy { chunk: ChunkIndex, pins: bool },
+    Finished,
+}
+
+#[derive(Clone, Debug)]
+struct ScanModel {
+    spec: ScanSpec,
+    needed: BTreeSet<ChunkIndex>,
+    delivered: BTreeSet<ChunkIndex>,
+    narrowed: BTreeSet<ChunkIndex>,
+    workers: Vec<At>,
+    counts: Vec<usize>,
+    failed: bool,
+}
+
+#[derive(Clone, Debug)]
+struct LoadModel {
+    table: TableId,
+    unreported: BTreeSet<PageIndex>,
+    /// What its scan needs of the chunk, and what it reads besides: stays until the load is over.
+    held: BTreeSet<PageIndex>,
+}
+
+pub struct Model {
+    pub layouts: BTreeMap<TableId, Arc<Layout>>,
+    /// Loads started since a scan last got something: two that evict each other's pages would let it grow.
+    pub useless_loads: usize,
+    pool_bytes: u64,
+    loads_in_flight_max: usize,
+    cached: BTreeSet<PageId>,
+    loads: BTreeMap<LoadId, LoadModel>,
+    scans: BTreeMap<ScanId, ScanModel>,
+    failed_pages: BTreeSet<PageId>,
+    /// Pages that the manager may evict though it has not said so yet, of a table just removed.
+    removing: Option<TableId>,
+    pub loaded_bytes: u64,
+}
+
+impl Model {
+    pub fn new(pool_bytes: u64, loads_in_flight_max: usize) -> Self {
+        Self {
+            layouts: BTreeMap::new(),
+            useless_loads: 0,
+            pool_bytes,
+            loads_in_flight_max,
+            cached: BTreeSet::new(),
+            loads: BTreeMap::new(),
+            scans: BTreeMap::new(),
+            failed_pages: BTreeSet::new(),
+            removing: None,
+            loaded_bytes: 0,
+        }
+    }
+
+    pub fn scan_started(&mut self, id: ScanId, spec: &ScanSpec) {
+        let layout = &self.layouts[&spec.table];
+        let hit = |chunk: &ChunkIndex| {
+            let rows = layout.rows(*chunk);
+            spec.rows.iter().any(|range| range.start.max(rows.start) < range.end.min(rows.end))
+        };
+        let needed = layout.chunks().filter(hit).collect();
+        let scan = ScanModel {
+            spec: spec.clone(),
+            needed,
+            delivered: BTreeSet::new(),
+            narrowed: BTreeSet::new(),
+            workers: vec![At::Away; spec.workers],
+            counts: vec![0; spec.workers],
+            failed: false,
+        };
+        assert!(self.scans.insert(id, scan).is_none(), "a scan id is given once");
+        self.useless_loads = 0;
+    }
+
+    pub fn scan_ended(&mut self, scan: ScanId) {
+        self.scans.remove(&scan);
+        self.useless_loads = 0;
+    }
+
+    pub fn scan_narrowed(&mut self, id: ScanId, chunks: impl Iterator<Item = ChunkIndex>) {
+        let Some(scan) = self.scans.get_mut(&id) else { return };
+        for chunk in chunks {
+            if scan.needed.remove(&chunk) {
+                scan.narrowed.insert(chunk);
+            }
+        }
+        self.useless_loads = 0;
+    }
+
+    pub fn pool_resized(&mut self, limit: u64) {
+        self.pool_bytes = limit;
+        self.useless_loads = 0;
+    }
+
+    pub fn table_removed(&mut self, table: TableId, removed: bool) {
+        let scans = self.scans.values().any(|scan| scan.spec.table == table);
+        let loads = self.loads.values().any(|load| load.table == table);
+        assert_eq!(
+            removed,
+            self.layouts.contains_key(&table) && !scans && !loads,
+            "a table goes if and only if nothing uses it"
+        );
+        if removed {
+            self.removing = Some(table);
+        }
+    }
+
+    pub fn runs(&self, scan: ScanId) -> bool {
+        self.scans.get(&scan).is_some_and(|scan| !scan.failed)
+    }
+
+    pub fn delivered_count(&self, scan: ScanId, worker: WorkerIndex) -> usize {
+        self.scans[&scan].counts[worker.as_usize()]
+    }
+
+    pub fn delivered(&self, scan: ScanId) -> usize {
+        self.scans.get(&scan).map_or(0, |scan| scan.delivered.len())
+    }
+
+    pub fn all_finished(&self, scan: ScanId) -> bool {
+        self.scans[&scan].workers.iter().all(|worker| *worker == At::Finished)
+    }
+
+    /// A worker asks; false if the scan does not take requests.
+    pub fn asks(&mut self, scan: ScanId, worker: WorkerIndex) -> bool {
+        let Some(scan) = self.scans.get_mut(&scan) else { return false };
+        let at = &mut scan.workers[worker.as_usize()];
+        *at = if scan.failed { At::Finished } else { At::Waiting };
+        !scan.failed
+    }
+
+    pub fn released(&mut self, scan: ScanId, worker: WorkerIndex) {
+        let Some(scan) = self.scans.get_mut(&scan) else { return };
+        if let At::Busy { pins, .. } = &mut scan.workers[worker.as_usize()] {
+            *pins = false;
+        }
+    }
+
+    pub fn page_loaded(&mut self, load: LoadId, id: PageId) {
+        self.reported(load, id);
+        self.cached.insert(id);
+        self.end_loads();
+    }
+
+    pub fn page_failed(&mut self, load: LoadId, id: PageId) {
+        self.reported(load, id);
+        self.failed_pages.insert(id);
+        for load in self.loads.values_mut().filter(|load| load.table == id.table) {
+            load.held.remove(&id.page);
+        }
+        self.end_loads();
+    }
+
+    fn reported(&mut self, load: LoadId, id: PageId) {
+        assert!(self.loads.get_mut(&load).unwrap().unreported.remove(&id.page));
+    }
+
+    fn end_loads(&mut self) {
+        let reading = self.reading();
+        self.loads.retain(|_, load| {
+            let arriving =
+                |&page: &PageIndex| reading.contains(&PageId { table: load.table, page });
+            !load.unreported.is_empty() || load.held.iter().any(arriving)
+        });
+    }
+
+    fn reading(&self) -> BTreeSet<PageId> {
+        let pages = |load: &LoadModel| {
+            let table = load.table;
+            load.unreported.iter().map(move |&page| PageId { table, page }).collect::<Vec<_>>()
+        };
+        self.loads.values().flat_map(pages).collect()
+    }
+
+    fn pages(&self, spec: &ScanSpec, chunk: ChunkIndex) -> BTreeSet<PageId> {
+        let slices =
+            spec.groups.iter().flat_map(|&group| self.layouts[&spec.table].slice(chunk, group));
+        slices.map(|&page| PageId { table: spec.table, page }).collect()
+    }
+
+    fn pinned(&self) -> BTreeSet<PageId> {
+        let mut pinned = BTreeSet::new();
+        for scan in self.scans.values() {
+            for worker in &scan.workers {
+                if let At::Busy { chunk, pins: true } = worker {
+                    pinned.extend(self.pages(&scan.spec, *chunk));
+                }
+            }
+        }
+        for load in self.loads.values() {
+            pinned.extend(load.held.iter().map(|&page| PageId { table: load.table, page }));
+        }
+        pinned
+    }
+
+    pub fn acted(&mut self, action: &Action, now: u64) {
+        match action {
+            Action::Load { load, scan, table, chunk, pages } => {
+                self.load_started(*load, *scan, *table, *chunk, pages);
+            }
+            Action::Evict { page } => {
+                assert!(self.cached.contains(page), "{now}: {page:?} is evicted but not held");
+                assert!(!self.pinned().contains(page), "I2: {now}: {page:?} is evicted in use");
+                self.cached.remove(page);
+            }
+            Action::Deliver { scan, worker, chunk } => self.handed(*scan, *worker, *chunk),
+            Action::Finish { scan, worker } => {
+                let scan = self.scans.get_mut(scan).expect("an ended scan gets nothing");
+                assert!(!scan.failed, "a failed scan gets nothing");
+                assert!(scan.needed.is_empty(), "I1: finished, yet {:?} are missing", scan.needed);
+                assert_eq!(scan.workers[worker.as_usize()], At::Waiting);
+                scan.workers[worker.as_usize()] = At::Finished;
+                self.useless_loads = 0;
+            }
+            Action::Fail { scan, page } => {
+                assert!(self.failed_pages.contains(page), "{page:?} did not fail");
+                let spec = &self.scans[scan].spec;
+                let needs = |chunk: &&ChunkIndex| self.pages(spec, **chunk).contains(page);
+                assert!(self.scans[scan].needed.iter().any(|chunk| needs(&chunk)), "it needs it");
+                let scan = self.scans.get_mut(scan).unwrap();
+                assert!(!scan.failed, "a scan fails once");
+                scan.failed = true;
+                scan.needed.clear();
+                for worker in scan.workers.iter_mut().filter(|worker| **worker == At::Waiting) {
+                    *worker = At::Finished;
+                }
+                self.useless_loads = 0;
+            }
+        }
+    }
+
+    fn load_started(
+        &mut self,
+        load: LoadId,
+        scan: ScanId,
+        table: TableId,
+        chunk: ChunkIndex,
+        pages: &[PageIndex],
+    ) {
+        assert!(self.loads.len() < self.loads_in_flight_max, "too many loads in flight");
+        let layout = &self.layouts[&table];
+        let reading = self.reading();
+        for &page in pages {
+            let id = PageId { table, page };
+            assert!(layout.chunks_of(page).contains(&chunk), "{page:?} is not of {chunk:?}");
+            assert!(!self.cached.contains(&id) && !reading.contains(&id), "{id:?} is read twice");
+        }
+        let model = &self.scans[&scan];
+        assert!(model.needed.contains(&chunk), "a load is for a chunk that its scan needs");
+        let mut held: BTreeSet<_> =
+            self.pages(&model.spec, chunk).into_iter().map(|id| id.page).collect();
+        held.extend(pages);
+        let unreported: BTreeSet<_> = pages.iter().copied().collect();
+        assert_eq!(unreported.len(), pages.len(), "a page twice in a load");
+        assert!(!pages.is_empty());
+        self.loads.insert(load, LoadModel { table, unreported, held });
+        self.loaded_bytes += pages.iter().map(|&page| layout.bytes_of(page)).sum::<u64>();
+        self.useless_loads += 1;
+        let pages: usize = self.layouts.values().map(|layout| layout.page_count()).sum();
+        assert!(self.useless_loads <= 2 * pages + 8, "livelock: loads without any delivery");
+    }
+
+    fn handed(&mut self, id: ScanId, worker: WorkerIndex, chunk: ChunkIndex) {
+        let scan = self.scans.get(&id).expect("an ended scan gets nothing");
+        assert!(!scan.failed, "a failed scan gets nothing");
+        assert_eq!(scan.workers[worker.as_usize()], At::Waiting, "only who waits is answered");
+        assert!(!scan.delivered.contains(&chunk), "I1: {id:?} gets {chunk:?} twice");
+        assert!(!scan.narrowed.contains(&chunk), "{id:?} gets {chunk:?}, which it gave up");
+        assert!(scan.needed.contains(&chunk), "I1: {id:?} never needed {chunk:?}");
+        if scan.spec.order == Order::InOrder {
+            assert_eq!(scan.needed.first(), Some(&chunk), "I6: {id:?} is handed {chunk:?} early");
+        }
+        for page in self.pages(&scan.spec, chunk) {
+            assert!(self.cached.contains(&page), "I2: {chunk:?} is handed out without {page:?}");
+        }
+        let scan = self.scans.get_mut(&id).unwrap();
+        scan.needed.remove(&chunk);
+        scan.delivered.insert(chunk);
+        scan.counts[worker.as_usize()] += 1;
+        scan.workers[worker.as_usize()] = At::Busy { chunk, pins: true };
+        self.useless_loads = 0;
+    }
+
+    /// Nothing will ever happen again: then nobody may wait, unless others hold on to what they were handed.
+    pub fn check_idle(&self) {
+        let waits = |scan: &ScanModel| scan.workers.contains(&At::Waiting);
+        let pins = |scan: &ScanModel| {
+            scan.workers.iter().any(|worker| matches!(worker, At::Busy { pins: true, .. }))
+        };
+        assert!(self.loads.is_empty(), "loads are never finished");
+        if !self.scans.values().any(pins) {
+            for (id, scan) in &self.scans {
+                assert!(!waits(scan), "I4: {id:?} waits for ever for {:?}", scan.needed);
+            }
+        }
+    }
+
+    /// Checks when all actions have been polled: model and manager know the same.
+    pub fn check_settled(&mut self, manager: &ActiveBufferManager) {
+        assert!(self.is_settled(manager), "an action is missing");
+        self.check(manager);
+    }
+
+    /// Recounts what the manager keeps count of. Actions not yet polled may be ahead of the model: the caller settles.
+    pub fn check(&mut self, manager: &ActiveBufferManager) {
+        let state = manager.state();
+        assert!(state.held_bytes() <= state.pool_bytes(), "I3");
+        if !self.is_settled(manager) {
+            return;
+        }
+        self.removing = None;
+        let reading = self.reading();
+        let bytes = |id: &PageId| self.layouts[&id.table].bytes_of(id.page);
+        let held: u64 = self.cached.iter().chain(&reading).map(bytes).sum();
+        assert_eq!(state.held_bytes(), held, "bytes held");
+        assert_eq!(state.pool_bytes(), self.pool_bytes);
+        assert_eq!(manager.loads_in_flight(), self.loads.len());
+
+        let wanted: BTreeSet<_> = self
+            .scans
+            .values()
+            .flat_map(|scan| scan.needed.iter().flat_map(|&c| self.pages(&scan.spec, c)))
+            .collect();
+        let unwanted: BTreeSet<_> = state.unwanted_pages().collect();
+        assert_eq!(unwanted, self.cached.difference(&wanted).copied().collect(), "unwanted");
+        let pinned = self.pinned();
+        for &page in &self.cached {
+            assert_eq!(state.is_evictable(page), !pinned.contains(&page), "I2: pins of {page:?}");
+            assert_eq!(state.is_unwanted(page), !wanted.contains(&page));
+        }
+        assert_eq!(state.scans().count(), self.scans.len());
+        for (&id, scan) in &self.scans {
+            self.check_scan(state.scan(id).expect("it runs"), scan, &reading);
+        }
+    }
+
+    /// Whether the model has seen everything that the manager decided.
+    fn is_settled(&self, manager: &ActiveBufferManager) -> bool {
+        let cached: BTreeSet<_> = manager.state().cached_pages().collect();
+        let failed = |(id, scan): (&ScanId, &ScanModel)| {
+            let known = manager.state().scan(*id).map_or(0, |scan| scan.needed().len());
+            known == scan.needed.len()
+        };
+        self.removing.is_none_or(|table| !self.cached.iter().any(|id| id.table == table))
+            && cached == self.cached
+            && manager.loads_in_flight() == self.loads.len()
+            && self.scans.iter().all(failed)
+    }
+
+    fn check_scan(&self, scan: &Scan, model: &ScanModel, reading: &BTreeSet<PageId>) {
+        let id = scan.id();
+        assert!(scan.needed().iter().eq(model.needed.iter().copied()), "{id:?} needed");
+        let pages = |chunk: &ChunkIndex| self.pages(&model.spec, *chunk);
+        let available = |chunk: &ChunkIndex| pages(chunk).iter().all(|p| self.cached.contains(p));
+        let covered = |chunk: &ChunkIndex| {
+            pages(chunk).iter().all(|p| self.cached.contains(p) || reading.contains(p))
+        };
+        for chunk in &model.needed {
+            assert_eq!(scan.is_available(*chunk), available(chunk), "{id:?} {chunk:?} available");
+            assert_eq!(scan.is_covered(*chunk), covered(chunk), "{id:?} {chunk:?} covered");
+        }
+        let busy = model.workers.iter().filter(|at| matches!(at, At::Busy { .. })).count();
+        let (ready, coming) = match model.spec.order {
+            Order::Any => (
+                model.needed.iter().filter(|chunk| available(chunk)).count(),
+                model.needed.iter().filter(|chunk| covered(chunk)).count(),
+            ),
+            Order::InOrder => {
+                let next = model.needed.iter().take(model.workers.len() + 2);
+                (
+                    next.clone().take_while(|chunk| available(chunk)).count(),
+                    next.take_while(|chunk| covered(chunk)).count(),
+                )
+            }
+        };
+        assert_eq!(scan.busy_workers(), busy, "{id:?} busy workers");
+        assert_eq!(scan.stock(), ready + busy, "{id:?} stock");
+        assert_eq!(scan.arriving(), coming - ready, "{id:?} arriving");
+        assert_eq!(scan.waiting_since().is_some(), model.workers.contains(&At::Waiting));
+        assert_eq!(scan.report().chunks_delivered, model.delivered.len() as u64);
+        assert_eq!(scan.report().chunks_narrowed, model.narrowed.len() as u64);
+    }
+}

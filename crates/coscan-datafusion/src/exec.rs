@@ -1,0 +1,378 @@
+//! The scan of a plan: all its partitions are workers of one registered scan.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use coscan_runtime::core::Order;
+use coscan_runtime::{BufferManager, ScanRequest, SharedTable};
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Statistics, internal_err};
+use datafusion::config::ConfigOptions;
+use datafusion::datasource::physical_plan::FileGroup;
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::{Column, DynamicFilterTracking};
+use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_expr::utils::reassign_expr_columns;
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr};
+use datafusion::physical_plan::coop::cooperative;
+use datafusion::physical_plan::execution_plan::{
+    Boundedness, EmissionType, SchedulingType, apply_expression_roots,
+};
+use datafusion::physical_plan::filter_pushdown::{
+    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
+};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
+    ReplaceChildrenOptions, StatisticsArgs,
+};
+use datafusion::prelude::SessionConfig;
+
+use crate::metrics::ScanCounts;
+use crate::pruning::{NeededChunks, rows_of};
+use crate::run::{Run, RunPlan, Runs};
+use crate::stream::SharedScanStream;
+
+/// What a plan reads, the same for all plans of a table.
+#[derive(Debug)]
+pub(crate) struct ScanSource {
+    pub(crate) manager: BufferManager,
+    pub(crate) table: SharedTable,
+    /// For EXPLAIN.
+    pub(crate) name: String,
+    /// All files, with the statistics of each.
+    pub(crate) files: FileGroup,
+    /// Of the whole table, a column a field of its schema.
+    pub(crate) statistics: Arc<Statistics>,
+    /// Orders that all rows of the table keep.
+    pub(crate) orderings: Vec<LexOrdering>,
+    /// The most bytes that the engine's own scan may read instead.
+    pub(crate) direct_bytes_max: u64,
+}
+
+/// What a session says about plans.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlanSettings {
+    /// The most partitions of a scan.
+    partitions_max: usize,
+    /// Lists longer than this do not prune chunks.
+    in_list_max: usize,
+    /// Whether the optimizer is told what the footers say.
+    has_statistics: bool,
+}
+
+impl PlanSettings {
+    pub(crate) fn of_session(config: &SessionConfig) -> Self {
+        Self {
+            partitions_max: config.target_partitions(),
+            in_list_max: config.options().execution.parquet.max_in_list_size,
+            has_statistics: config.collect_statistics(),
+        }
+    }
+}
+
+/// Reads a shared table: chunks that statistics do not rule out, in the order in which the scheduler hands them out, or
+/// in the table's order if it declares one.
+#[derive(Debug)]
+pub struct SharedScanExec {
+    source: Arc<ScanSource>,
+    settings: PlanSettings,
+    /// Columns of the output, as indexes into the table's schema.
+    projection: Vec<usize>,
+    /// On the table's schema. They rule chunks out, rows are filtered above.
+    filters: Vec<Arc<dyn PhysicalExpr>>,
+    /// What the filters that are known before the query runs leave.
+    needed: Arc<NeededChunks>,
+    /// The most rows that anybody wants of it.
+    fetch: Option<usize>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+    counts: OnceLock<Arc<ScanCounts>>,
+    runs: Runs,
+}
+
+impl SharedScanExec {
+    pub(crate) fn new(
+        source: Arc<ScanSource>,
+        projection: Vec<usize>,
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+        settings: PlanSettings,
+    ) -> Result<Self> {
+        let known: Vec<_> = filters.iter().filter(|filter| !is_dynamic(filter)).cloned().collect();
+        let needed = NeededChunks::find(source.table.table(), &known, settings.in_list_max);
+        // In order, one worker: several that are merged above would each have to hold a chunk before any goes on.
+        let partitions = match source.orderings.is_empty() {
+            true => settings.partitions_max.min(needed.chunks.len()).max(1),
+            false => 1,
+        };
+        let properties = properties(&source, &projection, partitions)?;
+        Ok(Self {
+            source,
+            settings,
+            projection,
+            filters,
+            needed: Arc::new(needed),
+            fetch: None,
+            properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+            counts: OnceLock::new(),
+            runs: Runs::default(),
+        })
+    }
+
+    /// The same, not run yet.
+    fn fresh(&self) -> Self {
+        Self {
+            source: Arc::clone(&self.source),
+            settings: self.settings,
+            projection: self.projection.clone(),
+            filters: self.filters.clone(),
+            needed: Arc::clone(&self.needed),
+            fetch: self.fetch,
+            properties: Arc::clone(&self.properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+            counts: OnceLock::new(),
+            runs: Runs::default(),
+        }
+    }
+
+    pub(crate) fn with_limit(self, fetch: Option<usize>) -> Self {
+        Self { fetch, ..self }
+    }
+
+    /// The table that it reads.
+    #[must_use]
+    pub fn table(&self) -> &SharedTable {
+        &self.source.table
+    }
+
+    fn order(&self) -> Order {
+        if self.source.orderings.is_empty() { Order::Any } else { Order::InOrder }
+    }
+
+    fn partition_count(&self) -> usize {
+        self.properties.partitioning.partition_count()
+    }
+
+    fn run_plan(&self) -> RunPlan {
+        let table = self.source.table.table();
+        RunPlan {
+            manager: self.source.manager.clone(),
+            table: self.source.table.clone(),
+            request: ScanRequest {
+                columns: self.projection.clone(),
+                rows: rows_of(table, &self.needed.chunks),
+                order: self.order(),
+                workers: self.partition_count(),
+            },
+            needed: Arc::clone(&self.needed),
+            dynamic_filters: self.filters.iter().filter(|f| is_dynamic(f)).cloned().collect(),
+            in_list_max: self.settings.in_list_max,
+            fetch: self.fetch,
+            counts: Arc::clone(
+                self.counts.get_or_init(|| Arc::new(ScanCounts::new(&self.metrics))),
+            ),
+        }
+    }
+
+    /// The same with more filters, on the output's schema. Its partitions change only if they may.
+    fn with_filters(
+        &self,
+        filters: impl Iterator<Item = Arc<dyn PhysicalExpr>>,
+        phase: FilterPushdownPhase,
+    ) -> Result<Option<Self>> {
+        let table_schema = self.source.table.table().schema();
+        let mut all = self.filters.clone();
+        for filter in filters {
+            let output = self.output_projection();
+            let filter = reassign_expr_columns(output.unproject_expr(&filter)?, table_schema)?;
+            if !all.contains(&filter) {
+                all.push(filter);
+            }
+        }
+        if all.len() == self.filters.len() {
+            return Ok(None);
+        }
+        let (source, projection) = (Arc::clone(&self.source), self.projection.clone());
+        let mut scan = Self::new(source, projection, all, self.settings)?.with_limit(self.fetch);
+        if !matches!(phase, FilterPushdownPhase::Pre) {
+            scan.properties = Arc::clone(&self.properties);
+        }
+        Ok(Some(scan))
+    }
+
+    fn output_projection(&self) -> ProjectionExprs {
+        ProjectionExprs::from_indices(&self.projection, self.source.table.table().schema())
+    }
+}
+
+/// Whether a filter is still filled in while the query runs.
+fn is_dynamic(filter: &Arc<dyn PhysicalExpr>) -> bool {
+    DynamicFilterTracking::classify(filter).contains_dynamic_filter()
+}
+
+fn properties(
+    source: &ScanSource,
+    projection: &[usize],
+    partitions: usize,
+) -> Result<PlanProperties> {
+    let schema = source.table.table().schema();
+    let table = EquivalenceProperties::new_with_orderings(
+        Arc::clone(schema),
+        source.orderings.iter().cloned(),
+    );
+    let output = ProjectionExprs::from_indices(projection, schema);
+    let output_schema = Arc::new(schema.project(projection)?);
+    let output = table.project(&output.projection_mapping(schema)?, output_schema);
+    // Loads run in the background, but batches are made as they are asked for: lazy.
+    let partitioning = Partitioning::UnknownPartitioning(partitions);
+    let (emission, bounded) = (EmissionType::Incremental, Boundedness::Bounded);
+    Ok(PlanProperties::new(output, partitioning, emission, bounded)
+        .with_scheduling_type(SchedulingType::Cooperative))
+}
+
+impl DisplayAs for SharedScanExec {
+    fn fmt_as(&self, kind: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let schema = self.schema();
+        let columns: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        let order = if self.order() == Order::Any { "any" } else { "table" };
+        let policy = self.source.manager.options().policy;
+        let (needed, total) = (self.needed.chunks.len(), self.needed.total);
+        if matches!(kind, DisplayFormatType::TreeRender) {
+            writeln!(f, "table={}", self.source.name)?;
+            writeln!(f, "policy={policy}")?;
+            return writeln!(f, "chunks={needed} of {total}");
+        }
+        write!(f, "SharedScanExec: table={}, policy={policy}, order={order}", self.source.name)?;
+        write!(f, ", chunks={needed} of {total} ({} pruned)", self.needed.pruned())?;
+        write!(f, ", projection=[{}]", columns.join(", "))?;
+        if !self.filters.is_empty() {
+            let filters: Vec<_> = self.filters.iter().map(ToString::to_string).collect();
+            write!(f, ", predicate={}", filters.join(" AND "))?;
+        }
+        match self.fetch {
+            Some(fetch) => write!(f, ", fetch={fetch}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl ExecutionPlan for SharedScanExec {
+    fn name(&self) -> &str {
+        "SharedScanExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    /// Dynamic filters are filled in only if their producers find them here.
+    fn apply_expressions(
+        &self,
+        visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        apply_expression_roots(&self.filters, visit)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(self.fresh()))
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        if partition >= self.partition_count() {
+            return internal_err!("partition {partition} of {}", self.partition_count());
+        }
+        let run: Arc<Run> = self.runs.join(partition, &context, || self.run_plan());
+        let stream = SharedScanStream::new(run, partition, self.schema(), &self.metrics);
+        Ok(Box::pin(cooperative(stream)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        _: &[Arc<Statistics>],
+        arguments: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let is_whole = arguments.partition().is_none() || self.partition_count() == 1;
+        if !is_whole || !self.settings.has_statistics {
+            return Ok(Arc::new(Statistics::new_unknown(&self.schema())));
+        }
+        let table = self.source.statistics.as_ref().clone();
+        let table = match self.filters.is_empty() || table.num_rows == Precision::Exact(0) {
+            true => table,
+            false => table.to_inexact(),
+        };
+        Ok(Arc::new(self.output_projection().project_statistics(table, &self.schema())?))
+    }
+
+    fn with_fetch(&self, fetch: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
+        Some(Arc::new(self.fresh().with_limit(fetch)))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.fetch
+    }
+
+    /// Takes over projections that only leave out or reorder columns.
+    fn try_swapping_with_projection(
+        &self,
+        projection: &ProjectionExec,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let mut columns = Vec::with_capacity(projection.expr().len());
+        for expression in projection.expr() {
+            let Some(column) = expression.expr.downcast_ref::<Column>() else { return Ok(None) };
+            let column_of_table = self.projection[column.index()];
+            if column.name() != expression.alias || columns.contains(&column_of_table) {
+                return Ok(None);
+            }
+            columns.push(column_of_table);
+        }
+        let properties = properties(&self.source, &columns, self.partition_count())?;
+        let properties = Arc::new(properties);
+        Ok(Some(Arc::new(Self { projection: columns, properties, ..self.fresh() })))
+    }
+
+    fn handle_child_pushdown_result(
+        &self,
+        phase: FilterPushdownPhase,
+        result: ChildPushdownResult,
+        _: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        let answers = vec![PushedDown::No; result.parent_filters.len()];
+        let propagation = FilterPushdownPropagation::with_parent_pushdown_result(answers);
+        let filters = result.parent_filters.into_iter().map(|filter| filter.filter);
+        Ok(match self.with_filters(filters, phase)? {
+            Some(scan) => propagation.with_updated_node(Arc::new(scan)),
+            None => propagation,
+        })
+    }
+}

@@ -1,0 +1,49 @@
+//! Shared scans for DataFusion sessions: queries of a session read the same tables through one buffer manager.
+//!
+//! It does not decide what to read, hold pages or decode them (`coscan-runtime` and below do), nor filter rows: the
+//! session's own operators do that above the scan, exactly as without coscan.
+//!
+//! ```no_run
+//! # async fn example() -> datafusion::error::Result<()> {
+//! use coscan_runtime::{BufferManager, Options};
+//! use datafusion::prelude::SessionContext;
+//!
+//! let manager = BufferManager::new(Options::default()).map_err(|error| datafusion::error::DataFusionError::External(Box::new(error)))?;
+//! let context = SessionContext::new();
+//! coscan_datafusion::install(&context, &manager)?;
+//! context.sql("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'data/'").await?;
+//! context.sql("SELECT count(*) FROM t").await?.show().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! In call order:
+//! - [`install`] or [`Coscan::install`] sets a session up (`session`, `memory`);
+//! - `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes a [`SharedTableProvider`] (`factory`, `location`, `order`,
+//!   `statistics`);
+//! - it plans a [`SharedScanExec`] (`provider`, `exec`, `pruning`), or the engine's own scan where that costs less
+//!   (`direct`);
+//! - each execution is a run (`run`), whose workers give the streams of its partitions (`stream`, `narrowing`,
+//!   `metrics`).
+
+mod error;
+mod exec;
+mod factory;
+mod location;
+mod memory;
+mod metrics;
+mod narrowing;
+mod order;
+mod provider;
+mod pruning;
+mod run;
+mod session;
+mod statistics;
+mod stream;
+
+pub use exec::SharedScanExec;
+pub use memory::SharedMemoryPool;
+pub use provider::SharedTableProvider;
+pub use session::{Coscan, install};
+
+pub use coscan_runtime as runtime;

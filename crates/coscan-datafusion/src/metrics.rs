@@ -1,0 +1,85 @@
+//! What EXPLAIN ANALYZE shows of a scan.
+
+use std::time::Duration;
+
+use coscan_runtime::ScanMetrics;
+use datafusion::physical_plan::metrics::{
+    Count, ExecutionPlanMetricsSet, MetricBuilder, MetricValue, Time,
+};
+
+/// The figures of all runs of a plan.
+#[derive(Debug)]
+pub(crate) struct ScanCounts {
+    chunks_needed: Count,
+    pub(crate) chunks_pruned: Count,
+    pub(crate) chunks_narrowed: Count,
+    chunks_delivered: Count,
+    chunks_found_in_pool: Count,
+    bytes_read: Count,
+    bytes_reused: Count,
+    pages_decoded: Count,
+    pages_reused: Count,
+    time_waiting: Time,
+    time_decoding: Time,
+    time_reading: Time,
+}
+
+impl ScanCounts {
+    pub(crate) fn new(metrics: &ExecutionPlanMetricsSet) -> Self {
+        let count = |name: &'static str| MetricBuilder::new(metrics).global_counter(name);
+        let time = |name: &'static str| {
+            let time = Time::new();
+            let value = MetricValue::Time { name: name.into(), time: time.clone() };
+            MetricBuilder::new(metrics).build(value);
+            time
+        };
+        Self {
+            chunks_needed: count("chunks_needed"),
+            chunks_pruned: count("chunks_pruned"),
+            chunks_narrowed: count("chunks_narrowed"),
+            chunks_delivered: count("chunks_delivered"),
+            chunks_found_in_pool: count("chunks_found_in_pool"),
+            bytes_read: count("bytes_read"),
+            bytes_reused: count("bytes_reused"),
+            pages_decoded: count("pages_decoded"),
+            pages_reused: count("pages_reused"),
+            time_waiting: time("time_waiting"),
+            time_decoding: time("time_decoding"),
+            time_reading: time("time_reading"),
+        }
+    }
+
+    /// Adds what a scan did since it was last looked at.
+    pub(crate) fn add(&self, before: &ScanMetrics, now: &ScanMetrics) {
+        let (chunks_before, chunks) = (&before.chunks, &now.chunks);
+        add(&self.chunks_needed, chunks_before.chunks_needed, chunks.chunks_needed);
+        add(&self.chunks_narrowed, chunks_before.chunks_narrowed, chunks.chunks_narrowed);
+        add(&self.chunks_delivered, chunks_before.chunks_delivered, chunks.chunks_delivered);
+        add(&self.chunks_found_in_pool, chunks_before.chunks_found, chunks.chunks_found);
+        add(&self.bytes_read, chunks_before.bytes_read, chunks.bytes_read);
+        add(&self.bytes_reused, chunks_before.bytes_reused, chunks.bytes_reused);
+        add(&self.pages_decoded, before.slices_decoded, now.slices_decoded);
+        add(&self.pages_reused, before.slices_reused, now.slices_reused);
+        add_time(&self.time_waiting, before.wait, now.wait);
+        add_time(&self.time_decoding, before.decode, now.decode);
+        add_time(&self.time_reading, before.read, now.read);
+    }
+
+    /// Chunks that were wanted until a dynamic filter ruled them out, before the scan was registered.
+    pub(crate) fn narrowed_at_start(&self, chunks: usize) {
+        self.chunks_needed.add(chunks);
+        self.chunks_narrowed.add(chunks);
+    }
+}
+
+fn add(count: &Count, before: u64, now: u64) {
+    count.add(usize::try_from(now.saturating_sub(before)).unwrap_or(usize::MAX));
+}
+
+fn add_time(time: &Time, before: Duration, now: Duration) {
+    // A time of zero would be counted as a nanosecond.
+    let passed = now.saturating_sub(before);
+    if !passed.is_zero() {
+        time.add_duration(passed);
+    }
+}

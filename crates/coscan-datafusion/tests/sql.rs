@@ -1,0 +1,80 @@
+//! Every file in `slt/` gives the same rows on plain DataFusion, on coscan, and on coscan with a pool of two chunks.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod support;
+
+use std::path::PathBuf;
+
+use coscan_datafusion::Coscan;
+use coscan_runtime::core::PolicyKind;
+use coscan_runtime::{BufferManager, Options};
+use datafusion::prelude::{SessionConfig, SessionContext};
+
+use support::slt::run_file;
+
+const DECODE_BYTES: u64 = 256 << 20;
+
+fn files() -> Vec<PathBuf> {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../slt");
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> =
+        entries.filter(|path| path.extension().is_some_and(|ending| ending == "slt")).collect();
+    files.sort();
+    assert!(!files.is_empty(), "there are files in {directory}");
+    files
+}
+
+fn session() -> SessionContext {
+    let config = SessionConfig::new().with_target_partitions(4).with_batch_size(64);
+    SessionContext::new_with_config(config)
+}
+
+async fn run_all(engine: &str, context: impl AsyncFn(&PathBuf) -> SessionContext) {
+    for file in files() {
+        let data = tempfile::tempdir().unwrap();
+        run_file(&file, engine, &context(&file).await, data.path()).await;
+    }
+}
+
+fn coscan(options: Options, direct_bytes_max: Option<u64>) -> SessionContext {
+    let manager = BufferManager::new(options).unwrap();
+    let context = session();
+    let coscan = Coscan::new(&manager).with_table_options(support::TABLE_OPTIONS);
+    let coscan = match direct_bytes_max {
+        Some(bytes) => coscan.with_direct_bytes_max(bytes),
+        None => coscan,
+    };
+    coscan.install(&context).unwrap();
+    context
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn plain_datafusion_gives_the_expected_rows() {
+    run_all("plain", async |_| session()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn coscan_gives_the_same_rows_whatever_the_policy() {
+    for policy in PolicyKind::ALL {
+        let options = Options::with_pool_bytes(64 << 20, DECODE_BYTES).policy(policy);
+        run_all("coscan", async |_| coscan(options.clone(), Some(0))).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn coscan_that_may_leave_scans_to_the_engine_gives_the_same_rows() {
+    let options = Options::with_pool_bytes(64 << 20, DECODE_BYTES);
+    run_all("direct", async |_| coscan(options.clone(), None)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn coscan_with_a_pool_of_two_chunks_gives_the_same_rows() {
+    let two_chunks = async |file: &PathBuf| {
+        let data = tempfile::tempdir().unwrap();
+        let large = coscan(Options::with_pool_bytes(64 << 20, DECODE_BYTES), Some(0));
+        run_file(file, "coscan", &large, data.path()).await;
+        let pool_bytes = 2 * support::chunk_bytes_max(&large).await;
+        coscan(Options::with_pool_bytes(pool_bytes.max(64), DECODE_BYTES), Some(0))
+    };
+    run_all("two-chunks", two_chunks).await;
+}

@@ -1,0 +1,149 @@
+//! What the tests share: small Parquet files of many chunks, sessions, and rows as text.
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "each test uses a part; a failed unwrap is a failed test"
+)]
+
+pub mod slt;
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+use coscan_datafusion::{Coscan, SharedTableProvider};
+use coscan_runtime::core::PolicyKind;
+use coscan_runtime::{BufferManager, Options};
+use coscan_storage::table::{PageLayout, TableOptions};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
+
+/// Rows of a chunk, and of a row group, in the files of tests.
+pub const CHUNK_ROWS: u64 = 100;
+
+/// Small chunks.
+pub const TABLE_OPTIONS: TableOptions =
+    TableOptions { chunk_rows: CHUNK_ROWS, layout: PageLayout::Column };
+
+/// Writes `id` (0 to `rows`), `key` (`id % 10`), `value` (a half of `id`) and `text`, a row group a chunk.
+pub fn write_numbers(path: &Path, ids: std::ops::Range<i64>) {
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("id", Arc::new(ids.clone().collect::<Int64Array>())),
+        ("key", Arc::new(ids.clone().map(|id| id % 10).collect::<Int64Array>())),
+        ("value", Arc::new(ids.clone().map(|id| id as f64 / 2.0).collect::<Float64Array>())),
+        ("text", Arc::new(ids.map(|id| Some(format!("text {id}"))).collect::<StringArray>())),
+    ];
+    write(path, &RecordBatch::try_from_iter(columns).unwrap());
+}
+
+/// Writes a batch, a row group a chunk.
+pub fn write(path: &Path, batch: &RecordBatch) {
+    let properties =
+        WriterProperties::builder().set_max_row_group_row_count(Some(CHUNK_ROWS as usize)).build();
+    let file = File::create(path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+    writer.write(batch).unwrap();
+    writer.close().unwrap();
+}
+
+/// A manager with room for everything.
+pub fn manager(policy: PolicyKind) -> BufferManager {
+    BufferManager::new(Options::with_pool_bytes(64 << 20, 256 << 20).policy(policy)).unwrap()
+}
+
+/// A session of four partitions without coscan.
+pub fn plain() -> SessionContext {
+    SessionContext::new_with_config(SessionConfig::new().with_target_partitions(4))
+}
+
+/// A session of four partitions with coscan, every scan shared.
+pub fn shared(manager: &BufferManager) -> SessionContext {
+    let context = plain();
+    let coscan = Coscan::new(manager).with_table_options(TABLE_OPTIONS).with_direct_bytes_max(0);
+    coscan.install(&context).unwrap();
+    context
+}
+
+/// Makes table `name` of a location.
+pub async fn create(context: &SessionContext, name: &str, location: &Path) {
+    let location = location.display();
+    run(context, &format!("CREATE EXTERNAL TABLE {name} STORED AS PARQUET LOCATION '{location}'"))
+        .await;
+}
+
+/// Runs a query and gives its rows as text, in their order.
+pub async fn run(context: &SessionContext, sql: &str) -> Vec<String> {
+    slt::run(context, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
+}
+
+/// The text of EXPLAIN or EXPLAIN ANALYZE.
+pub async fn explain(context: &SessionContext, sql: &str) -> String {
+    run(context, sql).await.join("\n")
+}
+
+/// The physical plan of a query.
+pub async fn plan(context: &SessionContext, sql: &str) -> Arc<dyn ExecutionPlan> {
+    context.sql(sql).await.unwrap().create_physical_plan().await.unwrap()
+}
+
+/// The first leaf of a plan.
+pub fn leaf(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    match plan.children().first() {
+        Some(child) => leaf(child),
+        None => Arc::clone(plan),
+    }
+}
+
+/// How many partitions a plan has.
+pub fn partitions(plan: &Arc<dyn ExecutionPlan>) -> usize {
+    plan.output_partitioning().partition_count()
+}
+
+/// A figure of EXPLAIN ANALYZE, summed over partitions.
+pub fn metric(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
+    plan.metrics().unwrap().sum_by_name(name).unwrap_or_else(|| panic!("no {name}")).as_usize()
+}
+
+/// Asserts that nothing runs and everything held can be given back.
+pub fn assert_all_free(manager: &BufferManager) {
+    let report = manager.report();
+    assert_eq!((report.scans, report.chunks_in_use), (0, 0), "{report:?}");
+    assert_eq!(report.operator_bytes, 0, "{report:?}");
+    manager.evict_unwanted();
+    assert_eq!(manager.report().decoded_bytes, 0, "{:?}", manager.report());
+}
+
+/// As [`assert_all_free`], once loads under way have ended.
+pub async fn assert_all_frees(manager: &BufferManager) {
+    for _ in 0..500 {
+        let report = manager.report();
+        if report.loads_in_flight == 0 && report.scans == 0 && report.chunks_in_use == 0 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert_all_free(manager);
+    assert_eq!(manager.report().loads_in_flight, 0);
+    assert_eq!(manager.report().pool_held_bytes, 0, "{:?}", manager.report());
+}
+
+/// The largest stored size of a chunk with all its columns, over all shared tables of the default schema.
+pub async fn chunk_bytes_max(context: &SessionContext) -> u64 {
+    let catalog = context.catalog("datafusion").unwrap();
+    let schema = catalog.schema("public").unwrap();
+    let mut bytes_max = 0;
+    for name in schema.table_names() {
+        let provider = schema.table(&name).await.unwrap().unwrap();
+        let Some(shared) = provider.downcast_ref::<SharedTableProvider>() else { continue };
+        let layout = shared.table().table().layout();
+        for chunk in layout.chunks() {
+            let groups = (0..layout.group_count() as u32).map(coscan_runtime::core::GroupIndex);
+            let pages = groups.flat_map(|group| layout.slice(chunk, group).to_vec());
+            bytes_max = bytes_max.max(pages.map(|page| layout.bytes_of(page)).sum());
+        }
+    }
+    bytes_max
+}

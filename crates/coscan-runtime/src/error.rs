@@ -1,0 +1,70 @@
+//! Why a scan cannot start or go on.
+
+use std::time::Duration;
+
+use coscan_core::StartScanError;
+use coscan_storage::table::{DecodeError, ReadError};
+
+/// Why a scan cannot start or go on. It can be cloned, so that all workers of a scan can be told.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScanError {
+    /// The scan asks for something that the table or the pool cannot give.
+    #[error(transparent)]
+    Start(#[from] StartScanError),
+    /// A column index beyond the schema.
+    #[error("the table has {columns} columns, there is no column {column} (they count from 0)")]
+    UnknownColumn {
+        /// The index asked for.
+        column: usize,
+        /// How many columns there are.
+        columns: usize,
+    },
+    /// A page could not be read, also not when tried again.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A store did not answer in time, also not when asked again.
+    #[error(
+        "the store did not answer within {timeout:?}, several times; see that it is up, or allow reads more time"
+    )]
+    ReadTimeout {
+        /// How long one try may take.
+        timeout: Duration,
+    },
+    /// A store broke while it read.
+    #[error(
+        "a store panicked while it read a page; this is a bug in the store or in coscan, please report it"
+    )]
+    ReadPanicked,
+    /// A page was read but makes no sense.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// Queries hold so much memory that nothing could be decoded.
+    #[error(
+        "out of memory: {wanted_bytes} bytes are wanted to decode a chunk, but of the {budget_bytes} bytes of the \
+         budget queries hold {held_bytes}; give coscan more memory, or let fewer queries run at once"
+    )]
+    Exhausted {
+        /// Bytes that decoding wanted.
+        wanted_bytes: u64,
+        /// The budget.
+        budget_bytes: u64,
+        /// Bytes that queries and their decoded columns hold.
+        held_bytes: u64,
+    },
+    /// The scan was cancelled.
+    #[error("the scan was cancelled")]
+    Cancelled,
+}
+
+impl ScanError {
+    /// Whether the same may succeed if tried again.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Read(error) => error.is_retryable(),
+            Self::ReadTimeout { .. } => true,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! A chunk in the hands of a worker.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use coscan_core::{ChunkIndex, PageIndex, ScanId, TableId, WorkerIndex};
+
+use crate::decode_cache::SliceKey;
+use crate::driver::Driver;
+
+/// A chunk that a worker was handed: its stored pages stay in the pool, and the columns that it will take decoded are
+/// kept for it, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    pub(crate) driver: Arc<Driver>,
+    pub(crate) table: TableId,
+    pub(crate) scan: ScanId,
+    pub(crate) worker: WorkerIndex,
+    pub(crate) chunk: ChunkIndex,
+    /// Sorted by page.
+    pub(crate) pages: Vec<(PageIndex, Bytes)>,
+    /// Columns that the worker has not taken yet.
+    pub(crate) untaken: Vec<usize>,
+}
+
+impl Lease {
+    /// The stored bytes of a page of this chunk.
+    ///
+    /// # Panics
+    /// If the scan does not need the page.
+    pub(crate) fn page(&self, page: PageIndex) -> Bytes {
+        let position = self.pages.binary_search_by_key(&page, |(page, _)| *page);
+        self.pages[position.expect("a lease holds every page of its chunk")].1.clone()
+    }
+
+    pub(crate) fn key(&self, column: usize) -> SliceKey {
+        SliceKey { table: self.table, chunk: self.chunk, column }
+    }
+
+    /// The worker has this column, or will decode it for itself.
+    pub(crate) fn taken(&mut self, column: usize) {
+        if let Some(position) = self.untaken.iter().position(|&untaken| untaken == column) {
+            self.untaken.swap_remove(position);
+            self.driver.decoded().taken(self.key(column));
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        for column in std::mem::take(&mut self.untaken) {
+            self.driver.decoded().taken(self.key(column));
+        }
+        self.pages.clear();
+        self.driver.leases.fetch_sub(1, Ordering::Relaxed);
+        self.driver.release(self.scan, self.worker);
+    }
+}

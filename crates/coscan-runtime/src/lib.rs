@@ -1,0 +1,32 @@
+//! The Active Buffer Manager on real storage: queries that read the same tables at the same time share one stream of
+//! reads and decoding.
+//!
+//! It knows no SQL: `coscan-datafusion` brings that. It decides nothing about what to read, evict or hand out:
+//! `coscan-core` does. Here are the loads under way, the bytes of the pool, decoded columns, memory and cancellation.
+//!
+//! [`BufferManager`] is the way in. A [`SharedTable`] is a table registered with it, a [`Scan`] what a query still
+//! needs of one, a [`ScanStream`] the record batches that one of its workers takes.
+
+mod columns;
+mod decode_cache;
+mod driver;
+mod error;
+mod lease;
+mod load;
+mod manager;
+mod memory;
+mod metrics;
+mod options;
+mod scan;
+mod stream;
+
+pub use error::ScanError;
+pub use manager::{BufferManager, SharedTable};
+pub use memory::{MemoryUse, OperatorMemory};
+pub use metrics::{ManagerReport, ScanMetrics};
+pub use options::{Options, OptionsError};
+pub use scan::{Scan, ScanRequest};
+pub use stream::ScanStream;
+
+pub use coscan_core as core;
+pub use coscan_storage as storage;

@@ -1,0 +1,132 @@
+//! The way in: one manager for all queries that are to share.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use coscan_core::TableId;
+use coscan_storage::table::ParquetTable;
+
+use crate::driver::Driver;
+use crate::error::ScanError;
+use crate::memory::OperatorMemory;
+use crate::metrics::ManagerReport;
+use crate::options::{Options, OptionsError};
+use crate::scan::{Scan, ScanRequest};
+use crate::stream::ScanStream;
+
+/// Reads, holds and decodes for all scans of all tables registered with it.
+///
+/// It is cheap to clone; clones are the same manager.
+///
+/// # Example
+/// `examples/embed.rs` of this crate reads a file with two scans at once.
+#[derive(Clone, Debug)]
+pub struct BufferManager {
+    driver: Arc<Driver>,
+}
+
+impl BufferManager {
+    /// A manager that runs its loads on the tokio runtime of the caller.
+    ///
+    /// # Errors
+    /// If the settings do not fit together, or there is no tokio runtime here.
+    pub fn new(options: Options) -> Result<Self, OptionsError> {
+        options.check()?;
+        let runtime = tokio::runtime::Handle::try_current().map_err(|_| OptionsError::NoRuntime)?;
+        Ok(Self { driver: Driver::new(options, runtime) })
+    }
+
+    /// Registers a table. Its pages leave the pool when the last clone of the result is gone.
+    #[must_use]
+    pub fn register(&self, table: Arc<ParquetTable>) -> SharedTable {
+        let id = self.driver.register_table(Arc::clone(&table));
+        SharedTable {
+            registered: Arc::new(Registered { driver: Arc::clone(&self.driver), id, table }),
+        }
+    }
+
+    /// Reads some columns and rows of a table, in any order, sharing with all other scans.
+    ///
+    /// Columns are indexes into the fields of the table's schema; rows ascending ranges from the start of the table.
+    ///
+    /// # Errors
+    /// If a column does not exist, or the pool is too small for one chunk of these columns.
+    pub fn scan(
+        &self,
+        table: &SharedTable,
+        columns: &[usize],
+        rows: &[Range<u64>],
+    ) -> Result<ScanStream, ScanError> {
+        let request =
+            ScanRequest { rows: rows.to_vec(), ..ScanRequest::of_columns(table, columns.to_vec()) };
+        Ok(self.start_scan(table, request)?.worker(0))
+    }
+
+    /// Registers what a query needs; its workers then take from it.
+    ///
+    /// # Errors
+    /// As [`Self::scan`], or if there are no workers.
+    pub fn start_scan(
+        &self,
+        table: &SharedTable,
+        request: ScanRequest,
+    ) -> Result<Arc<Scan>, ScanError> {
+        Scan::start(&self.driver, table, request)
+    }
+
+    /// The part of the budget that operators of queries draw on.
+    #[must_use]
+    pub fn operator_memory(&self) -> OperatorMemory {
+        OperatorMemory { memory: Arc::clone(self.driver.memory()) }
+    }
+
+    /// Gives back everything that no running scan needs.
+    pub fn evict_unwanted(&self) {
+        self.driver.evict_unwanted();
+    }
+
+    /// Its settings.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        self.driver.options()
+    }
+
+    /// What it holds and does now.
+    #[must_use]
+    pub fn report(&self) -> ManagerReport {
+        self.driver.report()
+    }
+}
+
+/// A table that scans can share. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct SharedTable {
+    registered: Arc<Registered>,
+}
+
+#[derive(Debug)]
+struct Registered {
+    driver: Arc<Driver>,
+    id: TableId,
+    table: Arc<ParquetTable>,
+}
+
+impl SharedTable {
+    /// The table itself.
+    #[must_use]
+    pub fn table(&self) -> &Arc<ParquetTable> {
+        &self.registered.table
+    }
+
+    /// Its name with the scheduler.
+    #[must_use]
+    pub fn id(&self) -> TableId {
+        self.registered.id
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.driver.remove_table(self.id);
+    }
+}

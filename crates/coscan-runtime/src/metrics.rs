@@ -1,0 +1,76 @@
+//! What scans and the manager did, for EXPLAIN and reports.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use coscan_core::ScanReport;
+
+/// What one scan did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScanMetrics {
+    /// Chunks and bytes, as the scheduler counts them.
+    pub chunks: ScanReport,
+    /// Columns of chunks that it decoded.
+    pub slices_decoded: u64,
+    /// Columns of chunks that it took decoded from another scan.
+    pub slices_reused: u64,
+    /// Time its workers waited for chunks, added up.
+    pub wait: Duration,
+    /// Time its workers decoded, added up.
+    pub decode: Duration,
+    /// Time of the loads made for it, added up.
+    pub read: Duration,
+}
+
+/// Counters of a scan that its workers and loads add to.
+#[derive(Debug, Default)]
+pub(crate) struct ScanCounters {
+    pub(crate) slices_decoded: AtomicU64,
+    pub(crate) slices_reused: AtomicU64,
+    pub(crate) wait_ns: AtomicU64,
+    pub(crate) decode_ns: AtomicU64,
+    pub(crate) read_ns: AtomicU64,
+}
+
+impl ScanCounters {
+    pub(crate) fn with_chunks(&self, chunks: ScanReport) -> ScanMetrics {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let time = |counter: &AtomicU64| Duration::from_nanos(count(counter));
+        ScanMetrics {
+            chunks,
+            slices_decoded: count(&self.slices_decoded),
+            slices_reused: count(&self.slices_reused),
+            wait: time(&self.wait_ns),
+            decode: time(&self.decode_ns),
+            read: time(&self.read_ns),
+        }
+    }
+}
+
+/// Adds a time to a counter of nanoseconds.
+pub(crate) fn add_time(counter: &AtomicU64, time: Duration) {
+    counter.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+}
+
+/// What the manager holds and does now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ManagerReport {
+    /// Running scans.
+    pub scans: usize,
+    /// Loads under way.
+    pub loads_in_flight: usize,
+    /// Chunks that workers hold as stored pages.
+    pub chunks_in_use: usize,
+    /// Bytes of stored pages, those being read among them.
+    pub pool_held_bytes: u64,
+    /// What the pool may hold now.
+    pub pool_limit_bytes: u64,
+    /// Bytes of decoded columns: kept, being made, or still referenced by a query.
+    pub decoded_bytes: u64,
+    /// Bytes of the operators that draw on the same budget.
+    pub operator_bytes: u64,
+    /// The most bytes of all kinds held at once so far.
+    pub held_bytes_max: u64,
+    /// The budget.
+    pub memory_bytes: u64,
+}

@@ -1,0 +1,132 @@
+//! How a buffer manager is set up.
+
+use std::time::Duration;
+
+use coscan_core::PolicyKind;
+
+/// Settings of a [`crate::BufferManager`]. All have defaults that suit one machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// What to read next, evict and hand out.
+    pub policy: PolicyKind,
+    /// Bytes for everything: pages as stored, decoded columns, and the operators of queries that draw on the same
+    /// budget. Default: half of the machine's memory.
+    pub memory_bytes: u64,
+    /// The most bytes of pages as stored. Default: half of `memory_bytes`.
+    pub pool_bytes: u64,
+    /// The fewest bytes that the pool keeps when queries need memory. Default: an eighth of `pool_bytes`.
+    pub pool_bytes_min: u64,
+    /// The most bytes of decoded columns that are kept for other scans. Default: a quarter of `memory_bytes`.
+    pub decode_bytes: u64,
+    /// Loads under way at once. Default: 4.
+    pub loads_in_flight_max: usize,
+    /// How long one try to read may take before it is given up and made again. Default: 30 s.
+    pub read_timeout: Duration,
+    /// How often a read that may succeed later is tried. Default: 4.
+    pub read_attempts: u32,
+    /// How long a scan waits for memory that other queries hold before it fails. Default: 10 s.
+    pub memory_timeout: Duration,
+    /// The most rows of a record batch. Default: 8192.
+    pub batch_rows: usize,
+}
+
+impl Options {
+    /// Settings for a budget of this many bytes, the parts in their usual proportion.
+    #[must_use]
+    pub fn with_memory_bytes(memory_bytes: u64) -> Self {
+        Self {
+            policy: PolicyKind::default(),
+            memory_bytes,
+            pool_bytes: memory_bytes / 2,
+            pool_bytes_min: memory_bytes / 16,
+            decode_bytes: memory_bytes / 4,
+            loads_in_flight_max: 4,
+            read_timeout: Duration::from_secs(30),
+            read_attempts: 4,
+            memory_timeout: Duration::from_secs(10),
+            batch_rows: 8192,
+        }
+    }
+
+    /// Settings for a pool of this many bytes of stored pages, with `decode_bytes` beside it.
+    #[must_use]
+    pub fn with_pool_bytes(pool_bytes: u64, decode_bytes: u64) -> Self {
+        Self {
+            pool_bytes,
+            pool_bytes_min: pool_bytes / 8,
+            decode_bytes,
+            ..Self::with_memory_bytes(pool_bytes + decode_bytes)
+        }
+    }
+
+    /// The same with another policy.
+    #[must_use]
+    pub fn policy(self, policy: PolicyKind) -> Self {
+        Self { policy, ..self }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), OptionsError> {
+        let positive = [
+            ("memory_bytes", self.memory_bytes),
+            ("pool_bytes", self.pool_bytes),
+            ("decode_bytes", self.decode_bytes),
+            ("loads_in_flight_max", self.loads_in_flight_max as u64),
+            ("read_attempts", u64::from(self.read_attempts)),
+            ("batch_rows", self.batch_rows as u64),
+        ];
+        if let Some((setting, _)) = positive.into_iter().find(|(_, value)| *value == 0) {
+            return Err(OptionsError::Zero { setting });
+        }
+        let parts_bytes =
+            self.pool_bytes.max(self.pool_bytes_min).saturating_add(self.decode_bytes);
+        if parts_bytes > self.memory_bytes {
+            return Err(OptionsError::PartsExceedMemory {
+                parts_bytes,
+                memory_bytes: self.memory_bytes,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::with_memory_bytes(machine_memory_bytes().unwrap_or(4 << 30) / 2)
+    }
+}
+
+/// Physical memory in bytes, where the system tells.
+fn machine_memory_bytes() -> Option<u64> {
+    let memory = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let total = memory.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = total.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// Settings that do not fit together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OptionsError {
+    /// A setting that must be positive is 0.
+    #[error("`{setting}` is 0; it must be at least 1")]
+    Zero {
+        /// The setting.
+        setting: &'static str,
+    },
+    /// Pool and decoded columns together are larger than the budget.
+    #[error(
+        "pool_bytes and decode_bytes together are {parts_bytes}, more than memory_bytes, {memory_bytes}; \
+         make them smaller or give coscan more memory"
+    )]
+    PartsExceedMemory {
+        /// Both parts.
+        parts_bytes: u64,
+        /// The budget.
+        memory_bytes: u64,
+    },
+    /// Loads run on tokio, and there is no runtime here.
+    #[error(
+        "a buffer manager is made within a tokio runtime; call it from async code or enter a runtime first"
+    )]
+    NoRuntime,
+}

@@ -1,0 +1,199 @@
+//! A query's registered need of a table.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_schema::{Schema, SchemaRef};
+use coscan_core::{ChunkIndex, Index, Order, ScanId, ScanReport, ScanSpec, WorkerIndex};
+use coscan_storage::table::ParquetTable;
+
+use crate::driver::Driver;
+use crate::error::ScanError;
+use crate::manager::SharedTable;
+use crate::metrics::{ScanCounters, ScanMetrics};
+use crate::stream::ScanStream;
+
+/// What a query wants to read of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScanRequest {
+    /// Columns, as indexes into the fields of the table's schema; none if only the number of rows matters.
+    pub columns: Vec<usize>,
+    /// Rows, as ranges from the start of the table. They ascend and do not overlap.
+    pub rows: Vec<Range<u64>>,
+    /// Whether rows have to come in the order of the table.
+    pub order: Order,
+    /// How many workers share the scan; at least one.
+    pub workers: usize,
+}
+
+impl ScanRequest {
+    /// All rows of some columns, in any order, for one worker.
+    #[must_use]
+    pub fn of_columns(table: &SharedTable, columns: Vec<usize>) -> Self {
+        let rows = std::iter::once(0..table.table().layout().row_count()).collect();
+        Self { columns, rows, order: Order::Any, workers: 1 }
+    }
+}
+
+/// A registered scan. All workers of a query take from it; each chunk goes to the worker that asks first.
+///
+/// It ends when it is dropped, which gives back all that it held.
+#[derive(Debug)]
+pub struct Scan {
+    driver: Arc<Driver>,
+    /// Keeps the table registered.
+    table: SharedTable,
+    id: ScanId,
+    columns: Vec<usize>,
+    schema: SchemaRef,
+    /// Rows wanted of chunks that are not wanted whole, counted from the start of the chunk.
+    partial: BTreeMap<ChunkIndex, Vec<Range<u64>>>,
+    counters: Arc<ScanCounters>,
+    workers: usize,
+    /// What the scan got, once it has ended.
+    ended: Mutex<Option<ScanReport>>,
+}
+
+impl Scan {
+    pub(crate) fn start(
+        driver: &Arc<Driver>,
+        table: &SharedTable,
+        request: ScanRequest,
+    ) -> Result<Arc<Self>, ScanError> {
+        let parquet = table.table();
+        let fields = parquet.schema().fields();
+        if let Some(&column) = request.columns.iter().find(|&&column| column >= fields.len()) {
+            return Err(ScanError::UnknownColumn { column, columns: fields.len() });
+        }
+        let mut groups: Vec<_> =
+            request.columns.iter().map(|&column| parquet.group_of_column(column)).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        let schema = Schema::new(
+            request.columns.iter().map(|&column| Arc::clone(&fields[column])).collect::<Vec<_>>(),
+        );
+        let partial = partial_chunks(parquet, &request.rows);
+        let spec = ScanSpec {
+            table: table.id(),
+            groups,
+            rows: request.rows,
+            order: request.order,
+            workers: request.workers,
+        };
+        let counters = Arc::new(ScanCounters::default());
+        let mut columns = request.columns.clone();
+        columns.sort_unstable();
+        columns.dedup();
+        let id = driver.start_scan(&spec, columns, Arc::clone(&counters))?;
+        Ok(Arc::new(Self {
+            driver: Arc::clone(driver),
+            table: table.clone(),
+            id,
+            columns: request.columns,
+            schema: Arc::new(schema),
+            partial,
+            counters,
+            workers: request.workers,
+            ended: Mutex::new(None),
+        }))
+    }
+
+    /// The record batches that one of the workers takes. Call it once a worker.
+    ///
+    /// # Panics
+    /// If there is no such worker.
+    #[must_use]
+    pub fn worker(self: &Arc<Self>, worker: usize) -> ScanStream {
+        assert!(worker < self.workers, "worker {worker} of {}", self.workers);
+        ScanStream::new(Arc::clone(self), WorkerIndex::from_usize(worker))
+    }
+
+    /// The schema of its record batches.
+    #[must_use]
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The table that it reads.
+    #[must_use]
+    pub fn table(&self) -> &Arc<ParquetTable> {
+        self.table.table()
+    }
+
+    /// Gives up chunks that have not been handed out yet.
+    pub fn narrow(&self, unwanted: &[ChunkIndex]) {
+        self.driver.narrow_scan(self.id, unwanted);
+    }
+
+    /// Chunks that have not been handed out yet, in ascending order; none once it has ended.
+    #[must_use]
+    pub fn remaining(&self) -> Vec<ChunkIndex> {
+        self.driver.remaining_chunks(self.id)
+    }
+
+    /// Ends it now: everything that it held is free. Its workers get [`ScanError::Cancelled`] if they ask again.
+    pub fn cancel(&self) {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        if ended.is_none() {
+            *ended = Some(self.driver.cancel_scan(self.id));
+        }
+    }
+
+    /// What it did so far.
+    #[must_use]
+    pub fn metrics(&self) -> ScanMetrics {
+        let ended = *self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        self.counters.with_chunks(ended.unwrap_or_else(|| self.driver.report_scan(self.id)))
+    }
+
+    pub(crate) fn driver(&self) -> &Arc<Driver> {
+        &self.driver
+    }
+
+    pub(crate) fn id(&self) -> ScanId {
+        self.id
+    }
+
+    /// Columns in the order of the record batches.
+    pub(crate) fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
+    pub(crate) fn counters(&self) -> &ScanCounters {
+        &self.counters
+    }
+
+    /// The rows wanted of a chunk, `None` if all.
+    pub(crate) fn selection(&self, chunk: ChunkIndex) -> Option<&[Range<u64>]> {
+        self.partial.get(&chunk).map(Vec::as_slice)
+    }
+}
+
+impl Drop for Scan {
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}
+
+/// For each chunk of which only some rows are wanted: which, counted from its start.
+fn partial_chunks(
+    table: &ParquetTable,
+    rows: &[Range<u64>],
+) -> BTreeMap<ChunkIndex, Vec<Range<u64>>> {
+    let layout = table.layout();
+    let mut partial: BTreeMap<ChunkIndex, Vec<Range<u64>>> = BTreeMap::new();
+    for range in rows {
+        for chunk in layout.chunks_in(range.clone()) {
+            let whole = layout.rows(chunk);
+            let wanted =
+                range.start.max(whole.start) - whole.start..range.end.min(whole.end) - whole.start;
+            partial.entry(chunk).or_default().push(wanted);
+        }
+    }
+    partial.retain(|&chunk, wanted| {
+        let rows = layout.rows(chunk);
+        wanted.iter().map(|range| range.end - range.start).sum::<u64>() < rows.end - rows.start
+    });
+    partial
+}

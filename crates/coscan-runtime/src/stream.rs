@@ -1,0 +1,193 @@
+//! The record batches that a worker of a scan takes.
+//!
+//! For each chunk and column the worker either takes the whole column decoded, made once for all scans that want it,
+//! or decodes for itself batch by batch, which is cheaper when nobody else wants it.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::SchemaRef;
+use coscan_core::{ChunkIndex, WorkerIndex};
+use futures::future::BoxFuture;
+use futures::{FutureExt, Stream};
+
+use crate::columns::ChunkColumns;
+use crate::error::ScanError;
+use crate::metrics::add_time;
+use crate::scan::Scan;
+
+/// Record batches of one worker of a scan, in the order in which the scheduler hands out chunks.
+///
+/// Drop it to stop. After an error it ends.
+pub struct ScanStream {
+    schema: SchemaRef,
+    state: State,
+}
+
+enum State {
+    /// It holds the worker and is not being polled.
+    Resting(Box<Worker>),
+    /// The worker is about to give a batch.
+    Working(BoxFuture<'static, (Box<Worker>, Result<Option<RecordBatch>, ScanError>)>),
+    Ended,
+}
+
+impl ScanStream {
+    pub(crate) fn new(scan: Arc<Scan>, index: WorkerIndex) -> Self {
+        let schema = Arc::clone(scan.schema());
+        Self { schema, state: State::Resting(Box::new(Worker { current: None, scan, index })) }
+    }
+
+    /// The schema of the batches.
+    #[must_use]
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+}
+
+impl std::fmt::Debug for ScanStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ScanStream").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}
+
+impl Stream for ScanStream {
+    type Item = Result<RecordBatch, ScanError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            match std::mem::replace(&mut self.state, State::Ended) {
+                State::Ended => return Poll::Ready(None),
+                State::Resting(mut worker) => {
+                    if let Step::Batch(next) = worker.next_at_once() {
+                        return Poll::Ready(self.settle(worker, next));
+                    }
+                    let work = async move {
+                        let next = worker.next().await;
+                        (worker, next)
+                    };
+                    self.state = State::Working(work.boxed());
+                }
+                State::Working(mut work) => match work.poll_unpin(context) {
+                    Poll::Pending => {
+                        self.state = State::Working(work);
+                        return Poll::Pending;
+                    }
+                    Poll::Ready((_, Ok(None))) => return Poll::Ready(None),
+                    Poll::Ready((worker, Ok(Some(batch)))) => {
+                        return Poll::Ready(self.settle(worker, Ok(batch)));
+                    }
+                    Poll::Ready((_, Err(error))) => return Poll::Ready(Some(Err(error))),
+                },
+            }
+        }
+    }
+}
+
+impl ScanStream {
+    fn settle(
+        &mut self,
+        worker: Box<Worker>,
+        next: Result<RecordBatch, ScanError>,
+    ) -> Option<Result<RecordBatch, ScanError>> {
+        if next.is_ok() {
+            self.state = State::Resting(worker);
+        }
+        Some(next)
+    }
+}
+
+/// One of the workers of a scan.
+struct Worker {
+    current: Option<ChunkBatches>,
+    scan: Arc<Scan>,
+    index: WorkerIndex,
+}
+
+/// What a worker can do without waiting.
+enum Step {
+    Batch(Result<RecordBatch, ScanError>),
+    /// The next batch needs this much memory that queries hold now.
+    NeedsMemory {
+        bytes: u64,
+    },
+    NeedsChunk,
+}
+
+impl Worker {
+    /// The next batch of the current chunk if that takes no waiting.
+    fn next_at_once(&mut self) -> Step {
+        let Some(current) = &mut self.current else { return Step::NeedsChunk };
+        let step = current.next(&self.scan);
+        if current.rows_left == 0 || matches!(step, Step::NeedsChunk | Step::Batch(Err(_))) {
+            self.current = None;
+        }
+        step
+    }
+
+    async fn next(&mut self) -> Result<Option<RecordBatch>, ScanError> {
+        loop {
+            match self.next_at_once() {
+                Step::Batch(batch) => return batch.map(Some),
+                Step::NeedsMemory { bytes } => drop(self.scan.driver().reserve(bytes).await?),
+                Step::NeedsChunk => {
+                    if !self.open_next_chunk().await? {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits for the next chunk; false if there is none.
+    async fn open_next_chunk(&mut self) -> Result<bool, ScanError> {
+        let asked = Instant::now();
+        let answer = self.scan.driver().request_chunk(self.scan.id(), self.index).await;
+        add_time(&self.scan.counters().wait_ns, asked.elapsed());
+        let Some(lease) = answer.unwrap_or(Err(ScanError::Cancelled))? else { return Ok(false) };
+        let rows_left = rows_wanted(&self.scan, lease.chunk);
+        let columns = ChunkColumns::open(&self.scan, lease).await?;
+        self.current = Some(ChunkBatches { columns, rows_left });
+        Ok(true)
+    }
+}
+
+fn rows_wanted(scan: &Scan, chunk: ChunkIndex) -> u64 {
+    match scan.selection(chunk) {
+        Some(selection) => selection.iter().map(|rows| rows.end - rows.start).sum(),
+        None => {
+            let rows = scan.table().layout().rows(chunk);
+            rows.end - rows.start
+        }
+    }
+}
+
+/// What is left of the chunk that a worker is at.
+struct ChunkBatches {
+    columns: ChunkColumns,
+    rows_left: u64,
+}
+
+impl ChunkBatches {
+    fn next(&mut self, scan: &Scan) -> Step {
+        if self.rows_left == 0 {
+            return Step::NeedsChunk;
+        }
+        let rows_max = self.rows_left.min(scan.driver().options().batch_rows as u64);
+        let arrays = match self.columns.next(scan) {
+            Ok(Some(arrays)) => arrays,
+            Ok(None) => return Step::NeedsMemory { bytes: self.columns.batch_bytes() },
+            Err(error) => return Step::Batch(Err(error)),
+        };
+        let rows = arrays.first().map_or(rows_max, |array| array.len() as u64);
+        self.rows_left =
+            self.rows_left.checked_sub(rows).expect("a decoder gives only the rows asked for");
+        let options = RecordBatchOptions::new().with_row_count(usize::try_from(rows).ok());
+        let batch = RecordBatch::try_new_with_options(Arc::clone(scan.schema()), arrays, &options);
+        Step::Batch(Ok(batch
+            .expect("columns of a chunk have the table's types and as many rows as each other")))
+    }
+}

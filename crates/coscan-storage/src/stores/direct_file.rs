@@ -1,0 +1,269 @@
+//! One open local file, read by position past the operating system's cache where it allows that.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+
+use super::ranges::to_usize;
+
+/// Direct reads start, end and land in memory at multiples of this. It is the block size of every
+/// disk in use; a disk that wants more refuses the read and is then read in the ordinary way.
+const ALIGNMENT_BYTES: usize = 4096;
+
+/// How a store opens files for direct reads, and whether that was ever refused.
+#[derive(Debug)]
+pub(super) struct DirectAccess {
+    open: fn(&Path) -> io::Result<File>,
+    refused: AtomicBool,
+}
+
+impl DirectAccess {
+    pub(super) fn new() -> Self {
+        Self::with_open(open_direct)
+    }
+
+    /// `open` is exchangeable so that tests can play a file system that refuses.
+    pub(super) fn with_open(open: fn(&Path) -> io::Result<File>) -> Self {
+        Self { open, refused: AtomicBool::new(false) }
+    }
+
+    pub(super) fn was_refused(&self) -> bool {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Says so once per store, not once per read.
+    fn note_refusal(&self, path: &Path, error: &io::Error) {
+        if !self.refused.swap(true, Ordering::Relaxed) {
+            log::warn!(
+                "cannot read {} past the cache ({error}); such files are read through it",
+                path.display()
+            );
+        }
+    }
+}
+
+/// A file that was opened once and checked. Every read sees that file, even if its name is given
+/// to another one meanwhile.
+#[derive(Debug)]
+pub(super) struct DirectFile {
+    /// The descriptor that was checked. Reads use it where direct reads do not work.
+    ordinary: File,
+    /// A second descriptor of the same file, opened by the first read, on a blocking thread.
+    direct: OnceLock<Option<File>>,
+    path: PathBuf,
+}
+
+impl DirectFile {
+    pub(super) fn new(ordinary: File, path: PathBuf) -> Self {
+        Self { ordinary, direct: OnceLock::new(), path }
+    }
+
+    /// Reads exactly `range`. Blocks.
+    ///
+    /// # Errors
+    /// What the operating system says, or `UnexpectedEof` if the file ends before the range does.
+    pub(super) fn read(&self, range: Range<u64>, access: &DirectAccess) -> io::Result<Bytes> {
+        if let Some(direct) = self.direct.get_or_init(|| self.open_direct(access)) {
+            match read_aligned(direct, &range) {
+                // The ordinary read decides about any failure: if the disk itself is the trouble,
+                // it fails as well, and otherwise the caller gets the bytes.
+                Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
+                    access.note_refusal(&self.path, &error);
+                }
+                result => return result,
+            }
+        }
+        read_aligned(&self.ordinary, &range)
+    }
+
+    fn open_direct(&self, access: &DirectAccess) -> Option<File> {
+        match (access.open)(&self.path) {
+            // The name may lead to another file by now: only the checked one will do.
+            Ok(direct) => is_same_file(&self.ordinary, &direct).then_some(direct),
+            // The name is gone, the file is still there: the ordinary descriptor reads it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => {
+                access.note_refusal(&self.path, &error);
+                None
+            }
+        }
+    }
+}
+
+/// Reads the aligned window around `range` and returns the part asked for, without copying it.
+fn read_aligned(file: &File, range: &Range<u64>) -> io::Result<Bytes> {
+    let alignment = ALIGNMENT_BYTES as u64;
+    let window_start = range.start - range.start % alignment;
+    let wanted_bytes = to_usize(range.end - window_start);
+    let window_bytes = wanted_bytes
+        .checked_next_multiple_of(ALIGNMENT_BYTES)
+        .and_then(|bytes| bytes.checked_add(ALIGNMENT_BYTES).map(|_| bytes))
+        .ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+
+    // Zeroed memory of this size comes from the operating system as it is: nothing is written.
+    let mut memory = vec![0_u8; window_bytes + ALIGNMENT_BYTES];
+    let address = memory.as_ptr().addr();
+    let aligned = address.next_multiple_of(ALIGNMENT_BYTES) - address;
+    let window = &mut memory[aligned..aligned + window_bytes];
+    read_window(file, window, window_start, wanted_bytes)?;
+
+    let skipped = to_usize(range.start - window_start);
+    Ok(Bytes::from(memory).slice(aligned + skipped..aligned + wanted_bytes))
+}
+
+/// Fills at least the first `wanted_bytes` of `window` from position `window_start` of the file.
+fn read_window(
+    file: &File,
+    window: &mut [u8],
+    window_start: u64,
+    wanted_bytes: usize,
+) -> io::Result<()> {
+    let mut filled = 0;
+    while filled < wanted_bytes {
+        // A read can end anywhere; the next one must start at a block again.
+        let start = filled - filled % ALIGNMENT_BYTES;
+        let count = match read_at(file, &mut window[start..], window_start + start as u64) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            result => result?,
+        };
+        if start + count <= filled {
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                format!(
+                    "the file ends at byte {}, but bytes up to {} were asked for",
+                    window_start + filled as u64,
+                    window_start + wanted_bytes as u64
+                ),
+            ));
+        }
+        filled = start + count;
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, buffer: &mut [u8], position: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buffer, position)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, buffer: &mut [u8], position: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, buffer, position)
+}
+
+#[cfg(target_os = "linux")]
+fn open_direct(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    std::fs::OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_direct(_path: &Path) -> io::Result<File> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "only done on Linux"))
+}
+
+#[cfg(unix)]
+fn is_same_file(left: &File, right: &File) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    match (left.metadata(), right.metadata()) {
+        (Ok(left), Ok(right)) => left.dev() == right.dev() && left.ino() == right.ino(),
+        _ => false,
+    }
+}
+
+#[cfg(not(unix))]
+fn is_same_file(_left: &File, _right: &File) -> bool {
+    false
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+mod tests {
+    use super::*;
+
+    fn file_with(content: &[u8]) -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        std::fs::write(&path, content).unwrap();
+        (directory, path)
+    }
+
+    #[test]
+    fn a_refused_open_is_read_in_the_ordinary_way_and_noted() {
+        let (_directory, path) = file_with(b"0123456789");
+        let access = DirectAccess::with_open(|_| Err(io::ErrorKind::InvalidInput.into()));
+        let file = DirectFile::new(File::open(&path).unwrap(), path);
+        assert!(!access.was_refused());
+        assert_eq!(file.read(3..7, &access).unwrap(), "3456");
+        assert!(access.was_refused());
+    }
+
+    #[test]
+    fn a_refused_read_is_done_in_the_ordinary_way_and_noted() {
+        let (_directory, path) = file_with(b"0123456789");
+        // A descriptor for writing refuses every read.
+        let access =
+            DirectAccess::with_open(|path| std::fs::OpenOptions::new().write(true).open(path));
+        let file = DirectFile::new(File::open(&path).unwrap(), path);
+        assert_eq!(file.read(0..10, &access).unwrap(), "0123456789");
+        assert!(access.was_refused());
+    }
+
+    /// Keeps all messages of this test binary.
+    struct Messages(std::sync::Mutex<Vec<String>>);
+
+    impl log::Log for Messages {
+        fn enabled(&self, _metadata: &log::Metadata<'_>) -> bool {
+            true
+        }
+        fn log(&self, record: &log::Record<'_>) {
+            self.0.lock().unwrap().push(format!("{} {}", record.level(), record.args()));
+        }
+        fn flush(&self) {}
+    }
+
+    #[test]
+    fn refusals_are_logged_once_per_store() {
+        static MESSAGES: Messages = Messages(std::sync::Mutex::new(Vec::new()));
+        log::set_logger(&MESSAGES).unwrap();
+        log::set_max_level(log::LevelFilter::Warn);
+
+        let (_directory, path) = file_with(b"0123456789");
+        let access = DirectAccess::with_open(|_| Err(io::ErrorKind::InvalidInput.into()));
+        for _ in 0..3 {
+            let file = DirectFile::new(File::open(&path).unwrap(), path.clone());
+            file.read(0..1, &access).unwrap();
+            file.read(1..2, &access).unwrap();
+        }
+        // Tests run side by side: only this test's file counts.
+        let name = path.display().to_string();
+        let messages = MESSAGES.0.lock().unwrap();
+        let mine: Vec<_> = messages.iter().filter(|message| message.contains(&name)).collect();
+        assert_eq!(mine.len(), 1, "{mine:?}");
+        assert!(mine[0].starts_with("WARN cannot read "), "{mine:?}");
+    }
+
+    #[test]
+    fn a_replaced_name_still_reads_the_file_that_was_opened() {
+        let (directory, path) = file_with(b"old");
+        let file = DirectFile::new(File::open(&path).unwrap(), path.clone());
+        let other = directory.path().join("other");
+        std::fs::write(&other, b"new").unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        assert_eq!(file.read(0..3, &DirectAccess::new()).unwrap(), "old");
+    }
+
+    #[test]
+    fn a_file_that_shrank_is_an_error() {
+        let (_directory, path) = file_with(&[7; 5000]);
+        let file = DirectFile::new(File::open(&path).unwrap(), path);
+        let error = file.read(4000..6000, &DirectAccess::new()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        assert!(error.to_string().contains("ends at byte 5000"), "{error}");
+    }
+}

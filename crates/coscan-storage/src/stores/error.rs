@@ -1,0 +1,102 @@
+//! What can be wrong with a location, in words for the person who wrote it.
+
+/// Why a location does not lead to files.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The text is neither a path nor a URL.
+    #[error("\"{location}\" is not a usable location: {reason}")]
+    WrongLocation {
+        /// As given by the user.
+        location: String,
+        /// What is wrong and what to write instead.
+        reason: String,
+    },
+
+    /// No store is known for the URL's scheme.
+    #[error(
+        "no store is known for \"{scheme}:\" in {url}. These work: a local path, {known}. \
+         For others, register a store first"
+    )]
+    UnknownScheme {
+        /// The URL.
+        url: String,
+        /// Its scheme, such as `gs`.
+        scheme: String,
+        /// The schemes that work, separated by commas.
+        known: String,
+    },
+
+    /// An object store's URL lacks the bucket.
+    #[error("{url} names no bucket. Write {scheme}://bucket/path")]
+    MissingBucket {
+        /// The URL.
+        url: String,
+        /// Its scheme.
+        scheme: String,
+    },
+
+    /// The store's settings do not work.
+    #[error(
+        "cannot set up the store of {url}: {cause}. \
+         Check the URL and, for s3, the environment variables that begin with AWS_"
+    )]
+    NotBuilt {
+        /// The URL.
+        url: String,
+        /// What the store said.
+        cause: Box<object_store::Error>,
+    },
+
+    /// There is no such file or directory.
+    #[error("{location} does not exist. Check the name; relative paths start at {start}")]
+    NotFound {
+        /// As given by the user.
+        location: String,
+        /// Where relative paths start.
+        start: String,
+    },
+
+    /// A directory holds no Parquet files.
+    #[error(
+        "{location} is a directory without Parquet files. Looked for names that end in .parquet \
+         or .parq, also in its subdirectories; names that begin with . or _ are skipped"
+    )]
+    NoParquetFiles {
+        /// As given by the user.
+        location: String,
+    },
+
+    /// A pattern matches no file.
+    #[error(
+        "no file matches {location}. In a pattern, * and ? stay within one directory and ** crosses \
+         directories; names that begin with . or _ must be spelled out"
+    )]
+    NoMatch {
+        /// As given by the user.
+        location: String,
+    },
+
+    /// A web server does not list its directories.
+    #[error(
+        "the server of {location} does not list directories ({cause}). Name each file with its URL"
+    )]
+    NotListable {
+        /// As given by the user.
+        location: String,
+        /// What the store said.
+        cause: Box<object_store::Error>,
+    },
+
+    /// The store does not answer, or refuses.
+    #[error(
+        "cannot read {location}: {cause}. \
+         Check that you may read it and, for URLs, the host name, the network and the credentials"
+    )]
+    Unreachable {
+        /// As given by the user.
+        location: String,
+        /// What the store said.
+        cause: Box<object_store::Error>,
+    },
+}

@@ -1,0 +1,128 @@
+//! The files that a location names.
+
+use std::sync::Arc;
+
+use futures::TryStreamExt;
+use object_store::path::Path;
+use object_store::{Error, ObjectMeta, ObjectStore, ObjectStoreExt};
+use url::Url;
+
+use super::error::StoreError;
+use super::glob_match::{GlobPattern, is_hidden, relative};
+use super::location::{Location, not_found, wrong};
+use super::registry::Stores;
+
+/// The files of a table, and where to read them.
+#[derive(Debug, Clone)]
+pub struct Listing {
+    /// The store that holds the files.
+    pub store: Arc<dyn ObjectStore>,
+    /// The root of that store, such as `file:///` or `s3://bucket/`.
+    pub store_url: Url,
+    /// At least one file, sorted by path.
+    pub files: Vec<ObjectMeta>,
+}
+
+/// Finds the files at `location`, a path or a URL of
+///
+/// - one file, whatever its name and size: the reader says if it is not Parquet;
+/// - a directory, with or without a final slash: all files below it whose names end in `.parquet`
+///   or `.parq`, except where a name on the way begins with `.` or `_`;
+/// - a pattern with `*`, `?`, `[..]` and `**`: all files that match. `*` and `?` stay within one
+///   directory. Names that begin with `.` or `_` must be spelled out.
+///
+/// Relative paths start at the current directory. A path that exists is never a pattern.
+///
+/// # Errors
+/// [`StoreError`] says what is wrong with the location and what to do.
+pub async fn list_files(stores: &Stores, location: &str) -> Result<Listing, StoreError> {
+    let parsed = Location::parse(location).await?;
+    let (store_url, store) = stores.resolve(&parsed.base)?;
+    let base = Path::from_url_path(parsed.base.path())
+        .map_err(|error| wrong(location, &error.to_string()))?;
+    let place = Place { store: store.as_ref(), text: location, location: &parsed };
+
+    let mut files = if !parsed.pattern.is_empty() {
+        place.matching_files(base).await?
+    } else if parsed.is_directory || base.as_ref().is_empty() {
+        place.files_of_directory(&base).await?
+    } else {
+        match store.head(&base).await {
+            Ok(file) => vec![file],
+            Err(Error::NotFound { .. }) => place.files_of_directory(&base).await?,
+            Err(cause) => return Err(place.unreachable(cause)),
+        }
+    };
+    files.sort_by(|left, right| left.location.cmp(&right.location));
+    Ok(Listing { store, store_url, files })
+}
+
+/// A location and its store, for the errors of one listing.
+struct Place<'a> {
+    store: &'a dyn ObjectStore,
+    text: &'a str,
+    location: &'a Location,
+}
+
+impl Place<'_> {
+    async fn matching_files(&self, base: Path) -> Result<Vec<ObjectMeta>, StoreError> {
+        let pattern = GlobPattern::parse(&self.location.pattern).map_err(|error| {
+            wrong(self.text, &format!("{}. Use *, ?, [..], or ** between slashes", error.msg))
+        })?;
+        let files =
+            pattern.files(self.store, base).await.map_err(|cause| self.not_listed(cause))?;
+        if files.is_empty() {
+            return Err(StoreError::NoMatch { location: self.text.to_owned() });
+        }
+        Ok(files)
+    }
+
+    async fn files_of_directory(&self, directory: &Path) -> Result<Vec<ObjectMeta>, StoreError> {
+        let below: Vec<ObjectMeta> = self
+            .store
+            .list(Some(directory))
+            .try_collect()
+            .await
+            .map_err(|cause| self.not_listed(cause))?;
+        let exists = !below.is_empty() || self.is_local_directory().await;
+        let files: Vec<ObjectMeta> = below
+            .into_iter()
+            .filter(|file| relative(&file.location, directory).is_some_and(is_table_file))
+            .collect();
+        match (files.is_empty(), exists) {
+            (false, _) => Ok(files),
+            (true, true) => Err(StoreError::NoParquetFiles { location: self.text.to_owned() }),
+            (true, false) => Err(not_found(self.text)),
+        }
+    }
+
+    /// Object stores have no empty directories, file systems do.
+    async fn is_local_directory(&self) -> bool {
+        let base = &self.location.base;
+        match base.to_file_path() {
+            Ok(path) if base.scheme() == "file" => {
+                tokio::fs::metadata(path).await.is_ok_and(|metadata| metadata.is_dir())
+            }
+            _ => false,
+        }
+    }
+
+    fn not_listed(&self, cause: Error) -> StoreError {
+        match self.location.base.scheme() {
+            "http" | "https" => {
+                StoreError::NotListable { location: self.text.to_owned(), cause: Box::new(cause) }
+            }
+            _ => self.unreachable(cause),
+        }
+    }
+
+    fn unreachable(&self, cause: Error) -> StoreError {
+        StoreError::Unreachable { location: self.text.to_owned(), cause: Box::new(cause) }
+    }
+}
+
+/// Whether a file of a directory belongs to the table, by its path below the directory.
+fn is_table_file(path: &str) -> bool {
+    let is_parquet = path.ends_with(".parquet") || path.ends_with(".parq");
+    is_parquet && !path.split('/').any(is_hidden)
+}

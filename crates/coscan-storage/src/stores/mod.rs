@@ -1,0 +1,38 @@
+//! Object stores: where the bytes of tables come from.
+//!
+//! Everything here is an [`object_store::ObjectStore`] or finds one, so plain DataFusion and coscan
+//! read through the same stack. Wrappers compose, outermost first, for example
+//! `MeteredStore` (`LimitedStore` (`DirectFileStore`)).
+//!
+//! In call order:
+//!
+//! - [`Stores`] finds the store of a URL, [`list_files`] the files that a location names;
+//! - [`DirectFileStore`] reads local files past the operating system's cache;
+//! - [`LimitedStore`] reproduces a slow disk or a distant object store;
+//! - [`MeteredStore`] counts requests and bytes;
+//! - [`FaultyStore`] fails, stalls and truncates reads, for tests.
+//!
+//! Every store here serves `get_ranges` as the fewest *requests*: ranges with a small gap between
+//! them become one ([`COALESCE_GAP_BYTES`]). A request is one contiguous range of one file.
+
+mod delegate;
+mod direct;
+mod direct_file;
+mod error;
+mod faulty;
+mod glob_match;
+mod limited;
+mod listing;
+mod location;
+mod metered;
+mod ranges;
+mod registry;
+
+pub use direct::DirectFileStore;
+pub use error::StoreError;
+pub use faulty::{FaultCounts, Faults, FaultyStore};
+pub use limited::{LimitedStore, Limits};
+pub use listing::{Listing, list_files};
+pub use metered::{MeteredStore, ReadCounts, ReadRecord, StoreMetrics};
+pub use ranges::COALESCE_GAP_BYTES;
+pub use registry::Stores;

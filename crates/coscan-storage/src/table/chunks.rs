@@ -1,0 +1,125 @@
+//! Cuts the row groups of a file into chunks: small row groups are taken together, huge ones are split.
+
+use std::ops::Range;
+
+use super::pages::StoredChunk;
+
+/// What matters of a row group here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RowGroupShape {
+    pub(super) rows: u64,
+    /// Whether it can be cut: where its data pages lie is known for all columns.
+    pub(super) can_split: bool,
+}
+
+/// The chunks of one file, first rows first. Row groups without rows are in none.
+pub(super) fn chunks_of_file(
+    file: usize,
+    row_groups: &[RowGroupShape],
+    chunk_rows: u64,
+) -> Vec<StoredChunk> {
+    let mut chunks = Chunks {
+        file,
+        chunk_rows: chunk_rows.max(1),
+        done: Vec::new(),
+        run: Vec::new(),
+        run_rows: 0,
+    };
+    for (position, row_group) in row_groups.iter().enumerate().filter(|(_, shape)| shape.rows > 0) {
+        if row_group.can_split && row_group.rows / 2 >= chunks.chunk_rows {
+            chunks.end_run();
+            chunks.split(position, row_group.rows);
+        } else {
+            chunks.run.push(position);
+            chunks.run_rows += row_group.rows;
+            if chunks.run_rows >= chunks.chunk_rows {
+                chunks.end_run();
+            }
+        }
+    }
+    chunks.end_run();
+    chunks.done
+}
+
+struct Chunks {
+    file: usize,
+    chunk_rows: u64,
+    done: Vec<StoredChunk>,
+    run: Vec<usize>,
+    run_rows: u64,
+}
+
+impl Chunks {
+    /// Makes the run a chunk of its own, or part of the one before if it is too small to be worth one.
+    fn end_run(&mut self) {
+        let (run, rows) = (std::mem::take(&mut self.run), std::mem::take(&mut self.run_rows));
+        if rows == 0 {
+            return;
+        }
+        let is_small = rows < self.chunk_rows.div_ceil(2);
+        match self.done.last_mut() {
+            Some(last) if is_small && !last.is_part => {
+                last.row_groups.extend(run);
+                last.rows.end += rows;
+            }
+            _ => self.push(run, 0..rows, false),
+        }
+    }
+
+    /// Cuts a huge row group into parts of equal size.
+    fn split(&mut self, row_group: usize, rows: u64) {
+        let parts = rows / self.chunk_rows;
+        let cut = |part: u64| {
+            let row = u128::from(rows) * u128::from(part) / u128::from(parts);
+            u64::try_from(row).expect("a cut lies within the row group")
+        };
+        for part in 0..parts {
+            self.push(vec![row_group], cut(part)..cut(part + 1), true);
+        }
+    }
+
+    fn push(&mut self, row_groups: Vec<usize>, rows: Range<u64>, is_part: bool) {
+        self.done.push(StoredChunk { file: self.file, row_groups, rows, is_part });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Row groups and rows of the chunks.
+    fn cut(row_groups: &[(u64, bool)], chunk_rows: u64) -> Vec<(Vec<usize>, Range<u64>)> {
+        let shapes: Vec<_> =
+            row_groups.iter().map(|&(rows, can_split)| RowGroupShape { rows, can_split }).collect();
+        let chunks = chunks_of_file(0, &shapes, chunk_rows);
+        chunks.into_iter().map(|chunk| (chunk.row_groups, chunk.rows)).collect()
+    }
+
+    #[test]
+    fn small_row_groups_are_taken_together() {
+        let chunks = cut(&[(4, true), (6, true), (5, true), (5, true), (5, true)], 10);
+        assert_eq!(chunks, [(vec![0, 1], 0..10), (vec![2, 3], 0..10), (vec![4], 0..5)]);
+    }
+
+    #[test]
+    fn a_tail_under_half_a_chunk_joins_the_chunk_before() {
+        assert_eq!(cut(&[(10, true), (4, true)], 10), [(vec![0, 1], 0..14)]);
+        assert_eq!(cut(&[(4, true)], 10), [(vec![0], 0..4)]);
+    }
+
+    #[test]
+    fn huge_row_groups_are_split_if_they_can_be() {
+        assert_eq!(cut(&[(25, true)], 10), [(vec![0], 0..12), (vec![0], 12..25)]);
+        assert_eq!(cut(&[(19, true)], 10), [(vec![0], 0..19)]);
+        assert_eq!(cut(&[(25, false)], 10), [(vec![0], 0..25)]);
+        let chunks = cut(&[(3, true), (20, true), (3, true)], 10);
+        assert_eq!(chunks, [(vec![0], 0..3), (vec![1], 0..10), (vec![1], 10..20), (vec![2], 0..3)]);
+    }
+
+    #[test]
+    fn row_groups_without_rows_are_in_no_chunk() {
+        assert_eq!(cut(&[(0, true), (10, true), (0, true)], 10), [(vec![1], 0..10)]);
+        assert_eq!(cut(&[(0, true)], 10), []);
+        assert_eq!(cut(&[], 10), []);
+    }
+}

@@ -1,0 +1,236 @@
+//! Hands the pages of one column of one chunk to parquet's decoder, as if they were a file of their own.
+//!
+//! The decoder asks for bytes by their offset in the file. [`Segments`] answers from the pages that are there, without
+//! a copy. Of a split row group only some data pages are there; the decoder is told of just those, and of a dictionary
+//! directly before them, because it takes whatever lies between the start of a column chunk and its first data page to
+//! be the dictionary.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes};
+use parquet::arrow::arrow_reader::RowGroups;
+use parquet::column::page::{PageIterator, PageReader};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
+use parquet::file::page_index::offset_index::PageLocation;
+use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::serialized_reader::SerializedPageReader;
+
+use super::layout::{page_locations, rows_of_data_page};
+use super::open::OpenFile;
+use super::pages::{PageContents, StoredChunk, StoredPage};
+
+/// The pages of one column of one chunk, ready to be decoded.
+pub(super) struct ColumnPages {
+    metadata: Arc<ParquetMetaData>,
+    row_groups: Vec<usize>,
+    leaves: Range<usize>,
+    /// For each leaf, its pages in each row group.
+    leaf_pages: Vec<Vec<LeafPages>>,
+    /// The rows that the pages hold, counted from the first row of the first row group. They include the chunk's.
+    pub(super) rows: Range<u64>,
+}
+
+impl ColumnPages {
+    /// Takes the pages of the chunk's slice, in the slice's order.
+    pub(super) fn new(
+        file: &OpenFile,
+        chunk: &StoredChunk,
+        column: usize,
+        pages: &[(&StoredPage, Bytes)],
+    ) -> Result<Self, ParquetError> {
+        let leaves = file.leaves_of_column[column].clone();
+        let mut leaf_pages = vec![Vec::with_capacity(chunk.row_groups.len()); leaves.len()];
+        let mut rows = 0..0;
+        for &row_group in &chunk.row_groups {
+            let in_row_group = || pages.iter().filter(move |(page, _)| page.row_group == row_group);
+            let is_run = |(page, _): &&(&StoredPage, Bytes)| {
+                matches!(page.contents, PageContents::Run { .. })
+            };
+            if in_row_group().any(|page| is_run(&page)) {
+                let (run_rows, pages) = LeafPages::of_runs(file, row_group, in_row_group())?;
+                rows = run_rows;
+                leaf_pages[0].push(pages);
+                continue;
+            }
+            let segments = Arc::new(Segments::new(
+                in_row_group().map(|(page, bytes)| (page.bytes.start, bytes.clone())),
+            ));
+            rows.end += row_count(&file.metadata, row_group);
+            for (leaf, pages) in leaves.clone().zip(&mut leaf_pages) {
+                pages.push(LeafPages::whole(file, row_group, leaf, chunk.is_part, &segments));
+            }
+        }
+        let metadata = Arc::clone(&file.metadata);
+        Ok(Self { metadata, row_groups: chunk.row_groups.clone(), leaves, leaf_pages, rows })
+    }
+}
+
+impl RowGroups for ColumnPages {
+    fn num_rows(&self) -> usize {
+        usize::try_from(self.rows.end - self.rows.start).unwrap_or(usize::MAX)
+    }
+
+    fn column_chunks(&self, leaf: usize) -> Result<Box<dyn PageIterator>, ParquetError> {
+        let position = leaf.checked_sub(self.leaves.start);
+        let pages = position.and_then(|position| self.leaf_pages.get(position));
+        let pages = pages.ok_or(ParquetError::IndexOutOfBound(leaf, self.leaves.end))?;
+        Ok(Box::new(LeafPagesIterator(pages.clone().into_iter())))
+    }
+
+    fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {
+        Box::new(self.row_groups.iter().map(|&row_group| self.metadata.row_group(row_group)))
+    }
+
+    fn metadata(&self) -> &ParquetMetaData {
+        &self.metadata
+    }
+}
+
+/// The pages of one leaf in one row group.
+#[derive(Clone)]
+struct LeafPages {
+    column: Arc<ColumnChunkMetaData>,
+    segments: Arc<Segments>,
+    row_count: usize,
+    /// Where the data pages are, if the decoder is to be told; else it finds them one after the other.
+    locations: Option<Vec<PageLocation>>,
+}
+
+impl LeafPages {
+    /// All pages of a column chunk.
+    fn whole(
+        file: &OpenFile,
+        row_group: usize,
+        leaf: usize,
+        is_part: bool,
+        segments: &Arc<Segments>,
+    ) -> Self {
+        // A part begins in the middle: knowing where the pages are lets the decoder skip to it.
+        let locations = is_part.then(|| page_locations(&file.metadata, row_group, leaf)).flatten();
+        Self {
+            column: Arc::new(file.metadata.row_group(row_group).column(leaf).clone()),
+            segments: Arc::clone(segments),
+            row_count: usize::try_from(row_count(&file.metadata, row_group)).unwrap_or(usize::MAX),
+            locations: locations.map(<[_]>::to_vec),
+        }
+    }
+
+    /// Consecutive runs of data pages of a column chunk, with the dictionary if it has one, and the rows they hold.
+    fn of_runs<'a>(
+        file: &OpenFile,
+        row_group: usize,
+        pages: impl Iterator<Item = &'a (&'a StoredPage, Bytes)>,
+    ) -> Result<(Range<u64>, Self), ParquetError> {
+        let mut dictionary = None;
+        let mut segments = Vec::new();
+        let mut found: Option<(usize, Range<usize>)> = None;
+        for (page, bytes) in pages {
+            match &page.contents {
+                PageContents::Run { leaf, data_pages } => {
+                    segments.push((page.bytes.start, bytes.clone()));
+                    let start = found.as_ref().map_or(data_pages.start, |(_, found)| found.start);
+                    found = Some((*leaf, start..data_pages.end));
+                }
+                _ => dictionary = Some(bytes.clone()),
+            }
+        }
+        let missing =
+            || ParquetError::General("the file's page index has none of its pages".to_owned());
+        let (leaf, data_pages) = found.ok_or_else(missing)?;
+        let locations = page_locations(&file.metadata, row_group, leaf).ok_or_else(missing)?;
+        let row_group_rows = row_count(&file.metadata, row_group);
+        let rows = rows_of_data_page(locations, data_pages.start, row_group_rows).start
+            ..rows_of_data_page(locations, data_pages.end - 1, row_group_rows).end;
+
+        let first_offset = locations[data_pages.start].offset;
+        let dictionary_offset = dictionary.as_ref().map(|bytes| first_offset - bytes.len() as i64);
+        if let (Some(offset), Some(bytes)) = (dictionary_offset, dictionary) {
+            segments.insert(0, (offset.cast_unsigned(), bytes));
+        }
+        let column = file.metadata.row_group(row_group).column(leaf).clone().into_builder();
+        let column =
+            column.set_dictionary_page_offset(dictionary_offset).set_data_page_offset(first_offset);
+        let first_row = locations[data_pages.start].first_row_index;
+        let relative = |location: &PageLocation| PageLocation {
+            first_row_index: location.first_row_index - first_row,
+            ..location.clone()
+        };
+        let pages = Self {
+            column: Arc::new(column.build()?),
+            segments: Arc::new(Segments::new(segments.into_iter())),
+            row_count: usize::try_from(rows.end - rows.start).unwrap_or(usize::MAX),
+            locations: Some(locations[data_pages].iter().map(relative).collect()),
+        };
+        Ok((rows, pages))
+    }
+
+    fn reader(self) -> Result<Box<dyn PageReader>, ParquetError> {
+        let reader =
+            SerializedPageReader::new(self.segments, &self.column, self.row_count, self.locations)?;
+        Ok(Box::new(reader))
+    }
+}
+
+struct LeafPagesIterator(std::vec::IntoIter<LeafPages>);
+
+impl Iterator for LeafPagesIterator {
+    type Item = Result<Box<dyn PageReader>, ParquetError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().map(LeafPages::reader)
+    }
+}
+
+impl PageIterator for LeafPagesIterator {}
+
+fn row_count(metadata: &ParquetMetaData, row_group: usize) -> u64 {
+    metadata.row_group(row_group).num_rows().cast_unsigned()
+}
+
+/// Parts of a file, each at its offset.
+struct Segments(Vec<(u64, Bytes)>);
+
+impl Segments {
+    fn new(segments: impl Iterator<Item = (u64, Bytes)>) -> Self {
+        let mut segments: Vec<_> = segments.collect();
+        segments.sort_unstable_by_key(|(offset, _)| *offset);
+        Self(segments)
+    }
+
+    /// What is there from an offset on.
+    fn from(&self, start: u64) -> Result<Bytes, ParquetError> {
+        let after = self.0.partition_point(|(offset, _)| *offset <= start);
+        let found = after.checked_sub(1).and_then(|position| {
+            let (offset, bytes) = &self.0[position];
+            let skipped = usize::try_from(start - offset).ok()?;
+            (skipped <= bytes.len()).then(|| bytes.slice(skipped..))
+        });
+        found.ok_or_else(|| ParquetError::EOF(format!("no page holds the byte at offset {start}")))
+    }
+}
+
+impl Length for Segments {
+    fn len(&self) -> u64 {
+        self.0.last().map_or(0, |(offset, bytes)| offset + bytes.len() as u64)
+    }
+}
+
+impl ChunkReader for Segments {
+    type T = bytes::buf::Reader<Bytes>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        Ok(self.from(start)?.reader())
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        let bytes = self.from(start)?;
+        if bytes.len() < length {
+            let there = bytes.len();
+            let reason = format!("{length} bytes at offset {start} are needed, {there} are there");
+            return Err(ParquetError::EOF(reason));
+        }
+        Ok(bytes.slice(..length))
+    }
+}

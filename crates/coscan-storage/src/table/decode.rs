@@ -1,0 +1,196 @@
+//! Decodes one column of one chunk, batch by batch.
+//!
+//! Only public parquet API is used: our own [`RowGroups`](parquet::arrow::arrow_reader::RowGroups) over the pages that
+//! are in memory, and parquet's reader over that. Checksums of pages are verified where the file has them.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::{ArrowError, DataType};
+use bytes::Bytes;
+use coscan_core::{ChunkIndex, Index, PageIndex};
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowSelection};
+use parquet::errors::ParquetError;
+
+use super::column_pages::ColumnPages;
+use super::panics::caught;
+use super::{DecodeError, ParquetTable};
+
+impl ParquetTable {
+    /// Decodes one top-level column of a chunk.
+    ///
+    /// `pages` gives the stored bytes of every page in the slice of the chunk and the column's group. `selection`
+    /// lists the wanted rows as ascending ranges without overlap, counted from the first row of the chunk; without it
+    /// all rows are wanted. The arrays have at most `batch_rows` rows each (at least 1) and the type of the column in
+    /// [`Self::schema`]. Strings and binaries may refer to the bytes of the pages and keep them in memory.
+    ///
+    /// # Errors
+    /// If the selection is not such a list, or the bytes are not what the footer promises. More errors may come from
+    /// the iterator.
+    ///
+    /// # Panics
+    /// If there is no such chunk or column.
+    pub fn decode(
+        &self,
+        chunk: ChunkIndex,
+        column: usize,
+        pages: &dyn Fn(PageIndex) -> Bytes,
+        selection: Option<&[Range<u64>]>,
+        batch_rows: usize,
+    ) -> Result<ColumnDecoder, DecodeError> {
+        let stored = &self.chunks[chunk.as_usize()];
+        let file = &self.files[stored.file];
+        let field = self.schema.field(column);
+        let everything = 0..stored.row_count();
+        let selected = selection.unwrap_or(std::slice::from_ref(&everything));
+        check_selection(chunk, stored.row_count(), selected)?;
+
+        let mut decoder = ColumnDecoder {
+            reader: None,
+            rows_left: selected.iter().map(|rows| rows.end - rows.start).sum(),
+            data_type: field.data_type().clone(),
+            file: Arc::clone(&file.name),
+            column: field.name().clone(),
+            chunk,
+        };
+        if decoder.rows_left == 0 {
+            return Ok(decoder);
+        }
+        let mut slice = Vec::new();
+        for &page in self.layout.slice(chunk, self.group_of_column(column)) {
+            let (page, bytes) = (&self.pages[page.as_usize()], pages(page));
+            if bytes.len() as u64 != page.byte_count() {
+                let (found, expected) = (bytes.len(), page.byte_count());
+                return Err(
+                    decoder.corrupt(format!("a page has {found} bytes instead of {expected}"))
+                );
+            }
+            slice.push((page, bytes));
+        }
+        let make_reader = || -> Result<_, ParquetError> {
+            let column_pages = ColumnPages::new(file, stored, column, &slice)?;
+            let selection = row_selection(stored.rows.start, selected, &column_pages.rows);
+            let levels = file.levels(column)?;
+            ParquetRecordBatchReader::try_new_with_row_groups(
+                levels,
+                &column_pages,
+                batch_rows.max(1),
+                selection,
+            )
+        };
+        let reader = caught(make_reader).map_err(|reason| decoder.corrupt(reason))?;
+        decoder.reader = Some(reader);
+        Ok(decoder)
+    }
+}
+
+fn check_selection(
+    chunk: ChunkIndex,
+    chunk_rows: u64,
+    selection: &[Range<u64>],
+) -> Result<(), DecodeError> {
+    let mut end = 0;
+    for rows in selection {
+        if rows.start < end || rows.end < rows.start || rows.end > chunk_rows {
+            let (start, end) = (rows.start, rows.end);
+            return Err(DecodeError::InvalidSelection { chunk, rows: chunk_rows, start, end });
+        }
+        end = rows.end;
+    }
+    Ok(())
+}
+
+/// The selection as parquet has it, counted over the rows that the pages hold. `None` is all of them.
+fn row_selection(
+    chunk_start: u64,
+    selected: &[Range<u64>],
+    available: &Range<u64>,
+) -> Option<RowSelection> {
+    let shift =
+        |row: u64| usize::try_from(chunk_start + row - available.start).unwrap_or(usize::MAX);
+    let row_count = usize::try_from(available.end - available.start).unwrap_or(usize::MAX);
+    let ranges = selected.iter().map(|rows| shift(rows.start)..shift(rows.end));
+    let is_everything = ranges.clone().eq(std::iter::once(0..row_count));
+    (!is_everything).then(|| RowSelection::from_consecutive_ranges(ranges, row_count))
+}
+
+/// The arrays of one column of one chunk, decoded one at a time. It yields exactly the rows that were selected, or ends
+/// with an error.
+pub struct ColumnDecoder {
+    /// `None` once it has ended.
+    reader: Option<ParquetRecordBatchReader>,
+    rows_left: u64,
+    data_type: DataType,
+    file: Arc<str>,
+    column: String,
+    chunk: ChunkIndex,
+}
+
+impl ColumnDecoder {
+    /// The rows that are still to come.
+    #[must_use]
+    pub fn rows_left(&self) -> u64 {
+        self.rows_left
+    }
+
+    fn corrupt(&self, reason: String) -> DecodeError {
+        let (file, column) = (Arc::clone(&self.file), self.column.clone());
+        DecodeError::Corrupt { file, column, chunk: self.chunk, reason }
+    }
+
+    fn next_array(
+        &mut self,
+        reader: &mut ParquetRecordBatchReader,
+    ) -> Result<ArrayRef, DecodeError> {
+        let batch = caught(|| reader.next().transpose()).map_err(|reason| self.corrupt(reason))?;
+        let batch =
+            batch.ok_or_else(|| self.corrupt(format!("{} rows are missing", self.rows_left)))?;
+        let array = batch.columns().first().cloned();
+        let array = array.ok_or_else(|| self.corrupt("it has no values".to_owned()))?;
+        let Some(rows_left) = self.rows_left.checked_sub(array.len() as u64) else {
+            return Err(
+                self.corrupt(format!("there are more rows than the {} left", self.rows_left))
+            );
+        };
+        let array =
+            with_type(array, &self.data_type).map_err(|error| self.corrupt(error.to_string()))?;
+        self.rows_left = rows_left;
+        Ok(array)
+    }
+}
+
+/// The array with the table's type, which may allow nulls where this file has none.
+fn with_type(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
+    if array.data_type() == data_type {
+        return Ok(array);
+    }
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    cast_with_options(&array, data_type, &options)
+}
+
+impl Iterator for ColumnDecoder {
+    type Item = Result<ArrayRef, DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut reader = self.reader.take()?;
+        let array = self.next_array(&mut reader);
+        if array.is_ok() && self.rows_left > 0 {
+            self.reader = Some(reader);
+        }
+        Some(array)
+    }
+}
+
+impl fmt::Debug for ColumnDecoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ColumnDecoder")
+            .field("file", &self.file)
+            .field("column", &self.column)
+            .field("chunk", &self.chunk)
+            .field("rows_left", &self.rows_left)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,88 @@
+//! How much memory the Arrow arrays of a column of a chunk take, guessed from the footer.
+
+use arrow_schema::DataType;
+use coscan_core::{ChunkIndex, Index};
+use parquet::basic::Type as PhysicalType;
+use parquet::file::metadata::ColumnChunkMetaData;
+
+use super::ParquetTable;
+use super::pages::StoredChunk;
+
+/// What a string or binary takes besides its bytes: a view. An offset takes less.
+const VIEW_BYTES: u64 = 16;
+/// Rows whose validity fits in one byte.
+const ROWS_PER_BITMAP_BYTE: u64 = 8;
+
+impl ParquetTable {
+    /// About how many bytes the Arrow arrays of a column of a chunk take; rather too many than too few.
+    ///
+    /// Exact for flat columns of fixed width, but for padding. Strings count a view each and, once, their bytes as
+    /// encoded: arrays of views share the dictionary.
+    ///
+    /// # Panics
+    /// If there is no such chunk or column.
+    #[must_use]
+    pub fn decoded_bytes_estimate(&self, chunk: ChunkIndex, column: usize) -> u64 {
+        let stored = &self.chunks[chunk.as_usize()];
+        let file = &self.files[stored.file];
+        let data_type = self.schema.field(column).data_type();
+        let mut bytes = 0;
+        for &row_group in &stored.row_groups {
+            let row_group = file.metadata.row_group(row_group);
+            for leaf in file.leaves_of_column[column].clone() {
+                let leaf_bytes = leaf_bytes(row_group.column(leaf), data_type);
+                bytes += part_of(leaf_bytes, stored, row_group.num_rows().cast_unsigned());
+            }
+        }
+        bytes
+    }
+}
+
+/// The share of a split row group that a part takes, rounded up.
+fn part_of(bytes: u64, chunk: &StoredChunk, row_group_rows: u64) -> u64 {
+    if !chunk.is_part || row_group_rows == 0 {
+        return bytes;
+    }
+    let part = u128::from(bytes) * u128::from(chunk.row_count());
+    u64::try_from(part.div_ceil(u128::from(row_group_rows))).unwrap_or(u64::MAX)
+}
+
+fn leaf_bytes(column: &ColumnChunkMetaData, root_type: &DataType) -> u64 {
+    let value_count = column.num_values().max(0).cast_unsigned();
+    let encoded_bytes = column.uncompressed_size().max(0).cast_unsigned();
+    let descriptor = column.column_descr();
+    // The root's type is the leaf's unless the column is nested.
+    let fixed_width = root_type.primitive_width().map(|width| width as u64);
+    let values_bytes = match (root_type, column.column_type()) {
+        (DataType::Dictionary(key, _), _) => {
+            value_count * key.primitive_width().unwrap_or(8) as u64 + encoded_bytes
+        }
+        (_, PhysicalType::BYTE_ARRAY) if fixed_width.is_none() => {
+            let bytes =
+                column.unencoded_byte_array_data_bytes().unwrap_or(0).max(0).cast_unsigned();
+            let is_view = matches!(root_type, DataType::Utf8View | DataType::BinaryView);
+            let bytes = if is_view { encoded_bytes } else { bytes.max(encoded_bytes) };
+            value_count * VIEW_BYTES + bytes
+        }
+        (_, PhysicalType::BOOLEAN) => value_count.div_ceil(ROWS_PER_BITMAP_BYTE),
+        (_, PhysicalType::FIXED_LEN_BYTE_ARRAY) => {
+            // Decimals are at least 16 bytes wide in Arrow, whatever Parquet stores.
+            let width = descriptor.type_length().max(0).cast_unsigned().into();
+            value_count
+                * fixed_width.unwrap_or(if root_type.is_nested() {
+                    VIEW_BYTES.max(width)
+                } else {
+                    width
+                })
+        }
+        (_, PhysicalType::INT96) => value_count * 8,
+        // Nested decimals may be wider in Arrow than the 4 or 8 bytes of Parquet.
+        (_, PhysicalType::INT32 | PhysicalType::FLOAT) => value_count * fixed_width.unwrap_or(4),
+        (_, _) => value_count * fixed_width.unwrap_or(8),
+    };
+    let level_count = u64::from(descriptor.max_rep_level().max(0).cast_unsigned());
+    let offsets_bytes = level_count * value_count * size_of::<i32>() as u64;
+    let validity_count = u64::from(descriptor.max_def_level().max(0).cast_unsigned());
+    let validity_bytes = validity_count * value_count.div_ceil(ROWS_PER_BITMAP_BYTE);
+    values_bytes + offsets_bytes + validity_bytes
+}

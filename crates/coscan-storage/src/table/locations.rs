@@ -1,0 +1,42 @@
+//! Tables named by paths, directories, patterns and URLs.
+
+use std::sync::Arc;
+
+use super::{ParquetTable, TableError, TableFile, TableOptions};
+use crate::stores::{StoreError, Stores, list_files};
+
+/// Why a table cannot be opened by the locations of its files.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LocationError {
+    /// The files cannot be found.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// They are not a table.
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+impl ParquetTable {
+    /// Opens the files at these locations, in this order, as one table. A location is what
+    /// [`list_files`] takes: a path or URL of a file, a directory or a pattern.
+    ///
+    /// # Errors
+    /// If files cannot be found, are not Parquet, or do not have the same columns.
+    pub async fn open_locations<S: AsRef<str>>(
+        stores: &Stores,
+        locations: &[S],
+        options: TableOptions,
+    ) -> Result<Self, LocationError> {
+        let mut files = Vec::new();
+        for location in locations {
+            let listing = list_files(stores, location.as_ref()).await?;
+            files.extend(listing.files.into_iter().map(|meta| TableFile {
+                store: Arc::clone(&listing.store),
+                store_url: listing.store_url.clone(),
+                meta,
+            }));
+        }
+        Ok(Self::open(files, options).await?)
+    }
+}

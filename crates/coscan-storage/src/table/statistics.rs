@@ -1,0 +1,237 @@
+//! What a chunk may hold, without reading it: the least and greatest value and the number of nulls of each column.
+//!
+//! A chunk of whole row groups has their statistics folded together. A part of a split row group has those of the data
+//! pages that it needs, or if the file has no column index those of the row group: bounds that are true but wider than
+//! need be, and so never called exact.
+
+use std::sync::Arc;
+
+use arrow::compute::concat;
+use arrow_array::{Array, ArrayRef, BooleanArray, UInt64Array, new_empty_array};
+use arrow_schema::ArrowError;
+use arrow_schema::DataType;
+use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
+use parquet::basic::{SortOrder, Type as PhysicalType};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::file::page_index::column_index::ColumnIndexMetaData;
+
+use super::bounds::{Bounds, Folded, as_bounds};
+use super::layout::{page_locations, rows_of_data_page};
+use super::open::OpenFile;
+use super::pages::StoredChunk;
+use super::panics::caught;
+use super::{ParquetTable, TableError};
+
+/// What is known of one column, with one entry a chunk in every array. Null means unknown. Bounds say nothing of NaN.
+#[derive(Clone, Debug)]
+pub struct ChunkStatistics {
+    /// No value of the chunk is less. Of the column's type.
+    pub min: ArrayRef,
+    /// No value of the chunk is greater. Of the column's type.
+    pub max: ArrayRef,
+    /// Whether `min` is a value of the chunk; if not, it may be cut off or belong to neighbouring rows.
+    pub min_exact: BooleanArray,
+    /// Whether `max` is a value of the chunk.
+    pub max_exact: BooleanArray,
+    /// The nulls of the chunk.
+    pub null_count: UInt64Array,
+    /// The rows of the chunk. Always known.
+    pub row_count: UInt64Array,
+}
+
+impl ParquetTable {
+    /// What the footers say of a column in each chunk. Nothing is read; the answer is kept for the next call. Bounds of
+    /// nested columns are unknown.
+    ///
+    /// # Errors
+    /// If the statistics of a file cannot be understood.
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub fn statistics(&self, column: usize) -> Result<ChunkStatistics, TableError> {
+        self.statistics[column].get_or_init(|| self.compute_statistics(column)).clone()
+    }
+
+    fn compute_statistics(&self, column: usize) -> Result<ChunkStatistics, TableError> {
+        let mut folded = Vec::with_capacity(self.chunks.len());
+        for chunks in self.chunks.chunk_by(|a, b| a.file == b.file) {
+            let file = &self.files[chunks[0].file];
+            let found = caught(|| self.fold_file(file, chunks, column));
+            folded.extend(found.map_err(|reason| TableError::Corrupt {
+                file: Arc::clone(&file.name),
+                reason: format!("its statistics cannot be read ({reason})"),
+            })?);
+        }
+        let data_type = self.schema.field(column).data_type();
+        let join = |pick: fn(&Folded) -> &ArrayRef| {
+            let arrays: Vec<&dyn Array> = folded.iter().map(|folded| &**pick(folded)).collect();
+            let joined =
+                if arrays.is_empty() { Ok(new_empty_array(data_type)) } else { concat(&arrays) };
+            joined.map_err(|error| TableError::Unsupported {
+                file: Arc::clone(&self.files[0].name),
+                reason: format!("the statistics of its chunks cannot be put together ({error})"),
+            })
+        };
+        Ok(ChunkStatistics {
+            min: join(|folded| &folded.min)?,
+            max: join(|folded| &folded.max)?,
+            min_exact: folded.iter().map(|folded| folded.min_exact).collect(),
+            max_exact: folded.iter().map(|folded| folded.max_exact).collect(),
+            null_count: folded.iter().map(|folded| folded.null_count).collect(),
+            row_count: self.chunks.iter().map(|chunk| Some(chunk.row_count())).collect(),
+        })
+    }
+
+    fn fold_file(
+        &self,
+        file: &OpenFile,
+        chunks: &[StoredChunk],
+        column: usize,
+    ) -> Result<Vec<Folded>, ParquetError> {
+        let field = self.schema.field(column);
+        let data_type = field.data_type();
+        let leaf = file.flat_leaf(column).filter(|_| !data_type.is_nested());
+        let Some(leaf) = leaf else {
+            return Ok(chunks.iter().map(|_| Folded::unknown(data_type)).collect());
+        };
+        let descriptor = file.metadata.file_metadata().schema_descr();
+        let converter = StatisticsConverter::from_column_index(leaf, field, descriptor)?
+            .with_missing_null_counts_as_zero(false);
+        let source = Source { file, leaf, data_type, converter };
+        let row_groups = source.row_group_bounds()?;
+        let mut folded = Vec::with_capacity(chunks.len());
+        for chunks in chunks.chunk_by(|a, b| a.is_part && a.row_groups == b.row_groups) {
+            if !chunks[0].is_part {
+                folded.push(row_groups.fold(chunks[0].row_groups.iter().copied())?);
+                continue;
+            }
+            let pages = source.data_page_bounds(chunks[0].row_groups[0])?;
+            for part in chunks {
+                folded.push(match &pages {
+                    Some(pages) => fold_pages(pages, part)?,
+                    None => part_of_row_group(&row_groups, part)?,
+                });
+            }
+        }
+        Ok(folded)
+    }
+}
+
+/// Where the statistics of one column of one file come from.
+struct Source<'a> {
+    file: &'a OpenFile,
+    leaf: usize,
+    data_type: &'a DataType,
+    converter: StatisticsConverter<'a>,
+}
+
+impl Source<'_> {
+    fn row_group_bounds(&self) -> Result<Bounds, ParquetError> {
+        let row_groups = self.file.metadata.row_groups();
+        let has_bounds: BooleanArray = row_groups
+            .iter()
+            .map(|row_group| Some(!has_wrong_order(row_group.column(self.leaf))))
+            .collect();
+        let bounds = |values: ArrayRef| {
+            let values = as_bounds(&values, self.data_type)?;
+            // Null where the order in which they were found is not ours.
+            arrow::compute::nullif(&values, &arrow::compute::not(&has_bounds)?)
+        };
+        // Parquet leaves NaN out and writes zeros with the sign that makes the bounds wider.
+        let exact = |flags: BooleanArray| match self.data_type.is_floating() {
+            true => flags.iter().map(|flag| flag.map(|_| false)).collect(),
+            false => flags,
+        };
+        Ok(Bounds {
+            min: bounds(self.converter.row_group_mins(row_groups)?)?,
+            max: bounds(self.converter.row_group_maxes(row_groups)?)?,
+            min_exact: exact(self.converter.row_group_is_min_value_exact(row_groups)?),
+            max_exact: exact(self.converter.row_group_is_max_value_exact(row_groups)?),
+            null_count: self.converter.row_group_null_counts(row_groups)?,
+            rows: row_groups.iter().map(|row_group| row_group.num_rows().cast_unsigned()).collect(),
+        })
+    }
+
+    /// The bounds of the data pages of a row group, if the file has a column index for them.
+    fn data_page_bounds(&self, row_group: usize) -> Result<Option<Bounds>, ParquetError> {
+        let metadata = &self.file.metadata;
+        let (Some(column_index), Some(offset_index), Some(locations)) = (
+            metadata.column_index(),
+            metadata.offset_index(),
+            page_locations(metadata, row_group, self.leaf),
+        ) else {
+            return Ok(None);
+        };
+        let index = column_index.get(row_group).and_then(|columns| columns.get(self.leaf));
+        match index {
+            None | Some(ColumnIndexMetaData::NONE) => return Ok(None),
+            Some(index) if index.num_pages() != locations.len() as u64 => return Ok(None),
+            Some(_) => {}
+        }
+        let row_group_rows = metadata.row_group(row_group).num_rows().cast_unsigned();
+        let rows = |page| {
+            let rows = rows_of_data_page(locations, page, row_group_rows);
+            rows.end - rows.start
+        };
+        let picked = [row_group];
+        let mins = self.converter.data_page_mins(column_index, offset_index, &picked)?;
+        let maxes = self.converter.data_page_maxes(column_index, offset_index, &picked)?;
+        let unknown = BooleanArray::from(vec![false; locations.len()]);
+        Ok(Some(Bounds {
+            min: as_bounds(&mins, self.data_type)?,
+            max: as_bounds(&maxes, self.data_type)?,
+            min_exact: unknown.clone(),
+            max_exact: unknown,
+            null_count: self.converter.data_page_null_counts(
+                column_index,
+                offset_index,
+                &picked,
+            )?,
+            rows: (0..locations.len()).map(rows).collect(),
+        }))
+    }
+}
+
+/// Folds the data pages that a part needs.
+fn fold_pages(pages: &Bounds, part: &StoredChunk) -> Result<Folded, ArrowError> {
+    let mut start = 0;
+    let mut needed = Vec::new();
+    let mut null_count = Some(0);
+    for (page, rows) in pages.rows.iter().enumerate() {
+        let end = start + rows;
+        let shared_rows = end.min(part.rows.end).saturating_sub(start.max(part.rows.start));
+        if shared_rows > 0 {
+            needed.push(page);
+            let nulls = pages.nulls_among(page, shared_rows);
+            null_count = null_count.and_then(|count| Some(count + nulls?));
+        }
+        start = end;
+    }
+    Ok(Folded { null_count, ..pages.fold(needed.iter().copied())? })
+}
+
+/// What the statistics of a whole row group say of a part of it.
+fn part_of_row_group(row_groups: &Bounds, part: &StoredChunk) -> Result<Folded, ArrowError> {
+    let row_group = part.row_groups[0];
+    let mut folded = row_groups.fold(std::iter::once(row_group))?;
+    folded.min_exact = folded.min_exact.map(|_| false);
+    folded.max_exact = folded.max_exact.map(|_| false);
+    folded.null_count = row_groups.nulls_among(row_group, part.row_count());
+    Ok(folded)
+}
+
+/// Whether the bounds are of the old kind, which compared all bytes and numbers as signed, and that order is not the
+/// column's.
+fn has_wrong_order(column: &ColumnChunkMetaData) -> bool {
+    let is_number = matches!(
+        column.column_type(),
+        PhysicalType::BOOLEAN
+            | PhysicalType::INT32
+            | PhysicalType::INT64
+            | PhysicalType::FLOAT
+            | PhysicalType::DOUBLE
+    );
+    let is_signed = is_number && column.column_descr().sort_order() == SortOrder::SIGNED;
+    column.statistics().is_some_and(|statistics| statistics.is_min_max_deprecated()) && !is_signed
+}

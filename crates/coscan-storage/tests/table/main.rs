@@ -1,0 +1,10 @@
+//! `coscan_storage::table` against parquet's own reader.
+
+#![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
+
+mod decoding;
+mod layouts;
+mod opening;
+mod reading;
+mod statistics;
+mod support;
