@@ -72,6 +72,8 @@ pub struct Prepared {
     pub table_bytes: u64,
     /// Rows of the table.
     pub table_rows: u64,
+    /// The smallest and the largest key.
+    pub keys: RangeInclusive<i64>,
 }
 
 /// One engine's run and what its manager reported at the end.
@@ -140,6 +142,7 @@ impl Experiment {
             touched_bytes,
             table_bytes: table.files().iter().map(|file| file.meta.size).sum(),
             table_rows: table.layout().row_count(),
+            keys: first..=last,
             experiment: self,
         })
     }
@@ -203,7 +206,7 @@ impl Prepared {
         Ok(EngineRun { run, manager: engine.manager_report() })
     }
 
-    async fn engine(&self, kind: EngineKind) -> Result<SqlEngine, EngineError> {
+    pub(crate) async fn engine(&self, kind: EngineKind) -> Result<SqlEngine, EngineError> {
         let Experiment { source, table, decode_bytes, table_options, .. } = &self.experiment;
         match kind {
             EngineKind::DataFusion => SqlEngine::datafusion(source, table).await,

@@ -7,6 +7,7 @@
 //!
 //! What this crate does not do: it decides nothing about scheduling, and it has no command line.
 
+pub mod alone;
 pub mod answers;
 pub mod engines;
 pub mod experiment;

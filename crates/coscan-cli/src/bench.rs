@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use coscan_bench::alone::AloneReport;
 use coscan_bench::engines::{Device, EngineKind, Source};
 use coscan_bench::experiment::{Experiment, PoolSize};
 use coscan_bench::metrics::write_json;
@@ -29,6 +30,7 @@ pub(crate) struct Bench {
 enum Measure {
     Streams(Streams),
     Flatness(Flatness),
+    Alone(Alone),
 }
 
 /// Streams of queries at the same time, on each engine: the table and pictures of `coscan demo` on your own data.
@@ -70,6 +72,19 @@ struct Flatness {
     /// Percents of the table that queries read
     #[arg(long, default_value = "50", value_delimiter = ',')]
     ranges: Vec<Percent>,
+}
+
+/// Queries that run alone, on plain DataFusion and on coscan in turn: what sharing costs when nobody shares.
+#[derive(Debug, Args)]
+struct Alone {
+    #[command(flatten)]
+    common: Common,
+    /// How often each query runs on each engine
+    #[arg(long, default_value_t = 11, value_name = "N")]
+    rounds: usize,
+    /// Write the reports as JSON, one object a query
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -131,6 +146,7 @@ impl Bench {
             match &self.experiment {
                 Measure::Streams(streams) => streams.run().await,
                 Measure::Flatness(flatness) => flatness.run().await,
+                Measure::Alone(alone) => alone.run().await,
             }
         };
         tokio::select! {
@@ -213,6 +229,39 @@ impl Flatness {
                 .map_err(|error| unwritable(path, &error))?;
         }
         Ok(())
+    }
+}
+
+impl Alone {
+    async fn run(&self) -> Result<(), Failure> {
+        let whole = [Percent::WHOLE];
+        let prepared = self.common.experiment(&"FS".parse()?, &whole, 1, 1).prepare().await?;
+        let mut reports = Vec::new();
+        println!(
+            "{:<12} {:<30} {:>12} {:>12} {:>8}",
+            "engine", "query", "datafusion", "coscan", "ratio"
+        );
+        for &kind in self.common.engines.iter().filter(|&&kind| kind != EngineKind::DataFusion) {
+            for report in prepared.alone(kind, self.rounds).await? {
+                let (plain_ms, coscan_ms) = (report.datafusion_s * 1e3, report.coscan_s * 1e3);
+                let AloneReport { query, ratio, answers_equal, .. } = &report;
+                let warning = if *answers_equal { "" } else { "  ANSWERS DIFFER" };
+                let name = kind.to_string();
+                println!(
+                    "{name:<12} {query:<30} {plain_ms:>9.2} ms {coscan_ms:>9.2} ms {ratio:>8.3}{warning}"
+                );
+                reports.push(report);
+            }
+        }
+        if let Some(path) = &self.json {
+            let file = std::fs::File::create(path).map_err(|error| unwritable(path, &error))?;
+            serde_json::to_writer_pretty(file, &reports)?;
+        }
+        if reports.iter().all(|report| report.answers_equal) {
+            Ok(())
+        } else {
+            Err("answers differ".into())
+        }
     }
 }
 

@@ -4,75 +4,35 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use coscan_runtime::core::Order;
-use coscan_runtime::{BufferManager, ScanRequest, SharedTable};
+use coscan_runtime::{ScanRequest, SharedTable};
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Statistics, internal_err};
 use datafusion::config::ConfigOptions;
-use datafusion::datasource::physical_plan::FileGroup;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::expressions::{Column, DynamicFilterTracking};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::utils::reassign_expr_columns;
-use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr};
 use datafusion::physical_plan::coop::cooperative;
-use datafusion::physical_plan::execution_plan::{
-    Boundedness, EmissionType, SchedulingType, apply_expression_roots,
-};
+use datafusion::physical_plan::execution_plan::apply_expression_roots;
 use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
 };
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
-    ReplaceChildrenOptions, StatisticsArgs,
+    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
+    StatisticsArgs,
 };
-use datafusion::prelude::SessionConfig;
 
+use crate::direct::Wish;
 use crate::metrics::ScanCounts;
 use crate::pruning::{NeededChunks, rows_of};
 use crate::run::{Run, RunPlan, Runs};
+use crate::source::{PlanSettings, ScanSource, is_dynamic, properties};
 use crate::stream::SharedScanStream;
-
-/// What a plan reads, the same for all plans of a table.
-#[derive(Debug)]
-pub(crate) struct ScanSource {
-    pub(crate) manager: BufferManager,
-    pub(crate) table: SharedTable,
-    /// For EXPLAIN.
-    pub(crate) name: String,
-    /// All files, with the statistics of each.
-    pub(crate) files: FileGroup,
-    /// Of the whole table, a column a field of its schema.
-    pub(crate) statistics: Arc<Statistics>,
-    /// Orders that all rows of the table keep.
-    pub(crate) orderings: Vec<LexOrdering>,
-    /// The most bytes that the engine's own scan may read instead.
-    pub(crate) direct_bytes_max: u64,
-}
-
-/// What a session says about plans.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PlanSettings {
-    /// The most partitions of a scan.
-    partitions_max: usize,
-    /// Lists longer than this do not prune chunks.
-    in_list_max: usize,
-    /// Whether the optimizer is told what the footers say.
-    has_statistics: bool,
-}
-
-impl PlanSettings {
-    pub(crate) fn of_session(config: &SessionConfig) -> Self {
-        Self {
-            partitions_max: config.target_partitions(),
-            in_list_max: config.options().execution.parquet.max_in_list_size,
-            has_statistics: config.collect_statistics(),
-        }
-    }
-}
 
 /// Reads a shared table: chunks that statistics do not rule out, in the order in which the scheduler hands them out, or
 /// in the table's order if it declares one.
@@ -143,6 +103,16 @@ impl SharedScanExec {
         Self { fetch, ..self }
     }
 
+    /// What it asks for.
+    pub(crate) fn wish(&self) -> Wish<'_> {
+        Wish {
+            projection: &self.projection,
+            filters: &self.filters,
+            needed: &self.needed,
+            fetch: self.fetch,
+        }
+    }
+
     /// The table that it reads.
     #[must_use]
     pub fn table(&self) -> &SharedTable {
@@ -207,31 +177,6 @@ impl SharedScanExec {
     fn output_projection(&self) -> ProjectionExprs {
         ProjectionExprs::from_indices(&self.projection, self.source.table.table().schema())
     }
-}
-
-/// Whether a filter is still filled in while the query runs.
-fn is_dynamic(filter: &Arc<dyn PhysicalExpr>) -> bool {
-    DynamicFilterTracking::classify(filter).contains_dynamic_filter()
-}
-
-fn properties(
-    source: &ScanSource,
-    projection: &[usize],
-    partitions: usize,
-) -> Result<PlanProperties> {
-    let schema = source.table.table().schema();
-    let table = EquivalenceProperties::new_with_orderings(
-        Arc::clone(schema),
-        source.orderings.iter().cloned(),
-    );
-    let output = ProjectionExprs::from_indices(projection, schema);
-    let output_schema = Arc::new(schema.project(projection)?);
-    let output = table.project(&output.projection_mapping(schema)?, output_schema);
-    // Loads run in the background, but batches are made as they are asked for: lazy.
-    let partitioning = Partitioning::UnknownPartitioning(partitions);
-    let (emission, bounded) = (EmissionType::Incremental, Boundedness::Bounded);
-    Ok(PlanProperties::new(output, partitioning, emission, bounded)
-        .with_scheduling_type(SchedulingType::Cooperative))
 }
 
 impl DisplayAs for SharedScanExec {

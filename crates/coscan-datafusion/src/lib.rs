@@ -21,11 +21,13 @@
 //! - [`install`] or [`Coscan::install`] sets a session up (`session`, `memory`);
 //! - `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes a [`SharedTableProvider`] (`factory`, `location`, `order`,
 //!   `statistics`);
-//! - it plans a [`SharedScanExec`] (`provider`, `exec`, `pruning`), or the engine's own scan where that costs less
-//!   (`direct`);
+//! - it plans a [`SharedScanExec`] (`provider`, `source`, `exec`, `pruning`), or the engine's own scan where that costs less
+//!   (`direct`, `direct_reader`);
 //! - each execution is a run (`run`), whose workers give the streams of its partitions (`stream`, `narrowing`,
 //!   `metrics`).
 
+mod direct;
+mod direct_reader;
 mod error;
 mod exec;
 mod factory;
@@ -38,6 +40,7 @@ mod provider;
 mod pruning;
 mod run;
 mod session;
+mod source;
 mod statistics;
 mod stream;
 

@@ -15,10 +15,14 @@ use datafusion::execution::memory_pool::{
 /// How many of the largest consumers an error names.
 const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::new(5).expect("five is not zero");
 
+/// Three eighths for operators that can spill. What a sort keeps is counted twice: as its own, and as decoded columns
+/// that it references. So as much again, and a quarter for operators that cannot spill, has to be left.
+const SPILLING_PARTS: (usize, usize) = (3, 8);
+
 /// A DataFusion memory pool that is part of a buffer manager's budget.
 ///
 /// Operators that cannot spill get memory as long as there is some. Those that can are refused beyond their even share
-/// once operators hold half of what they may hold, so that the first one to come does not starve the others.
+/// once all of them hold three eighths of the limit, so that the first one to come does not starve the others.
 #[derive(Debug)]
 pub struct SharedMemoryPool {
     memory: OperatorMemory,
@@ -27,7 +31,7 @@ pub struct SharedMemoryPool {
     spilling: Mutex<Spilling>,
 }
 
-/// What operators that can spill hold.
+/// Operators that can spill, and what they hold.
 #[derive(Debug, Default)]
 struct Spilling {
     consumers: usize,
@@ -55,18 +59,16 @@ impl SharedMemoryPool {
         Arc::new(TrackConsumersPool::new(Self::new(manager), NAMED_CONSUMERS))
     }
 
-    /// Whether a consumer that can spill has had its share, of what those that cannot spill leave.
+    /// Whether a consumer that can spill has had its share.
     fn is_over_share(&self, reservation: &MemoryReservation, additional: usize) -> bool {
         if !reservation.consumer().can_spill() {
             return false;
         }
         let spilling = self.spilling();
-        let held_bytes = self.held_bytes.load(Ordering::Relaxed);
-        let unspillable_bytes = held_bytes.saturating_sub(spilling.held_bytes);
-        let share_bytes =
-            self.limit_bytes.saturating_sub(unspillable_bytes) / spilling.consumers.max(1);
-        let is_tight = held_bytes.saturating_add(additional) > self.limit_bytes / 2;
-        is_tight && reservation.size().saturating_add(additional) > share_bytes
+        let all_bytes = self.limit_bytes / SPILLING_PARTS.1 * SPILLING_PARTS.0;
+        let share_bytes = all_bytes / spilling.consumers.max(1);
+        spilling.held_bytes.saturating_add(additional) > all_bytes
+            && reservation.size().saturating_add(additional) > share_bytes
     }
 
     fn note_grown(&self, reservation: &MemoryReservation, bytes: usize) {

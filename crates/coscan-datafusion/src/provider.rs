@@ -16,10 +16,11 @@ use datafusion::physical_plan::ExecutionPlan;
 use log::debug;
 
 use crate::error::from_table;
-use crate::exec::{PlanSettings, ScanSource, SharedScanExec};
+use crate::exec::SharedScanExec;
 use crate::location::table_files;
 use crate::session::Coscan;
-use crate::{order, statistics};
+use crate::source::{PlanSettings, ScanSource};
+use crate::{direct, order, statistics};
 
 /// A table whose scans all queries share, to be registered with a session.
 ///
@@ -148,7 +149,11 @@ impl TableProvider for SharedTableProvider {
         let projection = projection.cloned().unwrap_or_else(|| (0..columns).collect());
         let settings = PlanSettings::of_session(session.config());
         let scan = SharedScanExec::new(Arc::clone(&self.source), projection, filters, settings)?;
-        Ok(Arc::new(scan.with_limit(limit)))
+        let scan = scan.with_limit(limit);
+        match direct::plan(session, &self.source, &scan.wish())? {
+            Some(direct) => Ok(direct),
+            None => Ok(Arc::new(scan)),
+        }
     }
 }
 

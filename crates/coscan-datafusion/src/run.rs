@@ -147,10 +147,12 @@ impl Run {
 
     /// Gives up chunks that dynamic filters have ruled out.
     pub(crate) fn narrow(&self) {
+        if self.plan.dynamic_filters.is_empty() {
+            return;
+        }
+        let Some(scan) = self.lock().scan.clone() else { return };
         let Ok(mut narrowing) = self.narrowing.try_lock() else { return };
-        let Some(narrowing) = narrowing.as_mut() else { return };
-        let scan = self.lock().scan.clone();
-        if let Some(scan) = scan {
+        if let Some(narrowing) = narrowing.as_mut() {
             narrowing.narrow(&scan);
         }
     }

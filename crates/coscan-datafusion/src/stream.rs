@@ -62,7 +62,8 @@ impl SharedScanStream {
             Some(Err(ScanError::Cancelled)) if run.is_fetched() => return Poll::Ready(None),
             Some(Err(error)) => Err(from_scan(error)),
             Some(Ok(batch)) => match run.take_rows(batch.num_rows()) {
-                0 if batch.num_rows() > 0 => return Poll::Ready(None),
+                rows if rows == batch.num_rows() => Ok(batch),
+                0 => return Poll::Ready(None),
                 rows => Ok(batch.slice(0, rows)),
             },
         };

@@ -16,9 +16,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let manager = BufferManager::new(Options::default())?;
     let table = manager.register(Arc::new(table));
 
-    let all_rows = [0..table.table().layout().row_count()];
+    let all_rows = 0..table.table().layout().row_count();
+    let all_rows = std::slice::from_ref(&all_rows);
     let (first, second) =
-        (manager.scan(&table, &[0], &all_rows)?, manager.scan(&table, &[0], &all_rows)?);
+        (manager.scan(&table, &[0], all_rows)?, manager.scan(&table, &[0], all_rows)?);
     let count = |rows, batch: arrow_array::RecordBatch| async move { Ok(rows + batch.num_rows()) };
     let rows = futures::try_join!(first.try_fold(0, count), second.try_fold(0, count))?;
 

@@ -11,19 +11,21 @@ use std::time::{Duration, Instant};
 use arrow_array::ArrayRef;
 use coscan_storage::table::ColumnDecoder;
 
-use crate::decode_cache::{Decoding, Lookup, Slice, SliceKey};
-use crate::driver::Driver;
+use crate::decode_cache::{Decoding, Lookup, Slice};
 use crate::error::ScanError;
 use crate::lease::Lease;
-use crate::memory::Reservation;
 use crate::metrics::add_time;
+use crate::reservation::{Charges, Reservation};
 use crate::scan::Scan;
 
-/// How long a worker that would share waits for memory before it decodes for itself alone.
+/// How long a worker waits for memory to share the columns of a chunk before it decodes for itself alone.
 const PATIENCE_TO_SHARE: Duration = Duration::from_millis(50);
 
-/// How often a worker that waits for memory looks whether the pool can give some.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// What writers of Parquet make of a page at most, by default.
+const PAGE_BYTES: u64 = 1 << 20;
+
+/// Buffers are rounded up.
+const PADDING_BYTES: u64 = 128;
 
 /// The columns of a chunk, opened.
 pub(crate) struct ChunkColumns {
@@ -32,8 +34,11 @@ pub(crate) struct ChunkColumns {
     fields: Vec<usize>,
     /// Memory that the next batch of all columns that are decoded batch by batch may need.
     batch_bytes: u64,
+    /// That memory, if it is there already.
+    batch: Option<Reservation>,
+    charges: Charges,
     /// The stored bytes of those columns.
-    _stored: Option<Reservation>,
+    _stored: Reservation,
 }
 
 enum Column {
@@ -49,28 +54,22 @@ impl ChunkColumns {
         let fields = scan.columns().iter().map(|column| distinct.binary_search(column));
         let fields =
             fields.collect::<Result<_, _>>().expect("a lease is for the columns of its scan");
+        let mut slices = take_shared(scan, &mut lease, &distinct).await?;
+        let mut needs = Needs::of(scan, &lease, &distinct, &slices);
+        let reserved = scan.driver().try_reserve(needs.all_bytes());
+        let mut stored = match reserved {
+            Some(reserved) => reserved,
+            None => {
+                // Nobody waits for memory while holding some that others may wait for: all would wait for ever.
+                slices.fill(None);
+                needs = Needs::of(scan, &lease, &distinct, &slices);
+                scan.driver().reserve(needs.all_bytes()).await?
+            }
+        };
+        let batch = Some(stored.split_off(needs.batch_bytes));
         let mut columns = Vec::with_capacity(distinct.len());
-        for &column in &distinct {
-            let slice = if scan.selection(lease.chunk).is_none() {
-                share(scan, &lease, column).await?
-            } else {
-                None
-            };
-            lease.taken(column);
-            columns.push(slice);
-        }
-        drop_unwanted(scan, &lease, &distinct);
-        let alone = distinct
-            .iter()
-            .zip(&columns)
-            .filter(|(_, slice)| slice.is_none())
-            .map(|(&column, _)| column);
-        let alone: Vec<_> = alone.collect();
-        let _stored = reserve_stored(scan, &lease, &alone).await?;
-        let batch_bytes = alone.iter().map(|&column| batch_bytes(scan, &lease, column)).sum();
-        let mut opened = Vec::with_capacity(columns.len());
-        for (column, slice) in distinct.into_iter().zip(columns) {
-            opened.push(match slice {
+        for (column, slice) in distinct.into_iter().zip(slices) {
+            columns.push(match slice {
                 Some(slice) => Column::Whole { slice, next: 0 },
                 None => {
                     scan.counters().slices_decoded.fetch_add(1, Ordering::Relaxed);
@@ -78,15 +77,14 @@ impl ChunkColumns {
                 }
             });
         }
-        Ok(Self { columns: opened, fields, batch_bytes, _stored })
+        let (batch_bytes, charges) = (needs.batch_bytes, Charges::default());
+        Ok(Self { columns, fields, batch_bytes, batch, charges, _stored: stored })
     }
 
     /// The arrays of the next batch, one a field; `None` if there is no memory for it now.
     pub(crate) fn next(&mut self, scan: &Scan) -> Result<Option<Vec<ArrayRef>>, ScanError> {
-        let Some(reservation) = Reservation::try_new(scan.driver().memory(), self.batch_bytes)
-        else {
-            return Ok(None);
-        };
+        let batch = self.batch.take().or_else(|| scan.driver().try_reserve(self.batch_bytes));
+        let Some(mut reservation) = batch else { return Ok(None) };
         let started = Instant::now();
         let mut arrays = Vec::with_capacity(self.columns.len());
         for column in &mut self.columns {
@@ -98,7 +96,7 @@ impl ChunkColumns {
                 Column::Batches(decoder) => {
                     let array =
                         decoder.next().expect("a decoder gives all rows asked for, or an error")?;
-                    reservation.charge(&array);
+                    reservation.charge(&array, &mut self.charges);
                     array
                 }
             });
@@ -113,42 +111,85 @@ impl ChunkColumns {
     pub(crate) fn batch_bytes(&self) -> u64 {
         self.batch_bytes
     }
+
+    /// Gives it the memory for the next batch.
+    pub(crate) fn provide(&mut self, batch: Reservation) {
+        self.batch = Some(batch);
+    }
 }
 
-fn decoder(scan: &Scan, lease: &Lease, column: usize) -> Result<ColumnDecoder, ScanError> {
-    let batch_rows = scan.driver().options().batch_rows;
-    let selection = scan.selection(lease.chunk);
-    Ok(scan.table().decode(lease.chunk, column, &|page| lease.page(page), selection, batch_rows)?)
+/// Memory that the columns of a chunk need that are decoded batch by batch.
+struct Needs {
+    stored_bytes: u64,
+    batch_bytes: u64,
 }
 
-/// A column decoded for all who want it, or `None` if nobody else does or memory is short.
-async fn share(scan: &Scan, lease: &Lease, column: usize) -> Result<Option<Slice>, ScanError> {
+impl Needs {
+    fn of(scan: &Scan, lease: &Lease, columns: &[usize], slices: &[Option<Slice>]) -> Self {
+        let alone = columns.iter().zip(slices).filter(|(_, slice)| slice.is_none());
+        let alone: Vec<_> = alone.map(|(&column, _)| column).collect();
+        let batch_bytes = alone.iter().map(|&column| batch_bytes(scan, lease, column)).sum();
+        Self { stored_bytes: stored_bytes(scan, lease, &alone), batch_bytes }
+    }
+
+    /// Both are taken at once: with the one but not the other nobody could go on.
+    fn all_bytes(&self) -> u64 {
+        self.stored_bytes.saturating_add(self.batch_bytes)
+    }
+}
+
+/// The columns of a chunk that are decoded for all who want them.
+async fn take_shared(
+    scan: &Scan,
+    lease: &mut Lease,
+    columns: &[usize],
+) -> Result<Vec<Option<Slice>>, ScanError> {
+    let until = tokio::time::Instant::now() + PATIENCE_TO_SHARE;
+    let is_whole = scan.selection(lease.chunk).is_none();
+    let mut slices = Vec::with_capacity(columns.len());
+    for &column in columns {
+        slices.push(if is_whole { share(scan, lease, column, until).await? } else { None });
+        lease.taken(column);
+    }
+    Ok(slices)
+}
+
+/// A column decoded for all who want it, or `None` if nobody else does or memory is short until then.
+///
+/// From the claim to the end of decoding it waits for nothing: a query that does not go on holds up nobody.
+async fn share(
+    scan: &Scan,
+    lease: &Lease,
+    column: usize,
+    until: tokio::time::Instant,
+) -> Result<Option<Slice>, ScanError> {
     let (driver, key) = (scan.driver(), lease.key(column));
     loop {
-        match driver.decoded().look_up(key) {
+        let freed = driver.memory().freed.notified();
+        // Before the look-up: a scan that is handed the chunk meanwhile then counts twice, not never.
+        let interested = driver.interested([key])[0];
+        let others = match driver.decoded().look_up(key) {
             Lookup::Ready(slice) => {
                 scan.counters().slices_reused.fetch_add(1, Ordering::Relaxed);
                 return Ok(Some(slice));
             }
             Lookup::Decoding(ended) => {
-                let ended = ended.notified();
-                // It may have ended before we listened.
-                if matches!(driver.decoded().look_up(key), Lookup::Decoding(_)) {
-                    ended.await;
-                }
+                ended.await;
+                continue;
             }
-            Lookup::Absent { others } => {
-                let wanted = others + driver.interested([key])[0];
-                if wanted == 0 {
-                    return Ok(None);
-                }
-                let Some(decoding) = driver.decoded().begin(key) else { continue };
-                let bytes = scan.table().decoded_bytes_estimate(lease.chunk, column);
-                let Some(memory) = driver.reserve_to_share(bytes, wanted).await else {
-                    return Ok(None);
-                };
-                return decode_whole(scan, lease, column, decoding, &memory).map(Some);
+            Lookup::Absent { others } => others,
+        };
+        let wanted = others + interested;
+        if wanted == 0 {
+            return Ok(None);
+        }
+        let bytes = whole_bytes(scan, lease, column);
+        if let Some(memory) = driver.try_reserve_to_share(bytes, wanted) {
+            if let Some(decoding) = driver.decoded().begin(key) {
+                return decode_whole(scan, lease, column, decoding, memory).map(Some);
             }
+        } else if !driver.wait(freed, until).await {
+            return Ok(None);
         }
     }
 }
@@ -158,37 +199,29 @@ fn decode_whole(
     lease: &Lease,
     column: usize,
     decoding: Decoding,
-    memory: &Reservation,
+    mut memory: Reservation,
 ) -> Result<Slice, ScanError> {
     let started = Instant::now();
     let slice = decoder(scan, lease, column)?.collect::<Result<Slice, _>>()?;
-    slice.iter().for_each(|array| memory.charge(array));
+    let mut charges = Charges::default();
+    slice.iter().for_each(|array| memory.charge(array, &mut charges));
+    scan.driver().note_decoded(lease.key(column));
     decoding.finish(Arc::clone(&slice));
-    scan.driver().note_decoded(&[lease.key(column)], &[]);
+    // Some may wait for memory to decode the same.
+    scan.driver().memory().freed.notify_waiters();
     add_time(&scan.counters().decode_ns, started.elapsed());
     scan.counters().slices_decoded.fetch_add(1, Ordering::Relaxed);
     Ok(slice)
 }
 
-/// Drops those of a chunk's decoded columns that nobody else will take.
-fn drop_unwanted(scan: &Scan, lease: &Lease, columns: &[usize]) {
-    let keys: Vec<_> = columns.iter().map(|&column| lease.key(column)).collect();
-    let wanted = scan.driver().interested(keys.iter().copied());
-    let unwanted =
-        keys.into_iter().zip(wanted).filter(|(_, wanted)| *wanted == 0).map(|(key, _)| key);
-    let dropped: Vec<_> =
-        unwanted.filter(|&key| scan.driver().decoded().remove_unexpected(key)).collect();
-    if !dropped.is_empty() {
-        scan.driver().note_decoded(&[], &dropped);
-    }
+fn decoder(scan: &Scan, lease: &Lease, column: usize) -> Result<ColumnDecoder, ScanError> {
+    let batch_rows = usize::try_from(batch_rows(scan, lease)).unwrap_or(usize::MAX);
+    let selection = scan.selection(lease.chunk);
+    Ok(scan.table().decode(lease.chunk, column, &|page| lease.page(page), selection, batch_rows)?)
 }
 
-/// Memory for the stored bytes of columns that are decoded batch by batch.
-async fn reserve_stored(
-    scan: &Scan,
-    lease: &Lease,
-    columns: &[usize],
-) -> Result<Option<Reservation>, ScanError> {
+/// Stored bytes of columns.
+fn stored_bytes(scan: &Scan, lease: &Lease, columns: &[usize]) -> u64 {
     let table = scan.table();
     let mut pages: Vec<_> = columns
         .iter()
@@ -196,89 +229,35 @@ async fn reserve_stored(
         .collect();
     pages.sort_unstable();
     pages.dedup();
-    let bytes: u64 = pages.into_iter().map(|&page| table.layout().bytes_of(page)).sum();
-    if bytes == 0 {
-        return Ok(None);
-    }
-    scan.driver().reserve(bytes).await.map(Some)
+    pages.into_iter().map(|&page| table.layout().bytes_of(page)).sum()
 }
 
-/// Memory that a batch of a column may need, from what the whole column of the chunk may.
+/// The most rows of a batch: decoders allocate for as many, there or not.
+fn batch_rows(scan: &Scan, lease: &Lease) -> u64 {
+    let batch_rows = scan.driver().options().batch_rows as u64;
+    batch_rows.min(scan.rows_wanted(lease.chunk)).max(1)
+}
+
+/// Memory that a column of the chunk may need, decoded as a whole.
+fn whole_bytes(scan: &Scan, lease: &Lease, column: usize) -> u64 {
+    let batch_rows = batch_rows(scan, lease);
+    let rows = scan.rows_wanted(lease.chunk).div_ceil(batch_rows) * batch_rows;
+    rows_bytes(scan, lease, column, rows)
+}
+
+/// Memory that a batch of a column may need.
 fn batch_bytes(scan: &Scan, lease: &Lease, column: usize) -> u64 {
-    let rows = scan.table().layout().rows(lease.chunk);
-    let rows = (rows.end - rows.start).max(1);
-    let batch_rows = (scan.driver().options().batch_rows as u64).min(rows);
-    scan.table()
-        .decoded_bytes_estimate(lease.chunk, column)
-        .saturating_mul(batch_rows)
-        .div_ceil(rows)
+    let rows_bytes = rows_bytes(scan, lease, column, batch_rows(scan, lease));
+    let is_fixed = scan.table().schema().field(column).data_type().is_primitive();
+    // The first batch of strings keeps the page that they lie in, whole.
+    let page_bytes = scan.table().decoded_bytes_estimate(lease.chunk, column).min(PAGE_BYTES);
+    if is_fixed { rows_bytes } else { rows_bytes + page_bytes }
 }
 
-impl Driver {
-    /// Memory for a column that `wanted` other scans will take. Less wanted columns make room for it.
-    async fn reserve_to_share(self: &Arc<Self>, bytes: u64, wanted: usize) -> Option<Reservation> {
-        let deadline = tokio::time::Instant::now() + PATIENCE_TO_SHARE;
-        loop {
-            let freed = self.memory().freed.notified();
-            if self.memory().usage().decoded_bytes.saturating_add(bytes)
-                <= self.options().decode_bytes
-                && let Some(reservation) = Reservation::try_new(self.memory(), bytes)
-            {
-                return Some(reservation);
-            }
-            if self.drop_least_wanted(wanted) {
-                continue;
-            }
-            tokio::time::timeout_at(deadline, freed).await.ok()?;
-        }
-    }
-
-    /// Drops the decoded column that fewest scans want, if that is no more than `wanted_max` and nobody waits for it.
-    fn drop_least_wanted(self: &Arc<Self>, wanted_max: usize) -> bool {
-        let ready: Vec<SliceKey> = self
-            .decoded()
-            .ready()
-            .into_iter()
-            .filter(|(_, expected)| *expected == 0)
-            .map(|(key, _)| key)
-            .collect();
-        let wanted = self.interested(ready.iter().copied());
-        let least = ready.into_iter().zip(wanted).min_by_key(|(_, wanted)| *wanted);
-        let Some((key, _)) = least.filter(|(_, wanted)| *wanted <= wanted_max) else {
-            return false;
-        };
-        let dropped = self.decoded().remove_unexpected(key);
-        if dropped {
-            self.note_decoded(&[], &[key]);
-        }
-        dropped
-    }
-
-    /// Takes memory for decoding, as soon as there is some; columns that nobody waits for make room for it.
-    ///
-    /// # Errors
-    /// [`ScanError::Exhausted`] if queries hold it for too long.
-    pub(crate) async fn reserve(self: &Arc<Self>, bytes: u64) -> Result<Reservation, ScanError> {
-        let deadline = tokio::time::Instant::now() + self.options().memory_timeout;
-        loop {
-            let freed = self.memory().freed.notified();
-            if let Some(reservation) = Reservation::try_new(self.memory(), bytes) {
-                return Ok(reservation);
-            }
-            if self.drop_least_wanted(usize::MAX) {
-                continue;
-            }
-            let now = tokio::time::Instant::now();
-            if now >= deadline {
-                let usage = self.memory().usage();
-                return Err(ScanError::Exhausted {
-                    wanted_bytes: bytes,
-                    budget_bytes: self.memory().budget_bytes(),
-                    held_bytes: usage.decoded_bytes + usage.operator_bytes,
-                });
-            }
-            // The pool may be able to give way later without anybody telling: look again soon.
-            let _ = tokio::time::timeout_at(deadline.min(now + LOOK_AGAIN), freed).await;
-        }
-    }
+/// Memory for some rows of a column, from what all of the chunk may need.
+fn rows_bytes(scan: &Scan, lease: &Lease, column: usize, rows: u64) -> u64 {
+    let all = scan.table().layout().rows(lease.chunk);
+    let all_rows = (all.end - all.start).max(1);
+    let all_bytes = scan.table().decoded_bytes_estimate(lease.chunk, column);
+    all_bytes.saturating_mul(rows).div_ceil(all_rows) + PADDING_BYTES
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arrow_array::ArrayRef;
 use coscan_core::{ChunkIndex, TableId};
 use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
 
 /// One column of one chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,8 +42,8 @@ struct Entry {
 pub(crate) enum Lookup {
     /// It is there.
     Ready(Slice),
-    /// Another worker decodes it: wait, then look again.
-    Decoding(Arc<Notify>),
+    /// Another worker decodes it: wait for this, then look again. It listens already.
+    Decoding(OwnedNotified),
     /// Nobody has it. `others` workers were handed the chunk, too, and will want it.
     Absent { others: usize },
 }
@@ -64,14 +65,22 @@ impl DecodeCache {
             .expected += 1;
     }
 
-    /// The worker has taken the slice, or will not.
-    pub(crate) fn taken(&self, key: SliceKey) {
+    /// The worker has taken the slice, or will not. True if the slice is there and no other worker expects it.
+    pub(crate) fn taken(&self, key: SliceKey) -> bool {
         let mut entries = self.lock();
         let entry = entries.get_mut(&key).expect("a slice that is taken was expected");
         entry.expected =
             entry.expected.checked_sub(1).expect("a slice is taken as often as it was expected");
-        if entry.expected == 0 && matches!(entry.content, Content::Absent) {
-            entries.remove(&key);
+        let is_last = entry.expected == 0;
+        match entry.content {
+            Content::Ready(_) => is_last,
+            Content::Decoding(_) => false,
+            Content::Absent => {
+                if is_last {
+                    entries.remove(&key);
+                }
+                false
+            }
         }
     }
 
@@ -80,7 +89,7 @@ impl DecodeCache {
         match self.lock().get(&key) {
             Some(Entry { content: Content::Ready(slice), .. }) => Lookup::Ready(Arc::clone(slice)),
             Some(Entry { content: Content::Decoding(ended), .. }) => {
-                Lookup::Decoding(Arc::clone(ended))
+                Lookup::Decoding(Arc::clone(ended).notified_owned())
             }
             Some(Entry { content: Content::Absent, expected }) => {
                 Lookup::Absent { others: expected.saturating_sub(1) }
@@ -97,7 +106,7 @@ impl DecodeCache {
             return None;
         }
         entry.content = Content::Decoding(Arc::new(Notify::new()));
-        Some(Decoding { cache: Arc::clone(self), key })
+        Some(Decoding { cache: Arc::clone(self), key, has_ended: false })
     }
 
     /// All slices that are there, and how many workers expect each.
@@ -120,7 +129,7 @@ impl DecodeCache {
 
     fn end(&self, key: SliceKey, content: Content) {
         let mut entries = self.lock();
-        let Some(entry) = entries.get_mut(&key) else { return };
+        let entry = entries.get_mut(&key).expect("a slice that is being decoded has an entry");
         if let Content::Decoding(ended) = std::mem::replace(&mut entry.content, content) {
             ended.notify_waiters();
         }
@@ -134,28 +143,89 @@ impl DecodeCache {
     }
 }
 
-/// The right and duty to decode a slice. If it is dropped, others may try.
+/// The right and duty to decode a slice, without waiting for anything meanwhile: others wait for it. If it is dropped,
+/// they may try.
 #[derive(Debug)]
 pub(crate) struct Decoding {
     cache: Arc<DecodeCache>,
     key: SliceKey,
+    has_ended: bool,
 }
 
 impl Decoding {
     /// Hands the slice to all who wait for it.
-    pub(crate) fn finish(self, slice: Slice) {
+    pub(crate) fn finish(mut self, slice: Slice) {
+        self.has_ended = true;
         self.cache.end(self.key, Content::Ready(slice));
     }
 }
 
 impl Drop for Decoding {
     fn drop(&mut self) {
-        let unfinished = matches!(
-            self.cache.lock().get(&self.key),
-            Some(Entry { content: Content::Decoding(_), .. })
-        );
-        if unfinished {
+        if !self.has_ended {
             self.cache.end(self.key, Content::Absent);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use coscan_core::TableId;
+
+    use super::*;
+
+    const KEY: SliceKey = SliceKey { table: TableId(0), chunk: ChunkIndex(0), column: 0 };
+
+    fn cache_expected_by(workers: usize) -> Arc<DecodeCache> {
+        let cache = Arc::new(DecodeCache::default());
+        (0..workers).for_each(|_| cache.expect(KEY));
+        cache
+    }
+
+    fn ended(cache: &DecodeCache) -> OwnedNotified {
+        match cache.look_up(KEY) {
+            Lookup::Decoding(ended) => ended,
+            _ => panic!("somebody decodes it"),
+        }
+    }
+
+    /// Waits, but not for ever: the clock is paused, so the hour passes as soon as nobody else can go on.
+    async fn is_told(ended: OwnedNotified) -> bool {
+        tokio::time::timeout(std::time::Duration::from_secs(3600), ended).await.is_ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_worker_that_waits_is_told_although_another_began_before_it_listened() {
+        let cache = cache_expected_by(3);
+        let first = cache.begin(KEY);
+        let told = ended(&cache);
+        drop(first);
+        let second = cache.begin(KEY).expect("nobody decodes it now");
+        assert!(is_told(told).await);
+        assert!(cache.begin(KEY).is_none(), "one at a time");
+        let told = ended(&cache);
+        second.finish(Slice::from([]));
+        assert!(is_told(told).await);
+        assert!(matches!(cache.look_up(KEY), Lookup::Ready(_)));
+    }
+
+    #[test]
+    fn a_slice_stays_while_workers_expect_it() {
+        let cache = cache_expected_by(2);
+        cache.begin(KEY).expect("nobody decodes it").finish(Slice::from([]));
+        assert!(!cache.taken(KEY), "another expects it");
+        assert!(!cache.remove_unexpected(KEY));
+        assert!(cache.taken(KEY));
+        assert!(cache.remove_unexpected(KEY));
+        assert!(cache.lock().is_empty());
+    }
+
+    #[test]
+    fn a_decoding_given_up_leaves_nothing_when_nobody_expects_it() {
+        let cache = cache_expected_by(1);
+        let decoding = cache.begin(KEY);
+        assert!(!cache.taken(KEY));
+        drop(decoding);
+        assert!(cache.lock().is_empty());
     }
 }

@@ -31,21 +31,27 @@ pub enum ScanError {
         /// How long one try may take.
         timeout: Duration,
     },
-    /// A store broke while it read.
+    /// A store broke while it read, also when asked again.
     #[error(
         "a store panicked while it read a page; this is a bug in the store or in coscan, please report it"
     )]
     ReadPanicked,
+    /// The tokio runtime that loads run on is gone.
+    #[error(
+        "the tokio runtime on which the buffer manager reads has shut down; make the manager on a runtime that \
+         outlives its scans"
+    )]
+    ShutDown,
     /// A page was read but makes no sense.
     #[error(transparent)]
     Decode(#[from] DecodeError),
-    /// Queries hold so much memory that nothing could be decoded.
+    /// Queries hold so much memory that nothing could be read or decoded.
     #[error(
-        "out of memory: {wanted_bytes} bytes are wanted to decode a chunk, but of the {budget_bytes} bytes of the \
+        "out of memory: {wanted_bytes} bytes are wanted for a chunk, but of the {budget_bytes} bytes of the \
          budget queries hold {held_bytes}; give coscan more memory, or let fewer queries run at once"
     )]
     Exhausted {
-        /// Bytes that decoding wanted.
+        /// Bytes that reading or decoding wanted.
         wanted_bytes: u64,
         /// The budget.
         budget_bytes: u64,
@@ -63,7 +69,7 @@ impl ScanError {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Read(error) => error.is_retryable(),
-            Self::ReadTimeout { .. } => true,
+            Self::ReadTimeout { .. } | Self::ReadPanicked => true,
             _ => false,
         }
     }

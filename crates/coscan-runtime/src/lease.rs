@@ -42,7 +42,7 @@ impl Lease {
     pub(crate) fn taken(&mut self, column: usize) {
         if let Some(position) = self.untaken.iter().position(|&untaken| untaken == column) {
             self.untaken.swap_remove(position);
-            self.driver.decoded().taken(self.key(column));
+            self.driver.slice_taken(self.key(column));
         }
     }
 }
@@ -50,7 +50,7 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         for column in std::mem::take(&mut self.untaken) {
-            self.driver.decoded().taken(self.key(column));
+            self.driver.slice_taken(self.key(column));
         }
         self.pages.clear();
         self.driver.leases.fetch_sub(1, Ordering::Relaxed);

@@ -50,7 +50,8 @@ impl BufferManager {
     /// Columns are indexes into the fields of the table's schema; rows ascending ranges from the start of the table.
     ///
     /// # Errors
-    /// If a column does not exist, or the pool is too small for one chunk of these columns.
+    /// If a column does not exist, the pool is too small for one chunk of these columns, or queries hold the memory that
+    /// the pool would need for it.
     pub fn scan(
         &self,
         table: &SharedTable,
@@ -77,7 +78,7 @@ impl BufferManager {
     /// The part of the budget that operators of queries draw on.
     #[must_use]
     pub fn operator_memory(&self) -> OperatorMemory {
-        OperatorMemory { memory: Arc::clone(self.driver.memory()) }
+        OperatorMemory { driver: Arc::clone(&self.driver) }
     }
 
     /// Gives back everything that no running scan needs.

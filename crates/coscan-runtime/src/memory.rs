@@ -7,10 +7,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use arrow_array::{Array, ArrayRef};
-use arrow_buffer::{MemoryPool, MemoryReservation};
 use tokio::sync::Notify;
 
+use crate::driver::Driver;
 use crate::options::Options;
 
 /// Who holds memory outside of the pool.
@@ -26,6 +25,8 @@ pub(crate) trait ElasticPool: Send + Sync {
     fn set_limit_bytes(&self, bytes: u64) -> u64;
     /// Bytes it holds now.
     fn held_bytes(&self) -> u64;
+    /// Does what follows from a new limit. Called without the lock of the budget.
+    fn settle(&self);
 }
 
 /// Bytes held, by holder.
@@ -45,14 +46,21 @@ pub(crate) struct Memory {
     pool_bytes_min: u64,
     pool_bytes_max: u64,
     /// Locked before the pool, never after it.
-    usage: Mutex<MemoryUse>,
+    state: Mutex<State>,
     pool: Weak<dyn ElasticPool>,
-    /// `usage` without the pool, to be read without its lock.
+    /// What is held outside of the pool, to be read without the lock.
     outside_bytes: AtomicU64,
     /// The most bytes of all kinds held at once so far.
     held_bytes_max: AtomicU64,
     /// Told whenever memory is given back.
     pub(crate) freed: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    usage: MemoryUse,
+    /// Whether the pool has something to do once the lock is given back.
+    pool_resized: bool,
 }
 
 impl std::fmt::Debug for Memory {
@@ -71,7 +79,7 @@ impl Memory {
             budget_bytes: options.memory_bytes,
             pool_bytes_min: options.pool_bytes_min.min(options.pool_bytes),
             pool_bytes_max: options.pool_bytes,
-            usage: Mutex::new(usage),
+            state: Mutex::new(State { usage, pool_resized: false }),
             pool,
             outside_bytes: AtomicU64::new(0),
             held_bytes_max: AtomicU64::new(0),
@@ -84,7 +92,7 @@ impl Memory {
     }
 
     pub(crate) fn usage(&self) -> MemoryUse {
-        *self.lock()
+        self.lock().usage
     }
 
     /// The most bytes of all kinds held at once so far.
@@ -92,7 +100,8 @@ impl Memory {
         self.held_bytes_max.load(Ordering::Relaxed)
     }
 
-    /// Notes how much the pool holds, for the peak.
+    /// Notes how much the pool holds, for the peak. Called while the pool cannot change: else the sum could be one that
+    /// never was.
     pub(crate) fn note_pool_held(&self, pool_bytes: u64) {
         let held_bytes = self.outside_bytes.load(Ordering::Relaxed) + pool_bytes;
         self.held_bytes_max.fetch_max(held_bytes, Ordering::Relaxed);
@@ -100,71 +109,105 @@ impl Memory {
 
     /// Takes memory if the budget has it or the pool can give it.
     pub(crate) fn try_take(&self, holder: Holder, bytes: u64) -> bool {
-        let mut usage = self.lock();
-        let outside_bytes = usage.outside_bytes().saturating_add(bytes);
-        let Some(left_bytes) = self.budget_bytes.checked_sub(outside_bytes) else { return false };
-        if left_bytes < usage.pool_limit_bytes {
-            if left_bytes < self.pool_bytes_min {
-                return false;
-            }
-            self.resize_pool(&mut usage, left_bytes);
-            if usage.pool_limit_bytes > left_bytes {
-                self.regrow_pool(&mut usage);
-                return false;
-            }
-        }
-        self.add(&mut usage, holder, bytes);
-        true
+        // Whoever needs nothing goes on, however short memory is: that may be what frees some.
+        bytes == 0
+            || self.change(|state| {
+                let left_bytes = self.left_bytes(state).checked_sub(bytes);
+                let Some(left_bytes) = left_bytes else { return false };
+                if left_bytes < state.usage.pool_limit_bytes {
+                    if left_bytes < self.pool_bytes_min {
+                        return false;
+                    }
+                    self.resize_pool(state, left_bytes);
+                    if state.usage.pool_limit_bytes > left_bytes {
+                        self.fit_pool(state);
+                        return false;
+                    }
+                }
+                self.add(state, holder, bytes);
+                true
+            })
     }
 
     /// Takes memory that is in use already, whatever the budget says; the pool gives way as far as it can.
     pub(crate) fn take(&self, holder: Holder, bytes: u64) {
-        let mut usage = self.lock();
-        self.add(&mut usage, holder, bytes);
-        let left_bytes = self.budget_bytes.saturating_sub(usage.outside_bytes());
-        if left_bytes < usage.pool_limit_bytes {
-            self.resize_pool(&mut usage, left_bytes.max(self.pool_bytes_min));
+        if bytes > 0 {
+            self.change(|state| {
+                let left_bytes = self.left_bytes(state).saturating_sub(bytes);
+                if left_bytes < state.usage.pool_limit_bytes {
+                    self.resize_pool(state, left_bytes.max(self.pool_bytes_min));
+                }
+                self.add(state, holder, bytes);
+            });
         }
     }
 
     /// Gives memory back.
     pub(crate) fn give(&self, holder: Holder, bytes: u64) {
-        let mut usage = self.lock();
-        let held = usage.held(holder);
-        *held = held.checked_sub(bytes).expect("memory given back was taken");
-        self.outside_bytes.store(usage.outside_bytes(), Ordering::Relaxed);
-        self.regrow_pool(&mut usage);
-        drop(usage);
-        self.freed.notify_waiters();
+        if bytes > 0 {
+            self.change(|state| {
+                let held = state.usage.held(holder);
+                *held = held.checked_sub(bytes).expect("memory given back was taken");
+                self.outside_bytes.store(state.usage.outside_bytes(), Ordering::Relaxed);
+                self.fit_pool(state);
+            });
+            self.freed.notify_waiters();
+        }
     }
 
-    fn add(&self, usage: &mut MemoryUse, holder: Holder, bytes: u64) {
-        *usage.held(holder) += bytes;
-        self.outside_bytes.store(usage.outside_bytes(), Ordering::Relaxed);
+    /// Gives the pool what it may have now; true if that is as much as asked for.
+    pub(crate) fn grow_pool(&self, bytes: u64) -> bool {
+        self.change(|state| {
+            let left_bytes = self.left_bytes(state).min(self.pool_bytes_max);
+            if left_bytes > state.usage.pool_limit_bytes {
+                self.resize_pool(state, left_bytes);
+            }
+            state.usage.pool_limit_bytes >= bytes
+        })
+    }
+
+    /// Changes who holds what, then lets the pool do what follows from it: that takes other locks.
+    fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+        let mut state = self.lock();
+        let result = change(&mut state);
+        let pool_resized = std::mem::take(&mut state.pool_resized);
+        drop(state);
+        if pool_resized && let Some(pool) = self.pool.upgrade() {
+            pool.settle();
+        }
+        result
+    }
+
+    /// What the pool may hold at most, because others hold the rest.
+    fn left_bytes(&self, state: &State) -> u64 {
+        self.budget_bytes.saturating_sub(state.usage.outside_bytes())
+    }
+
+    fn add(&self, state: &mut State, holder: Holder, bytes: u64) {
+        *state.usage.held(holder) += bytes;
+        self.outside_bytes.store(state.usage.outside_bytes(), Ordering::Relaxed);
         self.note_pool_held(self.pool.upgrade().map_or(0, |pool| pool.held_bytes()));
     }
 
-    fn resize_pool(&self, usage: &mut MemoryUse, bytes: u64) {
+    fn resize_pool(&self, state: &mut State, bytes: u64) {
         if let Some(pool) = self.pool.upgrade() {
-            usage.pool_limit_bytes = pool.set_limit_bytes(bytes);
+            state.usage.pool_limit_bytes = pool.set_limit_bytes(bytes);
+            state.pool_resized = true;
         }
     }
 
-    /// Gives the pool what is left, in steps that are worth it.
-    fn regrow_pool(&self, usage: &mut MemoryUse) {
-        let left_bytes =
-            self.budget_bytes.saturating_sub(usage.outside_bytes()).min(self.pool_bytes_max);
-        let step_bytes = self.pool_bytes_max / 64;
-        if left_bytes > usage.pool_limit_bytes
-            && (left_bytes == self.pool_bytes_max
-                || left_bytes - usage.pool_limit_bytes > step_bytes)
-        {
-            self.resize_pool(usage, left_bytes);
+    /// Gives the pool what is left, in steps that are worth it, or takes what is too much.
+    fn fit_pool(&self, state: &mut State) {
+        let left_bytes = self.left_bytes(state).clamp(self.pool_bytes_min, self.pool_bytes_max);
+        let (limit_bytes, step_bytes) = (state.usage.pool_limit_bytes, self.pool_bytes_max / 64);
+        let is_whole = left_bytes == self.pool_bytes_max && limit_bytes < left_bytes;
+        if is_whole || left_bytes < limit_bytes || left_bytes - limit_bytes > step_bytes {
+            self.resize_pool(state, left_bytes);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, MemoryUse> {
-        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -181,107 +224,29 @@ impl MemoryUse {
     }
 }
 
-/// Memory taken for a column that is about to be decoded. What the arrays turn out to need is charged to their
-/// buffers; the rest goes back when this is dropped.
-#[derive(Debug)]
-pub(crate) struct Reservation {
-    memory: Arc<Memory>,
-    bytes: Mutex<u64>,
-}
-
-impl Reservation {
-    /// Takes memory for decoding if there is some.
-    pub(crate) fn try_new(memory: &Arc<Memory>, bytes: u64) -> Option<Self> {
-        memory
-            .try_take(Holder::Decoded, bytes)
-            .then(|| Self { memory: Arc::clone(memory), bytes: Mutex::new(bytes) })
-    }
-
-    /// Charges the buffers of an array to the budget until the last reference to them is gone.
-    pub(crate) fn charge(&self, array: &ArrayRef) {
-        array.claim(self);
-    }
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        let left = *self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        self.memory.give(Holder::Decoded, left);
-    }
-}
-
-impl MemoryPool for Reservation {
-    fn reserve(&self, size: usize) -> Box<dyn MemoryReservation> {
-        let wanted = size as u64;
-        let mut left = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        let covered = wanted.min(*left);
-        *left -= covered;
-        drop(left);
-        if wanted > covered {
-            self.memory.take(Holder::Decoded, wanted - covered);
-        }
-        Box::new(Charge { memory: Arc::clone(&self.memory), bytes: wanted })
-    }
-
-    fn available(&self) -> isize {
-        let left = *self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        isize::try_from(left).unwrap_or(isize::MAX)
-    }
-
-    fn used(&self) -> usize {
-        usize::try_from(self.memory.usage().decoded_bytes).unwrap_or(usize::MAX)
-    }
-
-    fn capacity(&self) -> usize {
-        usize::try_from(self.memory.budget_bytes()).unwrap_or(usize::MAX)
-    }
-}
-
-/// Bytes of one buffer.
-#[derive(Debug)]
-struct Charge {
-    memory: Arc<Memory>,
-    bytes: u64,
-}
-
-impl MemoryReservation for Charge {
-    fn size(&self) -> usize {
-        usize::try_from(self.bytes).unwrap_or(usize::MAX)
-    }
-
-    fn resize(&mut self, new_size: usize) {
-        let new_bytes = new_size as u64;
-        if new_bytes > self.bytes {
-            self.memory.take(Holder::Decoded, new_bytes - self.bytes);
-        } else {
-            self.memory.give(Holder::Decoded, self.bytes - new_bytes);
-        }
-        self.bytes = new_bytes;
-    }
-}
-
-impl Drop for Charge {
-    fn drop(&mut self) {
-        self.memory.give(Holder::Decoded, self.bytes);
-    }
-}
-
 /// The part of the budget that operators of queries draw on.
 #[derive(Clone, Debug)]
 pub struct OperatorMemory {
-    pub(crate) memory: Arc<Memory>,
+    pub(crate) driver: Arc<Driver>,
 }
 
 impl OperatorMemory {
-    /// Takes memory if the budget has it or the pool can give it; false if not.
+    /// Takes memory if the budget has it, or the pool or the columns that are kept decoded can give it; false if not.
     #[must_use]
     pub fn try_take(&self, bytes: u64) -> bool {
-        self.memory.try_take(Holder::Operators, bytes)
+        loop {
+            if self.driver.memory().try_take(Holder::Operators, bytes) {
+                return true;
+            }
+            if !self.driver.drop_least_wanted(usize::MAX) {
+                return false;
+            }
+        }
     }
 
     /// Takes memory that is in use already, whatever the budget says.
     pub fn take(&self, bytes: u64) {
-        self.memory.take(Holder::Operators, bytes);
+        self.driver.memory().take(Holder::Operators, bytes);
     }
 
     /// Gives memory back.
@@ -289,18 +254,18 @@ impl OperatorMemory {
     /// # Panics
     /// If more is given back than was taken.
     pub fn give(&self, bytes: u64) {
-        self.memory.give(Holder::Operators, bytes);
+        self.driver.memory().give(Holder::Operators, bytes);
     }
 
     /// Bytes that operators hold.
     #[must_use]
     pub fn held_bytes(&self) -> u64 {
-        self.memory.usage().operator_bytes
+        self.driver.memory().usage().operator_bytes
     }
 
     /// The whole budget in bytes.
     #[must_use]
     pub fn budget_bytes(&self) -> u64 {
-        self.memory.budget_bytes()
+        self.driver.memory().budget_bytes()
     }
 }

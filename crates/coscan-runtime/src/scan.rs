@@ -85,7 +85,7 @@ impl Scan {
         let mut columns = request.columns.clone();
         columns.sort_unstable();
         columns.dedup();
-        let id = driver.start_scan(&spec, columns, Arc::clone(&counters))?;
+        let id = driver.start_scan(&spec, &columns, &counters)?;
         Ok(Arc::new(Self {
             driver: Arc::clone(driver),
             table: table.clone(),
@@ -147,6 +147,11 @@ impl Scan {
         self.counters.with_chunks(ended.unwrap_or_else(|| self.driver.report_scan(self.id)))
     }
 
+    /// Ends it for all its workers, because of what happened to one.
+    pub(crate) fn fail(&self, error: &ScanError) {
+        self.driver.fail_scan(self.id, error);
+    }
+
     pub(crate) fn driver(&self) -> &Arc<Driver> {
         &self.driver
     }
@@ -167,6 +172,15 @@ impl Scan {
     /// The rows wanted of a chunk, `None` if all.
     pub(crate) fn selection(&self, chunk: ChunkIndex) -> Option<&[Range<u64>]> {
         self.partial.get(&chunk).map(Vec::as_slice)
+    }
+
+    /// How many rows of a chunk are wanted.
+    pub(crate) fn rows_wanted(&self, chunk: ChunkIndex) -> u64 {
+        let rows = self.table().layout().rows(chunk);
+        let selection = self.selection(chunk);
+        selection.map_or(rows.end - rows.start, |selection| {
+            selection.iter().map(|rows| rows.end - rows.start).sum()
+        })
     }
 }
 

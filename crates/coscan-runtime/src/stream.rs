@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
-use coscan_core::{ChunkIndex, WorkerIndex};
+use coscan_core::WorkerIndex;
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream};
 
@@ -21,17 +21,21 @@ use crate::scan::Scan;
 
 /// Record batches of one worker of a scan, in the order in which the scheduler hands out chunks.
 ///
-/// Drop it to stop. After an error it ends.
+/// Drop it to stop: the rest of the chunk that it was handed, or has asked for, goes with it. After an error it ends, and
+/// so do the other workers of the scan.
 pub struct ScanStream {
     schema: SchemaRef,
     state: State,
 }
 
+/// A batch, or `None` at the end.
+type NextBatch = Result<Option<RecordBatch>, ScanError>;
+
 enum State {
     /// It holds the worker and is not being polled.
     Resting(Box<Worker>),
     /// The worker is about to give a batch.
-    Working(BoxFuture<'static, (Box<Worker>, Result<Option<RecordBatch>, ScanError>)>),
+    Working(BoxFuture<'static, (Box<Worker>, NextBatch)>),
     Ended,
 }
 
@@ -80,7 +84,9 @@ impl Stream for ScanStream {
                     Poll::Ready((worker, Ok(Some(batch)))) => {
                         return Poll::Ready(self.settle(worker, Ok(batch)));
                     }
-                    Poll::Ready((_, Err(error))) => return Poll::Ready(Some(Err(error))),
+                    Poll::Ready((worker, Err(error))) => {
+                        return Poll::Ready(self.settle(worker, Err(error)));
+                    }
                 },
             }
         }
@@ -93,8 +99,10 @@ impl ScanStream {
         worker: Box<Worker>,
         next: Result<RecordBatch, ScanError>,
     ) -> Option<Result<RecordBatch, ScanError>> {
-        if next.is_ok() {
-            self.state = State::Resting(worker);
+        match &next {
+            Ok(_) => self.state = State::Resting(worker),
+            // Rows are missing now: no other worker may end as if all had come.
+            Err(error) => worker.scan.fail(error),
         }
         Some(next)
     }
@@ -128,11 +136,16 @@ impl Worker {
         step
     }
 
-    async fn next(&mut self) -> Result<Option<RecordBatch>, ScanError> {
+    async fn next(&mut self) -> NextBatch {
         loop {
             match self.next_at_once() {
                 Step::Batch(batch) => return batch.map(Some),
-                Step::NeedsMemory { bytes } => drop(self.scan.driver().reserve(bytes).await?),
+                Step::NeedsMemory { bytes } => {
+                    let reservation = self.scan.driver().reserve(bytes).await?;
+                    if let Some(current) = &mut self.current {
+                        current.columns.provide(reservation);
+                    }
+                }
                 Step::NeedsChunk => {
                     if !self.open_next_chunk().await? {
                         return Ok(None);
@@ -148,20 +161,10 @@ impl Worker {
         let answer = self.scan.driver().request_chunk(self.scan.id(), self.index).await;
         add_time(&self.scan.counters().wait_ns, asked.elapsed());
         let Some(lease) = answer.unwrap_or(Err(ScanError::Cancelled))? else { return Ok(false) };
-        let rows_left = rows_wanted(&self.scan, lease.chunk);
+        let rows_left = self.scan.rows_wanted(lease.chunk);
         let columns = ChunkColumns::open(&self.scan, lease).await?;
         self.current = Some(ChunkBatches { columns, rows_left });
         Ok(true)
-    }
-}
-
-fn rows_wanted(scan: &Scan, chunk: ChunkIndex) -> u64 {
-    match scan.selection(chunk) {
-        Some(selection) => selection.iter().map(|rows| rows.end - rows.start).sum(),
-        None => {
-            let rows = scan.table().layout().rows(chunk);
-            rows.end - rows.start
-        }
     }
 }
 

@@ -6,15 +6,13 @@ mod common;
 use std::sync::Arc;
 
 use arrow_array::{Array, RecordBatch, StringViewArray};
-use common::{CHUNK_ROWS, Fixture, ids, int64s, manager, sorted, text_of};
+use common::{
+    CHUNK_ROWS, Fixture, LARGE, ids, int64s, largest_chunk_bytes, manager, sorted, text_of,
+};
 use coscan_runtime::ScanRequest;
 use coscan_runtime::core::{Order, PolicyKind};
-use coscan_runtime::storage::table::ParquetTable;
 use futures::TryStreamExt;
 use futures::future::try_join_all;
-
-/// Enough for everything.
-const LARGE: u64 = 64 << 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn scans_of_the_same_rows_read_each_page_once() {
@@ -69,16 +67,6 @@ async fn rows_are_right_under_every_policy_and_with_the_smallest_pool() {
             assert!(manager.report().held_bytes_max <= manager.report().memory_bytes);
         }
     }
-}
-
-/// Stored bytes of all columns of the largest chunk: the smallest pool that serves every scan.
-fn largest_chunk_bytes(table: &ParquetTable) -> u64 {
-    let layout = table.layout();
-    let columns = 0..table.schema().fields().len();
-    let groups: Vec<_> = columns.map(|column| table.group_of_column(column)).collect();
-    let pages = |chunk| groups.iter().flat_map(move |&group| layout.slice(chunk, group).iter());
-    let bytes = |chunk| pages(chunk).map(|&page| layout.bytes_of(page)).sum();
-    layout.chunks().map(bytes).max().unwrap_or(0)
 }
 
 #[tokio::test]

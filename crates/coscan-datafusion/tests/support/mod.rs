@@ -1,9 +1,6 @@
 //! What the tests share: small Parquet files of many chunks, sessions, and rows as text.
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    reason = "each test uses a part; a failed unwrap is a failed test"
-)]
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 pub mod slt;
 
@@ -30,22 +27,36 @@ pub const TABLE_OPTIONS: TableOptions =
 
 /// Writes `id` (0 to `rows`), `key` (`id % 10`), `value` (a half of `id`) and `text`, a row group a chunk.
 pub fn write_numbers(path: &Path, ids: std::ops::Range<i64>) {
+    write(path, &numbers(ids), CHUNK_ROWS as usize);
+}
+
+/// The rows of [`write_numbers`].
+pub fn numbers(ids: std::ops::Range<i64>) -> RecordBatch {
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("id", Arc::new(ids.clone().collect::<Int64Array>())),
         ("key", Arc::new(ids.clone().map(|id| id % 10).collect::<Int64Array>())),
         ("value", Arc::new(ids.clone().map(|id| id as f64 / 2.0).collect::<Float64Array>())),
         ("text", Arc::new(ids.map(|id| Some(format!("text {id}"))).collect::<StringArray>())),
     ];
-    write(path, &RecordBatch::try_from_iter(columns).unwrap());
+    RecordBatch::try_from_iter(columns).unwrap()
 }
 
-/// Writes a batch, a row group a chunk.
-pub fn write(path: &Path, batch: &RecordBatch) {
-    let properties =
-        WriterProperties::builder().set_max_row_group_row_count(Some(CHUNK_ROWS as usize)).build();
+/// Writes a batch in row groups of some rows, with data pages of a twentieth of them.
+pub fn write(path: &Path, batch: &RecordBatch, group_rows: usize) {
+    let page_rows = (group_rows / 20).max(1);
+    let properties = WriterProperties::builder()
+        .set_max_row_group_row_count(Some(group_rows))
+        .set_data_page_row_count_limit(page_rows)
+        .set_write_batch_size(page_rows)
+        .set_dictionary_enabled(false)
+        .build();
     let file = File::create(path).unwrap();
     let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
-    writer.write(batch).unwrap();
+    // The writer recurses for each row group of a batch.
+    for start in (0..batch.num_rows()).step_by(group_rows) {
+        let rows = group_rows.min(batch.num_rows() - start);
+        writer.write(&batch.slice(start, rows)).unwrap();
+    }
     writer.close().unwrap();
 }
 
@@ -116,11 +127,12 @@ pub fn assert_all_free(manager: &BufferManager) {
     assert_eq!(manager.report().decoded_bytes, 0, "{:?}", manager.report());
 }
 
-/// As [`assert_all_free`], once loads under way have ended.
+/// As [`assert_all_free`], once loads and tasks under way have ended.
 pub async fn assert_all_frees(manager: &BufferManager) {
     for _ in 0..500 {
         let report = manager.report();
-        if report.loads_in_flight == 0 && report.scans == 0 && report.chunks_in_use == 0 {
+        let held_bytes = report.decoded_bytes + report.operator_bytes;
+        if report.loads_in_flight + report.scans + report.chunks_in_use == 0 && held_bytes == 0 {
             break;
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;

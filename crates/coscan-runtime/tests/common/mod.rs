@@ -1,8 +1,11 @@
 //! Small tables in memory, behind whatever store a test wants.
-#![allow(dead_code, clippy::unwrap_used)]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
+
+pub mod stores;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_array::{Array, Int64Array, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema};
@@ -16,13 +19,17 @@ use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 
 /// Rows of a chunk of the test table.
 pub const CHUNK_ROWS: u64 = 1000;
 
+/// Enough for everything.
+pub const LARGE: u64 = 64 << 20;
+
 /// The bytes of a Parquet file of `rows` rows: `id` counts from 0, `twice` is the double, `text` spells it out.
-pub fn file_bytes(rows: u64) -> Vec<u8> {
+pub fn file_bytes(rows: u64, compression: Compression) -> Vec<u8> {
     let fields =
         [("id", DataType::Int64), ("twice", DataType::Int64), ("text", DataType::Utf8View)];
     let fields: Vec<_> =
@@ -31,6 +38,7 @@ pub fn file_bytes(rows: u64) -> Vec<u8> {
     let properties = WriterProperties::builder()
         .set_max_row_group_row_count(Some(CHUNK_ROWS as usize))
         .set_dictionary_enabled(false)
+        .set_compression(compression)
         .build();
     let mut writer =
         ArrowWriter::try_new(Vec::new(), Arc::clone(&schema), Some(properties)).unwrap();
@@ -61,9 +69,19 @@ pub struct Fixture {
 
 impl Fixture {
     pub async fn new(rows: u64) -> Self {
-        let files = Arc::new(InMemory::new());
-        files.put(&Path::from("table.parquet"), file_bytes(rows).into()).await.unwrap();
-        Self { files, metrics: StoreMetrics::with_log(), rows }
+        Self::of_bytes(rows, file_bytes(rows, Compression::UNCOMPRESSED)).await
+    }
+
+    /// With a file that is made elsewhere.
+    pub async fn of_bytes(rows: u64, bytes: Vec<u8>) -> Self {
+        let fixture = Self { files: Arc::default(), metrics: StoreMetrics::with_log(), rows };
+        fixture.replace_file(bytes).await;
+        fixture
+    }
+
+    /// Puts other bytes in place of the file.
+    pub async fn replace_file(&self, bytes: Vec<u8>) {
+        self.files.put(&Path::from("table.parquet"), bytes.into()).await.unwrap();
     }
 
     /// The table, read through `store` around the counted files.
@@ -98,10 +116,30 @@ pub fn manager(policy: PolicyKind, pool_bytes: u64) -> BufferManager {
     BufferManager::new(Options::with_pool_bytes(pool_bytes, 4 << 20).policy(policy)).unwrap()
 }
 
-/// The values of the first column, an `Int64`, in the order in which they came.
+/// Stored bytes of all columns of the largest chunk: the smallest pool that serves every scan.
+pub fn largest_chunk_bytes(table: &ParquetTable) -> u64 {
+    let layout = table.layout();
+    let columns = 0..table.schema().fields().len();
+    let groups: Vec<_> = columns.map(|column| table.group_of_column(column)).collect();
+    let pages = |chunk| groups.iter().flat_map(move |&group| layout.slice(chunk, group).iter());
+    let bytes = |chunk| pages(chunk).map(|&page| layout.bytes_of(page)).sum();
+    layout.chunks().map(bytes).max().unwrap_or(0)
+}
+
+/// The bytes of a column of a row group in the test file.
+pub fn column_range(table: &ParquetTable, row_group: usize, column: usize) -> Range<u64> {
+    let (start, length) =
+        table.parquet_metadata(0).row_group(row_group).column(column).byte_range();
+    start..start + length
+}
+
+/// The values of the first column, an `Int64`, in the order in which they came. Batches are dropped as they come.
 pub async fn ids(stream: ScanStream) -> Result<Vec<i64>, ScanError> {
-    let batches: Vec<RecordBatch> = stream.try_collect().await?;
-    Ok(batches.iter().flat_map(|batch| int64s(batch, 0)).collect())
+    let take = |mut ids: Vec<i64>, batch: RecordBatch| async move {
+        ids.extend(int64s(&batch, 0));
+        Ok(ids)
+    };
+    stream.try_fold(Vec::new(), take).await
 }
 
 /// The values of an `Int64` column.
@@ -114,4 +152,39 @@ pub fn int64s(batch: &RecordBatch, column: usize) -> Vec<i64> {
 pub fn sorted(mut values: Vec<i64>) -> Vec<i64> {
     values.sort_unstable();
     values
+}
+
+/// Whether these are the ids of these rows, in any order.
+pub fn are_rows(ids: Result<Vec<i64>, ScanError>, rows: Range<u64>) -> bool {
+    sorted(ids.unwrap()).into_iter().eq(rows.start as i64..rows.end as i64)
+}
+
+/// The result, which must come: nothing may hang. With the clock paused the hour passes at once.
+pub async fn in_time<T>(work: impl Future<Output = T>) -> T {
+    let hour = Duration::from_secs(3600);
+    tokio::time::timeout(hour, work).await.expect("nothing hangs")
+}
+
+/// The manager holds nothing once the loads under way have ended.
+pub async fn assert_free(manager: &BufferManager) {
+    assert_idle(manager).await;
+    manager.evict_unwanted();
+    assert_eq!(manager.report().pool_held_bytes, 0);
+}
+
+/// The manager holds nothing but pages once the loads under way have ended.
+pub async fn assert_idle(manager: &BufferManager) {
+    in_time(async {
+        while manager.report().loads_in_flight > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+    let report = manager.report();
+    assert_eq!(
+        (report.scans, report.chunks_in_use, report.decoded_bytes, report.operator_bytes),
+        (0, 0, 0, 0),
+        "{report:?}"
+    );
+    assert!(report.held_bytes_max <= report.memory_bytes, "{report:?}");
 }

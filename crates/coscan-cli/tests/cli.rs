@@ -1,0 +1,208 @@
+//! The binary as people run it.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+fn coscan() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_coscan"));
+    command.stdin(Stdio::null());
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    coscan().args(arguments).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    assert!(output.status.success(), "{}", stderr(output));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// A directory with `numbers.parquet`: `n` from 1 to 1000, and `squared`.
+fn numbers() -> (TempDir, String) {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("numbers.parquet").display().to_string();
+    let copy = format!(
+        "COPY (SELECT value AS n, value * value AS squared FROM generate_series(1, 1000)) TO '{path}'"
+    );
+    stdout(&run(&["sql", "-q", "-e", &copy]));
+    (directory, path)
+}
+
+#[test]
+fn sql_answers_in_every_format() {
+    let (_directory, path) = numbers();
+    let table = format!("t={path}");
+    let query = "SELECT n, squared FROM t WHERE n > 998 ORDER BY n";
+    let answer =
+        |format| stdout(&run(&["sql", "-q", "--table", &table, "--format", format, "-e", query]));
+    assert_eq!(answer("csv"), "n,squared\n999,998001\n1000,1000000\n");
+    assert_eq!(
+        answer("json"),
+        "[{\"n\":999,\"squared\":998001},{\"n\":1000,\"squared\":1000000}]\n"
+    );
+    assert!(answer("table").contains("| 1000 | 1000000 |"));
+}
+
+#[test]
+fn sql_takes_statements_from_arguments_files_and_standard_input() {
+    let (directory, path) = numbers();
+    let script = directory.path().join("script.sql");
+    let create = format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{path}';");
+    std::fs::write(
+        &script,
+        format!("{create}\nSELECT count(*) AS c FROM t; -- done\nSELECT max(n) AS m FROM t"),
+    )
+    .unwrap();
+    let answer = stdout(&run(&["sql", "-q", "--format", "csv", "-f", script.to_str().unwrap()]));
+    assert_eq!(answer, "c\n1000\nm\n1000\n");
+
+    let mut child = coscan()
+        .args(["sql", "-q", "--format", "csv", "--table", &format!("t={path}")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"SELECT sum(n) AS s FROM t;").unwrap();
+    assert_eq!(stdout(&child.wait_with_output().unwrap()), "s\n500500\n");
+}
+
+#[test]
+fn explain_analyze_shows_what_a_scan_did() {
+    let (_directory, path) = numbers();
+    let explain = "EXPLAIN ANALYZE SELECT sum(squared) FROM t";
+    let shown = stdout(&run(&["sql", "-q", "--table", &format!("t={path}"), "-e", explain]));
+    for part in ["SharedScanExec", "policy=relevance", "chunks_delivered=1", "bytes_read"] {
+        assert!(shown.contains(part), "{part} in\n{shown}");
+    }
+}
+
+#[test]
+fn wrong_input_is_named_and_ends_with_a_failure() {
+    let (directory, path) = numbers();
+    let empty = directory.path().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let text = directory.path().join("text.parquet");
+    std::fs::write(&text, "this is no Parquet file at all").unwrap();
+    let table = |location: &Path| format!("t={}", location.display());
+    let good = format!("t={path}");
+    let cases: [(Vec<&str>, &str); 8] = [
+        (
+            vec![
+                "sql",
+                "--table",
+                &table(&directory.path().join("absent.parquet")),
+                "-e",
+                "SELECT 1",
+            ],
+            "absent.parquet",
+        ),
+        (vec!["sql", "--table", &table(&empty), "-e", "SELECT 1"], "empty"),
+        (vec!["sql", "--table", &table(&text), "-e", "SELECT 1"], "is not a Parquet file"),
+        (vec!["sql", "--table", "t=gopher://x/y", "-e", "SELECT 1"], "gopher"),
+        (vec!["sql", "--table", "t", "-e", "SELECT 1"], "NAME=URL"),
+        (vec!["sql", "--table", &good, "-e", "SELECT nothing FROM t"], "nothing"),
+        (vec!["sql", "--memory", "lots", "-e", "SELECT 1"], "200MB"),
+        (vec!["bench", "streams", "--table", &good], "l_orderkey"),
+    ];
+    for (arguments, expected) in cases {
+        let output = run(&arguments);
+        assert!(!output.status.success(), "{arguments:?}");
+        assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));
+        assert!(!stderr(&output).contains("panicked"), "{arguments:?}: {}", stderr(&output));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_a_running_query() {
+    let forever = "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 100000000) b WHERE a.value + b.value < 0";
+    let mut child = coscan()
+        .args(["sql", "-q", "--format", "csv", "-e", "SELECT 'ready' AS r", "-e", forever])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Once the first answer is there, the second statement is next.
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "r");
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    let mut status = None;
+    // A signal that comes between the statements ends the process, too: ask until it has gone.
+    while status.is_none() {
+        let pid = child.id().to_string();
+        Command::new("kill").args(["-INT", &pid]).stderr(Stdio::null()).status().unwrap();
+        status = child.try_wait().unwrap();
+        std::thread::yield_now();
+    }
+    let status = status.unwrap();
+    assert!(!status.success(), "{status}");
+}
+
+#[test]
+fn help_teaches() {
+    for (arguments, expected) in [
+        (vec!["--help"], "coscan demo"),
+        (vec!["demo", "--help"], "--bandwidth"),
+        (vec!["sql", "--help"], "NAME=URL"),
+        (vec!["bench", "streams", "--help"], "--engines"),
+        (vec!["bench", "flatness", "--help"], "Figure 7"),
+    ] {
+        assert!(stdout(&run(&arguments)).contains(expected), "{arguments:?}");
+    }
+}
+
+#[test]
+fn demo_and_bench_report_equal_answers() {
+    let directory = TempDir::new().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let (data, page, json) = (path("data"), path("demo.html"), path("streams.json"));
+    let demo = ["demo", "--scale", "0.01", "--bandwidth", "20MB", "--data", &data, "--html", &page];
+    let shown = stdout(&run(&demo));
+    for part in ["datafusion", "normal", "attach", "elevator", "relevance", "F-100"] {
+        assert!(shown.contains(part), "{part} in\n{shown}");
+    }
+    assert!(std::fs::read_to_string(&page).unwrap().contains("<svg"));
+
+    let table = format!("lineitem={data}");
+    let bench = [
+        "bench",
+        "streams",
+        "--table",
+        &table,
+        "--streams",
+        "3",
+        "--queries",
+        "2",
+        "--mix",
+        "F",
+        "--ranges",
+        "10,100",
+        "--engines",
+        "datafusion,relevance",
+        "--pool-bytes",
+        "4MB",
+        "--stagger-ms",
+        "0",
+        "--json",
+        &json,
+    ];
+    stdout(&run(&bench));
+    let reports: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    let reports = reports.as_array().unwrap();
+    assert_eq!(reports.len(), 2);
+    for report in reports {
+        assert_eq!(report["answers_equal"], true);
+        assert_eq!(report["queries"].as_array().unwrap().len(), 6);
+        assert!(report["bytes_read"].as_u64().unwrap() > 0);
+    }
+}

@@ -1,0 +1,207 @@
+//! Scans that are so selective that sharing whole chunks costs more than it gains: the engine's own scan reads only the
+//! data pages that its page index leaves. EXPLAIN shows them as the engine's `DataSourceExec`.
+//!
+//! What such a scan would read is known beforehand, from the footers that the table holds.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use coscan_storage::table::ParquetTable;
+use datafusion::catalog::Session;
+use datafusion::common::Statistics;
+use datafusion::datasource::object_store::ObjectStoreUrl;
+use datafusion::datasource::physical_plan::{
+    FileGroup, FileScanConfigBuilder, ParquetFileMetrics, ParquetSource,
+};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::error::Result;
+use datafusion::physical_expr::{PhysicalExpr, conjunction_opt};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use datafusion_datasource_parquet::{
+    PagePruningAccessPlanFilter, ParquetAccessPlan, RowGroupAccess,
+};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use url::Url;
+
+use crate::direct_reader::DirectReaders;
+use crate::pruning::{NeededChunks, rows_of};
+use crate::source::ScanSource;
+
+/// Sharing pays unless the engine reads less than this part of what sharing reads.
+const PART_MAX: u64 = 4;
+
+/// Planning looks at the page index of at most this many chunks. A scan that needs more of them is not selective.
+const CHUNKS_MAX: usize = 16;
+
+/// What a scan asks for.
+pub(crate) struct Wish<'a> {
+    /// Columns, as indexes into the table's schema.
+    pub(crate) projection: &'a [usize],
+    /// On the table's schema.
+    pub(crate) filters: &'a [Arc<dyn PhysicalExpr>],
+    /// What the filters leave.
+    pub(crate) needed: &'a NeededChunks,
+    pub(crate) fetch: Option<usize>,
+}
+
+/// The engine's own scan, if it costs much less than a shared one.
+pub(crate) fn plan(
+    session: &dyn Session,
+    source: &ScanSource,
+    wish: &Wish<'_>,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let table = source.table.table();
+    let is_candidate = source.direct_bytes_max > 0
+        && source.orderings.is_empty()
+        && (1..=CHUNKS_MAX).contains(&wish.needed.chunks.len());
+    let (Some(store_url), true) = (only_store(table), is_candidate) else { return Ok(None) };
+    let Some(predicate) = conjunction_opt(wish.filters.iter().cloned()) else { return Ok(None) };
+    let direct_bytes = direct_bytes(table, wish, &predicate);
+    let is_cheaper = direct_bytes <= source.direct_bytes_max
+        && direct_bytes.saturating_mul(PART_MAX) <= shared_bytes(table, wish);
+    if !is_cheaper {
+        return Ok(None);
+    }
+    let object_store_url = register_store(session, table, &store_url)?;
+    let options = session.default_table_options().parquet;
+    let parquet = ParquetSource::new(Arc::clone(table.schema()))
+        .with_table_parquet_options(options)
+        .with_parquet_file_reader_factory(Arc::new(DirectReaders::new(Arc::clone(table))));
+    let statistics = match session.config().collect_statistics() {
+        true => source.statistics.as_ref().clone(),
+        false => Statistics::new_unknown(table.schema()),
+    };
+    let config = FileScanConfigBuilder::new(object_store_url, Arc::new(parquet))
+        .with_file_groups(needed_files(source, wish.needed))
+        .with_statistics(statistics)
+        .with_projection_indices(Some(wish.projection.to_vec()))?
+        .with_limit(wish.fetch)
+        .build();
+    Ok(Some(DataSourceExec::from_data_source(config)))
+}
+
+/// The store of all files; the engine's scan has only one.
+fn only_store(table: &ParquetTable) -> Option<Url> {
+    let (first, others) = table.files().split_first()?;
+    let same = |url: &Url| *url == first.store_url;
+    others.iter().all(|file| same(&file.store_url)).then(|| first.store_url.clone())
+}
+
+/// The engine looks its store up by URL, though it reads through the table's own. A store that the session does not
+/// know yet is made known to it; one that it has stays.
+fn register_store(
+    session: &dyn Session,
+    table: &ParquetTable,
+    url: &Url,
+) -> Result<ObjectStoreUrl> {
+    let registry = &session.runtime_env().object_store_registry;
+    if registry.get_store(url).is_err() {
+        registry.register_store(url, Arc::clone(&table.files()[0].store));
+    }
+    ObjectStoreUrl::parse(url)
+}
+
+/// The files that hold needed chunks, one a group.
+fn needed_files(source: &ScanSource, needed: &NeededChunks) -> Vec<FileGroup> {
+    let table = source.table.table();
+    let mut files: Vec<_> = needed.chunks.iter().map(|&chunk| table.chunk_file(chunk)).collect();
+    files.dedup();
+    files.into_iter().map(|file| FileGroup::new(vec![source.files[file].clone()])).collect()
+}
+
+/// Stored bytes of the needed chunks.
+fn shared_bytes(table: &ParquetTable, wish: &Wish<'_>) -> u64 {
+    let layout = table.layout();
+    let mut groups: Vec<_> =
+        wish.projection.iter().map(|&column| table.group_of_column(column)).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    let mut pages: Vec<_> = wish
+        .needed
+        .chunks
+        .iter()
+        .flat_map(|&chunk| groups.iter().flat_map(move |&group| layout.slice(chunk, group)))
+        .collect();
+    pages.sort_unstable();
+    pages.dedup();
+    pages.into_iter().map(|&page| layout.bytes_of(page)).sum()
+}
+
+/// Stored bytes of the data pages that the engine reads, an estimate from above.
+fn direct_bytes(table: &ParquetTable, wish: &Wish<'_>, predicate: &Arc<dyn PhysicalExpr>) -> u64 {
+    let filter = PagePruningAccessPlanFilter::new(predicate, Arc::clone(table.schema()));
+    let rows = rows_of(table, &wish.needed.chunks);
+    let mut bytes = 0;
+    let mut start = 0;
+    for (index, file) in table.files().iter().enumerate() {
+        let metadata = table.parquet_metadata(index);
+        let plan = row_groups_with(metadata, start, &rows);
+        start += metadata.file_metadata().num_rows().cast_unsigned();
+        if plan.row_group_indexes().is_empty() {
+            continue;
+        }
+        let metrics = ExecutionPlanMetricsSet::new();
+        let metrics = ParquetFileMetrics::new(0, file.meta.location.as_ref(), &metrics);
+        let descriptor = metadata.file_metadata().schema_descr();
+        let schema = table.schema();
+        let plan = filter.prune_plan_with_page_index(plan, schema, descriptor, metadata, &metrics);
+        bytes += plan_bytes(metadata, &plan, wish.projection);
+    }
+    bytes
+}
+
+/// All of the row groups that hold any of these rows, which count from the start of the table; the file's start at
+/// `start`.
+fn row_groups_with(
+    metadata: &ParquetMetaData,
+    mut start: u64,
+    rows: &[Range<u64>],
+) -> ParquetAccessPlan {
+    let mut plan = ParquetAccessPlan::new_none(metadata.num_row_groups());
+    for (index, row_group) in metadata.row_groups().iter().enumerate() {
+        let end = start + row_group.num_rows().cast_unsigned();
+        if rows.iter().any(|rows| rows.start < end && start < rows.end) {
+            plan.scan(index);
+        }
+        start = end;
+    }
+    plan
+}
+
+/// Stored bytes that a plan reads of some top-level columns of a file.
+fn plan_bytes(metadata: &ParquetMetaData, plan: &ParquetAccessPlan, projection: &[usize]) -> u64 {
+    let descriptor = metadata.file_metadata().schema_descr();
+    let leaves: Vec<_> = (0..descriptor.num_columns())
+        .filter(|&leaf| projection.contains(&descriptor.get_column_root_idx(leaf)))
+        .collect();
+    let mut bytes = 0;
+    for (index, access) in plan.inner().iter().enumerate() {
+        let row_group = metadata.row_group(index);
+        for &leaf in &leaves {
+            let column = row_group.column(leaf);
+            bytes += match access {
+                RowGroupAccess::Skip => 0,
+                RowGroupAccess::Scan => column.byte_range().1,
+                RowGroupAccess::Selection(selection) => {
+                    let locations = metadata
+                        .offset_index()
+                        .and_then(|index_of| index_of.get(index)?.get(leaf))
+                        .map(|column| column.page_locations());
+                    locations.map_or(column.byte_range().1, |locations| {
+                        let ranges = selection.scan_ranges(locations);
+                        let pages: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+                        pages + dictionary_bytes(column, locations.first().map(|page| page.offset))
+                    })
+                }
+            };
+        }
+    }
+    bytes
+}
+
+/// Bytes before the first data page of a column.
+fn dictionary_bytes(column: &ColumnChunkMetaData, first_page_offset: Option<i64>) -> u64 {
+    let first = first_page_offset.map_or(0, i64::cast_unsigned);
+    first.saturating_sub(column.byte_range().0)
+}

@@ -1,0 +1,78 @@
+//! What the plans of a table have in common: the table, what a session says, and the properties that follow.
+
+use std::sync::Arc;
+
+use coscan_runtime::{BufferManager, SharedTable};
+use datafusion::common::Statistics;
+use datafusion::datasource::physical_plan::FileGroup;
+use datafusion::error::Result;
+use datafusion::physical_expr::expressions::DynamicFilterTracking;
+use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
+use datafusion::physical_plan::{Partitioning, PlanProperties};
+use datafusion::prelude::SessionConfig;
+
+/// What a plan reads, the same for all plans of a table.
+#[derive(Debug)]
+pub(crate) struct ScanSource {
+    pub(crate) manager: BufferManager,
+    pub(crate) table: SharedTable,
+    /// For EXPLAIN.
+    pub(crate) name: String,
+    /// All files, with the statistics of each.
+    pub(crate) files: FileGroup,
+    /// Of the whole table, a column a field of its schema.
+    pub(crate) statistics: Arc<Statistics>,
+    /// Orders that all rows of the table keep.
+    pub(crate) orderings: Vec<LexOrdering>,
+    /// The most bytes that the engine's own scan may read instead.
+    pub(crate) direct_bytes_max: u64,
+}
+
+/// What a session says about plans.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlanSettings {
+    /// The most partitions of a scan.
+    pub(crate) partitions_max: usize,
+    /// Lists longer than this do not prune chunks.
+    pub(crate) in_list_max: usize,
+    /// Whether the optimizer is told what the footers say.
+    pub(crate) has_statistics: bool,
+}
+
+impl PlanSettings {
+    pub(crate) fn of_session(config: &SessionConfig) -> Self {
+        Self {
+            partitions_max: config.target_partitions(),
+            in_list_max: config.options().execution.parquet.max_in_list_size,
+            has_statistics: config.collect_statistics(),
+        }
+    }
+}
+
+/// Whether a filter is still filled in while the query runs.
+pub(crate) fn is_dynamic(filter: &Arc<dyn PhysicalExpr>) -> bool {
+    DynamicFilterTracking::classify(filter).contains_dynamic_filter()
+}
+
+/// What the optimizer knows of a scan of some columns.
+pub(crate) fn properties(
+    source: &ScanSource,
+    projection: &[usize],
+    partitions: usize,
+) -> Result<PlanProperties> {
+    let schema = source.table.table().schema();
+    let table = EquivalenceProperties::new_with_orderings(
+        Arc::clone(schema),
+        source.orderings.iter().cloned(),
+    );
+    let output = ProjectionExprs::from_indices(projection, schema);
+    let output_schema = Arc::new(schema.project(projection)?);
+    let output = table.project(&output.projection_mapping(schema)?, output_schema);
+    // Loads run in the background, but batches are made as they are asked for: lazy.
+    let partitioning = Partitioning::UnknownPartitioning(partitions);
+    let (emission, bounded) = (EmissionType::Incremental, Boundedness::Bounded);
+    Ok(PlanProperties::new(output, partitioning, emission, bounded)
+        .with_scheduling_type(SchedulingType::Cooperative))
+}

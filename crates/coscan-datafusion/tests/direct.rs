@@ -1,0 +1,87 @@
+//! Very selective scans are left to the engine's own scan, through the same store and with the same safety.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod support;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use coscan_datafusion::Coscan;
+use coscan_runtime::core::PolicyKind;
+use coscan_storage::stores::{DirectFileStore, MeteredStore, StoreMetrics, Stores};
+use coscan_storage::table::TableOptions;
+use datafusion::prelude::SessionContext;
+use url::Url;
+
+use support::{create, leaf, manager, plan, run};
+
+const SELECTIVE: &str = "SELECT id, text FROM numbers WHERE id BETWEEN 20100 AND 20103";
+const ROWS: [&str; 4] =
+    ["20100 text 20100", "20101 text 20101", "20102 text 20102", "20103 text 20103"];
+
+/// A table of ten chunks of 10 000 rows, each column in twenty data pages, and what is read of it.
+async fn session(
+    location: &Path,
+    direct_bytes_max: Option<u64>,
+) -> (SessionContext, Arc<StoreMetrics>) {
+    support::write(&location.join("numbers.parquet"), &support::numbers(0..100_000), 10_000);
+    let metrics = StoreMetrics::new();
+    let metered = MeteredStore::new(Arc::new(DirectFileStore::new()), Arc::clone(&metrics));
+    let stores = Stores::new();
+    stores.register(&Url::parse("file:///").unwrap(), Arc::new(metered));
+    let options = TableOptions { chunk_rows: 10_000, ..TableOptions::default() };
+    let coscan = Coscan::new(&manager(PolicyKind::Relevance)).with_stores(stores);
+    let coscan = coscan.with_table_options(options);
+    let coscan = match direct_bytes_max {
+        Some(bytes) => coscan.with_direct_bytes_max(bytes),
+        None => coscan,
+    };
+    let context = support::plain();
+    coscan.install(&context).unwrap();
+    create(&context, "numbers", location).await;
+    metrics.reset();
+    (context, metrics)
+}
+
+async fn leaf_name(context: &SessionContext, sql: &str) -> String {
+    leaf(&plan(context, sql).await).name().to_owned()
+}
+
+#[tokio::test]
+async fn a_selective_scan_reads_only_the_pages_it_needs() {
+    let data = tempfile::tempdir().unwrap();
+    let (context, direct) = session(data.path(), None).await;
+    assert_eq!(leaf_name(&context, SELECTIVE).await, "DataSourceExec");
+    assert_eq!(run(&context, SELECTIVE).await, ROWS);
+    let direct = direct.snapshot();
+    let (context, shared) = session(data.path(), Some(0)).await;
+    assert_eq!(leaf_name(&context, SELECTIVE).await, "SharedScanExec");
+    assert_eq!(run(&context, SELECTIVE).await, ROWS);
+    let shared = shared.snapshot();
+    assert!(direct.bytes > 0 && direct.bytes * 4 <= shared.bytes, "{direct:?} {shared:?}");
+}
+
+#[tokio::test]
+async fn other_scans_are_shared() {
+    let data = tempfile::tempdir().unwrap();
+    let (context, _) = session(data.path(), None).await;
+    for sql in [
+        "SELECT sum(value) FROM numbers",
+        "SELECT sum(value) FROM numbers WHERE id < 5000",
+        "SELECT sum(value) FROM numbers WHERE key = 3",
+        "SELECT sum(value) FROM numbers WHERE id % 1000 = 3",
+    ] {
+        assert_eq!(leaf_name(&context, sql).await, "SharedScanExec", "{sql}");
+    }
+    let (context, _) = session(data.path(), Some(100)).await;
+    assert_eq!(leaf_name(&context, SELECTIVE).await, "SharedScanExec", "more than 100 bytes");
+}
+
+#[tokio::test]
+async fn a_file_that_changed_is_an_error() {
+    let data = tempfile::tempdir().unwrap();
+    let (context, _) = session(data.path(), None).await;
+    support::write(&data.path().join("numbers.parquet"), &support::numbers(7..100_007), 10_000);
+    let error = support::slt::run(&context, SELECTIVE).await.unwrap_err().to_string();
+    assert!(error.contains("changed") && error.contains("numbers.parquet"), "{error}");
+}

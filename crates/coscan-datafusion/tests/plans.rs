@@ -1,0 +1,210 @@
+//! What plans look like: pruned, counted, ordered, and otherwise as the plain engine makes them.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod support;
+
+use std::path::Path;
+
+use coscan_runtime::core::PolicyKind;
+use datafusion::common::stats::Precision;
+use datafusion::physical_plan::StatisticsArgs;
+use datafusion::prelude::SessionContext;
+
+use support::{create, explain, leaf, manager, metric, partitions, plan, run, shared};
+
+async fn session(location: &Path) -> SessionContext {
+    support::write_numbers(&location.join("numbers.parquet"), 0..4600);
+    let context = shared(&manager(PolicyKind::Relevance));
+    create(&context, "numbers", location).await;
+    context
+}
+
+#[tokio::test]
+async fn explain_shows_the_scan() {
+    let data = tempfile::tempdir().unwrap();
+    let context = session(data.path()).await;
+    let text = explain(&context, "EXPLAIN SELECT value FROM numbers WHERE id < 1150").await;
+    let wanted = "SharedScanExec: table=numbers, policy=relevance, order=any, chunks=12 of 46 (34 pruned), \
+                  projection=[id, value], predicate=id@0 < 1150";
+    assert!(text.contains(wanted), "{text}");
+    assert!(text.contains("FilterExec: id@0 < 1150"), "rows are filtered above: {text}");
+    let text = explain(&context, "EXPLAIN SELECT value FROM numbers LIMIT 7").await;
+    assert!(text.contains("projection=[value], fetch=7"), "{text}");
+}
+
+#[tokio::test]
+async fn explain_analyze_shows_what_the_scan_did() {
+    let data = tempfile::tempdir().unwrap();
+    let context = session(data.path()).await;
+    let sql = "EXPLAIN ANALYZE SELECT sum(value) FROM numbers WHERE id < 1150";
+    let text = explain(&context, sql).await;
+    for wanted in [
+        "chunks_needed=12,",
+        "chunks_pruned=34,",
+        "chunks_narrowed=0,",
+        "chunks_delivered=12,",
+        "chunks_found_in_pool=",
+        "bytes_read=",
+        "bytes_reused=0",
+        "pages_decoded=24,",
+        "pages_reused=0,",
+        "time_waiting=",
+        "time_decoding=",
+        "time_reading=",
+        "output_rows=1.2",
+        "elapsed_compute=",
+    ] {
+        assert!(text.contains(wanted), "{wanted} in {text}");
+    }
+    let again = explain(&context, sql).await;
+    assert!(
+        again.contains("chunks_found_in_pool=12,") && again.contains("bytes_read=0"),
+        "{again}"
+    );
+}
+
+#[tokio::test]
+async fn filters_prune_chunks() {
+    let data = tempfile::tempdir().unwrap();
+    let context = session(data.path()).await;
+    for (filter, chunks) in [
+        ("id < 100", 1),
+        ("id BETWEEN 150 AND 350", 3),
+        ("id IN (5, 4000)", 2),
+        ("value > 2250", 1),
+        ("text = 'text 7'", 1),
+        ("key = 3", 46),
+        ("key > 9", 0),
+        ("id < 100 OR id > 4400", 3),
+        ("id % 2 = 0", 46),
+        ("text = 'zzz'", 0),
+    ] {
+        let sql = format!("EXPLAIN SELECT sum(value) FROM numbers WHERE {filter}");
+        let shown = explain(&context, &sql).await;
+        assert!(shown.contains(&format!("chunks={chunks} of 46")), "{filter}: {shown}");
+    }
+}
+
+#[tokio::test]
+async fn statistics_are_the_plain_engines() {
+    let data = tempfile::tempdir().unwrap();
+    support::write_numbers(&data.path().join("more.parquet"), 4600..4750);
+    let context = session(data.path()).await;
+    let plain = support::plain();
+    create(&plain, "numbers", data.path()).await;
+    for sql in [
+        "SELECT * FROM numbers",
+        "SELECT text, id FROM numbers",
+        "SELECT value FROM numbers WHERE id < 200",
+    ] {
+        let ours = leaf(&plan(&context, sql).await);
+        let theirs = leaf(&plan(&plain, sql).await);
+        let statistics = |leaf: &std::sync::Arc<dyn datafusion::physical_plan::ExecutionPlan>| {
+            leaf.statistics_from_inputs(&[], &StatisticsArgs::new()).unwrap()
+        };
+        let (ours, theirs) = (statistics(&ours), statistics(&theirs));
+        assert_ne!(theirs.num_rows, Precision::Absent);
+        assert_eq!(ours, theirs, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn counts_and_extremes_need_no_scan() {
+    let data = tempfile::tempdir().unwrap();
+    let context = session(data.path()).await;
+    for (sql, row) in [
+        ("SELECT count(*) FROM numbers", "4600"),
+        ("SELECT min(id), max(value), count(text) FROM numbers", "0 2299.5 4600"),
+    ] {
+        let plan = plan(&context, sql).await;
+        assert_eq!(leaf(&plan).name(), "PlaceholderRowExec", "{sql}");
+        assert_eq!(run(&context, sql).await, [row]);
+    }
+}
+
+#[tokio::test]
+async fn a_scan_has_no_more_partitions_than_chunks() {
+    let data = tempfile::tempdir().unwrap();
+    let context = session(data.path()).await;
+    for (filter, count) in [("id >= 0", 4), ("id < 200", 2), ("id < 0", 1)] {
+        let plan = plan(&context, &format!("SELECT value FROM numbers WHERE {filter}")).await;
+        assert_eq!(partitions(&leaf(&plan)), count, "{filter}");
+    }
+}
+
+#[tokio::test]
+async fn a_declared_order_is_kept_and_saves_the_sort() {
+    let data = tempfile::tempdir().unwrap();
+    let context = session(data.path()).await;
+    let location = data.path().join("numbers.parquet");
+    let create = format!(
+        "CREATE EXTERNAL TABLE sorted STORED AS PARQUET WITH ORDER (id) LOCATION '{}'",
+        location.display()
+    );
+    run(&context, &create).await;
+    let sql = "SELECT id FROM sorted ORDER BY id";
+    let text = explain(&context, &format!("EXPLAIN {sql}")).await;
+    assert!(text.contains("order=table") && !text.contains("SortExec"), "{text}");
+    let rows: Vec<i64> = run(&context, sql).await.iter().map(|row| row.parse().unwrap()).collect();
+    assert_eq!(rows, (0..4600).collect::<Vec<_>>());
+    let text = explain(&context, "EXPLAIN SELECT id FROM numbers ORDER BY id").await;
+    assert!(text.contains("order=any") && text.contains("SortExec"), "{text}");
+}
+
+#[tokio::test]
+async fn files_that_overlap_are_not_taken_for_ordered() {
+    let data = tempfile::tempdir().unwrap();
+    support::write_numbers(&data.path().join("a.parquet"), 0..300);
+    support::write_numbers(&data.path().join("b.parquet"), 200..500);
+    let context = shared(&manager(PolicyKind::Relevance));
+    let create = format!(
+        "CREATE EXTERNAL TABLE sorted STORED AS PARQUET WITH ORDER (id) LOCATION '{}'",
+        data.path().display()
+    );
+    run(&context, &create).await;
+    let text = explain(&context, "EXPLAIN SELECT id FROM sorted ORDER BY id").await;
+    assert!(text.contains("SortExec") && text.contains("order=any"), "{text}");
+}
+
+#[tokio::test]
+async fn a_top_k_narrows_the_scan_while_it_runs() {
+    let data = tempfile::tempdir().unwrap();
+    let context = session(data.path()).await;
+    run(&context, "SET datafusion.execution.target_partitions = 1").await;
+    let sql = "SELECT id, text FROM numbers ORDER BY id LIMIT 5";
+    let plan = plan(&context, sql).await;
+    let rows = datafusion::physical_plan::collect(plan.clone(), context.task_ctx()).await.unwrap();
+    assert_eq!(rows.iter().map(|batch| batch.num_rows()).sum::<usize>(), 5);
+    let scan = leaf(&plan);
+    assert!(metric(&scan, "chunks_narrowed") > 0);
+    assert!(metric(&scan, "chunks_delivered") < 46);
+    assert_eq!(
+        metric(&scan, "chunks_delivered") + metric(&scan, "chunks_narrowed"),
+        metric(&scan, "chunks_needed")
+    );
+    assert_eq!(run(&context, sql).await[4], "4 text 4");
+}
+
+#[tokio::test]
+async fn a_join_narrows_its_probe_side() {
+    let data = tempfile::tempdir().unwrap();
+    let context = session(data.path()).await;
+    let few = data.path().join("few");
+    std::fs::create_dir(&few).unwrap();
+    support::write_numbers(&few.join("few.parquet"), 2000..2010);
+    create(&context, "few", &few).await;
+    let sql = "SELECT count(*), sum(numbers.value) FROM few JOIN numbers ON few.id = numbers.id";
+    let plan = plan(&context, sql).await;
+    let rows = datafusion::physical_plan::collect(plan.clone(), context.task_ctx()).await.unwrap();
+    assert_eq!(rows.len(), 1);
+    let mut narrowed = 0;
+    let mut leaves = vec![plan];
+    while let Some(node) = leaves.pop() {
+        if node.name() == "SharedScanExec" {
+            narrowed += metric(&node, "chunks_narrowed");
+        }
+        leaves.extend(node.children().into_iter().cloned());
+    }
+    assert_eq!(narrowed, 45);
+    assert_eq!(run(&context, sql).await, ["10 10022.5"]);
+}

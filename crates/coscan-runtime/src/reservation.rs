@@ -1,0 +1,125 @@
+//! Memory taken for arrays before they are decoded, and charged to their buffers when they are there.
+//!
+//! A [`Reservation`] becomes a [`Charge`] for each buffer. Buffers that several arrays refer to, such as the strings of
+//! a page, have one charge: it lasts until the last reference is gone, wherever that is by then.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use arrow::array::ArrayData;
+use arrow_array::{Array, ArrayRef};
+use arrow_buffer::{Buffer, MemoryPool, MemoryReservation};
+
+use crate::memory::{Holder, Memory};
+
+/// Memory taken for decoding. What it was not needed for goes back when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    memory: Arc<Memory>,
+    left_bytes: u64,
+}
+
+/// What has been charged so far, by the address of the buffer. Addresses of buffers that are gone may come again.
+#[derive(Debug, Default)]
+pub(crate) struct Charges(BTreeMap<usize, Weak<Charge>>);
+
+impl Reservation {
+    /// Takes memory for decoding if there is some.
+    pub(crate) fn try_new(memory: &Arc<Memory>, bytes: u64) -> Option<Self> {
+        memory
+            .try_take(Holder::Decoded, bytes)
+            .then(|| Self { memory: Arc::clone(memory), left_bytes: bytes })
+    }
+
+    /// Takes a part off into one of its own, at most what is left.
+    pub(crate) fn split_off(&mut self, bytes: u64) -> Self {
+        let bytes = bytes.min(self.left_bytes);
+        self.left_bytes -= bytes;
+        Self { memory: Arc::clone(&self.memory), left_bytes: bytes }
+    }
+
+    /// Charges the buffers of an array to the budget until the last reference to them is gone. If they turn out larger
+    /// than what is left here, they are charged all the same.
+    pub(crate) fn charge(&mut self, array: &ArrayRef, charges: &mut Charges) {
+        self.charge_data(&array.to_data(), charges);
+    }
+
+    fn charge_data(&mut self, data: &ArrayData, charges: &mut Charges) {
+        let nulls = data.nulls().map(|nulls| nulls.buffer());
+        for buffer in data.buffers().iter().chain(nulls) {
+            buffer.claim(&Shared(self.charge_of(buffer, charges)));
+        }
+        data.child_data().iter().for_each(|child| self.charge_data(child, charges));
+    }
+
+    fn charge_of(&mut self, buffer: &Buffer, charges: &mut Charges) -> Arc<Charge> {
+        let address = buffer.data_ptr().as_ptr() as usize;
+        if let Some(charge) = charges.0.get(&address).and_then(Weak::upgrade) {
+            return charge;
+        }
+        let bytes = buffer.capacity() as u64;
+        let covered = bytes.min(self.left_bytes);
+        self.left_bytes -= covered;
+        self.memory.take(Holder::Decoded, bytes - covered);
+        let charge = Charge { memory: Arc::clone(&self.memory), bytes: AtomicU64::new(bytes) };
+        let charge = Arc::new(charge);
+        charges.0.insert(address, Arc::downgrade(&charge));
+        charge
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.memory.give(Holder::Decoded, self.left_bytes);
+    }
+}
+
+/// Bytes of one buffer.
+#[derive(Debug)]
+struct Charge {
+    memory: Arc<Memory>,
+    bytes: AtomicU64,
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.memory.give(Holder::Decoded, *self.bytes.get_mut());
+    }
+}
+
+/// A charge as Arrow's buffers hold it.
+#[derive(Debug)]
+struct Shared(Arc<Charge>);
+
+impl MemoryPool for Shared {
+    /// The charge that there is already, whatever is asked for.
+    fn reserve(&self, _size: usize) -> Box<dyn MemoryReservation> {
+        Box::new(Self(Arc::clone(&self.0)))
+    }
+
+    fn available(&self) -> isize {
+        0
+    }
+
+    fn used(&self) -> usize {
+        self.size()
+    }
+
+    fn capacity(&self) -> usize {
+        self.size()
+    }
+}
+
+impl MemoryReservation for Shared {
+    fn size(&self) -> usize {
+        usize::try_from(self.0.bytes.load(Ordering::Relaxed)).unwrap_or(usize::MAX)
+    }
+
+    fn resize(&mut self, new_size: usize) {
+        let new_bytes = new_size as u64;
+        let old_bytes = self.0.bytes.swap(new_bytes, Ordering::Relaxed);
+        self.0.memory.take(Holder::Decoded, new_bytes.saturating_sub(old_bytes));
+        self.0.memory.give(Holder::Decoded, old_bytes.saturating_sub(new_bytes));
+    }
+}

@@ -1,0 +1,251 @@
+//! Whoever stops, wherever it stands, holds nothing afterwards and takes nobody along.
+#![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::stores::{FatedStore, Gate};
+use common::{
+    CHUNK_ROWS, Fixture, LARGE, are_rows, assert_free, assert_idle, ids, in_time, manager,
+};
+use coscan_runtime::core::PolicyKind;
+use coscan_runtime::{BufferManager, Options, ScanError, ScanRequest, ScanStream, SharedTable};
+use futures::future::join_all;
+use futures::{FutureExt, StreamExt};
+
+const ROWS: u64 = 12 * CHUNK_ROWS;
+
+/// A manager, and a table whose reads pass a gate.
+async fn gated(options: Options) -> (BufferManager, SharedTable, Gate) {
+    let (fixture, gate) = (Fixture::new(ROWS).await, Gate::opened());
+    let table = fixture.table_behind(|store| FatedStore::gated(store, &gate)).await;
+    let manager = BufferManager::new(options).unwrap();
+    let table = manager.register(table);
+    gate.close();
+    (manager, table, gate)
+}
+
+fn large() -> Options {
+    Options { batch_rows: 100, ..Options::with_pool_bytes(LARGE, LARGE) }
+}
+
+fn scan(manager: &BufferManager, table: &SharedTable, columns: &[usize]) -> ScanStream {
+    manager.scan(table, columns, &[0..ROWS]).unwrap()
+}
+
+/// Polls a stream once; it has to wait.
+fn assert_waits(stream: &mut ScanStream) {
+    assert!(stream.next().now_or_never().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_dropped_within_a_chunk_frees_all() {
+    for policy in PolicyKind::ALL {
+        let manager = BufferManager::new(Options {
+            batch_rows: 100,
+            ..manager(policy, LARGE).options().clone()
+        })
+        .unwrap();
+        let table = manager.register(Fixture::new(ROWS).await.table().await);
+        let (mut first, second) = (scan(&manager, &table, &[0, 2]), scan(&manager, &table, &[0]));
+        in_time(first.next()).await.unwrap().unwrap();
+        assert!(manager.report().decoded_bytes > 0);
+        drop(first);
+        assert!(are_rows(in_time(ids(second)).await, 0..ROWS), "{policy}");
+        assert_free(&manager).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_dropped_while_its_load_is_in_flight_leaves_the_load_to_others() {
+    let (manager, table, gate) = gated(large()).await;
+    let mut first = scan(&manager, &table, &[0]);
+    assert_waits(&mut first);
+    assert!(manager.report().loads_in_flight > 0, "the loads are for the first scan");
+    let mut second = scan(&manager, &table, &[0]);
+    assert_waits(&mut second);
+    drop(first);
+    assert_eq!(manager.report().scans, 1);
+    gate.open();
+    assert!(are_rows(in_time(ids(second)).await, 0..ROWS));
+    assert_free(&manager).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_dropped_while_it_waits_frees_all_when_its_loads_end() {
+    let (manager, table, gate) = gated(large()).await;
+    let mut stream = scan(&manager, &table, &[0, 1, 2]);
+    assert_waits(&mut stream);
+    drop(stream);
+    assert_eq!(manager.report().scans, 0);
+    gate.open();
+    assert_free(&manager).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_load_that_nobody_wants_any_more_is_not_tried_again() {
+    let (manager, table, _closed) = gated(large()).await;
+    let mut stream = scan(&manager, &table, &[0]);
+    assert_waits(&mut stream);
+    drop(stream);
+    let started = tokio::time::Instant::now();
+    assert_free(&manager).await;
+    let timeout = manager.options().read_timeout;
+    assert!((timeout..2 * timeout).contains(&started.elapsed()), "one try");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_dropped_while_it_waits_for_memory_lets_others_have_it() {
+    let (manager, table, gate) = gated(large()).await;
+    gate.open();
+    let operators = manager.operator_memory();
+    let rest = manager.options().memory_bytes - manager.options().pool_bytes_min;
+    assert!(operators.try_take(rest - 1));
+    let mut first = scan(&manager, &table, &[0, 1]);
+    let mut second = scan(&manager, &table, &[0, 1]);
+    for stream in [&mut first, &mut second] {
+        // Its chunk is there long before memory is given up for it.
+        let waited = tokio::time::timeout(Duration::from_secs(5), stream.next()).await;
+        assert!(waited.is_err(), "there is no memory");
+    }
+    assert_eq!(manager.report().chunks_in_use, 2);
+    drop(first);
+    assert_eq!((manager.report().scans, manager.report().chunks_in_use), (1, 1));
+    operators.give(rest - 1);
+    assert!(are_rows(in_time(ids(second)).await, 0..ROWS));
+    assert_free(&manager).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chunk_handed_to_a_stream_that_is_dropped_unpolled_is_given_back() {
+    let (manager, table, gate) = gated(large()).await;
+    let mut stream = scan(&manager, &table, &[0, 1]);
+    assert_waits(&mut stream);
+    gate.open();
+    in_time(async {
+        while manager.report().chunks_in_use == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+    drop(stream);
+    assert_free(&manager).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelling_a_scan_ends_all_its_workers() {
+    let (manager, table, gate) = gated(large()).await;
+    let request = ScanRequest { workers: 3, ..ScanRequest::of_columns(&table, vec![0, 2]) };
+    let scan = manager.start_scan(&table, request).unwrap();
+    let mut workers: Vec<_> = (0..3).map(|worker| scan.worker(worker)).collect();
+    // One works on a chunk, two have asked for one.
+    gate.open();
+    in_time(workers[0].next()).await.unwrap().unwrap();
+    gate.close();
+    let asked = workers[1..].iter_mut().map(|worker| worker.next().now_or_never());
+    assert!(asked.flatten().flatten().all(|batch| batch.is_ok()));
+    let mut other = manager.scan(&table, &[1], &[0..ROWS]).unwrap();
+    assert_waits(&mut other);
+    scan.cancel();
+    assert_eq!(manager.report().scans, 1, "the other scan");
+    for worker in workers {
+        // What a worker was handed it may finish.
+        let end = in_time(ids(worker)).await.map(|ids| ids.len());
+        assert!(matches!(end, Err(ScanError::Cancelled)), "{end:?}");
+    }
+    assert!(scan.metrics().chunks.chunks_delivered >= 1, "metrics outlive the scan");
+    gate.open();
+    let halves = in_time(ids(other)).await.map(|ids| ids.iter().map(|id| id / 2).collect());
+    assert!(are_rows(halves, 0..ROWS));
+    assert_free(&manager).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_may_be_taken_up_again_after_its_stream_was_dropped() {
+    let (manager, table, gate) = gated(large()).await;
+    let request = ScanRequest { workers: 2, ..ScanRequest::of_columns(&table, vec![0]) };
+    let scan = manager.start_scan(&table, request).unwrap();
+    let mut gone = scan.worker(0);
+    assert_waits(&mut gone);
+    drop(gone);
+    let workers = [scan.worker(0), scan.worker(1)].map(ids).map(tokio::spawn);
+    drop(scan);
+    tokio::task::yield_now().await;
+    gate.open();
+    let all = in_time(join_all(workers)).await.into_iter();
+    let all: Vec<i64> = all.flat_map(|worker| worker.unwrap().unwrap()).collect();
+    assert!(are_rows(Ok(all), 0..ROWS));
+    assert_free(&manager).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn narrowing_a_scan_drops_what_was_decoded_for_it() {
+    let (manager, table, gate) = gated(large()).await;
+    gate.open();
+    let whole = ScanRequest::of_columns(&table, vec![0]);
+    let waiting = manager.start_scan(&table, whole).unwrap();
+    assert!(are_rows(in_time(ids(scan(&manager, &table, &[0]))).await, 0..ROWS));
+    assert!(manager.report().decoded_bytes > 0, "it is kept for the other scan");
+    waiting.narrow(&waiting.remaining());
+    assert_eq!(manager.report().decoded_bytes, 0);
+    assert!(are_rows(in_time(ids(waiting.worker(0))).await, 0..0));
+    drop(waiting);
+    assert_free(&manager).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_of_a_table_go_with_it() {
+    let (manager, table, gate) = gated(large()).await;
+    gate.open();
+    let mut stream = scan(&manager, &table, &[0, 1]);
+    in_time(stream.next()).await.unwrap().unwrap();
+    drop(table);
+    assert!(manager.report().pool_held_bytes > 0, "the scan keeps the table");
+    while let Some(batch) = in_time(stream.next()).await {
+        batch.unwrap();
+    }
+    drop(stream);
+    assert_idle(&manager).await;
+    assert_eq!(manager.report().pool_held_bytes, 0, "without being asked to evict");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_table_dropped_while_it_is_read_goes_when_its_loads_have_ended() {
+    let (manager, table, gate) = gated(large()).await;
+    let mut stream = scan(&manager, &table, &[0, 1]);
+    assert_waits(&mut stream);
+    let parquet = Arc::downgrade(table.table());
+    drop((stream, table));
+    assert!(manager.report().loads_in_flight > 0);
+    gate.open();
+    assert_idle(&manager).await;
+    assert_eq!(manager.report().pool_held_bytes, 0);
+    assert!(parquet.upgrade().is_none(), "nothing of it is left");
+}
+
+#[test]
+fn scans_learn_that_the_runtime_of_the_manager_is_gone() {
+    let new_runtime = || {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_all().start_paused(true).build().unwrap()
+    };
+    let runtime = new_runtime();
+    let (manager, table, gate) = runtime.block_on(gated(large()));
+    let mut waiting = scan(&manager, &table, &[0]);
+    runtime.block_on(async { assert_waits(&mut waiting) });
+    let late = scan(&manager, &table, &[1]);
+    drop(runtime);
+    gate.open();
+    new_runtime().block_on(async {
+        for stream in [waiting, late] {
+            let error = in_time(ids(stream)).await.map(|ids| ids.len()).unwrap_err();
+            assert!(
+                error.to_string().contains("make the manager on a runtime that outlives"),
+                "{error}"
+            );
+        }
+        assert_free(&manager).await;
+    });
+}

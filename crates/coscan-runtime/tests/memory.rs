@@ -1,0 +1,262 @@
+//! One budget that is kept: who finds no memory waits, and is told if it waits too long; who gives some wakes others.
+#![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
+
+mod common;
+
+use std::time::Duration;
+
+use arrow_array::RecordBatch;
+use common::{
+    CHUNK_ROWS, Fixture, LARGE, are_rows, assert_free, ids, in_time, int64s, largest_chunk_bytes,
+};
+use coscan_runtime::core::PolicyKind;
+use coscan_runtime::{BufferManager, Options, ScanError, ScanStream, SharedTable};
+use futures::future::join_all;
+use futures::{StreamExt, TryStreamExt};
+
+const ROWS: u64 = 12 * CHUNK_ROWS;
+
+/// A manager and the test table. The pool holds a chunk of all columns; beside it is room for this many bytes.
+async fn smallest(decode_bytes: u64, policy: PolicyKind) -> (BufferManager, SharedTable) {
+    let table = Fixture::new(ROWS).await.table().await;
+    let options = Options::with_pool_bytes(largest_chunk_bytes(&table), decode_bytes);
+    let manager = BufferManager::new(options.policy(policy)).unwrap();
+    let table = manager.register(table);
+    (manager, table)
+}
+
+fn scan(manager: &BufferManager, table: &SharedTable, columns: &[usize]) -> ScanStream {
+    manager.scan(table, columns, &[0..ROWS]).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_scans_stay_within_a_small_budget() {
+    for policy in PolicyKind::ALL {
+        for decode_bytes in [200 << 10, 400 << 10, 4 << 20] {
+            let (manager, table) = smallest(decode_bytes, policy).await;
+            let columns = [&[0, 1, 2][..], &[0], &[0, 2], &[0, 1]].repeat(4);
+            let scans = columns.into_iter().map(|columns| scan(&manager, &table, columns));
+            let scans: Vec<_> = scans.map(|stream| tokio::spawn(ids(stream))).collect();
+            for scan in in_time(join_all(scans)).await {
+                assert!(are_rows(scan.unwrap(), 0..ROWS), "{policy}, {decode_bytes}");
+            }
+            assert_free(&manager).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_query_that_keeps_everything_is_told_and_others_go_on() {
+    let (manager, table) = smallest(300 << 10, PolicyKind::Relevance).await;
+    let keeper = scan(&manager, &table, &[0, 1, 2]);
+    let keeper = tokio::spawn(async move { keeper.try_collect::<Vec<RecordBatch>>().await });
+    tokio::time::sleep(manager.options().memory_timeout / 2).await;
+    assert!(!keeper.is_finished(), "it waits");
+    let others = [&[0, 2][..], &[0]].map(|columns| ids(scan(&manager, &table, columns)));
+    let others = tokio::spawn(join_all(others));
+    let error = in_time(keeper).await.unwrap().unwrap_err();
+    assert!(matches!(error, ScanError::Exhausted { .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("give coscan more memory, or let fewer queries run at once"), "{text}");
+    for other in in_time(others).await.unwrap() {
+        assert!(are_rows(other, 0..ROWS));
+    }
+    assert_free(&manager).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_query_that_drops_what_it_kept_goes_on() {
+    let (manager, table) = smallest(300 << 10, PolicyKind::Relevance).await;
+    let mut stream = scan(&manager, &table, &[0, 1, 2]);
+    let (mut kept, mut ids, mut stops) = (Vec::new(), Vec::new(), 0);
+    loop {
+        match tokio::time::timeout(Duration::from_secs(1), stream.next()).await {
+            Ok(None) => break,
+            Ok(Some(batch)) => {
+                let batch = batch.unwrap();
+                ids.extend(int64s(&batch, 0));
+                kept.push(batch);
+            }
+            Err(_) => {
+                stops += 1;
+                kept.clear();
+            }
+        }
+    }
+    assert!(stops > 0, "the budget is small");
+    assert!(are_rows(Ok(ids), 0..ROWS));
+    drop((stream, kept));
+    assert_free(&manager).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_pool_gives_way_to_operators_down_to_its_floor_and_grows_back() {
+    let table = Fixture::new(ROWS).await.table().await;
+    let options =
+        Options { pool_bytes_min: 100 << 10, ..Options::with_pool_bytes(1 << 20, 1 << 20) };
+    let manager = BufferManager::new(options).unwrap();
+    let table = manager.register(table);
+    assert!(are_rows(in_time(ids(scan(&manager, &table, &[0, 1, 2]))).await, 0..ROWS));
+    let held_bytes = manager.report().pool_held_bytes;
+    assert!(held_bytes > 500 << 10, "{held_bytes}");
+
+    let operators = manager.operator_memory();
+    let most = (2 << 20) - (100 << 10);
+    assert!(!operators.try_take(most + 1));
+    assert_eq!(manager.report().pool_held_bytes, held_bytes, "nothing goes in vain");
+    assert!(operators.try_take(most));
+    let report = manager.report();
+    assert_eq!((report.pool_limit_bytes, report.operator_bytes), (100 << 10, most));
+    assert!(report.pool_held_bytes <= 100 << 10);
+    assert!(!operators.try_take(1));
+    operators.give(most);
+    assert_eq!(manager.report().pool_limit_bytes, 1 << 20);
+    assert!(are_rows(in_time(ids(scan(&manager, &table, &[0, 1, 2]))).await, 0..ROWS));
+    assert_free(&manager).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn scans_that_wait_for_operators_go_on_when_these_give() {
+    for policy in PolicyKind::ALL {
+        let (manager, table) = smallest(300 << 10, policy).await;
+        let operators = manager.operator_memory();
+        let streams =
+            [&[0, 1, 2][..], &[0], &[0, 2]].map(|columns| scan(&manager, &table, columns));
+        // Taken while they run: the pool cannot give way, it is as large as a chunk of theirs.
+        assert!(operators.try_take(300 << 10));
+        assert!(!operators.try_take(1), "{policy}");
+        let scans = tokio::spawn(join_all(streams.map(ids)));
+        tokio::time::sleep(manager.options().memory_timeout / 2).await;
+        assert!(!scans.is_finished());
+        operators.give(300 << 10);
+        for scan in in_time(scans).await.unwrap() {
+            assert!(are_rows(scan, 0..ROWS), "{policy}");
+        }
+        assert_free(&manager).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_is_woken_at_once() {
+    let (manager, table) = smallest(300 << 10, PolicyKind::Relevance).await;
+    let operators = manager.operator_memory();
+    let mut stream = scan(&manager, &table, &[0, 1, 2]);
+    assert!(operators.try_take(300 << 10));
+    let waiting = tokio::spawn(async move {
+        let batch = stream.next().await;
+        (batch.is_some_and(|batch| batch.is_ok()), tokio::time::Instant::now())
+    });
+    // Not a multiple of the time after which it looks again by itself.
+    tokio::time::sleep(Duration::from_millis(1234)).await;
+    operators.give(300 << 10);
+    let given = tokio::time::Instant::now();
+    assert_eq!(in_time(waiting).await.unwrap(), (true, given));
+    assert_free(&manager).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn operators_come_before_columns_kept_for_later() {
+    let (manager, table) = smallest(300 << 10, PolicyKind::Relevance).await;
+    let later = scan(&manager, &table, &[0]);
+    assert!(are_rows(in_time(ids(scan(&manager, &table, &[0]))).await, 0..ROWS));
+    assert!(manager.report().decoded_bytes > 0, "kept for the later one");
+    let operators = manager.operator_memory();
+    // All but room for a chunk of the later scan.
+    let most = manager.options().memory_bytes - 10_000;
+    assert!(operators.try_take(most));
+    assert_eq!(manager.report().decoded_bytes, 0);
+    operators.give(most);
+    assert!(are_rows(in_time(ids(later)).await, 0..ROWS));
+    assert_free(&manager).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scan_that_finds_the_pool_small_gets_it_back_or_is_told_why_not() {
+    let table = Fixture::new(ROWS).await.table().await;
+    let pool_bytes = 2 * largest_chunk_bytes(&table);
+    let manager = BufferManager::new(Options::with_pool_bytes(pool_bytes, 300 << 10)).unwrap();
+    let table = manager.register(table);
+    let later = scan(&manager, &table, &[0]);
+    assert!(are_rows(in_time(ids(scan(&manager, &table, &[0]))).await, 0..ROWS));
+    // What is decoded for later and the operators leave the pool too little for a wide chunk.
+    let operators = manager.operator_memory();
+    let taken = 300 << 10;
+    assert!(operators.try_take(taken) && operators.try_take(pool_bytes * 2 / 3));
+    assert!(manager.report().pool_limit_bytes < pool_bytes / 2);
+    let error = manager.scan(&table, &[0, 1, 2], &[0..ROWS]).unwrap_err();
+    assert!(error.to_string().starts_with("out of memory"), "{error}");
+    operators.give(taken);
+    let wide = ids(scan(&manager, &table, &[0, 1, 2]));
+    operators.give(pool_bytes * 2 / 3);
+    let (wide, later) = in_time(futures::future::join(wide, ids(later))).await;
+    assert!(are_rows(wide, 0..ROWS) && are_rows(later, 0..ROWS));
+    assert_free(&manager).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_query_may_wait_for_one_scan_in_the_midst_of_another() {
+    for policy in PolicyKind::ALL {
+        let (manager, table) = smallest(500 << 10, policy).await;
+        let columns = [&[0, 1][..], &[0, 1, 2], &[0]];
+        for (first, second) in columns.iter().flat_map(|a| columns.iter().map(move |b| (a, b))) {
+            // As a join does: all of the second within the first.
+            let (mut probe, build) =
+                (scan(&manager, &table, first), scan(&manager, &table, second));
+            let mut found = int64s(&in_time(probe.next()).await.unwrap().unwrap(), 0);
+            assert!(are_rows(in_time(ids(build)).await, 0..ROWS), "{policy}");
+            found.extend(in_time(ids(probe)).await.unwrap());
+            assert!(are_rows(Ok(found), 0..ROWS), "{policy}");
+            // As a merge does: by turns.
+            let mut streams = [first, second].map(|columns| scan(&manager, &table, columns));
+            let mut found = [Vec::new(), Vec::new()];
+            for turn in 0.. {
+                let Some(batch) = in_time(streams[turn % 2].next()).await else { break };
+                found[turn % 2].extend(int64s(&batch.unwrap(), 0));
+            }
+            drop(streams);
+            assert!(are_rows(Ok(found[0].clone()), 0..ROWS), "{policy}");
+        }
+        assert_free(&manager).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn strings_that_batches_share_count_once() {
+    let fixture = Fixture::new(CHUNK_ROWS).await;
+    let options = Options { batch_rows: 50, ..Options::with_pool_bytes(LARGE, LARGE) };
+    let manager = BufferManager::new(options).unwrap();
+    let table = manager.register(fixture.table().await);
+    let strings = table.table().decoded_bytes_estimate(coscan_runtime::core::ChunkIndex(0), 2);
+    for scans in [1, 2] {
+        let streams: Vec<_> = (0..scans)
+            .map(|_| manager.scan(&table, &[2], &[fixture.all_rows()]).unwrap().try_collect())
+            .collect();
+        let mut kept: Vec<Vec<RecordBatch>> =
+            in_time(futures::future::try_join_all(streams)).await.unwrap();
+        let decoded_bytes = manager.report().decoded_bytes;
+        assert!((strings / 2..strings * 3 / 2).contains(&decoded_bytes), "{decoded_bytes}");
+        // The last batch alone keeps what they share.
+        let last = kept[0].pop();
+        drop(kept);
+        let decoded_bytes = manager.report().decoded_bytes;
+        assert!((strings / 2..strings).contains(&decoded_bytes), "{decoded_bytes} of {strings}");
+        drop(last);
+        assert_free(&manager).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn strings_that_batches_share_are_charged_once_also_meanwhile() {
+    let fixture = Fixture::new(CHUNK_ROWS).await;
+    let options = Options { batch_rows: 50, ..Options::with_pool_bytes(LARGE, LARGE) };
+    let manager = BufferManager::new(options).unwrap();
+    let table = manager.register(fixture.table().await);
+    let strings = table.table().decoded_bytes_estimate(coscan_runtime::core::ChunkIndex(0), 2);
+    let streams = [0, 1].map(|_| manager.scan(&table, &[2], &[fixture.all_rows()]).unwrap());
+    for result in in_time(join_all(streams.map(TryStreamExt::try_collect::<Vec<_>>))).await {
+        result.unwrap();
+    }
+    let report = manager.report();
+    assert!(report.held_bytes_max - report.pool_held_bytes <= strings + 1000, "{report:?}");
+    assert_free(&manager).await;
+}
