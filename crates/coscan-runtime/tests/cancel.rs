@@ -163,6 +163,22 @@ async fn cancelling_a_scan_ends_all_its_workers() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn cancelling_a_scan_wakes_workers_that_wait_for_a_chunk() {
+    let (manager, table, gate) = gated(large()).await;
+    let request = ScanRequest { workers: 3, ..ScanRequest::of_columns(&table, vec![0]) };
+    let scan = manager.start_scan(&table, request).unwrap();
+    let mut workers: Vec<_> = (0..3).map(|worker| scan.worker(worker)).collect();
+    workers.iter_mut().for_each(assert_waits);
+    scan.cancel();
+    for worker in &mut workers {
+        let answer = in_time(worker.next()).await;
+        assert!(matches!(answer, Some(Err(ScanError::Cancelled))), "{answer:?}");
+    }
+    gate.open();
+    assert_free(&manager).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_worker_may_be_taken_up_again_after_its_stream_was_dropped() {
     let (manager, table, gate) = gated(large()).await;
     let request = ScanRequest { workers: 2, ..ScanRequest::of_columns(&table, vec![0]) };

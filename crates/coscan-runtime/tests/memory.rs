@@ -111,6 +111,9 @@ async fn the_pool_gives_way_to_operators_down_to_its_floor_and_grows_back() {
     assert!(!operators.try_take(1));
     operators.give(most);
     assert_eq!(manager.report().pool_limit_bytes, 1 << 20);
+    operators.take(most);
+    assert_eq!(manager.report().pool_limit_bytes, 100 << 10, "also to what is in use already");
+    operators.give(most);
     assert!(are_rows(in_time(ids(scan(&manager, &table, &[0, 1, 2]))).await, 0..ROWS));
     assert_free(&manager).await;
 }
@@ -189,6 +192,27 @@ async fn a_scan_that_finds_the_pool_small_gets_it_back_or_is_told_why_not() {
     let wide = ids(scan(&manager, &table, &[0, 1, 2]));
     operators.give(pool_bytes * 2 / 3);
     let (wide, later) = in_time(futures::future::join(wide, ids(later))).await;
+    assert!(are_rows(wide, 0..ROWS) && are_rows(later, 0..ROWS));
+    assert_free(&manager).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scan_that_finds_the_pool_small_comes_before_columns_kept_for_later() {
+    let table = Fixture::new(ROWS).await.table().await;
+    let chunk_bytes = largest_chunk_bytes(&table);
+    let manager = BufferManager::new(Options::with_pool_bytes(2 * chunk_bytes, 300 << 10)).unwrap();
+    let table = manager.register(table);
+    let later = scan(&manager, &table, &[0]);
+    assert!(are_rows(in_time(ids(scan(&manager, &table, &[0]))).await, 0..ROWS));
+    let operators = manager.operator_memory();
+    let report = manager.report();
+    let taken = report.memory_bytes - report.decoded_bytes - chunk_bytes * 3 / 4;
+    assert!(operators.try_take(taken));
+    assert!(manager.report().pool_limit_bytes < chunk_bytes);
+    let wide = scan(&manager, &table, &[0, 1, 2]);
+    assert!(manager.report().pool_limit_bytes >= chunk_bytes);
+    operators.give(taken);
+    let (wide, later) = in_time(futures::future::join(ids(wide), ids(later))).await;
     assert!(are_rows(wide, 0..ROWS) && are_rows(later, 0..ROWS));
     assert_free(&manager).await;
 }
