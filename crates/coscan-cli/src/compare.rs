@@ -46,7 +46,10 @@ pub(crate) async fn compare(
         let difference =
             expected.as_ref().and_then(|expected| run.run.compare(&expected.run).err());
         let report = run.run.report(&standalone, difference.is_none())?;
-        bar.suspend(|| eprintln!("{}", line(&report)));
+        bar.suspend(|| {
+            eprintln!("{}", line(&report));
+            if let Some(m) = &run.manager { eprintln!("    {m:?}"); }
+        });
         differences.extend(difference.map(|difference| format!("{kind}: {difference}")));
         if let Some(manager) =
             run.manager.filter(|manager| manager.held_bytes_max > manager.memory_bytes)

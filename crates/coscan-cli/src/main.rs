@@ -10,6 +10,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+/// Decoding and aggregating allocate many buffers of some hundred kilobytes at once, from all threads.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// Many queries on the same Parquet tables, one stream of reads and decoding for all of them.
 #[derive(Debug, Parser)]
 #[command(

@@ -30,11 +30,22 @@ pub struct Config {
     /// Nanoseconds after which a scan that waits for room is given some, although busy workers may free some soon. If
     /// even that is not enough, others are held back for as long again, so that what comes free adds up.
     pub patience_ns: u64,
+    /// Workers at work at once under a policy that schedules processors: a few for each core. A worker that its query
+    /// has paused is not at work, see [`ActiveBufferManager::pause_worker`].
+    pub active_workers_max: usize,
+    /// Nanoseconds that workers are held back before the caller is asked which ones are paused.
+    pub pause_ns: u64,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { pool_bytes: 1 << 30, loads_in_flight_max: 4, patience_ns: 500_000_000 }
+        Self {
+            pool_bytes: 1 << 30,
+            loads_in_flight_max: 4,
+            patience_ns: 500_000_000,
+            active_workers_max: usize::MAX,
+            pause_ns: 20_000_000,
+        }
     }
 }
 
@@ -99,6 +110,8 @@ pub struct ActiveBufferManager {
     waiting: Vec<(ScanId, WorkerIndex)>,
     /// When a scan that found no room will be given some.
     deadline: Option<Time>,
+    /// When workers that could go on, but are held back, are looked at again.
+    held_back: Option<Time>,
     /// Whether anything changed since no load could be chosen.
     changed: bool,
     next_table: u32,
@@ -121,6 +134,7 @@ impl ActiveBufferManager {
             actions: VecDeque::new(),
             waiting: Vec::new(),
             deadline: None,
+            held_back: None,
             changed: false,
             next_table: 0,
             next_scan: 0,
@@ -144,7 +158,7 @@ impl ActiveBufferManager {
     /// When to call [`handle_timeout`](Self::handle_timeout) if nothing happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.deadline
+        self.deadline.into_iter().chain(self.held_back).min()
     }
 
     // Getters.

@@ -92,6 +92,17 @@ pub trait Policy: fmt::Debug + Send {
     /// Every page MUST satisfy [`Room::may_go`].
     fn choose_victims(&self, state: &State, room: &Room<'_>) -> Vec<PageId>;
 
+    /// Whether it schedules processors, too: no more workers than [`crate::Config::active_workers_max`] are at work, and
+    /// [`Self::prefer_worker`] says who is next. Otherwise whoever can go on does, first come first served.
+    fn schedules_workers(&self) -> bool {
+        false
+    }
+
+    /// Which of these scans, each with a worker that waits for a chunk that is there, goes on first: its position.
+    fn prefer_worker(&self, _state: &State, _ready: &[ScanId]) -> usize {
+        0
+    }
+
     /// Which of its deliverable chunks a scan is handed, if any yet.
     fn choose_delivery(&mut self, state: &State, scan: ScanId) -> Option<ChunkIndex>;
 }

@@ -39,8 +39,8 @@ pub(crate) enum Worker {
     Idle,
     /// It asked at this time and got nothing yet.
     Waiting { since: Time },
-    /// It works on a chunk; `pinned` until it has released the pages.
-    Busy { chunk: ChunkIndex, pinned: bool },
+    /// It works on a chunk; `pinned` until it has released the pages, `active` until its query pauses it.
+    Busy { chunk: ChunkIndex, pinned: bool, active: bool },
     /// It was told that nothing is left.
     Finished,
 }
@@ -223,6 +223,14 @@ impl Scan {
     #[must_use]
     pub fn busy_workers(&self) -> usize {
         self.workers.iter().filter(|worker| matches!(worker, Worker::Busy { .. })).count()
+    }
+
+    /// Of those, the ones that their query has not paused.
+    pub(crate) fn active_workers(&self) -> usize {
+        self.workers
+            .iter()
+            .filter(|worker| matches!(worker, Worker::Busy { active: true, .. }))
+            .count()
     }
 
     /// Since when its longest waiting worker waits.

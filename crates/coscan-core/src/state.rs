@@ -217,6 +217,13 @@ impl State {
         self.sum_bytes(table, chunk, groups, Place::Cached)
     }
 
+    /// Chunks of which the caller holds something decoded now, in order.
+    pub fn decoded_chunks(&self, table: TableId) -> impl Iterator<Item = ChunkIndex> + '_ {
+        let mut last = None;
+        let chunks = self.table(table).decoded.iter().map(|&(chunk, _)| chunk);
+        chunks.filter(move |&chunk| last.replace(chunk) != Some(chunk))
+    }
+
     /// How many of some column groups of a chunk the caller holds decoded now.
     #[must_use]
     pub fn decoded_groups(

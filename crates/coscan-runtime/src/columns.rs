@@ -5,7 +5,6 @@
 //! scan) never keeps the pool from giving room.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use arrow_array::ArrayRef;
@@ -72,7 +71,7 @@ impl ChunkColumns {
             columns.push(match slice {
                 Some(slice) => Column::Whole { slice, next: 0 },
                 None => {
-                    scan.counters().slices_decoded.fetch_add(1, Ordering::Relaxed);
+                    scan.counters().count_decoded();
                     Column::Batches(Box::new(decoder(scan, &lease, column)?))
                 }
             });
@@ -170,7 +169,7 @@ async fn share(
         let interested = driver.interested([key])[0];
         let others = match driver.decoded().look_up(key) {
             Lookup::Ready(slice) => {
-                scan.counters().slices_reused.fetch_add(1, Ordering::Relaxed);
+                scan.counters().count_reused();
                 return Ok(Some(slice));
             }
             Lookup::Decoding(ended) => {
@@ -210,7 +209,7 @@ fn decode_whole(
     // Some may wait for memory to decode the same.
     scan.driver().memory().freed.notify_waiters();
     add_time(&scan.counters().decode_ns, started.elapsed());
-    scan.counters().slices_decoded.fetch_add(1, Ordering::Relaxed);
+    scan.counters().count_decoded();
     Ok(slice)
 }
 

@@ -29,8 +29,9 @@ use crate::error::ScanError;
 use crate::lease::Lease;
 use crate::load::Load;
 use crate::memory::Memory;
-use crate::metrics::{ManagerReport, ScanCounters};
+use crate::metrics::{ManagerReport, ScanCounters, SliceCounters};
 use crate::options::Options;
+use crate::polls::Polls;
 use inner::{Inner, RunningScan};
 
 /// What a worker that asked for a chunk gets: a chunk, nothing more, or the reason why not.
@@ -47,6 +48,7 @@ pub(crate) struct Driver {
     runtime: Handle,
     this: Weak<Driver>,
     pool_held_bytes: AtomicU64,
+    slices_of_all: Arc<SliceCounters>,
     /// Chunks in the hands of workers.
     pub(crate) leases: AtomicUsize,
 }
@@ -62,6 +64,7 @@ impl Driver {
             runtime,
             this: driver.clone(),
             pool_held_bytes: AtomicU64::new(0),
+            slices_of_all: Arc::default(),
             leases: AtomicUsize::new(0),
         })
     }
@@ -76,6 +79,11 @@ impl Driver {
 
     pub(crate) fn decoded(&self) -> &Arc<DecodeCache> {
         &self.decoded
+    }
+
+    /// What all scans decoded and reused.
+    pub(crate) fn slices_of_all(&self) -> &Arc<SliceCounters> {
+        &self.slices_of_all
     }
 
     pub(crate) fn register_table(self: &Arc<Self>, table: Arc<ParquetTable>) -> TableId {
@@ -98,12 +106,14 @@ impl Driver {
         spec: &ScanSpec,
         columns: &[usize],
         counters: &Arc<ScanCounters>,
+        polls: &Arc<Polls>,
     ) -> Result<ScanId, ScanError> {
         loop {
             let started = self.command(|inner, now| {
                 let id = inner.core.start_scan(now, spec)?;
-                let (columns, counters) = (columns.to_vec(), Arc::clone(counters));
-                inner.scans.insert(id, RunningScan { columns, counters, failed: None });
+                let (counters, polls) = (Arc::clone(counters), Arc::clone(polls));
+                let columns = columns.to_vec();
+                inner.scans.insert(id, RunningScan { columns, counters, polls, failed: None });
                 Ok(id)
             });
             let Err(StartScanError::PoolTooSmall { chunk_bytes, .. }) = started else {
@@ -202,6 +212,8 @@ impl Driver {
             scans: inner.scans.len(),
             loads_in_flight: inner.core.loads_in_flight(),
             chunks_in_use: self.leases.load(Ordering::Relaxed),
+            slices_decoded: self.slices_of_all.decoded.load(Ordering::Relaxed),
+            slices_reused: self.slices_of_all.reused.load(Ordering::Relaxed),
             pool_held_bytes: inner.core.state().held_bytes(),
             pool_limit_bytes: inner.core.state().pool_bytes(),
             decoded_bytes: usage.decoded_bytes,

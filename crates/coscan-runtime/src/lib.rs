@@ -17,6 +17,7 @@ mod manager;
 mod memory;
 mod metrics;
 mod options;
+mod polls;
 mod reservation;
 mod scan;
 mod stream;

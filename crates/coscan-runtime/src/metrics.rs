@@ -1,5 +1,6 @@
 //! What scans and the manager did, for EXPLAIN and reports.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -22,24 +23,46 @@ pub struct ScanMetrics {
     pub read: Duration,
 }
 
+/// Columns of chunks: decoded, or taken decoded from another scan.
+#[derive(Debug, Default)]
+pub(crate) struct SliceCounters {
+    pub(crate) decoded: AtomicU64,
+    pub(crate) reused: AtomicU64,
+}
+
 /// Counters of a scan that its workers and loads add to.
 #[derive(Debug, Default)]
 pub(crate) struct ScanCounters {
-    pub(crate) slices_decoded: AtomicU64,
-    pub(crate) slices_reused: AtomicU64,
+    slices: SliceCounters,
+    /// The same, of all scans.
+    slices_of_all: Arc<SliceCounters>,
     pub(crate) wait_ns: AtomicU64,
     pub(crate) decode_ns: AtomicU64,
     pub(crate) read_ns: AtomicU64,
 }
 
 impl ScanCounters {
+    pub(crate) fn new(slices_of_all: Arc<SliceCounters>) -> Self {
+        Self { slices_of_all, ..Self::default() }
+    }
+
+    pub(crate) fn count_decoded(&self) {
+        self.slices.decoded.fetch_add(1, Ordering::Relaxed);
+        self.slices_of_all.decoded.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_reused(&self) {
+        self.slices.reused.fetch_add(1, Ordering::Relaxed);
+        self.slices_of_all.reused.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn with_chunks(&self, chunks: ScanReport) -> ScanMetrics {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let time = |counter: &AtomicU64| Duration::from_nanos(count(counter));
         ScanMetrics {
             chunks,
-            slices_decoded: count(&self.slices_decoded),
-            slices_reused: count(&self.slices_reused),
+            slices_decoded: count(&self.slices.decoded),
+            slices_reused: count(&self.slices.reused),
             wait: time(&self.wait_ns),
             decode: time(&self.decode_ns),
             read: time(&self.read_ns),
@@ -61,6 +84,10 @@ pub struct ManagerReport {
     pub loads_in_flight: usize,
     /// Chunks that workers hold as stored pages.
     pub chunks_in_use: usize,
+    /// Columns of chunks that scans decoded so far.
+    pub slices_decoded: u64,
+    /// Columns of chunks that scans took decoded from others so far.
+    pub slices_reused: u64,
     /// Bytes of stored pages, those being read among them.
     pub pool_held_bytes: u64,
     /// What the pool may hold now.

@@ -20,6 +20,9 @@ pub struct Options {
     pub decode_bytes: u64,
     /// Loads under way at once. Default: 4.
     pub loads_in_flight_max: usize,
+    /// Workers at work at once under the policy `relevance`; the others wait until one of them has done a chunk.
+    /// Default: three for each core.
+    pub active_workers_max: usize,
     /// How long one try to read may take before it is given up and made again. Default: 30 s.
     pub read_timeout: Duration,
     /// How often a read that may succeed later is tried. Default: 4.
@@ -41,6 +44,7 @@ impl Options {
             pool_bytes_min: memory_bytes / 16,
             decode_bytes: memory_bytes / 4,
             loads_in_flight_max: 4,
+            active_workers_max: 3 * std::thread::available_parallelism().map_or(1, usize::from),
             read_timeout: Duration::from_secs(30),
             read_attempts: 4,
             memory_timeout: Duration::from_secs(10),
@@ -71,6 +75,7 @@ impl Options {
             ("pool_bytes", self.pool_bytes),
             ("decode_bytes", self.decode_bytes),
             ("loads_in_flight_max", self.loads_in_flight_max as u64),
+            ("active_workers_max", self.active_workers_max as u64),
             ("read_attempts", u64::from(self.read_attempts)),
             ("batch_rows", self.batch_rows as u64),
         ];

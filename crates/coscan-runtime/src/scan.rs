@@ -12,6 +12,7 @@ use crate::driver::Driver;
 use crate::error::ScanError;
 use crate::manager::SharedTable;
 use crate::metrics::{ScanCounters, ScanMetrics};
+use crate::polls::Polls;
 use crate::stream::ScanStream;
 
 /// What a query wants to read of a table.
@@ -50,6 +51,7 @@ pub struct Scan {
     /// Rows wanted of chunks that are not wanted whole, counted from the start of the chunk.
     partial: BTreeMap<ChunkIndex, Vec<Range<u64>>>,
     counters: Arc<ScanCounters>,
+    polls: Arc<Polls>,
     workers: usize,
     /// What the scan got, once it has ended.
     ended: Mutex<Option<ScanReport>>,
@@ -81,11 +83,12 @@ impl Scan {
             order: request.order,
             workers: request.workers,
         };
-        let counters = Arc::new(ScanCounters::default());
+        let counters = Arc::new(ScanCounters::new(Arc::clone(driver.slices_of_all())));
         let mut columns = request.columns.clone();
         columns.sort_unstable();
         columns.dedup();
-        let id = driver.start_scan(&spec, &columns, &counters)?;
+        let polls = Arc::new(Polls::new(request.workers));
+        let id = driver.start_scan(&spec, &columns, &counters, &polls)?;
         Ok(Arc::new(Self {
             driver: Arc::clone(driver),
             table: table.clone(),
@@ -94,6 +97,7 @@ impl Scan {
             schema: Arc::new(schema),
             partial,
             counters,
+            polls,
             workers: request.workers,
             ended: Mutex::new(None),
         }))
@@ -163,6 +167,11 @@ impl Scan {
     /// Columns in the order of the record batches.
     pub(crate) fn columns(&self) -> &[usize] {
         &self.columns
+    }
+
+    /// One of its workers is polled.
+    pub(crate) fn note_poll(&self, worker: WorkerIndex) {
+        self.polls.note(worker, self.driver.now());
     }
 
     pub(crate) fn counters(&self) -> &ScanCounters {

@@ -66,6 +66,7 @@ impl Stream for ScanStream {
             match std::mem::replace(&mut self.state, State::Ended) {
                 State::Ended => return Poll::Ready(None),
                 State::Resting(mut worker) => {
+                    worker.scan.note_poll(worker.index);
                     if let Step::Batch(next) = worker.next_at_once() {
                         return Poll::Ready(self.settle(worker, next));
                     }
@@ -160,6 +161,7 @@ impl Worker {
         let asked = Instant::now();
         let answer = self.scan.driver().request_chunk(self.scan.id(), self.index).await;
         add_time(&self.scan.counters().wait_ns, asked.elapsed());
+        self.scan.note_poll(self.index);
         let Some(lease) = answer.unwrap_or(Err(ScanError::Cancelled))? else { return Ok(false) };
         let rows_left = self.scan.rows_wanted(lease.chunk);
         let columns = ChunkColumns::open(&self.scan, lease).await?;

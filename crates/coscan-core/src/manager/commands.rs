@@ -110,13 +110,23 @@ impl ActiveBufferManager {
         self.at(now);
         let Some(registered) = self.state.scans.get_mut(&scan) else { return };
         let (table, groups) = (registered.table, registered.groups.clone());
-        if let Some(Worker::Busy { chunk, pinned }) = registered.worker(worker)
+        if let Some(Worker::Busy { chunk, pinned, .. }) = registered.worker(worker)
             && std::mem::replace(pinned, false)
         {
             let chunk = *chunk;
             for id in self.state.pages(table, chunk, &groups) {
                 self.state.unpin(id);
             }
+        }
+    }
+
+    /// A worker's query does not go on for now: it waits for something else, or nobody takes its rows. Until the worker
+    /// asks again it does not count as one at work.
+    pub fn pause_worker(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
+        self.at(now);
+        let registered = self.state.scans.get_mut(&scan);
+        if let Some(Worker::Busy { active, .. }) = registered.and_then(|scan| scan.worker(worker)) {
+            *active = false;
         }
     }
 

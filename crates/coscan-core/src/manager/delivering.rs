@@ -1,14 +1,56 @@
-//! Deliveries: workers that wait are answered in the order in which they asked.
+//! Deliveries: workers that wait are answered in the order in which they asked, or as a policy that schedules processors
+//! prefers, no more of them at a time than the processors can use.
 
 use super::ActiveBufferManager;
 use crate::action::Action;
-use crate::ids::{ChunkIndex, ScanId, WorkerIndex};
-use crate::scan::{Order, Worker};
+use crate::ids::{ChunkIndex, ScanId, Time, WorkerIndex};
+use crate::scan::{Order, Scan, Worker};
 
 impl ActiveBufferManager {
-    /// Answers the first waiting worker that can be answered.
+    /// Answers a waiting worker that can be answered, if there is one.
     pub(super) fn answer_waiting(&mut self) {
-        for position in 0..self.waiting.len() {
+        if !self.policy.schedules_workers() {
+            return self.answer_from(0);
+        }
+        let finished = |&(id, _): &(ScanId, WorkerIndex)| self.state.scans[&id].needed.is_empty();
+        if let Some(position) = self.waiting.iter().position(finished) {
+            return self.answer_from(position);
+        }
+        let Some(position) = self.choose_waiting() else {
+            self.held_back = None;
+            return;
+        };
+        let active: usize = self.state.scans().map(Scan::active_workers).sum();
+        if active < self.config.active_workers_max || self.is_overdue(position) {
+            self.answer_from(position);
+        } else if self.held_back.is_none() {
+            self.held_back = Some(Time(self.state.now.0.saturating_add(self.config.pause_ns)));
+        }
+    }
+
+    /// The waiting worker to go on next, among those for whom a chunk is there: one that has lost its patience (I5),
+    /// else the one that the policy prefers.
+    fn choose_waiting(&self) -> Option<usize> {
+        let deliverable = |id: ScanId| self.state.scans[&id].deliverable().next().is_some();
+        let ready: Vec<_> = (0..self.waiting.len())
+            .filter(|&position| deliverable(self.waiting[position].0))
+            .collect();
+        let first = *ready.first()?;
+        if self.is_overdue(first) {
+            return Some(first);
+        }
+        let scans: Vec<_> = ready.iter().map(|&position| self.waiting[position].0).collect();
+        ready.get(self.policy.prefer_worker(&self.state, &scans)).copied()
+    }
+
+    fn is_overdue(&self, position: usize) -> bool {
+        let since = self.state.scans[&self.waiting[position].0].waiting_since();
+        since.is_some_and(|since| self.state.now.since(since) >= self.config.patience_ns)
+    }
+
+    /// Answers the first waiting worker from this position on that can be answered.
+    fn answer_from(&mut self, start: usize) {
+        for position in start..self.waiting.len() {
             let (id, worker) = self.waiting[position];
             let scan = self.state.scan(id).expect("a waiting scan runs");
             if scan.needed.is_empty() {
@@ -49,7 +91,7 @@ impl ActiveBufferManager {
                 bytes_reused += bytes;
             }
         }
-        let stood = self.set_worker(id, worker, Worker::Busy { chunk, pinned: true });
+        let stood = self.set_worker(id, worker, Worker::Busy { chunk, pinned: true, active: true });
         let found = stood == Worker::Waiting { since: self.state.now };
         let report = &mut self.state.scans.get_mut(&id).expect("a waiting scan runs").report;
         report.chunks_delivered += 1;

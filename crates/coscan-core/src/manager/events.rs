@@ -40,6 +40,7 @@ impl ActiveBufferManager {
     /// The time of [`poll_timeout`](Self::poll_timeout) has come.
     pub fn handle_timeout(&mut self, now: Time) {
         self.at(now);
+        self.held_back = None;
     }
 
     /// Takes a page off what a load has still to report.

@@ -79,8 +79,15 @@ impl ActiveBufferManager {
 
     /// Until when a scan that waits will wait for others to make room.
     fn patience_end(&self, scan: ScanId) -> Option<Time> {
-        let since = self.state.scan(scan)?.waiting_since()?;
+        let since = self.waits_for_data_since(scan)?;
         Some(Time(since.0.saturating_add(self.config.patience_ns)))
+    }
+
+    /// Since when a scan waits for pages, not for processors.
+    fn waits_for_data_since(&self, scan: ScanId) -> Option<Time> {
+        let scan = self.state.scan(scan)?;
+        let is_held_back = self.policy.schedules_workers() && scan.deliverable().next().is_some();
+        scan.waiting_since().filter(|_| !is_held_back)
     }
 
     /// Whether a scan has lost its patience; if so, whether what comes free is saved up for it now.
@@ -89,7 +96,7 @@ impl ActiveBufferManager {
     /// to go on. So times of saving and of letting others pass take turns, each twice as long as the one before: at
     /// some point one outlasts every chunk in use.
     fn hold_for(&self, scan: ScanId) -> Option<Hold> {
-        let since = self.state.scan(scan)?.waiting_since()?;
+        let since = self.waits_for_data_since(scan)?;
         let patience_ns = self.config.patience_ns.max(1);
         let turn = (self.state.now.since(since) / patience_ns).checked_ilog2()?;
         let end_ns = patience_ns.saturating_mul(2u64.saturating_pow(turn + 1));

@@ -102,6 +102,19 @@ impl Relevance {
         }
     }
 
+    /// The most of its column groups that are decoded now of a chunk that the scan could be handed.
+    fn most_decoded(state: &State, scan: &Scan) -> usize {
+        let chunks = state.decoded_chunks(scan.table());
+        let could = chunks.filter(|&chunk| {
+            scan.is_available(chunk)
+                && (scan.order() == Order::Any || scan.needed().first() == Some(chunk))
+        });
+        could
+            .map(|chunk| state.decoded_groups(scan.table(), chunk, scan.groups()))
+            .max()
+            .unwrap_or(0)
+    }
+
     /// The pages to read of a chunk: what the scan needs, small ones first so that it can go on early, then what the
     /// other scans that it helps need.
     fn pages_to_load(
@@ -270,11 +283,26 @@ impl Policy for Relevance {
         room.fill(state, state.unwanted_pages().chain(wanted))
     }
 
+    fn schedules_workers(&self) -> bool {
+        true
+    }
+
+    /// First whoever can use most of what is decoded now, so that scans meet at a chunk while it is decoded and in the
+    /// processors' caches; then whoever has least left.
+    fn prefer_worker(&self, state: &State, ready: &[ScanId]) -> usize {
+        let rank = |id: ScanId| {
+            let scan = state.scan(id).expect("a waiting scan runs");
+            (Self::most_decoded(state, scan), std::cmp::Reverse(scan.needed().len()))
+        };
+        let positions = (0..ready.len()).rev();
+        positions.max_by_key(|&position| rank(ready[position])).unwrap_or(0)
+    }
+
     fn choose_delivery(&mut self, state: &State, scan: ScanId) -> Option<ChunkIndex> {
         let scan = state.scan(scan)?;
         // What is decoded now is decoded once for all who take it now.
         let decoded = |chunk| state.decoded_groups(scan.table(), chunk, scan.groups());
-        let most_decoded = scan.deliverable().map(decoded).max()?;
+        let most_decoded = Self::most_decoded(state, scan);
         let chunks = scan.deliverable().filter(|&chunk| decoded(chunk) == most_decoded);
         best(chunks, |&chunk| self.use_score(state, scan, chunk))
     }

@@ -130,11 +130,13 @@ impl Driver {
     fn handle_timeout(self: &Arc<Self>) {
         self.command(|inner, now| {
             inner.armed = None;
+            inner.report_pauses(now);
             inner.core.handle_timeout(now);
         });
     }
 
-    fn now(&self) -> Time {
+    /// The time as core counts it.
+    pub(crate) fn now(&self) -> Time {
         Time(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 }

@@ -16,6 +16,10 @@ use crate::decode_cache::SliceKey;
 use crate::error::ScanError;
 use crate::metrics::ScanCounters;
 use crate::options::Options;
+use crate::polls::Polls;
+
+/// A worker that was not polled for this long is paused: a query at work takes a batch every few milliseconds.
+const PAUSE_NS: u64 = 20_000_000;
 
 /// A registered scan, as far as core does not know it.
 #[derive(Debug)]
@@ -23,6 +27,7 @@ pub(super) struct RunningScan {
     /// Sorted.
     pub(super) columns: Vec<usize>,
     pub(super) counters: Arc<ScanCounters>,
+    pub(super) polls: Arc<Polls>,
     pub(super) failed: Option<ScanError>,
 }
 
@@ -49,6 +54,7 @@ impl Inner {
         let config = coscan_core::Config {
             pool_bytes: options.pool_bytes,
             loads_in_flight_max: options.loads_in_flight_max,
+            active_workers_max: options.active_workers_max,
             ..coscan_core::Config::default()
         };
         Self {
@@ -86,6 +92,15 @@ impl Inner {
             None => Some(answer),
         };
         self.afterwards.unclaimed.extend(unclaimed);
+    }
+
+    /// Tells core which workers their queries have paused: those that were not polled for a while.
+    pub(super) fn report_pauses(&mut self, now: Time) {
+        for (&scan, running) in &self.scans {
+            for worker in running.polls.before(Time(now.0.saturating_sub(PAUSE_NS))) {
+                self.core.pause_worker(now, scan, worker);
+            }
+        }
     }
 
     /// Tells all workers of a scan that it cannot go on: those that wait now, the others when they ask.
