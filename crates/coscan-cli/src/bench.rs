@@ -9,14 +9,15 @@ use coscan_bench::alone::AloneReport;
 use coscan_bench::engines::{Device, EngineKind, Source};
 use coscan_bench::experiment::{Experiment, PoolSize};
 use coscan_bench::metrics::write_json;
-use coscan_bench::report::flatness::FlatnessPoint;
+use coscan_bench::report::flatness::{self, FlatnessPoint};
 use coscan_bench::report::{html, table};
 use coscan_bench::workload::{Mix, Percent};
 use coscan_runtime::storage::stores::Limits;
 use coscan_runtime::storage::table::{PageLayout, TableOptions};
 
-use crate::compare::{compare, describe};
+use crate::compare::{compare, describe, write_picture, write_pictures};
 use crate::sizes::parse_bytes;
+use crate::table_argument::parse_table;
 use crate::{Failure, INTERRUPTED};
 
 /// Measure on your own data.
@@ -129,15 +130,9 @@ struct Common {
     /// Write a page with pictures
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-}
-
-fn parse_table(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, url)) if !name.is_empty() && !url.is_empty() => {
-            Ok((name.to_owned(), url.to_owned()))
-        }
-        _ => Err("write NAME=URL, for example lineitem=data/lineitem.parquet".to_owned()),
-    }
+    /// Write each picture as an SVG file
+    #[arg(long, value_name = "DIRECTORY")]
+    svg: Option<PathBuf>,
 }
 
 impl Bench {
@@ -203,6 +198,9 @@ impl Streams {
             html::write_html(path, &description, &comparison.reports)
                 .map_err(|error| unwritable(path, &error))?;
         }
+        if let Some(directory) = &self.common.svg {
+            write_pictures(directory, &comparison)?;
+        }
         comparison.check()
     }
 }
@@ -227,6 +225,9 @@ impl Flatness {
         if let (Some(path), Some(description)) = (&self.common.html, description) {
             html::write_flatness(path, &description, &points)
                 .map_err(|error| unwritable(path, &error))?;
+        }
+        if let Some(directory) = &self.common.svg {
+            write_picture(directory, "flatness.svg", &flatness::figure(&points))?;
         }
         Ok(())
     }

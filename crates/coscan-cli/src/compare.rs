@@ -1,9 +1,13 @@
 //! Runs one experiment on several engines, tells how it goes, and gathers the reports.
 
+use std::path::Path;
+
 use coscan_bench::engines::EngineKind;
 use coscan_bench::experiment::{EngineRun, Experiment, Prepared};
 use coscan_bench::metrics::EngineReport;
-use coscan_bench::report::RunDescription;
+use coscan_bench::report::figure::Figure;
+use coscan_bench::report::{RunDescription, bytes, latency, reads};
+use coscan_runtime::ManagerReport;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Failure;
@@ -46,10 +50,7 @@ pub(crate) async fn compare(
         let difference =
             expected.as_ref().and_then(|expected| run.run.compare(&expected.run).err());
         let report = run.run.report(&standalone, difference.is_none())?;
-        bar.suspend(|| {
-            eprintln!("{}", line(&report));
-            if let Some(m) = &run.manager { eprintln!("    {m:?}"); }
-        });
+        bar.suspend(|| eprintln!("{}", line(&report, run.manager.as_ref())));
         differences.extend(difference.map(|difference| format!("{kind}: {difference}")));
         if let Some(manager) =
             run.manager.filter(|manager| manager.held_bytes_max > manager.memory_bytes)
@@ -64,9 +65,15 @@ pub(crate) async fn compare(
     Ok(Comparison { prepared, reports, differences, over_budget })
 }
 
-fn line(report: &EngineReport) -> String {
+fn line(report: &EngineReport, manager: Option<&ManagerReport>) -> String {
+    // Of all columns of chunks, those that were taken decoded from another query.
+    let reused = manager.map_or(String::new(), |manager| {
+        let slices = (manager.slices_decoded + manager.slices_reused).max(1);
+        format!("{:.0} %", 100.0 * manager.slices_reused as f64 / slices as f64)
+    });
     format!(
-        "  {:<11} {:>7.1} s   stream {:>6.1} s   normalized latency {:>6.2}   {:>8} in {:>6} reads   {}",
+        "  {:<11} {:>7.1} s   stream {:>6.1} s   normalized latency {:>6.2}   {:>8} in {:>6} reads   \
+         decoded by others {reused:>4}   {}",
         report.engine,
         report.total_s,
         report.stream_avg_s,
@@ -84,6 +91,29 @@ fn spinner() -> ProgressBar {
     }
     bar.enable_steady_tick(std::time::Duration::from_millis(100));
     bar
+}
+
+/// Writes each picture of a comparison to a file of its own.
+pub(crate) fn write_pictures(directory: &Path, comparison: &Comparison) -> Result<(), Failure> {
+    let reports = &comparison.reports;
+    let touched_bytes = Some(comparison.prepared.touched_bytes);
+    let pictures = [
+        ("reads.svg", reads::figure(reports)),
+        ("latency.svg", latency::figure(reports)),
+        ("bytes.svg", bytes::figure(reports, touched_bytes)),
+    ];
+    for (name, picture) in pictures {
+        write_picture(directory, name, &picture)?;
+    }
+    Ok(())
+}
+
+/// Writes one picture as a file.
+pub(crate) fn write_picture(directory: &Path, name: &str, picture: &Figure) -> Result<(), Failure> {
+    let path = directory.join(name);
+    std::fs::create_dir_all(directory)
+        .and_then(|()| std::fs::write(&path, picture.standalone()))
+        .map_err(|error| format!("cannot write {}: {error}", path.display()).into())
 }
 
 /// The head of a report.

@@ -14,7 +14,7 @@ use coscan_runtime::storage::stores::Limits;
 use coscan_runtime::storage::table::TableOptions;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::compare::{compare, describe};
+use crate::compare::{compare, describe, write_pictures};
 use crate::sizes::parse_bytes;
 use crate::{Failure, INTERRUPTED};
 
@@ -40,6 +40,9 @@ pub(crate) struct Demo {
     /// Where the page with pictures goes
     #[arg(long, default_value = "coscan-demo.html", value_name = "FILE")]
     html: PathBuf,
+    /// Write each picture as an SVG file, too
+    #[arg(long, value_name = "DIRECTORY")]
+    svg: Option<PathBuf>,
 }
 
 impl Demo {
@@ -84,6 +87,9 @@ impl Demo {
         html::write_html(&self.html, &describe(&comparison.prepared), &comparison.reports)
             .map_err(|error| format!("cannot write {}: {error}", self.html.display()))?;
         println!("Pictures: {}", self.html.display());
+        if let Some(directory) = &self.svg {
+            write_pictures(directory, &comparison)?;
+        }
         comparison.check()
     }
 

@@ -5,12 +5,14 @@ mod compare;
 mod demo;
 mod sizes;
 mod sql;
+mod table_argument;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
 /// Decoding and aggregating allocate many buffers of some hundred kilobytes at once, from all threads.
+#[cfg(not(target_env = "msvc"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

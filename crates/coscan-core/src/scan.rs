@@ -233,6 +233,12 @@ impl Scan {
             .count()
     }
 
+    /// Since when it waits for pages: not if there is a chunk for it and it only waits for processors.
+    #[must_use]
+    pub fn starving_since(&self) -> Option<Time> {
+        self.waiting_since().filter(|_| self.deliverable().next().is_none())
+    }
+
     /// Since when its longest waiting worker waits.
     #[must_use]
     pub fn waiting_since(&self) -> Option<Time> {

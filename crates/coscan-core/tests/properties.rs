@@ -236,7 +236,9 @@ impl Run {
         };
         let total: u64 = layouts.iter().map(page_bytes).sum();
         let pool_bytes = widest + total * case.pool_percent / 100;
-        let mut world = World::new(policy.build(), pool_bytes, case.loads_in_flight_max);
+        let active_workers_max = [1, 2, 5, usize::MAX][case.seed as usize % 4];
+        let (policy, loads) = (policy.build(), case.loads_in_flight_max);
+        let mut world = World::with_workers(policy, pool_bytes, loads, active_workers_max);
         if case.scattered_ns > 0 {
             world.disk = Disk::Scattered { random: Seeded(case.seed), ns_max: case.scattered_ns };
         }

@@ -788,3 +788,91 @@ mod relevance {
         assert_eq!(loads(&world), [0]);
     }
 }
+
+mod processors {
+    use super::*;
+
+    /// A world whose pool holds all that is read, and in which one worker may be at work.
+    fn one_worker() -> (World, TableId) {
+        let mut world = World::with_workers(PolicyKind::Relevance.build(), 1000, 1, 1);
+        let table = world.add_table(&table(6, &[10]));
+        warm(&mut world, table, &[0], 0..60);
+        (world, table)
+    }
+
+    #[test]
+    fn no_more_workers_are_at_work_than_may_be() {
+        for (active_workers_max, delivered) in [(1, 1), (2, 2), (9, 4)] {
+            let policy = PolicyKind::Relevance.build();
+            let mut world = World::with_workers(policy, 1000, 1, active_workers_max);
+            let table = world.add_table(&table(6, &[10]));
+            warm(&mut world, table, &[0], 0..60);
+            let scans: Vec<_> =
+                (0..4).map(|_| world.start(table, &[0], 0..60, &[pace(100)])).collect();
+            world.drive_until(world.now + 50);
+            let count: usize = scans.iter().map(|&scan| deliveries(&world, scan).len()).sum();
+            assert_eq!(count, delivered);
+            world.drive();
+            assert_eq!(world.finished.len(), 5);
+        }
+    }
+
+    #[test]
+    fn who_can_use_what_is_decoded_goes_first() {
+        let (mut world, table) = one_worker();
+        let busy = world.start(table, &[0], 50..60, &[pace(100)]);
+        world.drive_until(world.now + 10);
+        let early = world.start(table, &[0], 0..20, &[pace(5)]);
+        let late = world.start(table, &[0], 20..60, &[pace(5)]);
+        world.manager.slice_decoded(table, ChunkIndex(4), GroupIndex(0));
+        world.drive_until(world.now + 50);
+        assert!(deliveries(&world, early).is_empty() && deliveries(&world, late).is_empty());
+        world.drive();
+        assert_eq!(world.finished[1], busy);
+        let first = world
+            .log
+            .iter()
+            .find(|line| line.contains("deliver") && !line.contains(&format!("scan={busy} ")));
+        assert!(first.unwrap().contains(&format!("scan={late} ")), "{first:?}");
+        assert_eq!(deliveries(&world, late)[0], 4);
+    }
+
+    #[test]
+    fn of_equals_the_scan_with_least_left_goes_first() {
+        let (mut world, table) = one_worker();
+        world.start(table, &[0], 50..60, &[pace(100)]);
+        world.drive_until(world.now + 10);
+        let long = world.start(table, &[0], 0..50, &[pace(5)]);
+        let short = world.start(table, &[0], 0..10, &[pace(5)]);
+        world.drive();
+        assert!(
+            world.finished.iter().position(|&s| s == short)
+                < world.finished.iter().position(|&s| s == long)
+        );
+    }
+
+    #[test]
+    fn a_paused_worker_is_not_at_work() {
+        let (mut world, table) = one_worker();
+        let paused = world.start(table, &[0], 0..10, &[pace(1_000 * PATIENCE_NS)]);
+        world.drive_until(world.now + 10);
+        let other = world.start(table, &[0], 0..10, &[pace(5)]);
+        world.drive_until(world.now + 10);
+        assert!(deliveries(&world, other).is_empty());
+        world.manager.pause_worker(Time(world.now), paused, WorkerIndex(0));
+        world.settle();
+        assert_eq!(deliveries(&world, other), [0]);
+    }
+
+    #[test]
+    fn nobody_is_held_back_longer_than_the_patience() {
+        let (mut world, table) = one_worker();
+        world.start(table, &[0], 0..10, &[pace(1_000 * PATIENCE_NS)]);
+        world.drive_until(world.now + 10);
+        let other = world.start(table, &[0], 0..10, &[pace(5)]);
+        world.drive_until(world.now + PATIENCE_NS / 2);
+        assert!(deliveries(&world, other).is_empty());
+        world.drive_until(world.now + PATIENCE_NS);
+        assert_eq!(deliveries(&world, other), [0]);
+    }
+}

@@ -4,13 +4,14 @@
 mod common;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_array::{Array, RecordBatch, StringViewArray};
 use common::{
     CHUNK_ROWS, Fixture, LARGE, ids, int64s, largest_chunk_bytes, manager, sorted, text_of,
 };
-use coscan_runtime::ScanRequest;
 use coscan_runtime::core::{Order, PolicyKind};
+use coscan_runtime::{BufferManager, Options, ScanRequest};
 use futures::TryStreamExt;
 use futures::future::try_join_all;
 
@@ -125,4 +126,20 @@ async fn what_a_query_passed_on_counts_until_it_is_gone() {
     assert!(manager.report().decoded_bytes >= ids_bytes, "{:?}", manager.report());
     drop(batches);
     assert_eq!(manager.report().decoded_bytes, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_query_that_pauses_keeps_no_processor_from_others() {
+    let fixture = Fixture::new(20 * CHUNK_ROWS).await;
+    let options = Options { active_workers_max: 1, ..Options::with_pool_bytes(LARGE, 4 << 20) };
+    let manager = BufferManager::new(options).unwrap();
+    let table = manager.register(fixture.table().await);
+    let mut paused = manager.scan(&table, &[0], &[fixture.all_rows()]).unwrap();
+    paused.try_next().await.unwrap().unwrap();
+
+    let started = tokio::time::Instant::now();
+    let others = ids(manager.scan(&table, &[0], &[fixture.all_rows()]).unwrap()).await.unwrap();
+    assert!(sorted(others).into_iter().eq(0..20_000));
+    // In virtual time: once until the pause is noticed, not once a chunk until patience is lost.
+    assert!(started.elapsed() < Duration::from_millis(100), "{:?}", started.elapsed());
 }

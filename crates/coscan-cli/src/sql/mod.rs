@@ -14,6 +14,7 @@ use clap::Args;
 use coscan_core::PolicyKind;
 
 use crate::sizes::parse_bytes;
+use crate::table_argument::parse_table;
 use crate::{Failure, INTERRUPTED};
 use output::Format;
 use session::Session;
@@ -48,15 +49,6 @@ pub(crate) struct Sql {
     /// What to read next: normal, attach, elevator or relevance
     #[arg(long, default_value_t = PolicyKind::default())]
     policy: PolicyKind,
-}
-
-fn parse_table(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, url)) if !name.is_empty() && !url.is_empty() => {
-            Ok((name.to_owned(), url.to_owned()))
-        }
-        _ => Err("write NAME=URL, for example trips=data/trips/*.parquet".to_owned()),
-    }
 }
 
 impl Sql {

@@ -65,7 +65,7 @@ impl ActiveBufferManager {
     /// Whether victims may be chosen less strictly: some scan waits for room, and nothing will free any soon. If
     /// something may, the deadline says how long to wait for it.
     fn may_relax(&mut self) -> bool {
-        if !self.state.loads.is_empty() {
+        if !self.state.loads.is_empty() || self.held_back.is_some() {
             return false;
         }
         let ends = self.state.scans().filter_map(|scan| self.patience_end(scan.id()));
@@ -83,11 +83,10 @@ impl ActiveBufferManager {
         Some(Time(since.0.saturating_add(self.config.patience_ns)))
     }
 
-    /// Since when a scan waits for pages, not for processors.
+    /// Since when a scan waits and will not go on before something is read for it.
     fn waits_for_data_since(&self, scan: ScanId) -> Option<Time> {
         let scan = self.state.scan(scan)?;
-        let is_held_back = self.policy.schedules_workers() && scan.deliverable().next().is_some();
-        scan.waiting_since().filter(|_| !is_held_back)
+        if self.policy.schedules_workers() { scan.starving_since() } else { scan.waiting_since() }
     }
 
     /// Whether a scan has lost its patience; if so, whether what comes free is saved up for it now.
@@ -96,7 +95,8 @@ impl ActiveBufferManager {
     /// to go on. So times of saving and of letting others pass take turns, each twice as long as the one before: at
     /// some point one outlasts every chunk in use.
     fn hold_for(&self, scan: ScanId) -> Option<Hold> {
-        let since = self.waits_for_data_since(scan)?;
+        // Who is held back goes on soon. To evict its chunk for another, held back in turn, would never end.
+        let since = self.waits_for_data_since(scan).filter(|_| self.held_back.is_none())?;
         let patience_ns = self.config.patience_ns.max(1);
         let turn = (self.state.now.since(since) / patience_ns).checked_ilog2()?;
         let end_ns = patience_ns.saturating_mul(2u64.saturating_pow(turn + 1));
@@ -108,7 +108,7 @@ impl ActiveBufferManager {
     fn try_load(&mut self, plan: &LoadPlan, strictness: Strictness) -> bool {
         let relaxed = strictness > Strictness::Strict;
         let scan = self.state.scan(plan.scan).expect("a load is for a running scan");
-        if relaxed && scan.waiting_since().is_none() {
+        if relaxed && self.waits_for_data_since(plan.scan).is_none() {
             return false; // A relaxed load has to end in a delivery, or scans could evict each other's pages for ever.
         }
         let layout = self.state.table(scan.table).layout();

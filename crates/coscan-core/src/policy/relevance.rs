@@ -40,7 +40,7 @@ impl Relevance {
     /// Short scans first, but those that wait gain a chunk for every average load they have waited, shared by all
     /// running scans (`queryRelevance`; slip 5 in the papers gives the unit).
     fn scan_score(state: &State, scan: &Scan) -> f64 {
-        let waited_ns = scan.waiting_since().map_or(0, |since| state.now().since(since));
+        let waited_ns = scan.starving_since().map_or(0, |since| state.now().since(since));
         let waited_loads = state.load_ns().map_or(0.0, |load_ns| waited_ns as f64 / load_ns as f64);
         waited_loads / state.scans().count() as f64 - scan.needed().len() as f64
     }
@@ -194,7 +194,7 @@ impl<'a> Losses<'a> {
             state,
             strictness: room.strictness,
             trigger,
-            trigger_waits: scan.is_some_and(|scan| scan.waiting_since().is_some()),
+            trigger_waits: scan.is_some_and(|scan| scan.starving_since().is_some()),
             lost: BTreeMap::new(),
         }
     }
@@ -229,6 +229,12 @@ impl<'a> Losses<'a> {
         }
         let lost = self.lost.get(&scan.id());
         let is_lost = |chunk| lost.is_some_and(|lost| lost.contains(chunk));
+        // A worker that is only held back goes on with that chunk: without it, it would take another scan's in turn.
+        let mut next = scan.deliverable().filter(|&chunk| !is_lost(chunk));
+        let only = next.next().filter(|_| next.next().is_none());
+        if scan.waiting_since().is_some() && only.is_some_and(|chunk| chunks.contains(&chunk)) {
+            return true;
+        }
         let losing =
             chunks.iter().filter(|&&chunk| scan.counts_on(chunk) && !is_lost(chunk)).count();
         let stock = scan.stock().saturating_sub(lost.map_or(0, IndexSet::len));

@@ -104,7 +104,23 @@ pub struct World {
 
 impl World {
     pub fn new(policy: Box<dyn Policy>, pool_bytes: u64, loads_in_flight_max: usize) -> Self {
-        let config = Config { pool_bytes, loads_in_flight_max, patience_ns: PATIENCE_NS };
+        Self::with_workers(policy, pool_bytes, loads_in_flight_max, usize::MAX)
+    }
+
+    /// A world with so few processors that not all workers may be at work.
+    pub fn with_workers(
+        policy: Box<dyn Policy>,
+        pool_bytes: u64,
+        loads_in_flight_max: usize,
+        active_workers_max: usize,
+    ) -> Self {
+        let config = Config {
+            pool_bytes,
+            loads_in_flight_max,
+            patience_ns: PATIENCE_NS,
+            active_workers_max,
+            pause_ns: PATIENCE_NS / 10,
+        };
         Self {
             manager: ActiveBufferManager::new(config, policy),
             model: Model::new(pool_bytes, loads_in_flight_max),

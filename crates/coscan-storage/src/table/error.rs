@@ -94,7 +94,9 @@ pub enum ReadError {
         actual_bytes: u64,
     },
     /// The store failed.
-    #[error("cannot read {file}: {source}")]
+    #[error(
+        "cannot read {file}: {source}; see that its store can be reached, then run the query again"
+    )]
     Store {
         /// The file.
         file: Arc<str>,
