@@ -32,7 +32,7 @@ pub(super) struct Printer<W: Write> {
 
 enum Style<W: Write> {
     Table { out: W, rows_max: Option<usize>, kept: Vec<RecordBatch> },
-    Csv(arrow::csv::Writer<W>),
+    Csv(Box<arrow::csv::Writer<W>>),
     Json(ArrayWriter<W>),
 }
 
@@ -41,7 +41,7 @@ impl<W: Write> Printer<W> {
     pub(super) fn new(out: W, format: Format, rows_max: Option<usize>, schema: SchemaRef) -> Self {
         let style = match format {
             Format::Table => Style::Table { out, rows_max, kept: Vec::new() },
-            Format::Csv => Style::Csv(WriterBuilder::new().with_header(true).build(out)),
+            Format::Csv => Style::Csv(Box::new(WriterBuilder::new().with_header(true).build(out))),
             Format::Json => Style::Json(ArrayWriter::new(out)),
         };
         Self { schema, rows: 0, style }
