@@ -11,7 +11,7 @@ use std::time::Duration;
 use arrow::array::{ArrayRef, AsArray, Int64Array};
 use arrow::compute;
 use arrow::datatypes::{DataType, Int64Type};
-use coscan_core::{ChunkIndex, Index};
+use coscan_core::{ChunkIndex, Index, Layout, PageIndex};
 use coscan_runtime::{ManagerReport, Options};
 use coscan_storage::table::{ParquetTable, TableFile, TableOptions};
 
@@ -25,7 +25,7 @@ use crate::workload::{Kind, Mix, Percent, Query, Stream, WorkloadOptions, standa
 pub enum PoolSize {
     /// This many bytes.
     Bytes(u64),
-    /// This part of the bytes that the queries touch, each counted once.
+    /// This part of the bytes that the queries touch, each counted once; at least one chunk of them.
     PartOfTouched(f64),
 }
 
@@ -68,6 +68,8 @@ pub struct Prepared {
     pub streams: Vec<Stream>,
     /// Bytes that the queries touch, each counted once.
     pub touched_bytes: u64,
+    /// Of those, the most that one chunk has: the smallest pool that serves all queries.
+    pub chunk_bytes_max: u64,
     /// Bytes of the whole table.
     pub table_bytes: u64,
     /// Rows of the table.
@@ -136,10 +138,12 @@ impl Experiment {
         };
         let streams = workload.streams()?;
         let chunks = ChunkKeys { min: keys_min, max: keys_max };
-        let touched_bytes = touched_bytes(&table, &chunks, &streams)?;
+        let touched = touched_pages(&table, &chunks, &streams)?;
+        let layout = table.layout();
         Ok(Prepared {
             streams,
-            touched_bytes,
+            touched_bytes: touched.iter().map(|&page| layout.bytes_of(page)).sum(),
+            chunk_bytes_max: largest_chunk_bytes(layout, &touched),
             table_bytes: table.files().iter().map(|file| file.meta.size).sum(),
             table_rows: table.layout().row_count(),
             keys: first..=last,
@@ -153,7 +157,9 @@ impl Prepared {
     pub fn pool_bytes(&self) -> u64 {
         match self.experiment.pool {
             PoolSize::Bytes(bytes) => bytes,
-            PoolSize::PartOfTouched(part) => (self.touched_bytes as f64 * part) as u64,
+            PoolSize::PartOfTouched(part) => {
+                ((self.touched_bytes as f64 * part) as u64).max(self.chunk_bytes_max)
+            }
         }
     }
 
@@ -256,12 +262,12 @@ fn column_index(table: &ParquetTable, name: &str) -> Result<usize, EngineError> 
     })
 }
 
-/// Bytes of all pages that any of the queries needs.
-fn touched_bytes(
+/// Pages that any of the queries needs.
+fn touched_pages(
     table: &ParquetTable,
     chunks: &ChunkKeys,
     streams: &[Stream],
-) -> Result<u64, EngineError> {
+) -> Result<BTreeSet<PageIndex>, EngineError> {
     let layout = table.layout();
     let mut pages = BTreeSet::new();
     for query in streams.iter().flat_map(|stream| &stream.queries) {
@@ -275,5 +281,16 @@ fn touched_bytes(
             }
         }
     }
-    Ok(pages.into_iter().map(|page| layout.bytes_of(page)).sum())
+    Ok(pages)
+}
+
+/// The most bytes of these pages that one chunk needs.
+fn largest_chunk_bytes(layout: &Layout, pages: &BTreeSet<PageIndex>) -> u64 {
+    let mut bytes_of_chunk = vec![0; layout.chunk_count()];
+    for &page in pages {
+        for chunk in layout.chunks_of(page) {
+            bytes_of_chunk[chunk.as_usize()] += layout.bytes_of(page);
+        }
+    }
+    bytes_of_chunk.into_iter().max().unwrap_or(0)
 }

@@ -95,10 +95,11 @@ enum Outcome {
 
 /// Runs the statements of a script; the first that fails, or Ctrl-C, ends it.
 async fn run_script(session: &mut Session, script: &str) -> Result<Outcome, Failure> {
+    let mut interrupt = std::pin::pin!(tokio::signal::ctrl_c());
     for statement in statements::split(script)? {
         tokio::select! {
             result = session.execute(&statement) => result?,
-            _ = tokio::signal::ctrl_c() => {
+            _ = &mut interrupt => {
                 eprintln!("cancelled");
                 return Ok(Outcome::Interrupted);
             }

@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use coscan_core::PolicyKind;
 use coscan_runtime::{BufferManager, ManagerReport, Options};
-use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::StreamExt;
 
@@ -44,9 +43,9 @@ impl Session {
     pub(super) async fn execute(&mut self, sql: &str) -> Result<(), Failure> {
         let started = Instant::now();
         let frame = self.context.sql(sql).await?;
-        let has_rows =
-            !matches!(frame.logical_plan(), LogicalPlan::Ddl(_) | LogicalPlan::Statement(_));
         let mut batches = frame.execute_stream().await?;
+        // Statements such as CREATE give a result without columns.
+        let has_rows = !batches.schema().fields().is_empty();
         let out = BufWriter::new(stdout());
         let mut printer = Printer::new(out, self.format, self.rows_max, batches.schema());
         while let Some(batch) = batches.next().await {
