@@ -13,7 +13,7 @@ use datafusion::error::Result;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use object_store::{Error as StoreError, GetOptions, GetRange, coalesce_ranges};
+use object_store::coalesce_ranges;
 use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::arrow::async_reader::AsyncFileReader;
 use parquet::errors::{ParquetError, Result as ParquetResult};
@@ -61,7 +61,7 @@ struct DirectReader {
 impl AsyncFileReader for DirectReader {
     fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, ParquetResult<Bytes>> {
         self.metrics.bytes_scanned.add(bytes_of(&range));
-        async move { read(&self.file, range).await.map_err(to_parquet) }.boxed()
+        async move { self.file.read(range).await.map_err(to_parquet) }.boxed()
     }
 
     fn get_byte_ranges(
@@ -71,7 +71,7 @@ impl AsyncFileReader for DirectReader {
         self.metrics.bytes_scanned.add(ranges.iter().map(bytes_of).sum());
         async move {
             let file = &self.file;
-            coalesce_ranges(&ranges, |range| read(file, range), COALESCE_GAP_BYTES)
+            coalesce_ranges(&ranges, |range| file.read(range), COALESCE_GAP_BYTES)
                 .await
                 .map_err(to_parquet)
         }
@@ -89,36 +89,6 @@ impl AsyncFileReader for DirectReader {
 
 fn bytes_of(range: &Range<u64>) -> usize {
     usize::try_from(range.end - range.start).unwrap_or(usize::MAX)
-}
-
-/// Reads a range on condition that the file has not changed, as the shared scans do.
-async fn read(file: &TableFile, range: Range<u64>) -> std::result::Result<Bytes, ReadError> {
-    let name: Arc<str> = file.name().into();
-    let failed = |error| match error {
-        StoreError::Precondition { .. } | StoreError::NotModified { .. } => {
-            ReadError::Changed { file: Arc::clone(&name) }
-        }
-        StoreError::NotFound { .. } => ReadError::Missing { file: Arc::clone(&name) },
-        error => ReadError::Store { file: Arc::clone(&name), source: Arc::new(error) },
-    };
-    // A weak entity tag never satisfies If-Match.
-    let strong_tag = file.meta.e_tag.clone().filter(|tag| !tag.starts_with("W/"));
-    let options = GetOptions {
-        range: Some(GetRange::Bounded(range)),
-        if_unmodified_since: strong_tag.is_none().then_some(file.meta.last_modified),
-        if_match: strong_tag,
-        ..GetOptions::default()
-    };
-    let result = file.store.get_opts(&file.meta.location, options).await.map_err(failed)?;
-    // Not every store honours the conditions.
-    let same_tag = match (&file.meta.e_tag, &result.meta.e_tag) {
-        (Some(opened), Some(found)) => opened == found,
-        _ => true,
-    };
-    if result.meta.size != file.meta.size || !same_tag {
-        return Err(ReadError::Changed { file: name });
-    }
-    result.bytes().await.map_err(failed)
 }
 
 fn to_parquet(error: ReadError) -> ParquetError {

@@ -105,6 +105,16 @@ pub(super) async fn read_range(
     Ok(read.into_iter().next().expect("one range gives one result"))
 }
 
+impl TableFile {
+    /// Reads a range of the file, in bytes, on condition that it is the file that was listed.
+    ///
+    /// # Errors
+    /// If it has changed, is gone or too short, or its store fails.
+    pub async fn read(&self, range: Range<u64>) -> Result<Bytes, ReadError> {
+        read_range(self, &self.name().into(), range).await
+    }
+}
+
 /// Reads ranges of a file, ascending and without overlap, in one request.
 async fn read_ranges(
     file: &TableFile,
