@@ -15,6 +15,9 @@ pub enum StartScanError {
     /// A scan without workers would never end.
     #[error("a scan needs at least one worker")]
     NoWorkers,
+    /// A scan of weight 0 would never be served.
+    #[error("a scan has a weight of at least 1")]
+    NoWeight,
     /// The pool cannot hold the largest chunk of the scan, so the scan could never be handed it.
     #[error(
         "the pool holds {pool_bytes} bytes, but one chunk of this scan takes {chunk_bytes}: \

@@ -10,6 +10,15 @@ pub trait Index: Copy + Ord + fmt::Debug {
     fn as_usize(self) -> usize;
 }
 
+impl Index for usize {
+    fn from_usize(position: usize) -> Self {
+        position
+    }
+    fn as_usize(self) -> usize {
+        self
+    }
+}
+
 macro_rules! index {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
         $(#[$doc])*
@@ -66,6 +75,16 @@ index! {
 index! {
     /// A decided load. Ids are given in the order of decision and never again.
     LoadId, "l"
+}
+
+index! {
+    /// The place of a running scan among those of its table, so that sets of them are a few bits. Taken again by another
+    /// scan after it has ended.
+    SlotIndex, "q"
+}
+index! {
+    /// A class of chunks of a table.
+    ClassIndex, "k"
 }
 
 /// A page of one of the registered tables.

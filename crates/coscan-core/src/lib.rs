@@ -11,6 +11,7 @@
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod action;
+mod classes;
 mod error;
 mod ids;
 mod layout;
@@ -22,13 +23,15 @@ mod set;
 mod state;
 
 pub use action::Action;
+pub use classes::{Class, ClassKey, Classes};
 pub use error::{RemoveTableError, RequestError, StartScanError};
 pub use ids::{
-    ChunkIndex, GroupIndex, Index, LoadId, PageId, PageIndex, ScanId, TableId, Time, WorkerIndex,
+    ChunkIndex, ClassIndex, GroupIndex, Index, LoadId, PageId, PageIndex, ScanId, SlotIndex, TableId,
+    Time, WorkerIndex,
 };
 pub use layout::{Layout, LayoutBuilder};
 pub use manager::{ActiveBufferManager, Config};
 pub use policy::{Policy, PolicyKind, UnknownPolicy};
 pub use scan::{Order, Scan, ScanReport, ScanSpec};
-pub use set::IndexSet;
+pub use set::{IndexSet, LongSet};
 pub use state::{State, Table};

@@ -68,7 +68,7 @@ impl Default for Config {
 /// }
 /// let mut manager = ActiveBufferManager::new(Config { pool_bytes: 100, ..Config::default() }, PolicyKind::Relevance.build());
 /// let table = manager.register_table(Arc::new(layout.build()));
-/// let spec = ScanSpec { table, groups: vec![GroupIndex(0)], rows: vec![0..20], order: Order::Any, workers: 1 };
+/// let spec = ScanSpec { table, groups: vec![GroupIndex(0)], rows: vec![0..20], order: Order::Any, workers: 1, weight: 1 };
 /// let now = Time(0);
 /// let scan = manager.start_scan(now, &spec).unwrap();
 /// manager.request_chunk(now, scan, WorkerIndex(0)).unwrap();
@@ -197,9 +197,7 @@ impl ActiveBufferManager {
     /// Takes all that a scan needs off it, and its workers out of the queue. What they use stays until released.
     fn drop_needs(&mut self, scan: ScanId) {
         let needed: Vec<_> = self.state.scans[&scan].needed.iter().collect();
-        for chunk in needed {
-            self.state.unneed(scan, chunk);
-        }
+        self.state.unneed(scan, &needed);
         self.waiting.retain(|&(waiting, _)| waiting != scan);
     }
 
@@ -214,12 +212,12 @@ impl ActiveBufferManager {
 /// Bytes of the largest of these chunks, counting these column groups.
 fn largest_chunk_bytes(
     layout: &Layout,
-    chunks: &IndexSet<ChunkIndex>,
+    chunks: impl Iterator<Item = ChunkIndex>,
     groups: &IndexSet<GroupIndex>,
 ) -> u64 {
     let chunk_bytes = |chunk| {
         let pages = groups.iter().flat_map(|group| layout.slice(chunk, group));
         pages.map(|&page| layout.bytes_of(page)).sum()
     };
-    chunks.iter().map(chunk_bytes).max().unwrap_or(0)
+    chunks.map(chunk_bytes).max().unwrap_or(0)
 }

@@ -4,8 +4,9 @@
 
 use std::ops::Range;
 
-use crate::ids::{ChunkIndex, GroupIndex, Index, ScanId, TableId, Time, WorkerIndex};
-use crate::set::IndexSet;
+use crate::classes::ClassKey;
+use crate::ids::{ChunkIndex, GroupIndex, Index, ScanId, SlotIndex, TableId, Time, WorkerIndex};
+use crate::set::{IndexSet, LongSet};
 
 /// Whether a scan takes its chunks as they come or first rows first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -30,6 +31,9 @@ pub struct ScanSpec {
     pub order: Order,
     /// How many workers share the scan [CS11 §8.2.2]; at least one.
     pub workers: usize,
+    /// How much it counts beside others, at least 1: policies that schedule serve a scan of weight 2 as if it had half
+    /// the work left and had waited twice as long.
+    pub weight: u32,
 }
 
 /// Where a worker of a scan stands.
@@ -66,20 +70,18 @@ pub struct ScanReport {
 #[derive(Clone, Debug)]
 pub struct Scan {
     pub(crate) id: ScanId,
+    pub(crate) slot: SlotIndex,
     pub(crate) table: TableId,
     pub(crate) groups: IndexSet<GroupIndex>,
     pub(crate) order: Order,
+    pub(crate) weight: u32,
     pub(crate) workers: Vec<Worker>,
     /// Chunks still to be handed out, whole or failed.
-    pub(crate) needed: IndexSet<ChunkIndex>,
+    pub(crate) needed: LongSet<ChunkIndex>,
     /// Needed chunks with no page missing from the pool.
-    pub(crate) available: IndexSet<ChunkIndex>,
-    /// Needed chunks with no page that has to be asked for: in the pool or being read.
-    pub(crate) covered: IndexSet<ChunkIndex>,
-    /// For each chunk of the table, while needed: pages that are neither in the pool nor being read.
-    pub(crate) cold_pages: Vec<u32>,
-    /// For each chunk of the table, while needed: pages being read.
-    pub(crate) reading_pages: Vec<u32>,
+    pub(crate) available: LongSet<ChunkIndex>,
+    /// Needed chunks with a page that has to be asked for: neither in the pool nor being read.
+    pub(crate) cold: LongSet<ChunkIndex>,
     pub(crate) failed: bool,
     pub(crate) report: ScanReport,
 }
@@ -88,24 +90,24 @@ impl Scan {
     /// A scan of these chunks that needs none of them yet: [`State::need`](crate::State::need) files them.
     pub(crate) fn new(
         id: ScanId,
+        slot: SlotIndex,
         spec: &ScanSpec,
         groups: IndexSet<GroupIndex>,
-        chunk_count: usize,
-        chunks: &IndexSet<ChunkIndex>,
+        chunks_needed: u64,
     ) -> Self {
         Self {
             id,
+            slot,
             table: spec.table,
             groups,
             order: spec.order,
+            weight: spec.weight,
             workers: vec![Worker::Idle; spec.workers],
-            needed: IndexSet::new(),
-            available: IndexSet::new(),
-            covered: IndexSet::new(),
-            cold_pages: vec![0; chunk_count],
-            reading_pages: vec![0; chunk_count],
+            needed: LongSet::new(),
+            available: LongSet::new(),
+            cold: LongSet::new(),
             failed: false,
-            report: ScanReport { chunks_needed: chunks.len() as u64, ..ScanReport::default() },
+            report: ScanReport { chunks_needed, ..ScanReport::default() },
         }
     }
 
@@ -113,6 +115,18 @@ impl Scan {
     #[must_use]
     pub fn id(&self) -> ScanId {
         self.id
+    }
+
+    /// Its place in sets of scans of its table.
+    #[must_use]
+    pub fn slot(&self) -> SlotIndex {
+        self.slot
+    }
+
+    /// How much it counts beside others, at least 1.
+    #[must_use]
+    pub fn weight(&self) -> u32 {
+        self.weight
     }
 
     /// Its table.
@@ -135,14 +149,32 @@ impl Scan {
 
     /// Chunks that it has still to receive.
     #[must_use]
-    pub fn needed(&self) -> &IndexSet<ChunkIndex> {
+    pub fn needed(&self) -> &LongSet<ChunkIndex> {
         &self.needed
+    }
+
+    /// Needed chunks with pages that nobody has asked for yet.
+    #[must_use]
+    pub fn cold(&self) -> &LongSet<ChunkIndex> {
+        &self.cold
     }
 
     /// Chunks it could be handed at once: needed, all pages in the pool. In order, only the first needed one counts.
     pub fn deliverable(&self) -> impl Iterator<Item = ChunkIndex> + '_ {
-        let first = self.needed.first();
-        self.available.iter().filter(move |&chunk| self.order == Order::Any || Some(chunk) == first)
+        let (any, first) = match self.order {
+            Order::Any => (Some(self.available.iter()), None),
+            Order::InOrder => (None, self.needed.first().filter(|&first| self.is_available(first))),
+        };
+        any.into_iter().flatten().chain(first)
+    }
+
+    /// Whether it could be handed a chunk at once.
+    #[must_use]
+    pub fn is_deliverable(&self) -> bool {
+        match self.order {
+            Order::Any => !self.available.is_empty(),
+            Order::InOrder => self.deliverable().next().is_some(),
+        }
     }
 
     /// Whether all pages of a needed chunk are in the pool.
@@ -154,13 +186,17 @@ impl Scan {
     /// Whether all pages of a needed chunk are in the pool or being read.
     #[must_use]
     pub fn is_covered(&self, chunk: ChunkIndex) -> bool {
-        self.covered.contains(chunk)
+        self.needed.contains(chunk) && !self.cold.contains(chunk)
     }
 
     /// Needed chunks with pages that nobody has asked for yet, as far ahead as the scan may use them.
     pub fn loadable(&self) -> impl Iterator<Item = ChunkIndex> + '_ {
-        let ahead = if self.order == Order::Any { usize::MAX } else { self.chunks_ahead() };
-        self.needed.iter().take(ahead).filter(|&chunk| !self.covered.contains(chunk))
+        let (any, ahead) = match self.order {
+            Order::Any => (Some(self.cold.iter()), None),
+            Order::InOrder => (None, Some(self.needed.iter().take(self.chunks_ahead()))),
+        };
+        let ahead = ahead.into_iter().flatten().filter(|&chunk| self.cold.contains(chunk));
+        any.into_iter().flatten().chain(ahead)
     }
 
     /// How many chunks a scan keeps before it to go on without waiting: one for each worker and one more.
@@ -173,32 +209,37 @@ impl Scan {
     /// before the first one missing, and no more of them than decide whether it is starved.
     #[must_use]
     pub fn stock(&self) -> usize {
-        self.run_of(&self.available) + self.busy_workers()
+        let ready = match self.order {
+            Order::Any => self.available.len(),
+            Order::InOrder => self.run(|chunk| self.is_available(chunk)),
+        };
+        ready + self.busy_workers()
     }
 
     /// Chunks on their way: everything missing is being read. In order, only those before the first one to be asked
     /// for.
     #[must_use]
     pub fn arriving(&self) -> usize {
-        self.run_of(&self.covered) - self.run_of(&self.available)
-    }
-
-    /// How many chunks of `set` it could go through without another.
-    fn run_of(&self, set: &IndexSet<ChunkIndex>) -> usize {
         match self.order {
-            Order::Any => set.len(),
+            Order::Any => self.needed.len() - self.cold.len() - self.available.len(),
             Order::InOrder => {
-                let next = self.needed.iter().take(self.chunks_ahead() + 1);
-                next.take_while(|&chunk| set.contains(chunk)).count()
+                let covered = self.run(|chunk| self.is_covered(chunk));
+                covered - self.run(|chunk| self.is_available(chunk))
             }
         }
+    }
+
+    /// How many chunks a scan in order could go through before the first one that is not `there`.
+    fn run(&self, there: impl Fn(ChunkIndex) -> bool) -> usize {
+        let next = self.needed.iter().take(self.chunks_ahead() + 1);
+        next.take_while(|&chunk| there(chunk)).count()
     }
 
     /// Whether a chunk is in its [`stock`](Self::stock), or on its way there.
     #[must_use]
     pub fn counts_on(&self, chunk: ChunkIndex) -> bool {
         let soon = || self.needed.iter().take(self.chunks_ahead()).any(|next| next == chunk);
-        self.covered.contains(chunk) && (self.order == Order::Any || soon())
+        self.is_covered(chunk) && (self.order == Order::Any || soon())
     }
 
     /// Starved: it works on its last chunk, or on none [CS07 §4].
@@ -236,7 +277,7 @@ impl Scan {
     /// Since when it waits for pages: not if there is a chunk for it and it only waits for processors.
     #[must_use]
     pub fn starving_since(&self) -> Option<Time> {
-        self.waiting_since().filter(|_| self.deliverable().next().is_none())
+        self.waiting_since().filter(|_| !self.is_deliverable())
     }
 
     /// Since when its longest waiting worker waits.
@@ -255,25 +296,17 @@ impl Scan {
         self.report
     }
 
-    /// Files a needed chunk anew after its page counts changed.
-    pub(crate) fn refile(&mut self, chunk: ChunkIndex) {
-        let position = chunk.as_usize();
-        let covered = self.cold_pages[position] == 0;
-        let available = covered && self.reading_pages[position] == 0;
-        for (set, member) in [(&mut self.covered, covered), (&mut self.available, available)] {
-            if member {
-                set.insert(chunk);
-            } else {
-                set.remove(chunk);
-            }
-        }
+    /// Files a needed chunk anew after its class changed.
+    pub(crate) fn refile(&mut self, chunk: ChunkIndex, key: &ClassKey) {
+        self.available.set(chunk, key.has(&self.groups));
+        self.cold.set(chunk, !key.covers(&self.groups));
     }
 
     /// Takes a chunk out of everything it is filed in.
     pub(crate) fn forget(&mut self, chunk: ChunkIndex) {
         self.needed.remove(chunk);
-        self.covered.remove(chunk);
         self.available.remove(chunk);
+        self.cold.remove(chunk);
     }
 
     /// It cannot go on: nobody waits for it any more.

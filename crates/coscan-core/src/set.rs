@@ -1,9 +1,14 @@
 //! Sets of indexes as bits: membership in one test, iteration in order, a count that is always known.
 
+mod long;
+
+use std::cmp::Ordering;
 use std::fmt;
 use std::marker::PhantomData;
 
 use crate::ids::Index;
+
+pub use long::LongSet;
 
 /// A set of indexes below a bound that grows as needed.
 #[derive(Clone)]
@@ -68,6 +73,15 @@ impl<T: Index> IndexSet<T> {
         removed
     }
 
+    /// Makes `index` a member, or not.
+    pub fn set(&mut self, index: T, member: bool) {
+        if member {
+            self.insert(index);
+        } else {
+            self.remove(index);
+        }
+    }
+
     /// The smallest member.
     #[must_use]
     pub fn first(&self) -> Option<T> {
@@ -75,12 +89,12 @@ impl<T: Index> IndexSet<T> {
     }
 
     /// All members, smallest first.
-    pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = T> + Clone + '_ {
         self.iter_from(T::from_usize(0))
     }
 
     /// The members from `start` on, smallest first.
-    pub fn iter_from(&self, start: T) -> impl Iterator<Item = T> + '_ {
+    pub fn iter_from(&self, start: T) -> impl Iterator<Item = T> + Clone + '_ {
         let start = start.as_usize();
         let mask =
             move |word: usize| if word == start / 64 { u64::MAX << (start % 64) } else { u64::MAX };
@@ -95,7 +109,7 @@ impl<T: Index> IndexSet<T> {
     }
 
     /// The members from `start` on, then those before it.
-    pub fn iter_around(&self, start: T) -> impl Iterator<Item = T> + '_ {
+    pub fn iter_around(&self, start: T) -> impl Iterator<Item = T> + Clone + '_ {
         self.iter_from(start).chain(self.iter().take_while(move |&index| index < start))
     }
 
@@ -111,6 +125,17 @@ impl<T: Index> IndexSet<T> {
         self.words.iter().zip(&other.words).map(|(a, b)| (a & b).count_ones() as usize).sum()
     }
 
+    /// The members of this set that `other` does not have.
+    #[must_use]
+    pub fn without(&self, other: &Self) -> Self {
+        let mut difference = self.clone();
+        for (word, taken) in difference.words.iter_mut().zip(&other.words) {
+            *word &= !taken;
+        }
+        difference.recount();
+        difference
+    }
+
     /// Adds all members of `other`.
     pub fn union_with(&mut self, other: &Self) {
         if self.words.len() < other.words.len() {
@@ -119,18 +144,46 @@ impl<T: Index> IndexSet<T> {
         for (word, added) in self.words.iter_mut().zip(&other.words) {
             *word |= added;
         }
+        self.recount();
+    }
+
+    /// Bytes that it takes in memory beside itself.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.words.capacity() * size_of::<u64>()
+    }
+
+    fn recount(&mut self) {
         self.len = self.words.iter().map(|word| word.count_ones() as usize).sum();
+    }
+
+    /// Its words up to the last one with a member.
+    fn filled_words(&self) -> &[u64] {
+        let end = self.words.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1);
+        &self.words[..end]
     }
 }
 
 /// Two sets are equal if their members are; how far their words once reached does not count.
 impl<T: Index> PartialEq for IndexSet<T> {
     fn eq(&self, other: &Self) -> bool {
-        self.len == other.len && self.words.iter().zip(&other.words).all(|(a, b)| a == b)
+        self.filled_words() == other.filled_words()
     }
 }
 
 impl<T: Index> Eq for IndexSet<T> {}
+
+/// Some fixed order, so that sets can be keys.
+impl<T: Index> Ord for IndexSet<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.filled_words().cmp(other.filled_words())
+    }
+}
+
+impl<T: Index> PartialOrd for IndexSet<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 impl<T: Index> FromIterator<T> for IndexSet<T> {
     fn from_iter<I: IntoIterator<Item = T>>(indexes: I) -> Self {

@@ -2,10 +2,13 @@
 //!
 //! Policies read it; only the state machine in [`crate::ActiveBufferManager`] changes it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::ids::{ChunkIndex, GroupIndex, Index, LoadId, PageId, PageIndex, ScanId, TableId, Time};
+use crate::classes::Classes;
+use crate::ids::{
+    ChunkIndex, GroupIndex, Index, LoadId, PageId, PageIndex, ScanId, SlotIndex, TableId, Time,
+};
 use crate::layout::Layout;
 use crate::pool::{Page, Place, Pool};
 use crate::scan::Scan;
@@ -16,13 +19,72 @@ use crate::set::IndexSet;
 pub struct Table {
     pub(crate) layout: Arc<Layout>,
     pub(crate) pages: Vec<Page>,
+    /// Pages of slice (chunk, group) that are missing, at `chunk * group_count + group`.
+    pub(crate) slices: Vec<Missing>,
+    pub(crate) classes: Classes,
     /// Its running scans, oldest first.
     pub(crate) scans: Vec<ScanId>,
+    /// The running scan at each slot.
+    pub(crate) slots: Vec<Option<ScanId>>,
+    /// The chunk of the load that was started last.
+    pub(crate) last_load: Option<ChunkIndex>,
     /// Slices that the caller holds decoded now.
-    pub(crate) decoded: std::collections::BTreeSet<(ChunkIndex, GroupIndex)>,
+    pub(crate) decoded: BTreeSet<(ChunkIndex, GroupIndex)>,
+}
+
+/// Pages of a slice that are not in the pool.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Missing {
+    pub(crate) cold: u32,
+    pub(crate) reading: u32,
 }
 
 impl Table {
+    /// A table of which nothing is there.
+    pub(crate) fn new(layout: Arc<Layout>) -> Self {
+        let slices = layout.chunks().flat_map(|chunk| {
+            let groups = (0..layout.group_count()).map(GroupIndex::from_usize);
+            let layout = &layout;
+            groups.map(move |group| {
+                let cold = u32::try_from(layout.slice(chunk, group).len());
+                Missing { cold: cold.expect("fewer than 2^32 pages"), reading: 0 }
+            })
+        });
+        Self {
+            pages: vec![Page::COLD; layout.page_count()],
+            slices: slices.collect(),
+            classes: Classes::new(layout.chunk_count(), layout.group_count()),
+            scans: Vec::new(),
+            slots: Vec::new(),
+            last_load: None,
+            decoded: BTreeSet::new(),
+            layout,
+        }
+    }
+
+    /// Its chunks by who needs them and what of them is there.
+    #[must_use]
+    pub fn classes(&self) -> &Classes {
+        &self.classes
+    }
+
+    /// The chunk of the load that was started last.
+    #[must_use]
+    pub fn last_load(&self) -> Option<ChunkIndex> {
+        self.last_load
+    }
+
+    /// Gives a new scan a slot.
+    pub(crate) fn take_slot(&mut self, scan: ScanId) -> SlotIndex {
+        let free = self.slots.iter().position(Option::is_none);
+        let position = free.unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        self.slots[position] = Some(scan);
+        SlotIndex::from_usize(position)
+    }
+
     /// Its layout.
     #[must_use]
     pub fn layout(&self) -> &Layout {
@@ -127,7 +189,24 @@ impl State {
         table: TableId,
         chunk: ChunkIndex,
     ) -> impl Iterator<Item = &Scan> + Clone {
-        self.scans_of(table).filter(move |scan| scan.needed.contains(chunk))
+        let table = self.table(table);
+        self.scans_at(table, &table.classes.class_of(chunk).key().scans)
+    }
+
+    /// The scans of a table at these slots.
+    pub fn scans_at<'a>(
+        &'a self,
+        table: &'a Table,
+        slots: &'a IndexSet<SlotIndex>,
+    ) -> impl Iterator<Item = &'a Scan> + Clone {
+        let scan = |slot: SlotIndex| table.slots[slot.as_usize()].and_then(|id| self.scan(id));
+        slots.iter().filter_map(scan)
+    }
+
+    /// The slots of a table's scans that pass a test.
+    #[must_use]
+    pub fn slots_where(&self, table: TableId, test: impl Fn(&Scan) -> bool) -> IndexSet<SlotIndex> {
+        self.scans_of(table).filter(|scan| test(scan)).map(Scan::slot).collect()
     }
 
     /// How many scans still need a slice.
@@ -278,62 +357,74 @@ impl State {
         self.recount(id, from, to);
     }
 
-    /// Keeps `cold_pages` and `reading_pages` of the scans that need a page.
+    /// Follows a page with its slices, the classes of its chunks and what the scans that need them have.
     fn recount(&mut self, id: PageId, from: Place, to: Place) {
-        let table = self.tables.get(&id.table).expect("a page's table stays registered");
+        let table = self.tables.get_mut(&id.table).expect("a page's table stays registered");
         let group = table.layout.group_of(id.page);
-        for scan in &table.scans {
-            let scan = self.scans.get_mut(scan).expect("a table lists running scans");
-            if !scan.groups.contains(group) {
+        for &chunk in table.layout.chunks_of(id.page) {
+            let slice = chunk.as_usize() * table.layout.group_count() + group.as_usize();
+            let missing = &mut table.slices[slice];
+            let before = (missing.cold > 0, missing.reading > 0);
+            for (place, step) in [(from, -1), (to, 1)] {
+                let count = match place {
+                    Place::Cold => &mut missing.cold,
+                    Place::Reading(_) => &mut missing.reading,
+                    Place::Cached => continue,
+                };
+                *count = count.checked_add_signed(step).expect("counts of pages stay above 0");
+            }
+            let (cold, reading) = (missing.cold > 0, missing.reading > 0);
+            if (cold, reading) == before {
                 continue;
             }
-            for &chunk in table.layout.chunks_of(id.page) {
-                if !scan.needed.contains(chunk) {
-                    continue;
+            table.classes.change(chunk, |key| {
+                key.cold.set(group, cold);
+                key.reading.set(group, reading);
+            });
+            let key = table.classes.class_of(chunk).key();
+            for slot in key.scans.iter() {
+                let scan = table.slots[slot.as_usize()].and_then(|id| self.scans.get_mut(&id));
+                let scan = scan.expect("a class lists running scans");
+                if scan.groups.contains(group) {
+                    scan.refile(chunk, key);
                 }
-                for (place, step) in [(from, -1), (to, 1)] {
-                    let counts = match place {
-                        Place::Cold => &mut scan.cold_pages,
-                        Place::Reading(_) => &mut scan.reading_pages,
-                        Place::Cached => continue,
-                    };
-                    let count = &mut counts[chunk.as_usize()];
-                    *count = count.checked_add_signed(step).expect("counts of pages stay above 0");
-                }
-                scan.refile(chunk);
             }
         }
     }
 
-    /// Files a chunk that a scan needs: counts its pages and says that they are wanted.
-    pub(crate) fn need(&mut self, scan: ScanId, chunk: ChunkIndex) {
+    /// Files chunks that a new scan needs, and says that their pages are wanted.
+    pub(crate) fn need(&mut self, scan: ScanId, chunks: &IndexSet<ChunkIndex>) {
         let scan = self.scans.get_mut(&scan).expect("the scan was just registered");
         let table = self.tables.get_mut(&scan.table).expect("a scan's table stays registered");
-        let (mut cold, mut reading) = (0, 0);
-        for group in scan.groups.iter() {
-            for &page in table.layout.slice(chunk, group) {
-                let id = PageId { table: scan.table, page };
+        let slot = scan.slot;
+        table.classes.set_groups(slot, &scan.groups);
+        table.classes.change_all(chunks.iter(), |key| {
+            key.scans.insert(slot);
+        });
+        for chunk in chunks.iter() {
+            scan.needed.insert(chunk);
+            scan.refile(chunk, table.classes.class_of(chunk).key());
+            for page in scan.groups.iter().flat_map(|group| table.layout.slice(chunk, group)) {
+                let id = PageId { table: scan.table, page: *page };
                 let page = &mut table.pages[page.as_usize()];
-                cold += u32::from(page.place == Place::Cold);
-                reading += u32::from(matches!(page.place, Place::Reading(_)));
                 page.wanted += 1;
                 self.pool.refile(id, page);
             }
         }
-        scan.cold_pages[chunk.as_usize()] = cold;
-        scan.reading_pages[chunk.as_usize()] = reading;
-        scan.needed.insert(chunk);
-        scan.refile(chunk);
     }
 
-    /// Takes a chunk off what a scan needs; its pages are wanted by one less.
-    pub(crate) fn unneed(&mut self, scan: ScanId, chunk: ChunkIndex) {
+    /// Takes chunks off what a scan needs; their pages are wanted by one less.
+    pub(crate) fn unneed(&mut self, scan: ScanId, chunks: &[ChunkIndex]) {
         let scan = self.scans.get_mut(&scan).expect("the scan runs");
-        scan.forget(chunk);
         let table = self.tables.get_mut(&scan.table).expect("a scan's table stays registered");
-        for group in scan.groups.iter() {
-            for &page in table.layout.slice(chunk, group) {
-                let id = PageId { table: scan.table, page };
+        let slot = scan.slot;
+        table.classes.change_all(chunks.iter().copied(), |key| {
+            key.scans.remove(slot);
+        });
+        for &chunk in chunks {
+            scan.forget(chunk);
+            for page in scan.groups.iter().flat_map(|group| table.layout.slice(chunk, group)) {
+                let id = PageId { table: scan.table, page: *page };
                 let page = &mut table.pages[page.as_usize()];
                 page.wanted = page.wanted.checked_sub(1).expect("a needed page was wanted");
                 self.pool.refile(id, page);

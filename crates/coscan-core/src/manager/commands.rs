@@ -7,7 +7,6 @@ use crate::error::{RemoveTableError, RequestError, StartScanError};
 use crate::ids::{ChunkIndex, GroupIndex, Index, ScanId, TableId, Time, WorkerIndex};
 use crate::layout::Layout;
 use crate::policy::{Room, Strictness};
-use crate::pool::Page;
 use crate::scan::{Scan, ScanSpec, Worker};
 use crate::set::IndexSet;
 use crate::state::Table;
@@ -17,10 +16,7 @@ impl ActiveBufferManager {
     pub fn register_table(&mut self, layout: Arc<Layout>) -> TableId {
         let id = TableId(self.next_table);
         self.next_table += 1;
-        let pages = vec![Page::COLD; layout.page_count()];
-        self.state
-            .tables
-            .insert(id, Table { layout, pages, scans: Vec::new(), decoded: Default::default() });
+        self.state.tables.insert(id, Table::new(layout));
         id
     }
 
@@ -57,10 +53,13 @@ impl ActiveBufferManager {
         if spec.workers == 0 {
             return Err(StartScanError::NoWorkers);
         }
+        if spec.weight == 0 {
+            return Err(StartScanError::NoWeight);
+        }
         let groups: IndexSet<GroupIndex> = spec.groups.iter().copied().collect();
         let chunks: IndexSet<ChunkIndex> =
             spec.rows.iter().flat_map(|rows| layout.chunks_in(rows.clone())).collect();
-        let chunk_bytes = largest_chunk_bytes(&layout, &chunks, &groups);
+        let chunk_bytes = largest_chunk_bytes(&layout, chunks.iter(), &groups);
         let pool_bytes = self.state.pool_bytes();
         if chunk_bytes > pool_bytes {
             return Err(StartScanError::PoolTooSmall { pool_bytes, chunk_bytes });
@@ -68,12 +67,11 @@ impl ActiveBufferManager {
         self.at(now);
         let id = ScanId(self.next_scan);
         self.next_scan += 1;
-        let scan = Scan::new(id, spec, groups, layout.chunk_count(), &chunks);
+        let table = self.state.tables.get_mut(&spec.table).expect("looked up above");
+        table.scans.push(id);
+        let scan = Scan::new(id, table.take_slot(id), spec, groups, chunks.len() as u64);
         self.state.scans.insert(id, scan);
-        self.state.tables.get_mut(&spec.table).expect("looked up above").scans.push(id);
-        for chunk in chunks.iter() {
-            self.state.need(id, chunk);
-        }
+        self.state.need(id, &chunks);
         self.policy.on_scan_started(&self.state, id);
         Ok(id)
     }
@@ -142,7 +140,7 @@ impl ActiveBufferManager {
             let Some(registered) = self.state.scans.get_mut(&scan) else { return };
             if registered.needed.contains(chunk) {
                 registered.report.chunks_narrowed += 1;
-                self.state.unneed(scan, chunk);
+                self.state.unneed(scan, &[chunk]);
             }
         }
     }
@@ -160,6 +158,7 @@ impl ActiveBufferManager {
         let table =
             self.state.tables.get_mut(&registered.table).expect("a scan's table stays registered");
         table.scans.retain(|&id| id != scan);
+        table.slots[registered.slot.as_usize()] = None;
         self.policy.on_scan_ended(scan);
     }
 
@@ -169,7 +168,7 @@ impl ActiveBufferManager {
         self.at(now);
         let widest = self.state.scans().map(|scan| {
             let layout = self.state.table(scan.table).layout();
-            largest_chunk_bytes(layout, &scan.needed, &scan.groups)
+            largest_chunk_bytes(layout, scan.needed.iter(), &scan.groups)
         });
         let target = pool_bytes.max(widest.max().unwrap_or(0));
         for strictness in Strictness::ALL {

@@ -31,7 +31,7 @@ impl ActiveBufferManager {
     /// The waiting worker to go on next, among those for whom a chunk is there: one that has lost its patience (I5),
     /// else the one that the policy prefers.
     fn choose_waiting(&self) -> Option<usize> {
-        let deliverable = |id: ScanId| self.state.scans[&id].deliverable().next().is_some();
+        let deliverable = |id: ScanId| self.state.scans[&id].is_deliverable();
         let ready: Vec<_> = (0..self.waiting.len())
             .filter(|&position| deliverable(self.waiting[position].0))
             .collect();
@@ -79,7 +79,7 @@ impl ActiveBufferManager {
             "I6: a scan in order is handed its first needed chunk"
         );
         let pages = self.state.pages(scan.table, chunk, &scan.groups);
-        self.state.unneed(id, chunk);
+        self.state.unneed(id, &[chunk]);
         let (mut bytes_read, mut bytes_reused) = (0, 0);
         for page in pages {
             self.state.pin(page);

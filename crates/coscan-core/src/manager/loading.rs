@@ -164,6 +164,8 @@ impl ActiveBufferManager {
             held: held.into_iter().map(|id| id.page).collect(),
             started: self.state.now,
         };
+        self.state.tables.get_mut(&table).expect("a scan's table stays registered").last_load =
+            Some(plan.chunk);
         self.state.loads.insert(load, record);
         self.policy.on_load_started(&self.state, plan);
         self.actions.push_back(Action::Load {

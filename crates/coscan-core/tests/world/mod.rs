@@ -174,7 +174,7 @@ impl World {
         paces: &[Pace],
     ) -> Result<ScanId, StartScanError> {
         let groups = groups.iter().copied().map(GroupIndex).collect();
-        let spec = ScanSpec { table, groups, rows, order, workers: paces.len() };
+        let spec = ScanSpec { table, groups, rows, order, workers: paces.len(), weight: 1 };
         let scan = self.manager.start_scan(Time(self.now), &spec)?;
         self.model.scan_started(scan, &spec);
         for (worker, pace) in paces.iter().enumerate() {

@@ -1,0 +1,281 @@
+//! Chunks grouped into classes: those that the same scans need, and of which the same column groups are there, are
+//! alike to every policy [CS04 §4.1].
+//!
+//! A decision looks at classes, of which there are few, instead of chunks, of which there may be millions. A chunk
+//! changes its class when a scan takes it or needs it, or when pages of it come and go.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::ids::{ChunkIndex, ClassIndex, GroupIndex, Index, SlotIndex};
+use crate::set::IndexSet;
+
+/// What makes chunks alike.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct ClassKey {
+    /// Scans that still need the chunk.
+    pub scans: IndexSet<SlotIndex>,
+    /// Column groups with a page that is neither in the pool nor being read.
+    pub cold: IndexSet<GroupIndex>,
+    /// Column groups with a page that is being read.
+    pub reading: IndexSet<GroupIndex>,
+}
+
+impl ClassKey {
+    /// Whether all pages of these column groups are in the pool or being read.
+    #[must_use]
+    pub fn covers(&self, groups: &IndexSet<GroupIndex>) -> bool {
+        !self.cold.intersects(groups)
+    }
+
+    /// Whether all pages of these column groups are in the pool.
+    #[must_use]
+    pub fn has(&self, groups: &IndexSet<GroupIndex>) -> bool {
+        self.covers(groups) && !self.reading.intersects(groups)
+    }
+}
+
+/// Chunks that are alike, the one that joined first in front.
+#[derive(Clone, Debug)]
+pub struct Class {
+    key: ClassKey,
+    /// Column groups that any of its scans reads.
+    wanted: IndexSet<GroupIndex>,
+    len: usize,
+    first: ChunkIndex,
+    last: ChunkIndex,
+}
+
+impl Class {
+    /// What its chunks have in common.
+    #[must_use]
+    pub fn key(&self) -> &ClassKey {
+        &self.key
+    }
+
+    /// How many chunks it has.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty, reason = "a class without chunks does not exist")]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The chunk that joined first.
+    #[must_use]
+    pub fn first(&self) -> ChunkIndex {
+        self.first
+    }
+
+    /// Column groups that any of its scans reads.
+    #[must_use]
+    pub fn wanted(&self) -> &IndexSet<GroupIndex> {
+        &self.wanted
+    }
+
+    fn rank(&self, index: ClassIndex) -> (usize, ClassIndex) {
+        (self.key.scans.len(), index)
+    }
+}
+
+/// No chunk: the end of a list.
+const NONE: ChunkIndex = ChunkIndex(u32::MAX);
+
+/// Where a chunk is: its class and its neighbours in the list of that class.
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    class: ClassIndex,
+    before: ChunkIndex,
+    after: ChunkIndex,
+}
+
+/// The classes of a table.
+#[derive(Clone, Debug)]
+pub struct Classes {
+    classes: Vec<Class>,
+    free: Vec<ClassIndex>,
+    by_key: BTreeMap<ClassKey, ClassIndex>,
+    members: Vec<Member>,
+    /// What each running scan reads.
+    groups: Vec<IndexSet<GroupIndex>>,
+    /// Classes of which some scan wants what is cold, by how many scans need them.
+    to_read: BTreeSet<(usize, ClassIndex)>,
+    /// Classes of which some scan wants what is in the pool, by how many scans need them.
+    in_pool: BTreeSet<(usize, ClassIndex)>,
+}
+
+impl Classes {
+    /// One class: nobody needs a chunk, nothing is there.
+    pub(crate) fn new(chunk_count: usize, group_count: usize) -> Self {
+        let mut classes = Self {
+            classes: Vec::new(),
+            free: Vec::new(),
+            by_key: BTreeMap::new(),
+            members: Vec::with_capacity(chunk_count),
+            groups: Vec::new(),
+            to_read: BTreeSet::new(),
+            in_pool: BTreeSet::new(),
+        };
+        let cold = (0..group_count).map(GroupIndex::from_usize).collect();
+        let key = ClassKey { cold, ..ClassKey::default() };
+        for chunk in (0..chunk_count).map(ChunkIndex::from_usize) {
+            let class = classes.find_or_add(&key);
+            classes.members.push(Member { class, before: NONE, after: NONE });
+            classes.link(chunk, class);
+        }
+        classes
+    }
+
+    /// The class with this index.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[must_use]
+    pub fn get(&self, index: ClassIndex) -> &Class {
+        &self.classes[index.as_usize()]
+    }
+
+    /// The class of a chunk.
+    #[must_use]
+    pub fn class_of(&self, chunk: ChunkIndex) -> &Class {
+        self.get(self.members[chunk.as_usize()].class)
+    }
+
+    /// How many classes there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// The chunks of a class, the one that joined first in front.
+    pub fn chunks<'a>(&'a self, class: &'a Class) -> impl Iterator<Item = ChunkIndex> + 'a {
+        let after = |chunk: &ChunkIndex| Some(self.members[chunk.as_usize()].after);
+        std::iter::successors(Some(class.first), after).take(class.len)
+    }
+
+    /// Classes of which some scan wants what is cold, those that most scans need in front.
+    pub fn to_read(&self) -> impl Iterator<Item = &Class> + '_ {
+        self.to_read.iter().rev().map(|&(_, index)| self.get(index))
+    }
+
+    /// Classes of which some scan wants what is in the pool, those that fewest scans need in front.
+    pub fn in_pool(&self) -> impl Iterator<Item = &Class> + '_ {
+        self.in_pool.iter().map(|&(_, index)| self.get(index))
+    }
+
+    /// The chunk of a class to take after `previous`: the one behind it, so that reads go on where the device stands,
+    /// else the one that joined first.
+    #[must_use]
+    pub fn next_chunk(&self, class: &Class, previous: Option<ChunkIndex>) -> ChunkIndex {
+        let behind = previous.map(|chunk| ChunkIndex(chunk.0 + 1));
+        let same = |chunk: &ChunkIndex| {
+            let member = self.members.get(chunk.as_usize());
+            member.is_some_and(|member| std::ptr::eq(self.get(member.class), class))
+        };
+        behind.filter(same).unwrap_or(class.first)
+    }
+
+    /// Bytes of memory for the chunks, the classes themselves not counted.
+    #[must_use]
+    pub fn chunk_state_bytes(&self) -> usize {
+        self.members.capacity() * size_of::<Member>()
+    }
+
+    /// Says what the scan at a slot reads, before it needs a chunk.
+    pub(crate) fn set_groups(&mut self, slot: SlotIndex, groups: &IndexSet<GroupIndex>) {
+        let position = slot.as_usize();
+        if position >= self.groups.len() {
+            self.groups.resize(position + 1, IndexSet::new());
+        }
+        self.groups[position] = groups.clone();
+    }
+
+    /// Moves a chunk to the class of what it is like now.
+    pub(crate) fn change(&mut self, chunk: ChunkIndex, change: impl Fn(&mut ClassKey)) {
+        self.change_all(std::iter::once(chunk), change);
+    }
+
+    /// Changes many chunks in the same way: those of one class stay together.
+    pub(crate) fn change_all(
+        &mut self,
+        chunks: impl Iterator<Item = ChunkIndex>,
+        change: impl Fn(&mut ClassKey),
+    ) {
+        let mut known: Option<(ClassIndex, ClassIndex)> = None;
+        for chunk in chunks {
+            let from = self.members[chunk.as_usize()].class;
+            let to = match known {
+                Some((known_from, to)) if known_from == from => to,
+                _ => {
+                    let mut key = self.get(from).key.clone();
+                    change(&mut key);
+                    self.find_or_add(&key)
+                }
+            };
+            if to != from {
+                let emptied = self.unlink(chunk, from);
+                self.link(chunk, to);
+                known = (!emptied).then_some((from, to)); // An index that is free may be another class soon.
+            }
+        }
+    }
+
+    fn find_or_add(&mut self, key: &ClassKey) -> ClassIndex {
+        if let Some(&index) = self.by_key.get(key) {
+            return index;
+        }
+        let mut wanted = IndexSet::new();
+        key.scans.iter().for_each(|slot| wanted.union_with(&self.groups[slot.as_usize()]));
+        let there = wanted.without(&key.cold).without(&key.reading);
+        let class = Class { key: key.clone(), wanted, len: 0, first: NONE, last: NONE };
+        let index = self.free.pop().unwrap_or(ClassIndex::from_usize(self.classes.len()));
+        if class.wanted.intersects(&key.cold) {
+            self.to_read.insert(class.rank(index));
+        }
+        if !there.is_empty() {
+            self.in_pool.insert(class.rank(index));
+        }
+        if index.as_usize() == self.classes.len() {
+            self.classes.push(class);
+        } else {
+            self.classes[index.as_usize()] = class;
+        }
+        self.by_key.insert(key.clone(), index);
+        index
+    }
+
+    /// Appends a chunk to a class.
+    fn link(&mut self, chunk: ChunkIndex, index: ClassIndex) {
+        let class = &mut self.classes[index.as_usize()];
+        self.members[chunk.as_usize()] = Member { class: index, before: class.last, after: NONE };
+        if class.len == 0 {
+            class.first = chunk;
+        } else {
+            self.members[class.last.as_usize()].after = chunk;
+        }
+        class.last = chunk;
+        class.len += 1;
+    }
+
+    /// Takes a chunk out of its class. True if it was the last one: the class is gone then.
+    fn unlink(&mut self, chunk: ChunkIndex, index: ClassIndex) -> bool {
+        let Member { before, after, .. } = self.members[chunk.as_usize()];
+        let class = &mut self.classes[index.as_usize()];
+        class.len -= 1;
+        match before {
+            NONE => class.first = after,
+            _ => self.members[before.as_usize()].after = after,
+        }
+        match after {
+            NONE => class.last = before,
+            _ => self.members[after.as_usize()].before = before,
+        }
+        let emptied = class.len == 0;
+        if emptied {
+            let rank = class.rank(index);
+            self.to_read.remove(&rank);
+            self.in_pool.remove(&rank);
+            self.by_key.remove(&class.key);
+            self.free.push(index);
+        }
+        emptied
+    }
+}

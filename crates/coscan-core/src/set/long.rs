@@ -1,0 +1,161 @@
+//! A set over a long range of indexes, where the next member may be far away.
+
+use std::fmt;
+
+use super::IndexSet;
+use crate::ids::Index;
+
+/// As [`IndexSet`], with a second set of the words that hold a member: the next member is found without a walk over
+/// what lies between, in a table of a million chunks too.
+#[derive(Clone)]
+pub struct LongSet<T> {
+    members: IndexSet<T>,
+    /// Words of `members` with a member in them.
+    filled: IndexSet<usize>,
+}
+
+impl<T> Default for LongSet<T> {
+    fn default() -> Self {
+        Self { members: IndexSet::default(), filled: IndexSet::default() }
+    }
+}
+
+impl<T: Index> LongSet<T> {
+    /// The empty set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many members it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether it has no member.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Whether `index` is a member.
+    #[must_use]
+    pub fn contains(&self, index: T) -> bool {
+        self.members.contains(index)
+    }
+
+    /// Adds `index`; false if it was a member already.
+    pub fn insert(&mut self, index: T) -> bool {
+        self.filled.insert(index.as_usize() / 64);
+        self.members.insert(index)
+    }
+
+    /// Takes `index` out; false if it was not a member.
+    pub fn remove(&mut self, index: T) -> bool {
+        let removed = self.members.remove(index);
+        let word = index.as_usize() / 64;
+        if removed && self.members.words[word] == 0 {
+            self.filled.remove(word);
+        }
+        removed
+    }
+
+    /// Makes `index` a member, or not.
+    pub fn set(&mut self, index: T, member: bool) {
+        if member {
+            self.insert(index);
+        } else {
+            self.remove(index);
+        }
+    }
+
+    /// The smallest member.
+    #[must_use]
+    pub fn first(&self) -> Option<T> {
+        self.iter().next()
+    }
+
+    /// All members, smallest first.
+    pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
+        self.iter_from(T::from_usize(0))
+    }
+
+    /// The members from `start` on, smallest first.
+    pub fn iter_from(&self, start: T) -> impl Iterator<Item = T> + '_ {
+        let start = start.as_usize();
+        self.filled.iter_from(start / 64).flat_map(move |word| {
+            let mask = if word == start / 64 { u64::MAX << (start % 64) } else { u64::MAX };
+            let mut bits = self.members.words[word] & mask;
+            std::iter::from_fn(move || {
+                let bit = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
+                bits &= bits - 1;
+                Some(T::from_usize(word * 64 + bit))
+            })
+        })
+    }
+
+    /// The members from `start` on, then those before it.
+    pub fn iter_around(&self, start: T) -> impl Iterator<Item = T> + '_ {
+        self.iter_from(start).chain(self.iter().take_while(move |&index| index < start))
+    }
+
+    /// How many members the two sets share.
+    #[must_use]
+    pub fn intersection_len(&self, other: &Self) -> usize {
+        self.members.intersection_len(&other.members)
+    }
+
+    /// Bytes that it takes in memory beside itself.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        self.members.heap_bytes() + self.filled.heap_bytes()
+    }
+}
+
+impl<T: Index> FromIterator<T> for LongSet<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(indexes: I) -> Self {
+        let mut set = Self::new();
+        for index in indexes {
+            set.insert(index);
+        }
+        set
+    }
+}
+
+impl<T: Index> fmt::Debug for LongSet<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.members.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::LongSet;
+    use crate::ids::ChunkIndex;
+
+    proptest! {
+        #[test]
+        fn it_is_a_set(
+            changes in prop::collection::vec((any::<bool>(), 0u32..9_000), 0..200),
+            start in 0u32..9_100,
+        ) {
+            let mut set = LongSet::new();
+            let mut model = BTreeSet::new();
+            for (insert, value) in changes {
+                let index = ChunkIndex(value);
+                let (changed, expected) =
+                    if insert { (set.insert(index), model.insert(value)) } else { (set.remove(index), model.remove(&value)) };
+                prop_assert_eq!(changed, expected);
+            }
+            prop_assert_eq!(set.len(), model.len());
+            let around = model.range(start..).chain(model.range(..start));
+            prop_assert!(set.iter_around(ChunkIndex(start)).map(|c| c.0).eq(around.copied()));
+            prop_assert!(set.filled.iter().eq(model.iter().map(|v| *v as usize / 64).collect::<BTreeSet<_>>()));
+        }
+    }
+}
