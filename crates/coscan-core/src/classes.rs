@@ -18,6 +18,8 @@ pub struct ClassKey {
     pub cold: IndexSet<GroupIndex>,
     /// Column groups with a page that is being read.
     pub reading: IndexSet<GroupIndex>,
+    /// Column groups with a page that is in the pool.
+    pub cached: IndexSet<GroupIndex>,
 }
 
 impl ClassKey {
@@ -37,6 +39,7 @@ impl ClassKey {
 /// Chunks that are alike, the one that joined first in front.
 #[derive(Clone, Debug)]
 pub struct Class {
+    index: ClassIndex,
     key: ClassKey,
     /// Column groups that any of its scans reads.
     wanted: IndexSet<GroupIndex>,
@@ -46,6 +49,12 @@ pub struct Class {
 }
 
 impl Class {
+    /// Its index, another class's once it is gone.
+    #[must_use]
+    pub fn index(&self) -> ClassIndex {
+        self.index
+    }
+
     /// What its chunks have in common.
     #[must_use]
     pub fn key(&self) -> &ClassKey {
@@ -71,8 +80,8 @@ impl Class {
         &self.wanted
     }
 
-    fn rank(&self, index: ClassIndex) -> (usize, ClassIndex) {
-        (self.key.scans.len(), index)
+    fn rank(&self) -> (usize, ClassIndex) {
+        (self.key.scans.len(), self.index)
     }
 }
 
@@ -168,7 +177,7 @@ impl Classes {
         let behind = previous.map(|chunk| ChunkIndex(chunk.0 + 1));
         let same = |chunk: &ChunkIndex| {
             let member = self.members.get(chunk.as_usize());
-            member.is_some_and(|member| std::ptr::eq(self.get(member.class), class))
+            member.is_some_and(|member| member.class == class.index)
         };
         behind.filter(same).unwrap_or(class.first)
     }
@@ -224,14 +233,13 @@ impl Classes {
         }
         let mut wanted = IndexSet::new();
         key.scans.iter().for_each(|slot| wanted.union_with(&self.groups[slot.as_usize()]));
-        let there = wanted.without(&key.cold).without(&key.reading);
-        let class = Class { key: key.clone(), wanted, len: 0, first: NONE, last: NONE };
         let index = self.free.pop().unwrap_or(ClassIndex::from_usize(self.classes.len()));
+        let class = Class { index, key: key.clone(), wanted, len: 0, first: NONE, last: NONE };
         if class.wanted.intersects(&key.cold) {
-            self.to_read.insert(class.rank(index));
+            self.to_read.insert(class.rank());
         }
-        if !there.is_empty() {
-            self.in_pool.insert(class.rank(index));
+        if class.wanted.intersects(&key.cached) {
+            self.in_pool.insert(class.rank());
         }
         if index.as_usize() == self.classes.len() {
             self.classes.push(class);
@@ -270,7 +278,7 @@ impl Classes {
         }
         let emptied = class.len == 0;
         if emptied {
-            let rank = class.rank(index);
+            let rank = class.rank();
             self.to_read.remove(&rank);
             self.in_pool.remove(&rank);
             self.by_key.remove(&class.key);

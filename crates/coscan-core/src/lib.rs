@@ -26,8 +26,8 @@ pub use action::Action;
 pub use classes::{Class, ClassKey, Classes};
 pub use error::{RemoveTableError, RequestError, StartScanError};
 pub use ids::{
-    ChunkIndex, ClassIndex, GroupIndex, Index, LoadId, PageId, PageIndex, ScanId, SlotIndex, TableId,
-    Time, WorkerIndex,
+    ChunkIndex, ClassIndex, GroupIndex, Index, LoadId, PageId, PageIndex, ScanId, SlotIndex,
+    TableId, Time, WorkerIndex,
 };
 pub use layout::{Layout, LayoutBuilder};
 pub use manager::{ActiveBufferManager, Config};

@@ -5,8 +5,12 @@
 mod attach;
 mod elevator;
 mod normal;
+mod ranking;
 mod relevance;
+mod relevance_2004;
+mod relevance_2007;
 mod sequence;
+mod victims;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,7 +22,9 @@ use crate::state::State;
 pub use attach::Attach;
 pub use elevator::Elevator;
 pub use normal::Normal;
-pub use relevance::{Relevance, Scores};
+pub use relevance::Relevance;
+pub use relevance_2004::Relevance2004;
+pub use relevance_2007::{Relevance2007, Scores};
 
 /// Cold pages of one chunk to be read, and for whom.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -160,15 +166,25 @@ pub enum PolicyKind {
     Attach,
     /// One cursor for the table; everybody follows it.
     Elevator,
-    /// Scores of what helps most, costs least and is missed least.
+    /// What most waiting scans lack is read, what fewest scans need goes: the first version.
+    Relevance2004,
+    /// Scores of what helps most, costs least and is missed least: the paper's.
+    Relevance2007,
+    /// The same idea, improved, with processors scheduled too.
     #[default]
     Relevance,
 }
 
 impl PolicyKind {
     /// All of them, simplest first.
-    pub const ALL: [PolicyKind; 4] =
-        [PolicyKind::Normal, PolicyKind::Attach, PolicyKind::Elevator, PolicyKind::Relevance];
+    pub const ALL: [PolicyKind; 6] = [
+        PolicyKind::Normal,
+        PolicyKind::Attach,
+        PolicyKind::Elevator,
+        PolicyKind::Relevance2004,
+        PolicyKind::Relevance2007,
+        PolicyKind::Relevance,
+    ];
 
     /// Its name.
     #[must_use]
@@ -177,6 +193,8 @@ impl PolicyKind {
             PolicyKind::Normal => "normal",
             PolicyKind::Attach => "attach",
             PolicyKind::Elevator => "elevator",
+            PolicyKind::Relevance2004 => "relevance-2004",
+            PolicyKind::Relevance2007 => "relevance-2007",
             PolicyKind::Relevance => "relevance",
         }
     }
@@ -188,6 +206,8 @@ impl PolicyKind {
             PolicyKind::Normal => Box::new(Normal::default()),
             PolicyKind::Attach => Box::new(Attach::default()),
             PolicyKind::Elevator => Box::new(Elevator::default()),
+            PolicyKind::Relevance2004 => Box::new(Relevance2004),
+            PolicyKind::Relevance2007 => Box::new(Relevance2007::default()),
             PolicyKind::Relevance => Box::new(Relevance::default()),
         }
     }
@@ -201,7 +221,9 @@ impl fmt::Display for PolicyKind {
 
 /// A name that no policy has.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("there is no policy `{0}`; choose one of normal, attach, elevator, relevance")]
+#[error(
+    "there is no policy `{0}`; choose one of normal, attach, elevator, relevance-2007, relevance"
+)]
 pub struct UnknownPolicy(String);
 
 impl FromStr for PolicyKind {

@@ -125,15 +125,13 @@ impl<T: Index> IndexSet<T> {
         self.words.iter().zip(&other.words).map(|(a, b)| (a & b).count_ones() as usize).sum()
     }
 
-    /// The members of this set that `other` does not have.
+    /// The members that both sets have.
     #[must_use]
-    pub fn without(&self, other: &Self) -> Self {
-        let mut difference = self.clone();
-        for (word, taken) in difference.words.iter_mut().zip(&other.words) {
-            *word &= !taken;
-        }
-        difference.recount();
-        difference
+    pub fn intersection(&self, other: &Self) -> Self {
+        let words: Vec<_> = self.words.iter().zip(&other.words).map(|(a, b)| a & b).collect();
+        let mut shared = Self { words, len: 0, index: PhantomData };
+        shared.recount();
+        shared
     }
 
     /// Adds all members of `other`.

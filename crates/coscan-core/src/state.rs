@@ -19,8 +19,8 @@ use crate::set::IndexSet;
 pub struct Table {
     pub(crate) layout: Arc<Layout>,
     pub(crate) pages: Vec<Page>,
-    /// Pages of slice (chunk, group) that are missing, at `chunk * group_count + group`.
-    pub(crate) slices: Vec<Missing>,
+    /// Where the pages of slice (chunk, group) are, at `chunk * group_count + group`.
+    pub(crate) slices: Vec<Places>,
     pub(crate) classes: Classes,
     /// Its running scans, oldest first.
     pub(crate) scans: Vec<ScanId>,
@@ -32,11 +32,22 @@ pub struct Table {
     pub(crate) decoded: BTreeSet<(ChunkIndex, GroupIndex)>,
 }
 
-/// Pages of a slice that are not in the pool.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Missing {
-    pub(crate) cold: u32,
-    pub(crate) reading: u32,
+/// Where the pages of a slice are: how many in which place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Places {
+    cold: u32,
+    reading: u32,
+    cached: u32,
+}
+
+impl Places {
+    fn count(&mut self, place: Place) -> &mut u32 {
+        match place {
+            Place::Cold => &mut self.cold,
+            Place::Reading(_) => &mut self.reading,
+            Place::Cached => &mut self.cached,
+        }
+    }
 }
 
 impl Table {
@@ -47,7 +58,7 @@ impl Table {
             let layout = &layout;
             groups.map(move |group| {
                 let cold = u32::try_from(layout.slice(chunk, group).len());
-                Missing { cold: cold.expect("fewer than 2^32 pages"), reading: 0 }
+                Places { cold: cold.expect("fewer than 2^32 pages"), ..Places::default() }
             })
         });
         Self {
@@ -60,6 +71,12 @@ impl Table {
             decoded: BTreeSet::new(),
             layout,
         }
+    }
+
+    /// Its running scans, oldest first.
+    #[must_use]
+    pub fn scans(&self) -> &[ScanId] {
+        &self.scans
     }
 
     /// Its chunks by who needs them and what of them is there.
@@ -173,6 +190,12 @@ impl State {
         self.scans.get(&scan)
     }
 
+    /// How many scans run.
+    #[must_use]
+    pub fn scan_count(&self) -> usize {
+        self.scans.len()
+    }
+
     /// All running scans, oldest first.
     pub fn scans(&self) -> impl Iterator<Item = &Scan> {
         self.scans.values()
@@ -199,8 +222,13 @@ impl State {
         table: &'a Table,
         slots: &'a IndexSet<SlotIndex>,
     ) -> impl Iterator<Item = &'a Scan> + Clone {
-        let scan = |slot: SlotIndex| table.slots[slot.as_usize()].and_then(|id| self.scan(id));
-        slots.iter().filter_map(scan)
+        slots.iter().filter_map(|slot| self.scan_at(table, slot))
+    }
+
+    /// The scan of a table at a slot.
+    #[must_use]
+    pub fn scan_at(&self, table: &Table, slot: SlotIndex) -> Option<&Scan> {
+        table.slots.get(slot.as_usize()).copied().flatten().and_then(|id| self.scan(id))
     }
 
     /// The slots of a table's scans that pass a test.
@@ -363,23 +391,19 @@ impl State {
         let group = table.layout.group_of(id.page);
         for &chunk in table.layout.chunks_of(id.page) {
             let slice = chunk.as_usize() * table.layout.group_count() + group.as_usize();
-            let missing = &mut table.slices[slice];
-            let before = (missing.cold > 0, missing.reading > 0);
-            for (place, step) in [(from, -1), (to, 1)] {
-                let count = match place {
-                    Place::Cold => &mut missing.cold,
-                    Place::Reading(_) => &mut missing.reading,
-                    Place::Cached => continue,
-                };
-                *count = count.checked_add_signed(step).expect("counts of pages stay above 0");
-            }
-            let (cold, reading) = (missing.cold > 0, missing.reading > 0);
-            if (cold, reading) == before {
+            let places = &mut table.slices[slice];
+            let before = *places;
+            *places.count(from) -= 1;
+            *places.count(to) += 1;
+            let any = |places: &Places| (places.cold > 0, places.reading > 0, places.cached > 0);
+            if any(places) == any(&before) {
                 continue;
             }
+            let (cold, reading, cached) = any(places);
             table.classes.change(chunk, |key| {
                 key.cold.set(group, cold);
                 key.reading.set(group, reading);
+                key.cached.set(group, cached);
             });
             let key = table.classes.class_of(chunk).key();
             for slot in key.scans.iter() {

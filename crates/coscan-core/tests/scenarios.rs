@@ -5,7 +5,7 @@
 
 mod world;
 
-use coscan_core::policy::{Relevance, Scores};
+use coscan_core::policy::{Relevance2007, Scores};
 use coscan_core::*;
 use world::{PATIENCE_NS, Pace, World, pace, table};
 
@@ -510,7 +510,7 @@ mod relevance {
     use super::*;
 
     fn build(scores: Scores, pool_bytes: u64) -> World {
-        World::new(Box::new(Relevance { scores: Some(scores) }), pool_bytes, 1)
+        World::new(Box::new(Relevance2007 { scores: Some(scores) }), pool_bytes, 1)
     }
 
     #[test]
@@ -755,7 +755,7 @@ mod relevance {
 
     #[test]
     fn decoded_chunks_are_handed_out_first() {
-        let mut world = build(Scores::Row, 1_000);
+        let mut world = world(PolicyKind::Relevance, 1_000);
         let table = world.add_table(&table(3, &[10, 10]));
         warm(&mut world, table, &[0, 1], 0..30);
         let scan = world.start(table, &[0, 1], 0..30, &[pace(1)]);

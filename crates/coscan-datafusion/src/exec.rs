@@ -137,6 +137,7 @@ impl SharedScanExec {
                 rows: rows_of(table, &self.needed.chunks),
                 order: self.order(),
                 workers: self.partition_count(),
+                weight: 1,
             },
             needed: Arc::clone(&self.needed),
             dynamic_filters: self.filters.iter().filter(|f| is_dynamic(f)).cloned().collect(),

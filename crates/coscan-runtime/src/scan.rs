@@ -26,6 +26,8 @@ pub struct ScanRequest {
     pub order: Order,
     /// How many workers share the scan; at least one.
     pub workers: usize,
+    /// How much the query counts beside others, at least 1: one of weight 2 is served as if it had half as much left.
+    pub weight: u32,
 }
 
 impl ScanRequest {
@@ -33,7 +35,7 @@ impl ScanRequest {
     #[must_use]
     pub fn of_columns(table: &SharedTable, columns: Vec<usize>) -> Self {
         let rows = std::iter::once(0..table.table().layout().row_count()).collect();
-        Self { columns, rows, order: Order::Any, workers: 1 }
+        Self { columns, rows, order: Order::Any, workers: 1, weight: 1 }
     }
 }
 
@@ -82,6 +84,7 @@ impl Scan {
             rows: request.rows,
             order: request.order,
             workers: request.workers,
+            weight: request.weight,
         };
         let counters = Arc::new(ScanCounters::new(Arc::clone(driver.slices_of_all())));
         let mut columns = request.columns.clone();

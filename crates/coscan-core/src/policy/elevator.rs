@@ -36,8 +36,7 @@ impl Elevator {
         let cursor = self.cursor(table).next;
         let followers =
             state.scans_of(table).filter(|scan| follows(scan) && attempt.admits(scan.id()));
-        let next_cold =
-            |scan: &Scan| scan.cold().iter_around(cursor).next();
+        let next_cold = |scan: &Scan| scan.cold().iter_around(cursor).next();
         let stops = followers.clone().filter_map(next_cold);
         let chunk = stops.min_by_key(|&chunk| (chunk < cursor, chunk))?;
         let here = followers.filter(|scan| scan.needed().contains(chunk));

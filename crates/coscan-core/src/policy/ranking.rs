@@ -1,0 +1,108 @@
+//! The best classes of chunks by a score, found without looking at all of them.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::iter::Peekable;
+
+use crate::classes::Class;
+
+/// A score: larger is better. Of equal scores the class that was seen first wins (slip 4 in the papers: whatever the
+/// sign).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Score(pub(super) f64);
+
+impl Eq for Score {}
+
+impl Ord for Score {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Score {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// A score above that of any number of scans that only come second.
+pub(super) fn first_second(first: usize, second: usize) -> Score {
+    const SCANS_MAX: f64 = 65_536.0;
+    Score(first as f64 * SCANS_MAX + second as f64)
+}
+
+/// How many classes a decision looks at: the bound on its cost. Classes come in the order that the scores favour, so
+/// what is left out is seldom better.
+const CLASSES_MAX: usize = 256;
+
+/// Classes, best first. `classes` come in the order of how many scans need them; `bound` says what a class that so many
+/// scans need, or any after it, can score at most. So the walk ends as soon as nothing better can follow.
+pub(super) fn best_first<'a>(
+    classes: impl Iterator<Item = &'a Class> + 'a,
+    bound: impl Fn(usize) -> Score + 'a,
+    score: impl Fn(&'a Class) -> Option<Score> + 'a,
+) -> impl Iterator<Item = (Score, &'a Class)> + 'a {
+    BestFirst {
+        classes: classes.take(CLASSES_MAX).enumerate().peekable(),
+        bound,
+        score,
+        found: BinaryHeap::new(),
+    }
+}
+
+struct BestFirst<'a, C: Iterator<Item = (usize, &'a Class)>, B, S> {
+    classes: Peekable<C>,
+    bound: B,
+    score: S,
+    found: BinaryHeap<Found<'a>>,
+}
+
+struct Found<'a> {
+    score: Score,
+    position: usize,
+    class: &'a Class,
+}
+
+impl Ord for Found<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.score, other.position).cmp(&(other.score, self.position))
+    }
+}
+
+impl PartialOrd for Found<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Found<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Found<'_> {}
+
+impl<'a, C, B, S> Iterator for BestFirst<'a, C, B, S>
+where
+    C: Iterator<Item = (usize, &'a Class)>,
+    B: Fn(usize) -> Score,
+    S: Fn(&'a Class) -> Option<Score>,
+{
+    type Item = (Score, &'a Class);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let next = self.classes.peek().map(|(_, class)| (self.bound)(class.key().scans.len()));
+            let best = self.found.peek().map(|found| found.score);
+            if best.is_some() && best >= next {
+                break;
+            }
+            let Some((position, class)) = self.classes.next() else { break };
+            if let Some(score) = (self.score)(class) {
+                self.found.push(Found { score, position, class });
+            }
+        }
+        self.found.pop().map(|found| (found.score, found.class))
+    }
+}

@@ -1,0 +1,202 @@
+//! `relevance-2007`: the paper's. For the scan that needs it most, read the chunk that helps most scans for the fewest
+//! bytes; evict what almost starved scans miss least; hand out what few others want, to everybody who can go on
+//! [CS07 §4, §6.2, Figures 3 and 11].
+
+use crate::classes::Class;
+use crate::ids::{ChunkIndex, GroupIndex, PageId, ScanId, SlotIndex, TableId};
+use crate::policy::ranking::{Score, best_first, first_second};
+use crate::policy::victims::{choose_victims, merge};
+use crate::policy::{Attempt, LoadPlan, Policy, Room};
+use crate::scan::{Order, Scan};
+use crate::set::IndexSet;
+use crate::state::{State, Table};
+
+/// Which set of scores is used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scores {
+    /// Chunks are whole: count scans [CS07 Figure 3].
+    Row,
+    /// Chunks have columns of different sizes: weigh scans against bytes [CS07 Figure 11].
+    Column,
+}
+
+/// The policy `relevance-2007`.
+#[derive(Clone, Debug, Default)]
+pub struct Relevance2007 {
+    /// The scores for all tables; by default those that fit a table's layout.
+    pub scores: Option<Scores>,
+}
+
+/// Short scans first, but those that wait gain a chunk for every average load they have waited, shared by all running
+/// scans (`queryRelevance`; slip 5 in the papers gives the unit).
+fn scan_score(state: &State, scan: &Scan) -> Score {
+    let waited_ns = scan.starving_since().map_or(0, |since| state.now().since(since));
+    let waited_loads = state.load_ns().map_or(0.0, |load_ns| waited_ns as f64 / load_ns as f64);
+    Score(waited_loads / state.scan_count() as f64 - scan.needed().len() as f64)
+}
+
+/// Starved scans that a load for `scan` may help, `scan` itself among them.
+pub(super) fn helped_by(state: &State, scan: &Scan) -> IndexSet<SlotIndex> {
+    state.slots_where(scan.table(), |other| {
+        other.id() == scan.id() || other.is_starved() && other.groups().intersects(scan.groups())
+    })
+}
+
+/// The pages to read of a chunk: what the scan needs, small ones first so that it can go on early, then what the other
+/// scans that it helps need.
+pub(super) fn plan(
+    state: &State,
+    scan: &Scan,
+    helped: &IndexSet<SlotIndex>,
+    chunk: ChunkIndex,
+) -> LoadPlan {
+    let table = state.table(scan.table());
+    let here = table.classes().class_of(chunk).key().scans.intersection(helped);
+    let groups = union_of_groups(state.scans_at(table, &here));
+    let mut pages = state.pages(scan.table(), chunk, &groups);
+    pages.retain(|&id| state.is_cold(id));
+    let own = |id: &PageId| scan.groups().contains(table.layout().group_of(id.page));
+    let bytes: u64 = pages.iter().map(|&id| state.bytes_of(id)).sum();
+    if bytes > state.pool_bytes() / 2 {
+        pages.retain(own);
+    }
+    pages.sort_by_key(|id| (!own(id), state.bytes_of(*id), *id));
+    LoadPlan { scan: scan.id(), chunk, pages }
+}
+
+/// The column groups that any of these scans reads.
+pub(super) fn union_of_groups<'a>(scans: impl Iterator<Item = &'a Scan>) -> IndexSet<GroupIndex> {
+    let mut groups = IndexSet::new();
+    scans.for_each(|scan| groups.union_with(scan.groups()));
+    groups
+}
+
+impl Relevance2007 {
+    fn scores_for(&self, table: &Table) -> Scores {
+        let one_group = table.layout().group_count() == 1;
+        self.scores.unwrap_or(if one_group { Scores::Row } else { Scores::Column })
+    }
+
+    /// The chunk with the largest `loadRelevance` for a scan.
+    fn choose_chunk(
+        &self,
+        state: &State,
+        scan: &Scan,
+        helped: &IndexSet<SlotIndex>,
+    ) -> Option<ChunkIndex> {
+        if scan.order() == Order::InOrder {
+            return scan.loadable().next();
+        }
+        let table = state.table(scan.table());
+        let scores = self.scores_for(table);
+        let bound = |scans: usize| match scores {
+            Scores::Row => first_second(helped.len().min(scans), scans),
+            Scores::Column => Score(f64::INFINITY),
+        };
+        let score = |class: &Class| {
+            let key = class.key();
+            if !key.scans.contains(scan.slot()) || key.covers(scan.groups()) {
+                return None;
+            }
+            Some(match scores {
+                Scores::Row => first_second(key.scans.intersection_len(helped), key.scans.len()),
+                Scores::Column => {
+                    let here = key.scans.intersection(helped);
+                    let groups = union_of_groups(state.scans_at(table, &here));
+                    let cold_bytes = state.cold_bytes(scan.table(), class.first(), &groups);
+                    Score(here.len() as f64 / cold_bytes.max(1) as f64)
+                }
+            })
+        };
+        let best = best_first(table.classes().to_read(), bound, score).next();
+        best.map(|(_, class)| class.first()).or_else(|| scan.loadable().next())
+    }
+
+    /// The classes of a table, smallest `keepRelevance` first.
+    fn least_kept<'a>(
+        &self,
+        state: &'a State,
+        id: TableId,
+    ) -> impl Iterator<Item = (Score, &'a Class)> + use<'a> {
+        let table = state.table(id);
+        let scores = self.scores_for(table);
+        let almost_starved = state.slots_where(id, Scan::is_almost_starved);
+        let others = table.scans().len() - almost_starved.len();
+        let bound = move |scans: usize| match scores {
+            Scores::Row => Score(-first_second(scans.saturating_sub(others), scans).0),
+            Scores::Column => Score(0.0),
+        };
+        let score = move |class: &Class| {
+            let key = class.key();
+            let here = key.scans.intersection(&almost_starved);
+            let kept = match scores {
+                Scores::Row => first_second(here.len(), key.scans.len()),
+                Scores::Column => {
+                    let groups = union_of_groups(state.scans_at(table, &here));
+                    let cached_bytes = state.cached_bytes(id, class.first(), &groups);
+                    Score(here.len() as f64 / cached_bytes.max(1) as f64)
+                }
+            };
+            Some(Score(-kept.0))
+        };
+        best_first(table.classes().in_pool(), bound, score)
+    }
+
+    /// The chunk with the largest `useRelevance` for a scan.
+    pub(super) fn delivery(&self, state: &State, scan: &Scan) -> Option<ChunkIndex> {
+        if scan.order() == Order::InOrder {
+            return scan.deliverable().next();
+        }
+        let table = state.table(scan.table());
+        let scores = self.scores_for(table);
+        let bound = |scans: usize| match scores {
+            Scores::Row => Score(-(scans as f64)),
+            Scores::Column => Score(f64::INFINITY),
+        };
+        let score = |class: &Class| {
+            let key = class.key();
+            if !key.scans.contains(scan.slot()) || !key.has(scan.groups()) {
+                return None;
+            }
+            Some(match scores {
+                Scores::Row => Score(-(key.scans.len() as f64)),
+                Scores::Column => {
+                    let interested = state.scans_at(table, &key.scans);
+                    let overlapping =
+                        interested.filter(|other| other.groups().intersects(scan.groups()));
+                    let groups = union_of_groups(overlapping.clone());
+                    let cached_bytes = state.cached_bytes(scan.table(), class.first(), &groups);
+                    Score(cached_bytes as f64 / overlapping.count().max(1) as f64)
+                }
+            })
+        };
+        let best = best_first(table.classes().in_pool(), bound, score).next();
+        best.map(|(_, class)| class.first()).or_else(|| scan.deliverable().next())
+    }
+}
+
+impl Policy for Relevance2007 {
+    fn name(&self) -> &'static str {
+        "relevance-2007"
+    }
+
+    fn choose_load(&mut self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
+        let wanting = state.scans().filter(|scan| {
+            scan.wants_load() && attempt.admits(scan.id()) && scan.loadable().next().is_some()
+        });
+        let scan =
+            wanting.max_by_key(|scan| (scan_score(state, scan), std::cmp::Reverse(scan.id())))?;
+        let helped = helped_by(state, scan);
+        let chunk = self.choose_chunk(state, scan, &helped)?;
+        Some(plan(state, scan, &helped, chunk))
+    }
+
+    fn choose_victims(&self, state: &State, room: &Room<'_>) -> Vec<PageId> {
+        let tables = state.tables().map(|(id, _)| (id, self.least_kept(state, id))).collect();
+        choose_victims(state, room, merge(tables))
+    }
+
+    fn choose_delivery(&mut self, state: &State, scan: ScanId) -> Option<ChunkIndex> {
+        self.delivery(state, state.scan(scan)?)
+    }
+}

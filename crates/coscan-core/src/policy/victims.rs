@@ -1,0 +1,218 @@
+//! What may go when scans are to be kept going: shared by the policies that score chunks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::classes::Class;
+use crate::ids::{ChunkIndex, ClassIndex, GroupIndex, PageId, ScanId, TableId};
+use crate::policy::ranking::Score;
+use crate::policy::{Room, Strictness};
+use crate::scan::{Order, Scan};
+use crate::set::IndexSet;
+use crate::state::State;
+
+/// Pages to evict: first what no scan will come to, then class by class, in the order given, what no scan will miss too
+/// much. A page that serves several chunks goes with the last of their classes.
+pub(super) fn choose_victims<'a>(
+    state: &'a State,
+    room: &Room<'_>,
+    classes: impl Iterator<Item = (TableId, &'a Class)>,
+) -> Vec<PageId> {
+    let mut victims = Victims { state, room, chosen: Vec::new(), taken: BTreeSet::new(), bytes: 0 };
+    for id in state.unwanted_pages() {
+        if victims.enough() {
+            return victims.chosen;
+        }
+        victims.take(id);
+    }
+    let mut losses = Losses::new(state, room);
+    let mut passed = BTreeSet::new();
+    for (table, class) in classes {
+        passed.insert((table, class.index()));
+        victims.take_from_class(&mut losses, &passed, table, class);
+        if victims.enough() {
+            break;
+        }
+    }
+    victims.chosen
+}
+
+struct Victims<'a, 'r> {
+    state: &'a State,
+    room: &'r Room<'r>,
+    chosen: Vec<PageId>,
+    taken: BTreeSet<PageId>,
+    bytes: u64,
+}
+
+impl Victims<'_, '_> {
+    fn enough(&self) -> bool {
+        self.bytes >= self.room.bytes
+    }
+
+    fn take(&mut self, id: PageId) {
+        if self.room.may_go(self.state, id) && self.taken.insert(id) {
+            self.bytes += self.state.bytes_of(id);
+            self.chosen.push(id);
+        }
+    }
+
+    fn take_from_class(
+        &mut self,
+        losses: &mut Losses<'_>,
+        passed: &BTreeSet<(TableId, ClassIndex)>,
+        table: TableId,
+        class: &Class,
+    ) {
+        let state = self.state;
+        let layout = state.table(table).layout();
+        let classes = state.table(table).classes();
+        // What one chunk of a class keeps for a scan, all its chunks keep.
+        let mut kept = IndexSet::new();
+        for chunk in classes.chunks(class) {
+            if self.enough() || kept == *class.wanted() {
+                return;
+            }
+            for id in state.pages(table, chunk, class.wanted()) {
+                let group = layout.group_of(id.page);
+                let chosen = self.taken.contains(&id);
+                if chosen || kept.contains(group) || self.enough() || !self.room.may_go(state, id) {
+                    continue;
+                }
+                let wanted_later = |other: &ChunkIndex| {
+                    let other = classes.class_of(*other);
+                    other.wanted().contains(group) && !passed.contains(&(table, other.index()))
+                };
+                if layout.chunks_of(id.page).iter().any(wanted_later) {
+                    continue;
+                }
+                match losses.judge(id) {
+                    Verdict::Goes => self.take(id),
+                    Verdict::Stays => {}
+                    Verdict::ClassStays => {
+                        kept.insert(group);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether a page may be a victim too.
+enum Verdict {
+    Goes,
+    /// This page stays.
+    Stays,
+    /// So do those of its column group in all chunks of the class.
+    ClassStays,
+}
+
+/// What scans lose by the victims chosen so far [CS07 Figure 3, `usefulForStarvedQuery`].
+///
+/// A load for a scan that waits may take from all who are not starved, since it ends in a delivery. One that reads
+/// ahead must not make another scan starved: that one would read ahead in its turn, and so on without end.
+struct Losses<'a> {
+    state: &'a State,
+    strictness: Strictness,
+    trigger: Option<ScanId>,
+    trigger_waits: bool,
+    lost: BTreeMap<ScanId, BTreeSet<ChunkIndex>>,
+}
+
+impl<'a> Losses<'a> {
+    fn new(state: &'a State, room: &Room<'_>) -> Self {
+        let trigger = room.plan.map(|plan| plan.scan);
+        let scan = trigger.and_then(|id| state.scan(id));
+        Self {
+            state,
+            strictness: room.strictness,
+            trigger,
+            trigger_waits: scan.is_some_and(|scan| scan.starving_since().is_some()),
+            lost: BTreeMap::new(),
+        }
+    }
+
+    /// Whether this page may be a victim too; if so, it counts as lost.
+    fn judge(&mut self, id: PageId) -> Verdict {
+        let layout = self.state.table(id.table).layout();
+        let (group, chunks) = (layout.group_of(id.page), layout.chunks_of(id.page));
+        let readers = readers(self.state, id.table, group, chunks);
+        for scan in &readers {
+            match self.verdict_of(scan, chunks) {
+                Verdict::Goes => {}
+                // Other chunks of the class may not share the page with the same neighbour.
+                Verdict::ClassStays if chunks.len() > 1 => return Verdict::Stays,
+                stays => return stays,
+            }
+        }
+        for scan in readers {
+            for &chunk in chunks.iter().filter(|&&chunk| scan.counts_on(chunk)) {
+                self.lost.entry(scan.id()).or_default().insert(chunk);
+            }
+        }
+        Verdict::Goes
+    }
+
+    /// Whether a page of these chunks stays because of a scan that reads it.
+    fn verdict_of(&self, scan: &Scan, chunks: &[ChunkIndex]) -> Verdict {
+        if self.strictness == Strictness::MayRobTrigger {
+            return Verdict::Goes;
+        }
+        if Some(scan.id()) == self.trigger {
+            return Verdict::ClassStays;
+        }
+        if self.strictness == Strictness::MayStarve {
+            return Verdict::Goes;
+        }
+        let lost = self.lost.get(&scan.id());
+        let is_lost = |chunk: ChunkIndex| lost.is_some_and(|lost| lost.contains(&chunk));
+        // A worker that is only held back goes on with that chunk: without it, it would take another scan's in turn.
+        if scan.waiting_since().is_some() {
+            let mut next = scan.deliverable().filter(|&chunk| !is_lost(chunk));
+            let only = next.next().filter(|_| next.next().is_none());
+            if only.is_some_and(|chunk| chunks.contains(&chunk)) {
+                return Verdict::Stays;
+            }
+        }
+        let losing =
+            chunks.iter().filter(|&&chunk| scan.counts_on(chunk) && !is_lost(chunk)).count();
+        let stock = scan.stock().saturating_sub(lost.map_or(0, BTreeSet::len));
+        let losses = if self.trigger_waits { 0 } else { losing };
+        match losing > 0 && stock < scan.chunks_ahead() + losses {
+            false => Verdict::Goes,
+            // Other chunks of the class may lie further ahead of a scan in order.
+            true if scan.order() == Order::InOrder => Verdict::Stays,
+            true => Verdict::ClassStays,
+        }
+    }
+}
+
+/// The scans that need a column group of some of these chunks.
+fn readers<'a>(
+    state: &'a State,
+    table: TableId,
+    group: GroupIndex,
+    chunks: &[ChunkIndex],
+) -> Vec<&'a Scan> {
+    let mut slots = IndexSet::new();
+    for &chunk in chunks {
+        slots.union_with(&state.table(table).classes().class_of(chunk).key().scans);
+    }
+    let scans = slots.iter().filter_map(|slot| state.scan_at(state.table(table), slot));
+    scans.filter(|scan| scan.groups().contains(group)).collect()
+}
+
+/// Merges the classes of several tables, best first.
+pub(super) fn merge<'a>(
+    tables: Vec<(TableId, impl Iterator<Item = (Score, &'a Class)> + 'a)>,
+) -> impl Iterator<Item = (TableId, &'a Class)> {
+    let mut tables: Vec<_> =
+        tables.into_iter().map(|(table, classes)| (table, classes.peekable())).collect();
+    std::iter::from_fn(move || {
+        let scores = tables.iter_mut().enumerate().map(|(position, (_, classes))| {
+            (classes.peek().map(|(score, _)| *score), std::cmp::Reverse(position))
+        });
+        let (_, std::cmp::Reverse(best)) = scores.max()?;
+        let (table, classes) = &mut tables[best];
+        classes.next().map(|(_, class)| (*table, class))
+    })
+}
