@@ -11,6 +11,7 @@
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod action;
+mod audit;
 mod classes;
 mod error;
 mod ids;
@@ -23,6 +24,7 @@ mod set;
 mod state;
 
 pub use action::Action;
+pub use audit::Discrepancy;
 pub use classes::{Class, ClassKey, Classes};
 pub use error::{RemoveTableError, RequestError, StartScanError};
 pub use ids::{

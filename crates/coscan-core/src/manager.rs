@@ -11,6 +11,7 @@ mod loading;
 use std::collections::VecDeque;
 
 use crate::action::Action;
+use crate::audit::{Discrepancy, audit};
 use crate::ids::{ChunkIndex, GroupIndex, PageId, ScanId, Time, WorkerIndex};
 use crate::layout::Layout;
 use crate::policy::Policy;
@@ -179,6 +180,14 @@ impl ActiveBufferManager {
     #[must_use]
     pub fn report(&self, scan: ScanId) -> Option<ScanReport> {
         self.state.scan(scan).map(Scan::report)
+    }
+
+    /// Recounts all counts from scratch: for tests and simulators, since it walks over every page.
+    ///
+    /// # Errors
+    /// If a count is not what it should be, which is a bug.
+    pub fn audit(&self) -> Result<(), Discrepancy> {
+        audit(&self.state)
     }
 
     /// Loads under way.

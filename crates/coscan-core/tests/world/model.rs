@@ -314,6 +314,7 @@ impl Model {
 
     /// Recounts what the manager keeps count of. Actions not yet polled may be ahead of the model: the caller settles.
     pub fn check(&mut self, manager: &ActiveBufferManager) {
+        manager.audit().unwrap();
         let state = manager.state();
         assert!(state.held_bytes() <= state.pool_bytes(), "I3");
         if !self.is_settled(manager) {

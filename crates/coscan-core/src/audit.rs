@@ -1,0 +1,140 @@
+//! Recounts all that is counted as events come, for tests and simulators: slow, and independent of how it is kept.
+
+use std::collections::BTreeSet;
+
+use crate::classes::ClassKey;
+use crate::ids::{ChunkIndex, GroupIndex, Index, PageId, TableId};
+use crate::pool::Place;
+use crate::scan::Scan;
+use crate::set::IndexSet;
+use crate::state::{State, Table};
+
+/// A count that is not what it should be: a bug in the buffer manager.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{what}: counted {counted}, kept {kept}")]
+pub struct Discrepancy {
+    what: String,
+    counted: String,
+    kept: String,
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(
+    what: impl FnOnce() -> String,
+    counted: T,
+    kept: T,
+) -> Result<(), Discrepancy> {
+    if counted == kept {
+        return Ok(());
+    }
+    Err(Discrepancy { what: what(), counted: format!("{counted:?}"), kept: format!("{kept:?}") })
+}
+
+/// Recounts a state from its pages and from what its scans need.
+pub(crate) fn audit(state: &State) -> Result<(), Discrepancy> {
+    let mut held_bytes = 0;
+    let (mut cached, mut unwanted) = (BTreeSet::new(), BTreeSet::new());
+    for (id, table) in state.tables() {
+        audit_table(state, id, table)?;
+        for (position, page) in table.pages.iter().enumerate() {
+            let id = PageId { table: id, page: Index::from_usize(position) };
+            held_bytes += if page.place == Place::Cold { 0 } else { state.bytes_of(id) };
+            if page.place == Place::Cached {
+                cached.insert(id);
+                unwanted.extend((page.wanted == 0).then_some(id));
+            }
+        }
+    }
+    same(|| "bytes held".into(), held_bytes, state.held_bytes())?;
+    same(|| "cached pages".into(), cached, state.cached_pages().collect())?;
+    same(|| "unwanted pages".into(), unwanted, state.unwanted_pages().collect())
+}
+
+fn audit_table(state: &State, id: TableId, table: &Table) -> Result<(), Discrepancy> {
+    let layout = table.layout();
+    for (position, page) in table.pages.iter().enumerate() {
+        let page_index = Index::from_usize(position);
+        let group = layout.group_of(page_index);
+        let wanted = layout.chunks_of(page_index).iter().map(|&chunk| {
+            let reads = |scan: &&Scan| scan.groups.contains(group) && scan.needed.contains(chunk);
+            state.scans_of(id).filter(reads).count()
+        });
+        same(
+            || format!("{id:?}.{page_index:?} wanted"),
+            wanted.sum::<usize>() as u32,
+            page.wanted,
+        )?;
+    }
+    let mut in_classes = 0;
+    for chunk in layout.chunks() {
+        let key = key_of(state, id, table, chunk);
+        let class = table.classes().class_of(chunk);
+        same(|| format!("class of {id:?}.{chunk:?}"), &key, class.key())?;
+        if class.first() == chunk {
+            in_classes += class.len();
+            audit_class(state, id, table, chunk)?;
+        }
+        for scan in state.scans_of(id) {
+            let needed = key.scans.contains(scan.slot);
+            let (there, cold) = (key.has(&scan.groups), !key.covers(&scan.groups));
+            same(
+                || format!("{:?} needs, has, lacks {chunk:?}", scan.id),
+                (needed, needed && there, needed && cold),
+                (
+                    scan.needed.contains(chunk),
+                    scan.available.contains(chunk),
+                    scan.cold.contains(chunk),
+                ),
+            )?;
+        }
+    }
+    same(|| format!("chunks in classes of {id:?}"), layout.chunk_count(), in_classes)
+}
+
+/// What makes a chunk like others, from scratch.
+fn key_of(state: &State, id: TableId, table: &Table, chunk: ChunkIndex) -> ClassKey {
+    let needing = state.scans_of(id).filter(|scan| scan.needed.contains(chunk));
+    let groups_with = |test: fn(Place) -> bool| -> IndexSet<GroupIndex> {
+        let groups = (0..table.layout().group_count()).map(GroupIndex::from_usize);
+        groups
+            .filter(|&group| {
+                let mut pages = table.layout().slice(chunk, group).iter();
+                pages.any(|page| test(table.pages[page.as_usize()].place))
+            })
+            .collect()
+    };
+    ClassKey {
+        scans: needing.map(Scan::slot).collect(),
+        cold: groups_with(|place| place == Place::Cold),
+        reading: groups_with(|place| matches!(place, Place::Reading(_))),
+        cached: groups_with(|place| place == Place::Cached),
+    }
+}
+
+/// The list of a class, and whether the class is where policies look for it.
+fn audit_class(
+    state: &State,
+    id: TableId,
+    table: &Table,
+    first: ChunkIndex,
+) -> Result<(), Discrepancy> {
+    let classes = table.classes();
+    let class = classes.class_of(first);
+    let of_class = |chunk: &ChunkIndex| classes.class_of(*chunk).index() == class.index();
+    let members: BTreeSet<_> = table.layout().chunks().filter(of_class).collect();
+    same(|| format!("chunks like {id:?}.{first:?}"), members, classes.chunks(class).collect())?;
+    let mut wanted = IndexSet::new();
+    let scans = state.scans_at(table, &class.key().scans);
+    scans.for_each(|scan| wanted.union_with(&scan.groups));
+    let listed = |mut list: Box<dyn Iterator<Item = &crate::classes::Class> + '_>| {
+        list.any(|other| other.index() == class.index())
+    };
+    same(
+        || {
+            format!(
+                "the class of {id:?}.{first:?} has something to read, has something in the pool"
+            )
+        },
+        (wanted.intersects(&class.key().cold), wanted.intersects(&class.key().cached)),
+        (listed(Box::new(classes.to_read())), listed(Box::new(classes.in_pool()))),
+    )
+}
