@@ -66,8 +66,10 @@ impl FromStr for EngineKind {
     type Err = UnknownEngine;
 
     fn from_str(name: &str) -> Result<Self, UnknownEngine> {
-        let mut all = Self::all().into_iter();
-        all.find(|kind| kind.to_string() == name).ok_or_else(|| UnknownEngine(name.to_owned()))
+        match name {
+            "datafusion" => Ok(Self::DataFusion),
+            _ => name.parse().map(Self::Coscan).map_err(|_| UnknownEngine(name.to_owned())),
+        }
     }
 }
 

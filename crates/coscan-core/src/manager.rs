@@ -31,9 +31,12 @@ pub struct Config {
     /// Nanoseconds after which a scan that waits for room is given some, although busy workers may free some soon. If
     /// even that is not enough, others are held back for as long again, so that what comes free adds up.
     pub patience_ns: u64,
-    /// Workers at work at once under a policy that schedules processors: a few for each core. A worker that its query
-    /// has paused is not at work, see [`ActiveBufferManager::pause_worker`].
+    /// Workers at work at once under a policy that schedules processors: as many as the cores can use. A worker that its
+    /// query has paused is not at work, see [`ActiveBufferManager::pause_worker`].
     pub active_workers_max: usize,
+    /// Nanoseconds after which a worker that could go on does, whoever else the policy prefers: no worker waits longer
+    /// for processors than this and the time that those take who have waited as long already.
+    pub wait_max_ns: u64,
     /// Nanoseconds that workers are held back before the caller is asked which ones are paused.
     pub pause_ns: u64,
 }
@@ -45,6 +48,7 @@ impl Default for Config {
             loads_in_flight_max: 4,
             patience_ns: 500_000_000,
             active_workers_max: usize::MAX,
+            wait_max_ns: 30_000_000_000,
             pause_ns: 20_000_000,
         }
     }

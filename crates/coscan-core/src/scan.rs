@@ -44,7 +44,7 @@ pub(crate) enum Worker {
     /// It asked at this time and got nothing yet.
     Waiting { since: Time },
     /// It works on a chunk; `pinned` until it has released the pages, `active` until its query pauses it.
-    Busy { chunk: ChunkIndex, pinned: bool, active: bool },
+    Busy { chunk: ChunkIndex, since: Time, pinned: bool, active: bool },
     /// It was told that nothing is left.
     Finished,
 }
@@ -82,6 +82,8 @@ pub struct Scan {
     pub(crate) available: LongSet<ChunkIndex>,
     /// Needed chunks with a page that has to be asked for: neither in the pool nor being read.
     pub(crate) cold: LongSet<ChunkIndex>,
+    /// Time that a worker takes for a chunk, smoothed; 0 until one was done.
+    pub(crate) chunk_ns: u64,
     pub(crate) failed: bool,
     pub(crate) report: ScanReport,
 }
@@ -106,6 +108,7 @@ impl Scan {
             needed: LongSet::new(),
             available: LongSet::new(),
             cold: LongSet::new(),
+            chunk_ns: 0,
             failed: false,
             report: ScanReport { chunks_needed, ..ScanReport::default() },
         }
@@ -288,6 +291,18 @@ impl Scan {
             _ => None,
         };
         self.workers.iter().filter_map(since).min()
+    }
+
+    /// Nanoseconds that one of its workers takes for a chunk, smoothed; `None` until one was done without a pause.
+    #[must_use]
+    pub fn chunk_ns(&self) -> Option<u64> {
+        (self.chunk_ns > 0).then_some(self.chunk_ns)
+    }
+
+    /// A worker has done a chunk in this time.
+    pub(crate) fn worked(&mut self, ns: u64) {
+        let ns = ns.max(1);
+        self.chunk_ns = if self.chunk_ns == 0 { ns } else { (self.chunk_ns * 3 + ns) / 4 };
     }
 
     /// What it has got so far.

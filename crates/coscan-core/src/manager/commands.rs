@@ -98,7 +98,10 @@ impl ActiveBufferManager {
         if matches!(state, Worker::Waiting { .. }) {
             return Err(RequestError::AlreadyWaiting(scan, worker));
         }
-        *state = Worker::Waiting { since: self.state.now };
+        let stood = std::mem::replace(state, Worker::Waiting { since: self.state.now });
+        if let Worker::Busy { since, active: true, .. } = stood {
+            registered.worked(self.state.now.since(since));
+        }
         self.waiting.push((scan, worker));
         Ok(())
     }

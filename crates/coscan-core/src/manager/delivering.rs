@@ -45,7 +45,7 @@ impl ActiveBufferManager {
 
     fn is_overdue(&self, position: usize) -> bool {
         let since = self.state.scans[&self.waiting[position].0].waiting_since();
-        since.is_some_and(|since| self.state.now.since(since) >= self.config.patience_ns)
+        since.is_some_and(|since| self.state.now.since(since) >= self.config.wait_max_ns)
     }
 
     /// Answers the first waiting worker from this position on that can be answered.
@@ -91,7 +91,11 @@ impl ActiveBufferManager {
                 bytes_reused += bytes;
             }
         }
-        let stood = self.set_worker(id, worker, Worker::Busy { chunk, pinned: true, active: true });
+        let stood = self.set_worker(
+            id,
+            worker,
+            Worker::Busy { chunk, since: self.state.now, pinned: true, active: true },
+        );
         let found = stood == Worker::Waiting { since: self.state.now };
         let report = &mut self.state.scans.get_mut(&id).expect("a waiting scan runs").report;
         report.chunks_delivered += 1;

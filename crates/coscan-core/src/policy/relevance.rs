@@ -1,10 +1,32 @@
-//! `relevance`: the paper's scores, with processors scheduled too.
+//! `relevance`: the paper's scores, with processors scheduled too. `docs/scheduling.md` explains it on a page.
+//!
+//! What differs from [`Relevance2007`]:
+//! - Chunks are handed to as many workers as there are processors for, first to whoever has least work left, counting
+//!   less of it the more of it is in the pool (`work_left`). Scans that would crawl together finish one after the other.
+//! - A chunk that other scans need too, though they do not wait, is read before one that they do not; of equal ones the
+//!   chunk behind the last one is read, so that reads go on where the device stands.
+//! - What is decoded now is handed out first: it is decoded once for all who take it now.
 
-use crate::ids::{ChunkIndex, PageId, ScanId};
-use crate::policy::relevance_2007::Relevance2007;
+use std::cmp::Reverse;
+
+use crate::classes::Class;
+use crate::ids::{ChunkIndex, PageId, ScanId, SlotIndex};
+use crate::policy::ranking::{Score, best_first};
+use crate::policy::relevance_2007::{Relevance2007, helped_by, plan, union_of_groups};
 use crate::policy::{Attempt, LoadPlan, Policy, Room};
 use crate::scan::{Order, Scan};
+use crate::set::IndexSet;
 use crate::state::State;
+
+/// What a scan counts that needs a chunk, but has enough to go on with, beside one that waits.
+const LATER: f64 = 0.01;
+
+/// How many decoded chunks a decision looks at.
+const DECODED_MAX: usize = 32;
+
+/// How much less a scan has left if all that it reads of a chunk is decoded: decoding takes about half of its time, and
+/// what is decoded now may soon be dropped.
+const DECODED_GAIN: f64 = 3.0;
 
 /// The policy `relevance`.
 #[derive(Clone, Debug, Default)]
@@ -12,19 +34,86 @@ pub struct Relevance {
     paper: Relevance2007,
 }
 
-impl Relevance {
-    /// The most of its column groups that are decoded now of a chunk that the scan could be handed.
-    fn most_decoded(state: &State, scan: &Scan) -> usize {
-        let chunks = state.decoded_chunks(scan.table());
-        let could = chunks.filter(|&chunk| {
-            scan.is_available(chunk)
-                && (scan.order() == Order::Any || scan.needed().first() == Some(chunk))
-        });
-        could
-            .map(|chunk| state.decoded_groups(scan.table(), chunk, scan.groups()))
-            .max()
-            .unwrap_or(0)
+/// Average loads that a scan has waited for `since_ns`, shared by all running scans (slip 5 in the papers).
+fn waited_loads(state: &State, waited_ns: u64) -> f64 {
+    let loads = state.load_ns().map_or(0.0, |load_ns| waited_ns as f64 / load_ns as f64);
+    loads / state.scan_count() as f64
+}
+
+/// Whom to read for: as in the paper, who has fewest chunks left, and who waits gains one for each load that it waited.
+fn reading_score(state: &State, scan: &Scan) -> Score {
+    let waited_ns = scan.starving_since().map_or(0, |since| state.now().since(since));
+    let weight = f64::from(scan.weight());
+    Score(weight * waited_loads(state, waited_ns) - scan.needed().len() as f64 / weight)
+}
+
+/// Nanoseconds of work that a scan has left, divided by one plus the percentage of it that is in the pool: what is there
+/// should be used before it goes. Who waits for a processor has one chunk less left for each load that it waited.
+fn work_left(state: &State, scan: &Scan, usual_chunk_ns: f64) -> f64 {
+    let waited_ns = scan.waiting_since().map_or(0, |since| state.now().since(since));
+    let weight = f64::from(scan.weight());
+    let needed = scan.needed().len() as f64;
+    let left = (needed - weight * waited_loads(state, waited_ns)).max(0.5);
+    let chunk_ns = scan.chunk_ns().map_or(usual_chunk_ns, |ns| ns as f64);
+    let percent_there = 100.0 * (scan.stock() as f64 / (needed + 1.0)).min(1.0);
+    let decoded = 1.0 + DECODED_GAIN * most_decoded(state, scan).1;
+    left * chunk_ns / weight / (1.0 + percent_there) / decoded
+}
+
+/// Nanoseconds that scans take for a chunk on average: what a scan that has done none yet is taken to need.
+fn usual_chunk_ns(state: &State) -> f64 {
+    let known = state.scans().filter_map(Scan::chunk_ns);
+    let (count, sum) = known.fold((0, 0.0), |(count, sum), ns| (count + 1, sum + ns as f64));
+    if count == 0 { 1.0 } else { sum / f64::from(count) }
+}
+
+/// The deliverable chunk of which most is decoded, and the share of its columns that are.
+fn most_decoded(state: &State, scan: &Scan) -> (Option<ChunkIndex>, f64) {
+    let could = |chunk: &ChunkIndex| {
+        scan.is_available(*chunk)
+            && (scan.order() == Order::Any || scan.needed().first() == Some(*chunk))
+    };
+    let decoded = |chunk| state.decoded_groups(scan.table(), chunk, scan.groups());
+    let chunks = state.decoded_chunks(scan.table()).take(DECODED_MAX).filter(could);
+    let most = chunks.map(|chunk| (decoded(chunk), Reverse(chunk))).max();
+    match most {
+        Some((groups @ 1.., Reverse(chunk))) => {
+            (Some(chunk), groups as f64 / scan.groups().len() as f64)
+        }
+        _ => (None, 0.0),
     }
+}
+
+/// The chunk that helps most waiting scans for the fewest bytes, then most others.
+fn choose_chunk(state: &State, scan: &Scan, helped: &IndexSet<SlotIndex>) -> Option<ChunkIndex> {
+    if scan.order() == Order::InOrder {
+        return scan.loadable().next();
+    }
+    let table = state.table(scan.table());
+    let one_group = table.layout().group_count() == 1;
+    let sharing = state.slots_where(scan.table(), |other| other.groups().intersects(scan.groups()));
+    let count = |helped: usize, all: usize| helped as f64 + LATER * (all - helped) as f64;
+    let bound = |scans: usize| match one_group {
+        true => Score(count(helped.len().min(scans), scans)),
+        false => Score(f64::INFINITY),
+    };
+    let score = |class: &Class| {
+        let key = class.key();
+        if !key.scans.contains(scan.slot()) || key.covers(scan.groups()) {
+            return None;
+        }
+        if one_group {
+            return Some(Score(count(key.scans.intersection_len(helped), key.scans.len())));
+        }
+        let here = key.scans.intersection(helped);
+        let groups = union_of_groups(state.scans_at(table, &here));
+        let cold_bytes = state.cold_bytes(scan.table(), class.first(), &groups);
+        let all = key.scans.intersection_len(&sharing);
+        Some(Score(count(here.len(), all) / cold_bytes.max(1) as f64))
+    };
+    let best = best_first(table.classes().to_read(), bound, score).next();
+    best.map(|(_, class)| table.classes().next_chunk(class, table.last_load()))
+        .or_else(|| scan.loadable().next())
 }
 
 impl Policy for Relevance {
@@ -33,7 +122,13 @@ impl Policy for Relevance {
     }
 
     fn choose_load(&mut self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
-        self.paper.choose_load(state, attempt)
+        let wanting = state.scans().filter(|scan| {
+            scan.wants_load() && attempt.admits(scan.id()) && scan.loadable().next().is_some()
+        });
+        let scan = wanting.max_by_key(|scan| (reading_score(state, scan), Reverse(scan.id())))?;
+        let helped = helped_by(state, scan);
+        let chunk = choose_chunk(state, scan, &helped)?;
+        Some(plan(state, scan, &helped, chunk))
     }
 
     fn choose_victims(&self, state: &State, room: &Room<'_>) -> Vec<PageId> {
@@ -44,29 +139,17 @@ impl Policy for Relevance {
         true
     }
 
-    /// First whoever can use most of what is decoded now, so that scans meet at a chunk while it is decoded and in the
-    /// processors' caches; then whoever has least left.
     fn prefer_worker(&self, state: &State, ready: &[ScanId]) -> usize {
-        let rank = |id: ScanId| {
-            let scan = state.scan(id).expect("a waiting scan runs");
-            (Self::most_decoded(state, scan), std::cmp::Reverse(scan.needed().len()))
+        let usual_chunk_ns = usual_chunk_ns(state);
+        let left = |&position: &usize| {
+            let scan = state.scan(ready[position]).expect("a waiting scan runs");
+            Score(work_left(state, scan, usual_chunk_ns))
         };
-        let positions = (0..ready.len()).rev();
-        positions.max_by_key(|&position| rank(ready[position])).unwrap_or(0)
+        (0..ready.len()).min_by_key(left).unwrap_or(0)
     }
 
     fn choose_delivery(&mut self, state: &State, scan: ScanId) -> Option<ChunkIndex> {
         let scan = state.scan(scan)?;
-        // What is decoded now is decoded once for all who take it now.
-        let decoded = |chunk| state.decoded_groups(scan.table(), chunk, scan.groups());
-        let most_decoded = Self::most_decoded(state, scan);
-        if most_decoded == 0 {
-            return self.paper.delivery(state, scan);
-        }
-        state.decoded_chunks(scan.table()).find(|&chunk| {
-            scan.is_available(chunk)
-                && decoded(chunk) == most_decoded
-                && (scan.order() == Order::Any || scan.needed().first() == Some(chunk))
-        })
+        most_decoded(state, scan).0.or_else(|| self.paper.delivery(state, scan))
     }
 }

@@ -120,6 +120,7 @@ impl World {
             patience_ns: PATIENCE_NS,
             active_workers_max,
             pause_ns: PATIENCE_NS / 10,
+            wait_max_ns: PATIENCE_NS,
         };
         Self {
             manager: ActiveBufferManager::new(config, policy),
