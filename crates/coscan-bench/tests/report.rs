@@ -190,7 +190,7 @@ fn flatness_has_one_named_curve_per_engine_and_names_do_not_overlap() {
     let page = html::flatness_page(&description(), &flatness_points());
     well_formed(&page);
     assert_eq!(page.matches("class=\"curve\"").count(), 2);
-    assert_eq!(page.matches("<circle").count(), 4);
+    assert_eq!(page.matches("<path fill=").count(), 4);
     let height = |name: &str| -> f64 {
         let line = page.lines().find(|line| line.contains(name)).expect("a name");
         let (_, after) = line.rsplit_once("y=\"").expect("a place");

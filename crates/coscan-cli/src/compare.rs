@@ -5,9 +5,9 @@ use std::path::Path;
 use coscan_bench::engines::EngineKind;
 use coscan_bench::experiment::{EngineRun, Experiment, Prepared};
 use coscan_bench::metrics::EngineReport;
-use coscan_bench::report::figure::Figure;
 use coscan_bench::report::{RunDescription, bytes, latency, reads};
 use coscan_runtime::ManagerReport;
+use coscan_sim::report::draw::figure::Figure;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Failure;

@@ -1,8 +1,10 @@
-//! The command line of coscan: a demonstration, a benchmark on one's own data, and a SQL shell on shared tables.
+//! The command line of coscan: a demonstration, a benchmark on one's own data, a simulator, and a SQL shell on shared
+//! tables.
 
 mod bench;
 mod compare;
 mod demo;
+mod sim;
 mod sizes;
 mod sql;
 mod table_argument;
@@ -27,7 +29,8 @@ Examples:
   coscan demo                                      the whole story in three minutes
   coscan sql --table trips=trips/*.parquet         a shell on your own files
   coscan sql -t t=s3://bucket/t/ -e 'SELECT count(*) FROM t'
-  coscan bench streams --table lineitem=lineitem.parquet --bandwidth 200MB --pool-bytes 200MB"
+  coscan bench streams --table lineitem=lineitem.parquet --bandwidth 200MB --pool-bytes 200MB
+  coscan sim run cs07-table2 --html table2.html    the papers' experiments in virtual time"
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -39,6 +42,7 @@ enum Command {
     Demo(demo::Demo),
     Sql(sql::Sql),
     Bench(bench::Bench),
+    Sim(sim::Sim),
 }
 
 fn main() -> ExitCode {
@@ -52,6 +56,7 @@ fn main() -> ExitCode {
             Command::Demo(demo) => demo.run().await,
             Command::Sql(sql) => sql.run().await,
             Command::Bench(bench) => bench.run().await,
+            Command::Sim(sim) => sim.run().await,
         }
     });
     // A read that hangs in the operating system must not keep the process.

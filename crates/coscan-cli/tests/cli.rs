@@ -145,6 +145,7 @@ fn help_teaches() {
         (vec!["sql", "--help"], "NAME=URL"),
         (vec!["bench", "streams", "--help"], "--engines"),
         (vec!["bench", "flatness", "--help"], "Figure 7"),
+        (vec!["sim", "--help"], "virtual time"),
     ] {
         assert!(stdout(&run(&arguments)).contains(expected), "{arguments:?}");
     }

@@ -4,14 +4,19 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use coscan_sim::report::draw::figure::escape;
+use coscan_sim::report::draw::numbers::{decimal, megabytes};
+use coscan_sim::report::draw::page::{self, parameters, section};
+use coscan_sim::report::draw::style::Hue;
+
 use crate::metrics::EngineReport;
 
-use super::figure::{Figure, escape};
 use super::flatness::{self, FlatnessPoint};
-use super::numbers::{decimal, megabytes};
 use super::rows::{kind_rows, system_rows};
-use super::style::{self, hue};
 use super::{RunDescription, bytes, latency, reads};
+
+const FOOTER: &str = "After Zukowski, Héman, Nes, Boncz: “Cooperative Scans: Dynamic Bandwidth Sharing in a DBMS”, \
+                      VLDB 2007 (Table 2, Figures 4 and 7).";
 
 /// Writes the page of a run of streams: what was run, the table and the pictures.
 ///
@@ -42,7 +47,7 @@ pub fn streams_page(description: &RunDescription, reports: &[EngineReport]) -> S
     let mut body = head(description);
     body.push_str(&equality(reports));
     body.push_str(&tiles(reports));
-    body.push_str(&parameters(description));
+    body.push_str(&parameters(&description.parameters));
     body.push_str(
         "<h2>The figures</h2>\n<p class=\"caption\">The best of each row is bold. Latencies are \
          averages per kind of query; “norm.” is latency divided by the time that the query takes \
@@ -67,55 +72,24 @@ pub fn streams_page(description: &RunDescription, reports: &[EngineReport]) -> S
         "From the device, for all queries together.",
         &bytes::figure(reports, description.touched_bytes),
     ));
-    page(&description.title, &body)
+    page::page(&description.title, &body, FOOTER)
 }
 
 /// The text of the page that [`write_flatness`] writes.
 pub fn flatness_page(description: &RunDescription, points: &[FlatnessPoint]) -> String {
     let mut body = head(description);
-    body.push_str(&parameters(description));
+    body.push_str(&parameters(&description.parameters));
     body.push_str(&section(
         "Average time of a query",
         "Against the number of streams that run at the same time. Flat is ideal: a query that \
          shares its reads does not notice the others.",
         &flatness::figure(points),
     ));
-    page(&description.title, &body)
-}
-
-fn page(title: &str, body: &str) -> String {
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
-         <title>{title} · coscan</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n\
-         {body}<footer>After Zukowski, Héman, Nes, Boncz: “Cooperative Scans: Dynamic Bandwidth \
-         Sharing in a DBMS”, VLDB 2007 (Table 2, Figures 4 and 7).</footer>\n</main>\n</body>\n\
-         </html>\n",
-        title = escape(title),
-        style = style::page(),
-    )
+    page::page(&description.title, &body, FOOTER)
 }
 
 fn head(description: &RunDescription) -> String {
-    let title = escape(&description.title);
-    let summary = escape(&description.summary);
-    format!(
-        "<p class=\"eyebrow\">coscan · cooperative scans</p>\n<h1>{title}</h1>\n<p>{summary}</p>\n"
-    )
-}
-
-fn parameters(description: &RunDescription) -> String {
-    let items = description.parameters.iter().map(|(name, value)| {
-        format!("<div><dt>{}</dt><dd>{}</dd></div>\n", escape(name), escape(value))
-    });
-    format!("<dl>\n{}</dl>\n", items.collect::<String>())
-}
-
-fn section(title: &str, caption: &str, figure: &Figure) -> String {
-    format!(
-        "<h2>{title}</h2>\n<p class=\"caption\">{caption}</p>\n<figure>\n{}</figure>\n",
-        figure.inline()
-    )
+    page::head("coscan · cooperative scans", &description.title, &description.summary)
 }
 
 fn equality(reports: &[EngineReport]) -> String {
@@ -156,13 +130,13 @@ fn tiles(reports: &[EngineReport]) -> String {
     let (shown_bytes, first_bytes) = (shown.bytes_read as f64, first.bytes_read as f64);
     let (latency, first_latency) = (shown.normalized_latency_avg, first.normalized_latency_avg);
     format!(
-        "<p class=\"shown\"><span class=\"hue-{hue}\">{engine}</span> against {first_engine}</p>\n\
+        "<p class=\"shown\"><span class=\"{hue}\">{engine}</span> against {first_engine}</p>\n\
          <div class=\"tiles\">\n{}{}{}{}</div>\n",
         tile("Total time", "s", shown.total_s, first.total_s, &decimal),
         tile("Average stream time", "s", shown.stream_avg_s, first.stream_avg_s, &decimal),
         tile("Average normalized latency", "×", latency, first_latency, &decimal),
         tile("Bytes read", "MB", shown_bytes, first_bytes, &show_bytes),
-        hue = hue(&shown.engine, index),
+        hue = Hue::of_engine(&shown.engine, index).class(),
         engine = escape(&shown.engine),
     )
 }
@@ -177,8 +151,8 @@ fn ratio(value: f64, than: f64) -> String {
 
 fn engine_headers(reports: &[EngineReport], columns: usize) -> String {
     let headers = reports.iter().enumerate().map(|(index, report)| {
-        let hue = hue(&report.engine, index);
-        format!("<th class=\"hue-{hue}\" colspan=\"{columns}\">{}</th>", escape(&report.engine))
+        let hue = Hue::of_engine(&report.engine, index).class();
+        format!("<th class=\"{hue}\" colspan=\"{columns}\">{}</th>", escape(&report.engine))
     });
     headers.collect()
 }

@@ -8,15 +8,11 @@
 //! the others are compared with.
 
 pub mod bytes;
-pub mod figure;
 pub mod flatness;
 pub mod html;
 pub mod latency;
-mod numbers;
 pub mod reads;
 mod rows;
-mod scale;
-mod style;
 pub mod table;
 
 /// What was run and on what: the head of a report.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use coscan_sim::report::draw::numbers::{count, decimal, lowest, megabytes};
+
 use crate::metrics::{EngineReport, KindReport};
 use crate::workload::label;
-
-use super::numbers::{count, decimal, megabytes};
 
 /// One figure of the whole run, for every engine.
 pub(super) struct SystemRow {
@@ -86,23 +86,4 @@ pub(super) fn kind_rows(reports: &[EngineReport]) -> Vec<KindRow> {
         }
     });
     rows.collect()
-}
-
-/// Which values are the lowest; none if all are equal.
-fn lowest(values: impl Iterator<Item = f64>) -> Vec<bool> {
-    let values: Vec<f64> = values.collect();
-    let lowest = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let differ = values.iter().any(|value| *value != lowest);
-    values.iter().map(|value| differ && *value == lowest).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_value_below_another_is_best() {
-        assert_eq!(lowest([2.0, 1.0, 1.0].into_iter()), [false, true, true]);
-        assert_eq!(lowest([1.0, 1.0].into_iter()), [false, false]);
-    }
 }

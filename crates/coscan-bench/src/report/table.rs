@@ -2,14 +2,13 @@
 
 use std::iter;
 
+use coscan_sim::report::draw::columns::{Align, Block, beside};
+
 use crate::metrics::EngineReport;
 
 use super::rows::{kind_rows, system_rows};
 
-/// The widest line, in characters. Engines that do not fit are shown below, in a block of their own.
-pub const WIDTH_MAX: usize = 120;
-
-const GAP: &str = "  ";
+pub use coscan_sim::report::draw::columns::WIDTH_MAX;
 
 /// The table for any number of engines: figures of the whole run, then of each kind of query.
 pub fn table(reports: &[EngineReport]) -> String {
@@ -45,69 +44,4 @@ pub fn table(reports: &[EngineReport]) -> String {
     });
     let lower = beside(&first, &engines.collect::<Vec<_>>());
     format!("{upper}\n{lower}")
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Align {
-    Left,
-    Right,
-}
-
-/// Some columns under one title: lines of equal width.
-struct Block {
-    width: usize,
-    lines: Vec<String>,
-}
-
-impl Block {
-    /// `title` is at the left and `title_right` at the right of the line above the columns; a
-    /// title alone is where its columns are aligned to.
-    fn new(title: &str, title_right: &str, columns: &[Vec<String>], align: Align) -> Block {
-        let widths: Vec<usize> = columns
-            .iter()
-            .map(|cells| cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0))
-            .collect();
-        let cells_width = widths.iter().sum::<usize>() + GAP.len() * (columns.len() - 1);
-        let titles = if title_right.is_empty() {
-            title.to_string()
-        } else {
-            let space = cells_width.saturating_sub(title.len() + title_right.len());
-            format!("{title}{}{title_right}", " ".repeat(space.max(1)))
-        };
-        let width = cells_width.max(titles.chars().count());
-
-        let rows = (0..columns[0].len()).map(|row| {
-            let cells = columns.iter().zip(&widths).map(|(cells, width)| match align {
-                Align::Left => format!("{:<width$}", cells[row]),
-                Align::Right => format!("{:>width$}", cells[row]),
-            });
-            cells.collect::<Vec<_>>().join(GAP)
-        });
-        let lines = iter::once(titles).chain(rows).map(|line| match align {
-            Align::Left => format!("{line:<width$}"),
-            Align::Right => format!("{line:>width$}"),
-        });
-        Block { width, lines: lines.collect() }
-    }
-}
-
-/// Puts blocks beside `first`, and those that do not fit below, beside `first` again. Every line of
-/// blocks but the last has the same number of them, so that none stands alone needlessly.
-fn beside(first: &Block, blocks: &[Block]) -> String {
-    let widest = blocks.iter().map(|block| GAP.len() + block.width).max().unwrap_or(1);
-    let fit = ((WIDTH_MAX - first.width.min(WIDTH_MAX)) / widest).max(1);
-    let lines_of_blocks = blocks.len().div_ceil(fit).max(1);
-    let per_line = blocks.len().div_ceil(lines_of_blocks).max(1);
-    let lines_of_blocks = blocks.chunks(per_line).map(|shown| {
-        let mut text = String::new();
-        for (row, line) in first.lines.iter().enumerate() {
-            let cells: Vec<&str> = iter::once(line.as_str())
-                .chain(shown.iter().map(|block| block.lines[row].as_str()))
-                .collect();
-            text.push_str(cells.join(GAP).trim_end());
-            text.push('\n');
-        }
-        text
-    });
-    lines_of_blocks.collect::<Vec<_>>().join("\n")
 }

@@ -1,36 +1,82 @@
-//! Colours and type, for pages and for pictures that stand alone.
+//! Colours and type, for pages and for pictures that stand alone, light and dark.
 
-/// One colour per engine, told apart also by the colour-blind (after Okabe and Ito), light and
-/// dark. The known engines always have the same one.
-const ENGINES: [(&str, &str, &str); 5] = [
-    ("datafusion", "#475569", "#cbd5e1"),
-    ("normal", "#d98e04", "#f2b33d"),
-    ("attach", "#009e73", "#2fc79a"),
-    ("elevator", "#c2558f", "#e69ac4"),
-    ("relevance", "#0072b2", "#4da8e8"),
+/// The colours in light and dark: told apart also by the colour-blind (after Okabe and Ito).
+const COLOURS: [(&str, &str); 8] = [
+    ("#475569", "#cbd5e1"),
+    ("#d98e04", "#f2b33d"),
+    ("#009e73", "#2fc79a"),
+    ("#c2558f", "#e69ac4"),
+    ("#0072b2", "#4da8e8"),
+    ("#56b4e9", "#8fd0f5"),
+    ("#d55e00", "#ff8a4c"),
+    ("#8b6f3e", "#c9a86a"),
 ];
-/// Colours for engines of other names.
-const OTHERS: [(&str, &str); 3] =
-    [("#56b4e9", "#8fd0f5"), ("#d55e00", "#ff8a4c"), ("#8b6f3e", "#c9a86a")];
 
-/// Which of the colours `hue-0`, `hue-1`, … the engine at `index` has.
-pub(super) fn hue(engine: &str, index: usize) -> usize {
-    let known = ENGINES.iter().position(|(name, _, _)| *name == engine);
-    known.unwrap_or(ENGINES.len() + index % OTHERS.len())
+/// Engines and policies that always have the same colour.
+const KNOWN: [(&str, usize); 7] = [
+    ("datafusion", 0),
+    ("normal", 1),
+    ("attach", 2),
+    ("elevator", 3),
+    ("relevance", 4),
+    ("relevance-2007", 5),
+    ("relevance-2004", 7),
+];
+
+/// The order of the colours for what has none of its own: neighbours differ most.
+const OTHERS: [usize; 8] = [4, 6, 2, 1, 3, 5, 7, 0];
+
+/// One of the colours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hue(usize);
+
+impl Hue {
+    /// The quietest of them, for what stands in the background.
+    pub const QUIET: Hue = Hue(0);
+
+    /// The colour of an engine or a policy; the one at `index` of a list when it has none of its own.
+    #[must_use]
+    pub fn of_engine(name: &str, index: usize) -> Hue {
+        let known = KNOWN.iter().find(|(known, _)| *known == name);
+        known.map_or(Hue(OTHERS[(index + 1) % OTHERS.len()]), |(_, hue)| Hue(*hue))
+    }
+
+    /// The colour of the query, or the kind of query, at `index` of a list.
+    #[must_use]
+    pub fn of_query(index: usize) -> Hue {
+        Hue(OTHERS[index % OTHERS.len()])
+    }
+
+    /// What it is called in the style: `var(--hue-3)`.
+    #[must_use]
+    pub fn variable(self) -> String {
+        format!("var(--hue-{})", self.0)
+    }
+
+    /// The class of texts of this colour on pages.
+    #[must_use]
+    pub fn class(self) -> String {
+        format!("hue-{}", self.0)
+    }
+
+    /// Its position among the colours.
+    pub(super) fn index(self) -> usize {
+        self.0
+    }
 }
 
 /// The variables for light and dark, under the given selector.
 fn variables(selector: &str) -> String {
-    let engines = ENGINES.iter().map(|(_, light, dark)| (*light, *dark)).chain(OTHERS);
     let (mut light, mut dark) = (String::new(), String::new());
-    for (index, (light_hue, dark_hue)) in engines.enumerate() {
+    for (index, (light_hue, dark_hue)) in COLOURS.iter().enumerate() {
         light.push_str(&format!("--hue-{index}:{light_hue};"));
         dark.push_str(&format!("--hue-{index}:{dark_hue};"));
     }
     format!(
-        "{selector}{{--ground:#fff;--panel:#f6f7f9;--ink:#16202e;--muted:#5b6675;--line:#dfe3e8;{light}}}\n\
+        "{selector}{{--ground:#fff;--panel:#f6f7f9;--ink:#16202e;--muted:#5b6675;--line:#dfe3e8;\
+         --kept:#dde3ea;{light}}}\n\
          @media (prefers-color-scheme:dark){{{selector}{{--ground:#11161d;--panel:#1a212b;\
-         --ink:#e8ecf1;--muted:#9aa6b5;--line:#2c3642;{dark}}}}}\n"
+         --ink:#e8ecf1;--muted:#9aa6b5;--line:#2c3642;--kept:#323e4d;{dark}}}}}\n"
     )
 }
 
@@ -42,12 +88,17 @@ svg.figure text{fill:var(--muted)}
 svg.figure text.ink{fill:var(--ink)}
 svg.figure text.strong{font-weight:600}
 svg.figure text.small{font-size:9.5px}
+svg.figure text.note{font-size:11px}
+svg.figure text.haloed{paint-order:stroke;stroke:var(--ground);stroke-width:3.5px;stroke-linejoin:round}
 svg.figure .grid{stroke:var(--line);stroke-width:1}
 svg.figure .base{stroke:var(--muted);stroke-width:1}
 svg.figure .halo{stroke:var(--ground);stroke-width:4.5}
 svg.figure .least{stroke:var(--ink);stroke-width:1.5;stroke-dasharray:5 4}
 svg.figure .ground{fill:var(--ground)}
 svg.figure .panel{fill:var(--panel)}
+svg.figure .dark{fill:var(--ink)}
+svg.figure .kept{fill:var(--kept)}
+svg.figure .paper{fill:none;stroke:var(--ink);stroke-width:2}
 svg.figure .dots{fill:none;stroke-width:2;stroke-linecap:round}
 svg.figure .curve{fill:none;stroke-width:2.5;stroke-linejoin:round;stroke-linecap:round}
 ";
@@ -84,29 +135,45 @@ th{font-weight:600}
 thead tr:last-child th{border-bottom:1px solid var(--muted)}
 tbody tr{border-bottom:1px solid var(--line)}
 th.name,td.name{text-align:left;padding-left:0;color:var(--muted);font-weight:400}
+tbody tr:has(+tr.part){border-bottom:0}
+tr.part td{padding-top:1px;padding-bottom:3px}
+tr.part td.name{padding-left:18px}
+tr.part td{color:var(--muted);font-size:13px}
 thead th.unit{color:var(--muted);font-weight:400;font-size:13px}
 td.best{font-weight:680}
 table.dense{font-size:13px}
 table.dense th,table.dense td{padding:5px 4px}
 table.dense .first{padding-left:16px}
 table.dense .name{padding-left:0}
-figure{margin:0;overflow-x:auto}
+figure{margin:0 0 20px;overflow-x:auto}
 svg.figure{display:block;width:100%;min-width:640px;height:auto}
 footer{margin-top:64px;padding-top:16px;border-top:1px solid var(--line);color:var(--muted);font-size:14px}
 ";
 
 /// The style of a page.
 pub(super) fn page() -> String {
-    let engines = (0..ENGINES.len() + OTHERS.len())
-        .map(|index| format!(".hue-{index}{{color:var(--hue-{index})}}\n"));
+    let hues =
+        (0..COLOURS.len()).map(|index| format!(".hue-{index}{{color:var(--hue-{index})}}\n"));
     format!(
         ":root{{color-scheme:light dark}}\n{}{PICTURE}{PAGE}{}",
         variables(":root"),
-        engines.collect::<String>()
+        hues.collect::<String>()
     )
 }
 
 /// The style inside a picture that stands alone.
 pub(super) fn picture() -> String {
     format!("{}{PICTURE}", variables("svg.figure"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_keep_their_colour_wherever_they_stand() {
+        assert_eq!(Hue::of_engine("relevance", 0), Hue::of_engine("relevance", 5));
+        let hues: Vec<Hue> = KNOWN.iter().map(|(name, _)| Hue::of_engine(name, 0)).collect();
+        assert!(hues.iter().enumerate().all(|(at, hue)| !hues[..at].contains(hue)), "{hues:?}");
+    }
 }

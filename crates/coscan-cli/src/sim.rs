@@ -1,0 +1,141 @@
+//! `coscan sim`: the papers' experiments, and one's own workloads, in virtual time.
+
+mod find;
+mod runs;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use coscan_core::PolicyKind;
+use coscan_sim::experiment;
+use coscan_sim::report::{Results, html, json, pictures, text};
+
+use self::runs::Runs;
+use crate::compare::write_picture;
+use crate::{Failure, INTERRUPTED};
+
+/// Simulate many queries on any disk and any number of cores, in virtual time: the papers' experiments, or your own.
+///
+/// The same scheduler that serves real queries runs on a simulated machine. Hours pass in seconds, and the same file,
+/// policies and seeds give the same results on every computer.
+#[derive(Debug, Args)]
+pub(crate) struct Sim {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the papers' experiments
+    List,
+    Show(Show),
+    Run(Run),
+}
+
+/// Print the file of an experiment, to be changed: coscan sim show cs07-table2 > mine.toml
+#[derive(Debug, Args)]
+struct Show {
+    /// The experiment
+    #[arg(value_name = "NAME")]
+    name: String,
+}
+
+/// Run an experiment under each policy, and show what came of it beside what the paper states.
+#[derive(Debug, Args)]
+#[command(after_long_help = LONG_HELP)]
+struct Run {
+    /// One of `coscan sim list`, or a file
+    #[arg(value_name = "NAME-or-FILE")]
+    experiment: String,
+    /// Policies to compare [default: all]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    policies: Vec<PolicyKind>,
+    /// Run with the seeds 1 to N and show averages; what is random in a workload follows from the seed
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    seeds: u64,
+    /// Write what came of each run as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write a page with pictures that explains the results
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write each picture as an SVG file
+    #[arg(long, value_name = "DIRECTORY")]
+    svg: Option<PathBuf>,
+}
+
+const LONG_HELP: &str = concat!(
+    "A file says what runs on what. Sizes, times and speeds are written with their units:\n\n",
+    include_str!("sim/example.toml"),
+    "\nWith it, `coscan sim run mine.toml --policies normal,relevance` prints\n\n",
+    include_str!("sim/example.txt"),
+    "\nTimes are in seconds of virtual time. A normalized latency of 2 is twice the time that the query takes alone with an \
+     empty pool. The lower bound is what any schedule has to read, even one that knows the future. `coscan sim show NAME` \
+     prints the papers' files: they also show column layouts, other disks and sweeps.",
+);
+
+impl Sim {
+    pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
+        let work = tokio::task::spawn_blocking(move || match self.action {
+            Action::List => list(),
+            Action::Show(show) => show.print(),
+            Action::Run(run) => run.run(),
+        });
+        tokio::select! {
+            result = work => result?.map(|()| ExitCode::SUCCESS),
+            _ = tokio::signal::ctrl_c() => Ok(ExitCode::from(INTERRUPTED)),
+        }
+    }
+}
+
+fn list() -> Result<(), Failure> {
+    let specs = experiment::names().map(experiment::find).collect::<Result<Vec<_>, _>>()?;
+    let width = |text: &dyn Fn(usize) -> usize| (0..specs.len()).map(text).max().unwrap_or(0);
+    let name = width(&|index| specs[index].name.chars().count());
+    let source = width(&|index| specs[index].source.chars().count());
+    for spec in &specs {
+        println!("{:<name$}  {:<source$}  {}", spec.name, spec.source, spec.title);
+    }
+    Ok(())
+}
+
+impl Show {
+    fn print(&self) -> Result<(), Failure> {
+        let file = experiment::file(&self.name).ok_or_else(|| find::unknown(&self.name))?;
+        print!("{file}");
+        Ok(())
+    }
+}
+
+impl Run {
+    fn run(&self) -> Result<(), Failure> {
+        let spec = find::find(&self.experiment)?;
+        let policies = match self.policies.as_slice() {
+            [] => PolicyKind::ALL.to_vec(),
+            policies => policies.to_vec(),
+        };
+        let pictures = self.html.is_some() || self.svg.is_some();
+        let runs = Runs { spec: &spec, policies: &policies, seeds: self.seeds, pictures }.run()?;
+        let results = Results::new(&spec, &runs);
+        print!("{}", text::text(&results));
+        if let Some(path) = &self.json {
+            write(path, &json::json(&results))?;
+        }
+        if let Some(path) = &self.html {
+            write(path, &html::html(&results))?;
+            println!("\nPictures: {}", path.display());
+        }
+        if let Some(directory) = &self.svg {
+            for picture in pictures::sections(&results).iter().flat_map(|one| &one.pictures) {
+                write_picture(directory, &format!("{}.svg", picture.file_name), &picture.figure)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text)
+        .map_err(|error| format!("cannot write {}: {error}", path.display()).into())
+}

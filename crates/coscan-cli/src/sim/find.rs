@@ -1,0 +1,67 @@
+//! From what was typed to an experiment.
+
+use std::path::Path;
+
+use coscan_sim::Spec;
+use coscan_sim::experiment;
+
+use crate::Failure;
+
+/// Names to choose from where one is wrong.
+const NEAREST: usize = 3;
+
+/// One of the papers' experiments, or the one in a file.
+pub(super) fn find(name_or_file: &str) -> Result<Spec, Failure> {
+    if experiment::file(name_or_file).is_some() {
+        return Ok(experiment::find(name_or_file)?);
+    }
+    let path = Path::new(name_or_file);
+    if !path.exists() && path.extension().is_none_or(|ending| ending != "toml") {
+        return Err(unknown(name_or_file));
+    }
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("cannot read {name_or_file}: {error}"))?;
+    Ok(Spec::parse(&text).map_err(|error| format!("{name_or_file}: {error}"))?)
+}
+
+/// There is no experiment of this name.
+pub(super) fn unknown(name: &str) -> Failure {
+    let mut names: Vec<&str> = experiment::names().collect();
+    names.sort_by_key(|known| distance(name, known));
+    let nearest = names[..NEAREST.min(names.len())].join("`, `");
+    format!(
+        "there is no experiment or file `{name}`; did you mean `{nearest}`? `coscan sim list` shows all"
+    )
+    .into()
+}
+
+/// How many characters must be put in, taken out or changed to make one text of the other.
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    // The distances from what is left of `left` so far to each beginning of `right`.
+    let mut distances: Vec<usize> = (0..=right.len()).collect();
+    for (row, character) in left.chars().enumerate() {
+        let mut diagonal = distances[0];
+        distances[0] = row + 1;
+        for (column, other) in right.iter().enumerate() {
+            let changed = diagonal + usize::from(character != *other);
+            diagonal = distances[column + 1];
+            distances[column + 1] = changed.min(diagonal + 1).min(distances[column] + 1);
+        }
+    }
+    distances[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_count_changes() {
+        assert_eq!(distance("table2", "table2"), 0);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("abc", ""), 3);
+        assert_eq!(distance("cs07-tabel2", "cs07-table2"), 2);
+        assert_eq!(distance("kitten", "sitting"), 3);
+    }
+}

@@ -1,0 +1,160 @@
+//! A disk at work: loads go in, pages come out one by one.
+
+mod arms;
+mod object_store;
+mod perfect;
+
+use std::sync::Arc;
+
+use coscan_core::{Index, Layout, LoadId, PageIndex, TableId, Time};
+
+use crate::machine::Disk;
+use arms::Arms;
+use object_store::ObjectStore;
+use perfect::Perfect;
+
+/// A page that has arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) load: LoadId,
+    pub(crate) page: PageIndex,
+}
+
+/// Neighbouring pages of a load, read in one go.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Request {
+    pub(crate) load: LoadId,
+    /// Where its first byte lies.
+    pub(crate) start: u64,
+    /// Its pages with their bytes, in the order in which they lie.
+    pub(crate) pages: Vec<(PageIndex, u64)>,
+}
+
+impl Request {
+    fn bytes(&self) -> u64 {
+        self.pages.iter().map(|(_, bytes)| bytes).sum()
+    }
+}
+
+/// A disk at work.
+#[derive(Clone, Debug)]
+pub(crate) struct Reader {
+    device: Device,
+    /// For each table, where each page starts: tables lie one behind another, pages in the order of the layout.
+    starts: Vec<Vec<u64>>,
+    layouts: Vec<Arc<Layout>>,
+    now: Time,
+    pages_under_way: usize,
+    /// Requests so far.
+    pub(crate) requests: u64,
+    /// Nanoseconds so far during which some page was under way.
+    pub(crate) busy_ns: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Device {
+    Perfect(Perfect),
+    Arms(Arms),
+    ObjectStore(ObjectStore),
+}
+
+impl Reader {
+    pub(crate) fn new(disk: Disk, layouts: Vec<Arc<Layout>>) -> Self {
+        let device = match disk {
+            Disk::Perfect { ns_per_chunk } => Device::Perfect(Perfect::new(ns_per_chunk)),
+            Disk::SeekTransfer { seek_ns, bytes_per_second } => {
+                Device::Arms(Arms::new(1, seek_ns, bytes_per_second, u64::MAX))
+            }
+            Disk::Raid { devices, seek_ns, bytes_per_second, stripe_bytes } => {
+                Device::Arms(Arms::new(devices, seek_ns, bytes_per_second, stripe_bytes))
+            }
+            Disk::ObjectStore {
+                latency_ns,
+                bytes_per_second_per_request,
+                bytes_per_second,
+                requests_max,
+            } => Device::ObjectStore(ObjectStore::new(
+                latency_ns,
+                bytes_per_second,
+                bytes_per_second_per_request,
+                requests_max,
+            )),
+        };
+        let mut end = 0u64;
+        let mut place = |bytes: u64| {
+            end += bytes;
+            end - bytes
+        };
+        let starts = layouts.iter().map(|layout| {
+            let pages = (0..layout.page_count()).map(PageIndex::from_usize);
+            pages.map(|page| place(layout.bytes_of(page))).collect()
+        });
+        let starts = starts.collect();
+        let (now, requests, busy_ns) = (Time::default(), 0, 0);
+        Self { device, starts, layouts, now, pages_under_way: 0, requests, busy_ns }
+    }
+
+    /// Takes a load on.
+    pub(crate) fn submit(&mut self, now: Time, load: LoadId, table: TableId, pages: &[PageIndex]) {
+        self.pass(now);
+        self.pages_under_way += pages.len();
+        let requests = self.coalesce(load, table, pages);
+        self.requests += requests.len() as u64;
+        match &mut self.device {
+            Device::Perfect(perfect) => perfect.submit(now, &requests),
+            Device::Arms(arms) => requests.iter().for_each(|request| arms.submit(now, request)),
+            Device::ObjectStore(store) => {
+                requests.into_iter().for_each(|request| store.submit(now, request));
+            }
+        }
+    }
+
+    /// When something happens next.
+    pub(crate) fn next_at(&self) -> Option<Time> {
+        match &self.device {
+            Device::Perfect(perfect) => perfect.next_at(),
+            Device::Arms(arms) => arms.next_at(),
+            Device::ObjectStore(store) => store.next_at(),
+        }
+    }
+
+    /// Lets happen what is due, up to the first page that arrives.
+    pub(crate) fn pop(&mut self, now: Time) -> Option<Arrival> {
+        self.pass(now);
+        let arrival = match &mut self.device {
+            Device::Perfect(perfect) => perfect.pop(now),
+            Device::Arms(arms) => arms.pop(now),
+            Device::ObjectStore(store) => store.pop(now),
+        };
+        self.pages_under_way -= usize::from(arrival.is_some());
+        arrival
+    }
+
+    /// Joins pages that lie next to each other, in the order asked for.
+    fn coalesce(&self, load: LoadId, table: TableId, pages: &[PageIndex]) -> Vec<Request> {
+        let layout = &self.layouts[table.as_usize()];
+        let neighbours = |a: &PageIndex, b: &PageIndex| a.as_usize() + 1 == b.as_usize();
+        let requests = pages.chunk_by(neighbours).map(|run| Request {
+            load,
+            start: self.starts[table.as_usize()][run[0].as_usize()],
+            pages: run.iter().map(|&page| (page, layout.bytes_of(page))).collect(),
+        });
+        requests.collect()
+    }
+
+    fn pass(&mut self, now: Time) {
+        if self.pages_under_way > 0 {
+            self.busy_ns += now.since(self.now);
+        }
+        self.now = self.now.max(now);
+    }
+}
+
+/// Nanoseconds that so many bytes take, rounded up.
+pub(crate) fn transfer_ns(bytes: u64, bytes_per_second: u64) -> u64 {
+    let ns = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(bytes_per_second));
+    u64::try_from(ns).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! The papers' experiments by name, and how the cases of an experiment are run.
+//!
+//! [`Prepared`] is a case with a seed; it runs under any number of policies and gives a [`Run`] for each, from which
+//! [`Run::value`] takes what was measured. Runs do not depend on each other: the caller may spread them over threads.
+
+mod measure;
+mod potential;
+mod reuse;
+
+use std::sync::Arc;
+
+use coscan_core::Policy;
+
+use crate::machine::Machine;
+use crate::outcome::Outcome;
+use crate::spec::{Case, Spec, SpecError};
+use crate::violation::Violation;
+use crate::workload::Workload;
+use crate::{Options, bound, run, standalone};
+
+pub use self::potential::Potential;
+pub use self::reuse::reuse_probability;
+
+/// The papers' experiments: names and files, in the order of the papers.
+const FILES: &[(&str, &str)] = &[
+    ("cs04-figure3", include_str!("../experiments/cs04-figure3.toml")),
+    ("cs04-figure4", include_str!("../experiments/cs04-figure4.toml")),
+    ("cs04-table4", include_str!("../experiments/cs04-table4.toml")),
+    ("cs07-example", include_str!("../experiments/cs07-example.toml")),
+    ("cs07-table2", include_str!("../experiments/cs07-table2.toml")),
+    ("cs07-figure5", include_str!("../experiments/cs07-figure5.toml")),
+    ("cs07-figure6", include_str!("../experiments/cs07-figure6.toml")),
+    ("cs07-figure7", include_str!("../experiments/cs07-figure7.toml")),
+    ("cs07-figure8", include_str!("../experiments/cs07-figure8.toml")),
+    ("cs07-table3", include_str!("../experiments/cs07-table3.toml")),
+    ("cs07-table4", include_str!("../experiments/cs07-table4.toml")),
+    ("cs11-table3.1", include_str!("../experiments/cs11-table3.1.toml")),
+    ("cs11-table6.1", include_str!("../experiments/cs11-table6.1.toml")),
+    ("cs11-figure6.2", include_str!("../experiments/cs11-figure6.2.toml")),
+    ("cs11-figure6.3", include_str!("../experiments/cs11-figure6.3.toml")),
+    ("cs11-figure6.4", include_str!("../experiments/cs11-figure6.4.toml")),
+    ("cs11-table6.2", include_str!("../experiments/cs11-table6.2.toml")),
+];
+
+/// The names of the papers' experiments.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    FILES.iter().map(|&(name, _)| name)
+}
+
+/// The file of one of the papers' experiments.
+#[must_use]
+pub fn file(name: &str) -> Option<&'static str> {
+    FILES.iter().find(|(other, _)| *other == name).map(|&(_, text)| text)
+}
+
+/// One of the papers' experiments.
+///
+/// # Errors
+/// If there is none of this name; the text lists those that there are.
+pub fn find(name: &str) -> Result<Spec, FindError> {
+    let text = file(name).ok_or_else(|| FindError::Unknown(name.to_owned()))?;
+    Ok(Spec::parse(text)?)
+}
+
+/// Why an experiment could not be found.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FindError {
+    /// There is none of this name.
+    #[error("there is no experiment `{0}`; choose from {list}, or name a file", list = names().collect::<Vec<_>>().join(", "))]
+    Unknown(String),
+    /// Its file is wrong.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+}
+
+/// A case with nothing random left in it, and all about it that does not depend on the policy.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// The name of the case.
+    pub case: String,
+    /// The seed that it was made with.
+    pub seed: u64,
+    /// What runs.
+    pub workload: Workload,
+    /// What it runs on.
+    pub machine: Machine,
+    /// Latency of each query alone, with an empty pool, in nanoseconds [CS07 §5.2], in the order of
+    /// [`Outcome::queries`].
+    pub standalone_ns: Vec<u64>,
+    /// Bytes of all pages that any query needs: each has to be read once.
+    pub bytes_compulsory: u64,
+    /// Bytes that any schedule has to read with this pool and these arrivals.
+    pub bytes_lower_bound: u64,
+}
+
+impl Prepared {
+    /// A case with a seed.
+    ///
+    /// # Errors
+    /// If a query breaks a safety rule when it runs alone.
+    pub fn new(case: &Case, seed: u64) -> Result<Self, Box<Violation>> {
+        let workload = case.workload(seed);
+        let machine = case.machine.clone();
+        Ok(Self {
+            case: case.name.clone(),
+            seed,
+            standalone_ns: standalone(&workload, &machine)?,
+            bytes_compulsory: bound::compulsory_bytes(&workload),
+            bytes_lower_bound: bound::lower_bound_bytes(&workload),
+            workload,
+            machine,
+        })
+    }
+
+    /// Runs it under a policy.
+    ///
+    /// # Errors
+    /// If a safety rule is broken.
+    pub fn run(
+        self: &Arc<Self>,
+        policy: Box<dyn Policy>,
+        options: Options,
+    ) -> Result<Run, Box<Violation>> {
+        let outcome = run(&self.workload, &self.machine, policy, options)?;
+        Ok(Run { prepared: Arc::clone(self), outcome })
+    }
+}
+
+/// What came of a case under a policy.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The case.
+    pub prepared: Arc<Prepared>,
+    /// What came of it.
+    pub outcome: Outcome,
+}

@@ -1,0 +1,158 @@
+//! What goes wrong, from a seed: slow, failing and cancelled loads; cancelled and narrowed scans; changing pools.
+
+mod random_case;
+
+use coscan_core::{ChunkIndex, IndexSet, PageIndex};
+
+pub use random_case::{RandomCase, random_case};
+
+use crate::random::Random;
+
+/// What goes wrong in a run, and how often. The same seed and rates give the same faults as long as the run is the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Faults {
+    /// The seed.
+    pub seed: u64,
+    /// How often.
+    pub rates: Rates,
+}
+
+/// How often what goes wrong: times out of a hundred.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rates {
+    /// Loads whose pages arrive late, each by its own time.
+    pub slow_load_percent: u64,
+    /// Loads of which some pages cannot be read.
+    pub failing_load_percent: u64,
+    /// Loads that are given up: what has not arrived by then fails.
+    pub cancelled_load_percent: u64,
+    /// Queries that are cancelled.
+    pub cancelled_query_percent: u64,
+    /// Queries that give up some of what they still need.
+    pub narrowed_query_percent: u64,
+    /// Chunks whose pages are released before the work on them is done.
+    pub early_release_percent: u64,
+    /// Queries after whose start the pool gets another limit, from nothing to twice its first.
+    pub pool_change_percent: u64,
+    /// Each of these happens within so many nanoseconds after the load or query started.
+    pub within_ns: u64,
+}
+
+impl Faults {
+    /// The same without one kind that happens, for each kind.
+    fn fewer(self) -> Vec<Option<Self>> {
+        let kinds: [fn(&mut Rates) -> &mut u64; 7] = [
+            |rates| &mut rates.slow_load_percent,
+            |rates| &mut rates.failing_load_percent,
+            |rates| &mut rates.cancelled_load_percent,
+            |rates| &mut rates.cancelled_query_percent,
+            |rates| &mut rates.narrowed_query_percent,
+            |rates| &mut rates.early_release_percent,
+            |rates| &mut rates.pool_change_percent,
+        ];
+        let without = kinds.into_iter().filter_map(|kind| {
+            let mut fewer = self;
+            let percent = std::mem::take(kind(&mut fewer.rates));
+            (percent > 0).then_some(Some(fewer))
+        });
+        std::iter::once(None).chain(without).collect()
+    }
+}
+
+impl Rates {
+    /// Some of everything, within so many nanoseconds.
+    #[must_use]
+    pub fn some(within_ns: u64) -> Self {
+        Self {
+            slow_load_percent: 20,
+            failing_load_percent: 2,
+            cancelled_load_percent: 3,
+            cancelled_query_percent: 10,
+            narrowed_query_percent: 20,
+            early_release_percent: 20,
+            pool_change_percent: 20,
+            within_ns,
+        }
+    }
+}
+
+/// What becomes of a load.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct LoadFate {
+    /// Pages that cannot be read.
+    pub(crate) failing: IndexSet<PageIndex>,
+    /// Whether its pages are late.
+    pub(crate) slow: bool,
+    pub(crate) cancelled_after_ns: Option<u64>,
+}
+
+/// What becomes of a query.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct QueryFate {
+    pub(crate) cancelled_after_ns: Option<u64>,
+    pub(crate) narrowed_after_ns: Option<u64>,
+    /// When the pool changes, and to how many percent of its first limit.
+    pub(crate) pool_change: Option<(u64, u64)>,
+}
+
+/// Faults at work.
+#[derive(Clone, Debug)]
+pub(crate) struct Fates {
+    rates: Rates,
+    random: Random,
+}
+
+impl Fates {
+    pub(crate) fn new(faults: Faults) -> Self {
+        Self { rates: faults.rates, random: Random::new(faults.seed) }
+    }
+
+    pub(crate) fn of_load(&mut self, pages: &[PageIndex]) -> LoadFate {
+        let mut fate = LoadFate {
+            slow: self.random.percent(self.rates.slow_load_percent),
+            cancelled_after_ns: self.maybe_later(self.rates.cancelled_load_percent),
+            ..LoadFate::default()
+        };
+        if self.random.percent(self.rates.failing_load_percent) {
+            fate.failing.insert(*self.random.choose(pages));
+            for &page in pages.iter().filter(|_| self.random.percent(30)) {
+                fate.failing.insert(page);
+            }
+        }
+        fate
+    }
+
+    pub(crate) fn of_query(&mut self) -> QueryFate {
+        QueryFate {
+            cancelled_after_ns: self.maybe_later(self.rates.cancelled_query_percent),
+            narrowed_after_ns: self.maybe_later(self.rates.narrowed_query_percent),
+            pool_change: self
+                .maybe_later(self.rates.pool_change_percent)
+                .map(|after_ns| (after_ns, self.random.below(200))),
+        }
+    }
+
+    /// By how much a page of a slow load is late.
+    pub(crate) fn delay_ns(&mut self) -> u64 {
+        self.random.between(1, self.rates.within_ns.max(1))
+    }
+
+    /// When pages handed to a worker are released, if before its work of so many nanoseconds is done.
+    pub(crate) fn early_release_ns(&mut self, work_ns: u64) -> Option<u64> {
+        let early = self.random.percent(self.rates.early_release_percent);
+        early.then(|| self.random.below(work_ns.max(1)))
+    }
+
+    /// Chunks to give up: about half, and some that were never needed.
+    pub(crate) fn unwanted_chunks(
+        &mut self,
+        chunks: impl Iterator<Item = ChunkIndex>,
+    ) -> Vec<ChunkIndex> {
+        chunks.filter(|_| self.random.percent(50)).collect()
+    }
+
+    fn maybe_later(&mut self, percent: u64) -> Option<u64> {
+        let happens = self.random.percent(percent);
+        happens.then(|| self.random.between(1, self.rates.within_ns.max(1)))
+    }
+}

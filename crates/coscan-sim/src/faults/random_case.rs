@@ -1,0 +1,251 @@
+//! Small workloads on small machines, all different, with everything that may go wrong.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use coscan_core::{
+    Config, GroupIndex, Index, Layout, LayoutBuilder, Order, PageIndex, PolicyKind, Time,
+};
+
+use super::{Faults, Rates};
+use crate::machine::{Disk, Machine};
+use crate::outcome::Outcome;
+use crate::random::Random;
+use crate::simulation::{Options, run};
+use crate::violation::{Rule, Violation};
+use crate::workload::{Cost, Query, Stream, Table, Workload};
+
+/// Nanoseconds of patience; times in a case are of that order.
+const PATIENCE_NS: u64 = 10_000;
+
+/// A case is small: nothing in it but patience and delays takes as long as these, so nobody waits for more than this many
+/// times the two together.
+const WAIT_MAX: u64 = 6;
+
+/// A workload, what it runs on, and what goes wrong.
+#[derive(Clone, Debug)]
+pub struct RandomCase {
+    /// What runs.
+    pub workload: Workload,
+    /// What it runs on.
+    pub machine: Machine,
+    /// What goes wrong (in one case out of four nothing does), and how it is watched.
+    pub options: Options,
+}
+
+impl RandomCase {
+    /// Runs it under a policy.
+    ///
+    /// # Errors
+    /// If the manager breaks a rule, an assertion of its own among them.
+    pub fn run(&self, policy: PolicyKind) -> Result<Outcome, Box<Violation>> {
+        let run = || run(&self.workload, &self.machine, policy.build(), self.options);
+        catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            Err(Box::new(Violation {
+                policy: policy.name().to_owned(),
+                seed: self.options.faults.map(|faults| faults.seed),
+                step: 0,
+                at: Time(0),
+                rule: Rule::Assertion,
+                what: text.unwrap_or("a panic without a text").to_owned(),
+            }))
+        })
+    }
+
+    /// A smaller case that breaks a rule under a policy, as this one does: streams, queries and kinds of faults are left
+    /// out one by one while it still does.
+    #[must_use]
+    pub fn shrink(mut self, policy: PolicyKind) -> Self {
+        while let Some(smaller) = self.smaller().into_iter().find(|case| case.run(policy).is_err())
+        {
+            self = smaller;
+        }
+        self
+    }
+
+    fn smaller(&self) -> Vec<Self> {
+        let mut smaller = Vec::new();
+        for (stream, queries) in self.workload.streams.iter().enumerate() {
+            let mut without_stream = self.clone();
+            without_stream.workload.streams.remove(stream);
+            smaller.push(without_stream);
+            for query in 0..queries.queries.len() {
+                let mut without_query = self.clone();
+                without_query.workload.streams[stream].queries.remove(query);
+                smaller.push(without_query);
+            }
+        }
+        let fewer_faults = self.options.faults.map(Faults::fewer).unwrap_or_default();
+        smaller.extend(fewer_faults.into_iter().map(|faults| {
+            let options = Options { faults, ..self.options };
+            Self { options, ..self.clone() }
+        }));
+        smaller
+    }
+}
+
+/// The case of a seed: one to three tables whose pages lie in all ways that there are, up to fifteen queries and at times
+/// a crowd of short ones, any disk, a pool of one chunk of the widest query or more.
+#[must_use]
+pub fn random_case(seed: u64) -> RandomCase {
+    let mut random = Random::new(seed);
+    let tables: Vec<_> = (0..random.between(1, 3)).map(|_| table(&mut random)).collect();
+    let mut streams: Vec<_> =
+        (0..random.between(1, 5)).map(|_| stream(&mut random, &tables)).collect();
+    let crowd = if random.percent(3) { random.count(2, 5) } else { 0 };
+    streams.extend((0..crowd).map(|_| crowd_stream(&mut random, &tables)));
+    let machine = machine(&mut random);
+    let room_percent = *random.choose(&[0, 0, 10, 30, 60, 100]);
+    let pool_bytes = widest_chunk_bytes(&tables, &streams) + bytes(&tables) * room_percent / 100;
+    let workload = Workload { tables, streams, pool_bytes, pool_changes: Vec::new() };
+    // Beside a crowd there are no long delays: they would leave gaps in it.
+    let delay_ns_max = if crowd > 0 { PATIENCE_NS / 10 } else { 2 * PATIENCE_NS };
+    let rates = Rates::some(random.between(1, delay_ns_max));
+    let faults = (!random.percent(25)).then_some(Faults { seed, rates });
+    let delay_ns = faults.map_or(0, |faults| faults.rates.within_ns);
+    let wait_ns_max = Some(WAIT_MAX * (PATIENCE_NS + delay_ns));
+    let options = Options { faults, timeline: false, audit_every: 8, wait_ns_max };
+    RandomCase { workload, machine, options }
+}
+
+fn table(random: &mut Random) -> Table {
+    let mut slices = vec![Vec::new(); random.count(1, 9)];
+    let groups = random.count(1, 4);
+    let mut builder = Layout::builder(groups);
+    for group in (0..groups).map(GroupIndex::from_usize) {
+        add_group(random, &mut builder, group, &mut slices);
+    }
+    for slices in slices {
+        builder.add_chunk(random.between(1, 15), slices);
+    }
+    Table { name: "random".to_owned(), layout: Arc::new(builder.build()) }
+}
+
+/// Adds the pages of a column group to the slices of each chunk.
+fn add_group(
+    random: &mut Random,
+    builder: &mut LayoutBuilder,
+    group: GroupIndex,
+    slices: &mut [Vec<Vec<PageIndex>>],
+) {
+    let bytes_max = random.between(1, 20);
+    let shape = random.below(4);
+    let count = random.count(1, 4);
+    let mut page = || builder.add_page(group, random.between(1, bytes_max));
+    match shape {
+        // So many pages for each chunk.
+        0 => slices.iter_mut().for_each(|slices| slices.push((0..count).map(|_| page()).collect())),
+        // One page for so many chunks in a row.
+        1 => slices.chunks_mut(count).for_each(|chunks| {
+            let shared = page();
+            chunks.iter_mut().for_each(|slices| slices.push(vec![shared]));
+        }),
+        // Each chunk shares a page with the next.
+        2 => {
+            let pages: Vec<_> = (0..=slices.len()).map(|_| page()).collect();
+            let pairs = slices.iter_mut().zip(pages.windows(2));
+            pairs.for_each(|(slices, pair)| slices.push(pair.to_vec()));
+        }
+        // One page that all chunks need, and one for each.
+        _ => {
+            let all = page();
+            slices.iter_mut().for_each(|slices| slices.push(vec![all, page()]));
+        }
+    }
+}
+
+fn stream(random: &mut Random, tables: &[Table]) -> Stream {
+    let start = Time(random.below(600));
+    let queries = (0..random.between(1, 3)).map(|_| query(random, tables)).collect();
+    Stream { start, queries }
+}
+
+/// Short queries that keep coming: who waits for a pause between them waits long.
+fn crowd_stream(random: &mut Random, tables: &[Table]) -> Stream {
+    let short = |random: &mut Random| {
+        let query = query(random, tables);
+        let row = random.below(tables[query.table].layout.row_count());
+        let rows = std::iter::once(row..row + 1).collect();
+        Query { rows, workers: 1, think_ns: 0, ..query }
+    };
+    let queries = (0..random.between(100, 500)).map(|_| short(random)).collect();
+    Stream { start: Time(0), queries }
+}
+
+fn query(random: &mut Random, tables: &[Table]) -> Query {
+    let table = random.count(0, tables.len() - 1);
+    let layout = &tables[table].layout;
+    let rows = layout.row_count();
+    let whole = random.percent(40);
+    let ranges = if whole || random.percent(50) { 1 } else { random.below(4) };
+    let range = |random: &mut Random| {
+        let start = if whole { 0 } else { random.below(rows) };
+        start..if whole { rows } else { random.between(start, rows) }
+    };
+    let groups = (0..layout.group_count()).map(GroupIndex::from_usize);
+    Query {
+        label: "random".to_owned(),
+        table,
+        groups: groups.filter(|_| random.percent(60)).collect(),
+        rows: (0..ranges).map(|_| range(random)).collect(),
+        order: if random.percent(25) { Order::InOrder } else { Order::Any },
+        workers: random.count(1, 3),
+        weight: u32::try_from(random.between(1, 3)).expect("few"),
+        cost: Cost {
+            row_ps: random.choose(&[0, 1_000, 10_000]) * random.below(10),
+            byte_ps: random.choose(&[0, 1_000]) * random.below(10),
+        },
+        think_ns: random.choose(&[0, 1]) * random.below(200),
+        cancel_after_ns: None,
+    }
+}
+
+fn machine(random: &mut Random) -> Machine {
+    let bytes_per_second = random.between(50_000_000, 2_000_000_000);
+    let disk = match random.below(4) {
+        0 => Disk::Perfect { ns_per_chunk: random.between(0, 100) },
+        1 => Disk::SeekTransfer { seek_ns: random.below(50), bytes_per_second },
+        2 => Disk::Raid {
+            devices: u32::try_from(random.between(1, 4)).expect("few"),
+            seek_ns: random.below(50),
+            bytes_per_second,
+            stripe_bytes: random.between(1, 30),
+        },
+        _ => Disk::ObjectStore {
+            latency_ns: random.below(100),
+            bytes_per_second_per_request: random.between(50_000_000, 1_000_000_000),
+            bytes_per_second,
+            requests_max: u32::try_from(random.between(1, 8)).expect("few"),
+        },
+    };
+    let config = Config {
+        loads_in_flight_max: random.count(1, 4),
+        patience_ns: PATIENCE_NS,
+        active_workers_max: *random.choose(&[1, 2, 5, usize::MAX]),
+        pause_ns: PATIENCE_NS / 10,
+        wait_max_ns: PATIENCE_NS,
+        ..Config::default()
+    };
+    Machine { disk, cores: u32::try_from(random.between(1, 4)).expect("few"), config }
+}
+
+fn widest_chunk_bytes(tables: &[Table], streams: &[Stream]) -> u64 {
+    let queries = streams.iter().flat_map(|stream| &stream.queries);
+    let chunks = queries.flat_map(|query| {
+        let layout = &tables[query.table].layout;
+        layout.chunks().map(move |chunk| {
+            query.pages(layout, chunk).map(|page| layout.bytes_of(page)).sum::<u64>()
+        })
+    });
+    chunks.max().unwrap_or(0)
+}
+
+fn bytes(tables: &[Table]) -> u64 {
+    let pages = tables.iter().flat_map(|table| {
+        let pages = (0..table.layout.page_count()).map(PageIndex::from_usize);
+        pages.map(|page| table.layout.bytes_of(page))
+    });
+    pages.sum()
+}

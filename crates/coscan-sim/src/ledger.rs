@@ -1,0 +1,204 @@
+//! The simulator's own books: what was read, evicted, handed out and asked for, kept from the actions alone. Every
+//! action is checked against them when it comes out, and the manager's records when it has nothing more to say.
+
+mod audit;
+mod scans;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use coscan_core::{
+    Action, ActiveBufferManager, ChunkIndex, Index, Layout, LoadId, PageId, PageIndex, ScanId,
+    TableId, Time,
+};
+
+use crate::violation::{Broken, Rule, ensure};
+use scans::ScanBook;
+
+/// Where a page is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    Cold,
+    Reading,
+    Cached,
+}
+
+/// A page, and how many workers use it.
+#[derive(Clone, Copy, Debug)]
+struct PageBook {
+    place: Place,
+    users: u32,
+}
+
+#[derive(Clone, Debug)]
+struct TableBook {
+    layout: Arc<Layout>,
+    pages: Vec<PageBook>,
+}
+
+/// Pages of a load that have not been reported.
+#[derive(Clone, Debug)]
+struct LoadBook {
+    table: TableId,
+    pages: Vec<PageIndex>,
+}
+
+/// The books.
+#[derive(Clone, Debug)]
+pub(crate) struct Ledger {
+    tables: Vec<TableBook>,
+    loads: BTreeMap<LoadId, LoadBook>,
+    scans: BTreeMap<ScanId, ScanBook>,
+    loads_in_flight_max: usize,
+    limit_bytes: u64,
+    held_bytes: u64,
+    /// Workers that wait, and workers that work on a chunk.
+    waiting: usize,
+    busy: usize,
+    /// Loads since somebody last got something: two that evict each other's pages for ever would let it grow.
+    useless_loads: usize,
+    /// The page that failed last: a failure that comes out is about it.
+    failed: Option<PageId>,
+    /// Nanoseconds that no wait takes unless something is wrong.
+    wait_ns_max: u64,
+}
+
+impl Ledger {
+    pub(crate) fn new(
+        layouts: Vec<Arc<Layout>>,
+        limit_bytes: u64,
+        loads_in_flight_max: usize,
+        wait_ns_max: u64,
+    ) -> Self {
+        let cold = PageBook { place: Place::Cold, users: 0 };
+        let tables = layouts
+            .into_iter()
+            .map(|layout| TableBook { pages: vec![cold; layout.page_count()], layout });
+        Self {
+            tables: tables.collect(),
+            loads: BTreeMap::new(),
+            scans: BTreeMap::new(),
+            loads_in_flight_max,
+            limit_bytes,
+            held_bytes: 0,
+            waiting: 0,
+            busy: 0,
+            useless_loads: 0,
+            failed: None,
+            wait_ns_max,
+        }
+    }
+
+    /// Checks an action and enters it.
+    pub(crate) fn acted(&mut self, now: Time, action: &Action) -> Result<(), Broken> {
+        match action {
+            Action::Load { load, scan, table, chunk, pages } => {
+                self.load_started(*load, *scan, *table, *chunk, pages)
+            }
+            Action::Evict { page } => self.evicted(*page),
+            Action::Deliver { scan, worker, chunk } => self.delivered(now, *scan, *worker, *chunk),
+            Action::Finish { scan, worker } => self.finished(now, *scan, *worker),
+            Action::Fail { scan, page } => self.scan_failed(*scan, *page),
+        }
+    }
+
+    /// Enters a page that arrived, or could not be read.
+    pub(crate) fn page_reported(&mut self, load: LoadId, page: PageIndex, read: bool) {
+        let book = self.loads.get_mut(&load).expect("a load that was started");
+        book.pages.retain(|&unreported| unreported != page);
+        let table = book.table;
+        if book.pages.is_empty() {
+            self.loads.remove(&load);
+        }
+        let id = PageId { table, page };
+        if !read {
+            self.held_bytes -= self.bytes_of(id);
+            self.failed = Some(id);
+        }
+        self.page_mut(id).place = if read { Place::Cached } else { Place::Cold };
+    }
+
+    /// Enters another limit. `evicted` comes later, as actions.
+    pub(crate) fn pool_changed(&mut self, asked: u64, limit: u64) -> Result<(), Broken> {
+        self.useless_loads = 0;
+        let most = asked.max(self.limit_bytes);
+        ensure(asked <= limit && limit <= most, Rule::PoolLimit, || {
+            format!("the pool was asked to be {asked} bytes and made itself {limit}")
+        })?;
+        self.limit_bytes = limit;
+        Ok(())
+    }
+
+    /// Checks what must hold when the manager has nothing more to say.
+    pub(crate) fn check_settled(&self, manager: &ActiveBufferManager) -> Result<(), Broken> {
+        let (held, limit) = (self.held_bytes, self.limit_bytes);
+        ensure(held <= limit, Rule::PoolLimit, || format!("{held} bytes in a pool of {limit}"))?;
+        let known = manager.state().held_bytes();
+        ensure(known == held, Rule::Records, || {
+            format!("the pool holds {held} bytes, the manager counts {known}")
+        })?;
+        let stuck = self.waiting > 0 && self.busy == 0 && self.loads.is_empty();
+        ensure(!stuck, Rule::Progress, || {
+            format!("{} workers wait, none is busy, nothing is being read", self.waiting)
+        })
+    }
+
+    fn load_started(
+        &mut self,
+        load: LoadId,
+        scan: ScanId,
+        table: TableId,
+        chunk: ChunkIndex,
+        pages: &[PageIndex],
+    ) -> Result<(), Broken> {
+        ensure(self.loads.len() < self.loads_in_flight_max, Rule::Protocol, || {
+            format!("{load:?} is one more load in flight than the limit")
+        })?;
+        self.check_load_helps(scan, table, chunk, pages)?;
+        for &page in pages {
+            let id = PageId { table, page };
+            let place = self.page(id).place;
+            ensure(place == Place::Cold, Rule::Protocol, || {
+                format!("{load:?} reads {id:?}, which is {place:?}")
+            })?;
+            let layout = &self.tables[table.as_usize()].layout;
+            ensure(layout.chunks_of(page).contains(&chunk), Rule::Protocol, || {
+                format!("{load:?} reads {id:?} for {chunk:?}, which does not need it")
+            })?;
+            self.page_mut(id).place = Place::Reading;
+            self.held_bytes += self.bytes_of(id);
+        }
+        self.loads.insert(load, LoadBook { table, pages: pages.to_vec() });
+        let (held, limit) = (self.held_bytes, self.limit_bytes);
+        ensure(held <= limit, Rule::PoolLimit, || {
+            format!("{load:?} makes it {held} bytes in a pool of {limit}")
+        })?;
+        self.useless_loads += 1;
+        let pages: usize = self.tables.iter().map(|table| table.pages.len()).sum();
+        ensure(self.useless_loads <= 2 * pages + 8, Rule::NoStarving, || {
+            format!("{} loads since anybody was handed anything", self.useless_loads)
+        })
+    }
+
+    fn evicted(&mut self, id: PageId) -> Result<(), Broken> {
+        let PageBook { place, users } = *self.page(id);
+        ensure(place == Place::Cached && users == 0, Rule::PagesInUseStay, || {
+            format!("{id:?} is evicted while it is {place:?} and {users} workers use it")
+        })?;
+        self.page_mut(id).place = Place::Cold;
+        self.held_bytes -= self.bytes_of(id);
+        Ok(())
+    }
+
+    fn page(&self, id: PageId) -> &PageBook {
+        &self.tables[id.table.as_usize()].pages[id.page.as_usize()]
+    }
+
+    fn page_mut(&mut self, id: PageId) -> &mut PageBook {
+        &mut self.tables[id.table.as_usize()].pages[id.page.as_usize()]
+    }
+
+    fn bytes_of(&self, id: PageId) -> u64 {
+        self.tables[id.table.as_usize()].layout.bytes_of(id.page)
+    }
+}

@@ -1,0 +1,212 @@
+//! The books of scans: what each still needs, and where its workers stand.
+
+use coscan_core::{
+    ChunkIndex, GroupIndex, Index, IndexSet, Order, PageId, PageIndex, ScanId, ScanSpec, TableId,
+    Time, WorkerIndex,
+};
+
+use super::{Ledger, Place};
+use crate::violation::{Broken, Rule, ensure};
+
+/// Where a worker stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum At {
+    Idle,
+    Waiting {
+        since: Time,
+    },
+    /// It works on a chunk; whether it uses its pages.
+    Busy {
+        chunk: ChunkIndex,
+        pages: bool,
+    },
+    Finished,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct ScanBook {
+    pub(super) table: TableId,
+    pub(super) groups: IndexSet<GroupIndex>,
+    order: Order,
+    pub(super) needed: IndexSet<ChunkIndex>,
+    workers: Vec<At>,
+    failed: bool,
+}
+
+impl Ledger {
+    pub(crate) fn scan_started(&mut self, id: ScanId, spec: &ScanSpec) {
+        let layout = &self.tables[spec.table.as_usize()].layout;
+        let chunks = spec.rows.iter().flat_map(|rows| layout.chunks_in(rows.clone()));
+        let book = ScanBook {
+            table: spec.table,
+            groups: spec.groups.iter().copied().collect(),
+            order: spec.order,
+            needed: chunks.collect(),
+            workers: vec![At::Idle; spec.workers],
+            failed: false,
+        };
+        self.scans.insert(id, book);
+        self.useless_loads = 0;
+    }
+
+    /// Enters that a scan was taken off.
+    pub(crate) fn scan_ended(&mut self, id: ScanId) {
+        let workers = self.scans.get(&id).map_or(0, |scan| scan.workers.len());
+        for worker in (0..workers).map(WorkerIndex::from_usize) {
+            self.pages_released(id, worker);
+            self.place_worker(id, worker, At::Finished);
+        }
+        self.scans.remove(&id);
+        self.useless_loads = 0;
+    }
+
+    /// Enters that a scan gave up chunks; returns how many it still needed.
+    pub(crate) fn narrowed(&mut self, id: ScanId, chunks: &[ChunkIndex]) -> usize {
+        self.useless_loads = 0;
+        let Some(scan) = self.scans.get_mut(&id) else { return 0 };
+        chunks.iter().filter(|&&chunk| scan.needed.remove(chunk)).count()
+    }
+
+    /// Enters that a worker asks for a chunk.
+    pub(crate) fn asks(&mut self, now: Time, id: ScanId, worker: WorkerIndex) {
+        self.pages_released(id, worker);
+        self.place_worker(id, worker, At::Waiting { since: now });
+    }
+
+    /// Enters that a worker no longer uses the pages of its chunk.
+    pub(crate) fn pages_released(&mut self, id: ScanId, worker: WorkerIndex) {
+        let Some(scan) = self.scans.get_mut(&id) else { return };
+        if let At::Busy { chunk, pages } = &mut scan.workers[worker.as_usize()]
+            && std::mem::replace(pages, false)
+        {
+            let chunk = *chunk;
+            self.count_users(id, chunk, |users| users - 1);
+        }
+    }
+
+    pub(super) fn check_load_helps(
+        &self,
+        id: ScanId,
+        table: TableId,
+        chunk: ChunkIndex,
+        pages: &[PageIndex],
+    ) -> Result<(), Broken> {
+        let scan = self.running(id)?;
+        ensure(scan.table == table && scan.needed.contains(chunk), Rule::Protocol, || {
+            format!("a load is for {chunk:?} of {table:?}, which {id:?} does not need")
+        })?;
+        let layout = &self.tables[table.as_usize()].layout;
+        let helps = pages.iter().any(|&page| scan.groups.contains(layout.group_of(page)));
+        ensure(helps, Rule::Protocol, || format!("a load for {id:?} reads nothing that it needs"))
+    }
+
+    pub(super) fn delivered(
+        &mut self,
+        now: Time,
+        id: ScanId,
+        worker: WorkerIndex,
+        chunk: ChunkIndex,
+    ) -> Result<(), Broken> {
+        self.check_answer(now, id, worker)?;
+        let scan = self.running(id)?;
+        ensure(scan.needed.contains(chunk), Rule::EachChunkOnce, || {
+            format!("{id:?} is handed {chunk:?}, which it had, gave up or never needed")
+        })?;
+        let first = scan.needed.first();
+        ensure(scan.order == Order::Any || first == Some(chunk), Rule::Order, || {
+            format!("{id:?} in order is handed {chunk:?}, not {first:?}")
+        })?;
+        let missing = self.pages_of(scan, chunk).find(|&id| self.page(id).place != Place::Cached);
+        ensure(missing.is_none(), Rule::PagesInUseStay, || {
+            format!("{id:?} is handed {chunk:?} without {missing:?}")
+        })?;
+        self.count_users(id, chunk, |users| users + 1);
+        self.place_worker(id, worker, At::Busy { chunk, pages: true });
+        self.scans.get_mut(&id).expect("it runs").needed.remove(chunk);
+        self.useless_loads = 0;
+        Ok(())
+    }
+
+    pub(super) fn finished(
+        &mut self,
+        now: Time,
+        id: ScanId,
+        worker: WorkerIndex,
+    ) -> Result<(), Broken> {
+        self.check_answer(now, id, worker)?;
+        let needed = &self.running(id)?.needed;
+        ensure(needed.is_empty(), Rule::EachChunkOnce, || {
+            format!("{id:?} is told that nothing is left, but never got {needed:?}")
+        })?;
+        self.place_worker(id, worker, At::Finished);
+        self.useless_loads = 0;
+        Ok(())
+    }
+
+    pub(super) fn scan_failed(&mut self, id: ScanId, page: PageId) -> Result<(), Broken> {
+        let scan = self.running(id)?;
+        let needs = scan.table == page.table
+            && scan.needed.iter().any(|chunk| self.pages_of(scan, chunk).any(|p| p == page));
+        ensure(needs && self.failed == Some(page), Rule::Protocol, || {
+            format!("{id:?} fails for {page:?}, which it does not need or which can be read")
+        })?;
+        let scan = self.scans.get_mut(&id).expect("it runs");
+        scan.failed = true;
+        scan.needed = IndexSet::new();
+        for worker in (0..scan.workers.len()).map(WorkerIndex::from_usize) {
+            if matches!(self.scans[&id].workers[worker.as_usize()], At::Waiting { .. }) {
+                self.place_worker(id, worker, At::Finished);
+            }
+        }
+        self.useless_loads = 0;
+        Ok(())
+    }
+
+    /// Only who waits is answered, and within a bound.
+    fn check_answer(&self, now: Time, id: ScanId, worker: WorkerIndex) -> Result<(), Broken> {
+        let at = self.running(id)?.workers[worker.as_usize()];
+        let At::Waiting { since } = at else {
+            let what = format!("{worker:?} of {id:?} is answered, but is {at:?}");
+            return Err(Broken { rule: Rule::Protocol, what });
+        };
+        let waited_ns = now.since(since);
+        ensure(waited_ns <= self.wait_ns_max, Rule::NoStarving, || {
+            format!("{worker:?} of {id:?} waited {waited_ns} ns, more than {}", self.wait_ns_max)
+        })
+    }
+
+    fn running(&self, id: ScanId) -> Result<&ScanBook, Broken> {
+        let scan = self.scans.get(&id).filter(|scan| !scan.failed);
+        let what = || format!("{id:?} is answered or read for, but does not run");
+        scan.ok_or_else(|| Broken { rule: Rule::Protocol, what: what() })
+    }
+
+    pub(super) fn pages_of(
+        &self,
+        scan: &ScanBook,
+        chunk: ChunkIndex,
+    ) -> impl Iterator<Item = PageId> {
+        let table = scan.table;
+        let layout = &self.tables[table.as_usize()].layout;
+        let pages = scan.groups.iter().flat_map(move |group| layout.slice(chunk, group));
+        pages.map(move |&page| PageId { table, page })
+    }
+
+    fn count_users(&mut self, id: ScanId, chunk: ChunkIndex, count: impl Fn(u32) -> u32) {
+        let pages: Vec<_> = self.pages_of(&self.scans[&id], chunk).collect();
+        for page in pages {
+            let page = self.page_mut(page);
+            page.users = count(page.users);
+        }
+    }
+
+    /// Says where a worker stands now, and keeps the counts.
+    fn place_worker(&mut self, id: ScanId, worker: WorkerIndex, to: At) {
+        let scan = self.scans.get_mut(&id).expect("a worker belongs to a running scan");
+        let from = std::mem::replace(&mut scan.workers[worker.as_usize()], to);
+        self.waiting -= usize::from(matches!(from, At::Waiting { .. }));
+        self.busy -= usize::from(matches!(from, At::Busy { .. }));
+        self.waiting += usize::from(matches!(to, At::Waiting { .. }));
+        self.busy += usize::from(matches!(to, At::Busy { .. }));
+    }
+}

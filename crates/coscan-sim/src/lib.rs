@@ -1,0 +1,66 @@
+//! The Active Buffer Manager in virtual time: `coscan-core`, unchanged, on simulated disks and processors.
+//!
+//! A [`Workload`] says which queries run on which tables, a [`Machine`] what they run on; [`run`] drives the buffer
+//! manager through all of it under one policy, checks the safety rules after every step and returns an [`Outcome`]:
+//! how long each query took, what was read and when. [`bound`] says how much any schedule had to read at least.
+//! [`Faults`] lets loads and queries fail at times that follow from a seed.
+//!
+//! Everything is a value and every time is virtual: the same workload, machine, policy and seed give the same run on
+//! every computer. The papers are cited as in `coscan-core`; `[CS04]` is Cooperative Scans, CWI report INS-E0411, 2004.
+//!
+//! # Example
+//! Two scans of the same four chunks, on a disk that reads a chunk a second and a processor that needs no time. The
+//! second one comes while the first one runs and takes along what is read:
+//! ```
+//! use coscan_core::{GroupIndex, Layout, PolicyKind, Time};
+//! use coscan_sim::{Disk, Machine, Options, Query, Stream, Table, Workload, run};
+//! use std::sync::Arc;
+//!
+//! let mut layout = Layout::builder(1);
+//! for _ in 0..4 {
+//!     let page = layout.add_page(GroupIndex(0), 100);
+//!     layout.add_chunk(10, vec![vec![page]]);
+//! }
+//! let table = Table { name: "orders".to_owned(), layout: Arc::new(layout.build()) };
+//! let query = Query::scan("all", 0, vec![GroupIndex(0)], 0..40);
+//! let stream = |start| Stream { start: Time(start), queries: vec![query.clone()] };
+//! let workload = Workload {
+//!     tables: vec![table],
+//!     streams: vec![stream(0), stream(1_500_000_000)],
+//!     pool_bytes: 200,
+//!     pool_changes: Vec::new(),
+//! };
+//! let machine = Machine::new(Disk::Perfect { ns_per_chunk: 1_000_000_000 }, 1);
+//! let outcome = run(&workload, &machine, PolicyKind::Relevance.build(), Options::default()).unwrap();
+//! assert_eq!(outcome.requests, 5); // One chunk went by before the second scan came.
+//! ```
+
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+pub mod bound;
+mod disk;
+pub mod experiment;
+pub mod faults;
+mod ledger;
+mod machine;
+mod metric;
+mod outcome;
+mod random;
+pub mod report;
+mod sharing;
+mod simulation;
+pub mod spec;
+mod standalone;
+mod violation;
+mod workload;
+
+pub use faults::{Faults, Rates};
+pub use machine::{Disk, Machine};
+pub use metric::{Metric, UnknownMetric};
+pub use outcome::{End, Outcome, QueryOutcome, Step, What};
+pub use random::Random;
+pub use simulation::{Options, run};
+pub use spec::{Case, Spec, SpecError};
+pub use standalone::standalone;
+pub use violation::{Rule, Violation};
+pub use workload::{Cost, Query, Stream, Table, Workload};

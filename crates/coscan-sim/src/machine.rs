@@ -1,0 +1,84 @@
+//! What a workload runs on: a disk, processors, and the limits of the buffer manager.
+
+use coscan_core::Config;
+
+/// A simulated machine.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// Where pages are read from.
+    pub disk: Disk,
+    /// Processor cores. Busy workers share them equally; no worker uses more than one.
+    pub cores: u32,
+    /// Limits of the buffer manager. Its `pool_bytes` is not used: the workload says how large the pool is.
+    pub config: Config,
+}
+
+/// A simulated disk. Loads are served in the order in which they are decided; pages arrive one by one.
+///
+/// Pages of a load that lie next to each other make one request. The head of a device stands where its last request
+/// ended; a request that goes on from there needs no seek.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Disk {
+    /// The papers' disk: every load takes as long, whatever it reads, and one is served at a time.
+    Perfect {
+        /// Nanoseconds that a load takes. Its pages arrive within that time, as their bytes go by.
+        ns_per_chunk: u64,
+    },
+    /// One device with a head.
+    SeekTransfer {
+        /// Nanoseconds that moving the head takes.
+        seek_ns: u64,
+        /// Bytes that pass in a second.
+        bytes_per_second: u64,
+    },
+    /// Several devices with a head each; the data lies across them in stripes and a request is served by all devices
+    /// that hold part of it at once.
+    Raid {
+        /// The number of devices.
+        devices: u32,
+        /// Nanoseconds that moving a head takes.
+        seek_ns: u64,
+        /// Bytes that pass in a second at each device.
+        bytes_per_second: u64,
+        /// Bytes in a row on one device.
+        stripe_bytes: u64,
+    },
+    /// An object store: far, but wide.
+    ObjectStore {
+        /// Nanoseconds before the first byte of a request.
+        latency_ns: u64,
+        /// Bytes of one request that pass in a second at most.
+        bytes_per_second_per_request: u64,
+        /// Bytes of all requests that pass in a second at most; requests share them equally.
+        bytes_per_second: u64,
+        /// Requests served at once; the others queue.
+        requests_max: u32,
+    },
+}
+
+impl Machine {
+    /// A machine with so many cores and the usual limits: see [`Disk::loads_in_flight_max`]; one worker at work for each
+    /// core where the policy schedules them.
+    #[must_use]
+    pub fn new(disk: Disk, cores: u32) -> Self {
+        let config = Config {
+            loads_in_flight_max: disk.loads_in_flight_max(),
+            active_workers_max: cores as usize,
+            ..Config::default()
+        };
+        Self { disk, cores, config }
+    }
+}
+
+impl Disk {
+    /// Loads that keep this disk busy: two for each device, so that one is ready when another ends. The papers' scans
+    /// have the whole array for a chunk at a time [CS07 §5.1], so an array counts as one device. An object store is
+    /// kept busy by as many loads as it serves requests.
+    #[must_use]
+    pub fn loads_in_flight_max(&self) -> usize {
+        match self {
+            Disk::Perfect { .. } | Disk::SeekTransfer { .. } | Disk::Raid { .. } => 2,
+            Disk::ObjectStore { requests_max, .. } => *requests_max as usize,
+        }
+    }
+}

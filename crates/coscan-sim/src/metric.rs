@@ -1,0 +1,93 @@
+//! What is measured of a run, by name: in results, in published figures and in orders of policies.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Something measured of a run, or of the queries of one kind in it. The name ends in the unit; without one it is a
+/// count, a number of bytes or a ratio.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Metric {
+    /// Average time of a stream, from its start to the end of its last query, in seconds [CS07 §5.2].
+    StreamAvg,
+    /// Average of the queries' latencies as multiples of their latencies alone, with an empty pool [CS07 §5.2].
+    NormalizedLatencyAvg,
+    /// The same, of the queries that read the fewest rows.
+    NormalizedLatencyShort,
+    /// Average latency of a query in seconds.
+    LatencyAvg,
+    /// Average latency of a query alone, with an empty pool, in seconds.
+    StandaloneAvg,
+    /// The longest that a worker waited for a chunk, in seconds.
+    LongestWait,
+    /// Time from the start of the first stream to the end of the last one, in seconds.
+    Total,
+    /// Loads: the papers' chunk-sized I/O requests.
+    Requests,
+    /// Bytes read.
+    BytesRead,
+    /// Bytes read as a multiple of what any schedule has to read.
+    BytesToBound,
+    /// Part of the processor time of all cores that was used.
+    CpuUse,
+}
+
+impl Metric {
+    /// All of them.
+    pub const ALL: [Metric; 11] = [
+        Metric::StreamAvg,
+        Metric::NormalizedLatencyAvg,
+        Metric::NormalizedLatencyShort,
+        Metric::LatencyAvg,
+        Metric::StandaloneAvg,
+        Metric::LongestWait,
+        Metric::Total,
+        Metric::Requests,
+        Metric::BytesRead,
+        Metric::BytesToBound,
+        Metric::CpuUse,
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Metric::StreamAvg => "stream_avg_s",
+            Metric::NormalizedLatencyAvg => "normalized_latency_avg",
+            Metric::NormalizedLatencyShort => "normalized_latency_short",
+            Metric::LatencyAvg => "latency_avg_s",
+            Metric::StandaloneAvg => "standalone_avg_s",
+            Metric::LongestWait => "longest_wait_s",
+            Metric::Total => "total_s",
+            Metric::Requests => "io_requests",
+            Metric::BytesRead => "bytes_read",
+            Metric::BytesToBound => "bytes_to_bound",
+            Metric::CpuUse => "cpu_use",
+        }
+    }
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name that no metric has.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("nothing is measured under the name `{name}`; choose from {}", names())]
+pub struct UnknownMetric {
+    name: String,
+}
+
+fn names() -> String {
+    Metric::ALL.map(Metric::name).join(", ")
+}
+
+impl FromStr for Metric {
+    type Err = UnknownMetric;
+
+    fn from_str(name: &str) -> Result<Self, UnknownMetric> {
+        let found = Self::ALL.into_iter().find(|metric| metric.name() == name);
+        found.ok_or_else(|| UnknownMetric { name: name.to_owned() })
+    }
+}

@@ -1,0 +1,239 @@
+//! What came of a run: each query, the totals, and if asked for everything that happened, in order.
+
+use coscan_core::{ChunkIndex, LoadId, PageIndex, Time, WorkerIndex};
+
+/// What came of a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    /// The name of the policy.
+    pub policy: String,
+    /// What came of each query: those of the first stream, then those of the second, and so on.
+    pub queries: Vec<QueryOutcome>,
+    /// When each stream began.
+    pub stream_starts: Vec<Time>,
+    /// Nanoseconds from time 0 to the end of the last query.
+    pub total_ns: u64,
+    /// Loads: the papers' chunk-sized I/O requests.
+    pub requests: u64,
+    /// Requests at the disk, after pages of a load that lie next to each other were made one.
+    pub disk_requests: u64,
+    /// Bytes read, those of pages that then failed among them.
+    pub bytes_read: u64,
+    /// Core nanoseconds of work.
+    pub processor_busy_ns: u64,
+    /// Nanoseconds during which some page was on its way.
+    pub disk_busy_ns: u64,
+    /// Actions of the buffer manager.
+    pub decisions: u64,
+    /// Cores of the machine.
+    pub cores: u32,
+    /// What happened, first things first. Empty unless asked for.
+    pub timeline: Vec<Step>,
+}
+
+/// What came of a query.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct QueryOutcome {
+    /// Its stream.
+    pub stream: usize,
+    /// Its position in the stream.
+    pub index: usize,
+    /// Its kind, see [`crate::Query::label`].
+    pub label: String,
+    /// When it started.
+    pub started: Time,
+    /// When it ended.
+    pub ended: Time,
+    /// How it ended.
+    pub end: End,
+    /// Chunks that it was handed.
+    pub chunks: u64,
+    /// Bytes of the pages of those chunks; a page that serves two of them counts twice.
+    pub bytes_used: u64,
+    /// Loads that were decided for it.
+    pub requests: u64,
+    /// The longest time, in nanoseconds, that one of its workers waited for a chunk.
+    pub longest_wait_ns: u64,
+}
+
+/// How a query ended.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum End {
+    /// It was handed all that it needed.
+    Done,
+    /// A page that it needed could not be read.
+    Failed,
+    /// It was cancelled.
+    Cancelled,
+    /// It could not start: the pool was smaller than one chunk of it.
+    Refused,
+}
+
+/// Something that happened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// When.
+    pub at: Time,
+    /// What.
+    pub what: What,
+}
+
+/// What happened. Queries are positions in [`Outcome::queries`], tables in [`crate::Workload::tables`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum What {
+    /// A query started its scan.
+    Started {
+        /// The query.
+        query: usize,
+    },
+    /// A query ended.
+    Ended {
+        /// The query.
+        query: usize,
+        /// How.
+        end: End,
+    },
+    /// A worker asked for a chunk and waits from now on; a delivery at the same time ends the wait at once.
+    Waiting {
+        /// The query.
+        query: usize,
+        /// The worker.
+        worker: WorkerIndex,
+    },
+    /// A worker was handed a chunk and works on it from now on.
+    Delivered {
+        /// The query.
+        query: usize,
+        /// The worker.
+        worker: WorkerIndex,
+        /// The chunk.
+        chunk: ChunkIndex,
+    },
+    /// A worker is done with a chunk.
+    Released {
+        /// The query.
+        query: usize,
+        /// The worker.
+        worker: WorkerIndex,
+        /// The chunk.
+        chunk: ChunkIndex,
+    },
+    /// A load was decided; the disk has it from now on.
+    LoadStarted {
+        /// The load.
+        load: LoadId,
+        /// The query that it is for.
+        query: usize,
+        /// The table.
+        table: usize,
+        /// The chunk.
+        chunk: ChunkIndex,
+        /// Pages of that chunk.
+        pages: Vec<PageIndex>,
+        /// Bytes of those pages.
+        bytes: u64,
+    },
+    /// A page of a load arrived, or could not be read.
+    PageArrived {
+        /// The load.
+        load: LoadId,
+        /// The table.
+        table: usize,
+        /// The page.
+        page: PageIndex,
+        /// Whether it could be read.
+        read: bool,
+    },
+    /// All pages of a load have arrived or failed.
+    LoadEnded {
+        /// The load.
+        load: LoadId,
+        /// The table.
+        table: usize,
+        /// The chunk.
+        chunk: ChunkIndex,
+    },
+    /// A page left the pool.
+    Evicted {
+        /// The table.
+        table: usize,
+        /// The page.
+        page: PageIndex,
+    },
+    /// A scan gave up chunks that it still needed.
+    Narrowed {
+        /// The query.
+        query: usize,
+        /// How many.
+        chunks: usize,
+    },
+    /// The pool has another limit.
+    PoolChanged {
+        /// Bytes that it may hold.
+        bytes: u64,
+    },
+}
+
+impl QueryOutcome {
+    /// Nanoseconds from start to end.
+    #[must_use]
+    pub fn latency_ns(&self) -> u64 {
+        self.ended.since(self.started)
+    }
+}
+
+impl Outcome {
+    /// The queries of a stream, in order.
+    pub fn queries_of(&self, stream: usize) -> impl Iterator<Item = &QueryOutcome> {
+        self.queries.iter().filter(move |query| query.stream == stream)
+    }
+
+    /// Nanoseconds from the start of each stream to the end of its last query [CS07 §5.2].
+    #[must_use]
+    pub fn stream_times_ns(&self) -> Vec<u64> {
+        let mut times = vec![0; self.stream_starts.len()];
+        for query in &self.queries {
+            times[query.stream] = query.ended.since(self.stream_starts[query.stream]);
+        }
+        times
+    }
+
+    /// The average of the streams' times, in seconds; 0 if there is none.
+    #[must_use]
+    pub fn stream_avg_s(&self) -> f64 {
+        average(self.stream_times_ns().into_iter().map(|ns| ns as f64 / 1e9))
+    }
+
+    /// Each query's latency as a multiple of its standalone latency, see [`crate::standalone`]. A query that takes no
+    /// time alone counts as one that takes a nanosecond.
+    ///
+    /// # Panics
+    /// If there is not one standalone latency a query.
+    #[must_use]
+    pub fn normalized_latencies(&self, standalone_ns: &[u64]) -> Vec<f64> {
+        assert_eq!(self.queries.len(), standalone_ns.len(), "one standalone latency a query");
+        let pairs = self.queries.iter().zip(standalone_ns);
+        pairs.map(|(query, &alone)| query.latency_ns() as f64 / alone.max(1) as f64).collect()
+    }
+
+    /// Part of the processor time that was used, 0 to 1.
+    #[must_use]
+    pub fn cpu_use(&self) -> f64 {
+        part(self.processor_busy_ns, self.total_ns.saturating_mul(u64::from(self.cores)))
+    }
+
+    /// Part of the time during which the disk was busy, 0 to 1.
+    #[must_use]
+    pub fn disk_use(&self) -> f64 {
+        part(self.disk_busy_ns, self.total_ns)
+    }
+}
+
+fn part(of: u64, whole: u64) -> f64 {
+    of as f64 / whole.max(1) as f64
+}
+
+fn average(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len().max(1) as f64;
+    values.sum::<f64>() / count
+}

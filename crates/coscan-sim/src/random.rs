@@ -1,0 +1,97 @@
+//! Numbers that look random and follow from a seed: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+
+/// A generator of 64-bit numbers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// The generator of this seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next number.
+    pub fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`; 0 if that is 0.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        let scaled = (u128::from(self.next_u64()) * u128::from(bound)) >> 64;
+        u64::try_from(scaled).expect("below a 64-bit bound")
+    }
+
+    /// A number from `low` to `high`, both possible.
+    ///
+    /// # Panics
+    /// If `high` is below `low`.
+    pub fn between(&mut self, low: u64, high: u64) -> u64 {
+        assert!(low <= high, "no number from {low} to {high}");
+        if low == 0 && high == u64::MAX {
+            self.next_u64()
+        } else {
+            low + self.below(high - low + 1)
+        }
+    }
+
+    /// A count from `low` to `high`, both possible.
+    ///
+    /// # Panics
+    /// If `high` is below `low`.
+    pub fn count(&mut self, low: usize, high: usize) -> usize {
+        usize::try_from(self.between(low as u64, high as u64)).expect("at most a usize")
+    }
+
+    /// True so many times out of a hundred.
+    pub fn percent(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    /// A number from 0 (possible) to 1 (not possible), all 53 bits random.
+    pub fn unit(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// One of the items.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn choose<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        assert!(!items.is_empty(), "nothing to choose from");
+        &items[self.count(0, items.len() - 1)]
+    }
+
+    /// A generator of its own for one part of the work, so that parts do not shift each other's numbers.
+    pub fn fork(&mut self) -> Self {
+        Self(self.next_u64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gives_the_published_sequence() {
+        let mut random = Random::new(1_234_567);
+        let numbers: Vec<_> = (0..3).map(|_| random.next_u64()).collect();
+        assert_eq!(
+            numbers,
+            [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]
+        );
+    }
+
+    #[test]
+    fn stays_within_bounds_and_reaches_them() {
+        let mut random = Random::new(1);
+        let numbers: Vec<_> = (0..1_000).map(|_| random.between(3, 5)).collect();
+        assert!((3..=5).all(|number| numbers.contains(&number)));
+        assert!(numbers.iter().all(|number| (3..=5).contains(number)));
+        assert_eq!(random.below(0), 0);
+    }
+}

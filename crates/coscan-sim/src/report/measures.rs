@@ -1,0 +1,62 @@
+//! What metrics are called for people, and their values as text.
+
+use crate::metric::Metric;
+
+use super::draw::numbers::{count, decimal, megabytes, tick};
+
+/// What people call it, with the unit.
+pub(super) fn name(metric: Metric) -> &'static str {
+    match metric {
+        Metric::StreamAvg => "average stream time [s]",
+        Metric::NormalizedLatencyAvg => "average normalized latency",
+        Metric::NormalizedLatencyShort => "normalized latency, shortest",
+        Metric::LatencyAvg => "average latency [s]",
+        Metric::StandaloneAvg => "average latency alone [s]",
+        Metric::LongestWait => "longest wait for a chunk [s]",
+        Metric::Total => "total time [s]",
+        Metric::Requests => "I/O requests",
+        Metric::BytesRead => "bytes read [MB]",
+        Metric::BytesToBound => "bytes read ÷ lower bound",
+        Metric::CpuUse => "processor use [%]",
+    }
+}
+
+/// What stands behind a value of it in a picture.
+pub(super) fn unit(metric: Metric) -> &'static str {
+    match metric {
+        Metric::StreamAvg
+        | Metric::LatencyAvg
+        | Metric::StandaloneAvg
+        | Metric::LongestWait
+        | Metric::Total => " s",
+        Metric::NormalizedLatencyAvg | Metric::NormalizedLatencyShort | Metric::BytesToBound => "×",
+        Metric::Requests => "",
+        Metric::BytesRead => " MB",
+        Metric::CpuUse => " %",
+    }
+}
+
+/// A value in the unit of [`name`].
+pub(super) fn scaled(metric: Metric, value: f64) -> f64 {
+    match metric {
+        Metric::BytesRead => value / 1e6,
+        Metric::CpuUse => value * 100.0,
+        _ => value,
+    }
+}
+
+/// A value in the unit of [`name`], as text.
+pub(super) fn show(metric: Metric, value: f64) -> String {
+    match metric {
+        Metric::BytesRead => megabytes(value.round() as u64),
+        Metric::Requests if value.fract() == 0.0 || value >= 100.0 => count(value.round() as u64),
+        Metric::Requests | Metric::CpuUse => format!("{:.1}", scaled(metric, value)),
+        _ if value >= 1000.0 => tick(value),
+        _ => decimal(value),
+    }
+}
+
+/// Whether less is better; where nothing is better than anything else nothing is the best.
+pub(super) fn lower_is_better(metric: Metric) -> bool {
+    !matches!(metric, Metric::StandaloneAvg | Metric::CpuUse)
+}

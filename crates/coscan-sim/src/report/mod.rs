@@ -1,0 +1,19 @@
+//! Shows what came of an experiment: [`text`] for the terminal, [`json`] for programs, [`html`] to learn from.
+//!
+//! All of them take [`Results`] and return texts; who calls writes them where they belong. [`figures`] are the kinds of
+//! pictures, [`draw`] what they are made of; both serve the reports of real engines, too.
+
+pub mod draw;
+pub mod figures;
+pub mod html;
+pub mod json;
+mod measures;
+pub mod pictures;
+mod potential;
+mod results;
+mod tables;
+pub mod text;
+mod trace;
+mod words;
+
+pub use results::{Results, Summary};

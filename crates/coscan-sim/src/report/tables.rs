@@ -1,0 +1,193 @@
+//! Tables of results: policies as columns, with the paper's figures below ours. Not yet as text of any form.
+
+use crate::metric::Metric;
+
+use super::draw::numbers::{decimal, lowest};
+use super::measures;
+use super::results::{Results, Summary};
+
+/// What is shown of a whole run.
+const OF_RUNS: [Metric; 9] = [
+    Metric::StreamAvg,
+    Metric::NormalizedLatencyAvg,
+    Metric::NormalizedLatencyShort,
+    Metric::LongestWait,
+    Metric::Total,
+    Metric::CpuUse,
+    Metric::Requests,
+    Metric::BytesRead,
+    Metric::BytesToBound,
+];
+
+/// What is shown of each kind of query.
+const OF_KINDS: [Metric; 2] = [Metric::LatencyAvg, Metric::NormalizedLatencyAvg];
+
+/// What is shown of the cases of a sweep, besides what the paper speaks of.
+const OF_CASES: [Metric; 3] =
+    [Metric::StreamAvg, Metric::NormalizedLatencyAvg, Metric::BytesToBound];
+
+/// A table with one column for each policy.
+pub(super) struct Table {
+    /// What it shows; stands above the names of the rows.
+    pub(super) title: String,
+    /// The rows.
+    pub(super) rows: Vec<Row>,
+}
+
+/// A row of a table.
+pub(super) struct Row {
+    pub(super) name: String,
+    /// One for each policy; empty where there is nothing to show.
+    pub(super) cells: Vec<String>,
+    /// Which policies are the best, where one is better than another.
+    pub(super) best: Vec<bool>,
+    /// Whether it says more about the row above.
+    pub(super) part: bool,
+}
+
+/// The tables of an experiment.
+pub(super) fn tables(results: &Results<'_>) -> Vec<Table> {
+    let cases: Vec<&str> = results.cases().collect();
+    match cases.as_slice() {
+        [case] => single(results, case),
+        cases => swept(results, cases),
+    }
+}
+
+fn single(results: &Results<'_>, case: &str) -> Vec<Table> {
+    let mut whole = Table { title: "the whole run".to_owned(), rows: Vec::new() };
+    for metric in OF_RUNS {
+        let name = measures::name(metric).to_owned();
+        whole.rows.extend(rows(results, name, case, None, metric, results.seeds().len() > 1));
+    }
+    let mut tables = vec![whole];
+    let kinds = results.kinds(case);
+    if kinds.len() > 1 {
+        for metric in OF_KINDS {
+            let title = format!("{}, by kind of query", measures::name(metric));
+            let rows = kinds.iter().flat_map(|kind| {
+                rows(results, (*kind).to_owned(), case, Some(kind), metric, false)
+            });
+            tables.push(Table { title, rows: rows.collect() });
+        }
+    }
+    tables
+}
+
+fn swept(results: &Results<'_>, cases: &[&str]) -> Vec<Table> {
+    let tables = metrics_of_cases(results).into_iter().map(|metric| {
+        let rows = cases
+            .iter()
+            .flat_map(|case| rows(results, (*case).to_owned(), case, None, metric, false));
+        Table { title: measures::name(metric).to_owned(), rows: rows.collect() }
+    });
+    tables.collect()
+}
+
+/// What is shown of the cases of a sweep.
+pub(super) fn metrics_of_cases(results: &Results<'_>) -> Vec<Metric> {
+    let spec = results.spec();
+    let stated = spec.paper.iter().filter(|figure| figure.query.is_none());
+    let stated = stated.map(|figure| figure.metric);
+    let spoken_of: Vec<Metric> =
+        stated.chain(spec.orders.iter().map(|order| order.metric)).collect();
+    let shown = |metric: &Metric| OF_CASES.contains(metric) || spoken_of.contains(metric);
+    Metric::ALL.into_iter().filter(shown).collect()
+}
+
+/// What was measured, the lowest and the highest if asked for, and what the paper states if it does.
+fn rows(
+    results: &Results<'_>,
+    name: String,
+    case: &str,
+    kind: Option<&str>,
+    metric: Metric,
+    with_ends: bool,
+) -> Vec<Row> {
+    let policies = results.policies();
+    let ours: Vec<Option<Summary>> =
+        policies.iter().map(|policy| results.value(case, policy, kind, metric)).collect();
+    let paper: Vec<Option<f64>> =
+        policies.iter().map(|policy| results.paper(case, policy, kind, metric)).collect();
+
+    let average = |value: &Option<Summary>| value.map(|value| value.average);
+    let shown = |value: f64| measures::show(metric, value);
+    let best = if measures::lower_is_better(metric) {
+        lowest(ours.iter().map(|value| average(value).unwrap_or(f64::INFINITY)))
+    } else {
+        vec![false; ours.len()]
+    };
+    let main = cells(ours.iter().map(|value| average(value).map(shown)));
+    let mut rows = vec![Row { name, cells: main, best, part: false }];
+    if with_ends {
+        let ends = |value: Summary| format!("{}–{}", shown(value.ends.0), shown(value.ends.1));
+        let cells = cells(ours.iter().map(|value| value.map(ends)));
+        rows.push(part("lowest–highest seed", cells));
+    }
+    if paper.iter().any(Option::is_some) {
+        let ratio = |(ours, paper): (&Option<Summary>, &Option<f64>)| {
+            Some(decimal(average(ours)? / paper.filter(|paper| *paper != 0.0)?))
+        };
+        rows.push(part("paper", cells(paper.iter().map(|value| value.map(shown)))));
+        rows.push(part("ours ÷ paper", cells(ours.iter().zip(&paper).map(ratio))));
+    }
+    rows
+}
+
+fn cells(cells: impl Iterator<Item = Option<String>>) -> Vec<String> {
+    cells.map(Option::unwrap_or_default).collect()
+}
+
+fn part(name: &str, cells: Vec<String>) -> Row {
+    Row { name: name.to_owned(), best: vec![false; cells.len()], cells, part: true }
+}
+
+/// Whether each order of policies that the paper states is ours, too.
+pub(super) struct Agreement {
+    /// What was measured.
+    metric: Metric,
+    /// Of the queries of which kind; of all if there is none.
+    kind: Option<String>,
+    /// The policies, the one with the smallest value first, as far as they ran.
+    smallest_first: Vec<String>,
+    /// The number of cases for which it is stated.
+    cases: usize,
+    /// The cases in which ours is another one.
+    pub(super) broken: Vec<String>,
+}
+
+/// The orders that the paper states, of the policies that ran.
+pub(super) fn agreements(results: &Results<'_>) -> Vec<Agreement> {
+    let orders = results.spec().orders.iter().map(|order| {
+        let ran = |policy: &&String| results.policies().contains(&policy.as_str());
+        let smallest_first: Vec<String> =
+            order.smallest_first.iter().filter(ran).cloned().collect();
+        let average = |case: &str, policy: &String| {
+            let kind = order.query.as_deref();
+            results.value(case, policy, kind, order.metric).map(|value| value.average)
+        };
+        let holds = |case: &String| smallest_first.is_sorted_by_key(|policy| average(case, policy));
+        let broken = order.cases.iter().filter(|case| !holds(case)).cloned().collect();
+        let (metric, kind) = (order.metric, order.query.clone());
+        Agreement { metric, kind, smallest_first, cases: order.cases.len(), broken }
+    });
+    orders.filter(|order| order.smallest_first.len() > 1).collect()
+}
+
+impl Agreement {
+    /// In one sentence.
+    pub(super) fn sentence(&self) -> String {
+        let order = self.smallest_first.join(" < ");
+        let verdict = match (self.broken.len(), self.cases) {
+            (0, 1) => "holds".to_owned(),
+            (0, cases) => format!("holds in all {cases} cases"),
+            (_, 1) => "does NOT hold".to_owned(),
+            (broken, cases) => {
+                let named = self.broken.join(", ");
+                format!("does NOT hold in {broken} of {cases} cases: {named}")
+            }
+        };
+        let of = self.kind.as_ref().map_or(String::new(), |kind| format!(" of {kind}"));
+        format!("{}{of}: the paper's order {order} {verdict}", measures::name(self.metric))
+    }
+}

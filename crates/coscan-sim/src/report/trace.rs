@@ -1,0 +1,144 @@
+//! What was going on at which times, from the steps of a run.
+
+use std::collections::BTreeMap;
+
+use coscan_core::{ChunkIndex, LoadId, PageIndex, Time, WorkerIndex};
+
+use crate::outcome::{Outcome, What};
+use crate::workload::Workload;
+
+/// What went on with the chunks of the tables, each list in the order in which things ended.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trace {
+    /// While a load was under way. The query is the one that it was for.
+    pub(crate) loads: Vec<Interval>,
+    /// While some page of a chunk was in the pool.
+    pub(crate) kept: Vec<Interval>,
+    /// While a query worked on a chunk.
+    pub(crate) uses: Vec<Interval>,
+}
+
+/// Something that took time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Interval {
+    /// The table, as a position in [`Workload::tables`].
+    pub(crate) table: usize,
+    /// The chunk.
+    pub(crate) chunk: ChunkIndex,
+    /// The query, as a position in [`Outcome::queries`], if it was for one.
+    pub(crate) query: Option<usize>,
+    /// When it began.
+    pub(crate) from: Time,
+    /// When it ended, or the end of the run.
+    pub(crate) to: Time,
+}
+
+impl Interval {
+    /// Its begin and end, in seconds.
+    pub(crate) fn seconds(&self) -> (f64, f64) {
+        (seconds(self.from), seconds(self.to))
+    }
+}
+
+/// A time in seconds.
+pub(crate) fn seconds(time: Time) -> f64 {
+    time.0 as f64 / 1e9
+}
+
+/// The intervals that have begun, by what will end them.
+#[derive(Default)]
+struct Open {
+    loads: BTreeMap<LoadId, Interval>,
+    uses: BTreeMap<(usize, WorkerIndex), Interval>,
+    kept: BTreeMap<(usize, ChunkIndex), Held>,
+}
+
+/// A chunk of which something is held.
+struct Held {
+    pages: usize,
+    from: Time,
+}
+
+impl Trace {
+    /// The trace of a run whose timeline was recorded; of another one it is empty.
+    pub(crate) fn of(workload: &Workload, outcome: &Outcome) -> Trace {
+        let (mut trace, mut open) = (Trace::default(), Open::default());
+        for step in &outcome.timeline {
+            trace.pass(workload, &mut open, step.at, &step.what);
+        }
+        let end = Time(outcome.total_ns);
+        let kept = open.kept.into_iter().map(|((table, chunk), held)| Interval {
+            table,
+            chunk,
+            query: None,
+            from: held.from,
+            to: end,
+        });
+        trace.kept.extend(kept);
+        trace.loads.extend(open.loads.into_values().map(|load| Interval { to: end, ..load }));
+        trace
+    }
+
+    fn pass(&mut self, workload: &Workload, open: &mut Open, at: Time, what: &What) {
+        match *what {
+            What::LoadStarted { load, query, table, chunk, .. } => {
+                let started = Interval { table, chunk, query: Some(query), from: at, to: at };
+                open.loads.insert(load, started);
+            }
+            What::LoadEnded { load, .. } => {
+                let load = open.loads.remove(&load);
+                self.loads.extend(load.map(|load| Interval { to: at, ..load }));
+            }
+            What::PageArrived { table, page, read: true, .. } => {
+                for &chunk in chunks_of(workload, table, page) {
+                    let held = open.kept.entry((table, chunk));
+                    held.or_insert(Held { pages: 0, from: at }).pages += 1;
+                }
+            }
+            What::Evicted { table, page } => self.evicted(workload, open, at, (table, page)),
+            What::Delivered { query, worker, chunk } => {
+                let table = table_of(workload, query);
+                let begun = Interval { table, chunk, query: Some(query), from: at, to: at };
+                open.uses.insert((query, worker), begun);
+            }
+            What::Released { query, worker, .. } => {
+                let work = open.uses.remove(&(query, worker));
+                self.uses.extend(work.map(|work| Interval { to: at, ..work }));
+            }
+            What::Started { .. }
+            | What::Ended { .. }
+            | What::Waiting { .. }
+            | What::PageArrived { .. }
+            | What::Narrowed { .. }
+            | What::PoolChanged { .. } => {}
+        }
+    }
+
+    fn evicted(
+        &mut self,
+        workload: &Workload,
+        open: &mut Open,
+        at: Time,
+        (table, page): (usize, PageIndex),
+    ) {
+        for &chunk in chunks_of(workload, table, page) {
+            let Some(held) = open.kept.get_mut(&(table, chunk)) else { continue };
+            held.pages -= 1;
+            if held.pages == 0 {
+                let from = held.from;
+                open.kept.remove(&(table, chunk));
+                self.kept.push(Interval { table, chunk, query: None, from, to: at });
+            }
+        }
+    }
+}
+
+fn chunks_of(workload: &Workload, table: usize, page: PageIndex) -> &[ChunkIndex] {
+    workload.tables[table].layout.chunks_of(page)
+}
+
+/// The table of the query at this position of [`Outcome::queries`].
+pub(crate) fn table_of(workload: &Workload, query: usize) -> usize {
+    let mut queries = workload.streams.iter().flat_map(|stream| &stream.queries);
+    queries.nth(query).map_or(0, |query| query.table)
+}

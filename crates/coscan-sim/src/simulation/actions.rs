@@ -1,0 +1,66 @@
+//! The manager's actions, carried out.
+
+use coscan_core::{Action, ChunkIndex, ScanId, WorkerIndex};
+
+use super::{Event, Simulation};
+use crate::outcome::{End, What};
+use crate::violation::Broken;
+
+impl Simulation<'_> {
+    /// Carries out actions until there is none.
+    pub(super) fn settle(&mut self) -> Result<(), Broken> {
+        while let Some(action) = self.manager.poll_action() {
+            self.record.decisions += 1;
+            self.idle_timeouts = 0;
+            self.ledger.acted(self.now, &action)?;
+            self.carry_out(action);
+        }
+        self.ledger.check_settled(&self.manager)
+    }
+
+    fn carry_out(&mut self, action: Action) {
+        match action {
+            Action::Load { load, scan, table, chunk, pages } => {
+                self.start_load(load, scan, table, chunk, pages);
+            }
+            Action::Evict { page } => {
+                let (table, page) = (page.table.0 as usize, page.page);
+                self.record.step(self.now, || What::Evicted { table, page });
+            }
+            Action::Deliver { scan, worker, chunk } => self.start_work(scan, worker, chunk),
+            Action::Finish { scan, worker } => self.finish_worker(scan, worker),
+            Action::Fail { scan, .. } => self.fail_scan(scan),
+        }
+    }
+
+    fn start_work(&mut self, scan: ScanId, worker: WorkerIndex, chunk: ChunkIndex) {
+        let query = self.scans[&scan];
+        let layout = &self.workload.tables[self.queries[query].query.table].layout;
+        let bytes: u64 =
+            self.queries[query].query.pages(layout, chunk).map(|page| layout.bytes_of(page)).sum();
+        let work_ns = self.queries[query].query.chunk_ns(layout, chunk);
+        let job = self.processors.add(self.now, work_ns, (query, worker));
+        self.queries[query].handed(self.now, worker, chunk, bytes, job);
+        self.record.step(self.now, || What::Delivered { query, worker, chunk });
+        let early = self.fates.as_mut().and_then(|fates| fates.early_release_ns(work_ns));
+        if let Some(ns) = early {
+            self.plan_after(ns, Event::Release { query, worker, chunk });
+        }
+    }
+
+    fn finish_worker(&mut self, scan: ScanId, worker: WorkerIndex) {
+        let query = self.scans[&scan];
+        self.queries[query].told_to_stop(self.now, worker);
+        if self.queries[query].all_stopped() {
+            self.end_query(query, End::Done);
+        }
+    }
+
+    /// A scan has failed: a worker that waits for it tells its query at once, one that works when it asks again.
+    fn fail_scan(&mut self, scan: ScanId) {
+        let query = self.scans[&scan];
+        if self.queries[query].someone_waits() {
+            self.end_query(query, End::Failed);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Loads under way: pages arrive, late or not at all if a fault says so.
+
+use coscan_core::{ChunkIndex, LoadId, PageIndex, ScanId, TableId};
+
+use super::{Event, Simulation};
+use crate::faults::LoadFate;
+use crate::outcome::What;
+use crate::violation::{Broken, Rule, ensure};
+
+/// A load under way.
+#[derive(Clone, Debug)]
+pub(super) struct LoadRun {
+    table: TableId,
+    chunk: ChunkIndex,
+    /// Pages not reported yet.
+    unreported: Vec<PageIndex>,
+    fate: LoadFate,
+}
+
+impl Simulation<'_> {
+    pub(super) fn start_load(
+        &mut self,
+        load: LoadId,
+        scan: ScanId,
+        table: TableId,
+        chunk: ChunkIndex,
+        pages: Vec<PageIndex>,
+    ) {
+        let layout = &self.workload.tables[table.0 as usize].layout;
+        let bytes = pages.iter().map(|&page| layout.bytes_of(page)).sum();
+        self.record.requests += 1;
+        self.record.bytes_read += bytes;
+        let query = self.scans[&scan];
+        self.queries[query].requests += 1;
+        let table_index = table.0 as usize;
+        self.record.step(self.now, || What::LoadStarted {
+            load,
+            query,
+            table: table_index,
+            chunk,
+            pages: pages.clone(),
+            bytes,
+        });
+        let fate = self.fates.as_mut().map(|fates| fates.of_load(&pages)).unwrap_or_default();
+        if let Some(ns) = fate.cancelled_after_ns {
+            self.plan_after(ns, Event::CancelLoad { load });
+        }
+        self.disk.submit(self.now, load, table, &pages);
+        self.loads.insert(load, LoadRun { table, chunk, unreported: pages, fate });
+    }
+
+    /// The disk has read a page.
+    pub(super) fn arrive(&mut self, load: LoadId, page: PageIndex) -> Result<(), Broken> {
+        let slow = self.loads.get(&load).is_some_and(|run| run.fate.slow);
+        match &mut self.fates {
+            Some(fates) if slow => {
+                let ns = fates.delay_ns();
+                self.plan_after(ns, Event::Page { load, page });
+                Ok(())
+            }
+            _ => self.report(load, page),
+        }
+    }
+
+    /// A page is there, or could not be read.
+    pub(super) fn report(&mut self, load: LoadId, page: PageIndex) -> Result<(), Broken> {
+        let failing = self.loads.get(&load).is_some_and(|run| run.fate.failing.contains(page));
+        self.report_as(load, page, !failing)
+    }
+
+    /// A load is given up: what is not there yet fails.
+    pub(super) fn cancel_load(&mut self, load: LoadId) -> Result<(), Broken> {
+        let Some(run) = self.loads.get(&load) else { return Ok(()) };
+        for page in run.unreported.clone() {
+            self.report_as(load, page, false)?;
+        }
+        Ok(())
+    }
+
+    fn report_as(&mut self, load: LoadId, page: PageIndex, read: bool) -> Result<(), Broken> {
+        let Some(run) = self.loads.get_mut(&load) else { return Ok(()) }; // It was given up.
+        let (table, chunk) = (run.table.0 as usize, run.chunk);
+        run.unreported.retain(|&unreported| unreported != page);
+        let ended = run.unreported.is_empty();
+        if ended {
+            self.loads.remove(&load);
+        }
+        self.ledger.page_reported(load, page, read);
+        self.record.step(self.now, || What::PageArrived { load, table, page, read });
+        if ended {
+            self.record.step(self.now, || What::LoadEnded { load, table, chunk });
+        }
+        if read {
+            self.manager.page_loaded(self.now, load, page);
+        } else {
+            self.manager.page_failed(self.now, load, page);
+        }
+        self.settle()
+    }
+
+    /// The pool gets another limit.
+    pub(super) fn change_pool(&mut self, bytes: u64) -> Result<(), Broken> {
+        let limit = self.manager.set_pool_bytes(self.now, bytes);
+        self.record.step(self.now, || What::PoolChanged { bytes: limit });
+        ensure(limit == self.manager.state().pool_bytes(), Rule::Records, || {
+            format!("the pool's limit is said to be {limit}, but is not")
+        })?;
+        self.ledger.pool_changed(bytes, limit)
+    }
+}

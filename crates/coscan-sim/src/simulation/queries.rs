@@ -1,0 +1,237 @@
+//! Queries: they start, their workers ask and work, they end, and the next one of the stream is planned.
+
+use coscan_core::{
+    ChunkIndex, Index, RequestError, ScanId, ScanSpec, StartScanError, TableId, Time, WorkerIndex,
+};
+
+use super::{Event, Simulation};
+use crate::outcome::{End, QueryOutcome, What};
+use crate::sharing::Ticket;
+use crate::violation::Broken;
+use crate::workload::{Query, Workload};
+
+/// Where a worker stands.
+#[derive(Clone, Copy, Debug)]
+enum Worker {
+    Idle,
+    Waiting { since: Time },
+    Working { chunk: ChunkIndex, job: Ticket },
+    Stopped,
+}
+
+/// A query, before, while and after it runs.
+#[derive(Clone, Debug)]
+pub(super) struct QueryRun<'a> {
+    pub(super) query: &'a Query,
+    pub(super) stream: usize,
+    pub(super) index: usize,
+    /// Its scan, while it runs.
+    scan: Option<ScanId>,
+    workers: Vec<Worker>,
+    started: Time,
+    ended: Option<(Time, End)>,
+    chunks: u64,
+    bytes_used: u64,
+    pub(super) requests: u64,
+    longest_wait_ns: u64,
+}
+
+/// All queries, stream by stream.
+pub(super) fn all(workload: &Workload) -> Vec<QueryRun<'_>> {
+    let streams = workload.streams.iter().enumerate();
+    let queries = streams.flat_map(|(stream, s)| {
+        s.queries.iter().enumerate().map(move |(index, query)| QueryRun {
+            query,
+            stream,
+            index,
+            scan: None,
+            workers: vec![Worker::Idle; query.workers],
+            started: Time::default(),
+            ended: None,
+            chunks: 0,
+            bytes_used: 0,
+            requests: 0,
+            longest_wait_ns: 0,
+        })
+    });
+    queries.collect()
+}
+
+impl QueryRun<'_> {
+    pub(super) fn handed(
+        &mut self,
+        now: Time,
+        worker: WorkerIndex,
+        chunk: ChunkIndex,
+        bytes: u64,
+        job: Ticket,
+    ) {
+        self.chunks += 1;
+        self.bytes_used += bytes;
+        self.stop_waiting(now, worker, Worker::Working { chunk, job });
+    }
+
+    pub(super) fn told_to_stop(&mut self, now: Time, worker: WorkerIndex) {
+        self.stop_waiting(now, worker, Worker::Stopped);
+    }
+
+    pub(super) fn all_stopped(&self) -> bool {
+        self.workers.iter().all(|worker| matches!(worker, Worker::Stopped))
+    }
+
+    pub(super) fn someone_waits(&self) -> bool {
+        self.workers.iter().any(|worker| matches!(worker, Worker::Waiting { .. }))
+    }
+
+    pub(super) fn outcome(&self) -> QueryOutcome {
+        let (ended, end) = self.ended.expect("a run lasts until every query has ended");
+        QueryOutcome {
+            stream: self.stream,
+            index: self.index,
+            label: self.query.label.clone(),
+            started: self.started,
+            ended,
+            end,
+            chunks: self.chunks,
+            bytes_used: self.bytes_used,
+            requests: self.requests,
+            longest_wait_ns: self.longest_wait_ns,
+        }
+    }
+
+    fn spec(&self) -> ScanSpec {
+        ScanSpec {
+            table: TableId::from_usize(self.query.table),
+            groups: self.query.groups.clone(),
+            rows: self.query.rows.clone(),
+            order: self.query.order,
+            workers: self.query.workers,
+            weight: self.query.weight,
+        }
+    }
+
+    fn stop_waiting(&mut self, now: Time, worker: WorkerIndex, to: Worker) {
+        let from = std::mem::replace(&mut self.workers[worker.as_usize()], to);
+        if let Worker::Waiting { since } = from {
+            self.longest_wait_ns = self.longest_wait_ns.max(now.since(since));
+        }
+    }
+}
+
+impl Simulation<'_> {
+    pub(super) fn start_query(&mut self, query: usize) -> Result<(), Broken> {
+        let spec = self.queries[query].spec();
+        self.queries[query].started = self.now;
+        self.record.step(self.now, || What::Started { query });
+        let scan = match self.manager.start_scan(self.now, &spec) {
+            Ok(scan) => scan,
+            Err(StartScanError::PoolTooSmall { .. }) => {
+                self.end_query(query, End::Refused);
+                return Ok(());
+            }
+            Err(error) => panic!("query {query} of the workload cannot start: {error}"),
+        };
+        self.queries[query].scan = Some(scan);
+        self.scans.insert(scan, query);
+        self.ledger.scan_started(scan, &spec);
+        self.plan_fate(query);
+        self.settle()?;
+        for worker in (0..spec.workers).map(WorkerIndex::from_usize) {
+            self.ask(query, worker)?;
+        }
+        Ok(())
+    }
+
+    fn plan_fate(&mut self, query: usize) {
+        let fate = self.fates.as_mut().map(crate::faults::Fates::of_query).unwrap_or_default();
+        let own = self.queries[query].query.cancel_after_ns;
+        if let Some(ns) = own.into_iter().chain(fate.cancelled_after_ns).min() {
+            self.plan_after(ns, Event::Cancel { query });
+        }
+        if let Some(ns) = fate.narrowed_after_ns {
+            self.plan_after(ns, Event::Narrow { query });
+        }
+        if let Some((ns, percent)) = fate.pool_change {
+            let bytes = u128::from(self.workload.pool_bytes) * u128::from(percent) / 100;
+            let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+            self.plan_after(ns, Event::Pool { bytes });
+        }
+    }
+
+    /// A worker asks for its next chunk.
+    fn ask(&mut self, query: usize, worker: WorkerIndex) -> Result<(), Broken> {
+        let Some(scan) = self.queries[query].scan else { return Ok(()) };
+        match self.manager.request_chunk(self.now, scan, worker) {
+            Ok(()) => {
+                self.ledger.asks(self.now, scan, worker);
+                self.queries[query].workers[worker.as_usize()] =
+                    Worker::Waiting { since: self.now };
+                self.record.step(self.now, || What::Waiting { query, worker });
+            }
+            Err(RequestError::Failed(_)) => self.end_query(query, End::Failed),
+            Err(error) => panic!("a worker that may ask is refused: {error}"),
+        }
+        self.settle()
+    }
+
+    /// A worker is done with its chunk.
+    pub(super) fn work_ended(&mut self, query: usize, worker: WorkerIndex) -> Result<(), Broken> {
+        if let Worker::Working { chunk, .. } = self.queries[query].workers[worker.as_usize()] {
+            self.record.step(self.now, || What::Released { query, worker, chunk });
+        }
+        self.ask(query, worker)
+    }
+
+    /// A worker that is still at work on a chunk needs its pages no more.
+    pub(super) fn release_early(&mut self, query: usize, worker: WorkerIndex, chunk: ChunkIndex) {
+        let run = &self.queries[query];
+        let Some(scan) = run.scan else { return };
+        if let Worker::Working { chunk: current, .. } = run.workers[worker.as_usize()]
+            && current == chunk
+        {
+            self.manager.release_chunk(self.now, scan, worker);
+            self.ledger.pages_released(scan, worker);
+        }
+    }
+
+    pub(super) fn cancel_query(&mut self, query: usize) {
+        if self.queries[query].scan.is_some() {
+            self.end_query(query, End::Cancelled);
+        }
+    }
+
+    pub(super) fn narrow_query(&mut self, query: usize) {
+        let run = &self.queries[query];
+        let (Some(scan), Some(fates)) = (run.scan, &mut self.fates) else { return };
+        let chunks = self.workload.tables[run.query.table].layout.chunks();
+        let unwanted = fates.unwanted_chunks(chunks);
+        self.manager.narrow_scan(self.now, scan, unwanted.iter().copied());
+        let chunks = self.ledger.narrowed(scan, &unwanted);
+        self.record.step(self.now, || What::Narrowed { query, chunks });
+    }
+
+    /// Ends a query, however it ends, and plans the next one of its stream.
+    pub(super) fn end_query(&mut self, query: usize, end: End) {
+        let now = self.now;
+        let run = &mut self.queries[query];
+        for worker in (0..run.workers.len()).map(WorkerIndex::from_usize) {
+            if let Worker::Working { job, .. } = run.workers[worker.as_usize()] {
+                self.processors.remove(now, job);
+            }
+            run.stop_waiting(now, worker, Worker::Stopped);
+        }
+        run.ended = Some((now, end));
+        if let Some(scan) = run.scan.take() {
+            self.scans.remove(&scan);
+            self.manager.cancel_scan(now, scan);
+            self.ledger.scan_ended(scan);
+        }
+        self.record.step(now, || What::Ended { query, end });
+        self.queries_left -= 1;
+        let next = query + 1;
+        let same = |next: &&super::QueryRun<'_>| next.stream == self.queries[query].stream;
+        if let Some(run) = self.queries.get(next).filter(same) {
+            self.plan_after(run.query.think_ns, Event::Start { query: next });
+        }
+    }
+}

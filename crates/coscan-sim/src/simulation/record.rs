@@ -1,0 +1,51 @@
+//! What a run leaves behind.
+
+use coscan_core::Time;
+
+use super::Simulation;
+use crate::outcome::{Outcome, Step, What};
+
+/// Totals, and the timeline if it is asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    pub(super) requests: u64,
+    pub(super) bytes_read: u64,
+    pub(super) decisions: u64,
+    cores: u32,
+    timeline: Option<Vec<Step>>,
+}
+
+impl Record {
+    pub(super) fn new(cores: u32, timeline: bool) -> Self {
+        let timeline = timeline.then(Vec::new);
+        Self { requests: 0, bytes_read: 0, decisions: 0, cores, timeline }
+    }
+
+    /// Enters what happened if there is a timeline.
+    pub(super) fn step(&mut self, at: Time, what: impl FnOnce() -> What) {
+        if let Some(timeline) = &mut self.timeline {
+            timeline.push(Step { at, what: what() });
+        }
+    }
+}
+
+impl Simulation<'_> {
+    /// What came of the run, after its end.
+    pub(super) fn outcome(&mut self) -> Outcome {
+        let queries: Vec<_> = self.queries.iter().map(|query| query.outcome()).collect();
+        Outcome {
+            policy: self.manager.policy_name().to_owned(),
+            stream_starts: self.workload.streams.iter().map(|stream| stream.start).collect(),
+            total_ns: queries.iter().map(|query| query.ended.0).max().unwrap_or(0),
+            queries,
+            requests: self.record.requests,
+            disk_requests: self.disk.requests,
+            bytes_read: self.record.bytes_read,
+            processor_busy_ns: self.processors.units_done(),
+            disk_busy_ns: self.disk.busy_ns,
+            decisions: self.record.decisions,
+            cores: self.record.cores,
+            timeline: self.record.timeline.take().unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Workloads and machines as people write them: a file in TOML.
+//!
+//! [`Spec::parse`] reads it and says what is wrong with it; a [`Case`] with a seed gives a [`Workload`]. Each of the
+//! files in `experiments/` is an example; `docs/workloads.md` explains the form.
+
+mod document;
+mod error;
+mod machine;
+mod parameters;
+mod queries;
+mod streams;
+mod sweep;
+mod tables;
+mod units;
+
+use self::document::Document;
+use self::queries::{Template, Templates};
+use self::streams::StreamGroup;
+use self::tables::NamedTable;
+use crate::machine::Machine;
+use crate::metric::Metric;
+use crate::random::Random;
+use crate::workload::Workload;
+
+pub use self::error::SpecError;
+
+/// A file: one or more cases, and what has been published about them.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// What it is called.
+    pub name: String,
+    /// One line that says what it shows.
+    pub title: String,
+    /// Where it comes from, such as `[CS07 §5.2, Table 2]`; empty if nowhere.
+    pub source: String,
+    /// What the source does not say, and what is assumed instead.
+    pub assumed: Vec<String>,
+    /// Why results may differ from the source's.
+    pub remarks: Vec<String>,
+    /// What it runs on and what runs, as the file says it: parts and what is in them.
+    pub parameters: Vec<(String, String)>,
+    /// What differs between cases.
+    pub sweeps: Vec<Sweep>,
+    /// The cases: one, or one for each combination of the sweeps' values, those of the last sweep varying fastest.
+    pub cases: Vec<Case>,
+    /// Published results.
+    pub paper: Vec<PaperFigure>,
+    /// Published orders of policies.
+    pub orders: Vec<PaperOrder>,
+}
+
+/// Something that differs between cases.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sweep {
+    /// What to call it, with its unit.
+    pub name: String,
+    /// The names of its values.
+    pub values: Vec<String>,
+}
+
+/// A workload but for what is random in it, and the machine it runs on.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The values that a sweep gave it, joined with `-`; empty where there is no sweep.
+    pub name: String,
+    /// What it runs on.
+    pub machine: Machine,
+    tables: Vec<NamedTable>,
+    templates: Templates,
+    groups: Vec<StreamGroup>,
+    pool_bytes: u64,
+    pool_changes: Vec<(coscan_core::Time, u64)>,
+}
+
+/// A result that was published.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PaperFigure {
+    /// The case.
+    pub case: String,
+    /// The name of the policy.
+    pub policy: String,
+    /// The query whose average it is, such as `F-10`; of all queries if there is none.
+    pub query: Option<String>,
+    /// What was measured.
+    pub metric: Metric,
+    /// The result, in the unit of the metric.
+    pub value: f64,
+}
+
+/// An order of policies that was published.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PaperOrder {
+    /// What was measured.
+    pub metric: Metric,
+    /// The query that was measured, such as `F-10`; all of them if there is none.
+    pub query: Option<String>,
+    /// The names of policies, the one with the smallest value first.
+    pub smallest_first: Vec<String>,
+    /// The cases in which it holds.
+    pub cases: Vec<String>,
+}
+
+impl Spec {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// If it is not TOML, has keys that mean nothing, lacks some, or its parts do not fit together. The text says where,
+    /// and what to write instead.
+    pub fn parse(text: &str) -> Result<Self, SpecError> {
+        let form = |error: toml::de::Error| SpecError::Form(error.to_string());
+        let document: Document = toml::from_str(text).map_err(form)?;
+        let plain: toml::Table = toml::from_str(text).map_err(form)?;
+        let mut sweeps = Vec::new();
+        for form in &document.sweep {
+            let name = form.name.clone().unwrap_or_else(|| form.key.clone());
+            let values = sweep::named_values(form)?;
+            sweeps.push(Sweep { name, values: values.into_iter().map(|(name, _)| name).collect() });
+        }
+        let mut cases = Vec::new();
+        for variant in sweep::variants(&plain, &document.sweep)? {
+            let case = variant.document.try_into().map_err(form).and_then(|form| Case::new(&form));
+            let named = |error| match variant.name.as_str() {
+                "" => error,
+                name => SpecError::Case { case: name.to_owned(), error: Box::new(error) },
+            };
+            cases.push(Case { name: variant.name.clone(), ..case.map_err(named)? });
+        }
+        let mut spec = Self {
+            name: document.name,
+            title: document.title,
+            source: document.source,
+            assumed: document.assumed,
+            remarks: document.remarks,
+            parameters: parameters::parameters(&plain),
+            sweeps,
+            cases,
+            paper: Vec::new(),
+            orders: Vec::new(),
+        };
+        document.paper.iter().try_for_each(|form| spec.add_figures(form))?;
+        document.order.iter().try_for_each(|form| spec.add_order(form))?;
+        Ok(spec)
+    }
+
+    fn add_figures(&mut self, form: &document::PaperForm) -> Result<(), SpecError> {
+        self.check_case("paper.case", &form.case)?;
+        for (name, figure) in &form.figures {
+            self.paper.push(PaperFigure {
+                case: form.case.clone(),
+                policy: form.policy.clone(),
+                query: form.query.clone(),
+                metric: metric(&format!("paper.{name}"), name)?,
+                value: figure.0,
+            });
+        }
+        Ok(())
+    }
+
+    fn add_order(&mut self, form: &document::OrderForm) -> Result<(), SpecError> {
+        let cases = match &form.cases {
+            Some(cases) => cases.clone(),
+            None => self.cases.iter().map(|case| case.name.clone()).collect(),
+        };
+        cases.iter().try_for_each(|case| self.check_case("order.cases", case))?;
+        self.orders.push(PaperOrder {
+            metric: metric("order.metric", &form.metric)?,
+            query: form.query.clone(),
+            smallest_first: form.smallest_first.clone(),
+            cases,
+        });
+        Ok(())
+    }
+
+    fn check_case(&self, key: &str, name: &str) -> Result<(), SpecError> {
+        if self.cases.iter().any(|case| case.name == name) {
+            return Ok(());
+        }
+        let names: Vec<_> = self.cases.iter().map(|case| case.name.as_str()).collect();
+        let problem = format!("there is no case `{name}`; choose from {}", names.join(", "));
+        Err(error::wrong(key, problem))
+    }
+}
+
+fn metric(key: &str, name: &str) -> Result<Metric, SpecError> {
+    name.parse()
+        .map_err(|unknown: crate::metric::UnknownMetric| error::wrong(key, unknown.to_string()))
+}
+
+impl Case {
+    fn new(document: &Document) -> Result<Self, SpecError> {
+        let machine = machine::build(&document.machine)?;
+        let tables = document.table.iter().map(|(name, form)| tables::build(name, form));
+        let tables = tables.collect::<Result<Vec<_>, _>>()?;
+        let clock = document.machine.clock;
+        let templates =
+            document.query.iter().map(|(name, form)| Template::new(name, form, &tables, clock));
+        let templates = Templates(templates.collect::<Result<_, _>>()?);
+        let groups = document.streams.iter();
+        let groups = groups.map(|(name, form)| StreamGroup::new(name, form, &templates));
+        let groups = groups.collect::<Result<_, _>>()?;
+        let table_bytes = tables.iter().map(NamedTable::bytes).sum();
+        let (pool_bytes, pool_changes) = machine::pool(&document.machine, table_bytes);
+        let name = String::new();
+        Ok(Self { name, machine, tables, templates, groups, pool_bytes, pool_changes })
+    }
+
+    /// The workload with what is random in it taken from a seed.
+    #[must_use]
+    pub fn workload(&self, seed: u64) -> Workload {
+        let mut random = Random::new(seed);
+        let mut streams = Vec::new();
+        for group in &self.groups {
+            streams.extend(group.streams(&self.templates, &mut random.fork()));
+        }
+        Workload {
+            tables: self.tables.iter().map(|named| named.table.clone()).collect(),
+            streams,
+            pool_bytes: self.pool_bytes,
+            pool_changes: self.pool_changes.clone(),
+        }
+    }
+}

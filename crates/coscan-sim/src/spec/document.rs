@@ -1,0 +1,218 @@
+//! The form of a file: what may be written, as it is written. What it means is in the files beside this one.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+
+use super::units::{Bytes, BytesPerSecond, CostText, Figure, Gap, Hertz, Nanoseconds, PoolSize};
+
+/// A whole file.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Document {
+    /// What to call it.
+    pub(super) name: String,
+    /// One line that says what it shows.
+    pub(super) title: String,
+    /// Where it comes from, such as `[CS07 §5.2, Table 2]`.
+    #[serde(default)]
+    pub(super) source: String,
+    /// What the source does not say, and what is assumed here.
+    #[serde(default)]
+    pub(super) assumed: Vec<String>,
+    /// Why results may differ from the source's.
+    #[serde(default)]
+    pub(super) remarks: Vec<String>,
+    pub(super) machine: MachineForm,
+    #[serde(deserialize_with = "named")]
+    pub(super) table: Vec<(String, TableForm)>,
+    #[serde(deserialize_with = "named")]
+    pub(super) query: Vec<(String, QueryForm)>,
+    #[serde(deserialize_with = "named")]
+    pub(super) streams: Vec<(String, StreamsForm)>,
+    #[serde(default)]
+    pub(super) sweep: Vec<SweepForm>,
+    #[serde(default)]
+    pub(super) paper: Vec<PaperForm>,
+    #[serde(default)]
+    pub(super) order: Vec<OrderForm>,
+}
+
+/// `[machine]`
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MachineForm {
+    pub(super) cores: usize,
+    /// Only needed where a cost is in cycles.
+    pub(super) clock: Option<Hertz>,
+    pub(super) pool: PoolSize,
+    #[serde(default)]
+    pub(super) pool_changes: Vec<PoolChangeForm>,
+    pub(super) disk: DiskForm,
+    pub(super) loads_in_flight: Option<usize>,
+    /// For policies that schedule processors; three for each core if not given, as in the engine.
+    pub(super) active_workers: Option<usize>,
+    pub(super) patience: Option<Nanoseconds>,
+    pub(super) wait_max: Option<Nanoseconds>,
+}
+
+/// `{ at = "10 s", pool = "256 MiB" }`
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PoolChangeForm {
+    pub(super) at: Nanoseconds,
+    pub(super) pool: PoolSize,
+}
+
+/// `[machine.disk.…]`
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) enum DiskForm {
+    /// Every chunk takes the same time.
+    Perfect { chunk: Nanoseconds },
+    /// One head: a seek where a request does not go on where the last one ended, then the transfer.
+    SeekTransfer { seek: Nanoseconds, bandwidth: BytesPerSecond },
+    /// Several of them; a request is spread over them in stripes.
+    Raid { devices: usize, seek: Nanoseconds, bandwidth: BytesPerSecond, stripe: Bytes },
+    /// Requests in parallel, each with a latency and a bandwidth of its own.
+    ObjectStore {
+        latency: Nanoseconds,
+        request_bandwidth: BytesPerSecond,
+        bandwidth: BytesPerSecond,
+        requests: usize,
+    },
+}
+
+/// `[table.…]`
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TableForm {
+    pub(super) rows: u64,
+    /// How many chunks it has; or `chunk_rows`.
+    pub(super) chunks: Option<u64>,
+    /// How many rows a chunk has.
+    pub(super) chunk_rows: Option<u64>,
+    /// Row layout: bytes of the whole table; or `columns`.
+    pub(super) size: Option<Bytes>,
+    /// Column layout: bytes per row of each column.
+    #[serde(default, deserialize_with = "named")]
+    pub(super) columns: Vec<(String, f64)>,
+    /// Bytes of a page; one page for each column of each chunk if not given.
+    pub(super) page: Option<Bytes>,
+}
+
+/// `[query.…]`
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct QueryForm {
+    /// May be left out where there is one table.
+    pub(super) table: Option<String>,
+    /// All if not given.
+    pub(super) columns: Option<Vec<String>>,
+    /// Part of the table; all of it if not given. A name such as `F-10` overrides it.
+    pub(super) percent: Option<f64>,
+    /// Where its range begins, in percent of the table; random if not given.
+    pub(super) begin_percent: Option<f64>,
+    /// Row ranges instead of `percent`: first row and the row after the last.
+    pub(super) rows: Option<Vec<[u64; 2]>>,
+    /// Chunk ranges instead of `percent`.
+    pub(super) chunks: Option<Vec<[u64; 2]>>,
+    pub(super) cost: CostText,
+    #[serde(default)]
+    pub(super) in_order: bool,
+    pub(super) workers: Option<usize>,
+    pub(super) weight: Option<u32>,
+    /// Cancelled so long after it starts.
+    pub(super) cancel_after: Option<Nanoseconds>,
+}
+
+/// `[streams.…]`: one or more streams that are made the same way.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StreamsForm {
+    /// How many; one if not given.
+    pub(super) count: Option<usize>,
+    /// When the first one starts.
+    #[serde(default)]
+    pub(super) start: Nanoseconds,
+    /// How long after one the next starts.
+    pub(super) apart: Option<Gap>,
+    /// Between the end of a query and the start of the next.
+    pub(super) think: Option<Gap>,
+    /// Just these queries, one after another.
+    pub(super) queries: Option<Vec<String>>,
+    /// So many queries in each stream, drawn at random from `from`.
+    pub(super) draw: Option<usize>,
+    /// What may be drawn; a name that stands twice is drawn twice as often.
+    pub(super) from: Option<Vec<String>>,
+    /// Parts of the table that may be drawn.
+    pub(super) percent: Option<Vec<f64>>,
+    /// So many of each query, shuffled and dealt to the streams.
+    #[serde(default, deserialize_with = "named")]
+    pub(super) deal: Vec<(String, usize)>,
+}
+
+/// `[[sweep]]`: one case for each value of a key of this file.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SweepForm {
+    /// The key, such as `machine.pool`.
+    pub(super) key: String,
+    /// What to call it in reports, with its unit; the key if not given.
+    pub(super) name: Option<String>,
+    /// A list of values, or values with names for them.
+    pub(super) values: toml::Value,
+}
+
+/// `[[paper]]`: published results.
+#[derive(Clone, Debug, serde::Deserialize)]
+pub(super) struct PaperForm {
+    pub(super) policy: String,
+    /// The case of a sweep; may be left out where there is one.
+    #[serde(default)]
+    pub(super) case: String,
+    /// The query that the results are of; all of them if not given.
+    pub(super) query: Option<String>,
+    #[serde(flatten)]
+    pub(super) figures: BTreeMap<String, Figure>,
+}
+
+/// `[[order]]`: the order of policies that the source reports.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OrderForm {
+    pub(super) metric: String,
+    /// The query that is measured; all of them if not given.
+    pub(super) query: Option<String>,
+    /// Policies, the one with the smallest value first.
+    pub(super) smallest_first: Vec<String>,
+    /// The cases in which it holds; all of them if not given.
+    pub(super) cases: Option<Vec<String>>,
+}
+
+/// A table of named things, in the order of the file.
+fn named<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Vec<(String, T)>, D::Error> {
+    deserializer.deserialize_map(NamedVisitor(PhantomData))
+}
+
+struct NamedVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for NamedVisitor<T> {
+    type Value = Vec<(String, T)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a table of named things, such as [query.F]")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = map.next_entry()? {
+            items.push(item);
+        }
+        Ok(items)
+    }
+}

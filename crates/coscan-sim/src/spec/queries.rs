@@ -1,0 +1,202 @@
+//! From `[query.…]` to queries.
+
+use std::ops::Range;
+
+use coscan_core::{ChunkIndex, Index, Order};
+
+use super::document::QueryForm;
+use super::error::{SpecError, wrong};
+use super::tables::NamedTable;
+use super::units::{CostText, Hertz, QueryName};
+use crate::random::Random;
+use crate::workload::{Cost, Query};
+
+/// What queries of a name have in common.
+#[derive(Clone, Debug)]
+pub(super) struct Template {
+    name: String,
+    query: Query,
+    /// Rows of its table.
+    table_rows: u64,
+    place: Place,
+}
+
+/// Which rows a query reads.
+#[derive(Clone, Debug)]
+enum Place {
+    /// These.
+    Fixed(Vec<Range<u64>>),
+    /// A part of the table, 1 for all of it, that begins somewhere.
+    Part { part: f64, begin: Option<f64> },
+}
+
+impl Template {
+    pub(super) fn new(
+        name: &str,
+        form: &QueryForm,
+        tables: &[NamedTable],
+        clock: Option<Hertz>,
+    ) -> Result<Self, SpecError> {
+        let key = format!("query.{name}");
+        let position = find_table(&key, form.table.as_deref(), tables)?;
+        let table = &tables[position];
+        let place = place(&key, form, table)?;
+        if form.workers == Some(0) {
+            return Err(wrong(format!("{key}.workers"), "a scan has at least one worker"));
+        }
+        let query = Query {
+            label: name.to_owned(),
+            table: position,
+            groups: table.groups(&key, form.columns.as_deref())?,
+            rows: Vec::new(),
+            order: if form.in_order { Order::InOrder } else { Order::Any },
+            workers: form.workers.unwrap_or(1),
+            weight: form.weight.unwrap_or(1),
+            cost: cost(&key, form.cost, table.layout().row_count(), clock)?,
+            think_ns: 0,
+            cancel_after_ns: form.cancel_after.map(|after| after.0),
+        };
+        let table_rows = table.layout().row_count();
+        Ok(Self { name: name.to_owned(), query, table_rows, place })
+    }
+
+    /// A query of this template, over this part of the table if it is said, in percent.
+    fn query(&self, percent: Option<f64>, random: &mut Random) -> Query {
+        let (rows, label) = match (&self.place, percent) {
+            (Place::Fixed(rows), None) => (rows.clone(), self.name.clone()),
+            (&Place::Part { part, begin }, None) => {
+                (self.rows(part, begin, random), self.name.clone())
+            }
+            (place, Some(percent)) => {
+                let begin = match place {
+                    Place::Part { begin, .. } => *begin,
+                    Place::Fixed(_) => None,
+                };
+                (self.rows(percent / 100.0, begin, random), format!("{}-{percent}", self.name))
+            }
+        };
+        Query { rows, label, ..self.query.clone() }
+    }
+
+    fn rows(&self, part: f64, begin: Option<f64>, random: &mut Random) -> Vec<Range<u64>> {
+        let all = self.table_rows;
+        let count = ((all as f64 * part).round() as u64).clamp(1, all);
+        let begin = begin.unwrap_or_else(|| random.unit());
+        let start = match all - count {
+            0 => 0,
+            free => ((free + 1) as f64 * begin) as u64,
+        };
+        let start = start.min(all - count);
+        let rows = start..start + count;
+        vec![rows]
+    }
+}
+
+/// The templates of a file.
+#[derive(Clone, Debug)]
+pub(super) struct Templates(pub(super) Vec<Template>);
+
+impl Templates {
+    /// Checks a name such as `F` or `F-10` that stands at `key`.
+    pub(super) fn check(&self, key: &str, name: &str) -> Result<(), SpecError> {
+        let (_, percent) = self.find(name).ok_or_else(|| {
+            let names: Vec<_> = self.0.iter().map(|template| template.name.as_str()).collect();
+            let problem = format!(
+                "there is no query `{name}`; choose from {}, with `-10` behind it for 10 percent of the table",
+                names.join(", ")
+            );
+            wrong(key, problem)
+        })?;
+        percent.map_or(Ok(()), |percent| check_percent(key, percent))
+    }
+
+    /// A query of a checked name; `percent` is the part of the table where the name does not say one.
+    pub(super) fn query(&self, name: &str, percent: Option<f64>, random: &mut Random) -> Query {
+        let (template, own) = self.find(name).expect("names were checked");
+        template.query(own.or(percent), random)
+    }
+
+    /// The template of a name, and the percentage in it. The longest name of a template wins: one may be called `F-10`.
+    fn find(&self, text: &str) -> Option<(&Template, Option<f64>)> {
+        let named = |name: &str| self.0.iter().find(|template| template.name == name);
+        if let Some(template) = named(text) {
+            return Some((template, None));
+        }
+        let name = QueryName::of(text);
+        Some((named(&name.template)?, Some(name.percent?)))
+    }
+}
+
+/// Checks a part of a table.
+pub(super) fn check_percent(key: &str, percent: f64) -> Result<(), SpecError> {
+    if percent > 0.0 && percent <= 100.0 {
+        return Ok(());
+    }
+    Err(wrong(key, format!("{percent} percent of a table: write more than 0 and at most 100")))
+}
+
+fn find_table(key: &str, name: Option<&str>, tables: &[NamedTable]) -> Result<usize, SpecError> {
+    let names = || tables.iter().map(|it| it.table.name.as_str()).collect::<Vec<_>>().join(", ");
+    match (name, tables) {
+        (None, [_]) => Ok(0),
+        (None, _) => {
+            Err(wrong(key, format!("write which table it reads: `table` is one of {}", names())))
+        }
+        (Some(name), _) => tables.iter().position(|it| it.table.name == name).ok_or_else(|| {
+            let problem = format!("there is no table `{name}`; choose from {}", names());
+            wrong(format!("{key}.table"), problem)
+        }),
+    }
+}
+
+fn place(key: &str, form: &QueryForm, table: &NamedTable) -> Result<Place, SpecError> {
+    let layout = table.layout();
+    let fixed = |ranges: &[[u64; 2]], end: u64, what: &str| {
+        let bad = ranges.iter().find(|[first, after]| first >= after || *after > end);
+        match bad {
+            Some([first, after]) => Err(wrong(
+                format!("{key}.{what}"),
+                format!(
+                    "[{first}, {after}]: write the first and the one after the last, of {end} {what}"
+                ),
+            )),
+            None => Ok(ranges.iter().map(|&[first, after]| first..after).collect::<Vec<_>>()),
+        }
+    };
+    match (&form.rows, &form.chunks, form.percent) {
+        (Some(rows), None, None) => Ok(Place::Fixed(fixed(rows, layout.row_count(), "rows")?)),
+        (None, Some(chunks), None) => {
+            let ranges = fixed(chunks, layout.chunk_count() as u64, "chunks")?;
+            let row = |chunk: u64| layout.rows(ChunkIndex::from_usize(chunk as usize));
+            let rows = ranges.iter().map(|it| row(it.start).start..row(it.end - 1).end);
+            Ok(Place::Fixed(rows.collect()))
+        }
+        (None, None, percent) => {
+            let percent = percent.unwrap_or(100.0);
+            check_percent(&format!("{key}.percent"), percent)?;
+            let begin = form.begin_percent.map(|begin| begin / 100.0);
+            if begin.is_some_and(|begin| !(0.0..=1.0).contains(&begin)) {
+                return Err(wrong(format!("{key}.begin_percent"), "write 0 to 100"));
+            }
+            Ok(Place::Part { part: percent / 100.0, begin })
+        }
+        _ => Err(wrong(key, "write only one of `percent`, `rows` and `chunks`")),
+    }
+}
+
+fn cost(key: &str, text: CostText, rows: u64, clock: Option<Hertz>) -> Result<Cost, SpecError> {
+    let cycles = text.cycles_per_row + text.cycles_per_byte;
+    let ns_per_cycle = match clock {
+        Some(clock) => 1e9 / clock.0,
+        None if cycles == 0.0 => 0.0,
+        None => {
+            let problem = "a cost in cycles needs `clock`, such as \"2 GHz\", in [machine]";
+            return Err(wrong(format!("{key}.cost"), problem));
+        }
+    };
+    let row_ns =
+        text.ns_per_row + text.ns_per_table / rows as f64 + text.cycles_per_row * ns_per_cycle;
+    let byte_ns = text.ns_per_byte + text.cycles_per_byte * ns_per_cycle;
+    let picoseconds = |ns: f64| (ns * 1e3).round() as u64;
+    Ok(Cost { row_ps: picoseconds(row_ns), byte_ps: picoseconds(byte_ns) })
+}

@@ -1,0 +1,156 @@
+//! From `[streams.…]` to streams.
+
+use coscan_core::Time;
+
+use super::document::StreamsForm;
+use super::error::{SpecError, wrong};
+use super::queries::{Templates, check_percent};
+use super::units::Gap;
+use crate::random::Random;
+use crate::workload::{Query, Stream};
+
+/// Streams that are made the same way.
+#[derive(Clone, Debug)]
+pub(super) struct StreamGroup {
+    count: usize,
+    start_ns: u64,
+    apart: Gap,
+    think: Gap,
+    content: Content,
+}
+
+/// Which queries the streams run.
+#[derive(Clone, Debug)]
+enum Content {
+    /// Each of them these.
+    Listed(Vec<String>),
+    /// Each of them `count` of these names, over one of these percentages of the table.
+    Drawn { count: usize, from: Vec<String>, percent: Vec<f64> },
+    /// All of them together these, shuffled.
+    Dealt(Vec<String>),
+}
+
+impl StreamGroup {
+    pub(super) fn new(
+        name: &str,
+        form: &StreamsForm,
+        templates: &Templates,
+    ) -> Result<Self, SpecError> {
+        let key = format!("streams.{name}");
+        let count = form.count.unwrap_or(1);
+        if count == 0 {
+            return Err(wrong(format!("{key}.count"), "write at least 1"));
+        }
+        let content = content(&key, form, templates)?;
+        let none = Gap::Fixed(0);
+        let (apart, think) = (form.apart.unwrap_or(none), form.think.unwrap_or(none));
+        Ok(Self { count, start_ns: form.start.0, apart, think, content })
+    }
+
+    /// The streams.
+    pub(super) fn streams(&self, templates: &Templates, random: &mut Random) -> Vec<Stream> {
+        let mut names = self.names(random).into_iter();
+        let mut start = Time(self.start_ns);
+        let mut streams = Vec::with_capacity(self.count);
+        for position in 0..self.count {
+            if position > 0 {
+                start = Time(start.0 + draw(self.apart, random));
+            }
+            let names = names.next().unwrap_or_default();
+            let mut queries: Vec<Query> = Vec::with_capacity(names.len());
+            for (name, percent) in names {
+                let mut query = templates.query(&name, percent, random);
+                query.think_ns = if queries.is_empty() { 0 } else { draw(self.think, random) };
+                queries.push(query);
+            }
+            streams.push(Stream { start, queries });
+        }
+        streams
+    }
+
+    /// The names of the queries of each stream, and the percentages that go with them.
+    fn names(&self, random: &mut Random) -> Vec<Vec<(String, Option<f64>)>> {
+        let plain = |names: &[String]| names.iter().map(|name| (name.clone(), None)).collect();
+        match &self.content {
+            Content::Listed(names) => vec![plain(names); self.count],
+            Content::Drawn { count, from, percent } => {
+                let mut one = || {
+                    let name = random.choose(from).clone();
+                    let percent = match percent.as_slice() {
+                        [] => None,
+                        some => Some(*random.choose(some)),
+                    };
+                    (name, percent)
+                };
+                (0..self.count).map(|_| (0..*count).map(|_| one()).collect()).collect()
+            }
+            Content::Dealt(names) => {
+                let mut names = names.clone();
+                shuffle(&mut names, random);
+                let (each, more) = (names.len() / self.count, names.len() % self.count);
+                let mut rest = names.as_slice();
+                let mut hand = |stream| {
+                    let (hand, left) = rest.split_at(each + usize::from(stream < more));
+                    rest = left;
+                    plain(hand)
+                };
+                (0..self.count).map(&mut hand).collect()
+            }
+        }
+    }
+}
+
+fn content(key: &str, form: &StreamsForm, templates: &Templates) -> Result<Content, SpecError> {
+    let check_all = |what: &str, names: &[String]| {
+        names.iter().try_for_each(|name| templates.check(&format!("{key}.{what}"), name))
+    };
+    if form.draw.is_none() && (form.from.is_some() || form.percent.is_some()) {
+        return Err(wrong(
+            key,
+            "`from` and `percent` need `draw`: how many queries a stream draws",
+        ));
+    }
+    match (&form.queries, form.draw, form.deal.as_slice()) {
+        (Some(names), None, []) => {
+            check_all("queries", names)?;
+            Ok(Content::Listed(names.clone()))
+        }
+        (None, Some(count), []) => {
+            let from = form.from.clone().unwrap_or_default();
+            if from.is_empty() {
+                let problem = "`draw` needs `from`: the names of queries to draw from";
+                return Err(wrong(key, problem));
+            }
+            check_all("from", &from)?;
+            let percent = form.percent.clone().unwrap_or_default();
+            let percent_key = format!("{key}.percent");
+            percent.iter().try_for_each(|&percent| check_percent(&percent_key, percent))?;
+            Ok(Content::Drawn { count, from, percent })
+        }
+        (None, None, deal @ [_, ..]) => {
+            let names = deal.iter().flat_map(|(name, count)| vec![name.clone(); *count]);
+            let names: Vec<_> = names.collect();
+            check_all("deal", &names)?;
+            Ok(Content::Dealt(names))
+        }
+        _ => {
+            let problem = "write one of `queries = [\"F-10\", …]`, `draw = 4` with `from = [\"F\", …]`, and \
+                           `deal = { F-10 = 3, … }`";
+            Err(wrong(key, problem))
+        }
+    }
+}
+
+fn draw(gap: Gap, random: &mut Random) -> u64 {
+    match gap {
+        Gap::Fixed(ns) => ns,
+        // An exponential draw; 1 - fraction is never 0.
+        Gap::Random(mean_ns) => (-(1.0 - random.unit()).ln() * mean_ns as f64) as u64,
+    }
+}
+
+fn shuffle<T>(items: &mut [T], random: &mut Random) {
+    for end in (1..items.len()).rev() {
+        items.swap(end, random.below(end as u64 + 1) as usize);
+    }
+}

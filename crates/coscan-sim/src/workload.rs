@@ -1,0 +1,152 @@
+//! What runs: tables, and streams of queries on them. Nothing random is left in it.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use coscan_core::{ChunkIndex, GroupIndex, IndexSet, Layout, Order, PageIndex, Time};
+
+/// Tables, the streams of queries that run on them, and the pool that they share.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// The tables.
+    pub tables: Vec<Table>,
+    /// The streams. They run at the same time.
+    pub streams: Vec<Stream>,
+    /// Bytes that the pool may hold at the start.
+    pub pool_bytes: u64,
+    /// What the pool may hold from some times on, in bytes.
+    pub pool_changes: Vec<(Time, u64)>,
+}
+
+/// A table.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// Its name in reports.
+    pub name: String,
+    /// Where its rows lie.
+    pub layout: Arc<Layout>,
+}
+
+/// Queries that run one after another, as one user sends them.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Stream {
+    /// When the stream begins: its first query starts after the think time of that query.
+    pub start: Time,
+    /// The queries.
+    pub queries: Vec<Query>,
+}
+
+/// A query: one scan and the work on what it is handed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Query {
+    /// Its kind in reports, such as `F-10`. Queries of one kind have one label.
+    pub label: String,
+    /// The table, as a position in [`Workload::tables`].
+    pub table: usize,
+    /// The column groups that it reads.
+    pub groups: Vec<GroupIndex>,
+    /// The rows that it reads.
+    pub rows: Vec<Range<u64>>,
+    /// Whether it needs them in order.
+    pub order: Order,
+    /// How many workers share the scan; at least one.
+    pub workers: usize,
+    /// How much it counts against others; 1 is usual.
+    pub weight: u32,
+    /// What its work costs.
+    pub cost: Cost,
+    /// Nanoseconds between the end of the query before it (for the first one: the start of the stream) and its start.
+    pub think_ns: u64,
+    /// Nanoseconds after its start at which it is cancelled if it still runs.
+    pub cancel_after_ns: Option<u64>,
+}
+
+/// Processor time of a query, in picoseconds so that whole numbers are exact enough.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Cost {
+    /// Picoseconds of one core for each row that the query reads.
+    pub row_ps: u64,
+    /// Picoseconds of one core for each stored byte of the pages that a chunk needs.
+    pub byte_ps: u64,
+}
+
+impl Cost {
+    /// Nanoseconds of one core for so many rows and bytes.
+    #[must_use]
+    pub fn ns(self, rows: u64, bytes: u64) -> u64 {
+        let ps = u128::from(self.row_ps) * u128::from(rows)
+            + u128::from(self.byte_ps) * u128::from(bytes);
+        u64::try_from(ps / 1_000).unwrap_or(u64::MAX)
+    }
+}
+
+impl Query {
+    /// A query of one worker that reads these rows in any order, starts at once and needs no processor time.
+    #[must_use]
+    pub fn scan(label: &str, table: usize, groups: Vec<GroupIndex>, rows: Range<u64>) -> Self {
+        Self {
+            label: label.to_owned(),
+            table,
+            groups,
+            rows: vec![rows],
+            order: Order::Any,
+            workers: 1,
+            weight: 1,
+            cost: Cost::default(),
+            think_ns: 0,
+            cancel_after_ns: None,
+        }
+    }
+
+    /// The chunks of its table that it needs.
+    #[must_use]
+    pub fn chunks(&self, layout: &Layout) -> IndexSet<ChunkIndex> {
+        self.rows.iter().flat_map(|rows| layout.chunks_in(rows.clone())).collect()
+    }
+
+    /// The pages of a chunk that it needs, each once.
+    pub fn pages<'a>(
+        &'a self,
+        layout: &'a Layout,
+        chunk: ChunkIndex,
+    ) -> impl Iterator<Item = PageIndex> + 'a {
+        let groups: BTreeSet<GroupIndex> = self.groups.iter().copied().collect();
+        groups.into_iter().flat_map(move |group| layout.slice(chunk, group)).copied()
+    }
+
+    /// The pages that it needs at all.
+    #[must_use]
+    pub fn all_pages(&self, layout: &Layout) -> IndexSet<PageIndex> {
+        let mut pages = IndexSet::new();
+        for chunk in self.chunks(layout).iter() {
+            self.pages(layout, chunk).for_each(|page| {
+                pages.insert(page);
+            });
+        }
+        pages
+    }
+
+    /// Nanoseconds of one core that its work on a chunk takes: only the rows that it reads count, but whole pages.
+    #[must_use]
+    pub fn chunk_ns(&self, layout: &Layout, chunk: ChunkIndex) -> u64 {
+        let whole = layout.rows(chunk);
+        let bytes = self.pages(layout, chunk).map(|page| layout.bytes_of(page)).sum();
+        self.cost.ns(self.rows_in(&whole), bytes)
+    }
+
+    /// How many of these rows it reads; rows in several of its ranges count once.
+    fn rows_in(&self, whole: &Range<u64>) -> u64 {
+        let mut ranges: Vec<_> = self.rows.iter().map(|rows| (rows.start, rows.end)).collect();
+        ranges.sort_unstable();
+        let (mut from, mut rows) = (whole.start, 0);
+        for (start, end) in ranges {
+            let (start, end) = (start.max(from), end.min(whole.end));
+            if start < end {
+                rows += end - start;
+                from = end;
+            }
+        }
+        rows
+    }
+}

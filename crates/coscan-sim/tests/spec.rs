@@ -1,0 +1,216 @@
+//! What is said of a file that is wrong: where, and what to write instead; and what a right one means.
+
+#![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
+
+use coscan_core::Time;
+use coscan_sim::{Disk, Spec, experiment};
+
+/// A file that is right. The tests change a line of it.
+const FILE: &str = r#"name = "mine"
+title = "two users of one table"
+
+[machine]
+cores = 4
+clock = "2 GHz"
+pool = "25 %"
+
+[machine.disk.seek-transfer]
+seek = "8 ms"
+bandwidth = "200 MB/s"
+
+[table.sales]
+rows = 1_000_000
+chunks = 100
+columns = { day = 4, price = 8 }
+
+[query.report]
+columns = ["day", "price"]
+cost = "3 s"
+
+[query.peek]
+columns = ["day"]
+percent = 2
+cost = "10 cycles/row"
+
+[streams.users]
+count = 2
+apart = "1 s"
+think = "500 ms"
+queries = ["report-50", "peek"]
+"#;
+
+/// The error of the file with a line replaced.
+fn error(line: &str, instead: &str) -> String {
+    assert!(FILE.contains(line), "{line} is in the file");
+    Spec::parse(&FILE.replacen(line, instead, 1)).unwrap_err().to_string()
+}
+
+#[track_caller]
+fn assert_says(error: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(error.contains(part), "{error}\ndoes not say {part}");
+    }
+}
+
+#[test]
+fn a_right_file_gives_the_workload_that_it_describes() {
+    let spec = Spec::parse(FILE).unwrap();
+    let case = &spec.cases[0];
+    let workload = case.workload(1);
+    assert_eq!((spec.cases.len(), case.name.as_str()), (1, ""));
+    assert_eq!(workload.pool_bytes, 3_000_000);
+    assert_eq!(workload.tables[0].layout.page_count(), 200);
+    assert_eq!(
+        workload.streams.iter().map(|s| s.start).collect::<Vec<_>>(),
+        [Time(0), Time(1_000_000_000)]
+    );
+    let [report, peek] = workload.streams[1].queries.as_slice() else { panic!("two queries") };
+    assert_eq!((report.label.as_str(), report.think_ns), ("report-50", 0));
+    assert_eq!(report.rows[0].end - report.rows[0].start, 500_000);
+    assert_eq!(report.cost.row_ps, 3_000_000, "3 s for a million rows");
+    assert_eq!((peek.label.as_str(), peek.think_ns, peek.groups.len()), ("peek", 500_000_000, 1));
+    assert_eq!(peek.cost.row_ps, 5_000, "10 cycles at 2 GHz");
+    let disk = Disk::SeekTransfer { seek_ns: 8_000_000, bytes_per_second: 200_000_000 };
+    assert_eq!((case.machine.disk, case.machine.cores), (disk, 4));
+}
+
+#[test]
+fn limits_and_other_disks_are_read() {
+    let disk = "[machine.disk.object-store]\nlatency = \"30 ms\"\nrequest_bandwidth = \"90 MB/s\"\n\
+                bandwidth = \"1 GB/s\"\nrequests = 16";
+    let limits = "loads_in_flight = 8\nactive_workers = 5\npatience = \"2 s\"\nwait_max = \"9 s\"\n\
+                  pool_changes = [{ at = \"1 min\", pool = \"50 %\" }]";
+    let text = FILE
+        .replace("[machine.disk.seek-transfer]\nseek = \"8 ms\"\nbandwidth = \"200 MB/s\"", disk)
+        .replace("cores = 4", &format!("cores = 4\n{limits}"));
+    let case = &Spec::parse(&text).unwrap().cases[0];
+    let disk = Disk::ObjectStore {
+        latency_ns: 30_000_000,
+        bytes_per_second_per_request: 90_000_000,
+        bytes_per_second: 1_000_000_000,
+        requests_max: 16,
+    };
+    let config = case.machine.config;
+    assert_eq!(case.machine.disk, disk);
+    assert_eq!((config.loads_in_flight_max, config.active_workers_max), (8, 5));
+    assert_eq!((config.patience_ns, config.wait_max_ns), (2_000_000_000, 9_000_000_000));
+    assert_eq!(case.workload(1).pool_changes, [(Time(60_000_000_000), 6_000_000)]);
+}
+
+#[test]
+fn the_seed_decides_what_is_random_and_nothing_else() {
+    let spec = Spec::parse(FILE).unwrap();
+    let places = |seed| {
+        let workload = spec.cases[0].workload(seed);
+        workload.streams.iter().map(|stream| stream.queries[0].rows.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(places(1), places(1));
+    assert_ne!(places(1), places(2));
+}
+
+#[test]
+fn what_cannot_be_read_is_shown_with_its_line() {
+    assert_says(&error("seek = \"8 ms\"", "seek = 8"), &["line 10", "a time such as \"3 s\""]);
+    assert_says(&error("pool = \"25 %\"", "pool = \"25\""), &["line 7", "\"1 GiB\", or \"40 %\""]);
+    assert_says(&error("cost = \"3 s\"", "cost = \"3\""), &["line 20", "\"20 ns/row\""]);
+    assert_says(&error("cores = 4", "core = 4"), &["line 5", "unknown field `core`", "`cores`"]);
+    assert_says(
+        &error("[machine.disk.seek-transfer]", "[machine.disk.tape]"),
+        &["`tape`", "`raid`"],
+    );
+    assert_says(&error("rows = 1_000_000\n", ""), &["missing field `rows`"]);
+}
+
+#[test]
+fn names_that_mean_nothing_are_answered_with_those_that_do() {
+    let says =
+        |line: &str, instead: &str, parts: &[&str]| assert_says(&error(line, instead), parts);
+    says("\"peek\"]", "\"look\"]", &["streams.users.queries", "`look`", "report, peek"]);
+    says(
+        "columns = [\"day\"]",
+        "columns = [\"date\"]",
+        &["query.peek.columns", "`date`", "day, price"],
+    );
+    says("percent = 2", "table = \"buys\"", &["query.peek.table", "`buys`", "sales"]);
+}
+
+#[test]
+fn parts_that_do_not_fit_are_named() {
+    let says =
+        |line: &str, instead: &str, parts: &[&str]| assert_says(&error(line, instead), parts);
+    says("clock = \"2 GHz\"\n", "", &["query.peek.cost", "`clock`", "[machine]"]);
+    says("chunks = 100", "", &["table.sales", "`chunks`", "`chunk_rows`"]);
+    says("chunks = 100", "chunks = 0", &["table.sales", "`chunk_rows`"]);
+    says("percent = 2", "percent = 200", &["query.peek.percent", "at most 100"]);
+    says("percent = 2", "percent = 2\nrows = [[0, 5]]", &["query.peek", "only one of"]);
+    says("percent = 2", "chunks = [[90, 101]]", &["query.peek.chunks", "100 chunks"]);
+    says("count = 2", "count = 0", &["streams.users.count", "at least 1"]);
+    says("count = 2", "draw = 3", &["streams.users", "`draw = 4`"]);
+    says("queries =", "percent = [1]\nqueries =", &["streams.users", "need `draw`"]);
+    says("cores = 4", "cores = 0", &["machine.cores", "at least 1"]);
+}
+
+#[test]
+fn a_sweep_gives_a_case_for_each_value_and_its_errors_name_the_case() {
+    let swept = |sweep: &str| Spec::parse(&format!("{FILE}\n{sweep}"));
+    let pools = r#"
+        [[sweep]]
+        key = "machine.pool"
+        values = ["10 %", "50 %"]
+        [[sweep]]
+        name = "part of the table"
+        key = "query.peek.percent"
+        values = { few = 1, many = 30 }
+    "#;
+    let spec = swept(pools).unwrap();
+    let names: Vec<_> = spec.cases.iter().map(|case| case.name.as_str()).collect();
+    assert_eq!(names, ["10 %-few", "10 %-many", "50 %-few", "50 %-many"]);
+    let pools: Vec<_> = spec.cases.iter().map(|case| case.workload(1).pool_bytes).collect();
+    assert_eq!(pools, [1_200_000, 1_200_000, 6_000_000, 6_000_000]);
+    assert_eq!(spec.sweeps[1].name, "part of the table");
+
+    let wrong = |sweep: &str| swept(sweep).unwrap_err().to_string();
+    let nowhere = wrong("[[sweep]]\nkey = \"machines.pool\"\nvalues = [\"10 %\"]");
+    assert_says(&nowhere, &["sweep of machines.pool", "`machines`", "machine"]);
+    let bad = wrong("[[sweep]]\nkey = \"query.peek.percent\"\nvalues = [1, 101]");
+    assert_says(&bad, &["case `101`", "query.peek.percent"]);
+    assert_says(&wrong("[[sweep]]\nkey = \"machine.cores\"\nvalues = []"), &["values = [1, 2]"]);
+}
+
+#[test]
+fn published_results_name_metrics_and_cases_that_exist() {
+    let with = |text: &str| Spec::parse(&format!("{FILE}\n{text}"));
+    let spec = with("[[paper]]\npolicy = \"normal\"\nbytes_read = \"2 MB\"").unwrap();
+    assert_eq!(spec.paper[0].value, 2_000_000.0);
+    let wrong = |text: &str| with(text).unwrap_err().to_string();
+    assert_says(
+        &wrong("[[paper]]\npolicy = \"normal\"\ntime = 3"),
+        &["paper.time", "stream_avg_s"],
+    );
+    let case = wrong("[[paper]]\npolicy = \"normal\"\ncase = \"x\"\ntotal_s = 3");
+    assert_says(&case, &["paper.case", "`x`"]);
+}
+
+#[test]
+fn every_experiment_can_be_read_under_its_own_name() {
+    for name in experiment::names() {
+        let spec = experiment::find(name).unwrap();
+        assert_eq!(spec.name, name);
+        assert!(!spec.source.is_empty() && !spec.cases.is_empty(), "{name}");
+    }
+    assert_says(&experiment::find("cs07").unwrap_err().to_string(), &["`cs07`", "cs07-table2"]);
+}
+
+/// The example in `docs/workloads.md`.
+#[test]
+fn the_documented_workload_can_be_read() {
+    let page = include_str!("../../../docs/workloads.md");
+    let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let spec = Spec::parse(example).unwrap();
+    assert_eq!(spec.cases.len(), 4);
+    let workload = spec.cases[0].workload(1);
+    assert_eq!(workload.streams.len(), 7);
+    let today = &workload.streams[6].queries[0];
+    assert_eq!(today.rows, [490_000_000..500_000_000]);
+    assert!(workload.streams.windows(2).take(5).all(|pair| pair[0].start < pair[1].start));
+}
