@@ -11,7 +11,7 @@ use std::time::Instant;
 use arrow::array::RecordBatch;
 use coscan_core::PolicyKind;
 use coscan_datafusion::{Coscan, SharedTableProvider};
-use coscan_runtime::{BufferManager, ManagerReport, Options};
+use coscan_runtime::{BufferManager, ManagerReport};
 use coscan_storage::stores::{
     LimitedStore, Limits, Listing, MeteredStore, StoreMetrics, Stores, list_files,
 };
@@ -132,16 +132,15 @@ impl SqlEngine {
     /// DataFusion with coscan.
     ///
     /// # Errors
-    /// If the table cannot be opened or the options do not fit together.
+    /// If the table cannot be opened.
     pub async fn coscan(
         source: &Source,
         table: &str,
-        options: Options,
+        manager: BufferManager,
         table_options: TableOptions,
     ) -> Result<Self, EngineError> {
         let opened = Opened::new(source).await?;
-        let name = options.policy.name();
-        let manager = BufferManager::new(options)?;
+        let name = manager.options().policy.name();
         let stores = Stores::new();
         stores.register(&opened.store_url, Arc::clone(&opened.store));
         let coscan = Coscan::new(&manager).with_stores(stores).with_table_options(table_options);

@@ -3,22 +3,24 @@
 //! [`Experiment::prepare`] looks at the table and draws the streams, [`Prepared::standalone`] times each kind of query
 //! alone, [`Prepared::run`] runs the streams on one engine.
 
+mod touched;
+
 use std::collections::BTreeSet;
+use std::io;
 use std::ops::RangeInclusive;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::{ArrayRef, AsArray, Int64Array};
-use arrow::compute;
-use arrow::datatypes::{DataType, Int64Type};
-use coscan_core::{ChunkIndex, Index, Layout, PageIndex};
-use coscan_runtime::{ManagerReport, Options};
+use coscan_core::PolicyKind;
+use coscan_runtime::{BufferManager, ManagerReport, Options};
 use coscan_storage::table::{ParquetTable, TableFile, TableOptions};
 
 use crate::engines::{EngineKind, Source, SqlEngine};
 use crate::metrics::Standalone;
 use crate::runner::{Engine, EngineError, Run, run_streams, time_query};
 use crate::workload::{Kind, Mix, Percent, Query, Stream, WorkloadOptions, standalone_queries};
+use touched::{ChunkKeys, KEY, key_bounds, largest_chunk_bytes, touched_pages};
 
 /// How large coscan's pool of stored pages is.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -85,25 +87,8 @@ pub struct EngineRun {
     pub run: Run,
     /// What coscan held; `None` for plain DataFusion.
     pub manager: Option<ManagerReport>,
-}
-
-/// The column whose ranges the queries read.
-const KEY: &str = "l_orderkey";
-
-/// Columns of FAST (TPC-H Q6) and SLOW (Q1), without the key.
-fn columns_of(kind: Kind) -> &'static [&'static str] {
-    match kind {
-        Kind::Fast => &["l_quantity", "l_extendedprice", "l_discount", "l_shipdate"],
-        Kind::Slow => &[
-            "l_quantity",
-            "l_extendedprice",
-            "l_discount",
-            "l_tax",
-            "l_returnflag",
-            "l_linestatus",
-            "l_shipdate",
-        ],
-    }
+    /// Entries of the decision log, or why it could not be written; `None` if none was asked for.
+    pub recorded: Option<io::Result<u64>>,
 }
 
 impl Experiment {
@@ -196,12 +181,26 @@ impl Prepared {
         }
     }
 
-    /// Runs the streams on one engine.
+    /// Runs the streams on one engine. What coscan decides is recorded in the file `record`, if one is named.
     ///
     /// # Errors
-    /// If the table cannot be opened or a query fails.
-    pub async fn run(&self, kind: EngineKind) -> Result<EngineRun, EngineError> {
-        let engine = Arc::new(self.engine(kind).await?);
+    /// If the table cannot be opened, a query fails or the file cannot be made.
+    pub async fn run(
+        &self,
+        kind: EngineKind,
+        record: Option<&Path>,
+    ) -> Result<EngineRun, EngineError> {
+        let (engine, recording) = match (kind, record) {
+            (EngineKind::Coscan(policy), Some(path)) => {
+                let file = tokio::fs::File::create(path)
+                    .await
+                    .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+                let (manager, recording) = BufferManager::recorded(self.options(policy), file)?;
+                (self.coscan(manager).await?, Some(recording))
+            }
+            _ => (self.engine(kind).await?, None),
+        };
+        let engine = Arc::new(engine);
         if self.experiment.warm {
             for query in whole_queries(&self.streams) {
                 time_query(engine.as_ref(), &query, &self.experiment.table).await?;
@@ -209,18 +208,31 @@ impl Prepared {
         }
         let shared: Arc<dyn Engine> = Arc::clone(&engine) as _;
         let run = run_streams(shared, &self.streams, &self.experiment.table).await?;
-        Ok(EngineRun { run, manager: engine.manager_report() })
+        let manager = engine.manager_report();
+        let recorded = match recording {
+            Some(recording) => Some(recording.finish().await),
+            None => None,
+        };
+        Ok(EngineRun { run, manager, recorded })
     }
 
     pub(crate) async fn engine(&self, kind: EngineKind) -> Result<SqlEngine, EngineError> {
-        let Experiment { source, table, decode_bytes, table_options, .. } = &self.experiment;
+        let Experiment { source, table, .. } = &self.experiment;
         match kind {
             EngineKind::DataFusion => SqlEngine::datafusion(source, table).await,
             EngineKind::Coscan(policy) => {
-                let options = Options::with_pool_bytes(self.pool_bytes(), *decode_bytes);
-                SqlEngine::coscan(source, table, options.policy(policy), *table_options).await
+                self.coscan(BufferManager::new(self.options(policy))?).await
             }
         }
+    }
+
+    async fn coscan(&self, manager: BufferManager) -> Result<SqlEngine, EngineError> {
+        let Experiment { source, table, table_options, .. } = &self.experiment;
+        SqlEngine::coscan(source, table, manager, *table_options).await
+    }
+
+    fn options(&self, policy: PolicyKind) -> Options {
+        Options::with_pool_bytes(self.pool_bytes(), self.experiment.decode_bytes).policy(policy)
     }
 }
 
@@ -230,67 +242,4 @@ fn whole_queries(streams: &[Stream]) -> Vec<Query> {
     let kinds: BTreeSet<Kind> = queries.map(|query| query.kind).collect();
     let whole = |kind| Query { kind, percent: Percent::WHOLE, keys: None };
     kinds.into_iter().map(whole).collect()
-}
-
-/// The smallest and largest key of each chunk.
-struct ChunkKeys {
-    min: Int64Array,
-    max: Int64Array,
-}
-
-impl ChunkKeys {
-    fn may_hold(&self, chunk: ChunkIndex, keys: Option<&RangeInclusive<i64>>) -> bool {
-        let position = chunk.as_usize();
-        keys.is_none_or(|keys| {
-            self.min.value(position) <= *keys.end() && *keys.start() <= self.max.value(position)
-        })
-    }
-}
-
-fn key_bounds(table: &ParquetTable) -> Result<(Int64Array, Int64Array), EngineError> {
-    let statistics = table.statistics(column_index(table, KEY)?)?;
-    let integers = |bounds: &ArrayRef| -> Result<Int64Array, EngineError> {
-        let cast = compute::cast(bounds, &DataType::Int64)?;
-        Ok(cast.as_primitive::<Int64Type>().clone())
-    };
-    Ok((integers(&statistics.min)?, integers(&statistics.max)?))
-}
-
-fn column_index(table: &ParquetTable, name: &str) -> Result<usize, EngineError> {
-    table.schema().index_of(name).map_err(|_| {
-        format!("the table has no column {name}; the streams read ranges of TPC-H lineitem").into()
-    })
-}
-
-/// Pages that any of the queries needs.
-fn touched_pages(
-    table: &ParquetTable,
-    chunks: &ChunkKeys,
-    streams: &[Stream],
-) -> Result<BTreeSet<PageIndex>, EngineError> {
-    let layout = table.layout();
-    let mut pages = BTreeSet::new();
-    for query in streams.iter().flat_map(|stream| &stream.queries) {
-        let key = query.keys.as_ref().map(|_| &KEY);
-        for name in columns_of(query.kind).iter().chain(key) {
-            let group = table.group_of_column(column_index(table, name)?);
-            for chunk in
-                layout.chunks().filter(|&chunk| chunks.may_hold(chunk, query.keys.as_ref()))
-            {
-                pages.extend(layout.slice(chunk, group));
-            }
-        }
-    }
-    Ok(pages)
-}
-
-/// The most bytes of these pages that one chunk needs.
-fn largest_chunk_bytes(layout: &Layout, pages: &BTreeSet<PageIndex>) -> u64 {
-    let mut bytes_of_chunk = vec![0; layout.chunk_count()];
-    for &page in pages {
-        for chunk in layout.chunks_of(page) {
-            bytes_of_chunk[chunk.as_usize()] += layout.bytes_of(page);
-        }
-    }
-    bytes_of_chunk.into_iter().max().unwrap_or(0)
 }

@@ -29,7 +29,7 @@ pub(crate) struct Bench {
 
 #[derive(Debug, Subcommand)]
 enum Measure {
-    Streams(Streams),
+    Streams(Box<Streams>),
     Flatness(Flatness),
     Alone(Alone),
 }
@@ -54,6 +54,10 @@ struct Streams {
     /// Write the reports as JSON, one object an engine
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Record everything that coscan decides, to replay and to simulate; with several policies each has a file of its
+    /// own, FILE with the policy's name before the extension
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
 }
 
 /// Average query time as more streams run at the same time (Cooperative Scans, VLDB 2007, Figure 7).
@@ -188,7 +192,7 @@ impl Streams {
     async fn run(&self) -> Result<(), Failure> {
         let experiment =
             self.common.experiment(&self.mix, &self.ranges, self.streams, self.queries);
-        let comparison = compare(experiment, &self.common.engines).await?;
+        let comparison = compare(experiment, &self.common.engines, self.record.as_deref()).await?;
         println!("{}", table::table(&comparison.reports));
         if let Some(path) = &self.json {
             write_json(path, &comparison.reports).map_err(|error| unwritable(path, &error))?;
@@ -212,7 +216,7 @@ impl Flatness {
         println!("{:<12} {:>8} {:>14} {:>12}", "engine", "streams", "query average", "bytes read");
         for &streams in &self.streams {
             let experiment = self.common.experiment(&self.mix, &self.ranges, streams, self.queries);
-            let comparison = compare(experiment, &self.common.engines).await?;
+            let comparison = compare(experiment, &self.common.engines, None).await?;
             for report in &comparison.reports {
                 let query_avg_s = report.query_avg_s();
                 let bytes = crate::sizes::show_bytes(report.bytes_read);

@@ -1,6 +1,6 @@
 //! Runs one experiment on several engines, tells how it goes, and gathers the reports.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use coscan_bench::engines::EngineKind;
 use coscan_bench::experiment::{EngineRun, Experiment, Prepared};
@@ -21,16 +21,17 @@ pub(crate) struct Comparison {
     pub(crate) reports: Vec<EngineReport>,
     /// What was different, if answers were.
     pub(crate) differences: Vec<String>,
-    /// Whether coscan held more than its budget at any time.
-    pub(crate) over_budget: Vec<String>,
+    /// What else went wrong: coscan held more than its budget, its decisions could not be recorded.
+    pub(crate) faults: Vec<String>,
 }
 
 /// Times every kind of query alone, then runs all streams on each engine in turn.
 ///
-/// Answers are compared with those of the first engine.
+/// Answers are compared with those of the first engine. What coscan decides is recorded in the file `record`.
 pub(crate) async fn compare(
     experiment: Experiment,
     engines: &[EngineKind],
+    record: Option<&Path>,
 ) -> Result<Comparison, Failure> {
     let mut prepared = experiment.prepare().await?;
     let bar = spinner();
@@ -42,11 +43,12 @@ pub(crate) async fn compare(
         .await?;
     let mut reports = Vec::new();
     let mut differences = Vec::new();
-    let mut over_budget = Vec::new();
+    let mut faults = Vec::new();
     let mut expected: Option<EngineRun> = None;
     for &kind in engines {
         bar.set_message(format!("{} streams on {kind}", prepared.streams.len()));
-        let run = prepared.run(kind).await?;
+        let file = record.and_then(|file| record_file(file, kind, engines));
+        let run = prepared.run(kind, file.as_deref()).await?;
         let difference =
             expected.as_ref().and_then(|expected| run.run.compare(&expected.run).err());
         let report = run.run.report(&standalone, difference.is_none())?;
@@ -56,13 +58,33 @@ pub(crate) async fn compare(
             run.manager.filter(|manager| manager.held_bytes_max > manager.memory_bytes)
         {
             let held = show_bytes(manager.held_bytes_max);
-            over_budget.push(format!("{kind} held {held} of {}", show_bytes(manager.memory_bytes)));
+            faults.push(format!("{kind} held {held} of {}", show_bytes(manager.memory_bytes)));
+        }
+        if let Some(Err(error)) = &run.recorded {
+            faults.push(format!("{kind}: its decisions could not be recorded: {error}"));
         }
         reports.push(report);
         expected.get_or_insert(run);
     }
     bar.finish_and_clear();
-    Ok(Comparison { prepared, reports, differences, over_budget })
+    Ok(Comparison { prepared, reports, differences, faults })
+}
+
+/// Where the decisions of one engine are recorded: in the file itself if coscan runs under one policy only, else each
+/// policy has a file with its name before the extension. Plain DataFusion decides nothing.
+fn record_file(file: &Path, kind: EngineKind, engines: &[EngineKind]) -> Option<PathBuf> {
+    let EngineKind::Coscan(policy) = kind else { return None };
+    let policies = engines.iter().filter(|&&engine| engine != EngineKind::DataFusion).count();
+    if policies == 1 {
+        return Some(file.to_owned());
+    }
+    let mut name = file.file_stem()?.to_owned();
+    name.push(format!(".{policy}"));
+    if let Some(extension) = file.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    Some(file.with_file_name(name))
 }
 
 fn line(report: &EngineReport, manager: Option<&ManagerReport>) -> String {
@@ -155,7 +177,28 @@ pub(crate) fn describe(prepared: &Prepared) -> RunDescription {
 impl Comparison {
     /// An error if anything came out that must not.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        let faults: Vec<_> = self.differences.iter().chain(&self.over_budget).cloned().collect();
+        let faults: Vec<_> = self.differences.iter().chain(&self.faults).cloned().collect();
         if faults.is_empty() { Ok(()) } else { Err(faults.join("\n").into()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_that_run_together_have_a_log_each() {
+        let file = |kind: &str, engines: &[&str]| {
+            let engine = |name: &str| name.parse::<EngineKind>().expect("an engine");
+            let engines: Vec<_> = engines.iter().map(|name| engine(name)).collect();
+            let file = record_file(Path::new("runs/a.jsonl"), engine(kind), &engines);
+            file.map(|file| file.display().to_string())
+        };
+        let one = ["datafusion", "attach"];
+        assert_eq!(file("attach", &one).as_deref(), Some("runs/a.jsonl"));
+        assert_eq!(file("datafusion", &one), None);
+        let two = ["normal", "attach"];
+        assert_eq!(file("attach", &two).as_deref(), Some("runs/a.attach.jsonl"));
+        assert_eq!(file("normal", &two).as_deref(), Some("runs/a.normal.jsonl"));
     }
 }

@@ -82,7 +82,7 @@ impl Demo {
             warm: false,
         };
         eprintln!("16 streams of 4 queries on lineitem, scale {}:", self.scale);
-        let comparison = compare(experiment, &EngineKind::usual()).await?;
+        let comparison = compare(experiment, &EngineKind::usual(), None).await?;
         println!("{}", table::table(&comparison.reports));
         html::write_html(&self.html, &describe(&comparison.prepared), &comparison.reports)
             .map_err(|error| format!("cannot write {}: {error}", self.html.display()))?;

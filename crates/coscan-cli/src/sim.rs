@@ -31,6 +31,7 @@ enum Action {
     List,
     Show(Show),
     Run(Run),
+    Replay(crate::replay::Replay),
 }
 
 /// Print the file of an experiment, to be changed: coscan sim show cs07-table2 > mine.toml
@@ -45,7 +46,8 @@ struct Show {
 #[derive(Debug, Args)]
 #[command(after_long_help = LONG_HELP)]
 struct Run {
-    /// One of `coscan sim list`, or a file
+    /// One of `coscan sim list`, a file as `coscan sim show` prints them, or a run recorded with `coscan bench streams
+    /// --record FILE`
     #[arg(value_name = "NAME-or-FILE")]
     experiment: String,
     /// Policies to compare [default: all]
@@ -81,6 +83,7 @@ impl Sim {
             Action::List => list(),
             Action::Show(show) => show.print(),
             Action::Run(run) => run.run(),
+            Action::Replay(replay) => replay.run(),
         });
         tokio::select! {
             result = work => result?.map(|()| ExitCode::SUCCESS),

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use coscan_core::log::Log;
 use tempfile::TempDir;
 
 fn coscan() -> Command {
@@ -156,6 +157,7 @@ fn demo_and_bench_report_equal_answers() {
     let directory = TempDir::new().unwrap();
     let path = |name: &str| directory.path().join(name).display().to_string();
     let (data, page, json) = (path("data"), path("demo.html"), path("streams.json"));
+    let decisions = path("decisions.jsonl");
     let demo = ["demo", "--scale", "0.01", "--bandwidth", "20MB", "--data", &data, "--html", &page];
     let shown = stdout(&run(&demo));
     for part in ["datafusion", "normal", "attach", "elevator", "relevance", "F-100"] {
@@ -185,8 +187,12 @@ fn demo_and_bench_report_equal_answers() {
         "0",
         "--json",
         &json,
+        "--record",
+        &decisions,
     ];
     stdout(&run(&bench));
+    let log: Log = std::fs::read_to_string(&decisions).unwrap().parse().unwrap();
+    assert!(log.replay().unwrap().decisions > 0);
     let reports: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
     let reports = reports.as_array().unwrap();

@@ -1,9 +1,12 @@
 //! What comes out of the state machine: the decisions that the caller carries out.
 
+use serde::{Deserialize, Serialize};
+
 use crate::ids::{ChunkIndex, LoadId, PageId, PageIndex, ScanId, TableId, WorkerIndex};
 
 /// What the caller has to do.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Action {
     /// Read these pages, in this order if it matters, and report each with [`crate::ActiveBufferManager::page_loaded`] or
     /// [`crate::ActiveBufferManager::page_failed`]. Their room is taken.

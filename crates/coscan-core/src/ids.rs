@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// A newtype over a dense index, so that sets and tables of it can be plain arrays.
 pub trait Index: Copy + Ord + fmt::Debug {
     /// The index with this position.
@@ -22,7 +24,9 @@ impl Index for usize {
 macro_rules! index {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        #[derive(
+            Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+        )]
         pub struct $name(pub u32);
 
         impl Index for $name {
@@ -88,7 +92,7 @@ index! {
 }
 
 /// A page of one of the registered tables.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PageId {
     /// The table.
     pub table: TableId,
@@ -103,7 +107,9 @@ impl fmt::Debug for PageId {
 }
 
 /// A point in time: nanoseconds since a start that the caller chooses. Core has no clock of its own.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+)]
 pub struct Time(pub u64);
 
 impl Time {

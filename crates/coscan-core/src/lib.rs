@@ -2,7 +2,7 @@
 //! and what to hand out.
 //!
 //! It reads no file, holds no data and has no clock, thread, lock or random number: the caller drives it and does the
-//! work. So the same decisions run on a real disk and in a simulator, and a recorded run replays in a test.
+//! work. So the same decisions run on a real disk and in a simulator, and a recorded run replays in a test: see [`log`].
 //!
 //! Start at [`ActiveBufferManager`]. A [`Layout`] says where the rows of a table lie, a [`ScanSpec`] what a query wants
 //! of them, a [`Policy`] decides; [`State`] is what policies see. The papers are cited as `[CS07 §4]`: Cooperative
@@ -16,6 +16,7 @@ mod classes;
 mod error;
 mod ids;
 mod layout;
+pub mod log;
 mod manager;
 pub mod policy;
 mod pool;

@@ -10,6 +10,8 @@ mod loading;
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use crate::action::Action;
 use crate::audit::{Discrepancy, audit};
 use crate::ids::{ChunkIndex, GroupIndex, PageId, ScanId, Time, WorkerIndex};
@@ -21,7 +23,7 @@ use crate::set::IndexSet;
 use crate::state::State;
 
 /// Limits that hold for every policy.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Config {
     /// Bytes that the pool may hold, those being read among them.
     pub pool_bytes: u64,
@@ -172,6 +174,12 @@ impl ActiveBufferManager {
     #[must_use]
     pub fn state(&self) -> &State {
         &self.state
+    }
+
+    /// Its limits, as they were when it was made.
+    #[must_use]
+    pub fn config(&self) -> Config {
+        self.config
     }
 
     /// The name of the policy.

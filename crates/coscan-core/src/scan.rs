@@ -4,12 +4,15 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use crate::classes::ClassKey;
 use crate::ids::{ChunkIndex, GroupIndex, Index, ScanId, SlotIndex, TableId, Time, WorkerIndex};
 use crate::set::{IndexSet, LongSet};
 
 /// Whether a scan takes its chunks as they come or first rows first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Order {
     /// Any order: the policy decides.
     #[default]
@@ -19,7 +22,7 @@ pub enum Order {
 }
 
 /// What a query wants to read.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ScanSpec {
     /// The table.
     pub table: TableId,

@@ -8,6 +8,7 @@ mod world;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use coscan_core::log::Log;
 use coscan_core::*;
 use proptest::prelude::*;
 use world::{Disk, Pace, Seeded, World};
@@ -367,6 +368,21 @@ proptest! {
                 prop_assert_eq!(report.chunks_delivered, report.chunks_needed);
             }
             prop_assert_eq!(first.world.log, run(&case, policy).world.log);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_recorded_run_replays_with_the_same_decisions(case in any_case(true)) {
+        for policy in PolicyKind::ALL {
+            let log = run(&case, policy).world.take_log();
+            let read: Log = log.to_string().parse().unwrap();
+            prop_assert_eq!(&read, &log);
+            let replayed = read.replay();
+            prop_assert!(replayed.is_ok(), "{}: {}", policy, replayed.unwrap_err());
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod world;
 
+use coscan_core::log::RecordedManager;
 use coscan_core::policy::{Relevance2007, Scores};
 use coscan_core::*;
 use world::{PATIENCE_NS, Pace, World, pace, table};
@@ -123,7 +124,7 @@ mod any_policy {
         assert_eq!(refuse(&mut world, table, 0, &[]), "a scan needs at least one worker");
         let scan = world.start(table, &[0], 0..20, &[pace(1)]);
         let (now, manager) = (Time(0), &mut world.manager);
-        let ask = |manager: &mut ActiveBufferManager, scan, worker| {
+        let ask = |manager: &mut RecordedManager, scan, worker| {
             manager.request_chunk(now, scan, WorkerIndex(worker)).unwrap_err().to_string()
         };
         assert_eq!(ask(manager, ScanId(9), 0), "scan 9 does not run");

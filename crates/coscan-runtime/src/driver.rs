@@ -32,6 +32,7 @@ use crate::memory::Memory;
 use crate::metrics::{ManagerReport, ScanCounters, SliceCounters};
 use crate::options::Options;
 use crate::polls::Polls;
+use crate::recording::Recorder;
 use inner::{Inner, RunningScan};
 
 /// What a worker that asked for a chunk gets: a chunk, nothing more, or the reason why not.
@@ -54,9 +55,9 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(options: Options, runtime: Handle) -> Arc<Self> {
+    pub(crate) fn new(options: Options, runtime: Handle, recorder: Option<Recorder>) -> Arc<Self> {
         Arc::new_cyclic(|driver: &Weak<Driver>| Self {
-            inner: Mutex::new(Inner::new(&options)),
+            inner: Mutex::new(Inner::new(&options, recorder)),
             decoded: Arc::default(),
             memory: Arc::new(Memory::new(&options, driver.clone() as _)),
             options,
@@ -110,7 +111,7 @@ impl Driver {
     ) -> Result<ScanId, ScanError> {
         loop {
             let started = self.command(|inner, now| {
-                let id = inner.core.start_scan(now, spec)?;
+                let id = inner.core.start_scan(now, spec.clone())?;
                 let (counters, polls) = (Arc::clone(counters), Arc::clone(polls));
                 let columns = columns.to_vec();
                 inner.scans.insert(id, RunningScan { columns, counters, polls, failed: None });
@@ -162,7 +163,7 @@ impl Driver {
 
     pub(crate) fn narrow_scan(self: &Arc<Self>, scan: ScanId, unwanted: &[ChunkIndex]) {
         self.command(|inner, now| {
-            inner.core.narrow_scan(now, scan, unwanted.iter().copied());
+            inner.core.narrow_scan(now, scan, unwanted.to_vec());
             inner.afterwards.needs_dropped = true;
         });
     }
@@ -251,6 +252,13 @@ impl Driver {
             }
             inner.remove_doomed(now);
         });
+    }
+
+    /// Hands on the last of the record and keeps none from now on.
+    pub(crate) fn stop_recording(&self) {
+        let mut inner = self.lock();
+        inner.pass_on_record();
+        inner.stop_recording();
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -18,6 +18,7 @@ mod memory;
 mod metrics;
 mod options;
 mod polls;
+mod recording;
 mod reservation;
 mod scan;
 mod stream;
@@ -27,6 +28,7 @@ pub use manager::{BufferManager, SharedTable};
 pub use memory::{MemoryUse, OperatorMemory};
 pub use metrics::{ManagerReport, ScanMetrics};
 pub use options::{Options, OptionsError};
+pub use recording::Recording;
 pub use scan::{Scan, ScanRequest};
 pub use stream::ScanStream;
 

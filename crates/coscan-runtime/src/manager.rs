@@ -4,13 +4,17 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use coscan_core::TableId;
+use coscan_core::log::Header;
 use coscan_storage::table::ParquetTable;
+use tokio::io::AsyncWrite;
+use tokio::runtime::Handle;
 
 use crate::driver::Driver;
 use crate::error::ScanError;
 use crate::memory::OperatorMemory;
 use crate::metrics::ManagerReport;
-use crate::options::{Options, OptionsError};
+use crate::options::{Options, OptionsError, cores};
+use crate::recording::{self, Recording};
 use crate::scan::{Scan, ScanRequest};
 use crate::stream::ScanStream;
 
@@ -32,8 +36,25 @@ impl BufferManager {
     /// If the settings do not fit together, or there is no tokio runtime here.
     pub fn new(options: Options) -> Result<Self, OptionsError> {
         options.check()?;
-        let runtime = tokio::runtime::Handle::try_current().map_err(|_| OptionsError::NoRuntime)?;
-        Ok(Self { driver: Driver::new(options, runtime) })
+        Ok(Self { driver: Driver::new(options, current_runtime()?, None) })
+    }
+
+    /// A manager whose decisions are recorded: everything that core is told and decides is written to `file`, as
+    /// [`coscan_core::log`] says. Each line is kept in memory until it is written.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn recorded(
+        options: Options,
+        file: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Result<(Self, Recording), OptionsError> {
+        options.check()?;
+        let runtime = current_runtime()?;
+        let header = Header::new(options.policy.name(), options.core_config(), cores());
+        let (recorder, writer) = recording::start(&runtime, &header, file);
+        let driver = Driver::new(options, runtime, Some(recorder));
+        let recording = Recording { driver: Arc::clone(&driver), writer };
+        Ok((Self { driver }, recording))
     }
 
     /// Registers a table. Its pages leave the pool when the last clone of the result is gone.
@@ -97,6 +118,10 @@ impl BufferManager {
     pub fn report(&self) -> ManagerReport {
         self.driver.report()
     }
+}
+
+fn current_runtime() -> Result<Handle, OptionsError> {
+    Handle::try_current().map_err(|_| OptionsError::NoRuntime)
 }
 
 /// A table that scans can share. Cheap to clone.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use coscan_core::PolicyKind;
+use coscan_core::{Config, PolicyKind};
 
 /// Settings of a [`crate::BufferManager`]. All have defaults that suit one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Options {
             pool_bytes_min: memory_bytes / 16,
             decode_bytes: memory_bytes / 4,
             loads_in_flight_max: 4,
-            active_workers_max: 3 * std::thread::available_parallelism().map_or(1, usize::from),
+            active_workers_max: 3 * cores(),
             read_timeout: Duration::from_secs(30),
             read_attempts: 4,
             memory_timeout: Duration::from_secs(10),
@@ -67,6 +67,16 @@ impl Options {
     #[must_use]
     pub fn policy(self, policy: PolicyKind) -> Self {
         Self { policy, ..self }
+    }
+
+    /// The limits that core keeps.
+    pub(crate) fn core_config(&self) -> Config {
+        Config {
+            pool_bytes: self.pool_bytes,
+            loads_in_flight_max: self.loads_in_flight_max,
+            active_workers_max: self.active_workers_max,
+            ..Config::default()
+        }
     }
 
     pub(crate) fn check(&self) -> Result<(), OptionsError> {
@@ -98,6 +108,11 @@ impl Default for Options {
     fn default() -> Self {
         Self::with_memory_bytes(machine_memory_bytes().unwrap_or(4 << 30) / 2)
     }
+}
+
+/// Processors that this process may use.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Physical memory in bytes, where the system tells.

@@ -46,6 +46,7 @@ mod machine;
 mod metric;
 mod outcome;
 mod random;
+pub mod recorded;
 pub mod report;
 mod sharing;
 mod simulation;

@@ -65,11 +65,22 @@ pub struct Case {
     pub name: String,
     /// What it runs on.
     pub machine: Machine,
-    tables: Vec<NamedTable>,
-    templates: Templates,
-    groups: Vec<StreamGroup>,
-    pool_bytes: u64,
-    pool_changes: Vec<(coscan_core::Time, u64)>,
+    work: Work,
+}
+
+/// Where the workload of a case comes from.
+#[derive(Clone, Debug)]
+enum Work {
+    /// A file says what to draw.
+    Drawn {
+        tables: Vec<NamedTable>,
+        templates: Templates,
+        groups: Vec<StreamGroup>,
+        pool_bytes: u64,
+        pool_changes: Vec<(coscan_core::Time, u64)>,
+    },
+    /// It is known, as that of a recorded run is.
+    Known(Workload),
 }
 
 /// A result that was published.
@@ -200,23 +211,30 @@ impl Case {
         let groups = groups.collect::<Result<_, _>>()?;
         let table_bytes = tables.iter().map(NamedTable::bytes).sum();
         let (pool_bytes, pool_changes) = machine::pool(&document.machine, table_bytes);
-        let name = String::new();
-        Ok(Self { name, machine, tables, templates, groups, pool_bytes, pool_changes })
+        let work = Work::Drawn { tables, templates, groups, pool_bytes, pool_changes };
+        Ok(Self { name: String::new(), machine, work })
+    }
+
+    /// A case in which nothing is random.
+    pub(crate) fn known(workload: Workload, machine: Machine) -> Self {
+        Self { name: String::new(), machine, work: Work::Known(workload) }
     }
 
     /// The workload with what is random in it taken from a seed.
     #[must_use]
     pub fn workload(&self, seed: u64) -> Workload {
+        let (tables, templates, groups, pool_bytes, pool_changes) = match &self.work {
+            Work::Known(workload) => return workload.clone(),
+            Work::Drawn { tables, templates, groups, pool_bytes, pool_changes } => {
+                (tables, templates, groups, *pool_bytes, pool_changes.clone())
+            }
+        };
         let mut random = Random::new(seed);
         let mut streams = Vec::new();
-        for group in &self.groups {
-            streams.extend(group.streams(&self.templates, &mut random.fork()));
+        for group in groups {
+            streams.extend(group.streams(templates, &mut random.fork()));
         }
-        Workload {
-            tables: self.tables.iter().map(|named| named.table.clone()).collect(),
-            streams,
-            pool_bytes: self.pool_bytes,
-            pool_changes: self.pool_changes.clone(),
-        }
+        let tables = tables.iter().map(|named| named.table.clone()).collect();
+        Workload { tables, streams, pool_bytes, pool_changes }
     }
 }

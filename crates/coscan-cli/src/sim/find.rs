@@ -2,26 +2,34 @@
 
 use std::path::Path;
 
+use coscan_core::log::{Log, ReadLogError};
 use coscan_sim::Spec;
 use coscan_sim::experiment;
+use coscan_sim::recorded::Recorded;
 
 use crate::Failure;
 
 /// Names to choose from where one is wrong.
 const NEAREST: usize = 3;
 
-/// One of the papers' experiments, or the one in a file.
+/// One of the papers' experiments, or what is in a file: an experiment or a recorded run.
 pub(super) fn find(name_or_file: &str) -> Result<Spec, Failure> {
     if experiment::file(name_or_file).is_some() {
         return Ok(experiment::find(name_or_file)?);
     }
     let path = Path::new(name_or_file);
-    if !path.exists() && path.extension().is_none_or(|ending| ending != "toml") {
+    if !path.exists() && path.extension().is_none() {
         return Err(unknown(name_or_file));
     }
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("cannot read {name_or_file}: {error}"))?;
-    Ok(Spec::parse(&text).map_err(|error| format!("{name_or_file}: {error}"))?)
+    match text.parse::<Log>() {
+        Ok(log) => Ok(Recorded::from_log(&log).spec(name_or_file)),
+        Err(ReadLogError::NotALog) => {
+            Ok(Spec::parse(&text).map_err(|error| format!("{name_or_file}: {error}"))?)
+        }
+        Err(error) => Err(format!("{name_or_file}: {error}").into()),
+    }
 }
 
 /// There is no experiment of this name.

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use coscan_core::log::{Header, Log, RecordedManager};
 use coscan_core::*;
 use model::Model;
 
@@ -85,7 +86,7 @@ pub struct Ended {
 }
 
 pub struct World {
-    pub manager: ActiveBufferManager,
+    pub manager: RecordedManager,
     pub model: Model,
     pub now: u64,
     pub disk: Disk,
@@ -123,7 +124,7 @@ impl World {
             wait_max_ns: PATIENCE_NS,
         };
         Self {
-            manager: ActiveBufferManager::new(config, policy),
+            manager: RecordedManager::recording(ActiveBufferManager::new(config, policy)),
             model: Model::new(pool_bytes, loads_in_flight_max),
             now: 0,
             disk: Disk::Serial { free_at: 0 },
@@ -176,7 +177,7 @@ impl World {
     ) -> Result<ScanId, StartScanError> {
         let groups = groups.iter().copied().map(GroupIndex).collect();
         let spec = ScanSpec { table, groups, rows, order, workers: paces.len(), weight: 1 };
-        let scan = self.manager.start_scan(Time(self.now), &spec)?;
+        let scan = self.manager.start_scan(Time(self.now), spec.clone())?;
         self.model.scan_started(scan, &spec);
         for (worker, pace) in paces.iter().enumerate() {
             let worker = WorkerIndex::from_usize(worker);
@@ -204,9 +205,9 @@ impl World {
     }
 
     pub fn narrow(&mut self, scan: ScanId, chunks: &[u32]) {
-        let chunks = chunks.iter().copied().map(ChunkIndex);
+        let chunks: Vec<_> = chunks.iter().copied().map(ChunkIndex).collect();
         self.manager.narrow_scan(Time(self.now), scan, chunks.clone());
-        self.model.scan_narrowed(scan, chunks);
+        self.model.scan_narrowed(scan, chunks.into_iter());
         self.model.check(&self.manager);
     }
 
@@ -277,6 +278,12 @@ impl World {
             self.step();
         }
         self.now = self.now.max(until);
+    }
+
+    /// The record of everything so far.
+    pub fn take_log(&mut self) -> Log {
+        let header = Header::new(self.manager.policy_name(), self.manager.config(), 1);
+        Log { header, entries: self.manager.take_entries() }
     }
 
     fn tail(&self) -> String {

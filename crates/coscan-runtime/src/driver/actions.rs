@@ -44,6 +44,7 @@ impl Driver {
             self.act(&mut inner, action);
         }
         inner.read_errors.clear();
+        inner.pass_on_record();
         if let Some(time) = inner.timer_to_arm(now) {
             inner.afterwards.timer = Some(time);
         }

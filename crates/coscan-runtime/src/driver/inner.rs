@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use coscan_core::log::RecordedManager;
 use coscan_core::{
     ActiveBufferManager, ChunkIndex, GroupIndex, PageId, ScanId, TableId, Time, WorkerIndex,
 };
@@ -17,6 +18,7 @@ use crate::error::ScanError;
 use crate::metrics::ScanCounters;
 use crate::options::Options;
 use crate::polls::Polls;
+use crate::recording::Recorder;
 
 /// A worker that was not polled for this long is paused: a query at work takes a batch every few milliseconds.
 const PAUSE_NS: u64 = 20_000_000;
@@ -34,7 +36,9 @@ pub(super) struct RunningScan {
 /// All that is behind the one lock.
 #[derive(Debug)]
 pub(super) struct Inner {
-    pub(super) core: ActiveBufferManager,
+    pub(super) core: RecordedManager,
+    /// Where the record of core goes, while one is kept.
+    pub(super) recorder: Option<Recorder>,
     pub(super) tables: BTreeMap<TableId, Arc<ParquetTable>>,
     /// Tables that go when their last load has ended.
     pub(super) doomed: Vec<TableId>,
@@ -50,15 +54,15 @@ pub(super) struct Inner {
 }
 
 impl Inner {
-    pub(super) fn new(options: &Options) -> Self {
-        let config = coscan_core::Config {
-            pool_bytes: options.pool_bytes,
-            loads_in_flight_max: options.loads_in_flight_max,
-            active_workers_max: options.active_workers_max,
-            ..coscan_core::Config::default()
+    pub(super) fn new(options: &Options, recorder: Option<Recorder>) -> Self {
+        let core = ActiveBufferManager::new(options.core_config(), options.policy.build());
+        let core = match recorder {
+            Some(_) => RecordedManager::recording(core),
+            None => RecordedManager::unrecorded(core),
         };
         Self {
-            core: ActiveBufferManager::new(config, options.policy.build()),
+            core,
+            recorder,
             tables: BTreeMap::new(),
             doomed: Vec::new(),
             frames: BTreeMap::new(),
@@ -131,6 +135,19 @@ impl Inner {
             }
             !is_removed
         });
+    }
+
+    /// Hands on what core recorded. If nobody takes it any more, no record is kept.
+    pub(super) fn pass_on_record(&mut self) {
+        let Some(recorder) = &self.recorder else { return };
+        if !recorder.pass_on(self.core.take_entries()) {
+            self.stop_recording();
+        }
+    }
+
+    pub(super) fn stop_recording(&mut self) {
+        self.core.stop_recording();
+        self.recorder = None;
     }
 
     /// When a timer has to be armed: core wants to be called, and no timer will call by then.

@@ -1,0 +1,165 @@
+//! The decision log: everything that went into an Active Buffer Manager and everything that came out, in order.
+//!
+//! A [`RecordedManager`] records; [`Log::replay`] runs the same commands again and compares every decision. A log is
+//! text: a line of JSON for the [`Header`], then one for each [`Entry`].
+//!
+//! ```text
+//! {"coscan_log":1,"policy":"relevance","cores":2,"config":{…}}
+//! {"in":{"register_table":{"layout":{…}}}}
+//! {"reply":{"table":0}}
+//! {"in":{"start_scan":{"now":5,"spec":{…}}}}
+//! {"reply":{"scan":0}}
+//! {"in":{"request_chunk":{"now":7,"scan":0,"worker":0}}}
+//! {"out":{"load":{"load":0,"scan":0,"table":0,"chunk":0,"pages":[0]}}}
+//! {"settled":{"until":null}}
+//! ```
+
+mod commands;
+mod layouts;
+mod replay;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::action::Action;
+use crate::ids::Time;
+use crate::manager::Config;
+
+pub use commands::{Command, RecordedManager, Reply};
+pub use replay::{ReplayError, Replayed};
+
+/// The version of the format that is written and read here. It changes when an older log would be misread.
+pub const VERSION: u32 = 1;
+
+/// A recorded run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Log {
+    /// How the manager was set up.
+    pub header: Header,
+    /// What went in and came out, in order.
+    pub entries: Vec<Entry>,
+}
+
+/// How a recorded manager was set up.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    /// The [`VERSION`] of the format.
+    #[serde(rename = "coscan_log")]
+    pub version: u32,
+    /// The name of the policy, with its usual parameters.
+    pub policy: String,
+    /// Processors of the machine. No decision depends on them; a simulation of the run does.
+    pub cores: usize,
+    /// The limits.
+    pub config: Config,
+}
+
+impl Header {
+    /// The header of a log that is recorded now, on a machine with this many processors.
+    #[must_use]
+    pub fn new(policy: &str, config: Config, cores: usize) -> Self {
+        Self { version: VERSION, policy: policy.to_owned(), cores, config }
+    }
+}
+
+/// One thing that went in or came out.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Entry {
+    /// A command or event.
+    #[serde(rename = "in")]
+    Command(Command),
+    /// What the command before it returned, if that says anything.
+    #[serde(rename = "reply")]
+    Reply(Reply),
+    /// An action.
+    #[serde(rename = "out")]
+    Action(Action),
+    /// There was no more to do until the next command.
+    #[serde(rename = "settled")]
+    Settled {
+        /// The time of [`poll_timeout`](crate::ActiveBufferManager::poll_timeout).
+        until: Option<Time>,
+    },
+}
+
+/// Why a text is not a log that can be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadLogError {
+    /// The first line is not the header of a log.
+    #[error("this is no decision log: its first line does not say `coscan_log`")]
+    NotALog,
+    /// Another version of coscan wrote it.
+    #[error(
+        "the log has format {found}, this coscan reads format {VERSION}: \
+         read it with the coscan that wrote it, or record it again"
+    )]
+    Version {
+        /// The version of the log.
+        found: u32,
+    },
+    /// A line is not what it should be: the file was changed or cut.
+    #[error("line {line} of the log cannot be read: {reason}")]
+    Line {
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: serde_json::Error,
+    },
+}
+
+impl FromStr for Log {
+    type Err = ReadLogError;
+
+    fn from_str(text: &str) -> Result<Self, ReadLogError> {
+        let mut lines = text.lines().enumerate();
+        let (_, first) = lines.next().ok_or(ReadLogError::NotALog)?;
+        #[derive(Deserialize)]
+        struct Format {
+            coscan_log: u32,
+        }
+        let Ok(Format { coscan_log: found }) = serde_json::from_str(first) else {
+            return Err(ReadLogError::NotALog);
+        };
+        if found != VERSION {
+            return Err(ReadLogError::Version { found });
+        }
+        let header = parse((0, first))?;
+        let entries = lines.map(parse).collect::<Result<_, _>>()?;
+        Ok(Self { header, entries })
+    }
+}
+
+fn parse<T: DeserializeOwned>((index, line): (usize, &str)) -> Result<T, ReadLogError> {
+    serde_json::from_str(line).map_err(|reason| ReadLogError::Line { line: index + 1, reason })
+}
+
+/// The whole text.
+impl fmt::Display for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.header)?;
+        self.entries.iter().try_for_each(|entry| writeln!(f, "{entry}"))
+    }
+}
+
+/// Its line in a log, without the end of line.
+impl fmt::Display for Header {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_line(f, self)
+    }
+}
+
+/// Its line in a log, without the end of line.
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_line(f, self)
+    }
+}
+
+fn write_line(f: &mut fmt::Formatter<'_>, value: &impl Serialize) -> fmt::Result {
+    f.write_str(&serde_json::to_string(value).map_err(|_| fmt::Error)?)
+}

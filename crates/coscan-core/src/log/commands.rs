@@ -1,0 +1,224 @@
+//! A manager that notes every command that it is given and everything that comes out.
+//!
+//! The commands are listed once, in `commands!` below: from the list come the [`Command`] of the log, the method that
+//! records it and the way to do it again. [`RecordedManager`] gives no other way to change the manager, so a new command
+//! cannot be forgotten: who calls it does not compile.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Entry, layouts};
+use crate::action::Action;
+use crate::error::{RemoveTableError, RequestError, StartScanError};
+use crate::ids::{ChunkIndex, GroupIndex, LoadId, PageIndex, ScanId, TableId, Time, WorkerIndex};
+use crate::layout::Layout;
+use crate::manager::ActiveBufferManager;
+use crate::scan::ScanSpec;
+
+/// An [`ActiveBufferManager`] that may keep a record. Read it like one; change it by the methods of the same names here.
+#[derive(Debug)]
+pub struct RecordedManager {
+    manager: ActiveBufferManager,
+    /// What happened since it was last taken; `None` if no record is kept.
+    entries: Option<Vec<Entry>>,
+}
+
+impl RecordedManager {
+    /// Keeps a record of a manager that was given no command yet. Its policy MUST be one of
+    /// [`PolicyKind`](crate::PolicyKind) with its usual parameters, or the log cannot be replayed.
+    #[must_use]
+    pub fn recording(manager: ActiveBufferManager) -> Self {
+        Self { manager, entries: Some(Vec::new()) }
+    }
+
+    /// Keeps no record.
+    #[must_use]
+    pub fn unrecorded(manager: ActiveBufferManager) -> Self {
+        Self { manager, entries: None }
+    }
+
+    /// What happened since the last call. Take it now and then: it is kept in memory until then.
+    pub fn take_entries(&mut self) -> Vec<Entry> {
+        self.entries.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Keeps no record from now on.
+    pub fn stop_recording(&mut self) {
+        self.entries = None;
+    }
+
+    /// See [`ActiveBufferManager::poll_action`].
+    pub fn poll_action(&mut self) -> Option<Action> {
+        let action = self.manager.poll_action();
+        let until = self.manager.poll_timeout();
+        self.note(|| action.clone().map_or(Entry::Settled { until }, Entry::Action));
+        action
+    }
+
+    fn note(&mut self, entry: impl FnOnce() -> Entry) {
+        if let Some(entries) = &mut self.entries {
+            entries.push(entry());
+        }
+    }
+}
+
+impl Deref for RecordedManager {
+    type Target = ActiveBufferManager;
+
+    fn deref(&self) -> &ActiveBufferManager {
+        &self.manager
+    }
+}
+
+/// What a command returned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// The name of a new table.
+    Table(TableId),
+    /// The name of a new scan.
+    Scan(ScanId),
+    /// The bytes that the pool may hold.
+    PoolBytes(u64),
+    /// An error.
+    Refused,
+}
+
+/// What commands return, as far as it is recorded.
+trait Returned {
+    fn reply(&self) -> Option<Reply>;
+}
+
+impl Returned for () {
+    fn reply(&self) -> Option<Reply> {
+        None
+    }
+}
+
+impl Returned for TableId {
+    fn reply(&self) -> Option<Reply> {
+        Some(Reply::Table(*self))
+    }
+}
+
+impl Returned for ScanId {
+    fn reply(&self) -> Option<Reply> {
+        Some(Reply::Scan(*self))
+    }
+}
+
+impl Returned for u64 {
+    fn reply(&self) -> Option<Reply> {
+        Some(Reply::PoolBytes(*self))
+    }
+}
+
+impl<T: Returned, E> Returned for Result<T, E> {
+    fn reply(&self) -> Option<Reply> {
+        self.as_ref().map_or(Some(Reply::Refused), T::reply)
+    }
+}
+
+/// For each command: its name in the log with its arguments, what it returns, and the call.
+macro_rules! commands {
+    ($(
+        $name:ident { $($(#[$form:meta])? $argument:ident: $type:ty),* } -> $returned:ty
+            = $method:ident($($passed:expr),*);
+    )*) => {
+        /// A command or event: a call of the method of [`ActiveBufferManager`] that has its name, with its arguments.
+        #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        #[expect(missing_docs, reason = "the methods say what the arguments are")]
+        pub enum Command {
+            $(
+                #[doc = concat!("See [`ActiveBufferManager::", stringify!($method), "`].")]
+                $name { $($(#[$form])? $argument: $type),* },
+            )*
+        }
+
+        impl Command {
+            /// Does it; returns what is recorded of what it returned.
+            pub(super) fn apply(self, manager: &mut ActiveBufferManager) -> Option<Reply> {
+                match self {
+                    $(Self::$name { $($argument),* } => manager.$method($($passed),*).reply(),)*
+                }
+            }
+        }
+
+        /// The commands and events.
+        impl RecordedManager {
+            $(
+                #[doc = concat!("See [`ActiveBufferManager::", stringify!($method), "`].")]
+                pub fn $method(&mut self, $($argument: $type),*) -> $returned {
+                    self.note(|| Entry::Command(Command::$name {
+                        $($argument: Clone::clone(&$argument)),*
+                    }));
+                    let returned = self.manager.$method($($passed),*);
+                    if let Some(reply) = returned.reply() {
+                        self.note(|| Entry::Reply(reply));
+                    }
+                    returned
+                }
+            )*
+        }
+    };
+}
+
+commands! {
+    RegisterTable { #[serde(with = "layouts")] layout: Arc<Layout> } -> TableId
+        = register_table(layout);
+    RemoveTable { now: Time, table: TableId } -> Result<(), RemoveTableError>
+        = remove_table(now, table);
+    StartScan { now: Time, spec: ScanSpec } -> Result<ScanId, StartScanError>
+        = start_scan(now, &spec);
+    RequestChunk { now: Time, scan: ScanId, worker: WorkerIndex } -> Result<(), RequestError>
+        = request_chunk(now, scan, worker);
+    ReleaseChunk { now: Time, scan: ScanId, worker: WorkerIndex } -> ()
+        = release_chunk(now, scan, worker);
+    PauseWorker { now: Time, scan: ScanId, worker: WorkerIndex } -> ()
+        = pause_worker(now, scan, worker);
+    NarrowScan { now: Time, scan: ScanId, unwanted: Vec<ChunkIndex> } -> ()
+        = narrow_scan(now, scan, unwanted);
+    CancelScan { now: Time, scan: ScanId } -> ()
+        = cancel_scan(now, scan);
+    SetPoolBytes { now: Time, pool_bytes: u64 } -> u64
+        = set_pool_bytes(now, pool_bytes);
+    EvictUnwanted { now: Time } -> ()
+        = evict_unwanted(now);
+    SliceDecoded { table: TableId, chunk: ChunkIndex, group: GroupIndex } -> ()
+        = slice_decoded(table, chunk, group);
+    SliceDropped { table: TableId, chunk: ChunkIndex, group: GroupIndex } -> ()
+        = slice_dropped(table, chunk, group);
+    PageLoaded { now: Time, load: LoadId, page: PageIndex } -> ()
+        = page_loaded(now, load, page);
+    PageFailed { now: Time, load: LoadId, page: PageIndex } -> ()
+        = page_failed(now, load, page);
+    HandleTimeout { now: Time } -> ()
+        = handle_timeout(now);
+}
+
+impl Command {
+    /// When it was given; `None` for those that take no time along.
+    #[must_use]
+    pub fn now(&self) -> Option<Time> {
+        match self {
+            Self::RegisterTable { .. } | Self::SliceDecoded { .. } | Self::SliceDropped { .. } => {
+                None
+            }
+            Self::RemoveTable { now, .. }
+            | Self::StartScan { now, .. }
+            | Self::RequestChunk { now, .. }
+            | Self::ReleaseChunk { now, .. }
+            | Self::PauseWorker { now, .. }
+            | Self::NarrowScan { now, .. }
+            | Self::CancelScan { now, .. }
+            | Self::SetPoolBytes { now, .. }
+            | Self::EvictUnwanted { now }
+            | Self::PageLoaded { now, .. }
+            | Self::PageFailed { now, .. }
+            | Self::HandleTimeout { now } => Some(*now),
+        }
+    }
+}

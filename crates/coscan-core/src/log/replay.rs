@@ -1,0 +1,109 @@
+//! A recorded run again: the same commands have to give the same decisions.
+
+use super::{Command, Entry, Log, Reply};
+use crate::manager::ActiveBufferManager;
+use crate::policy::{PolicyKind, UnknownPolicy};
+
+/// What a replay went through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Replayed {
+    /// Commands and events.
+    pub commands: usize,
+    /// Decisions, each as it was recorded: actions, settlements, and replies of commands.
+    pub decisions: usize,
+}
+
+/// Why a log does not replay.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// This coscan has no such policy.
+    #[error("the log was recorded under a policy that this coscan does not have: {0}")]
+    UnknownPolicy(#[from] UnknownPolicy),
+    /// The limits are such that nothing could be read.
+    #[error("the log's config allows no load in flight")]
+    NoLoads,
+    /// A command does not fit what went before it: the log was changed, or its middle is missing.
+    #[error("line {line} of the log reports a page that is not being read: {command}")]
+    Unexpected {
+        /// The line, counted from 1, the header being the first.
+        line: usize,
+        /// The command as recorded.
+        command: Entry,
+    },
+    /// Another decision than the recorded one.
+    #[error(
+        "decisions differ from line {line} of the log on, after {equal} equal ones\n  \
+         recorded {recorded}\n  replayed {}",
+        .replayed.as_ref().map_or("nothing".to_owned(), |entry| entry.to_string())
+    )]
+    Divergence {
+        /// The line, counted from 1, the header being the first.
+        line: usize,
+        /// How many decisions were equal before.
+        equal: usize,
+        /// What is recorded there.
+        recorded: Box<Entry>,
+        /// What was decided instead.
+        replayed: Option<Box<Entry>>,
+    },
+}
+
+impl Log {
+    /// Passes the recorded commands to a new manager and compares everything that comes out.
+    ///
+    /// # Errors
+    /// At the first difference, or if the log cannot be replayed at all.
+    pub fn replay(&self) -> Result<Replayed, ReplayError> {
+        let policy: PolicyKind = self.header.policy.parse()?;
+        if self.header.config.loads_in_flight_max == 0 {
+            return Err(ReplayError::NoLoads);
+        }
+        let mut manager = ActiveBufferManager::new(self.header.config, policy.build());
+        let mut replayed = Replayed::default();
+        let mut reply: Option<Reply> = None;
+        for (index, recorded) in self.entries.iter().enumerate() {
+            let line = index + 2;
+            let decided = match recorded {
+                Entry::Command(command) if reply.is_none() => {
+                    if !command.fits(&manager) {
+                        return Err(ReplayError::Unexpected { line, command: recorded.clone() });
+                    }
+                    reply = command.clone().apply(&mut manager);
+                    replayed.commands += 1;
+                    continue;
+                }
+                Entry::Action(_) | Entry::Settled { .. } if reply.is_none() => {
+                    let action = manager.poll_action();
+                    let until = manager.poll_timeout();
+                    Some(action.map_or(Entry::Settled { until }, Entry::Action))
+                }
+                _ => reply.take().map(Entry::Reply),
+            };
+            if decided.as_ref() != Some(recorded) {
+                return Err(ReplayError::Divergence {
+                    line,
+                    equal: replayed.decisions,
+                    recorded: Box::new(recorded.clone()),
+                    replayed: decided.map(Box::new),
+                });
+            }
+            replayed.decisions += 1;
+        }
+        Ok(replayed)
+    }
+}
+
+impl Command {
+    /// Whether it keeps to the contract of the manager, which otherwise panics.
+    fn fits(&self, manager: &ActiveBufferManager) -> bool {
+        match self {
+            Self::PageLoaded { load, page, .. } | Self::PageFailed { load, page, .. } => manager
+                .state()
+                .loads
+                .get(load)
+                .is_some_and(|record| record.unreported.contains(page)),
+            _ => true,
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Recorded runs of the real engine, made into a workload and a machine: what would have come of the same queries under
+//! another policy?
+//!
+//! What a decision log says is taken as it is: tables, the columns, rows, order and workers of each scan, the limits of
+//! the manager, the sizes of the pool. The rest is estimated:
+//!
+//! - **Queries.** Each scan is one. A scan that starts soon after the end of another follows it in a stream, as users
+//!   send one query after another; the time between is think time. The others start when they did.
+//! - **Work.** A worker works on a chunk from when it is handed it until it asks for the next one or is paused. While
+//!   more of them worked than there were cores, they shared those equally. Each scan has the average of its own rows.
+//! - **Disk.** A load takes a latency and a time for each byte, see `disk`.
+//! - **Ends.** A scan that ended before it was handed everything is cancelled as long after its start as it was.
+//!   Chunks that it gave up while it ran are not wanted from the start. Pages that could not be read can be.
+//!
+//! Not carried over: columns kept decoded, which made later work on them cheap, and that the engine often releases the
+//! pages of a chunk before its work on it ends.
+
+mod disk;
+mod history;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use coscan_core::log::Log;
+use coscan_core::{Index, Layout, Time};
+
+use crate::machine::Machine;
+use crate::spec::{Case, Spec};
+use crate::workload::{Cost, Query, Stream, Table, Workload};
+use history::{History, PastScan};
+
+/// A scan that starts within so many nanoseconds after the end of another one follows it: 50 ms, in which the real
+/// engine finishes a query, and plans the next one.
+const FOLLOWS_WITHIN_NS: u64 = 50_000_000;
+
+/// For reports.
+const ESTIMATED: &str = "The times of disk and processors, and which query follows which, are estimated from the log. \
+    Columns kept decoded are not simulated.";
+
+/// What a log was recorded from, as far as it can be told.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// The tables and queries.
+    pub workload: Workload,
+    /// The disk, the cores and the limits.
+    pub machine: Machine,
+}
+
+impl Recorded {
+    /// Reads a workload and a machine out of a log.
+    ///
+    /// # Panics
+    /// If the log names a table, column group, page or scan that it did not introduce. A log that was recorded does not,
+    /// whether it still replays or not.
+    #[must_use]
+    pub fn from_log(log: &Log) -> Self {
+        let history = History::of(log);
+        let cores = u32::try_from(log.header.cores.max(1)).unwrap_or(u32::MAX);
+        let disk = disk::estimate(history.loads.values());
+        let machine = Machine { disk, cores, config: log.header.config };
+        let tables = history.layouts.iter().enumerate();
+        let tables = tables
+            .map(|(id, layout)| Table { name: format!("table {id}"), layout: Arc::clone(layout) });
+        let workload = Workload {
+            tables: tables.collect(),
+            streams: streams(&history),
+            pool_bytes: log.header.config.pool_bytes,
+            pool_changes: history.pool_changes,
+        };
+        Self { workload, machine }
+    }
+
+    /// The same as an experiment of one case, which is run and reported like any other.
+    #[must_use]
+    pub fn spec(self, name: &str) -> Spec {
+        let Self { workload, machine } = self;
+        let queries: usize = workload.streams.iter().map(|stream| stream.queries.len()).sum();
+        let parameters = [
+            ("streams", format!("{}, {queries} queries in all", workload.streams.len())),
+            ("pool", format!("{} bytes", workload.pool_bytes)),
+            ("cores", machine.cores.to_string()),
+            ("disk", format!("{:?}", machine.disk)),
+        ];
+        Spec {
+            name: name.to_owned(),
+            title: "A recorded run".to_owned(),
+            source: String::new(),
+            assumed: Vec::new(),
+            remarks: vec![ESTIMATED.to_owned()],
+            parameters: parameters.map(|(part, text)| (part.to_owned(), text)).into(),
+            sweeps: Vec::new(),
+            cases: vec![Case::known(workload, machine)],
+            paper: Vec::new(),
+            orders: Vec::new(),
+        }
+    }
+}
+
+/// The scans in the order in which they started, each in the stream of the one that it follows.
+fn streams(history: &History) -> Vec<Stream> {
+    let mut streams: Vec<Stream> = Vec::new();
+    // When the last query of each stream ended; `None` if it did not.
+    let mut ends: Vec<Option<Time>> = Vec::new();
+    for scan in history.scans.values() {
+        let follows =
+            |end: Time| end <= scan.started && scan.started.since(end) <= FOLLOWS_WITHIN_NS;
+        let ended = ends.iter().enumerate().filter_map(|(stream, end)| Some(((*end)?, stream)));
+        let before = ended.filter(|&(end, _)| follows(end)).max();
+        let query = query(history, scan, before.map_or(0, |(end, _)| scan.started.since(end)));
+        match before {
+            Some((_, stream)) => {
+                streams[stream].queries.push(query);
+                ends[stream] = scan.ended;
+            }
+            None => {
+                streams.push(Stream { start: scan.started, queries: vec![query] });
+                ends.push(scan.ended);
+            }
+        }
+    }
+    streams
+}
+
+fn query(history: &History, scan: &PastScan, think_ns: u64) -> Query {
+    let table = scan.spec.table.as_usize();
+    let layout = &history.layouts[table];
+    let rows = kept_rows(layout, scan);
+    let percent = 100 * rows.iter().map(|rows| rows.end - rows.start).sum::<u64>()
+        / layout.row_count().max(1);
+    let row_ps = scan.work_ps.checked_div(u128::from(scan.rows_handed)).unwrap_or(0);
+    let cancelled = scan.ended.filter(|_| !scan.needed.is_empty());
+    Query {
+        label: format!("table {table}, {} column groups, {percent:02} %", scan.spec.groups.len()),
+        table,
+        groups: scan.spec.groups.clone(),
+        rows,
+        order: scan.spec.order,
+        workers: scan.spec.workers,
+        weight: scan.spec.weight,
+        cost: Cost { row_ps: u64::try_from(row_ps).unwrap_or(u64::MAX), byte_ps: 0 },
+        think_ns,
+        cancel_after_ns: cancelled.map(|ended| ended.since(scan.started)),
+    }
+}
+
+/// The rows that a scan wanted, without the chunks that it gave up.
+fn kept_rows(layout: &Layout, scan: &PastScan) -> Vec<Range<u64>> {
+    let mut kept: Vec<Range<u64>> = Vec::new();
+    for rows in &scan.spec.rows {
+        for chunk in layout.chunks_in(rows.clone()).filter(|&chunk| !scan.given_up.contains(chunk))
+        {
+            let whole = layout.rows(chunk);
+            let (start, end) = (rows.start.max(whole.start), rows.end.min(whole.end));
+            match kept.last_mut() {
+                Some(last) if last.end == start => last.end = end,
+                _ => kept.push(start..end),
+            }
+        }
+    }
+    kept
+}
