@@ -10,6 +10,9 @@ use crate::state::Load;
 /// Slip 7 in the papers: with few free slots the exclusions are relaxed one by one, or nobody would go on.
 const RELAXED: [Strictness; 2] = [Strictness::MayStarve, Strictness::MayRobTrigger];
 
+/// Turns of a scan that waits for room, see `hold_for`, in which it spares those that wait for processors only.
+const HELD_BACK_TURNS: u32 = 2;
+
 /// What a scan that has waited too long for room is due.
 struct Hold {
     /// Until when nobody else is served; `None` while others may pass.
@@ -95,10 +98,14 @@ impl ActiveBufferManager {
     /// to go on. So times of saving and of letting others pass take turns, each twice as long as the one before: at
     /// some point one outlasts every chunk in use.
     fn hold_for(&self, scan: ScanId) -> Option<Hold> {
-        // Who is held back goes on soon. To evict its chunk for another, held back in turn, would never end.
-        let since = self.waits_for_data_since(scan).filter(|_| self.held_back.is_none())?;
+        let since = self.waits_for_data_since(scan)?;
         let patience_ns = self.config.patience_ns.max(1);
         let turn = (self.state.now.since(since) / patience_ns).checked_ilog2()?;
+        // Who is held back goes on soon. To evict its chunk for another, held back in turn, would never end. But beside a
+        // crowd somebody always is, so that does not count for ever.
+        if self.held_back.is_some() && turn < HELD_BACK_TURNS {
+            return None;
+        }
         let end_ns = patience_ns.saturating_mul(2u64.saturating_pow(turn + 1));
         let end = Time(since.0.saturating_add(end_ns));
         Some(Hold { end: turn.is_multiple_of(2).then_some(end) })
