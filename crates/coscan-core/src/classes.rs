@@ -160,6 +160,14 @@ impl Classes {
         std::iter::successors(Some(class.first), after).take(class.len)
     }
 
+    /// The column groups that any of these scans reads.
+    #[must_use]
+    pub fn groups_of(&self, scans: &IndexSet<SlotIndex>) -> IndexSet<GroupIndex> {
+        let mut groups = IndexSet::new();
+        scans.iter().for_each(|slot| groups.union_with(&self.groups[slot.as_usize()]));
+        groups
+    }
+
     /// Classes of which some scan wants what is cold, those that most scans need in front.
     pub fn to_read(&self) -> impl Iterator<Item = &Class> + '_ {
         self.to_read.iter().rev().map(|&(_, index)| self.get(index))
@@ -231,8 +239,7 @@ impl Classes {
         if let Some(&index) = self.by_key.get(key) {
             return index;
         }
-        let mut wanted = IndexSet::new();
-        key.scans.iter().for_each(|slot| wanted.union_with(&self.groups[slot.as_usize()]));
+        let wanted = self.groups_of(&key.scans);
         let index = self.free.pop().unwrap_or(ClassIndex::from_usize(self.classes.len()));
         let class = Class { index, key: key.clone(), wanted, len: 0, first: NONE, last: NONE };
         if class.wanted.intersects(&key.cold) {

@@ -203,7 +203,7 @@ impl State {
 
     /// The running scans of a table, oldest first.
     pub fn scans_of(&self, table: TableId) -> impl Iterator<Item = &Scan> + Clone {
-        self.table(table).scans.iter().filter_map(|id| self.scans.get(id))
+        self.scans.values().filter(move |scan| scan.table == table)
     }
 
     /// Scans that still need a chunk [CS07 §4, `numberInterestedQueries`].

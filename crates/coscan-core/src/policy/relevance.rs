@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use crate::classes::Class;
 use crate::ids::{ChunkIndex, PageId, ScanId, SlotIndex};
 use crate::policy::ranking::{Score, best_first};
-use crate::policy::relevance_2007::{Relevance2007, helped_by, plan, union_of_groups};
+use crate::policy::relevance_2007::{Relevance2007, helped_by, overlapping, plan};
 use crate::policy::{Attempt, LoadPlan, Policy, Room};
 use crate::scan::{Order, Scan};
 use crate::set::IndexSet;
@@ -91,7 +91,7 @@ fn choose_chunk(state: &State, scan: &Scan, helped: &IndexSet<SlotIndex>) -> Opt
     }
     let table = state.table(scan.table());
     let one_group = table.layout().group_count() == 1;
-    let sharing = state.slots_where(scan.table(), |other| other.groups().intersects(scan.groups()));
+    let overlapping = if one_group { IndexSet::new() } else { overlapping(state, scan) };
     let count = |helped: usize, all: usize| helped as f64 + LATER * (all - helped) as f64;
     let bound = |scans: usize| match one_group {
         true => Score(count(helped.len().min(scans), scans)),
@@ -106,9 +106,9 @@ fn choose_chunk(state: &State, scan: &Scan, helped: &IndexSet<SlotIndex>) -> Opt
             return Some(Score(count(key.scans.intersection_len(helped), key.scans.len())));
         }
         let here = key.scans.intersection(helped);
-        let groups = union_of_groups(state.scans_at(table, &here));
+        let groups = table.classes().groups_of(&here);
         let cold_bytes = state.cold_bytes(scan.table(), class.first(), &groups);
-        let all = key.scans.intersection_len(&sharing);
+        let all = key.scans.intersection_len(&overlapping);
         Some(Score(count(here.len(), all) / cold_bytes.max(1) as f64))
     };
     let best = best_first(table.classes().to_read(), bound, score).next();

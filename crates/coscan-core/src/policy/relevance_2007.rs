@@ -3,7 +3,7 @@
 //! [CS07 §4, §6.2, Figures 3 and 11].
 
 use crate::classes::Class;
-use crate::ids::{ChunkIndex, GroupIndex, PageId, ScanId, SlotIndex, TableId};
+use crate::ids::{ChunkIndex, PageId, ScanId, SlotIndex, TableId};
 use crate::policy::ranking::{Score, best_first, first_second};
 use crate::policy::victims::{choose_victims, merge};
 use crate::policy::{Attempt, LoadPlan, Policy, Room};
@@ -42,6 +42,11 @@ pub(super) fn helped_by(state: &State, scan: &Scan) -> IndexSet<SlotIndex> {
     })
 }
 
+/// Scans of the same table that share a column group with this one, itself among them.
+pub(super) fn overlapping(state: &State, scan: &Scan) -> IndexSet<SlotIndex> {
+    state.slots_where(scan.table(), |other| other.groups().intersects(scan.groups()))
+}
+
 /// The pages to read of a chunk: what the scan needs, small ones first so that it can go on early, then what the other
 /// scans that it helps need.
 pub(super) fn plan(
@@ -52,7 +57,7 @@ pub(super) fn plan(
 ) -> LoadPlan {
     let table = state.table(scan.table());
     let here = table.classes().class_of(chunk).key().scans.intersection(helped);
-    let groups = union_of_groups(state.scans_at(table, &here));
+    let groups = table.classes().groups_of(&here);
     let mut pages = state.pages(scan.table(), chunk, &groups);
     pages.retain(|&id| state.is_cold(id));
     let own = |id: &PageId| scan.groups().contains(table.layout().group_of(id.page));
@@ -62,13 +67,6 @@ pub(super) fn plan(
     }
     pages.sort_by_key(|id| (!own(id), state.bytes_of(*id), *id));
     LoadPlan { scan: scan.id(), chunk, pages }
-}
-
-/// The column groups that any of these scans reads.
-pub(super) fn union_of_groups<'a>(scans: impl Iterator<Item = &'a Scan>) -> IndexSet<GroupIndex> {
-    let mut groups = IndexSet::new();
-    scans.for_each(|scan| groups.union_with(scan.groups()));
-    groups
 }
 
 impl Relevance2007 {
@@ -102,7 +100,7 @@ impl Relevance2007 {
                 Scores::Row => first_second(key.scans.intersection_len(helped), key.scans.len()),
                 Scores::Column => {
                     let here = key.scans.intersection(helped);
-                    let groups = union_of_groups(state.scans_at(table, &here));
+                    let groups = table.classes().groups_of(&here);
                     let cold_bytes = state.cold_bytes(scan.table(), class.first(), &groups);
                     Score(here.len() as f64 / cold_bytes.max(1) as f64)
                 }
@@ -132,7 +130,7 @@ impl Relevance2007 {
             let kept = match scores {
                 Scores::Row => first_second(here.len(), key.scans.len()),
                 Scores::Column => {
-                    let groups = union_of_groups(state.scans_at(table, &here));
+                    let groups = table.classes().groups_of(&here);
                     let cached_bytes = state.cached_bytes(id, class.first(), &groups);
                     Score(here.len() as f64 / cached_bytes.max(1) as f64)
                 }
@@ -149,6 +147,10 @@ impl Relevance2007 {
         }
         let table = state.table(scan.table());
         let scores = self.scores_for(table);
+        let overlapping = match scores {
+            Scores::Row => IndexSet::new(),
+            Scores::Column => overlapping(state, scan),
+        };
         let bound = |scans: usize| match scores {
             Scores::Row => Score(-(scans as f64)),
             Scores::Column => Score(f64::INFINITY),
@@ -161,12 +163,10 @@ impl Relevance2007 {
             Some(match scores {
                 Scores::Row => Score(-(key.scans.len() as f64)),
                 Scores::Column => {
-                    let interested = state.scans_at(table, &key.scans);
-                    let overlapping =
-                        interested.filter(|other| other.groups().intersects(scan.groups()));
-                    let groups = union_of_groups(overlapping.clone());
+                    let here = key.scans.intersection(&overlapping);
+                    let groups = table.classes().groups_of(&here);
                     let cached_bytes = state.cached_bytes(scan.table(), class.first(), &groups);
-                    Score(cached_bytes as f64 / overlapping.count().max(1) as f64)
+                    Score(cached_bytes as f64 / here.len().max(1) as f64)
                 }
             })
         };
