@@ -7,7 +7,8 @@ use crate::ids::{ChunkIndex, GroupIndex, Index, PageId, TableId};
 use crate::pool::Place;
 use crate::scan::Scan;
 use crate::set::IndexSet;
-use crate::state::{State, Table};
+use crate::state::State;
+use crate::table::Table;
 
 /// A count that is not what it should be: a bug in the buffer manager.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

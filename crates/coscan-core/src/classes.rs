@@ -190,9 +190,8 @@ impl Classes {
         behind.filter(same).unwrap_or(class.first)
     }
 
-    /// Bytes of memory for the chunks, the classes themselves not counted.
-    #[must_use]
-    pub fn chunk_state_bytes(&self) -> usize {
+    /// Bytes of memory for the chunks; there are few classes, they are not counted.
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.members.capacity() * size_of::<Member>()
     }
 

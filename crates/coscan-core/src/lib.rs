@@ -23,6 +23,7 @@ mod pool;
 mod scan;
 mod set;
 mod state;
+mod table;
 
 pub use action::Action;
 pub use audit::Discrepancy;
@@ -37,4 +38,5 @@ pub use manager::{ActiveBufferManager, Config};
 pub use policy::{Policy, PolicyKind, UnknownPolicy};
 pub use scan::{Order, Scan, ScanReport, ScanSpec};
 pub use set::{IndexSet, LongSet};
-pub use state::{State, Table};
+pub use state::State;
+pub use table::Table;

@@ -2,72 +2,15 @@
 //!
 //! [`ScanSpec`] is the wish, [`Scan`] the registered need.
 
-use std::ops::Range;
-
-use serde::{Deserialize, Serialize};
+mod spec;
+mod worker;
 
 use crate::classes::ClassKey;
 use crate::ids::{ChunkIndex, GroupIndex, Index, ScanId, SlotIndex, TableId, Time, WorkerIndex};
 use crate::set::{IndexSet, LongSet};
 
-/// Whether a scan takes its chunks as they come or first rows first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Order {
-    /// Any order: the policy decides.
-    #[default]
-    Any,
-    /// First rows first (I6).
-    InOrder,
-}
-
-/// What a query wants to read.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct ScanSpec {
-    /// The table.
-    pub table: TableId,
-    /// The column groups; none if only the number of rows matters.
-    pub groups: Vec<GroupIndex>,
-    /// The rows, as ranges from the start of the table. Every chunk that holds one of them is needed.
-    pub rows: Vec<Range<u64>>,
-    /// Whether the order of chunks matters.
-    pub order: Order,
-    /// How many workers share the scan [CS11 §8.2.2]; at least one.
-    pub workers: usize,
-    /// How much it counts beside others, at least 1: policies that schedule serve a scan of weight 2 as if it had half
-    /// the work left and had waited twice as long.
-    pub weight: u32,
-}
-
-/// Where a worker of a scan stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Worker {
-    /// It has not asked for a chunk yet.
-    Idle,
-    /// It asked at this time and got nothing yet.
-    Waiting { since: Time },
-    /// It works on a chunk; `pinned` until it has released the pages, `active` until its query pauses it.
-    Busy { chunk: ChunkIndex, since: Time, pinned: bool, active: bool },
-    /// It was told that nothing is left.
-    Finished,
-}
-
-/// What a scan has got so far, for EXPLAIN and reports.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct ScanReport {
-    /// Chunks that it needed when it started.
-    pub chunks_needed: u64,
-    /// Chunks that it gave up while it ran.
-    pub chunks_narrowed: u64,
-    /// Chunks that it was handed.
-    pub chunks_delivered: u64,
-    /// Of those, the ones that were in the pool when a worker asked.
-    pub chunks_found: u64,
-    /// Bytes of pages it was handed that were read for it.
-    pub bytes_read: u64,
-    /// Bytes of pages it was handed that were read for another scan, or for it before.
-    pub bytes_reused: u64,
-}
+pub use spec::{Order, ScanReport, ScanSpec};
+pub(crate) use worker::Worker;
 
 /// A registered scan.
 #[derive(Clone, Debug)]
@@ -157,6 +100,12 @@ impl Scan {
     #[must_use]
     pub fn needed(&self) -> &LongSet<ChunkIndex> {
         &self.needed
+    }
+
+    /// Needed chunks whose pages are all in the pool.
+    #[must_use]
+    pub fn available(&self) -> &LongSet<ChunkIndex> {
+        &self.available
     }
 
     /// Needed chunks with pages that nobody has asked for yet.
@@ -312,6 +261,11 @@ impl Scan {
     #[must_use]
     pub fn report(&self) -> ScanReport {
         self.report
+    }
+
+    /// Bytes of memory for what it needs.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        [&self.needed, &self.available, &self.cold].into_iter().map(LongSet::memory_bytes).sum()
     }
 
     /// Files a needed chunk anew after its class changed.

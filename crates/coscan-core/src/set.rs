@@ -145,8 +145,8 @@ impl<T: Index> IndexSet<T> {
         self.recount();
     }
 
-    /// Bytes that it takes in memory beside itself.
-    pub(crate) fn heap_bytes(&self) -> usize {
+    /// Bytes of memory for its members.
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.words.capacity() * size_of::<u64>()
     }
 

@@ -9,7 +9,7 @@ use crate::layout::Layout;
 use crate::policy::{Room, Strictness};
 use crate::scan::{Scan, ScanSpec, Worker};
 use crate::set::IndexSet;
-use crate::state::Table;
+use crate::table::Table;
 
 impl ActiveBufferManager {
     /// Adds a table. All its pages are cold.

@@ -123,7 +123,9 @@ impl Policy for Elevator {
         let scan = state.scan(scan)?;
         // First what the cursor left behind longest ago: it goes when the last scan has had it.
         let cursor = self.cursor(scan.table()).next;
-        let ahead = |chunk: &ChunkIndex| (*chunk < cursor, *chunk);
-        scan.deliverable().min_by_key(ahead)
+        match scan.order() {
+            Order::Any => scan.available().iter_around(cursor).next(),
+            Order::InOrder => scan.deliverable().next(),
+        }
     }
 }

@@ -9,7 +9,8 @@ use crate::policy::victims::{choose_victims, merge};
 use crate::policy::{Attempt, LoadPlan, Policy, Room};
 use crate::scan::{Order, Scan};
 use crate::set::IndexSet;
-use crate::state::{State, Table};
+use crate::state::State;
+use crate::table::Table;
 
 /// Which set of scores is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

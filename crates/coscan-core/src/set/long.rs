@@ -106,10 +106,9 @@ impl<T: Index> LongSet<T> {
         self.members.intersection_len(&other.members)
     }
 
-    /// Bytes that it takes in memory beside itself.
-    #[must_use]
-    pub fn heap_bytes(&self) -> usize {
-        self.members.heap_bytes() + self.filled.heap_bytes()
+    /// Bytes of memory for its members.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.members.memory_bytes() + self.filled.memory_bytes()
     }
 }
 

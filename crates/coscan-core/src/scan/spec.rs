@@ -1,0 +1,53 @@
+//! What a query wants of a table, and what it got.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{GroupIndex, TableId};
+
+/// Whether a scan takes its chunks as they come or first rows first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// Any order: the policy decides.
+    #[default]
+    Any,
+    /// First rows first (I6).
+    InOrder,
+}
+
+/// What a query wants to read.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ScanSpec {
+    /// The table.
+    pub table: TableId,
+    /// The column groups; none if only the number of rows matters.
+    pub groups: Vec<GroupIndex>,
+    /// The rows, as ranges from the start of the table. Every chunk that holds one of them is needed.
+    pub rows: Vec<Range<u64>>,
+    /// Whether the order of chunks matters.
+    pub order: Order,
+    /// How many workers share the scan [CS11 §8.2.2]; at least one.
+    pub workers: usize,
+    /// How much it counts beside others, at least 1: policies that schedule serve a scan of weight 2 as if it had half
+    /// the work left and had waited twice as long.
+    pub weight: u32,
+}
+
+/// What a scan has got so far, for EXPLAIN and reports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ScanReport {
+    /// Chunks that it needed when it started.
+    pub chunks_needed: u64,
+    /// Chunks that it gave up while it ran.
+    pub chunks_narrowed: u64,
+    /// Chunks that it was handed.
+    pub chunks_delivered: u64,
+    /// Of those, the ones that were in the pool when a worker asked.
+    pub chunks_found: u64,
+    /// Bytes of pages it was handed that were read for it.
+    pub bytes_read: u64,
+    /// Bytes of pages it was handed that were read for another scan, or for it before.
+    pub bytes_reused: u64,
+}

@@ -1,0 +1,16 @@
+//! One of the workers that share a scan.
+
+use crate::ids::{ChunkIndex, Time};
+
+/// Where a worker of a scan stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Worker {
+    /// It has not asked for a chunk yet.
+    Idle,
+    /// It asked at this time and got nothing yet.
+    Waiting { since: Time },
+    /// It works on a chunk; `pinned` until it has released the pages, `active` until its query pauses it.
+    Busy { chunk: ChunkIndex, since: Time, pinned: bool, active: bool },
+    /// It was told that nothing is left.
+    Finished,
+}
