@@ -31,6 +31,7 @@ use crate::direct::Wish;
 use crate::metrics::ScanCounts;
 use crate::pruning::{NeededChunks, rows_of};
 use crate::run::{Run, RunPlan, Runs};
+use crate::settings::SessionSettings;
 use crate::source::{PlanSettings, ScanSource, is_dynamic, properties};
 use crate::stream::SharedScanStream;
 
@@ -137,7 +138,7 @@ impl SharedScanExec {
                 rows: rows_of(table, &self.needed.chunks),
                 order: self.order(),
                 workers: self.partition_count(),
-                weight: 1,
+                weight: self.settings.weight,
             },
             needed: Arc::clone(&self.needed),
             dynamic_filters: self.filters.iter().filter(|f| is_dynamic(f)).cloned().collect(),
@@ -193,6 +194,9 @@ impl DisplayAs for SharedScanExec {
             return writeln!(f, "chunks={needed} of {total}");
         }
         write!(f, "SharedScanExec: table={}, policy={policy}, order={order}", self.source.name)?;
+        if self.settings.weight != SessionSettings::default().weight {
+            write!(f, ", weight={}", self.settings.weight)?;
+        }
         write!(f, ", chunks={needed} of {total} ({} pruned)", self.needed.pruned())?;
         write!(f, ", projection=[{}]", columns.join(", "))?;
         if !self.filters.is_empty() {

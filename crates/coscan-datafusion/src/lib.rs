@@ -18,7 +18,7 @@
 //! ```
 //!
 //! In call order:
-//! - [`install`] or [`Coscan::install`] sets a session up (`session`, `memory`);
+//! - [`install`] or [`Coscan::install`] sets a session up (`session`, `settings`, `memory`);
 //! - `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes a [`SharedTableProvider`] (`factory`, `location`, `order`,
 //!   `statistics`);
 //! - it plans a [`SharedScanExec`] (`provider`, `source`, `exec`, `pruning`), or the engine's own scan where that costs less
@@ -40,6 +40,7 @@ mod provider;
 mod pruning;
 mod run;
 mod session;
+mod settings;
 mod source;
 mod statistics;
 mod stream;
@@ -48,5 +49,6 @@ pub use exec::SharedScanExec;
 pub use memory::SharedMemoryPool;
 pub use provider::SharedTableProvider;
 pub use session::{Coscan, install};
+pub use settings::SessionSettings;
 
 pub use coscan_runtime as runtime;

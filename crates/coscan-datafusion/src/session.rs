@@ -12,6 +12,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::factory::SharedTableFactory;
 use crate::memory::SharedMemoryPool;
+use crate::settings::SessionSettings;
 
 /// What the name of the file type is in `STORED AS`.
 const FILE_TYPE: &str = "PARQUET";
@@ -109,7 +110,8 @@ impl Coscan {
     }
 
     /// Adds coscan to a session: `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes shared tables from now on, and
-    /// operators draw on the memory budget of the manager. Tables, functions and settings of the session stay; only
+    /// operators draw on the memory budget of the manager. `SET coscan.weight` says how much its queries count, see
+    /// [`SessionSettings`]. Tables, functions and settings of the session stay; only
     /// statements prepared before are forgotten.
     ///
     /// Call it before the session runs queries. Another call replaces what the first one installed.
@@ -129,6 +131,7 @@ impl Coscan {
         let factory = Arc::new(SharedTableFactory::new(self.clone()));
         let mut existing = state.clone();
         existing.config_mut().set_extension(Arc::new(self));
+        SessionSettings::add_to(existing.config_mut());
         let mut installed = SessionStateBuilder::new_from_existing(existing)
             .with_session_id(state.session_id().to_owned())
             .with_runtime_env(runtime)

@@ -13,6 +13,8 @@ use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, Sched
 use datafusion::physical_plan::{Partitioning, PlanProperties};
 use datafusion::prelude::SessionConfig;
 
+use crate::settings::SessionSettings;
+
 /// What a plan reads, the same for all plans of a table.
 #[derive(Debug)]
 pub(crate) struct ScanSource {
@@ -39,6 +41,8 @@ pub(crate) struct PlanSettings {
     pub(crate) in_list_max: usize,
     /// Whether the optimizer is told what the footers say.
     pub(crate) has_statistics: bool,
+    /// How much its queries count beside others.
+    pub(crate) weight: u32,
 }
 
 impl PlanSettings {
@@ -47,6 +51,7 @@ impl PlanSettings {
             partitions_max: config.target_partitions(),
             in_list_max: config.options().execution.parquet.max_in_list_size,
             has_statistics: config.collect_statistics(),
+            weight: SessionSettings::of(config).weight,
         }
     }
 }

@@ -33,6 +33,20 @@ async fn explain_shows_the_scan() {
 }
 
 #[tokio::test]
+async fn a_session_says_how_much_its_queries_count() {
+    let data = tempfile::tempdir().unwrap();
+    let context = session(data.path()).await;
+    let sql = "SELECT sum(value) FROM numbers";
+    context.sql("SET coscan.weight = 4").await.unwrap().collect().await.unwrap();
+    let text = explain(&context, &format!("EXPLAIN {sql}")).await;
+    assert!(text.contains("order=any, weight=4, chunks="), "{text}");
+    context.sql(sql).await.unwrap().collect().await.unwrap();
+    context.sql("SET coscan.weight = 0").await.unwrap().collect().await.unwrap();
+    let error = context.sql(sql).await.unwrap().collect().await.unwrap_err();
+    assert!(error.to_string().contains("a weight of at least 1"), "{error}");
+}
+
+#[tokio::test]
 async fn explain_analyze_shows_what_the_scan_did() {
     let data = tempfile::tempdir().unwrap();
     let context = session(data.path()).await;
