@@ -36,8 +36,9 @@ pub struct Config {
     /// Workers at work at once under a policy that schedules processors: as many as the cores can use. A worker that its
     /// query has paused is not at work, see [`ActiveBufferManager::pause_worker`].
     pub active_workers_max: usize,
-    /// Nanoseconds after which a worker that could go on does, whoever else the policy prefers: no worker waits longer
-    /// for processors than this and the time that those take who have waited as long already.
+    /// Nanoseconds after which who waits is served first under a policy that schedules processors. A worker with a chunk
+    /// to go on with does so then, beyond the limit if need be. A scan that waits for a read is read for, after those
+    /// that have waited longer.
     pub wait_max_ns: u64,
     /// Nanoseconds that workers are held back before the caller is asked which ones are paused.
     pub pause_ns: u64,
@@ -50,7 +51,7 @@ impl Default for Config {
             loads_in_flight_max: 4,
             patience_ns: 500_000_000,
             active_workers_max: usize::MAX,
-            wait_max_ns: 30_000_000_000,
+            wait_max_ns: 10_000_000_000,
             pause_ns: 20_000_000,
         }
     }
@@ -136,7 +137,7 @@ impl ActiveBufferManager {
         assert!(config.loads_in_flight_max > 0, "I4: at least one load may be in flight");
         Self {
             config,
-            state: State::new(config.pool_bytes),
+            state: State::new(config.pool_bytes, config.wait_max_ns),
             policy,
             actions: VecDeque::new(),
             waiting: Vec::new(),

@@ -37,10 +37,12 @@ pub struct State {
     pub(crate) loads: BTreeMap<LoadId, Load>,
     /// Average time of a load, smoothed; 0 until the first one ended.
     pub(crate) load_ns: u64,
+    /// Nanoseconds after which who waits is served first.
+    pub(crate) wait_max_ns: u64,
 }
 
 impl State {
-    pub(crate) fn new(pool_bytes: u64) -> Self {
+    pub(crate) fn new(pool_bytes: u64, wait_max_ns: u64) -> Self {
         Self {
             now: Time::default(),
             tables: BTreeMap::new(),
@@ -48,6 +50,7 @@ impl State {
             pool: Pool::new(pool_bytes),
             loads: BTreeMap::new(),
             load_ns: 0,
+            wait_max_ns,
         }
     }
 
@@ -61,6 +64,12 @@ impl State {
     #[must_use]
     pub fn load_ns(&self) -> Option<u64> {
         (self.load_ns > 0).then_some(self.load_ns)
+    }
+
+    /// Whether who waits since then is served first, whatever else a policy prefers.
+    #[must_use]
+    pub fn is_overdue(&self, since: Time) -> bool {
+        self.now.since(since) >= self.wait_max_ns
     }
 
     /// The most bytes the pool may hold.

@@ -45,7 +45,7 @@ impl ActiveBufferManager {
 
     fn is_overdue(&self, position: usize) -> bool {
         let since = self.state.scans[&self.waiting[position].0].waiting_since();
-        since.is_some_and(|since| self.state.now.since(since) >= self.config.wait_max_ns)
+        since.is_some_and(|since| self.state.is_overdue(since))
     }
 
     /// Answers the first waiting worker from this position on that can be answered.

@@ -10,7 +10,7 @@
 use std::cmp::Reverse;
 
 use crate::classes::Class;
-use crate::ids::{ChunkIndex, PageId, ScanId, SlotIndex};
+use crate::ids::{ChunkIndex, PageId, ScanId, SlotIndex, Time};
 use crate::policy::ranking::{Score, best_first};
 use crate::policy::relevance_2007::{Relevance2007, helped_by, overlapping, plan};
 use crate::policy::{Attempt, LoadPlan, Policy, Room};
@@ -40,11 +40,15 @@ fn waited_loads(state: &State, waited_ns: u64) -> f64 {
     loads / state.scan_count() as f64
 }
 
-/// Whom to read for: as in the paper, who has fewest chunks left, and who waits gains one for each load that it waited.
-fn reading_score(state: &State, scan: &Scan) -> Score {
-    let waited_ns = scan.starving_since().map_or(0, |since| state.now().since(since));
+/// Whom to read for, largest first: who has waited too long; then, as in the paper, who has fewest chunks left, and who
+/// waits gains one for each load that it waited.
+fn reading_rank(state: &State, scan: &Scan) -> (Option<Reverse<Time>>, Score, Reverse<ScanId>) {
+    let since = scan.starving_since();
+    let overdue = since.filter(|&since| state.is_overdue(since)).map(Reverse);
+    let waited_ns = since.map_or(0, |since| state.now().since(since));
     let weight = f64::from(scan.weight());
-    Score(weight * waited_loads(state, waited_ns) - scan.needed().len() as f64 / weight)
+    let gained = weight * waited_loads(state, waited_ns);
+    (overdue, Score(gained - scan.needed().len() as f64 / weight), Reverse(scan.id()))
 }
 
 /// Nanoseconds of work that a scan has left, divided by one plus the percentage of it that is in the pool: what is there
@@ -125,7 +129,7 @@ impl Policy for Relevance {
         let wanting = state.scans().filter(|scan| {
             scan.wants_load() && attempt.admits(scan.id()) && scan.loadable().next().is_some()
         });
-        let scan = wanting.max_by_key(|scan| (reading_score(state, scan), Reverse(scan.id())))?;
+        let scan = wanting.max_by_key(|scan| reading_rank(state, scan))?;
         let helped = helped_by(state, scan);
         let chunk = choose_chunk(state, scan, &helped)?;
         Some(plan(state, scan, &helped, chunk))
