@@ -16,6 +16,7 @@ use coscan_runtime::storage::stores::Limits;
 use coscan_runtime::storage::table::{PageLayout, TableOptions};
 
 use crate::compare::{compare, describe, write_picture, write_pictures};
+use crate::interrupt::interrupted;
 use crate::sizes::parse_bytes;
 use crate::table_argument::parse_table;
 use crate::{Failure, INTERRUPTED};
@@ -150,7 +151,7 @@ impl Bench {
         };
         tokio::select! {
             result = measure => result.map(|()| ExitCode::SUCCESS),
-            _ = tokio::signal::ctrl_c() => Ok(ExitCode::from(INTERRUPTED)),
+            () = interrupted() => Ok(ExitCode::from(INTERRUPTED)),
         }
     }
 }

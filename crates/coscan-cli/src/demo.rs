@@ -15,6 +15,7 @@ use coscan_runtime::storage::table::TableOptions;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::compare::{compare, describe, write_pictures};
+use crate::interrupt::interrupted;
 use crate::sizes::parse_bytes;
 use crate::{Failure, INTERRUPTED};
 
@@ -49,7 +50,7 @@ impl Demo {
     pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
         tokio::select! {
             result = self.compare() => result.map(|()| ExitCode::SUCCESS),
-            _ = tokio::signal::ctrl_c() => Ok(ExitCode::from(INTERRUPTED)),
+            () = interrupted() => Ok(ExitCode::from(INTERRUPTED)),
         }
     }
 

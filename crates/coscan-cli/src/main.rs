@@ -4,6 +4,7 @@
 mod bench;
 mod compare;
 mod demo;
+mod interrupt;
 mod replay;
 mod sim;
 mod sizes;

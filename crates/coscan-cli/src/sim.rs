@@ -13,6 +13,7 @@ use coscan_sim::report::{Results, html, json, pictures, text};
 
 use self::runs::Runs;
 use crate::compare::write_picture;
+use crate::interrupt::interrupted;
 use crate::{Failure, INTERRUPTED};
 
 /// Simulate many queries on any disk and any number of cores, in virtual time: the papers' experiments, or your own.
@@ -87,7 +88,7 @@ impl Sim {
         });
         tokio::select! {
             result = work => result?.map(|()| ExitCode::SUCCESS),
-            _ = tokio::signal::ctrl_c() => Ok(ExitCode::from(INTERRUPTED)),
+            () = interrupted() => Ok(ExitCode::from(INTERRUPTED)),
         }
     }
 }

@@ -222,7 +222,8 @@ impl fmt::Display for PolicyKind {
 /// A name that no policy has.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "there is no policy `{0}`; choose one of normal, attach, elevator, relevance-2007, relevance"
+    "there is no policy `{0}`; choose one of normal, attach, elevator, relevance-2004, \
+     relevance-2007, relevance"
 )]
 pub struct UnknownPolicy(String);
 

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use clap::Args;
 use coscan_core::PolicyKind;
 
+use crate::interrupt::interrupted;
 use crate::sizes::parse_bytes;
 use crate::table_argument::parse_table;
 use crate::{Failure, INTERRUPTED};
@@ -95,11 +96,11 @@ enum Outcome {
 
 /// Runs the statements of a script; the first that fails, or Ctrl-C, ends it.
 async fn run_script(session: &mut Session, script: &str) -> Result<Outcome, Failure> {
-    let mut interrupt = std::pin::pin!(tokio::signal::ctrl_c());
+    let mut interrupt = std::pin::pin!(interrupted());
     for statement in statements::split(script)? {
         tokio::select! {
             result = session.execute(&statement) => result?,
-            _ = &mut interrupt => {
+            () = &mut interrupt => {
                 eprintln!("cancelled");
                 return Ok(Outcome::Interrupted);
             }

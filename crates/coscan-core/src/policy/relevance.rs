@@ -22,11 +22,7 @@ use crate::state::State;
 const LATER: f64 = 0.01;
 
 /// How many decoded chunks a decision looks at.
-const DECODED_MAX: usize = 32;
-
-/// How much less a scan has left if all that it reads of a chunk is decoded: decoding takes about half of its time, and
-/// what is decoded now may soon be dropped.
-const DECODED_GAIN: f64 = 3.0;
+const DECODED_MAX: usize = 256;
 
 /// The policy `relevance`.
 #[derive(Clone, Debug, Default)]
@@ -60,8 +56,7 @@ fn work_left(state: &State, scan: &Scan, usual_chunk_ns: f64) -> f64 {
     let left = (needed - weight * waited_loads(state, waited_ns)).max(0.5);
     let chunk_ns = scan.chunk_ns().map_or(usual_chunk_ns, |ns| ns as f64);
     let percent_there = 100.0 * (scan.stock() as f64 / (needed + 1.0)).min(1.0);
-    let decoded = 1.0 + DECODED_GAIN * most_decoded(state, scan).1;
-    left * chunk_ns / weight / (1.0 + percent_there) / decoded
+    left * chunk_ns / weight / (1.0 + percent_there)
 }
 
 /// Nanoseconds that scans take for a chunk on average: what a scan that has done none yet is taken to need.
@@ -71,20 +66,22 @@ fn usual_chunk_ns(state: &State) -> f64 {
     if count == 0 { 1.0 } else { sum / f64::from(count) }
 }
 
-/// The deliverable chunk of which most is decoded, and the share of its columns that are.
-fn most_decoded(state: &State, scan: &Scan) -> (Option<ChunkIndex>, f64) {
+/// The deliverable chunk of which most column groups are decoded, of equals the one that fewest scans need, and how many
+/// groups that are.
+fn most_decoded(state: &State, scan: &Scan) -> (usize, Option<ChunkIndex>) {
     let could = |chunk: &ChunkIndex| {
         scan.is_available(*chunk)
             && (scan.order() == Order::Any || scan.needed().first() == Some(*chunk))
     };
-    let decoded = |chunk| state.decoded_groups(scan.table(), chunk, scan.groups());
+    let classes = state.table(scan.table()).classes();
+    let rank = |chunk| {
+        let decoded = state.decoded_groups(scan.table(), chunk, scan.groups());
+        (decoded, Reverse(classes.class_of(chunk).key().scans.len()), Reverse(chunk))
+    };
     let chunks = state.decoded_chunks(scan.table()).take(DECODED_MAX).filter(could);
-    let most = chunks.map(|chunk| (decoded(chunk), Reverse(chunk))).max();
-    match most {
-        Some((groups @ 1.., Reverse(chunk))) => {
-            (Some(chunk), groups as f64 / scan.groups().len() as f64)
-        }
-        _ => (None, 0.0),
+    match chunks.map(rank).max() {
+        Some((groups @ 1.., _, Reverse(chunk))) => (groups, Some(chunk)),
+        _ => (0, None),
     }
 }
 
@@ -143,17 +140,20 @@ impl Policy for Relevance {
         true
     }
 
+    /// First whoever can use most of what is decoded now, so that scans meet at a chunk while it is decoded and in the
+    /// processors' caches; then whoever has least left.
     fn prefer_worker(&self, state: &State, ready: &[ScanId]) -> usize {
         let usual_chunk_ns = usual_chunk_ns(state);
-        let left = |&position: &usize| {
+        let rank = |&position: &usize| {
             let scan = state.scan(ready[position]).expect("a waiting scan runs");
-            Score(work_left(state, scan, usual_chunk_ns))
+            let left = Score(work_left(state, scan, usual_chunk_ns));
+            (Reverse(most_decoded(state, scan).0), left)
         };
-        (0..ready.len()).min_by_key(left).unwrap_or(0)
+        (0..ready.len()).min_by_key(rank).unwrap_or(0)
     }
 
     fn choose_delivery(&mut self, state: &State, scan: ScanId) -> Option<ChunkIndex> {
         let scan = state.scan(scan)?;
-        most_decoded(state, scan).0.or_else(|| self.paper.delivery(state, scan))
+        most_decoded(state, scan).1.or_else(|| self.paper.delivery(state, scan))
     }
 }
