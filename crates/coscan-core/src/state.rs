@@ -151,17 +151,6 @@ impl State {
         self.scans_of(table).filter(|scan| test(scan)).map(Scan::slot).collect()
     }
 
-    /// How many scans still need a slice.
-    #[must_use]
-    pub fn interested_in_slice(
-        &self,
-        table: TableId,
-        chunk: ChunkIndex,
-        group: GroupIndex,
-    ) -> usize {
-        self.interested(table, chunk).filter(|scan| scan.groups.contains(group)).count()
-    }
-
     /// Cached pages, least recently used first.
     pub fn cached_pages(&self) -> impl Iterator<Item = PageId> + '_ {
         self.pool.cached.iter().map(|&(_, id)| id)
@@ -170,12 +159,6 @@ impl State {
     /// Cached pages that no scan will come to, least recently used first.
     pub fn unwanted_pages(&self) -> impl Iterator<Item = PageId> + '_ {
         self.pool.unwanted.iter().map(|&(_, id)| id)
-    }
-
-    /// Whether a page is in the pool.
-    #[must_use]
-    pub fn is_cached(&self, id: PageId) -> bool {
-        self.page(id).place == Place::Cached
     }
 
     /// Whether a page is neither in the pool nor being read.

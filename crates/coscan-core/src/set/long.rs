@@ -100,25 +100,9 @@ impl<T: Index> LongSet<T> {
         self.iter_from(start).chain(self.iter().take_while(move |&index| index < start))
     }
 
-    /// How many members the two sets share.
-    #[must_use]
-    pub fn intersection_len(&self, other: &Self) -> usize {
-        self.members.intersection_len(&other.members)
-    }
-
     /// Bytes of memory for its members.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.members.memory_bytes() + self.filled.memory_bytes()
-    }
-}
-
-impl<T: Index> FromIterator<T> for LongSet<T> {
-    fn from_iter<I: IntoIterator<Item = T>>(indexes: I) -> Self {
-        let mut set = Self::new();
-        for index in indexes {
-            set.insert(index);
-        }
-        set
     }
 }
 
