@@ -852,6 +852,49 @@ mod processors {
         );
     }
 
+    /// Which of two scans ends first that begin while a third one keeps the only processor busy.
+    fn first_of(world: &mut World, table: TableId, paces: [Pace; 2], weights: [u32; 2]) -> usize {
+        world.start(table, &[0], 50..60, &[pace(100)]);
+        world.drive_until(world.now + 10);
+        let scans = [0, 1].map(|which| {
+            world.weight = weights[which];
+            world.start(table, &[0], 0..50, &[paces[which]])
+        });
+        world.drive();
+        let at = |scan| world.finished.iter().position(|&finished| finished == scan);
+        usize::from(at(scans[1]) < at(scans[0]))
+    }
+
+    #[test]
+    fn of_equals_the_scan_of_more_weight_goes_first() {
+        for (weights, first) in [([1, 1], 0), ([1, 3], 1), ([3, 1], 0)] {
+            let (mut world, table) = one_worker();
+            assert_eq!(first_of(&mut world, table, [pace(5); 2], weights), first, "{weights:?}");
+        }
+    }
+
+    #[test]
+    fn of_equals_the_faster_scan_ends_first() {
+        for (paces, first) in [([5, 50], 0), ([50, 5], 1)] {
+            let (mut world, table) = one_worker();
+            assert_eq!(first_of(&mut world, table, paces.map(pace), [1, 1]), first, "{paces:?}");
+        }
+    }
+
+    #[test]
+    fn the_scan_of_more_weight_is_read_for_first() {
+        for (weight, first) in [(1, 0), (4, 1)] {
+            let mut world = world(PolicyKind::Relevance, 1_000);
+            let (short, long) = (table(3, &[10]), table(6, &[10]));
+            let (short, long) = (world.add_table(&short), world.add_table(&long));
+            let one = world.start(short, &[0], 0..30, &[pace(1)]);
+            world.weight = weight;
+            let other = world.start(long, &[0], 0..60, &[pace(1)]);
+            world.drive();
+            assert_eq!(world.finished[0], [one, other][first], "weight {weight}");
+        }
+    }
+
     #[test]
     fn a_paused_worker_is_not_at_work() {
         let (mut world, table) = one_worker();

@@ -89,6 +89,8 @@ pub struct World {
     pub manager: RecordedManager,
     pub model: Model,
     pub now: u64,
+    /// Of scans that start from now on.
+    pub weight: u32,
     pub disk: Disk,
     pub failing: BTreeSet<PageId>,
     /// One line an action.
@@ -127,6 +129,7 @@ impl World {
             manager: RecordedManager::recording(ActiveBufferManager::new(config, policy)),
             model: Model::new(pool_bytes, loads_in_flight_max),
             now: 0,
+            weight: 1,
             disk: Disk::Serial { free_at: 0 },
             failing: BTreeSet::new(),
             log: Vec::new(),
@@ -176,7 +179,8 @@ impl World {
         paces: &[Pace],
     ) -> Result<ScanId, StartScanError> {
         let groups = groups.iter().copied().map(GroupIndex).collect();
-        let spec = ScanSpec { table, groups, rows, order, workers: paces.len(), weight: 1 };
+        let (workers, weight) = (paces.len(), self.weight);
+        let spec = ScanSpec { table, groups, rows, order, workers, weight };
         let scan = self.manager.start_scan(Time(self.now), spec.clone())?;
         self.model.scan_started(scan, &spec);
         for (worker, pace) in paces.iter().enumerate() {
