@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use coscan_core::{ChunkIndex, PageId, TableId, Time};
+use coscan_core::{ChunkIndex, PageIndex, Time};
 
 use super::Run;
 use crate::outcome::What;
-use crate::workload::Query;
+use crate::workload::{Query, Workload};
+
+/// Amounts that are told apart: what 1, 2, 3, 4 scans want, and what 5 or more do.
+const LAYERS: usize = 5;
 
 /// What is wanted at a moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,66 +17,71 @@ pub struct Potential {
     /// When.
     pub at: Time,
     /// Bytes of pages that exactly 1, 2, 3 and 4 scans have still to be handed, and 5 or more.
-    pub bytes: [u64; 5],
+    pub bytes: [u64; LAYERS],
 }
 
-/// Who wants what, from one step of a timeline to the next.
+/// Who wants what at one moment.
 struct Wanted<'a> {
+    workload: &'a Workload,
     queries: Vec<&'a Query>,
-    run: &'a Run,
-    /// For each page, how many chunks of it each scan wants.
-    pages: BTreeMap<PageId, BTreeMap<usize, u32>>,
-    bytes: [u64; 5],
+    /// How many scans want a page, by table and page.
+    scans: BTreeMap<(usize, PageIndex), usize>,
+    /// For each query, how many of its chunks that it has not been handed yet need a page.
+    chunks: Vec<BTreeMap<PageIndex, usize>>,
+    bytes: [u64; LAYERS],
 }
 
-impl Wanted<'_> {
-    fn pages_of(&self, query: usize, chunk: ChunkIndex) -> Vec<(PageId, u64)> {
-        let wanting = self.queries[query];
-        let layout = &self.run.prepared.workload.tables[wanting.table].layout;
-        let table = TableId(u32::try_from(wanting.table).expect("fewer than 2^32 tables"));
-        let with_bytes = |page| (PageId { table, page }, layout.bytes_of(page));
-        wanting.pages(layout, chunk).map(with_bytes).collect()
+impl<'a> Wanted<'a> {
+    fn new(workload: &'a Workload) -> Self {
+        let queries: Vec<&Query> =
+            workload.streams.iter().flat_map(|stream| &stream.queries).collect();
+        let chunks = vec![BTreeMap::new(); queries.len()];
+        Self { workload, queries, scans: BTreeMap::new(), chunks, bytes: [0; LAYERS] }
     }
 
-    fn chunks(&self, query: usize) -> Vec<ChunkIndex> {
-        let wanting = self.queries[query];
-        let layout = &self.run.prepared.workload.tables[wanting.table].layout;
-        wanting.chunks(layout).iter().collect()
-    }
-
-    fn want(&mut self, query: usize, chunk: ChunkIndex) {
-        for (page, bytes) in self.pages_of(query, chunk) {
-            let scans = self.pages.entry(page).or_default();
-            let before = scans.len();
-            *scans.entry(query).or_default() += 1;
-            let after = scans.len();
-            self.refile(bytes, before, after);
-        }
-    }
-
-    /// A scan wants a chunk no more; nothing happens if it did not want it.
-    fn forget(&mut self, query: usize, chunk: ChunkIndex) {
-        for (page, bytes) in self.pages_of(query, chunk) {
-            let Some(scans) = self.pages.get_mut(&page) else { continue };
-            let before = scans.len();
-            if let Some(chunks) = scans.get_mut(&query) {
-                *chunks -= 1;
-                if *chunks == 0 {
-                    scans.remove(&query);
-                }
+    fn started(&mut self, query: usize) {
+        let needs = self.queries[query];
+        let layout = &self.workload.tables[needs.table].layout;
+        for chunk in needs.chunks(layout).iter() {
+            for page in needs.pages(layout, chunk) {
+                *self.chunks[query].entry(page).or_default() += 1;
             }
-            let after = scans.len();
-            self.refile(bytes, before, after);
+        }
+        let pages: Vec<PageIndex> = self.chunks[query].keys().copied().collect();
+        pages.into_iter().for_each(|page| self.change(needs.table, page, 1));
+    }
+
+    fn delivered(&mut self, query: usize, chunk: ChunkIndex) {
+        let needs = self.queries[query];
+        let layout = &self.workload.tables[needs.table].layout;
+        for page in needs.pages(layout, chunk) {
+            let Some(chunks) = self.chunks[query].get_mut(&page) else { continue };
+            *chunks -= 1;
+            if *chunks == 0 {
+                self.chunks[query].remove(&page);
+                self.change(needs.table, page, -1);
+            }
         }
     }
 
-    fn refile(&mut self, bytes: u64, before: usize, after: usize) {
-        let most = self.bytes.len();
-        if before > 0 {
-            self.bytes[before.min(most) - 1] -= bytes;
+    fn ended(&mut self, query: usize) {
+        let table = self.queries[query].table;
+        for page in std::mem::take(&mut self.chunks[query]).into_keys() {
+            self.change(table, page, -1);
         }
-        if after > 0 {
-            self.bytes[after.min(most) - 1] += bytes;
+    }
+
+    /// One scan more or less wants a page.
+    fn change(&mut self, table: usize, page: PageIndex, by: isize) {
+        let bytes = self.workload.tables[table].layout.bytes_of(page);
+        let scans = self.scans.entry((table, page)).or_default();
+        let layer = |scans: usize| scans.checked_sub(1).map(|layer| layer.min(LAYERS - 1));
+        if let Some(before) = layer(*scans) {
+            self.bytes[before] -= bytes;
+        }
+        *scans = scans.checked_add_signed(by).expect("only who wants a page stops wanting it");
+        if let Some(after) = layer(*scans) {
+            self.bytes[after] += bytes;
         }
     }
 }
@@ -83,11 +91,7 @@ impl Run {
     /// timeline.
     #[must_use]
     pub fn sharing_potential(&self, samples: u32) -> Vec<Potential> {
-        let queries = self.prepared.workload.streams.iter().flat_map(|stream| &stream.queries);
-        let mut wanted =
-            Wanted { queries: queries.collect(), run: self, pages: BTreeMap::new(), bytes: [0; 5] };
-        // What each scan has still to be handed: one that is cancelled wants nothing more.
-        let mut left: BTreeMap<usize, Vec<ChunkIndex>> = BTreeMap::new();
+        let mut wanted = Wanted::new(&self.prepared.workload);
         let mut steps = self.outcome.timeline.iter().peekable();
         let mut potentials = Vec::with_capacity(samples as usize);
         for sample in 0..samples {
@@ -95,19 +99,9 @@ impl Run {
             let at = Time(u64::try_from(at).expect("not after the end"));
             while let Some(step) = steps.next_if(|step| step.at <= at) {
                 match step.what {
-                    What::Started { query } => {
-                        let chunks = wanted.chunks(query);
-                        chunks.iter().for_each(|&chunk| wanted.want(query, chunk));
-                        left.insert(query, chunks);
-                    }
-                    What::Delivered { query, chunk, .. } => {
-                        wanted.forget(query, chunk);
-                        left.entry(query).or_default().retain(|&other| other != chunk);
-                    }
-                    What::Ended { query, .. } => {
-                        let chunks = left.remove(&query).unwrap_or_default();
-                        chunks.into_iter().for_each(|chunk| wanted.forget(query, chunk));
-                    }
+                    What::Started { query } => wanted.started(query),
+                    What::Delivered { query, chunk, .. } => wanted.delivered(query, chunk),
+                    What::Ended { query, .. } => wanted.ended(query),
                     _ => {}
                 }
             }

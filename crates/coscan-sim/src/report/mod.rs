@@ -9,7 +9,6 @@ pub mod html;
 pub mod json;
 mod measures;
 pub mod pictures;
-mod potential;
 mod results;
 mod tables;
 pub mod text;

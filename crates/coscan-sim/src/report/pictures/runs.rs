@@ -1,14 +1,15 @@
 //! Pictures of what happened when in single runs: those of the first seed that was recorded.
 
+use coscan_core::Time;
+
 use crate::experiment::Run;
 use crate::report::draw::numbers::{bytes, count, decimal};
 use crate::report::draw::style::Hue;
 use crate::report::figures::dots::{self, Panel, Positions, Series};
 use crate::report::figures::layers;
 use crate::report::figures::timeline::{self, Query, Span, Timeline};
-use crate::report::potential;
 use crate::report::results::Results;
-use crate::report::trace::{Interval, Trace};
+use crate::report::trace::{Interval, Trace, seconds};
 
 use super::{Picture, Section, file_name, is_small};
 
@@ -152,6 +153,23 @@ fn series(run: &Run, trace: &Trace, hue: Hue, kind: Option<&str>) -> Series {
     Series { hue, reads: reads.collect() }
 }
 
+/// Names of the layers of the sharing potential: by how many scans data is wanted.
+const WANTED_BY: [&str; 5] = ["by one scan", "by 2", "by 3", "by 4", "by 5 or more"];
+
+/// Moments of which the sharing potential is shown.
+const MOMENTS: u32 = 400;
+
+/// The megabytes that one, two, … scans still want, over the time of a run.
+fn wanted(run: &Run) -> Vec<layers::Moment> {
+    let moment = |at, bytes: [u64; WANTED_BY.len()]| layers::Moment {
+        at_s: seconds(at),
+        amounts: bytes.map(|bytes| bytes as f64 / 1e6).to_vec(),
+    };
+    let moments = run.sharing_potential(MOMENTS).into_iter();
+    let end = moment(Time(run.outcome.total_ns), [0; WANTED_BY.len()]);
+    moments.map(|potential| moment(potential.at, potential.bytes)).chain([end]).collect()
+}
+
 /// How much data several scans want over time, under the first and the last policy.
 pub(super) fn potential(results: &Results<'_>, case: &str) -> Option<Section> {
     let runs = recorded(results, case);
@@ -162,8 +180,7 @@ pub(super) fn potential(results: &Results<'_>, case: &str) -> Option<Section> {
     let pictures = ends.into_iter().map(|run| {
         let policy = &run.outcome.policy;
         let names = layers::Names { title: policy, upright: "data wanted [MB]" };
-        let moments = potential::moments(&run.prepared.workload, &run.outcome);
-        let figure = layers::figure(names, &potential::LAYERS.map(str::to_owned), &moments);
+        let figure = layers::figure(names, &WANTED_BY.map(str::to_owned), &wanted(run));
         Picture { file_name: file_name(&["sharing", policy]), figure }
     });
     let pictures: Vec<Picture> = pictures.collect();
