@@ -118,9 +118,18 @@ impl Scan {
     pub fn deliverable(&self) -> impl Iterator<Item = ChunkIndex> + '_ {
         let (any, first) = match self.order {
             Order::Any => (Some(self.available.iter()), None),
-            Order::InOrder => (None, self.needed.first().filter(|&first| self.is_available(first))),
+            Order::InOrder => {
+                (None, self.needed.first().filter(|&first| self.could_be_handed(first)))
+            }
         };
         any.into_iter().flatten().chain(first)
+    }
+
+    /// Whether it could be handed this chunk at once, see [`deliverable`](Self::deliverable).
+    #[must_use]
+    pub fn could_be_handed(&self, chunk: ChunkIndex) -> bool {
+        let is_next = || self.order == Order::Any || self.needed.first() == Some(chunk);
+        self.is_available(chunk) && is_next()
     }
 
     /// Whether it could be handed a chunk at once.

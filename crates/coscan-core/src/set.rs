@@ -95,16 +95,19 @@ impl<T: Index> IndexSet<T> {
 
     /// The members from `start` on, smallest first.
     pub fn iter_from(&self, start: T) -> impl Iterator<Item = T> + Clone + '_ {
+        let words = start.as_usize() / 64..self.words.len();
+        words.flat_map(move |word| self.members_of(word, start))
+    }
+
+    /// The members in a word, from `start` on if that lies in it.
+    fn members_of(&self, word: usize, start: T) -> impl Iterator<Item = T> + Clone + use<T> {
         let start = start.as_usize();
-        let mask =
-            move |word: usize| if word == start / 64 { u64::MAX << (start % 64) } else { u64::MAX };
-        (start / 64..self.words.len()).flat_map(move |word| {
-            let mut bits = self.words[word] & mask(word);
-            std::iter::from_fn(move || {
-                let bit = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
-                bits &= bits - 1;
-                Some(T::from_usize(word * 64 + bit))
-            })
+        let mask = if word == start / 64 { u64::MAX << (start % 64) } else { u64::MAX };
+        let mut bits = self.words[word] & mask;
+        std::iter::from_fn(move || {
+            let bit = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
+            bits &= bits - 1;
+            Some(T::from_usize(word * 64 + bit))
         })
     }
 

@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use crate::classes::Class;
 use crate::ids::{ChunkIndex, PageId, ScanId, SlotIndex, Time};
 use crate::policy::ranking::{Score, best_first};
-use crate::policy::relevance_2007::{Relevance2007, helped_by, overlapping, plan};
+use crate::policy::relevance_2007::{Relevance2007, helped_by, overlapping, plan, wanting};
 use crate::policy::{Attempt, LoadPlan, Policy, Room};
 use crate::scan::{Order, Scan};
 use crate::set::IndexSet;
@@ -69,16 +69,13 @@ fn usual_chunk_ns(state: &State) -> f64 {
 /// The deliverable chunk of which most column groups are decoded, of equals the one that fewest scans need, and how many
 /// groups that are.
 fn most_decoded(state: &State, scan: &Scan) -> (usize, Option<ChunkIndex>) {
-    let could = |chunk: &ChunkIndex| {
-        scan.is_available(*chunk)
-            && (scan.order() == Order::Any || scan.needed().first() == Some(*chunk))
-    };
     let classes = state.table(scan.table()).classes();
     let rank = |chunk| {
         let decoded = state.decoded_groups(scan.table(), chunk, scan.groups());
         (decoded, Reverse(classes.class_of(chunk).key().scans.len()), Reverse(chunk))
     };
-    let chunks = state.decoded_chunks(scan.table()).take(DECODED_MAX).filter(could);
+    let chunks = state.decoded_chunks(scan.table()).take(DECODED_MAX);
+    let chunks = chunks.filter(|&chunk| scan.could_be_handed(chunk));
     match chunks.map(rank).max() {
         Some((groups @ 1.., _, Reverse(chunk))) => (groups, Some(chunk)),
         _ => (0, None),
@@ -123,9 +120,7 @@ impl Policy for Relevance {
     }
 
     fn choose_load(&mut self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
-        let wanting = state.scans().filter(|scan| {
-            scan.wants_load() && attempt.admits(scan.id()) && scan.loadable().next().is_some()
-        });
+        let wanting = wanting(state, attempt);
         let scan = wanting.max_by_key(|scan| reading_rank(state, scan))?;
         let helped = helped_by(state, scan);
         let chunk = choose_chunk(state, scan, &helped)?;

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use crate::classes::Class;
 use crate::ids::{ChunkIndex, PageId, ScanId, SlotIndex, TableId};
 use crate::policy::ranking::{Score, best_first, first_second};
-use crate::policy::relevance_2007::plan;
+use crate::policy::relevance_2007::{plan, wanting};
 use crate::policy::victims::{choose_victims, merge};
 use crate::policy::{Attempt, LoadPlan, Policy, Room};
 use crate::scan::{Order, Scan};
@@ -53,9 +53,7 @@ impl Policy for Relevance2004 {
     }
 
     fn choose_load(&mut self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
-        let wanting = state.scans().filter(|scan| {
-            scan.wants_load() && attempt.admits(scan.id()) && scan.loadable().next().is_some()
-        });
+        let wanting = wanting(state, attempt);
         // Whoever waits, for longest; if nobody does, whoever has least at hand.
         let scan = wanting.min_by_key(|scan| {
             let since = scan.starving_since();

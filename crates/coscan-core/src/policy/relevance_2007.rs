@@ -36,6 +36,16 @@ fn scan_score(state: &State, scan: &Scan) -> Score {
     Score(waited_loads / state.scan_count() as f64 - scan.needed().len() as f64)
 }
 
+/// Scans for which something can be read, and too little is there or on its way.
+pub(super) fn wanting<'a>(
+    state: &'a State,
+    attempt: &Attempt<'_>,
+) -> impl Iterator<Item = &'a Scan> {
+    let has_room = |scan: &&Scan| attempt.admits(scan.id());
+    let wants = |scan: &&Scan| scan.wants_load() && scan.loadable().next().is_some();
+    state.scans().filter(wants).filter(has_room)
+}
+
 /// Starved scans that a load for `scan` may help, `scan` itself among them.
 pub(super) fn helped_by(state: &State, scan: &Scan) -> IndexSet<SlotIndex> {
     state.slots_where(scan.table(), |other| {
@@ -182,9 +192,7 @@ impl Policy for Relevance2007 {
     }
 
     fn choose_load(&mut self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
-        let wanting = state.scans().filter(|scan| {
-            scan.wants_load() && attempt.admits(scan.id()) && scan.loadable().next().is_some()
-        });
+        let wanting = wanting(state, attempt);
         let scan =
             wanting.max_by_key(|scan| (scan_score(state, scan), std::cmp::Reverse(scan.id())))?;
         let helped = helped_by(state, scan);

@@ -83,16 +83,8 @@ impl<T: Index> LongSet<T> {
 
     /// The members from `start` on, smallest first.
     pub fn iter_from(&self, start: T) -> impl Iterator<Item = T> + '_ {
-        let start = start.as_usize();
-        self.filled.iter_from(start / 64).flat_map(move |word| {
-            let mask = if word == start / 64 { u64::MAX << (start % 64) } else { u64::MAX };
-            let mut bits = self.members.words[word] & mask;
-            std::iter::from_fn(move || {
-                let bit = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
-                bits &= bits - 1;
-                Some(T::from_usize(word * 64 + bit))
-            })
-        })
+        let words = self.filled.iter_from(start.as_usize() / 64);
+        words.flat_map(move |word| self.members.members_of(word, start))
     }
 
     /// The members from `start` on, then those before it.
