@@ -21,6 +21,9 @@ pub enum Action {
         chunk: ChunkIndex,
         /// The pages.
         pages: Vec<PageIndex>,
+        /// Whether it goes before what is still queued of loads that are not urgent.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        urgent: bool,
     },
     /// Forget the bytes of this page.
     Evict {

@@ -54,9 +54,9 @@ fn audit_table(state: &State, id: TableId, table: &Table) -> Result<(), Discrepa
     let layout = table.layout();
     for (position, page) in table.pages.iter().enumerate() {
         let page_index = Index::from_usize(position);
-        let group = layout.group_of(page_index);
         let wanted = layout.chunks_of(page_index).iter().map(|&chunk| {
-            let reads = |scan: &&Scan| scan.groups.contains(group) && scan.needed.contains(chunk);
+            let reads =
+                |scan: &&Scan| scan.reads(layout, page_index) && scan.needed.contains(chunk);
             state.scans_of(id).filter(reads).count()
         });
         same(
@@ -75,16 +75,20 @@ fn audit_table(state: &State, id: TableId, table: &Table) -> Result<(), Discrepa
             audit_class(state, id, table, chunk)?;
         }
         for scan in state.scans_of(id) {
-            let needed = key.scans.contains(scan.slot);
-            let (there, cold) = (key.has(&scan.groups), !key.covers(&scan.groups));
+            let needed = scan.needed.contains(chunk);
             same(
-                || format!("{:?} needs, has, lacks {chunk:?}", scan.id),
-                (needed, needed && there, needed && cold),
-                (
-                    scan.needed.contains(chunk),
-                    scan.available.contains(chunk),
-                    scan.cold.contains(chunk),
-                ),
+                || format!("{:?} counts in the class of {chunk:?}", scan.id),
+                needed && !scan.picks(),
+                key.scans.contains(scan.slot),
+            )?;
+            let places = scan.pages(layout, chunk).map(|page| table.pages[page.as_usize()].place);
+            let places: Vec<_> = places.collect();
+            let there = places.iter().all(|&place| place == Place::Cached);
+            let cold = places.contains(&Place::Cold);
+            same(
+                || format!("{:?} has, lacks {chunk:?}", scan.id),
+                (needed && there, needed && cold),
+                (scan.available.contains(chunk), scan.cold.contains(chunk)),
             )?;
         }
     }
@@ -93,7 +97,8 @@ fn audit_table(state: &State, id: TableId, table: &Table) -> Result<(), Discrepa
 
 /// What makes a chunk like others, from scratch.
 fn key_of(state: &State, id: TableId, table: &Table, chunk: ChunkIndex) -> ClassKey {
-    let needing = state.scans_of(id).filter(|scan| scan.needed.contains(chunk));
+    let counted = |scan: &&Scan| scan.needed.contains(chunk) && !scan.picks();
+    let needing = state.scans_of(id).filter(counted);
     let groups_with = |test: fn(Place) -> bool| -> IndexSet<GroupIndex> {
         let groups = (0..table.layout().group_count()).map(GroupIndex::from_usize);
         groups

@@ -1,6 +1,6 @@
 //! Why a command is refused: one type an operation.
 
-use crate::ids::{GroupIndex, ScanId, TableId, WorkerIndex};
+use crate::ids::{GroupIndex, PageIndex, ScanId, TableId, WorkerIndex};
 
 /// Why a scan cannot start.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -12,6 +12,9 @@ pub enum StartScanError {
     /// The table has no such column group.
     #[error("the table has no column group {0}")]
     UnknownGroup(GroupIndex),
+    /// The table has no such page.
+    #[error("the table has no page {0}")]
+    UnknownPage(PageIndex),
     /// A scan without workers would never end.
     #[error("a scan needs at least one worker")]
     NoWorkers,

@@ -7,6 +7,7 @@ mod commands;
 mod delivering;
 mod events;
 mod loading;
+mod picking;
 
 use std::collections::VecDeque;
 
@@ -28,8 +29,12 @@ pub struct Config {
     /// Bytes that the pool may hold, those being read among them.
     pub pool_bytes: u64,
     /// Loads under way at once: enough to keep the device busy, few enough that a scan that has just come is served
-    /// next.
+    /// next. As many that are urgent may come on top.
     pub loads_in_flight_max: usize,
+    /// What one request costs beside moving its bytes, as the bytes that the device moves in that time: latency times
+    /// bandwidth. An index selection reads single pages if that costs less than whole chunks [CS04 §4.2].
+    #[serde(default)]
+    pub request_bytes: u64,
     /// Nanoseconds after which a scan that waits for room is given some, although busy workers may free some soon. If
     /// even that is not enough, others are held back for as long again, so that what comes free adds up.
     pub patience_ns: u64,
@@ -49,6 +54,7 @@ impl Default for Config {
         Self {
             pool_bytes: 1 << 30,
             loads_in_flight_max: 4,
+            request_bytes: 256 << 10,
             patience_ns: 500_000_000,
             active_workers_max: usize::MAX,
             wait_max_ns: 10_000_000_000,
@@ -76,7 +82,7 @@ impl Default for Config {
 /// }
 /// let mut manager = ActiveBufferManager::new(Config { pool_bytes: 100, ..Config::default() }, PolicyKind::Relevance.build());
 /// let table = manager.register_table(Arc::new(layout.build()));
-/// let spec = ScanSpec { table, groups: vec![GroupIndex(0)], rows: vec![0..20], order: Order::Any, workers: 1, weight: 1 };
+/// let spec = ScanSpec { table, groups: vec![GroupIndex(0)], rows: vec![0..20], order: Order::Any, workers: 1, weight: 1, pages: None };
 /// let now = Time(0);
 /// let scan = manager.start_scan(now, &spec).unwrap();
 /// manager.request_chunk(now, scan, WorkerIndex(0)).unwrap();

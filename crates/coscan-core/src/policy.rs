@@ -61,13 +61,15 @@ pub struct Attempt<'a> {
     pub strictness: Strictness,
     /// Scans whose load found no room in this round.
     pub without_room: &'a [ScanId],
+    /// The only scans that something may be read for, if not all.
+    pub only: Option<&'a [ScanId]>,
 }
 
 impl Attempt<'_> {
     /// Whether a load for this scan may be proposed.
     #[must_use]
     pub fn admits(&self, scan: ScanId) -> bool {
-        !self.without_room.contains(&scan)
+        !self.without_room.contains(&scan) && self.only.is_none_or(|only| only.contains(&scan))
     }
 }
 
@@ -97,6 +99,12 @@ pub trait Policy: fmt::Debug + Send {
     /// Which pages to evict for `plan`, first the ones to go first, until they make `bytes` or nothing else may go.
     /// Every page MUST satisfy [`Room::may_go`].
     fn choose_victims(&self, state: &State, room: &Room<'_>) -> Vec<PageId>;
+
+    /// Scans that cut the line, since what they want takes little: they are read for although enough is being read for
+    /// others, ahead of what is queued, and handed chunks although enough workers are at work; twice as much in all.
+    fn urgent_scans(&self, _state: &State) -> Vec<ScanId> {
+        Vec::new()
+    }
 
     /// Whether it schedules processors, too: no more workers than [`crate::Config::active_workers_max`] are at work, and
     /// [`Self::prefer_worker`] says who is next. Otherwise whoever can go on does, first come first served.
@@ -135,7 +143,7 @@ impl Room<'_> {
         let Some(scan) = state.scan(plan.scan) else { return false };
         let layout = state.table(scan.table()).layout();
         scan.table() == id.table
-            && scan.groups().contains(layout.group_of(id.page))
+            && scan.reads(layout, id.page)
             && layout.chunks_of(id.page).contains(&plan.chunk)
     }
 

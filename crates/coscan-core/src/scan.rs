@@ -6,7 +6,11 @@ mod spec;
 mod worker;
 
 use crate::classes::ClassKey;
-use crate::ids::{ChunkIndex, GroupIndex, Index, ScanId, SlotIndex, TableId, Time, WorkerIndex};
+use crate::ids::{
+    ChunkIndex, GroupIndex, Index, PageIndex, ScanId, SlotIndex, TableId, Time, WorkerIndex,
+};
+use crate::layout::Layout;
+use crate::pool::Place;
 use crate::set::{IndexSet, LongSet};
 
 pub use spec::{Order, ScanReport, ScanSpec};
@@ -19,6 +23,8 @@ pub struct Scan {
     pub(crate) slot: SlotIndex,
     pub(crate) table: TableId,
     pub(crate) groups: IndexSet<GroupIndex>,
+    /// The only pages that it reads, in order, if it picks [CS04 §4.2].
+    pub(crate) picks: Option<Vec<PageIndex>>,
     pub(crate) order: Order,
     pub(crate) weight: u32,
     pub(crate) workers: Vec<Worker>,
@@ -41,6 +47,7 @@ impl Scan {
         slot: SlotIndex,
         spec: &ScanSpec,
         groups: IndexSet<GroupIndex>,
+        picks: Option<Vec<PageIndex>>,
         chunks_needed: u64,
     ) -> Self {
         Self {
@@ -48,6 +55,7 @@ impl Scan {
             slot,
             table: spec.table,
             groups,
+            picks,
             order: spec.order,
             weight: spec.weight,
             workers: vec![Worker::Idle; spec.workers],
@@ -88,6 +96,29 @@ impl Scan {
     #[must_use]
     pub fn groups(&self) -> &IndexSet<GroupIndex> {
         &self.groups
+    }
+
+    /// Whether it reads single pages of its chunks instead of whole ones. No class of chunks counts such a scan.
+    #[must_use]
+    pub fn picks(&self) -> bool {
+        self.picks.is_some()
+    }
+
+    /// Whether it reads a page of its table, if it needs a chunk that the page serves.
+    #[must_use]
+    pub fn reads(&self, layout: &Layout, page: PageIndex) -> bool {
+        let picked = |picks: &Vec<PageIndex>| picks.binary_search(&page).is_ok();
+        self.groups.contains(layout.group_of(page)) && self.picks.as_ref().is_none_or(picked)
+    }
+
+    /// The distinct pages of a chunk that it reads, group by group.
+    pub fn pages<'a>(
+        &'a self,
+        layout: &'a Layout,
+        chunk: ChunkIndex,
+    ) -> impl Iterator<Item = PageIndex> + 'a {
+        let slices = self.groups.iter().flat_map(move |group| layout.slice(chunk, group));
+        slices.copied().filter(|&page| !self.picks() || self.reads(layout, page))
     }
 
     /// Whether the order of chunks matters to it.
@@ -281,6 +312,17 @@ impl Scan {
     pub(crate) fn refile(&mut self, chunk: ChunkIndex, key: &ClassKey) {
         self.available.set(chunk, key.has(&self.groups));
         self.cold.set(chunk, !key.covers(&self.groups));
+    }
+
+    /// Files a needed chunk anew, of which it reads pages at these places.
+    pub(crate) fn refile_by(&mut self, chunk: ChunkIndex, places: impl Iterator<Item = Place>) {
+        let (mut cached, mut cold) = (true, false);
+        for place in places {
+            cached &= place == Place::Cached;
+            cold |= place == Place::Cold;
+        }
+        self.available.set(chunk, cached);
+        self.cold.set(chunk, cold);
     }
 
     /// Takes a chunk out of everything it is filed in.

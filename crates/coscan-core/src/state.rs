@@ -25,6 +25,7 @@ pub(crate) struct Load {
     /// a whole chunk behind, not half of one [CS07 §6.2, "avoiding data waste"].
     pub(crate) held: Vec<PageIndex>,
     pub(crate) started: Time,
+    pub(crate) urgent: bool,
 }
 
 /// What a policy may look at to decide.
@@ -197,6 +198,13 @@ impl State {
         let layout = self.table(table).layout();
         let slices = groups.iter().flat_map(|group| layout.slice(chunk, group));
         slices.map(|&page| PageId { table, page }).collect()
+    }
+
+    /// The distinct pages of a chunk that a scan reads, group by group.
+    #[must_use]
+    pub fn pages_of(&self, scan: &Scan, chunk: ChunkIndex) -> Vec<PageId> {
+        let pages = scan.pages(self.table(scan.table).layout(), chunk);
+        pages.map(|page| PageId { table: scan.table, page }).collect()
     }
 
     /// Bytes of those pages that are neither in the pool nor being read.

@@ -7,6 +7,7 @@ use crate::classes::Classes;
 use crate::ids::{ChunkIndex, GroupIndex, Index, ScanId, SlotIndex};
 use crate::layout::Layout;
 use crate::pool::{Page, Place};
+use crate::scan::Scan;
 
 /// A registered table.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub struct Table {
     pub(crate) classes: Classes,
     /// Its running scans, oldest first.
     pub(crate) scans: Vec<ScanId>,
+    /// Of those, the ones that pick pages: classes do not count them.
+    pub(crate) picking: Vec<ScanId>,
     /// The running scan at each slot.
     pub(crate) slots: Vec<Option<ScanId>>,
     /// The chunk of the load that was started last.
@@ -60,6 +63,7 @@ impl Table {
             slices: slices.collect(),
             classes: Classes::new(layout.chunk_count(), layout.group_count()),
             scans: Vec::new(),
+            picking: Vec::new(),
             slots: Vec::new(),
             last_load: None,
             decoded: BTreeSet::new(),
@@ -94,6 +98,12 @@ impl Table {
         });
         self.slots[position] = Some(scan);
         SlotIndex::from_usize(position)
+    }
+
+    /// Files a chunk that a picking scan needs by where the pages are that it picks.
+    pub(crate) fn refile_picks(&self, scan: &mut Scan, chunk: ChunkIndex) {
+        let pages: Vec<_> = scan.pages(&self.layout, chunk).collect();
+        scan.refile_by(chunk, pages.into_iter().map(|page| self.pages[page.as_usize()].place));
     }
 
     /// Its layout.

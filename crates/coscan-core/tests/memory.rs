@@ -27,6 +27,7 @@ fn a_chunk_of_a_table_that_64_scans_read_takes_100_bytes_at_most() {
         order: Order::Any,
         workers: 1,
         weight: 1,
+        pages: None,
     };
     for _ in 0..SCANS {
         let scan = manager.start_scan(Time(0), &spec).unwrap();

@@ -39,6 +39,8 @@ struct ScanCase {
     groups: u32,
     ranges: Vec<(u64, u64)>,
     order: Order,
+    /// Seed of the pages that it picks, if it is an index selection.
+    picks: Option<u64>,
     paces: Vec<Pace>,
     start: u64,
     /// After so many chunks the first worker waits for the end of an earlier scan.
@@ -104,12 +106,14 @@ fn any_scan() -> impl Strategy<Value = ScanCase> {
         },
     );
     let stall = prop::option::weighted(0.25, (0usize..4, 0usize..8));
-    (0usize..3, 0u32..16, ranges, order, paces, 0u64..600, stall).prop_map(
-        |(table, groups, ranges, order, paces, start, stall)| ScanCase {
+    let picks = prop::option::weighted(0.2, any::<u64>());
+    (0usize..3, 0u32..16, ranges, order, picks, paces, 0u64..600, stall).prop_map(
+        |(table, groups, ranges, order, picks, paces, start, stall)| ScanCase {
             table,
             groups,
             ranges,
             order,
+            picks,
             paces,
             start,
             stall,
@@ -205,6 +209,12 @@ fn groups_of(scan: &ScanCase, layout: &Layout) -> Vec<u32> {
     (0..layout.group_count() as u32).filter(|group| scan.groups >> group & 1 == 1).collect()
 }
 
+fn some_pages(layout: &Layout, seed: u64) -> Vec<PageIndex> {
+    let mut random = Seeded(seed);
+    let pages = (0..layout.page_count()).map(PageIndex::from_usize);
+    pages.filter(|_| random.below(3) == 0).collect()
+}
+
 fn widest_chunk_bytes(scans: &[ScanCase], layouts: &[Arc<Layout>]) -> u64 {
     let chunk_bytes = |scan: &ScanCase| {
         let layout = &layouts[scan.table % layouts.len()];
@@ -265,6 +275,7 @@ impl Run {
         }
         let rows = case.ranges.iter().map(|&(start, len)| start..start + len).collect();
         let groups = groups_of(case, &layout);
+        self.world.pages = case.picks.map(|seed| some_pages(&layout, seed));
         let started = self.world.try_start(table, &groups, rows, case.order, &paces);
         match started {
             Ok(scan) => self.scans[index] = Some(scan),

@@ -85,6 +85,7 @@ impl Scan {
             order: request.order,
             workers: request.workers,
             weight: request.weight,
+            pages: None,
         };
         let counters = Arc::new(ScanCounters::new(Arc::clone(driver.slices_of_all())));
         let mut columns = request.columns.clone();

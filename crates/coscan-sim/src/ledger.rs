@@ -41,6 +41,7 @@ struct TableBook {
 struct LoadBook {
     table: TableId,
     pages: Vec<PageIndex>,
+    urgent: bool,
 }
 
 /// The books.
@@ -92,8 +93,13 @@ impl Ledger {
     /// Checks an action and enters it.
     pub(crate) fn acted(&mut self, now: Time, action: &Action) -> Result<(), Broken> {
         match action {
-            Action::Load { load, scan, table, chunk, pages } => {
-                self.load_started(*load, *scan, *table, *chunk, pages)
+            Action::Load { load, scan, table, chunk, pages, urgent } => {
+                let of_kind = self.loads.values().filter(|book| book.urgent == *urgent).count();
+                ensure(of_kind < self.loads_in_flight_max, Rule::Protocol, || {
+                    format!("{load:?} is one more load in flight than the limit")
+                })?;
+                self.check_load_helps(*scan, *table, *chunk, pages)?;
+                self.load_started(*load, *table, *chunk, pages, *urgent)
             }
             Action::Evict { page } => self.evicted(*page),
             Action::Deliver { scan, worker, chunk } => self.delivered(now, *scan, *worker, *chunk),
@@ -146,15 +152,11 @@ impl Ledger {
     fn load_started(
         &mut self,
         load: LoadId,
-        scan: ScanId,
         table: TableId,
         chunk: ChunkIndex,
         pages: &[PageIndex],
+        urgent: bool,
     ) -> Result<(), Broken> {
-        ensure(self.loads.len() < self.loads_in_flight_max, Rule::Protocol, || {
-            format!("{load:?} is one more load in flight than the limit")
-        })?;
-        self.check_load_helps(scan, table, chunk, pages)?;
         for &page in pages {
             let id = PageId { table, page };
             let place = self.page(id).place;
@@ -168,7 +170,7 @@ impl Ledger {
             self.page_mut(id).place = Place::Reading;
             self.held_bytes += self.bytes_of(id);
         }
-        self.loads.insert(load, LoadBook { table, pages: pages.to_vec() });
+        self.loads.insert(load, LoadBook { table, pages: pages.to_vec(), urgent });
         let (held, limit) = (self.held_bytes, self.limit_bytes);
         ensure(held <= limit, Rule::PoolLimit, || {
             format!("{load:?} makes it {held} bytes in a pool of {limit}")

@@ -31,7 +31,15 @@ fn table() -> Arc<Layout> {
 
 fn spec(groups: &[u32], rows: std::ops::Range<u64>, workers: usize) -> ScanSpec {
     let groups = groups.iter().copied().map(GroupIndex).collect();
-    ScanSpec { table: TableId(0), groups, rows: vec![rows], order: Order::Any, workers, weight: 3 }
+    ScanSpec {
+        table: TableId(0),
+        groups,
+        rows: vec![rows],
+        order: Order::Any,
+        workers,
+        weight: 3,
+        pages: None,
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -294,7 +302,14 @@ fn bandwidth_is_shared_or_not_as_the_loads_were() {
                 let (load, pages) = (LoadId(page.0), vec![page]);
                 let chunk = ChunkIndex(page.0 / 2);
                 let (scan, table) = (ScanId(0), TableId(0));
-                entries.push(Entry::Action(Action::Load { load, scan, table, chunk, pages }));
+                entries.push(Entry::Action(Action::Load {
+                    load,
+                    scan,
+                    table,
+                    chunk,
+                    pages,
+                    urgent: false,
+                }));
             }
             now += time_of(bytes, u64::from(at_once));
             for page in pages {

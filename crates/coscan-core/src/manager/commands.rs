@@ -6,6 +6,7 @@ use super::{ActiveBufferManager, largest_chunk_bytes};
 use crate::error::{RemoveTableError, RequestError, StartScanError};
 use crate::ids::{ChunkIndex, GroupIndex, Index, ScanId, TableId, Time, WorkerIndex};
 use crate::layout::Layout;
+use crate::manager::picking::picks;
 use crate::policy::{Room, Strictness};
 use crate::scan::{Scan, ScanSpec, Worker};
 use crate::set::IndexSet;
@@ -59,6 +60,7 @@ impl ActiveBufferManager {
         let groups: IndexSet<GroupIndex> = spec.groups.iter().copied().collect();
         let chunks: IndexSet<ChunkIndex> =
             spec.rows.iter().flat_map(|rows| layout.chunks_in(rows.clone())).collect();
+        let picks = picks(&layout, spec, &groups, &chunks, self.config.request_bytes)?;
         let chunk_bytes = largest_chunk_bytes(&layout, chunks.iter(), &groups);
         let pool_bytes = self.state.pool_bytes();
         if chunk_bytes > pool_bytes {
@@ -69,7 +71,10 @@ impl ActiveBufferManager {
         self.next_scan += 1;
         let table = self.state.tables.get_mut(&spec.table).expect("looked up above");
         table.scans.push(id);
-        let scan = Scan::new(id, table.take_slot(id), spec, groups, chunks.len() as u64);
+        if picks.is_some() {
+            table.picking.push(id);
+        }
+        let scan = Scan::new(id, table.take_slot(id), spec, groups, picks, chunks.len() as u64);
         self.state.scans.insert(id, scan);
         self.state.need(id, &chunks);
         self.policy.on_scan_started(&self.state, id);
@@ -110,12 +115,12 @@ impl ActiveBufferManager {
     pub fn release_chunk(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
         self.at(now);
         let Some(registered) = self.state.scans.get_mut(&scan) else { return };
-        let (table, groups) = (registered.table, registered.groups.clone());
         if let Some(Worker::Busy { chunk, pinned, .. }) = registered.worker(worker)
             && std::mem::replace(pinned, false)
         {
             let chunk = *chunk;
-            for id in self.state.pages(table, chunk, &groups) {
+            let registered = &self.state.scans[&scan];
+            for id in self.state.pages_of(registered, chunk) {
                 self.state.unpin(id);
             }
         }
@@ -161,6 +166,7 @@ impl ActiveBufferManager {
         let table =
             self.state.tables.get_mut(&registered.table).expect("a scan's table stays registered");
         table.scans.retain(|&id| id != scan);
+        table.picking.retain(|&id| id != scan);
         table.slots[registered.slot.as_usize()] = None;
         self.policy.on_scan_ended(scan);
     }

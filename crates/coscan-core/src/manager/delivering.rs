@@ -16,12 +16,15 @@ impl ActiveBufferManager {
         if let Some(position) = self.waiting.iter().position(finished) {
             return self.answer_from(position);
         }
-        let Some(position) = self.choose_waiting() else {
+        let urgent = self.policy.urgent_scans(&self.state);
+        let Some(position) = self.choose_waiting(&urgent) else {
             self.held_back = None;
             return;
         };
         let active: usize = self.state.scans().map(Scan::active_workers).sum();
-        if active < self.config.active_workers_max || self.is_overdue(position) {
+        let max = self.config.active_workers_max;
+        let cuts_line = || active / 2 < max && urgent.contains(&self.waiting[position].0);
+        if active < max || self.is_overdue(position) || cuts_line() {
             self.answer_from(position);
         } else if self.held_back.is_none() {
             self.held_back = Some(Time(self.state.now.0.saturating_add(self.config.pause_ns)));
@@ -29,15 +32,18 @@ impl ActiveBufferManager {
     }
 
     /// The waiting worker to go on next, among those for whom a chunk is there: one that has lost its patience (I5),
-    /// else the one that the policy prefers.
-    fn choose_waiting(&self) -> Option<usize> {
+    /// else the one that the policy prefers, of the urgent ones if there are any.
+    fn choose_waiting(&self, urgent: &[ScanId]) -> Option<usize> {
         let deliverable = |id: ScanId| self.state.scans[&id].is_deliverable();
-        let ready: Vec<_> = (0..self.waiting.len())
+        let mut ready: Vec<_> = (0..self.waiting.len())
             .filter(|&position| deliverable(self.waiting[position].0))
             .collect();
         let first = *ready.first()?;
         if self.is_overdue(first) {
             return Some(first);
+        }
+        if ready.iter().any(|&position| urgent.contains(&self.waiting[position].0)) {
+            ready.retain(|&position| urgent.contains(&self.waiting[position].0));
         }
         let scans: Vec<_> = ready.iter().map(|&position| self.waiting[position].0).collect();
         ready.get(self.policy.prefer_worker(&self.state, &scans)).copied()
@@ -78,7 +84,7 @@ impl ActiveBufferManager {
             scan.order == Order::Any || scan.needed.first() == Some(chunk),
             "I6: a scan in order is handed its first needed chunk"
         );
-        let pages = self.state.pages(scan.table, chunk, &scan.groups);
+        let pages = self.state.pages_of(scan, chunk);
         self.state.unneed(id, &[chunk]);
         let (mut bytes_read, mut bytes_reused) = (0, 0);
         for page in pages {

@@ -71,7 +71,7 @@ impl ActiveBufferManager {
     fn needs_page(&self, scan: ScanId, id: PageId) -> bool {
         let Some(scan) = self.state.scan(scan) else { return false };
         let layout = self.state.table(id.table).layout();
-        scan.groups.contains(layout.group_of(id.page))
+        scan.reads(layout, id.page)
             && layout.chunks_of(id.page).iter().any(|&chunk| scan.needed.contains(chunk))
     }
 }

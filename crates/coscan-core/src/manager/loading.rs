@@ -13,6 +13,13 @@ const RELAXED: [Strictness; 2] = [Strictness::MayStarve, Strictness::MayRobTrigg
 /// Turns of a scan that waits for room, see `hold_for`, in which it spares those that wait for processors only.
 const HELD_BACK_TURNS: u32 = 2;
 
+/// What may be read now.
+enum Slot {
+    None,
+    Urgent,
+    Any,
+}
+
 /// What a scan that has waited too long for room is due.
 struct Hold {
     /// Until when nobody else is served; `None` while others may pass.
@@ -23,11 +30,16 @@ impl ActiveBufferManager {
     /// Starts the load that the policy wants most and that fits. True if one was started.
     pub(super) fn start_load(&mut self) -> bool {
         self.deadline = None;
-        if self.state.loads.len() >= self.config.loads_in_flight_max {
+        let only = match self.free_slot() {
+            Slot::None => return false,
+            Slot::Urgent => Some(self.policy.urgent_scans(&self.state)),
+            Slot::Any => None,
+        };
+        if only.as_ref().is_some_and(Vec::is_empty) {
             return false;
         }
         let mut without_room = Vec::new();
-        while let Some(plan) = self.propose(Strictness::Strict, &without_room) {
+        while let Some(plan) = self.propose(Strictness::Strict, &without_room, only.as_deref()) {
             if self.try_load(&plan, Strictness::Strict) {
                 return true;
             }
@@ -50,13 +62,39 @@ impl ActiveBufferManager {
         self.may_relax() && RELAXED.into_iter().any(|strictness| self.try_relaxed(strictness))
     }
 
-    fn propose(&mut self, strictness: Strictness, without_room: &[ScanId]) -> Option<LoadPlan> {
-        self.policy.choose_load(&self.state, &Attempt { strictness, without_room })
+    /// What kind of load there is a slot for. Urgent ones have slots of their own, but do not pass a load that has been
+    /// under way for too long (I5).
+    fn free_slot(&self) -> Slot {
+        let urgent = self.urgent_loads();
+        let usual = self.state.loads.len() - urgent;
+        let is_overdue = |load: &Load| self.state.is_overdue(load.started);
+        if usual < self.config.loads_in_flight_max {
+            Slot::Any
+        } else if urgent < self.config.loads_in_flight_max
+            && !self.state.loads.values().any(is_overdue)
+        {
+            Slot::Urgent
+        } else {
+            Slot::None
+        }
+    }
+
+    fn urgent_loads(&self) -> usize {
+        self.state.loads.values().filter(|load| load.urgent).count()
+    }
+
+    fn propose(
+        &mut self,
+        strictness: Strictness,
+        without_room: &[ScanId],
+        only: Option<&[ScanId]>,
+    ) -> Option<LoadPlan> {
+        self.policy.choose_load(&self.state, &Attempt { strictness, without_room, only })
     }
 
     fn try_relaxed(&mut self, strictness: Strictness) -> bool {
         let mut without_room = Vec::new();
-        while let Some(plan) = self.propose(strictness, &without_room) {
+        while let Some(plan) = self.propose(strictness, &without_room, None) {
             if self.try_load(&plan, strictness) {
                 return true;
             }
@@ -120,7 +158,7 @@ impl ActiveBufferManager {
         }
         let layout = self.state.table(scan.table).layout();
         let mut own = plan.clone();
-        own.pages.retain(|id| scan.groups.contains(layout.group_of(id.page)));
+        own.pages.retain(|id| scan.reads(layout, id.page));
         assert!(!own.pages.is_empty(), "I4: a load reads something for its scan");
         // What others need is taken along where it fits, but nothing useful goes for it.
         let whole_first = !relaxed && own.pages.len() < plan.pages.len();
@@ -151,7 +189,7 @@ impl ActiveBufferManager {
     fn begin_load(&mut self, plan: &LoadPlan) {
         let scan = self.state.scan(plan.scan).expect("a load is for a running scan");
         let table = scan.table;
-        let mut held = self.state.pages(table, plan.chunk, &scan.groups);
+        let mut held = self.state.pages_of(scan, plan.chunk);
         let foreign: Vec<_> = plan.pages.iter().filter(|id| !held.contains(id)).copied().collect();
         held.extend(foreign);
         let load = LoadId(self.next_load);
@@ -164,12 +202,15 @@ impl ActiveBufferManager {
             self.state.pin(id);
         }
         let pages: Vec<_> = plan.pages.iter().map(|id| id.page).collect();
+        let urgent = self.urgent_loads() < self.config.loads_in_flight_max
+            && self.policy.urgent_scans(&self.state).contains(&plan.scan);
         let record = Load {
             scan: plan.scan,
             table,
             unreported: pages.clone(),
             held: held.into_iter().map(|id| id.page).collect(),
             started: self.state.now,
+            urgent,
         };
         self.state.tables.get_mut(&table).expect("a scan's table stays registered").last_load =
             Some(plan.chunk);
@@ -181,6 +222,7 @@ impl ActiveBufferManager {
             table,
             chunk: plan.chunk,
             pages,
+            urgent,
         });
     }
 }

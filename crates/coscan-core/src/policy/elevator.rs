@@ -2,7 +2,8 @@
 //! that any of them wants there; a chunk leaves when no scan needs it [CS07 §3, §6.2]. Fewest reads; fast scans wait
 //! for slow ones.
 //!
-//! A scan that asked for order cannot follow the cursor: its chunks are loaded as it comes to them.
+//! A scan that asked for order cannot follow the cursor, nor does one that picks pages: their chunks are loaded as they
+//! come to them.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +66,7 @@ impl Elevator {
         let starved = in_order.filter(|scan| scan.wants_load());
         let scan = starved.min_by_key(longest_waiting)?;
         let chunk = scan.loadable().next()?;
-        let pages = state.pages(scan.table(), chunk, scan.groups());
+        let pages = state.pages_of(scan, chunk);
         let cold = pages.into_iter().filter(|&id| state.is_cold(id)).collect();
         Some(LoadPlan { scan: scan.id(), chunk, pages: cold })
     }
@@ -73,7 +74,7 @@ impl Elevator {
 
 /// Whether a scan takes what the cursor brings.
 fn follows(scan: &Scan) -> bool {
-    scan.order() == Order::Any
+    scan.order() == Order::Any && !scan.picks()
 }
 
 fn longest_waiting(scan: &&Scan) -> (bool, Option<Time>, ScanId) {

@@ -21,6 +21,9 @@ use crate::state::State;
 /// What a scan counts that needs a chunk, but has enough to go on with, beside one that waits.
 const LATER: f64 = 0.01;
 
+/// A scan is short that is this many times shorter than the longest that runs.
+const SHORT: u64 = 16;
+
 /// How many decoded chunks a decision looks at.
 const DECODED_MAX: usize = 256;
 
@@ -84,7 +87,7 @@ fn most_decoded(state: &State, scan: &Scan) -> (usize, Option<ChunkIndex>) {
 
 /// The chunk that helps most waiting scans for the fewest bytes, then most others.
 fn choose_chunk(state: &State, scan: &Scan, helped: &IndexSet<SlotIndex>) -> Option<ChunkIndex> {
-    if scan.order() == Order::InOrder {
+    if scan.order() == Order::InOrder || scan.picks() {
         return scan.loadable().next();
     }
     let table = state.table(scan.table());
@@ -129,6 +132,14 @@ impl Policy for Relevance {
 
     fn choose_victims(&self, state: &State, room: &Room<'_>) -> Vec<PageId> {
         self.paper.choose_victims(state, room)
+    }
+
+    /// Those that pick pages, and those that are short beside the longest that runs.
+    fn urgent_scans(&self, state: &State) -> Vec<ScanId> {
+        let length = |scan: &Scan| scan.report().chunks_needed;
+        let longest = state.scans().map(length).max().unwrap_or(0);
+        let urgent = state.scans().filter(|scan| scan.picks() || length(scan) * SHORT <= longest);
+        urgent.map(Scan::id).collect()
     }
 
     fn schedules_workers(&self) -> bool {

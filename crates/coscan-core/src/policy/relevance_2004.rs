@@ -26,7 +26,7 @@ fn is_starved(scan: &Scan) -> bool {
 
 /// The chunk that most starved scans lack (`fetchRelevance`), then the one that most scans need.
 fn choose_chunk(state: &State, scan: &Scan, starved: &IndexSet<SlotIndex>) -> Option<ChunkIndex> {
-    if scan.order() == Order::InOrder {
+    if scan.order() == Order::InOrder || scan.picks() {
         return scan.loadable().next();
     }
     let bound = |scans: usize| first_second(starved.len().min(scans), scans);

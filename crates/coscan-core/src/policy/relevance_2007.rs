@@ -67,6 +67,11 @@ pub(super) fn plan(
     chunk: ChunkIndex,
 ) -> LoadPlan {
     let table = state.table(scan.table());
+    if scan.picks() {
+        let mut pages = state.pages_of(scan, chunk);
+        pages.retain(|&id| state.is_cold(id));
+        return LoadPlan { scan: scan.id(), chunk, pages };
+    }
     let here = table.classes().class_of(chunk).key().scans.intersection(helped);
     let groups = table.classes().groups_of(&here);
     let mut pages = state.pages(scan.table(), chunk, &groups);
@@ -93,7 +98,7 @@ impl Relevance2007 {
         scan: &Scan,
         helped: &IndexSet<SlotIndex>,
     ) -> Option<ChunkIndex> {
-        if scan.order() == Order::InOrder {
+        if scan.order() == Order::InOrder || scan.picks() {
             return scan.loadable().next();
         }
         let table = state.table(scan.table());
@@ -153,7 +158,7 @@ impl Relevance2007 {
 
     /// The chunk with the largest `useRelevance` for a scan.
     pub(super) fn delivery(&self, state: &State, scan: &Scan) -> Option<ChunkIndex> {
-        if scan.order() == Order::InOrder {
+        if scan.order() == Order::InOrder || scan.picks() {
             return scan.deliverable().next();
         }
         let table = state.table(scan.table());

@@ -47,7 +47,7 @@ impl Sequence {
             let served = self.served.get(&scan.id()).copied().unwrap_or(0);
             (scan.waiting_since().is_none(), scan.waiting_since(), served, scan.id())
         })?;
-        let pages = state.pages(scan.table(), chunk, scan.groups());
+        let pages = state.pages_of(scan, chunk);
         let cold = pages.into_iter().filter(|&id| state.is_cold(id)).collect();
         Some(LoadPlan { scan: scan.id(), chunk, pages: cold })
     }
@@ -72,7 +72,7 @@ impl Sequence {
         });
         let spared: BTreeSet<_> = spared_scans
             .flat_map(|scan| {
-                let pages = |chunk| state.pages(scan.table(), chunk, scan.groups());
+                let pages = |chunk| state.pages_of(scan, chunk);
                 self.ahead(scan).flat_map(pages)
             })
             .collect();

@@ -30,9 +30,10 @@ pub(super) fn choose_victims<'a>(
         passed.insert((table, class.index()));
         victims.take_from_class(&mut losses, &passed, table, class);
         if victims.enough() {
-            break;
+            return victims.chosen;
         }
     }
+    victims.take_picked();
     victims.chosen
 }
 
@@ -53,6 +54,34 @@ impl Victims<'_, '_> {
         if self.room.may_go(self.state, id) && self.taken.insert(id) {
             self.bytes += self.state.bytes_of(id);
             self.chosen.push(id);
+        }
+    }
+
+    /// What only scans want that pick pages, which no class counts. They come to it soon, so it goes last.
+    fn take_picked(&mut self) {
+        let state = self.state;
+        let robbed = match self.room.strictness {
+            Strictness::Strict => return,
+            Strictness::MayStarve => None,
+            Strictness::MayRobTrigger => self.room.plan.map(|plan| plan.scan),
+        };
+        let trigger = self.room.plan.map(|plan| plan.scan).filter(|&id| robbed != Some(id));
+        let trigger = trigger.and_then(|id| state.scan(id));
+        for id in state.cached_pages() {
+            if self.enough() {
+                return;
+            }
+            let table = state.table(id.table);
+            let counted = |&chunk: &ChunkIndex| {
+                let group = table.layout().group_of(id.page);
+                table.classes().class_of(chunk).wanted().contains(group)
+            };
+            let of_trigger = trigger.is_some_and(|scan| {
+                scan.table() == id.table && scan.reads(table.layout(), id.page)
+            });
+            if !of_trigger && !table.layout().chunks_of(id.page).iter().any(counted) {
+                self.take(id);
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{GroupIndex, TableId};
+use crate::ids::{GroupIndex, PageIndex, TableId};
 
 /// Whether a scan takes its chunks as they come or first rows first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -33,6 +33,11 @@ pub struct ScanSpec {
     /// How much it counts beside others, at least 1: policies that schedule serve a scan of weight 2 as if it had half
     /// the work left and had waited twice as long.
     pub weight: u32,
+    /// Of an index selection: the pages, in any order, that hold the rows that it is after; `None` if any page of its
+    /// chunks may. If to read just those costs less than whole chunks, see
+    /// [`request_bytes`](crate::Config::request_bytes), a chunk that it is handed has no others for certain [CS04 §4.2].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pages: Option<Vec<PageIndex>>,
 }
 
 /// What a scan has got so far, for EXPLAIN and reports.

@@ -1,5 +1,7 @@
 //! The transitions of the state, which keep its counts right.
 
+use std::sync::Arc;
+
 use crate::ids::{ChunkIndex, Index, LoadId, PageId, ScanId};
 use crate::pool::{Page, Place, Pool};
 use crate::set::IndexSet;
@@ -36,6 +38,14 @@ impl State {
     fn recount(&mut self, id: PageId, from: Place, to: Place) {
         let table = self.tables.get_mut(&id.table).expect("a page's table stays registered");
         let group = table.layout.group_of(id.page);
+        for &scan in &table.picking {
+            let scan = self.scans.get_mut(&scan).expect("a table lists running scans");
+            for &chunk in table.layout.chunks_of(id.page) {
+                if scan.needed.contains(chunk) && scan.reads(&table.layout, id.page) {
+                    table.refile_picks(scan, chunk);
+                }
+            }
+        }
         for &chunk in table.layout.chunks_of(id.page) {
             let slice = chunk.as_usize() * table.layout.group_count() + group.as_usize();
             let places = &mut table.slices[slice];
@@ -69,14 +79,20 @@ impl State {
         let table = self.tables.get_mut(&scan.table).expect("a scan's table stays registered");
         let slot = scan.slot;
         table.classes.set_groups(slot, &scan.groups);
-        table.classes.change_all(chunks.iter(), |key| {
-            key.scans.insert(slot);
-        });
+        if !scan.picks() {
+            table.classes.change_all(chunks.iter(), |key| {
+                key.scans.insert(slot);
+            });
+        }
         for chunk in chunks.iter() {
             scan.needed.insert(chunk);
-            scan.refile(chunk, table.classes.class_of(chunk).key());
-            for page in scan.groups.iter().flat_map(|group| table.layout.slice(chunk, group)) {
-                let id = PageId { table: scan.table, page: *page };
+            match scan.picks() {
+                true => table.refile_picks(scan, chunk),
+                false => scan.refile(chunk, table.classes.class_of(chunk).key()),
+            }
+            let layout = Arc::clone(&table.layout);
+            for page in scan.pages(&layout, chunk) {
+                let id = PageId { table: scan.table, page };
                 let page = &mut table.pages[page.as_usize()];
                 page.wanted += 1;
                 self.pool.refile(id, page);
@@ -89,13 +105,16 @@ impl State {
         let scan = self.scans.get_mut(&scan).expect("the scan runs");
         let table = self.tables.get_mut(&scan.table).expect("a scan's table stays registered");
         let slot = scan.slot;
-        table.classes.change_all(chunks.iter().copied(), |key| {
-            key.scans.remove(slot);
-        });
+        if !scan.picks() {
+            table.classes.change_all(chunks.iter().copied(), |key| {
+                key.scans.remove(slot);
+            });
+        }
+        let layout = Arc::clone(&table.layout);
         for &chunk in chunks {
             scan.forget(chunk);
-            for page in scan.groups.iter().flat_map(|group| table.layout.slice(chunk, group)) {
-                let id = PageId { table: scan.table, page: *page };
+            for page in scan.pages(&layout, chunk) {
+                let id = PageId { table: scan.table, page };
                 let page = &mut table.pages[page.as_usize()];
                 page.wanted = page.wanted.checked_sub(1).expect("a needed page was wanted");
                 self.pool.refile(id, page);

@@ -91,6 +91,8 @@ pub struct World {
     pub now: u64,
     /// Of scans that start from now on.
     pub weight: u32,
+    /// Of scans that start from now on, see [`ScanSpec::pages`].
+    pub pages: Option<Vec<PageIndex>>,
     pub disk: Disk,
     pub failing: BTreeSet<PageId>,
     /// One line an action.
@@ -120,6 +122,7 @@ impl World {
         let config = Config {
             pool_bytes,
             loads_in_flight_max,
+            request_bytes: 0,
             patience_ns: PATIENCE_NS,
             active_workers_max,
             pause_ns: PATIENCE_NS / 10,
@@ -130,6 +133,7 @@ impl World {
             model: Model::new(pool_bytes, loads_in_flight_max),
             now: 0,
             weight: 1,
+            pages: None,
             disk: Disk::Serial { free_at: 0 },
             failing: BTreeSet::new(),
             log: Vec::new(),
@@ -180,8 +184,11 @@ impl World {
     ) -> Result<ScanId, StartScanError> {
         let groups = groups.iter().copied().map(GroupIndex).collect();
         let (workers, weight) = (paces.len(), self.weight);
-        let spec = ScanSpec { table, groups, rows, order, workers, weight };
+        let spec =
+            ScanSpec { table, groups, rows, order, workers, weight, pages: self.pages.clone() };
         let scan = self.manager.start_scan(Time(self.now), spec.clone())?;
+        let picks = self.manager.state().scan(scan).unwrap().picks();
+        let spec = ScanSpec { pages: spec.pages.filter(|_| picks), ..spec };
         self.model.scan_started(scan, &spec);
         for (worker, pace) in paces.iter().enumerate() {
             let worker = WorkerIndex::from_usize(worker);
@@ -380,7 +387,7 @@ impl World {
     fn describe(&self, action: &Action) -> String {
         let at = self.now;
         match action {
-            Action::Load { load, scan, table, chunk, pages } => format!(
+            Action::Load { load, scan, table, chunk, pages, .. } => format!(
                 "load at={at} load={load} scan={scan} table={table} chunk={chunk} pages={pages:?}"
             ),
             Action::Evict { page } => format!("evict at={at} page={page:?}"),

@@ -30,6 +30,7 @@ struct LoadModel {
     unreported: BTreeSet<PageIndex>,
     /// What its scan needs of the chunk, and what it reads besides: stays until the load is over.
     held: BTreeSet<PageIndex>,
+    urgent: bool,
 }
 
 pub struct Model {
@@ -186,7 +187,8 @@ impl Model {
     fn pages(&self, spec: &ScanSpec, chunk: ChunkIndex) -> BTreeSet<PageId> {
         let slices =
             spec.groups.iter().flat_map(|&group| self.layouts[&spec.table].slice(chunk, group));
-        slices.map(|&page| PageId { table: spec.table, page }).collect()
+        let reads = |page: &&PageIndex| spec.pages.as_ref().is_none_or(|it| it.contains(page));
+        slices.filter(reads).map(|&page| PageId { table: spec.table, page }).collect()
     }
 
     fn pinned(&self) -> BTreeSet<PageId> {
@@ -206,8 +208,10 @@ impl Model {
 
     pub fn acted(&mut self, action: &Action, now: u64) {
         match action {
-            Action::Load { load, scan, table, chunk, pages } => {
-                self.load_started(*load, *scan, *table, *chunk, pages);
+            Action::Load { load, scan, table, chunk, pages, urgent } => {
+                let alike = self.loads.values().filter(|load| load.urgent == *urgent).count();
+                assert!(alike < self.loads_in_flight_max, "too many loads in flight");
+                self.load_started(*load, *scan, *table, *chunk, pages, *urgent);
             }
             Action::Evict { page } => {
                 assert!(self.cached.contains(page), "{now}: {page:?} is evicted but not held");
@@ -247,8 +251,8 @@ impl Model {
         table: TableId,
         chunk: ChunkIndex,
         pages: &[PageIndex],
+        urgent: bool,
     ) {
-        assert!(self.loads.len() < self.loads_in_flight_max, "too many loads in flight");
         let layout = &self.layouts[&table];
         let reading = self.reading();
         for &page in pages {
@@ -264,7 +268,7 @@ impl Model {
         let unreported: BTreeSet<_> = pages.iter().copied().collect();
         assert_eq!(unreported.len(), pages.len(), "a page twice in a load");
         assert!(!pages.is_empty());
-        self.loads.insert(load, LoadModel { table, unreported, held });
+        self.loads.insert(load, LoadModel { table, unreported, held, urgent });
         self.loaded_bytes += pages.iter().map(|&page| layout.bytes_of(page)).sum::<u64>();
         self.useless_loads += 1;
         let pages: usize = self.layouts.values().map(|layout| layout.page_count()).sum();

@@ -56,7 +56,7 @@ impl Driver {
 
     fn act(self: &Arc<Self>, inner: &mut Inner, action: Action) {
         match action {
-            Action::Load { load, scan, table, chunk: _, pages } => {
+            Action::Load { load, scan, table, chunk: _, pages, urgent: _ } => {
                 let load = Load {
                     driver: Arc::clone(self),
                     id: load,

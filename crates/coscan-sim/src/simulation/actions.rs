@@ -20,7 +20,7 @@ impl Simulation<'_> {
 
     fn carry_out(&mut self, action: Action) {
         match action {
-            Action::Load { load, scan, table, chunk, pages } => {
+            Action::Load { load, scan, table, chunk, pages, .. } => {
                 self.start_load(load, scan, table, chunk, pages);
             }
             Action::Evict { page } => {

@@ -107,6 +107,7 @@ impl QueryRun<'_> {
             order: self.query.order,
             workers: self.query.workers,
             weight: self.query.weight,
+            pages: None,
         }
     }
 
