@@ -232,6 +232,7 @@ impl ActiveBufferManager {
     fn evict(&mut self, victims: Vec<PageId>) {
         for page in victims {
             self.state.move_page(page, Place::Cold);
+            self.policy.on_page_evicted(&self.state, page);
             self.actions.push_back(Action::Evict { page });
         }
     }

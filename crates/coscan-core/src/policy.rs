@@ -5,6 +5,7 @@
 mod attach;
 mod elevator;
 mod normal;
+mod predictive;
 mod ranking;
 mod relevance;
 mod relevance_2004;
@@ -22,6 +23,7 @@ use crate::state::State;
 pub use attach::Attach;
 pub use elevator::Elevator;
 pub use normal::Normal;
+pub use predictive::{Predictive, Switches};
 pub use relevance::Relevance;
 pub use relevance_2004::Relevance2004;
 pub use relevance_2007::{Relevance2007, Scores};
@@ -90,6 +92,12 @@ pub trait Policy: fmt::Debug + Send {
     /// A load that it chose was started; `plan` says how much of it.
     fn on_load_started(&mut self, _state: &State, _plan: &LoadPlan) {}
 
+    /// A page arrived in the pool.
+    fn on_page_loaded(&mut self, _state: &State, _page: PageId) {}
+
+    /// A page left the pool.
+    fn on_page_evicted(&mut self, _state: &State, _page: PageId) {}
+
     /// A chunk was handed to a worker of a scan.
     fn on_delivered(&mut self, _state: &State, _scan: ScanId, _chunk: ChunkIndex) {}
 
@@ -98,7 +106,7 @@ pub trait Policy: fmt::Debug + Send {
 
     /// Which pages to evict for `plan`, first the ones to go first, until they make `bytes` or nothing else may go.
     /// Every page MUST satisfy [`Room::may_go`].
-    fn choose_victims(&self, state: &State, room: &Room<'_>) -> Vec<PageId>;
+    fn choose_victims(&mut self, state: &State, room: &Room<'_>) -> Vec<PageId>;
 
     /// Scans that cut the line, since what they want takes little: they are read for although enough is being read for
     /// others, ahead of what is queued, and handed chunks although enough workers are at work; twice as much in all.
@@ -149,19 +157,52 @@ impl Room<'_> {
 
     /// Takes pages from `candidates` that may go, until they make the bytes asked for.
     pub fn fill(&self, state: &State, candidates: impl IntoIterator<Item = PageId>) -> Vec<PageId> {
-        let mut bytes = 0;
-        let mut victims = Vec::new();
-        let mut taken = BTreeSet::new();
+        let mut chosen = Chosen::new(*self);
+        chosen.take_all(state, candidates);
+        chosen.into_pages()
+    }
+}
+
+/// Pages that are to go, until they make enough room.
+struct Chosen<'a> {
+    room: Room<'a>,
+    pages: Vec<PageId>,
+    taken: BTreeSet<PageId>,
+    bytes: u64,
+}
+
+impl<'a> Chosen<'a> {
+    fn new(room: Room<'a>) -> Self {
+        Self { room, pages: Vec::new(), taken: BTreeSet::new(), bytes: 0 }
+    }
+
+    fn enough(&self) -> bool {
+        self.bytes >= self.room.bytes
+    }
+
+    fn may_take(&self, state: &State, id: PageId) -> bool {
+        !self.taken.contains(&id) && self.room.may_go(state, id)
+    }
+
+    fn take(&mut self, state: &State, id: PageId) {
+        if self.may_take(state, id) {
+            self.taken.insert(id);
+            self.bytes += state.bytes_of(id);
+            self.pages.push(id);
+        }
+    }
+
+    fn take_all(&mut self, state: &State, candidates: impl IntoIterator<Item = PageId>) {
         let mut candidates = candidates.into_iter();
-        while bytes < self.bytes
+        while !self.enough()
             && let Some(id) = candidates.next()
         {
-            if self.may_go(state, id) && taken.insert(id) {
-                bytes += state.bytes_of(id);
-                victims.push(id);
-            }
+            self.take(state, id);
         }
-        victims
+    }
+
+    fn into_pages(self) -> Vec<PageId> {
+        self.pages
     }
 }
 
@@ -174,6 +215,8 @@ pub enum PolicyKind {
     Attach,
     /// One cursor for the table; everybody follows it.
     Elevator,
+    /// Each scan in order, as normal, but the pages go that are used last.
+    Predictive(Switches),
     /// What most waiting scans lack is read, what fewest scans need goes: the first version.
     Relevance2004,
     /// Scores of what helps most, costs least and is missed least: the paper's.
@@ -184,15 +227,21 @@ pub enum PolicyKind {
 }
 
 impl PolicyKind {
-    /// All of them, simplest first.
-    pub const ALL: [PolicyKind; 6] = [
+    /// All of them, simplest first, each with its usual switches.
+    pub const ALL: [PolicyKind; 7] = [
         PolicyKind::Normal,
         PolicyKind::Attach,
         PolicyKind::Elevator,
+        PolicyKind::Predictive(Switches::NONE),
         PolicyKind::Relevance2004,
         PolicyKind::Relevance2007,
         PolicyKind::Relevance,
     ];
+
+    /// All of them, and those that have switches with each alone and with all of them on: for tests.
+    pub fn variants() -> impl Iterator<Item = PolicyKind> {
+        Self::ALL.into_iter().chain(Switches::TESTED.into_iter().map(PolicyKind::Predictive))
+    }
 
     /// Its name.
     #[must_use]
@@ -201,6 +250,7 @@ impl PolicyKind {
             PolicyKind::Normal => "normal",
             PolicyKind::Attach => "attach",
             PolicyKind::Elevator => "elevator",
+            PolicyKind::Predictive(switches) => switches.policy_name(),
             PolicyKind::Relevance2004 => "relevance-2004",
             PolicyKind::Relevance2007 => "relevance-2007",
             PolicyKind::Relevance => "relevance",
@@ -214,6 +264,7 @@ impl PolicyKind {
             PolicyKind::Normal => Box::new(Normal::default()),
             PolicyKind::Attach => Box::new(Attach::default()),
             PolicyKind::Elevator => Box::new(Elevator::default()),
+            PolicyKind::Predictive(switches) => Box::new(Predictive::new(switches)),
             PolicyKind::Relevance2004 => Box::new(Relevance2004),
             PolicyKind::Relevance2007 => Box::new(Relevance2007::default()),
             PolicyKind::Relevance => Box::new(Relevance::default()),
@@ -230,8 +281,8 @@ impl fmt::Display for PolicyKind {
 /// A name that no policy has.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "there is no policy `{0}`; choose one of normal, attach, elevator, relevance-2004, \
-     relevance-2007, relevance"
+    "there is no policy `{0}`; choose one of normal, attach, elevator, predictive (with any of +sampling, \
+     +short-first, +throttling, +opportunistic), relevance-2004, relevance-2007, relevance"
 )]
 pub struct UnknownPolicy(String);
 
@@ -239,9 +290,9 @@ impl FromStr for PolicyKind {
     type Err = UnknownPolicy;
 
     fn from_str(name: &str) -> Result<Self, UnknownPolicy> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.name() == name)
+        let predictive = Switches::of_policy_name(name).map(PolicyKind::Predictive);
+        predictive
+            .or_else(|| Self::ALL.into_iter().find(|kind| kind.name() == name))
             .ok_or_else(|| UnknownPolicy(name.to_owned()))
     }
 }

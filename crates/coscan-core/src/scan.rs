@@ -2,6 +2,7 @@
 //!
 //! [`ScanSpec`] is the wish, [`Scan`] the registered need.
 
+mod pace;
 mod spec;
 mod worker;
 
@@ -13,6 +14,7 @@ use crate::layout::Layout;
 use crate::pool::Place;
 use crate::set::{IndexSet, LongSet};
 
+pub(crate) use pace::Pace;
 pub use spec::{Order, ScanReport, ScanSpec};
 pub(crate) use worker::Worker;
 
@@ -36,6 +38,8 @@ pub struct Scan {
     pub(crate) cold: LongSet<ChunkIndex>,
     /// Time that a worker takes for a chunk, smoothed; 0 until one was done.
     pub(crate) chunk_ns: u64,
+    /// How fast it goes through its rows.
+    pub(crate) pace: Pace,
     pub(crate) failed: bool,
     pub(crate) report: ScanReport,
 }
@@ -63,6 +67,7 @@ impl Scan {
             available: LongSet::new(),
             cold: LongSet::new(),
             chunk_ns: 0,
+            pace: Pace::default(),
             failed: false,
             report: ScanReport { chunks_needed, ..ScanReport::default() },
         }
@@ -289,6 +294,12 @@ impl Scan {
     #[must_use]
     pub fn chunk_ns(&self) -> Option<u64> {
         (self.chunk_ns > 0).then_some(self.chunk_ns)
+    }
+
+    /// Picoseconds from row to row, waits included, smoothed; `None` until two chunks were handed out.
+    #[must_use]
+    pub fn row_ps(&self, now: Time) -> Option<u64> {
+        self.pace.row_ps(now)
     }
 
     /// A worker has done a chunk in this time.

@@ -131,6 +131,11 @@ impl State {
         self.scans_at(table, &table.classes.class_of(chunk).key().scans)
     }
 
+    /// The running scans of a table that pick pages: none of them is among the interested of a chunk.
+    pub fn picking(&self, table: TableId) -> impl Iterator<Item = &Scan> + Clone {
+        self.table(table).picking.iter().filter_map(|&id| self.scan(id))
+    }
+
     /// The scans of a table at these slots.
     pub fn scans_at<'a>(
         &'a self,

@@ -364,14 +364,14 @@ proptest! {
 
     #[test]
     fn the_rules_hold_whatever_happens(case in any_case(true)) {
-        for policy in PolicyKind::ALL {
+        for policy in PolicyKind::variants() {
             run(&case, policy);
         }
     }
 
     #[test]
     fn every_scan_finishes_and_the_same_calls_give_the_same_actions(case in any_case(false)) {
-        for policy in PolicyKind::ALL {
+        for policy in PolicyKind::variants() {
             let first = run(&case, policy);
             prop_assert!(first.world.failed.is_empty());
             for scan in first.scans.iter().flatten() {
@@ -388,7 +388,7 @@ proptest! {
 
     #[test]
     fn a_recorded_run_replays_with_the_same_decisions(case in any_case(true)) {
-        for policy in PolicyKind::ALL {
+        for policy in PolicyKind::variants() {
             let log = run(&case, policy).world.take_log();
             let read: Log = log.to_string().parse().unwrap();
             prop_assert_eq!(&read, &log);

@@ -58,7 +58,7 @@ mod any_policy {
 
     #[test]
     fn two_scans_of_the_same_page_at_the_same_time_cause_one_read() {
-        for policy in PolicyKind::ALL {
+        for policy in PolicyKind::variants() {
             let mut world = world(policy, 100);
             let table = world.add_table(&table(3, &[10]));
             world.start(table, &[0], 0..30, &[pace(5)]);
@@ -71,7 +71,7 @@ mod any_policy {
 
     #[test]
     fn a_scan_of_no_columns_reads_nothing() {
-        for policy in PolicyKind::ALL {
+        for policy in PolicyKind::variants() {
             let mut world = world(policy, 10);
             let table = world.add_table(&table(3, &[10]));
             let scan = world.start(table, &[], 0..30, &[pace(5)]);
@@ -83,7 +83,7 @@ mod any_policy {
 
     #[test]
     fn a_scan_of_no_rows_finishes_at_once() {
-        for policy in PolicyKind::ALL {
+        for policy in PolicyKind::variants() {
             let mut world = world(policy, 10);
             let table = world.add_table(&table(3, &[10]));
             let scan = world.start(table, &[0], 7..7, &[pace(5), pace(5)]);
@@ -139,7 +139,7 @@ mod any_policy {
 
     #[test]
     fn a_page_that_fails_fails_only_scans_that_need_it() {
-        for policy in PolicyKind::ALL {
+        for policy in PolicyKind::variants() {
             let mut world = world(policy, 1_000);
             let table = world.add_table(&table(4, &[10, 10]));
             let page = PageId { table, page: PageIndex(5) }; // Column 1 of chunk 2.
@@ -156,7 +156,7 @@ mod any_policy {
 
     #[test]
     fn a_cancelled_scan_gets_nothing_more_and_frees_what_it_used() {
-        for policy in PolicyKind::ALL {
+        for policy in PolicyKind::variants() {
             let mut world = world(policy, 20);
             let table = world.add_table(&table(4, &[10]));
             let holder = world.start(table, &[0], 0..20, &[pace(1_000_000), pace(1_000_000)]);
@@ -184,7 +184,7 @@ mod any_policy {
 
     #[test]
     fn workers_share_the_chunks_of_a_scan_in_order() {
-        for policy in PolicyKind::ALL {
+        for policy in PolicyKind::variants() {
             let mut world = world(policy, 40);
             let table = world.add_table(&table(8, &[10]));
             let paces = [pace(5), pace(70), pace(30)];
@@ -198,7 +198,7 @@ mod any_policy {
 
     #[test]
     fn the_pool_shrinks_to_what_is_possible_and_grows_again() {
-        for policy in PolicyKind::ALL {
+        for policy in PolicyKind::variants() {
             let mut world = world(policy, 80);
             let table = world.add_table(&table(8, &[10]));
             world.start(table, &[0], 0..80, &[pace(100)]);
@@ -230,7 +230,7 @@ mod any_policy {
 
     #[test]
     fn a_chunk_given_up_is_not_handed_out() {
-        for policy in PolicyKind::ALL {
+        for policy in PolicyKind::variants() {
             let mut world = world(policy, 20);
             let table = world.add_table(&table(4, &[10]));
             let scan = world.start(table, &[0], 0..40, &[pace(50)]);
@@ -245,7 +245,7 @@ mod any_policy {
 
     #[test]
     fn a_scan_whose_neighbour_stopped_consuming_goes_on_after_its_patience() {
-        for policy in PolicyKind::ALL {
+        for policy in PolicyKind::variants() {
             let mut world = world(policy, 20);
             let table = world.add_table(&table(6, &[10]));
             let probe = world.start(table, &[0], 0..60, &[Pace { first_ns: u64::MAX, ..pace(5) }]);
@@ -262,7 +262,7 @@ mod any_policy {
     fn a_large_scan_is_served_under_a_stream_of_small_ones() {
         // Small scans keep the pool full: whenever 10 bytes come free one of them could take them, and the large one
         // would never see 30.
-        for policy in PolicyKind::ALL {
+        for policy in PolicyKind::variants() {
             let mut world = World::new(policy.build(), 60, 2);
             let large = world.add_table(&table(1, &[30]));
             let small = world.add_table(&table(100, &[10]));
@@ -287,7 +287,7 @@ mod any_policy {
     #[test]
     fn whoever_holds_pages_until_another_scan_ends_does_not_block_it_through_a_third() {
         // The holder keeps 10 bytes until `small` ends; `large` needs all 30 and waits longer than `small`.
-        for policy in PolicyKind::ALL {
+        for policy in PolicyKind::variants() {
             let mut world = World::new(policy.build(), 30, 1);
             let table_small = world.add_table(&table(4, &[10]));
             let table_large = world.add_table(&table(1, &[30]));
@@ -304,7 +304,7 @@ mod any_policy {
 
     #[test]
     fn while_nobody_can_be_helped_nothing_is_evicted_in_vain() {
-        for policy in PolicyKind::ALL {
+        for policy in PolicyKind::variants() {
             let mut world = World::new(policy.build(), 30, 2);
             let small = world.add_table(&table(12, &[10]));
             let large = world.add_table(&table(1, &[30]));
@@ -320,7 +320,7 @@ mod any_policy {
 
     #[test]
     fn a_chunk_being_read_is_not_broken_up_by_another_load() {
-        for policy in PolicyKind::ALL {
+        for policy in PolicyKind::variants() {
             let mut world = World::new(policy.build(), 70, 2);
             let table = world.add_table(&table(4, &[10, 20]));
             world.start(table, &[0, 1], 0..40, &[pace(1)]);

@@ -103,7 +103,10 @@ impl ActiveBufferManager {
             Worker::Busy { chunk, since: self.state.now, pinned: true, active: true },
         );
         let found = stood == Worker::Waiting { since: self.state.now };
-        let report = &mut self.state.scans.get_mut(&id).expect("a waiting scan runs").report;
+        let scan = self.state.scans.get_mut(&id).expect("a waiting scan runs");
+        let rows = self.state.tables[&scan.table].layout.rows(chunk);
+        scan.pace.handed(self.state.now, rows.end - rows.start);
+        let report = &mut scan.report;
         report.chunks_delivered += 1;
         report.chunks_found += u64::from(found);
         report.bytes_read += bytes_read;

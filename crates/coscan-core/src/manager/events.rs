@@ -15,6 +15,7 @@ impl ActiveBufferManager {
         self.at(now);
         let id = self.reported(load, page);
         self.state.move_page(id, Place::Cached);
+        self.policy.on_page_loaded(&self.state, id);
         self.end_finished_loads();
     }
 

@@ -174,7 +174,7 @@ impl ActiveBufferManager {
     }
 
     /// Pages to evict so that a load fits, all or none.
-    fn find_room(&self, plan: &LoadPlan, strictness: Strictness) -> Option<Vec<PageId>> {
+    fn find_room(&mut self, plan: &LoadPlan, strictness: Strictness) -> Option<Vec<PageId>> {
         let load_bytes: u64 = plan.pages.iter().map(|&id| self.state.bytes_of(id)).sum();
         let bytes = (self.state.held_bytes() + load_bytes).saturating_sub(self.state.pool_bytes());
         if bytes == 0 {

@@ -112,7 +112,7 @@ impl Policy for Elevator {
         plans.into_iter().flatten().min_by_key(|plan| scan(plan).map(|scan| longest_waiting(&scan)))
     }
 
-    fn choose_victims(&self, state: &State, room: &Room<'_>) -> Vec<PageId> {
+    fn choose_victims(&mut self, state: &State, room: &Room<'_>) -> Vec<PageId> {
         let mut victims = room.fill(state, state.unwanted_pages());
         if room.strictness > Strictness::Strict {
             victims = room.fill(state, victims.into_iter().chain(state.cached_pages()));

@@ -29,7 +29,7 @@ impl Policy for Normal {
         self.sequence.choose_load(state, attempt)
     }
 
-    fn choose_victims(&self, state: &State, room: &Room<'_>) -> Vec<PageId> {
+    fn choose_victims(&mut self, state: &State, room: &Room<'_>) -> Vec<PageId> {
         self.sequence.choose_victims(state, room)
     }
 

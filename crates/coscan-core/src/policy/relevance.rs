@@ -130,7 +130,7 @@ impl Policy for Relevance {
         Some(plan(state, scan, &helped, chunk))
     }
 
-    fn choose_victims(&self, state: &State, room: &Room<'_>) -> Vec<PageId> {
+    fn choose_victims(&mut self, state: &State, room: &Room<'_>) -> Vec<PageId> {
         self.paper.choose_victims(state, room)
     }
 

@@ -65,7 +65,7 @@ impl Policy for Relevance2004 {
         Some(plan(state, scan, &starved, chunk))
     }
 
-    fn choose_victims(&self, state: &State, room: &Room<'_>) -> Vec<PageId> {
+    fn choose_victims(&mut self, state: &State, room: &Room<'_>) -> Vec<PageId> {
         let tables = state.tables().map(|(id, _)| (id, least_needed(state, id))).collect();
         choose_victims(state, room, merge(tables))
     }

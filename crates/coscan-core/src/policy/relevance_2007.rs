@@ -205,7 +205,7 @@ impl Policy for Relevance2007 {
         Some(plan(state, scan, &helped, chunk))
     }
 
-    fn choose_victims(&self, state: &State, room: &Room<'_>) -> Vec<PageId> {
+    fn choose_victims(&mut self, state: &State, room: &Room<'_>) -> Vec<PageId> {
         let tables = state.tables().map(|(id, _)| (id, self.least_kept(state, id))).collect();
         choose_victims(state, room, merge(tables))
     }

@@ -44,15 +44,26 @@ impl Sequence {
         let wanting = state.scans().filter(|scan| attempt.admits(scan.id()));
         let next = wanting.filter_map(|scan| Some((scan, self.next_cold(scan)?)));
         let (scan, chunk) = next.min_by_key(|(scan, _)| {
-            let served = self.served.get(&scan.id()).copied().unwrap_or(0);
-            (scan.waiting_since().is_none(), scan.waiting_since(), served, scan.id())
+            let since = scan.waiting_since();
+            (since.is_none(), since, self.served(scan.id()), scan.id())
         })?;
-        let pages = state.pages_of(scan, chunk);
-        let cold = pages.into_iter().filter(|&id| state.is_cold(id)).collect();
-        Some(LoadPlan { scan: scan.id(), chunk, pages: cold })
+        Some(Self::plan(state, scan, chunk))
     }
 
-    fn next_cold(&self, scan: &Scan) -> Option<ChunkIndex> {
+    /// When a scan was served last, as a count of loads.
+    pub(super) fn served(&self, scan: ScanId) -> u64 {
+        self.served.get(&scan).copied().unwrap_or(0)
+    }
+
+    /// What has to be read of a chunk for a scan.
+    pub(super) fn plan(state: &State, scan: &Scan, chunk: ChunkIndex) -> LoadPlan {
+        let pages = state.pages_of(scan, chunk);
+        let cold = pages.into_iter().filter(|&id| state.is_cold(id)).collect();
+        LoadPlan { scan: scan.id(), chunk, pages: cold }
+    }
+
+    /// The next chunk of a scan that has to be read for it.
+    pub(super) fn next_cold(&self, scan: &Scan) -> Option<ChunkIndex> {
         self.ahead(scan).find(|&chunk| !scan.is_covered(chunk))
     }
 
@@ -64,19 +75,24 @@ impl Sequence {
     /// Least recently used pages, but not what was read ahead: scans would read it again at once, and evict each
     /// other's for ever.
     pub(super) fn choose_victims(&self, state: &State, room: &Room<'_>) -> Vec<PageId> {
+        let spared = self.spared(state, room);
+        room.fill(state, state.cached_pages().filter(|id| !spared.contains(id)))
+    }
+
+    /// What was read ahead and does not go.
+    pub(super) fn spared(&self, state: &State, room: &Room<'_>) -> BTreeSet<PageId> {
         let trigger = room.plan.map(|plan| plan.scan);
         let spared_scans = state.scans().filter(|scan| match room.strictness {
             Strictness::Strict => true,
             Strictness::MayStarve => Some(scan.id()) == trigger,
             Strictness::MayRobTrigger => false,
         });
-        let spared: BTreeSet<_> = spared_scans
+        spared_scans
             .flat_map(|scan| {
                 let pages = |chunk| state.pages_of(scan, chunk);
                 self.ahead(scan).flat_map(pages)
             })
-            .collect();
-        room.fill(state, state.cached_pages().filter(|id| !spared.contains(id)))
+            .collect()
     }
 
     pub(super) fn on_load_started(&mut self, plan: &LoadPlan) {

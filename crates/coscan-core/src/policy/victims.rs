@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::classes::Class;
 use crate::ids::{ChunkIndex, ClassIndex, GroupIndex, PageId, ScanId, TableId};
 use crate::policy::ranking::Score;
-use crate::policy::{Room, Strictness};
+use crate::policy::{Chosen, Room, Strictness};
 use crate::scan::{Order, Scan};
 use crate::set::IndexSet;
 use crate::state::State;
@@ -17,46 +17,29 @@ pub(super) fn choose_victims<'a>(
     room: &Room<'_>,
     classes: impl Iterator<Item = (TableId, &'a Class)>,
 ) -> Vec<PageId> {
-    let mut victims = Victims { state, room, chosen: Vec::new(), taken: BTreeSet::new(), bytes: 0 };
-    for id in state.unwanted_pages() {
-        if victims.enough() {
-            return victims.chosen;
-        }
-        victims.take(id);
-    }
+    let mut chosen = Chosen::new(*room);
+    chosen.take_all(state, state.unwanted_pages());
+    let mut victims = Victims { state, room, chosen };
     let mut losses = Losses::new(state, room);
     let mut passed = BTreeSet::new();
     for (table, class) in classes {
         passed.insert((table, class.index()));
         victims.take_from_class(&mut losses, &passed, table, class);
-        if victims.enough() {
-            return victims.chosen;
+        if victims.chosen.enough() {
+            break;
         }
     }
     victims.take_picked();
-    victims.chosen
+    victims.chosen.into_pages()
 }
 
 struct Victims<'a, 'r> {
     state: &'a State,
     room: &'r Room<'r>,
-    chosen: Vec<PageId>,
-    taken: BTreeSet<PageId>,
-    bytes: u64,
+    chosen: Chosen<'r>,
 }
 
 impl Victims<'_, '_> {
-    fn enough(&self) -> bool {
-        self.bytes >= self.room.bytes
-    }
-
-    fn take(&mut self, id: PageId) {
-        if self.room.may_go(self.state, id) && self.taken.insert(id) {
-            self.bytes += self.state.bytes_of(id);
-            self.chosen.push(id);
-        }
-    }
-
     /// What only scans want that pick pages, which no class counts. They come to it soon, so it goes last.
     fn take_picked(&mut self) {
         let state = self.state;
@@ -68,7 +51,7 @@ impl Victims<'_, '_> {
         let trigger = self.room.plan.map(|plan| plan.scan).filter(|&id| robbed != Some(id));
         let trigger = trigger.and_then(|id| state.scan(id));
         for id in state.cached_pages() {
-            if self.enough() {
+            if self.chosen.enough() {
                 return;
             }
             let table = state.table(id.table);
@@ -80,7 +63,7 @@ impl Victims<'_, '_> {
                 scan.table() == id.table && scan.reads(table.layout(), id.page)
             });
             if !of_trigger && !table.layout().chunks_of(id.page).iter().any(counted) {
-                self.take(id);
+                self.chosen.take(state, id);
             }
         }
     }
@@ -98,13 +81,17 @@ impl Victims<'_, '_> {
         // What one chunk of a class keeps for a scan, all its chunks keep.
         let mut kept = IndexSet::new();
         for chunk in classes.chunks(class) {
-            if self.enough() || kept == *class.wanted() {
+            if self.chosen.enough() || kept == *class.wanted() {
                 return;
             }
             for id in state.pages(table, chunk, class.wanted()) {
                 let group = layout.group_of(id.page);
-                let chosen = self.taken.contains(&id);
-                if chosen || kept.contains(group) || self.enough() || !self.room.may_go(state, id) {
+                let chosen = self.chosen.taken.contains(&id);
+                if chosen
+                    || kept.contains(group)
+                    || self.chosen.enough()
+                    || !self.room.may_go(state, id)
+                {
                     continue;
                 }
                 let wanted_later = |other: &ChunkIndex| {
@@ -115,7 +102,7 @@ impl Victims<'_, '_> {
                     continue;
                 }
                 match losses.judge(id) {
-                    Verdict::Goes => self.take(id),
+                    Verdict::Goes => self.chosen.take(state, id),
                     Verdict::Stays => {}
                     Verdict::ClassStays => {
                         kept.insert(group);

@@ -1,0 +1,308 @@
+//! `predictive`: the Predictive Buffer Manager [CS11 §4.3]. Scans go through their rows in order, as under `normal`; what
+//! goes is what the scans come to last, by the rows that they have to go and the pace at which they do. What nobody comes
+//! to goes before, least recently used first.
+//!
+//! [`Switches`] turn on what the thesis proposes beyond it.
+
+mod forecast;
+mod sample;
+mod throttle;
+mod timeline;
+
+use crate::ids::{ChunkIndex, PageId, ScanId, Time};
+use crate::policy::sequence::Sequence;
+use crate::policy::{Attempt, Chosen, LoadPlan, Policy, Room};
+use crate::scan::Scan;
+use crate::state::State;
+
+pub(super) use forecast::{Forecast, goes_in_order};
+use sample::Sample;
+use throttle::Throttle;
+pub(super) use timeline::{Timeline, bucket};
+
+/// What `predictive` does beyond the thesis' chapters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash, PartialOrd, Ord)]
+pub struct Switches {
+    /// Instead of keeping pages in the order of their next use, looks at some and takes the one used last.
+    pub sampling: bool,
+    /// Reads for the scans with fewest rows to go first, not for those that wait longest [CS11 §8.2.3].
+    pub short_first: bool,
+    /// Holds scans back a little so that others catch up [CS11 §8.2.4].
+    pub throttling: bool,
+    /// Scans that take any order go on where something is in the pool [CS11 §8.2.5].
+    pub opportunistic: bool,
+}
+
+/// The policy `predictive`.
+#[derive(Clone, Debug, Default)]
+pub struct Predictive {
+    switches: Switches,
+    sequence: Sequence,
+    forecast: Forecast,
+    timeline: Timeline,
+    sample: Sample,
+    throttle: Throttle,
+}
+
+/// Pages that are looked at for one that goes.
+const SAMPLED: usize = 16;
+
+impl Predictive {
+    /// With these switches on.
+    #[must_use]
+    pub fn new(switches: Switches) -> Self {
+        Self { switches, ..Self::default() }
+    }
+
+    fn file(&mut self, state: &State, id: PageId) {
+        match self.forecast.next_use_ns(state, id) {
+            _ if self.switches.sampling => self.sample.file(id),
+            Some(ns) => self.timeline.file(state.now(), id, ns),
+            None => self.timeline.take_out(id),
+        }
+    }
+
+    /// Takes pages from those used last to those used next. Where a page is filed too late, since a scan came or became
+    /// faster, it is filed anew and looked at when its time comes.
+    fn take_last_used(&mut self, state: &State, chosen: &mut Chosen<'_>, spared: &[PageId]) {
+        for id in self.timeline.take_due(state.now()) {
+            self.file(state, id);
+        }
+        let mut last = self.timeline.last_before(None);
+        while let Some(at) = last
+            && !chosen.enough()
+        {
+            let mut position = 0;
+            while let Some(id) = self.timeline.get(at, position)
+                && !chosen.enough()
+            {
+                let ns = self.forecast.next_use_ns(state, id);
+                if ns.is_some_and(|ns| bucket(state.now(), ns) < at) {
+                    self.file(state, id);
+                    continue;
+                }
+                if spared.binary_search(&id).is_err() {
+                    chosen.take(state, id);
+                }
+                position += 1;
+            }
+            last = self.timeline.last_before(Some(at));
+        }
+    }
+
+    /// The same by samples.
+    fn take_sampled(&mut self, state: &State, chosen: &mut Chosen<'_>, spared: &[PageId]) {
+        let mut tries = self.sample.len();
+        while tries > 0 && !chosen.enough() {
+            tries -= 1;
+            let mut last = None;
+            for _ in 0..SAMPLED {
+                let Some(id) = self.sample.draw() else { return };
+                let may_go = chosen.may_take(state, id) && spared.binary_search(&id).is_err();
+                let ns = self.forecast.next_use_ns(state, id).unwrap_or(u64::MAX);
+                last = last.max(may_go.then_some((ns, id)));
+            }
+            if let Some((_, id)) = last {
+                chosen.take(state, id);
+            }
+        }
+    }
+
+    /// How a scan stands in the queue for reads, first first.
+    fn reading_rank(&self, state: &State, scan: &Scan) -> (bool, Option<Time>, u64, u64) {
+        let since = scan.waiting_since();
+        let served = self.sequence.served(scan.id());
+        if !self.switches.short_first {
+            return (since.is_none(), since, served, 0);
+        }
+        let overdue = since.filter(|&since| state.is_overdue(since));
+        let to_go = scan.needed().len() as u64 * u64::from(overdue.is_none());
+        (since.is_none(), overdue.or(Some(Time(u64::MAX))), to_go, served)
+    }
+
+    /// Where a scan that takes any order jumps to when its next chunk is not there: the next one that is.
+    fn jump(&mut self, scan: &Scan) -> Option<ChunkIndex> {
+        if !self.switches.opportunistic || goes_in_order(scan) {
+            return None;
+        }
+        let position = self.sequence.remaining(scan).next()?;
+        let chunk = scan.available().iter_around(position).next()?;
+        self.sequence.start_at(scan.id(), chunk);
+        Some(chunk)
+    }
+}
+
+impl Policy for Predictive {
+    fn name(&self) -> &'static str {
+        self.switches.policy_name()
+    }
+
+    fn on_scan_started(&mut self, state: &State, scan: ScanId) {
+        let Some(scan) = state.scan(scan) else { return };
+        self.forecast.add(state, scan);
+        self.throttle.add(state.now(), scan.id());
+        // Pages that nobody came to are not filed; where others came to a page, too, its time is looked at when it comes.
+        let reads = |id: &PageId| {
+            id.table == scan.table() && scan.reads(state.table(id.table).layout(), id.page)
+        };
+        for id in state.cached_pages().filter(reads) {
+            self.file(state, id);
+        }
+    }
+
+    fn on_scan_ended(&mut self, scan: ScanId) {
+        self.sequence.forget(scan);
+        self.forecast.remove(scan);
+        self.throttle.remove(scan);
+    }
+
+    fn on_load_started(&mut self, state: &State, plan: &LoadPlan) {
+        self.sequence.on_load_started(plan);
+        self.throttle.served(state.now(), plan.scan);
+    }
+
+    fn on_page_loaded(&mut self, state: &State, id: PageId) {
+        self.file(state, id);
+    }
+
+    fn on_page_evicted(&mut self, state: &State, id: PageId) {
+        self.timeline.take_out(id);
+        self.sample.take_out(id);
+        if self.switches.throttling
+            && let Some(ns) = self.forecast.next_use_ns(state, id)
+        {
+            self.throttle.evicted(ns);
+        }
+    }
+
+    fn on_delivered(&mut self, state: &State, scan: ScanId, chunk: ChunkIndex) {
+        let Some(scan) = state.scan(scan) else { return };
+        for id in state.pages_of(scan, chunk) {
+            self.file(state, id);
+        }
+    }
+
+    fn choose_load(&mut self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
+        let next = state.scans().filter(|scan| attempt.admits(scan.id())).filter_map(|scan| {
+            let opportunistic = self.switches.opportunistic && !goes_in_order(scan);
+            let has_enough = opportunistic && !scan.wants_load();
+            let chunk = self.sequence.next_cold(scan).filter(|_| !has_enough)?;
+            Some((scan, chunk))
+        });
+        let mut next: Vec<_> = next.collect();
+        next.sort_by_key(|(scan, _)| (self.reading_rank(state, scan), scan.id()));
+        let free = self.switches.throttling.then(|| {
+            let mut holds = |scan: &Scan| self.throttle.holds(state, &self.forecast, scan);
+            next.iter().map(|(scan, _)| *scan).position(|scan| !holds(scan))
+        });
+        let (scan, chunk) = next.get(free.flatten().unwrap_or(0))?;
+        Some(Sequence::plan(state, scan, *chunk))
+    }
+
+    fn choose_victims(&mut self, state: &State, room: &Room<'_>) -> Vec<PageId> {
+        let mut spared: Vec<_> = self.sequence.spared(state, room).into_iter().collect();
+        spared.sort_unstable();
+        let mut chosen = Chosen::new(*room);
+        chosen.take_all(state, state.unwanted_pages());
+        if self.switches.sampling {
+            self.take_sampled(state, &mut chosen, &spared);
+        } else {
+            self.take_last_used(state, &mut chosen, &spared);
+        }
+        let rest = state.cached_pages().filter(|id| spared.binary_search(id).is_err());
+        chosen.take_all(state, rest);
+        chosen.into_pages()
+    }
+
+    fn choose_delivery(&mut self, state: &State, scan: ScanId) -> Option<ChunkIndex> {
+        let next = self.sequence.choose_delivery(state, scan);
+        next.or_else(|| self.jump(state.scan(scan)?))
+    }
+}
+
+impl Switches {
+    /// The published policy.
+    pub const NONE: Self =
+        Self { sampling: false, short_first: false, throttling: false, opportunistic: false };
+
+    /// Each alone, and all but sampling together.
+    pub(super) const TESTED: [Self; 5] = [
+        Self { sampling: true, ..Self::NONE },
+        Self { short_first: true, ..Self::NONE },
+        Self { throttling: true, ..Self::NONE },
+        Self { opportunistic: true, ..Self::NONE },
+        Self { sampling: false, short_first: true, throttling: true, opportunistic: true },
+    ];
+
+    /// The names of all combinations, by the bits of [`Self::bits`].
+    const NAMES: [&'static str; 16] = [
+        "predictive",
+        "predictive+sampling",
+        "predictive+short-first",
+        "predictive+sampling+short-first",
+        "predictive+throttling",
+        "predictive+sampling+throttling",
+        "predictive+short-first+throttling",
+        "predictive+sampling+short-first+throttling",
+        "predictive+opportunistic",
+        "predictive+sampling+opportunistic",
+        "predictive+short-first+opportunistic",
+        "predictive+sampling+short-first+opportunistic",
+        "predictive+throttling+opportunistic",
+        "predictive+sampling+throttling+opportunistic",
+        "predictive+short-first+throttling+opportunistic",
+        "predictive+sampling+short-first+throttling+opportunistic",
+    ];
+
+    fn bits(self) -> usize {
+        usize::from(self.sampling)
+            | usize::from(self.short_first) << 1
+            | usize::from(self.throttling) << 2
+            | usize::from(self.opportunistic) << 3
+    }
+
+    /// The name of the policy with these switches on.
+    #[must_use]
+    pub fn policy_name(self) -> &'static str {
+        Self::NAMES[self.bits()]
+    }
+
+    /// The switches that a name of the policy turns on, in any order.
+    #[must_use]
+    pub fn of_policy_name(name: &str) -> Option<Self> {
+        let mut parts = name.split('+');
+        parts.next().filter(|&policy| policy == "predictive")?;
+        let mut switches = Self::default();
+        for part in parts {
+            match part {
+                "sampling" => switches.sampling = true,
+                "short-first" => switches.short_first = true,
+                "throttling" => switches.throttling = true,
+                "opportunistic" => switches.opportunistic = true,
+                _ => return None,
+            }
+        }
+        Some(switches)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_combination_of_switches_has_a_name_that_turns_them_on() {
+        for bits in 0..16 {
+            let on = |bit: usize| bits >> bit & 1 == 1;
+            let switches = Switches {
+                sampling: on(0),
+                short_first: on(1),
+                throttling: on(2),
+                opportunistic: on(3),
+            };
+            assert_eq!(Switches::of_policy_name(switches.policy_name()), Some(switches));
+        }
+        assert_eq!(Switches::of_policy_name("predictive+fast"), None);
+        assert_eq!(Switches::of_policy_name("relevance+sampling"), None);
+    }
+}

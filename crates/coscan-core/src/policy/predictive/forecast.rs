@@ -1,0 +1,108 @@
+//! When scans will come to the pages [CS11 §4.3, `PageNextConsumption`].
+
+use std::collections::BTreeMap;
+
+use crate::ids::{ChunkIndex, PageId, ScanId};
+use crate::layout::Layout;
+use crate::scan::{Order, Scan};
+use crate::state::State;
+
+/// The way of each scan that goes through its chunks in order.
+#[derive(Clone, Debug, Default)]
+pub(in crate::policy) struct Forecast {
+    routes: BTreeMap<ScanId, Route>,
+}
+
+impl Forecast {
+    /// From now on it says when this scan comes to its chunks.
+    pub(in crate::policy) fn add(&mut self, state: &State, scan: &Scan) {
+        self.routes.insert(scan.id(), Route::new(scan, state.table(scan.table()).layout()));
+    }
+
+    pub(in crate::policy) fn remove(&mut self, scan: ScanId) {
+        self.routes.remove(&scan);
+    }
+
+    /// Nanoseconds until the first of its scans comes to a page; `None` if none of them will.
+    pub(in crate::policy) fn next_use_ns(&self, state: &State, id: PageId) -> Option<u64> {
+        let layout = state.table(id.table).layout();
+        let uses = layout.chunks_of(id.page).iter().flat_map(|&chunk| {
+            let counted = state.interested(id.table, chunk);
+            let needs = move |scan: &&Scan| scan.needed().contains(chunk);
+            let scans = counted.chain(state.picking(id.table).filter(needs));
+            let reads = scans.filter(|scan| scan.reads(layout, id.page));
+            reads.filter_map(move |scan| self.ns_to(state, scan, chunk))
+        });
+        uses.min()
+    }
+
+    /// Nanoseconds until a scan comes to a chunk that it needs: the rows before it at the pace of the scan. `None` if it
+    /// is not one of its scans.
+    pub(in crate::policy) fn ns_to(
+        &self,
+        state: &State,
+        scan: &Scan,
+        chunk: ChunkIndex,
+    ) -> Option<u64> {
+        let route = self.routes.get(&scan.id())?;
+        let layout = state.table(scan.table()).layout();
+        let next = scan.needed().first()?;
+        let rows = route.rows_before(layout, chunk).saturating_sub(route.rows_before(layout, next));
+        let ns = u128::from(rows) * u128::from(row_ps(state, scan)) / 1_000;
+        Some(u64::try_from(ns).unwrap_or(u64::MAX))
+    }
+}
+
+/// Picoseconds that a scan takes for a row: as measured; until then as the others do on average.
+pub(in crate::policy) fn row_ps(state: &State, scan: &Scan) -> u64 {
+    let measured = |scan: &Scan| scan.row_ps(state.now());
+    measured(scan).unwrap_or_else(|| {
+        let known = state.scans().filter_map(measured);
+        let (count, sum) =
+            known.fold((0, 0u64), |(count, sum), ps| (count + 1, sum.saturating_add(ps)));
+        if count == 0 { 1 } else { sum / count }
+    })
+}
+
+/// The chunks of a scan as runs of neighbours: whatever it needs, a position is found in a few steps.
+#[derive(Clone, Debug)]
+struct Route {
+    legs: Vec<Leg>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Leg {
+    first: ChunkIndex,
+    /// The row of the table with which it begins.
+    row: u64,
+    /// Rows of the scan before it.
+    rows_before: u64,
+}
+
+impl Route {
+    fn new(scan: &Scan, layout: &Layout) -> Self {
+        let mut legs: Vec<Leg> = Vec::new();
+        let (mut rows_before, mut end) = (0, None);
+        for chunk in scan.needed().iter() {
+            let rows = layout.rows(chunk);
+            if end != Some(rows.start) {
+                legs.push(Leg { first: chunk, row: rows.start, rows_before });
+            }
+            rows_before += rows.end - rows.start;
+            end = Some(rows.end);
+        }
+        Self { legs }
+    }
+
+    /// Rows of the scan before a chunk of it.
+    fn rows_before(&self, layout: &Layout, chunk: ChunkIndex) -> u64 {
+        let after = self.legs.partition_point(|leg| leg.first <= chunk);
+        let leg = after.checked_sub(1).and_then(|position| self.legs.get(position));
+        leg.map_or(0, |leg| leg.rows_before + (layout.rows(chunk).start - leg.row))
+    }
+}
+
+/// Whether a scan goes through its chunks from the first to the last whatever is in the pool.
+pub(in crate::policy) fn goes_in_order(scan: &Scan) -> bool {
+    scan.order() == Order::InOrder || scan.picks()
+}

@@ -1,0 +1,56 @@
+//! Pages in no order, some of which are looked at: a cheaper way to find one that is used late.
+
+use crate::ids::{Index, PageId};
+
+/// Pages that are in the pool.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sample {
+    pages: Vec<PageId>,
+    /// Where each page of each table is in `pages`.
+    filed: Vec<Vec<Option<usize>>>,
+    draws: u64,
+}
+
+impl Sample {
+    pub(super) fn file(&mut self, id: PageId) {
+        if self.filed_mut(id).is_none() {
+            self.pages.push(id);
+            *self.filed_mut(id) = Some(self.pages.len() - 1);
+        }
+    }
+
+    pub(super) fn take_out(&mut self, id: PageId) {
+        let Some(position) = self.filed_mut(id).take() else { return };
+        self.pages.swap_remove(position);
+        if let Some(&moved) = self.pages.get(position) {
+            *self.filed_mut(moved) = Some(position);
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Any page: which one follows from how many were drawn before, so that a run can be repeated.
+    pub(super) fn draw(&mut self) -> Option<PageId> {
+        // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+        self.draws = self.draws.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut bits = self.draws;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        let position = (bits ^ (bits >> 31)).checked_rem(self.pages.len() as u64)?;
+        self.pages.get(position as usize).copied()
+    }
+
+    fn filed_mut(&mut self, id: PageId) -> &mut Option<usize> {
+        let (table, page) = (id.table.as_usize(), id.page.as_usize());
+        if table >= self.filed.len() {
+            self.filed.resize(table + 1, Vec::new());
+        }
+        let pages = &mut self.filed[table];
+        if page >= pages.len() {
+            pages.resize(page + 1, None);
+        }
+        &mut pages[page]
+    }
+}
