@@ -4,6 +4,7 @@
 
 mod attach;
 mod elevator;
+mod next_use;
 mod normal;
 mod predictive;
 mod ranking;

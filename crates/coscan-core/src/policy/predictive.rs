@@ -4,21 +4,18 @@
 //!
 //! [`Switches`] turn on what the thesis proposes beyond it.
 
-mod forecast;
 mod sample;
 mod throttle;
-mod timeline;
 
 use crate::ids::{ChunkIndex, PageId, ScanId, Time};
+use crate::policy::next_use::NextUses;
 use crate::policy::sequence::Sequence;
 use crate::policy::{Attempt, Chosen, LoadPlan, Policy, Room};
-use crate::scan::Scan;
+use crate::scan::{Order, Scan};
 use crate::state::State;
 
-pub(super) use forecast::{Forecast, goes_in_order};
 use sample::Sample;
 use throttle::Throttle;
-pub(super) use timeline::{Timeline, bucket};
 
 /// What `predictive` does beyond the thesis' chapters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash, PartialOrd, Ord)]
@@ -38,8 +35,7 @@ pub struct Switches {
 pub struct Predictive {
     switches: Switches,
     sequence: Sequence,
-    forecast: Forecast,
-    timeline: Timeline,
+    next_uses: NextUses,
     sample: Sample,
     throttle: Throttle,
 }
@@ -55,38 +51,21 @@ impl Predictive {
     }
 
     fn file(&mut self, state: &State, id: PageId) {
-        match self.forecast.next_use_ns(state, id) {
-            _ if self.switches.sampling => self.sample.file(id),
-            Some(ns) => self.timeline.file(state.now(), id, ns),
-            None => self.timeline.take_out(id),
+        match self.switches.sampling {
+            true => self.sample.file(id),
+            false => self.next_uses.file(state, id),
         }
     }
 
-    /// Takes pages from those used last to those used next. Where a page is filed too late, since a scan came or became
-    /// faster, it is filed anew and looked at when its time comes.
+    /// Takes pages from those used last to those used next.
     fn take_last_used(&mut self, state: &State, chosen: &mut Chosen<'_>, spared: &[PageId]) {
-        for id in self.timeline.take_due(state.now()) {
-            self.file(state, id);
-        }
-        let mut last = self.timeline.last_before(None);
-        while let Some(at) = last
-            && !chosen.enough()
+        let mut walk = self.next_uses.walk(state);
+        while !chosen.enough()
+            && let Some((_, id)) = self.next_uses.next_last(state, &mut walk)
         {
-            let mut position = 0;
-            while let Some(id) = self.timeline.get(at, position)
-                && !chosen.enough()
-            {
-                let ns = self.forecast.next_use_ns(state, id);
-                if ns.is_some_and(|ns| bucket(state.now(), ns) < at) {
-                    self.file(state, id);
-                    continue;
-                }
-                if spared.binary_search(&id).is_err() {
-                    chosen.take(state, id);
-                }
-                position += 1;
+            if spared.binary_search(&id).is_err() {
+                chosen.take(state, id);
             }
-            last = self.timeline.last_before(Some(at));
         }
     }
 
@@ -99,7 +78,7 @@ impl Predictive {
             for _ in 0..SAMPLED {
                 let Some(id) = self.sample.draw() else { return };
                 let may_go = chosen.may_take(state, id) && spared.binary_search(&id).is_err();
-                let ns = self.forecast.next_use_ns(state, id).unwrap_or(u64::MAX);
+                let ns = self.next_uses.next_use_ns(state, id).unwrap_or(u64::MAX);
                 last = last.max(may_go.then_some((ns, id)));
             }
             if let Some((_, id)) = last {
@@ -122,7 +101,7 @@ impl Predictive {
 
     /// Where a scan that takes any order jumps to when its next chunk is not there: the next one that is.
     fn jump(&mut self, scan: &Scan) -> Option<ChunkIndex> {
-        if !self.switches.opportunistic || goes_in_order(scan) {
+        if !self.switches.opportunistic || scan.order() == Order::InOrder {
             return None;
         }
         let position = self.sequence.remaining(scan).next()?;
@@ -139,20 +118,13 @@ impl Policy for Predictive {
 
     fn on_scan_started(&mut self, state: &State, scan: ScanId) {
         let Some(scan) = state.scan(scan) else { return };
-        self.forecast.add(state, scan);
+        self.next_uses.add(state, scan);
         self.throttle.add(state.now(), scan.id());
-        // Pages that nobody came to are not filed; where others came to a page, too, its time is looked at when it comes.
-        let reads = |id: &PageId| {
-            id.table == scan.table() && scan.reads(state.table(id.table).layout(), id.page)
-        };
-        for id in state.cached_pages().filter(reads) {
-            self.file(state, id);
-        }
     }
 
     fn on_scan_ended(&mut self, scan: ScanId) {
         self.sequence.forget(scan);
-        self.forecast.remove(scan);
+        self.next_uses.remove(scan);
         self.throttle.remove(scan);
     }
 
@@ -166,10 +138,10 @@ impl Policy for Predictive {
     }
 
     fn on_page_evicted(&mut self, state: &State, id: PageId) {
-        self.timeline.take_out(id);
+        self.next_uses.take_out(id);
         self.sample.take_out(id);
         if self.switches.throttling
-            && let Some(ns) = self.forecast.next_use_ns(state, id)
+            && let Some(ns) = self.next_uses.next_use_ns(state, id)
         {
             self.throttle.evicted(ns);
         }
@@ -184,7 +156,7 @@ impl Policy for Predictive {
 
     fn choose_load(&mut self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
         let next = state.scans().filter(|scan| attempt.admits(scan.id())).filter_map(|scan| {
-            let opportunistic = self.switches.opportunistic && !goes_in_order(scan);
+            let opportunistic = self.switches.opportunistic && scan.order() == Order::Any;
             let has_enough = opportunistic && !scan.wants_load();
             let chunk = self.sequence.next_cold(scan).filter(|_| !has_enough)?;
             Some((scan, chunk))
@@ -192,7 +164,7 @@ impl Policy for Predictive {
         let mut next: Vec<_> = next.collect();
         next.sort_by_key(|(scan, _)| (self.reading_rank(state, scan), scan.id()));
         let free = self.switches.throttling.then(|| {
-            let mut holds = |scan: &Scan| self.throttle.holds(state, &self.forecast, scan);
+            let mut holds = |scan: &Scan| self.throttle.holds(state, &self.next_uses, scan);
             next.iter().map(|(scan, _)| *scan).position(|scan| !holds(scan))
         });
         let (scan, chunk) = next.get(free.flatten().unwrap_or(0))?;

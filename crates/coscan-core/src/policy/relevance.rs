@@ -11,6 +11,7 @@ use std::cmp::Reverse;
 
 use crate::classes::Class;
 use crate::ids::{ChunkIndex, PageId, ScanId, SlotIndex, Time};
+use crate::policy::next_use::NextUses;
 use crate::policy::ranking::{Score, best_first};
 use crate::policy::relevance_2007::{Relevance2007, helped_by, overlapping, plan, wanting};
 use crate::policy::{Attempt, LoadPlan, Policy, Room};
@@ -24,6 +25,9 @@ const LATER: f64 = 0.01;
 /// A scan is short that is this many times shorter than the longest that runs.
 const SHORT: u64 = 16;
 
+/// A scan in order has much less left than the others that has so many times less.
+const MUCH_LESS: usize = 4;
+
 /// How many decoded chunks a decision looks at.
 const DECODED_MAX: usize = 256;
 
@@ -31,6 +35,8 @@ const DECODED_MAX: usize = 256;
 #[derive(Clone, Debug, Default)]
 pub struct Relevance {
     paper: Relevance2007,
+    /// When the scans in order come to the pages.
+    in_order: NextUses,
 }
 
 /// Average loads that a scan has waited, shared by all running scans (slip 5 in the papers).
@@ -40,14 +46,34 @@ fn waited_loads(state: &State, waited_ns: u64) -> f64 {
 }
 
 /// Whom to read for, largest first: who has waited too long; then, as in the paper, who has fewest chunks left, and who
-/// waits gains one for each load that it waited.
-fn reading_rank(state: &State, scan: &Scan) -> (Option<Reverse<Time>>, Score, Reverse<ScanId>) {
+/// waits gains one for each load that it waited. Scans in order count as much as they do on average, unless they have
+/// much less left: those that go on together, one a little behind the other, read once for all.
+fn reading_rank(
+    state: &State,
+    scan: &Scan,
+    in_order_needed: usize,
+) -> (Option<Reverse<Time>>, Score, Reverse<ScanId>) {
     let since = scan.starving_since();
     let overdue = since.filter(|&since| state.is_overdue(since)).map(Reverse);
     let waited_ns = since.map_or(0, |since| state.now().since(since));
     let weight = f64::from(scan.weight());
     let gained = weight * waited_loads(state, waited_ns);
-    (overdue, Score(gained - scan.needed().len() as f64 / weight), Reverse(scan.id()))
+    let own = scan.needed().len();
+    let together = goes_in_order(scan) && own * MUCH_LESS > in_order_needed;
+    let needed = if together { in_order_needed } else { own };
+    (overdue, Score(gained - needed as f64 / weight), Reverse(scan.id()))
+}
+
+/// Chunks that scans in order have left on average.
+fn in_order_needed(state: &State) -> usize {
+    let needed = state.scans().filter(|scan| goes_in_order(scan)).map(|scan| scan.needed().len());
+    let (count, sum) = needed.fold((0, 0), |(count, sum), needed| (count + 1, sum + needed));
+    sum / count.max(1)
+}
+
+/// Whether it is known when a scan comes to a page.
+fn goes_in_order(scan: &Scan) -> bool {
+    scan.order() == Order::InOrder && !scan.picks()
 }
 
 /// Nanoseconds of work that a scan has left, divided by one plus the percentage of it that is in the pool: what is there
@@ -122,16 +148,46 @@ impl Policy for Relevance {
         "relevance"
     }
 
+    fn on_scan_started(&mut self, state: &State, scan: ScanId) {
+        if let Some(scan) = state.scan(scan).filter(|scan| goes_in_order(scan)) {
+            self.in_order.add(state, scan);
+        }
+    }
+
+    fn on_scan_ended(&mut self, scan: ScanId) {
+        self.in_order.remove(scan);
+    }
+
+    fn on_page_loaded(&mut self, state: &State, page: PageId) {
+        if !self.in_order.is_empty() {
+            self.in_order.file(state, page);
+        }
+    }
+
+    fn on_page_evicted(&mut self, _state: &State, page: PageId) {
+        self.in_order.take_out(page);
+    }
+
+    fn on_delivered(&mut self, state: &State, scan: ScanId, chunk: ChunkIndex) {
+        if let Some(scan) = state.scan(scan).filter(|_| !self.in_order.is_empty()) {
+            for page in state.pages_of(scan, chunk) {
+                self.in_order.file(state, page);
+            }
+        }
+    }
+
     fn choose_load(&mut self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
         let wanting = wanting(state, attempt);
-        let scan = wanting.max_by_key(|scan| reading_rank(state, scan))?;
+        let in_order_needed = if self.in_order.is_empty() { 0 } else { in_order_needed(state) };
+        let scan = wanting.max_by_key(|scan| reading_rank(state, scan, in_order_needed))?;
         let helped = helped_by(state, scan);
         let chunk = choose_chunk(state, scan, &helped)?;
         Some(plan(state, scan, &helped, chunk))
     }
 
     fn choose_victims(&mut self, state: &State, room: &Room<'_>) -> Vec<PageId> {
-        self.paper.choose_victims(state, room)
+        let in_order = (!self.in_order.is_empty()).then_some(&mut self.in_order);
+        self.paper.victims(state, room, in_order)
     }
 
     /// Those that pick pages, and those that are short beside the longest that runs.

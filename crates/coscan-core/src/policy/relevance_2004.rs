@@ -67,7 +67,7 @@ impl Policy for Relevance2004 {
 
     fn choose_victims(&mut self, state: &State, room: &Room<'_>) -> Vec<PageId> {
         let tables = state.tables().map(|(id, _)| (id, least_needed(state, id))).collect();
-        choose_victims(state, room, merge(tables))
+        choose_victims(state, room, merge(tables), None)
     }
 
     /// The chunk that came first.

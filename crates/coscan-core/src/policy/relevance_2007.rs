@@ -4,6 +4,7 @@
 
 use crate::classes::Class;
 use crate::ids::{ChunkIndex, PageId, ScanId, SlotIndex, TableId};
+use crate::policy::next_use::NextUses;
 use crate::policy::ranking::{Score, best_first, first_second};
 use crate::policy::victims::{choose_victims, merge};
 use crate::policy::{Attempt, LoadPlan, Policy, Room};
@@ -156,6 +157,18 @@ impl Relevance2007 {
         best_first(table.classes().in_pool(), bound, score)
     }
 
+    /// What goes: chunks with the smallest `keepRelevance`; of what scans in order come to, if their next uses are known,
+    /// what is used last.
+    pub(super) fn victims(
+        &self,
+        state: &State,
+        room: &Room<'_>,
+        in_order: Option<&mut NextUses>,
+    ) -> Vec<PageId> {
+        let tables = state.tables().map(|(id, _)| (id, self.least_kept(state, id))).collect();
+        choose_victims(state, room, merge(tables), in_order)
+    }
+
     /// The chunk with the largest `useRelevance` for a scan.
     pub(super) fn delivery(&self, state: &State, scan: &Scan) -> Option<ChunkIndex> {
         if scan.order() == Order::InOrder || scan.picks() {
@@ -206,8 +219,7 @@ impl Policy for Relevance2007 {
     }
 
     fn choose_victims(&mut self, state: &State, room: &Room<'_>) -> Vec<PageId> {
-        let tables = state.tables().map(|(id, _)| (id, self.least_kept(state, id))).collect();
-        choose_victims(state, room, merge(tables))
+        self.victims(state, room, None)
     }
 
     fn choose_delivery(&mut self, state: &State, scan: ScanId) -> Option<ChunkIndex> {

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::classes::Class;
-use crate::ids::{ChunkIndex, ClassIndex, GroupIndex, PageId, ScanId, TableId};
+use crate::ids::{ChunkIndex, ClassIndex, GroupIndex, PageId, ScanId, SlotIndex, TableId};
+use crate::policy::next_use::{NextUses, Walk};
 use crate::policy::ranking::Score;
 use crate::policy::{Chosen, Room, Strictness};
 use crate::scan::{Order, Scan};
@@ -16,18 +17,33 @@ pub(super) fn choose_victims<'a>(
     state: &'a State,
     room: &Room<'_>,
     classes: impl Iterator<Item = (TableId, &'a Class)>,
+    in_order: Option<&mut NextUses>,
 ) -> Vec<PageId> {
     let mut chosen = Chosen::new(*room);
     chosen.take_all(state, state.unwanted_pages());
     let mut victims = Victims { state, room, chosen };
     let mut losses = Losses::new(state, room);
     let mut passed = BTreeSet::new();
+    let mut in_order = in_order.map(|next_uses| LastUsed::new(state, next_uses));
     for (table, class) in classes {
         passed.insert((table, class.index()));
+        if let Some(last_used) = &mut in_order {
+            if last_used.is_in_order(table, &class.key().scans) {
+                continue;
+            }
+            let ns = last_used.any_order_ns(table, class);
+            victims.take_used_after(&mut losses, last_used, ns);
+            if victims.chosen.enough() {
+                break;
+            }
+        }
         victims.take_from_class(&mut losses, &passed, table, class);
         if victims.chosen.enough() {
             break;
         }
+    }
+    if let Some(last_used) = &mut in_order {
+        victims.take_used_after(&mut losses, last_used, 0);
     }
     victims.take_picked();
     victims.chosen.into_pages()
@@ -40,6 +56,18 @@ struct Victims<'a, 'r> {
 }
 
 impl Victims<'_, '_> {
+    /// What is used later than in so many nanoseconds, of what scans in order come to.
+    fn take_used_after(&mut self, losses: &mut Losses<'_>, last_used: &mut LastUsed<'_>, ns: u64) {
+        while !self.chosen.enough()
+            && let Some(id) = last_used.next_after(self.state, ns)
+        {
+            let may_go = self.chosen.may_take(self.state, id);
+            if may_go && matches!(losses.judge(id), Verdict::Goes) {
+                self.chosen.take(self.state, id);
+            }
+        }
+    }
+
     /// What only scans want that pick pages, which no class counts. They come to it soon, so it goes last.
     fn take_picked(&mut self) {
         let state = self.state;
@@ -113,6 +141,64 @@ impl Victims<'_, '_> {
     }
 }
 
+/// Pages that scans in order come to, those used last in front; scans in any order may come to them before.
+struct LastUsed<'a> {
+    next_uses: &'a mut NextUses,
+    walk: Walk,
+    next: Option<(u64, PageId)>,
+    /// For each table, the slots of its scans in order.
+    in_order: BTreeMap<TableId, IndexSet<SlotIndex>>,
+    /// For each table, when its other scans come to a chunk.
+    any_order_ns: BTreeMap<TableId, BTreeMap<SlotIndex, u64>>,
+}
+
+impl<'a> LastUsed<'a> {
+    fn new(state: &State, next_uses: &'a mut NextUses) -> Self {
+        let walk = next_uses.walk(state);
+        let mut in_order: BTreeMap<_, IndexSet<_>> = BTreeMap::new();
+        let mut any_order_ns: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
+        for scan in state.scans().filter(|scan| !scan.picks()) {
+            if scan.order() == Order::InOrder {
+                in_order.entry(scan.table()).or_default().insert(scan.slot());
+            } else {
+                let ns = NextUses::any_order_ns(state, scan);
+                any_order_ns.entry(scan.table()).or_default().insert(scan.slot(), ns);
+            }
+        }
+        Self { next_uses, walk, next: None, in_order, any_order_ns }
+    }
+
+    /// When the first of a class' scans comes to one of its chunks, in nanoseconds.
+    fn any_order_ns(&self, table: TableId, class: &Class) -> u64 {
+        let Some(known) = self.any_order_ns.get(&table) else { return u64::MAX };
+        let scans = class.key().scans.iter().filter_map(|slot| known.get(&slot));
+        scans.min().copied().unwrap_or(u64::MAX)
+    }
+
+    /// The next page, if no scan comes to it within so many nanoseconds.
+    fn next_after(&mut self, state: &State, ns: u64) -> Option<PageId> {
+        let (page_ns, id) = match self.next {
+            Some(next) => next,
+            None => {
+                let (in_order_ns, id) = self.next_uses.next_last(state, &mut self.walk)?;
+                let table = state.table(id.table);
+                let chunks = table.layout().chunks_of(id.page).iter();
+                let any_order = chunks
+                    .map(|&chunk| self.any_order_ns(id.table, table.classes().class_of(chunk)));
+                (any_order.min().unwrap_or(u64::MAX).min(in_order_ns), id)
+            }
+        };
+        let later = page_ns >= ns;
+        self.next = (!later).then_some((page_ns, id));
+        later.then_some(id)
+    }
+
+    /// Whether a scan in order needs a chunk that these scans need.
+    fn is_in_order(&self, table: TableId, scans: &IndexSet<SlotIndex>) -> bool {
+        self.in_order.get(&table).is_some_and(|slots| slots.intersects(scans))
+    }
+}
+
 /// Whether a page may be a victim too.
 enum Verdict {
     Goes,
@@ -174,7 +260,14 @@ impl<'a> Losses<'a> {
             return Verdict::Goes;
         }
         if Some(scan.id()) == self.trigger {
-            return Verdict::ClassStays;
+            // In order, it comes to most of what it needs later than it needs room.
+            let soon =
+                || scan.needed().iter().take(scan.chunks_ahead()).any(|c| chunks.contains(&c));
+            return match scan.order() {
+                Order::Any => Verdict::ClassStays,
+                Order::InOrder if soon() => Verdict::Stays,
+                Order::InOrder => Verdict::Goes,
+            };
         }
         if self.strictness == Strictness::MayStarve {
             return Verdict::Goes;

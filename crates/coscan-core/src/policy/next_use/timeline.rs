@@ -13,7 +13,7 @@ const WIDTH_MIN_NS: u64 = 1 << 24;
 
 /// Pages in buckets of time.
 #[derive(Clone, Debug, Default)]
-pub(in crate::policy) struct Timeline {
+pub(super) struct Timeline {
     /// Pages by the begin of their bucket.
     buckets: BTreeMap<Time, Vec<PageId>>,
     /// Where each page of each table is: its bucket, and its position there.
@@ -22,7 +22,7 @@ pub(in crate::policy) struct Timeline {
 
 impl Timeline {
     /// Files a page that is used so many nanoseconds from now.
-    pub(in crate::policy) fn file(&mut self, now: Time, id: PageId, ns: u64) {
+    pub(super) fn file(&mut self, now: Time, id: PageId, ns: u64) {
         self.take_out(id);
         let bucket = bucket(now, ns);
         let pages = self.buckets.entry(bucket).or_default();
@@ -32,7 +32,7 @@ impl Timeline {
     }
 
     /// Takes a page out, if it is filed.
-    pub(in crate::policy) fn take_out(&mut self, id: PageId) {
+    pub(super) fn take_out(&mut self, id: PageId) {
         let Some((bucket, position)) = self.filed_mut(id).take() else { return };
         let pages = self.buckets.get_mut(&bucket).expect("a filed page is in its bucket");
         pages.swap_remove(position);
@@ -44,7 +44,7 @@ impl Timeline {
     }
 
     /// Takes out the pages whose time has come: they were used, or their scans are slower than they were.
-    pub(in crate::policy) fn take_due(&mut self, now: Time) -> Vec<PageId> {
+    pub(super) fn take_due(&mut self, now: Time) -> Vec<PageId> {
         let mut due = Vec::new();
         while let Some(first) = self.buckets.first_entry().filter(|first| *first.key() <= now) {
             due.extend(first.remove());
@@ -54,7 +54,7 @@ impl Timeline {
     }
 
     /// The begin of the last bucket that begins before this time.
-    pub(in crate::policy) fn last_before(&self, before: Option<Time>) -> Option<Time> {
+    pub(super) fn last_before(&self, before: Option<Time>) -> Option<Time> {
         let last = match before {
             Some(before) => self.buckets.range(..before).next_back(),
             None => self.buckets.last_key_value(),
@@ -63,7 +63,7 @@ impl Timeline {
     }
 
     /// The page at a position of a bucket.
-    pub(in crate::policy) fn get(&self, bucket: Time, position: usize) -> Option<PageId> {
+    pub(super) fn get(&self, bucket: Time, position: usize) -> Option<PageId> {
         self.buckets.get(&bucket)?.get(position).copied()
     }
 
@@ -81,7 +81,7 @@ impl Timeline {
 }
 
 /// The bucket of what is used so many nanoseconds from now.
-pub(in crate::policy) fn bucket(now: Time, ns: u64) -> Time {
+pub(super) fn bucket(now: Time, ns: u64) -> Time {
     let ns = ns.clamp(WIDTH_MIN_NS, u64::MAX / 4);
     let width = (ns / PARTS).max(WIDTH_MIN_NS).next_power_of_two();
     Time(now.0.saturating_add(ns) / width * width)

@@ -4,27 +4,31 @@ use std::collections::BTreeMap;
 
 use crate::ids::{ChunkIndex, PageId, ScanId};
 use crate::layout::Layout;
-use crate::scan::{Order, Scan};
+use crate::scan::Scan;
 use crate::state::State;
 
 /// The way of each scan that goes through its chunks in order.
 #[derive(Clone, Debug, Default)]
-pub(in crate::policy) struct Forecast {
+pub(super) struct Forecast {
     routes: BTreeMap<ScanId, Route>,
 }
 
 impl Forecast {
     /// From now on it says when this scan comes to its chunks.
-    pub(in crate::policy) fn add(&mut self, state: &State, scan: &Scan) {
+    pub(super) fn add(&mut self, state: &State, scan: &Scan) {
         self.routes.insert(scan.id(), Route::new(scan, state.table(scan.table()).layout()));
     }
 
-    pub(in crate::policy) fn remove(&mut self, scan: ScanId) {
+    pub(super) fn remove(&mut self, scan: ScanId) {
         self.routes.remove(&scan);
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.routes.is_empty()
+    }
+
     /// Nanoseconds until the first of its scans comes to a page; `None` if none of them will.
-    pub(in crate::policy) fn next_use_ns(&self, state: &State, id: PageId) -> Option<u64> {
+    pub(super) fn next_use_ns(&self, state: &State, id: PageId) -> Option<u64> {
         let layout = state.table(id.table).layout();
         let uses = layout.chunks_of(id.page).iter().flat_map(|&chunk| {
             let counted = state.interested(id.table, chunk);
@@ -38,12 +42,7 @@ impl Forecast {
 
     /// Nanoseconds until a scan comes to a chunk that it needs: the rows before it at the pace of the scan. `None` if it
     /// is not one of its scans.
-    pub(in crate::policy) fn ns_to(
-        &self,
-        state: &State,
-        scan: &Scan,
-        chunk: ChunkIndex,
-    ) -> Option<u64> {
+    pub(super) fn ns_to(&self, state: &State, scan: &Scan, chunk: ChunkIndex) -> Option<u64> {
         let route = self.routes.get(&scan.id())?;
         let layout = state.table(scan.table()).layout();
         let next = scan.needed().first()?;
@@ -100,9 +99,4 @@ impl Route {
         let leg = after.checked_sub(1).and_then(|position| self.legs.get(position));
         leg.map_or(0, |leg| leg.rows_before + (layout.rows(chunk).start - leg.row))
     }
-}
-
-/// Whether a scan goes through its chunks from the first to the last whatever is in the pool.
-pub(in crate::policy) fn goes_in_order(scan: &Scan) -> bool {
-    scan.order() == Order::InOrder || scan.picks()
 }

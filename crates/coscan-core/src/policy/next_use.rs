@@ -1,0 +1,109 @@
+//! Pages in the pool in the order in which scans that go in order will come to them: what `predictive` evicts by, and
+//! what `relevance` knows of such scans.
+
+mod forecast;
+mod timeline;
+
+use crate::ids::{ChunkIndex, PageId, ScanId, Time};
+use crate::scan::Scan;
+use crate::state::State;
+
+use forecast::Forecast;
+use forecast::row_ps;
+use timeline::{Timeline, bucket};
+
+/// The next uses of pages by the scans that were added.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NextUses {
+    forecast: Forecast,
+    timeline: Timeline,
+}
+
+/// How far a walk over the pages has come, see [`NextUses::next_last`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Walk {
+    bucket: Option<Time>,
+    position: usize,
+}
+
+impl NextUses {
+    /// From now on this scan counts.
+    pub(super) fn add(&mut self, state: &State, scan: &Scan) {
+        self.forecast.add(state, scan);
+        // A page that nobody came to is not filed. Where others come to it, too, its time is looked at when it comes up.
+        let layout = state.table(scan.table()).layout();
+        let reads = |id: &PageId| id.table == scan.table() && scan.reads(layout, id.page);
+        for id in state.cached_pages().filter(reads) {
+            self.file(state, id);
+        }
+    }
+
+    pub(super) fn remove(&mut self, scan: ScanId) {
+        self.forecast.remove(scan);
+    }
+
+    /// Whether no scan counts.
+    pub(super) fn is_empty(&self) -> bool {
+        self.forecast.is_empty()
+    }
+
+    /// Files a page that arrived or was used.
+    pub(super) fn file(&mut self, state: &State, id: PageId) {
+        match self.next_use_ns(state, id) {
+            Some(ns) => self.timeline.file(state.now(), id, ns),
+            None => self.timeline.take_out(id),
+        }
+    }
+
+    /// A page left the pool.
+    pub(super) fn take_out(&mut self, id: PageId) {
+        self.timeline.take_out(id);
+    }
+
+    /// Nanoseconds until the first of the scans comes to a page; `None` if none of them will.
+    pub(super) fn next_use_ns(&self, state: &State, id: PageId) -> Option<u64> {
+        self.forecast.next_use_ns(state, id)
+    }
+
+    /// Nanoseconds until a scan comes to a chunk that it needs; `None` if the scan does not count.
+    pub(super) fn ns_to(&self, state: &State, scan: &Scan, chunk: ChunkIndex) -> Option<u64> {
+        self.forecast.ns_to(state, scan, chunk)
+    }
+
+    /// Nanoseconds until a scan in any order is expected to come to a chunk that it needs: on average it is half through
+    /// then [CS11 Figure 4.3, `ChunkNextConsumption`].
+    pub(super) fn any_order_ns(state: &State, scan: &Scan) -> u64 {
+        let layout = state.table(scan.table()).layout();
+        let chunk_rows = layout.row_count() / layout.chunk_count().max(1) as u64;
+        let rows = chunk_rows * scan.needed().len() as u64;
+        let ns = u128::from(rows) * u128::from(row_ps(state, scan)) / 2_000;
+        u64::try_from(ns).unwrap_or(u64::MAX)
+    }
+
+    /// Starts a walk over the pages from those used last to those used next.
+    pub(super) fn walk(&mut self, state: &State) -> Walk {
+        for id in self.timeline.take_due(state.now()) {
+            self.file(state, id);
+        }
+        Walk { bucket: self.timeline.last_before(None), position: 0 }
+    }
+
+    /// The next page of a walk, and nanoseconds until it is used. A page that is filed too late, since a scan came or
+    /// became faster, is filed anew and comes up where it belongs.
+    pub(super) fn next_last(&mut self, state: &State, walk: &mut Walk) -> Option<(u64, PageId)> {
+        while let Some(at) = walk.bucket {
+            let Some(id) = self.timeline.get(at, walk.position) else {
+                *walk = Walk { bucket: self.timeline.last_before(Some(at)), position: 0 };
+                continue;
+            };
+            match self.next_use_ns(state, id) {
+                Some(ns) if bucket(state.now(), ns) >= at => {
+                    walk.position += 1;
+                    return Some((ns, id));
+                }
+                _ => self.file(state, id),
+            }
+        }
+        None
+    }
+}
