@@ -152,7 +152,7 @@ impl Load {
                     let speed = self.speeds.remove(&scan).unwrap();
                     self.start(speed);
                 }
-                Action::Evict { .. } => {}
+                Action::Evict { .. } | Action::Hasten { .. } => {}
                 Action::Fail { .. } => unreachable!("nothing fails here"),
             }
         }

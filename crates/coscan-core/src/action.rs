@@ -25,6 +25,11 @@ pub enum Action {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         urgent: bool,
     },
+    /// This load is urgent from now on: a scan that cuts the line waits for a page of it.
+    Hasten {
+        /// The load.
+        load: LoadId,
+    },
     /// Forget the bytes of this page.
     Evict {
         /// The page.
@@ -62,7 +67,7 @@ impl Action {
             Action::Deliver { scan, .. }
             | Action::Finish { scan, .. }
             | Action::Fail { scan, .. } => Some(*scan),
-            Action::Load { .. } | Action::Evict { .. } => None,
+            Action::Load { .. } | Action::Hasten { .. } | Action::Evict { .. } => None,
         }
     }
 }

@@ -95,7 +95,7 @@ impl Default for Config {
 ///             manager.release_chunk(now, scan, worker);
 ///             manager.request_chunk(now, scan, worker).unwrap();
 ///         }
-///         Action::Evict { .. } => {}
+///         Action::Evict { .. } | Action::Hasten { .. } => {}
 ///         Action::Finish { scan, .. } => manager.cancel_scan(now, scan),
 ///         Action::Fail { .. } => unreachable!(),
 ///     }
@@ -164,6 +164,7 @@ impl ActiveBufferManager {
             self.answer_waiting();
         }
         if self.actions.is_empty() && self.changed {
+            self.hasten_loads();
             self.changed = self.start_load();
         }
         self.actions.pop_front()

@@ -10,18 +10,20 @@ mod common;
 
 use std::process::ExitCode;
 
-use common::{CaseRuns, geometric_mean, run_all};
+use common::{CaseRuns, geometric_mean, run_all, value};
 use coscan_core::PolicyKind;
 use coscan_sim::{Metric, experiment};
 
 /// The columns of the table.
-const COLUMNS: [(Metric, &str, f64); 8] = [
+const COLUMNS: [(Metric, &str, f64); 10] = [
     (Metric::StreamAvg, "stream s", 1.0),
     (Metric::NormalizedLatencyAvg, "norm.lat", 1.0),
     (Metric::NormalizedLatencyShort, "short", 1.0),
+    (Metric::NormalizedLatencyP99, "p99", 1.0),
     (Metric::Total, "total s", 1.0),
     (Metric::Requests, "requests", 1.0),
     (Metric::BytesToBound, "to bound", 1.0),
+    (Metric::BytesToMin, "to MIN", 1.0),
     (Metric::CpuUse, "cpu %", 100.0),
     (Metric::LongestWait, "wait s", 1.0),
 ];
@@ -65,7 +67,10 @@ fn print_case(name: &str, runs: &CaseRuns, policies: &[PolicyKind]) {
     for (position, policy) in policies.iter().enumerate() {
         print!("{name:<34} {:<15}", policy.name());
         for (metric, _, factor) in COLUMNS {
-            print!(" {:>9.2}", runs.average(position, metric) * factor);
+            match runs.average(position, metric) * factor {
+                value if value.is_nan() => print!(" {:>9}", "-"),
+                value => print!(" {value:>9.2}"),
+            }
         }
         println!();
     }
@@ -75,7 +80,7 @@ fn print_case(name: &str, runs: &CaseRuns, policies: &[PolicyKind]) {
 fn ratios(cases: &[CaseRuns]) -> [f64; RATIOS.len()] {
     RATIOS.map(|(metric, _)| {
         let seeds = cases.iter().flat_map(CaseRuns::seeds);
-        geometric_mean(seeds.map(|runs| runs[1].value(metric) / runs[0].value(metric)))
+        geometric_mean(seeds.map(|runs| value(&runs[1], metric) / value(&runs[0], metric)))
     })
 }
 

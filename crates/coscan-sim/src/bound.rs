@@ -38,10 +38,10 @@ use coscan_core::{IndexSet, Layout, PageIndex};
 
 pub use belady::{belady_bytes, references};
 
-use crate::workload::{Query, Workload};
+use crate::workload::{Query, Stream, Workload};
 
 /// Bytes of all pages that any query needs. Queries that are to be cancelled do not count: they may end before they
-/// read.
+/// read. Nor do streams that only run while others do.
 #[must_use]
 pub fn compulsory_bytes(workload: &Workload) -> u64 {
     let mut needs = Pages::none(workload);
@@ -62,7 +62,7 @@ pub fn lower_bound_bytes(workload: &Workload) -> u64 {
 fn bound_for(workload: &Workload, counts: &dyn Fn(&Query) -> bool) -> u64 {
     let mut all = Pages::none(workload);
     all_queries(workload).filter(|query| counts(query)).for_each(|query| all.add(workload, query));
-    let streams = workload.streams.iter().map(|stream| {
+    let streams = lasting_streams(workload).map(|stream| {
         let queries = stream.queries.iter().filter(|query| may_count(query) && counts(query));
         let (own_bytes, read_bytes) = stream_bytes(workload, &queries.collect::<Vec<_>>());
         read_bytes + (all.bytes - own_bytes)
@@ -153,7 +153,12 @@ fn pool_bytes_max(workload: &Workload) -> u64 {
 }
 
 fn all_queries(workload: &Workload) -> impl Iterator<Item = &Query> {
-    workload.streams.iter().flat_map(|stream| &stream.queries).filter(|query| may_count(query))
+    lasting_streams(workload).flat_map(|stream| &stream.queries).filter(|query| may_count(query))
+}
+
+/// Streams of which all queries run.
+fn lasting_streams(workload: &Workload) -> impl Iterator<Item = &Stream> {
+    workload.streams.iter().filter(|stream| !stream.while_others_run)
 }
 
 /// Whether a query is certain to take all that it needs.

@@ -1,8 +1,10 @@
 //! A disk at work: loads go in, pages come out one by one.
 
 mod arms;
+mod lines;
 mod object_store;
 mod perfect;
+mod waiting;
 
 use std::sync::Arc;
 
@@ -24,6 +26,8 @@ pub(crate) struct Arrival {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Request {
     pub(crate) load: LoadId,
+    /// Whether it goes before what is not.
+    pub(crate) urgent: bool,
     /// Where its first byte lies.
     pub(crate) start: u64,
     /// Its pages with their bytes, in the order in which they lie.
@@ -59,14 +63,15 @@ enum Device {
 }
 
 impl Reader {
-    pub(crate) fn new(disk: Disk, layouts: Vec<Arc<Layout>>) -> Self {
+    pub(crate) fn new(disk: Disk, piece_bytes: u64, layouts: Vec<Arc<Layout>>) -> Self {
         let device = match disk {
             Disk::Perfect { ns_per_chunk } => Device::Perfect(Perfect::new(ns_per_chunk)),
             Disk::SeekTransfer { seek_ns, bytes_per_second } => {
-                Device::Arms(Arms::new(1, seek_ns, bytes_per_second, u64::MAX))
+                Device::Arms(Arms::new(1, seek_ns, bytes_per_second, u64::MAX, piece_bytes))
             }
             Disk::Raid { devices, seek_ns, bytes_per_second, stripe_bytes } => {
-                Device::Arms(Arms::new(devices, seek_ns, bytes_per_second, stripe_bytes))
+                let arms = Arms::new(devices, seek_ns, bytes_per_second, stripe_bytes, piece_bytes);
+                Device::Arms(arms)
             }
             Disk::ObjectStore {
                 latency_ns,
@@ -94,11 +99,18 @@ impl Reader {
         Self { device, starts, layouts, now, pages_under_way: 0, requests, busy_ns }
     }
 
-    /// Takes a load on.
-    pub(crate) fn submit(&mut self, now: Time, load: LoadId, table: TableId, pages: &[PageIndex]) {
+    /// Takes a load on. What is urgent goes before all that is not, as soon as what is under way lets it.
+    pub(crate) fn submit(
+        &mut self,
+        now: Time,
+        load: LoadId,
+        urgent: bool,
+        table: TableId,
+        pages: &[PageIndex],
+    ) {
         self.pass(now);
         self.pages_under_way += pages.len();
-        let requests = self.coalesce(load, table, pages);
+        let requests = self.coalesce(load, urgent, table, pages);
         self.requests += requests.len() as u64;
         match &mut self.device {
             Device::Perfect(perfect) => perfect.submit(now, &requests),
@@ -106,6 +118,15 @@ impl Reader {
             Device::ObjectStore(store) => {
                 requests.into_iter().for_each(|request| store.submit(now, request));
             }
+        }
+    }
+
+    /// A load that is under way is urgent from now on.
+    pub(crate) fn hasten(&mut self, load: LoadId) {
+        match &mut self.device {
+            Device::Perfect(perfect) => perfect.hasten(load),
+            Device::Arms(arms) => arms.hasten(load),
+            Device::ObjectStore(store) => store.hasten(load),
         }
     }
 
@@ -131,11 +152,18 @@ impl Reader {
     }
 
     /// Joins pages that lie next to each other, in the order asked for.
-    fn coalesce(&self, load: LoadId, table: TableId, pages: &[PageIndex]) -> Vec<Request> {
+    fn coalesce(
+        &self,
+        load: LoadId,
+        urgent: bool,
+        table: TableId,
+        pages: &[PageIndex],
+    ) -> Vec<Request> {
         let layout = &self.layouts[table.as_usize()];
         let neighbours = |a: &PageIndex, b: &PageIndex| a.as_usize() + 1 == b.as_usize();
         let requests = pages.chunk_by(neighbours).map(|run| Request {
             load,
+            urgent,
             start: self.starts[table.as_usize()][run[0].as_usize()],
             pages: run.iter().map(|&page| (page, layout.bytes_of(page))).collect(),
         });

@@ -1,4 +1,4 @@
-//! The papers' experiments by name, and how the cases of an experiment are run.
+//! The papers' experiments and a few of ours by name, and how the cases of an experiment are run.
 //!
 //! [`Prepared`] is a case with a seed; it runs under any number of policies and gives a [`Run`] for each, from which
 //! [`Run::value`] takes what was measured. Runs do not depend on each other: the caller may spread them over threads.
@@ -21,7 +21,7 @@ use crate::{Options, bound, run, standalone};
 pub use self::potential::Potential;
 pub use self::reuse::reuse_probability;
 
-/// The papers' experiments: names and files, in the order of the papers.
+/// Names and files: the papers' experiments, in the order of the papers, then ours.
 const FILES: &[(&str, &str)] = &[
     ("cs04-figure3", include_str!("../experiments/cs04-figure3.toml")),
     ("cs04-figure4", include_str!("../experiments/cs04-figure4.toml")),
@@ -40,20 +40,25 @@ const FILES: &[(&str, &str)] = &[
     ("cs11-figure6.3", include_str!("../experiments/cs11-figure6.3.toml")),
     ("cs11-figure6.4", include_str!("../experiments/cs11-figure6.4.toml")),
     ("cs11-table6.2", include_str!("../experiments/cs11-table6.2.toml")),
+    ("cs11-figure6.7f", include_str!("../experiments/cs11-figure6.7f.toml")),
+    ("half-in-order", include_str!("../experiments/half-in-order.toml")),
+    ("half-in-order-table2", include_str!("../experiments/half-in-order-table2.toml")),
+    ("in-order-places", include_str!("../experiments/in-order-places.toml")),
+    ("short-under-long", include_str!("../experiments/short-under-long.toml")),
 ];
 
-/// The names of the papers' experiments.
+/// The names of the experiments.
 pub fn names() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|&(name, _)| name)
 }
 
-/// The file of one of the papers' experiments.
+/// The file of an experiment.
 #[must_use]
 pub fn file(name: &str) -> Option<&'static str> {
     FILES.iter().find(|(other, _)| *other == name).map(|&(_, text)| text)
 }
 
-/// One of the papers' experiments.
+/// An experiment by its name.
 ///
 /// # Errors
 /// If there is none of this name; the text lists those that there are.

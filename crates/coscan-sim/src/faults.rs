@@ -32,7 +32,8 @@ pub struct Rates {
     pub narrowed_query_percent: u64,
     /// Chunks whose pages are released before the work on them is done.
     pub early_release_percent: u64,
-    /// Queries after whose start the pool gets another limit, from nothing to twice its first.
+    /// Queries after whose start the pool gets another limit, from nothing to twice its first; every other time it gets
+    /// the first one back later.
     pub pool_change_percent: u64,
     /// Each of these happens within so many nanoseconds after the load or query started.
     pub within_ns: u64,
@@ -87,12 +88,12 @@ pub(crate) struct LoadFate {
 }
 
 /// What becomes of a query.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct QueryFate {
     pub(crate) cancelled_after_ns: Option<u64>,
     pub(crate) narrowed_after_ns: Option<u64>,
     /// When the pool changes, and to how many percent of its first limit.
-    pub(crate) pool_change: Option<(u64, u64)>,
+    pub(crate) pool_changes: Vec<(u64, u64)>,
 }
 
 /// Faults at work.
@@ -126,10 +127,17 @@ impl Fates {
         QueryFate {
             cancelled_after_ns: self.maybe_later(self.rates.cancelled_query_percent),
             narrowed_after_ns: self.maybe_later(self.rates.narrowed_query_percent),
-            pool_change: self
-                .maybe_later(self.rates.pool_change_percent)
-                .map(|after_ns| (after_ns, self.random.below(200))),
+            pool_changes: self.pool_changes(),
         }
+    }
+
+    fn pool_changes(&mut self) -> Vec<(u64, u64)> {
+        let Some(after_ns) = self.maybe_later(self.rates.pool_change_percent) else {
+            return Vec::new();
+        };
+        let mut changes = vec![(after_ns, self.random.below(200))];
+        changes.extend(self.maybe_later(50).map(|more_ns| (after_ns + more_ns, 100)));
+        changes
     }
 
     /// By how much a page of a slow load is late.

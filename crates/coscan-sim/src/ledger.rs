@@ -101,6 +101,7 @@ impl Ledger {
                 self.check_load_helps(*scan, *table, *chunk, pages)?;
                 self.load_started(*load, *table, *chunk, pages, *urgent)
             }
+            Action::Hasten { load } => self.hastened(*load),
             Action::Evict { page } => self.evicted(*page),
             Action::Deliver { scan, worker, chunk } => self.delivered(now, *scan, *worker, *chunk),
             Action::Finish { scan, worker } => self.finished(now, *scan, *worker),
@@ -180,6 +181,13 @@ impl Ledger {
         ensure(self.useless_loads <= 2 * pages + 8, Rule::NoStarving, || {
             format!("{} loads since anybody was handed anything", self.useless_loads)
         })
+    }
+
+    fn hastened(&mut self, load: LoadId) -> Result<(), Broken> {
+        let book = self.loads.get_mut(&load);
+        let was_usual = book.is_some_and(|book| !std::mem::replace(&mut book.urgent, true));
+        let what = || format!("{load:?} is hastened, but is not under way, or is urgent");
+        ensure(was_usual, Rule::Protocol, what)
     }
 
     fn evicted(&mut self, id: PageId) -> Result<(), Broken> {

@@ -23,7 +23,7 @@
 //! }
 //! let table = Table { name: "orders".to_owned(), layout: Arc::new(layout.build()) };
 //! let query = Query::scan("all", 0, vec![GroupIndex(0)], 0..40);
-//! let stream = |start| Stream { start: Time(start), queries: vec![query.clone()] };
+//! let stream = |start| Stream { start: Time(start), queries: vec![query.clone()], ..Stream::default() };
 //! let workload = Workload {
 //!     tables: vec![table],
 //!     streams: vec![stream(0), stream(1_500_000_000)],

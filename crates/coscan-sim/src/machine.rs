@@ -9,17 +9,20 @@ pub struct Machine {
     pub disk: Disk,
     /// Processor cores. Busy workers share them equally; no worker uses more than one.
     pub cores: u32,
+    /// The most bytes that a device reads before it looks for something urgent; see [`Disk`].
+    pub piece_bytes: u64,
     /// Limits of the buffer manager. Its `pool_bytes` is not used: the workload says how large the pool is.
     pub config: Config,
 }
 
-/// A simulated disk. Loads are served in the order in which they are decided; pages arrive one by one.
+/// A simulated disk. Loads are served in the order in which they are decided, urgent ones first; pages arrive one by one.
 ///
 /// Pages of a load that lie next to each other make one request. The head of a device stands where its last request
-/// ended; a request that goes on from there needs no seek.
+/// ended; a request that goes on from there needs no seek. A device reads in pieces: what is urgent is served when the
+/// piece that it reads has passed, and then it goes back to the rest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Disk {
-    /// The papers' disk: every load takes as long, whatever it reads, and one is served at a time.
+    /// The papers' disk: every load takes as long, whatever it reads, and one is served at a time, in one piece.
     Perfect {
         /// Nanoseconds that a load takes. Its pages arrive within that time, as their bytes go by.
         ns_per_chunk: u64,
@@ -57,20 +60,45 @@ pub enum Disk {
 }
 
 impl Machine {
+    /// The usual size of a piece.
+    pub const PIECE_BYTES: u64 = 1 << 20;
+
     /// A machine with so many cores and the usual limits: see [`Disk::loads_in_flight_max`]; one worker at work for each
     /// core where the policy schedules them.
     #[must_use]
     pub fn new(disk: Disk, cores: u32) -> Self {
         let config = Config {
             loads_in_flight_max: disk.loads_in_flight_max(),
+            request_bytes: disk.request_bytes(),
             active_workers_max: cores as usize,
             ..Config::default()
         };
-        Self { disk, cores, config }
+        Self { disk, cores, piece_bytes: Self::PIECE_BYTES, config }
     }
 }
 
 impl Disk {
+    /// Bytes that pass in the time that a request takes beside moving its own, see [`Config::request_bytes`]. Where every
+    /// load takes as long, no bytes outweigh a request.
+    #[must_use]
+    pub fn request_bytes(&self) -> u64 {
+        let (ns, bytes_per_second) = match *self {
+            Disk::Perfect { .. } => return u64::MAX,
+            Disk::SeekTransfer { seek_ns, bytes_per_second } => (seek_ns, bytes_per_second),
+            Disk::Raid { devices, seek_ns, bytes_per_second, .. } => {
+                (seek_ns, bytes_per_second.saturating_mul(u64::from(devices)))
+            }
+            Disk::ObjectStore {
+                latency_ns,
+                bytes_per_second_per_request,
+                bytes_per_second,
+                ..
+            } => (latency_ns, bytes_per_second_per_request.min(bytes_per_second)),
+        };
+        let bytes = u128::from(ns) * u128::from(bytes_per_second) / 1_000_000_000;
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
+
     /// Loads that keep this disk busy: two for each device, so that one is ready when another ends. The papers' scans
     /// have the whole array for a chunk at a time [CS07 §5.1], so an array counts as one device. An object store is
     /// kept busy by as many loads as it serves requests.

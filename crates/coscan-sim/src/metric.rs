@@ -13,6 +13,8 @@ pub enum Metric {
     NormalizedLatencyAvg,
     /// The same, of the queries that read the fewest rows.
     NormalizedLatencyShort,
+    /// The normalized latency that 99 percent of the queries do not exceed.
+    NormalizedLatencyP99,
     /// Average latency of a query in seconds.
     LatencyAvg,
     /// Average latency of a query alone, with an empty pool, in seconds.
@@ -25,6 +27,14 @@ pub enum Metric {
     Requests,
     /// Bytes read.
     BytesRead,
+    /// Bytes read for queries that asked for order.
+    BytesInOrder,
+    /// Bytes read for queries that did not.
+    BytesAnyOrder,
+    /// Bytes that the best choice of victims would have read, if all queries got their chunks in order.
+    BytesMin,
+    /// Bytes read as a multiple of that.
+    BytesToMin,
     /// Bytes read as a multiple of what any schedule has to read.
     BytesToBound,
     /// Part of the processor time of all cores that was used.
@@ -33,16 +43,21 @@ pub enum Metric {
 
 impl Metric {
     /// All of them.
-    pub const ALL: [Metric; 11] = [
+    pub const ALL: [Metric; 16] = [
         Metric::StreamAvg,
         Metric::NormalizedLatencyAvg,
         Metric::NormalizedLatencyShort,
+        Metric::NormalizedLatencyP99,
         Metric::LatencyAvg,
         Metric::StandaloneAvg,
         Metric::LongestWait,
         Metric::Total,
         Metric::Requests,
         Metric::BytesRead,
+        Metric::BytesInOrder,
+        Metric::BytesAnyOrder,
+        Metric::BytesMin,
+        Metric::BytesToMin,
         Metric::BytesToBound,
         Metric::CpuUse,
     ];
@@ -54,12 +69,17 @@ impl Metric {
             Metric::StreamAvg => "stream_avg_s",
             Metric::NormalizedLatencyAvg => "normalized_latency_avg",
             Metric::NormalizedLatencyShort => "normalized_latency_short",
+            Metric::NormalizedLatencyP99 => "normalized_latency_p99",
             Metric::LatencyAvg => "latency_avg_s",
             Metric::StandaloneAvg => "standalone_avg_s",
             Metric::LongestWait => "longest_wait_s",
             Metric::Total => "total_s",
             Metric::Requests => "io_requests",
             Metric::BytesRead => "bytes_read",
+            Metric::BytesInOrder => "bytes_in_order",
+            Metric::BytesAnyOrder => "bytes_any_order",
+            Metric::BytesMin => "bytes_min",
+            Metric::BytesToMin => "bytes_to_min",
             Metric::BytesToBound => "bytes_to_bound",
             Metric::CpuUse => "cpu_use",
         }

@@ -27,6 +27,8 @@ pub struct Outcome {
     pub decisions: u64,
     /// Cores of the machine.
     pub cores: u32,
+    /// Which chunks were handed out, first ones first: the query, as a position in [`Outcome::queries`], and the chunk.
+    pub deliveries: Vec<(usize, ChunkIndex)>,
     /// What happened, first things first. Empty unless asked for.
     pub timeline: Vec<Step>,
 }
@@ -52,6 +54,8 @@ pub struct QueryOutcome {
     pub bytes_used: u64,
     /// Loads that were decided for it.
     pub requests: u64,
+    /// Bytes of their pages.
+    pub bytes_read: u64,
     /// The longest time, in nanoseconds, that one of its workers waited for a chunk.
     pub longest_wait_ns: u64,
 }
@@ -67,6 +71,8 @@ pub enum End {
     Cancelled,
     /// It could not start: the pool was smaller than one chunk of it.
     Refused,
+    /// It did not run: its stream is there for the sake of others, and they had ended.
+    Skipped,
 }
 
 /// Something that happened.
@@ -175,6 +181,12 @@ pub enum What {
 }
 
 impl QueryOutcome {
+    /// Whether it ran.
+    #[must_use]
+    pub fn has_run(&self) -> bool {
+        self.end != End::Skipped
+    }
+
     /// Nanoseconds from start to end.
     #[must_use]
     pub fn latency_ns(&self) -> u64 {
@@ -214,6 +226,16 @@ impl Outcome {
         assert_eq!(self.queries.len(), standalone_ns.len(), "one standalone latency a query");
         let pairs = self.queries.iter().zip(standalone_ns);
         pairs.map(|(query, &alone)| query.latency_ns() as f64 / alone.max(1) as f64).collect()
+    }
+
+    /// Whether every query was handed its chunks first rows first.
+    #[must_use]
+    pub fn is_in_order(&self) -> bool {
+        let mut last = vec![None; self.queries.len()];
+        let mut follows = |&(query, chunk): &(usize, ChunkIndex)| {
+            last[query].replace(chunk).is_none_or(|before| before < chunk)
+        };
+        self.deliveries.iter().all(&mut follows)
     }
 
     /// Part of the processor time that was used, 0 to 1.

@@ -57,7 +57,7 @@ impl Recorded {
         let history = History::of(log);
         let cores = u32::try_from(log.header.cores.max(1)).unwrap_or(u32::MAX);
         let disk = disk::estimate(history.loads.values());
-        let machine = Machine { disk, cores, config: log.header.config };
+        let machine = Machine { config: log.header.config, ..Machine::new(disk, cores) };
         let tables = history.layouts.iter().enumerate();
         let tables = tables
             .map(|(id, layout)| Table { name: format!("table {id}"), layout: Arc::clone(layout) });
@@ -113,7 +113,11 @@ fn streams(history: &History) -> Vec<Stream> {
                 ends[stream] = scan.ended;
             }
             None => {
-                streams.push(Stream { start: scan.started, queries: vec![query] });
+                streams.push(Stream {
+                    start: scan.started,
+                    queries: vec![query],
+                    ..Stream::default()
+                });
                 ends.push(scan.ended);
             }
         }
@@ -134,6 +138,10 @@ fn query(history: &History, scan: &PastScan, think_ns: u64) -> Query {
         table,
         groups: scan.spec.groups.clone(),
         rows,
+        picked: scan.spec.pages.clone().map(|mut pages| {
+            pages.sort_unstable();
+            pages
+        }),
         order: scan.spec.order,
         workers: scan.spec.workers,
         weight: scan.spec.weight,

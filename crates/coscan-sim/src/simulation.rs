@@ -104,6 +104,8 @@ struct Simulation<'a> {
     planned: u64,
     queries: Vec<QueryRun<'a>>,
     queries_left: usize,
+    /// Those of them in streams that the others are there for.
+    awaited_left: usize,
     /// The query of each running scan.
     scans: BTreeMap<ScanId, usize>,
     loads: BTreeMap<LoadId, LoadRun>,
@@ -135,7 +137,7 @@ impl<'a> Simulation<'a> {
             workload,
             options,
             manager,
-            disk: Reader::new(machine.disk, layouts.clone()),
+            disk: Reader::new(machine.disk, machine.piece_bytes, layouts.clone()),
             processors: Shared::cores(machine.cores),
             fates: options.faults.map(Fates::new),
             ledger: Ledger::new(layouts, config.pool_bytes, loads_max, wait_ns_max),
@@ -143,6 +145,7 @@ impl<'a> Simulation<'a> {
             agenda: BTreeMap::new(),
             planned: 0,
             queries_left: queries.len(),
+            awaited_left: queries.iter().filter(|query| !query.while_others_run).count(),
             queries,
             scans: BTreeMap::new(),
             loads: BTreeMap::new(),

@@ -7,6 +7,7 @@ mod document;
 mod error;
 mod machine;
 mod parameters;
+mod picks;
 mod queries;
 mod streams;
 mod sweep;
@@ -230,10 +231,11 @@ impl Case {
             }
         };
         let mut random = Random::new(seed);
-        let mut streams = Vec::new();
-        for group in groups {
-            streams.extend(group.streams(templates, &mut random.fork()));
-        }
+        let mut of_groups: Vec<_> = groups.iter().map(|_| random.fork()).collect();
+        let streams = groups.iter().zip(&mut of_groups);
+        let streams = streams
+            .flat_map(|(group, own)| group.streams(templates, own, &mut random.fork()))
+            .collect();
         let tables = tables.iter().map(|named| named.table.clone()).collect();
         Workload { tables, streams, pool_bytes, pool_changes }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use coscan_core::{GroupIndex, Order, PolicyKind, Time};
+use coscan_core::{GroupIndex, Order, PageIndex, PolicyKind};
 
 use crate::machine::Machine;
 use crate::simulation::{Options, run};
@@ -16,6 +16,7 @@ struct Shape {
     groups: Vec<GroupIndex>,
     /// Starts and ends.
     rows: Vec<(u64, u64)>,
+    picked: Option<Vec<PageIndex>>,
     in_order: bool,
     workers: usize,
     cost: Cost,
@@ -27,6 +28,7 @@ impl Shape {
             table: query.table,
             groups: query.groups.clone(),
             rows: query.rows.iter().map(|rows| (rows.start, rows.end)).collect(),
+            picked: query.picked.clone(),
             in_order: query.order == Order::InOrder,
             workers: query.workers,
             cost: query.cost,
@@ -45,7 +47,7 @@ impl Shape {
 pub fn standalone(workload: &Workload, machine: &Machine) -> Result<Vec<u64>, Box<Violation>> {
     let mut known = BTreeMap::new();
     let mut latencies = Vec::new();
-    for query in workload.streams.iter().flat_map(|stream| &stream.queries) {
+    for query in workload.queries() {
         let shape = Shape::of(query);
         let latency_ns = match known.get(&shape) {
             Some(&latency_ns) => latency_ns,
@@ -65,7 +67,7 @@ fn latency_alone_ns(
     let query = Query { think_ns: 0, cancel_after_ns: None, ..query.clone() };
     let alone = Workload {
         tables: workload.tables.clone(),
-        streams: vec![Stream { start: Time(0), queries: vec![query] }],
+        streams: vec![Stream { queries: vec![query], ..Stream::default() }],
         pool_bytes: workload.pool_bytes,
         pool_changes: Vec::new(),
     };

@@ -35,6 +35,9 @@ pub struct Stream {
     pub start: Time,
     /// The queries.
     pub queries: Vec<Query>,
+    /// Whether it is there for the sake of the others: when all streams that are not have ended, those of its queries that
+    /// have not started do not run.
+    pub while_others_run: bool,
 }
 
 /// A query: one scan and the work on what it is handed.
@@ -48,6 +51,8 @@ pub struct Query {
     pub groups: Vec<GroupIndex>,
     /// The rows that it reads.
     pub rows: Vec<Range<u64>>,
+    /// If an index selected the rows, the pages that hold them, in ascending order: others are not needed.
+    pub picked: Option<Vec<PageIndex>>,
     /// Whether it needs them in order.
     pub order: Order,
     /// How many workers share the scan; at least one.
@@ -81,6 +86,13 @@ impl Cost {
     }
 }
 
+impl Workload {
+    /// All queries, in the order of [`crate::Outcome::queries`].
+    pub fn queries(&self) -> impl Iterator<Item = &Query> {
+        self.streams.iter().flat_map(|stream| &stream.queries)
+    }
+}
+
 impl Query {
     /// A query of one worker that reads these rows in any order, starts at once and needs no processor time.
     #[must_use]
@@ -90,6 +102,7 @@ impl Query {
             table,
             groups,
             rows: vec![rows],
+            picked: None,
             order: Order::Any,
             workers: 1,
             weight: 1,
@@ -97,6 +110,12 @@ impl Query {
             think_ns: 0,
             cancel_after_ns: None,
         }
+    }
+
+    /// How many rows it reads; rows in several of its ranges count each time.
+    #[must_use]
+    pub fn row_count(&self) -> u64 {
+        self.rows.iter().map(|rows| rows.end - rows.start).sum()
     }
 
     /// The chunks of its table that it needs.
@@ -112,7 +131,10 @@ impl Query {
         chunk: ChunkIndex,
     ) -> impl Iterator<Item = PageIndex> + 'a {
         let groups: BTreeSet<GroupIndex> = self.groups.iter().copied().collect();
-        groups.into_iter().flat_map(move |group| layout.slice(chunk, group)).copied()
+        let pages = groups.into_iter().flat_map(move |group| layout.slice(chunk, group)).copied();
+        pages.filter(|page| {
+            self.picked.as_ref().is_none_or(|picked| picked.binary_search(page).is_ok())
+        })
     }
 
     /// The pages that it needs at all.

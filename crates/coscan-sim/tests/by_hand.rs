@@ -27,8 +27,11 @@ fn query(chunks: std::ops::Range<u64>, chunk_ns: u64) -> Query {
 }
 
 fn workload(chunks: u64, pool_bytes: u64, streams: Vec<(u64, Vec<Query>)>) -> Workload {
-    let streams =
-        streams.into_iter().map(|(start, queries)| Stream { start: Time(start), queries });
+    let streams = streams.into_iter().map(|(start, queries)| Stream {
+        start: Time(start),
+        queries,
+        ..Stream::default()
+    });
     Workload {
         tables: vec![table(chunks)],
         streams: streams.collect(),
@@ -127,6 +130,63 @@ fn a_pool_that_shrinks_refuses_what_it_cannot_hold() {
     let outcome = run_under(PolicyKind::Relevance, &shrinking, &machine(1));
     assert_eq!(outcome.queries[1].end, End::Refused);
     assert_eq!(outcome.queries[1].latency_ns(), 0);
+}
+
+#[test]
+fn a_stream_that_is_there_for_others_starts_nothing_after_they_have_ended() {
+    let thinks = |query| Query { think_ns: 50, ..query };
+    let mut beside = workload(
+        4,
+        4,
+        vec![(0, vec![query(0..4, 30)]), (0, (0..9).map(|_| thinks(query(0..1, 5))).collect())],
+    );
+    beside.streams[1].while_others_run = true;
+    for policy in PolicyKind::ALL {
+        let outcome = run_under(policy, &beside, &machine(2));
+        // The long query ends at 430, when the others have taken turns of 55 from 50 on, the first a little longer.
+        assert_eq!(outcome.queries[0].ended, Time(430), "{policy}");
+        let ran = outcome.queries.iter().filter(|query| query.has_run()).count();
+        assert_eq!(ran, 8, "{policy}");
+        let skipped = &outcome.queries[ran..];
+        assert!(skipped.iter().all(|query| query.end == End::Skipped && query.chunks == 0));
+        assert_eq!(outcome.total_ns, outcome.queries[ran - 1].ended.0.max(430), "{policy}");
+    }
+    // Certain to be read are the pages of the long query.
+    beside.streams[1].queries[8] = query(0..3, 5);
+    assert_eq!(bound::compulsory_bytes(&beside), 4);
+    // Nobody else is there: it runs to its end.
+    beside.streams.remove(0);
+    let outcome = run_under(PolicyKind::Normal, &beside, &machine(2));
+    assert!(outcome.queries.iter().all(|query| query.end == End::Done));
+}
+
+#[test]
+fn a_short_scan_waits_for_a_piece_and_not_for_what_is_queued() {
+    // Chunks of 8 MiB, a byte a nanosecond. The short scan comes when a chunk has just begun to pass and another one is
+    // queued behind it.
+    let mut builder = Layout::builder(1);
+    for _ in 0..101 {
+        let page = builder.add_page(GroupIndex(0), 8 << 20);
+        builder.add_chunk(1, vec![vec![page]]);
+    }
+    let (piece_ns, chunk_ns) = (1 << 20, 8 << 20);
+    let mut crowded = workload(1, 20 << 23, vec![(0, vec![query(0..100, 10)])]);
+    crowded.tables[0].layout = Arc::new(builder.build());
+    let short = vec![query(100..101, 10)];
+    let start = Time(3 * chunk_ns + 100);
+    crowded.streams.push(Stream { start, queries: short, ..Stream::default() });
+    let disk = Disk::SeekTransfer { seek_ns: 50, bytes_per_second: 1_000_000_000 };
+    let latency_ns = |policy, piece_bytes| {
+        let machine = Machine { piece_bytes, ..Machine::new(disk, 2) };
+        run_under(policy, &crowded, &machine).queries[1].latency_ns()
+    };
+    let usual = Machine::PIECE_BYTES;
+    let cuts_line = latency_ns(PolicyKind::Relevance, usual);
+    assert!((chunk_ns..=chunk_ns + piece_ns + 200).contains(&cuts_line), "{cuts_line}");
+    // If nothing can be broken off, the chunk that passes comes first, but not the one that is queued.
+    let waits = latency_ns(PolicyKind::Relevance, u64::MAX);
+    assert!((2 * chunk_ns - 100..=2 * chunk_ns + 200).contains(&waits), "{waits}");
+    assert!(latency_ns(PolicyKind::Relevance2007, usual) > 3 * chunk_ns - 200);
 }
 
 #[test]

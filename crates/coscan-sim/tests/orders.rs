@@ -14,9 +14,12 @@ use coscan_sim::{Case, Metric, Options, Spec};
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=4;
 
 /// Published orders that do not hold here: experiment, case, metric and policies.
-const EXCEPTIONS: [(&str, &str, Metric, [&str; 2]); 1] =
+const EXCEPTIONS: [(&str, &str, Metric, [&str; 2]); 2] = [
     // The text says that elevator gets close; here it is a little ahead where all queries are long and fast.
-    [("cs07-figure5", "F-L", Metric::StreamAvg, ["relevance-2007", "elevator"])];
+    ("cs07-figure5", "F-L", Metric::StreamAvg, ["relevance-2007", "elevator"]),
+    // Half of what all queries read is in the pool, and all read the same columns: both read little more than once.
+    ("cs11-table6.2", "ABC", Metric::BytesRead, ["relevance-2007", "predictive"]),
+];
 
 /// The runs of a case, by policy.
 fn runs(case: &Case, policies: &[String]) -> BTreeMap<String, Vec<Run>> {
@@ -56,8 +59,9 @@ fn wrong_orders(spec: &Spec) -> Vec<String> {
         for order in orders {
             let value = |run: &Run| match &order.query {
                 None => run.value(order.metric),
-                Some(label) => run.value_of(label, order.metric).expect("a query of that name"),
+                Some(label) => run.value_of(label, order.metric),
             };
+            let value = |run: &Run| value(run).expect("something that exists in each run");
             let sum = |policy: &String| runs[policy].iter().map(value).sum::<f64>();
             let found: Vec<_> = order.smallest_first.iter().map(sum).collect();
             if !found.is_sorted_by(|small, large| small < large) {

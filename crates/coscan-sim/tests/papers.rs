@@ -18,7 +18,7 @@ fn run(experiment: &str, policy: PolicyKind, seed: u64) -> Run {
 
 #[test]
 fn two_queries_over_different_pages_take_as_long_as_the_text_says() {
-    let average = |policy| run("cs07-example", policy, 1).value(Metric::LatencyAvg);
+    let average = |policy| run("cs07-example", policy, 1).value(Metric::LatencyAvg).unwrap();
     assert_eq!(average(PolicyKind::Normal), 30.0);
     assert_eq!(average(PolicyKind::Elevator), 35.0);
     // The optimum is 25: a page for the long query is on its way when the short one registers.
@@ -43,8 +43,9 @@ fn ratios(experiment: &str, metric: Metric) -> (f64, f64) {
         let mut whole = spec.paper.iter().filter(|figure| figure.query.is_none());
         whole.find(|it| it.policy == policy.name() && it.metric == metric).unwrap().value
     };
-    let ours =
-        |policy| (1..=4).map(|seed| run(experiment, policy, seed).value(metric)).sum::<f64>();
+    let ours = |policy| {
+        (1..=4).map(|seed| run(experiment, policy, seed).value(metric).unwrap()).sum::<f64>()
+    };
     let (published, normal) = (PolicyKind::Relevance2007, PolicyKind::Normal);
     (paper(published) / paper(normal), ours(published) / ours(normal))
 }

@@ -133,7 +133,7 @@ impl Engine {
                     }
                 }
             }
-            Action::Evict { .. } => {}
+            Action::Hasten { .. } | Action::Evict { .. } => {}
             Action::Fail { .. } => panic!("nothing fails"),
         }
     }

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
-use coscan_core::Time;
-use coscan_sim::{Disk, Spec, experiment};
+use coscan_core::{Order, Time};
+use coscan_sim::{Disk, Query, Spec, experiment};
 
 /// A file that is right. The tests change a line of it.
 const FILE: &str = r#"name = "mine"
@@ -78,7 +78,7 @@ fn a_right_file_gives_the_workload_that_it_describes() {
 fn limits_and_other_disks_are_read() {
     let disk = "[machine.disk.object-store]\nlatency = \"30 ms\"\nrequest_bandwidth = \"90 MB/s\"\n\
                 bandwidth = \"1 GB/s\"\nrequests = 16";
-    let limits = "loads_in_flight = 8\nactive_workers = 5\npatience = \"2 s\"\nwait_max = \"9 s\"\n\
+    let limits = "loads_in_flight = 8\npiece = \"64 KiB\"\nactive_workers = 5\npatience = \"2 s\"\nwait_max = \"9 s\"\n\
                   pool_changes = [{ at = \"1 min\", pool = \"50 %\" }]";
     let text = FILE
         .replace("[machine.disk.seek-transfer]\nseek = \"8 ms\"\nbandwidth = \"200 MB/s\"", disk)
@@ -91,7 +91,7 @@ fn limits_and_other_disks_are_read() {
         requests_max: 16,
     };
     let config = case.machine.config;
-    assert_eq!(case.machine.disk, disk);
+    assert_eq!((case.machine.disk, case.machine.piece_bytes), (disk, 65_536));
     assert_eq!((config.loads_in_flight_max, config.active_workers_max), (8, 5));
     assert_eq!((config.patience_ns, config.wait_max_ns), (2_000_000_000, 9_000_000_000));
     assert_eq!(case.workload(1).pool_changes, [(Time(60_000_000_000), 6_000_000)]);
@@ -106,6 +106,48 @@ fn the_seed_decides_what_is_random_and_nothing_else() {
     };
     assert_eq!(places(1), places(1));
     assert_ne!(places(1), places(2));
+}
+
+#[test]
+fn how_many_queries_are_in_order_changes_nothing_else() {
+    let queries = |percent: &str| {
+        let line = format!("in_order_percent = {percent}\ncount = 2");
+        let spec = Spec::parse(&FILE.replacen("count = 2", &line, 1)).unwrap();
+        let streams = spec.cases[0].workload(1).streams;
+        streams.into_iter().flat_map(|stream| stream.queries).collect::<Vec<_>>()
+    };
+    let as_before = Spec::parse(FILE).unwrap().cases[0].workload(1).streams;
+    let as_before: Vec<_> = as_before.into_iter().flat_map(|stream| stream.queries).collect();
+    let in_order = |queries: &[Query]| {
+        queries.iter().map(|query| query.order == Order::InOrder).collect::<Vec<_>>()
+    };
+    let (none, some, all) = (queries("0"), queries("50"), queries("100"));
+    assert_eq!(none, as_before);
+    assert_eq!((in_order(&none), in_order(&all)), (vec![false; 4], vec![true; 4]));
+    assert!(in_order(&some).contains(&true) && in_order(&some).contains(&false));
+    let anyhow = |queries: Vec<Query>| {
+        let any = queries.into_iter().map(|query| Query { order: Order::Any, ..query });
+        any.collect::<Vec<_>>()
+    };
+    assert_eq!((anyhow(some), anyhow(all)), (none.clone(), none));
+}
+
+#[test]
+fn an_index_finds_rows_and_the_pages_that_hold_them() {
+    let text = FILE.replacen("percent = 2\n", "percent = 2\npicks = 3\n", 1);
+    let before = Spec::parse(FILE).unwrap().cases[0].workload(1);
+    let workload = Spec::parse(&text).unwrap().cases[0].workload(1);
+    for (stream, before) in workload.streams.iter().zip(&before.streams) {
+        let (report, peek) = (&stream.queries[0], &stream.queries[1]);
+        assert_eq!((&report.rows, &report.picked), (&before.queries[0].rows, &None));
+        let range = &before.queries[1].rows[0];
+        assert!(peek.rows.len() <= 3 && peek.rows.iter().all(|row| range.contains(&row.start)));
+        // A page for each column of each chunk; there is one column.
+        let layout = &workload.tables[0].layout;
+        let chunks = peek.chunks(layout).iter().map(|chunk| chunk.0).collect::<Vec<_>>();
+        let picked = peek.picked.iter().flatten().map(|page| page.0).collect::<Vec<_>>();
+        assert_eq!(picked, chunks);
+    }
 }
 
 #[test]
@@ -147,6 +189,8 @@ fn parts_that_do_not_fit_are_named() {
     says("count = 2", "count = 0", &["streams.users.count", "at least 1"]);
     says("count = 2", "draw = 3", &["streams.users", "`draw = 4`"]);
     says("queries =", "percent = [1]\nqueries =", &["streams.users", "need `draw`"]);
+    says("count = 2", "in_order_percent = 101", &["streams.users.in_order_percent", "0 to 100"]);
+    says("percent = 2", "picks = 0", &["query.peek.picks", "at least one"]);
     says("cores = 4", "cores = 0", &["machine.cores", "at least 1"]);
 }
 

@@ -34,11 +34,11 @@ fn beside_a_crowd(tables: Vec<Table>, other: Query, pool_bytes: u64) -> Workload
     let mut streams: Vec<_> = (0..6)
         .map(|stream| {
             let chunk = move |index: u64| (stream * 3 + index * 7) % chunks;
-            let queries = (0..2_000).map(|index| query(0, chunk(index)..chunk(index) + 1));
-            Stream { start: Time(0), queries: queries.collect() }
+            let queries = (0..2_500).map(|index| query(0, chunk(index)..chunk(index) + 1));
+            Stream { queries: queries.collect(), ..Stream::default() }
         })
         .collect();
-    streams.push(Stream { start: Time(5_000), queries: vec![other] });
+    streams.push(Stream { start: Time(5_000), queries: vec![other], ..Stream::default() });
     Workload { tables, streams, pool_bytes, pool_changes: Vec::new() }
 }
 

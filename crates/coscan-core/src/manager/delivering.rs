@@ -23,7 +23,9 @@ impl ActiveBufferManager {
         };
         let active: usize = self.state.scans().map(Scan::active_workers).sum();
         let max = self.config.active_workers_max;
-        let cuts_line = || active / 2 < max && urgent.contains(&self.waiting[position].0);
+        let id = self.waiting[position].0;
+        let cuts_line =
+            || urgent.contains(&id) && (active / 2 < max || self.state.scans[&id].picks());
         if active < max || self.is_overdue(position) || cuts_line() {
             self.answer_from(position);
         } else if self.held_back.is_none() {

@@ -5,6 +5,7 @@ use crate::action::Action;
 use crate::ids::{LoadId, PageId, ScanId, Time};
 use crate::policy::{Attempt, LoadPlan, Room, Strictness};
 use crate::pool::Place;
+use crate::scan::{Order, Scan};
 use crate::state::Load;
 
 /// Slip 7 in the papers: with few free slots the exclusions are relaxed one by one, or nobody would go on.
@@ -62,13 +63,43 @@ impl ActiveBufferManager {
         self.may_relax() && RELAXED.into_iter().any(|strictness| self.try_relaxed(strictness))
     }
 
+    /// Makes loads urgent that an urgent scan waits for, though they are for others.
+    pub(super) fn hasten_loads(&mut self) {
+        if self.state.loads.values().all(|load| load.urgent) {
+            return;
+        }
+        let urgent = self.policy.urgent_scans(&self.state);
+        let scans = urgent.iter().filter_map(|&id| self.state.scan(id));
+        let waiting: Vec<_> = scans.filter(|scan| scan.starving_since().is_some()).collect();
+        let awaited = |load: &Load| {
+            let layout = self.state.table(load.table).layout();
+            let next = |scan: &Scan, chunk| {
+                scan.order() == Order::Any || scan.needed().first() == Some(chunk)
+            };
+            waiting.iter().filter(|scan| scan.table() == load.table).any(|scan| {
+                load.unreported.iter().filter(|&&page| scan.reads(layout, page)).any(|&page| {
+                    let mut chunks = layout.chunks_of(page).iter();
+                    chunks.any(|&chunk| scan.needed().contains(chunk) && next(scan, chunk))
+                })
+            })
+        };
+        let usual = self.state.loads.iter().filter(|(_, load)| !load.urgent);
+        let awaited: Vec<_> = usual.filter(|(_, load)| awaited(load)).map(|(&id, _)| id).collect();
+        for load in awaited {
+            self.state.loads.get_mut(&load).expect("found above").urgent = true;
+            self.actions.push_back(Action::Hasten { load });
+        }
+    }
+
     /// What kind of load there is a slot for. Urgent ones have slots of their own, but do not pass a load that has been
     /// under way for too long (I5).
     fn free_slot(&self) -> Slot {
         let urgent = self.urgent_loads();
         let usual = self.state.loads.len() - urgent;
         let is_overdue = |load: &Load| self.state.is_overdue(load.started);
-        if usual < self.config.loads_in_flight_max {
+        if self.state.loads.len() / 2 >= self.config.loads_in_flight_max {
+            Slot::None
+        } else if usual < self.config.loads_in_flight_max {
             Slot::Any
         } else if urgent < self.config.loads_in_flight_max
             && !self.state.loads.values().any(is_overdue)

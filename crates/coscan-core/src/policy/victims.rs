@@ -27,17 +27,16 @@ pub(super) fn choose_victims<'a>(
     let mut in_order = in_order.map(|next_uses| LastUsed::new(state, next_uses));
     for (table, class) in classes {
         passed.insert((table, class.index()));
+        let mut kept = IndexSet::new();
         if let Some(last_used) = &mut in_order {
-            if last_used.is_in_order(table, &class.key().scans) {
-                continue;
-            }
+            kept = last_used.in_order_groups(state, table, class);
             let ns = last_used.any_order_ns(table, class);
             victims.take_used_after(&mut losses, last_used, ns);
             if victims.chosen.enough() {
                 break;
             }
         }
-        victims.take_from_class(&mut losses, &passed, table, class);
+        victims.take_from_class(&mut losses, &passed, table, class, kept);
         if victims.chosen.enough() {
             break;
         }
@@ -96,18 +95,19 @@ impl Victims<'_, '_> {
         }
     }
 
+    /// Takes what may go of the chunks of a class, but for the column groups in `kept`: what one chunk keeps for a scan,
+    /// all keep.
     fn take_from_class(
         &mut self,
         losses: &mut Losses<'_>,
         passed: &BTreeSet<(TableId, ClassIndex)>,
         table: TableId,
         class: &Class,
+        mut kept: IndexSet<GroupIndex>,
     ) {
         let state = self.state;
         let layout = state.table(table).layout();
         let classes = state.table(table).classes();
-        // What one chunk of a class keeps for a scan, all its chunks keep.
-        let mut kept = IndexSet::new();
         for chunk in classes.chunks(class) {
             if self.chosen.enough() || kept == *class.wanted() {
                 return;
@@ -193,9 +193,11 @@ impl<'a> LastUsed<'a> {
         later.then_some(id)
     }
 
-    /// Whether a scan in order needs a chunk that these scans need.
-    fn is_in_order(&self, table: TableId, scans: &IndexSet<SlotIndex>) -> bool {
-        self.in_order.get(&table).is_some_and(|slots| slots.intersects(scans))
+    /// The column groups that scans in order read of the chunks of a class: those pages go by themselves.
+    fn in_order_groups(&self, state: &State, id: TableId, class: &Class) -> IndexSet<GroupIndex> {
+        let table = state.table(id);
+        let scans = self.in_order.get(&id).map(|slots| slots.intersection(&class.key().scans));
+        scans.map_or_else(IndexSet::new, |scans| table.classes().groups_of(&scans))
     }
 }
 
@@ -237,12 +239,12 @@ impl<'a> Losses<'a> {
     fn judge(&mut self, id: PageId) -> Verdict {
         let layout = self.state.table(id.table).layout();
         let (group, chunks) = (layout.group_of(id.page), layout.chunks_of(id.page));
-        let readers = readers(self.state, id.table, group, chunks);
+        let readers = readers(self.state, id, group, chunks);
         for scan in &readers {
             match self.verdict_of(scan, chunks) {
                 Verdict::Goes => {}
-                // Other chunks of the class may not share the page with the same neighbour.
-                Verdict::ClassStays if chunks.len() > 1 => return Verdict::Stays,
+                // Other chunks of the class may not share the page with the same neighbour, or be picked from.
+                Verdict::ClassStays if chunks.len() > 1 || scan.picks() => return Verdict::Stays,
                 stays => return stays,
             }
         }
@@ -295,10 +297,10 @@ impl<'a> Losses<'a> {
     }
 }
 
-/// The scans that need a column group of some of these chunks.
+/// The scans that need a page of a column group of these chunks.
 fn readers<'a>(
     state: &'a State,
-    table: TableId,
+    PageId { table, page }: PageId,
     group: GroupIndex,
     chunks: &[ChunkIndex],
 ) -> Vec<&'a Scan> {
@@ -307,7 +309,12 @@ fn readers<'a>(
         slots.union_with(&state.table(table).classes().class_of(chunk).key().scans);
     }
     let scans = slots.iter().filter_map(|slot| state.scan_at(state.table(table), slot));
-    scans.filter(|scan| scan.groups().contains(group)).collect()
+    let picks = |scan: &&Scan| {
+        let layout = state.table(table).layout();
+        scan.reads(layout, page) && chunks.iter().any(|&chunk| scan.needed().contains(chunk))
+    };
+    let counted = scans.filter(|scan| scan.groups().contains(group));
+    counted.chain(state.picking(table).filter(picks)).collect()
 }
 
 /// Merges the classes of several tables, best first.

@@ -346,7 +346,7 @@ impl World {
                     self.plan(at, Happening::Arrive(*load, id));
                 }
             }
-            Action::Evict { .. } => {}
+            Action::Evict { .. } | Action::Hasten { .. } => {}
             Action::Deliver { scan, worker, .. } => self.go_through(*scan, *worker),
             Action::Finish { scan, .. } => {
                 if self.model.all_finished(*scan) {
@@ -390,6 +390,7 @@ impl World {
             Action::Load { load, scan, table, chunk, pages, .. } => format!(
                 "load at={at} load={load} scan={scan} table={table} chunk={chunk} pages={pages:?}"
             ),
+            Action::Hasten { load } => format!("hasten at={at} load={load}"),
             Action::Evict { page } => format!("evict at={at} page={page:?}"),
             Action::Deliver { scan, worker, chunk } => {
                 format!("deliver at={at} scan={scan} worker={worker} chunk={chunk}")

@@ -213,6 +213,10 @@ impl Model {
                 assert!(alike < self.loads_in_flight_max, "too many loads in flight");
                 self.load_started(*load, *scan, *table, *chunk, pages, *urgent);
             }
+            Action::Hasten { load } => {
+                let load = self.loads.get_mut(load).expect("only a load under way is hastened");
+                assert!(!std::mem::replace(&mut load.urgent, true), "hastened twice");
+            }
             Action::Evict { page } => {
                 assert!(self.cached.contains(page), "{now}: {page:?} is evicted but not held");
                 assert!(!self.pinned().contains(page), "I2: {now}: {page:?} is evicted in use");

@@ -67,6 +67,7 @@ impl Driver {
                 };
                 inner.afterwards.loads.push(load);
             }
+            Action::Hasten { .. } => {}
             Action::Evict { page } => {
                 let evicted = inner.frames.remove(&page);
                 inner.afterwards.evicted.extend(evicted);

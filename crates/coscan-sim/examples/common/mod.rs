@@ -20,9 +20,10 @@ impl CaseRuns {
         &self.seeds
     }
 
-    /// The average over the seeds of what was measured under the policy at this position.
+    /// The average over the seeds of what was measured under the policy at this position; not a number where it does not
+    /// exist.
     pub(crate) fn average(&self, policy: usize, metric: Metric) -> f64 {
-        let values = self.seeds.iter().map(|runs| runs[policy].value(metric));
+        let values = self.seeds.iter().map(|runs| value(&runs[policy], metric));
         values.sum::<f64>() / self.seeds.len() as f64
     }
 }
@@ -66,6 +67,11 @@ pub(crate) fn run_all(
 fn run_one(case: &Case, policies: &[PolicyKind], seed: u64) -> Result<Vec<Run>, Box<Violation>> {
     let prepared = Arc::new(Prepared::new(case, seed)?);
     policies.iter().map(|policy| prepared.run(policy.build(), Options::default())).collect()
+}
+
+/// What was measured of a run; not a number where it does not exist.
+pub(crate) fn value(run: &Run, metric: Metric) -> f64 {
+    run.value(metric).unwrap_or(f64::NAN)
 }
 
 /// The average of ratios.

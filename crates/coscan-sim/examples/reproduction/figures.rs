@@ -6,7 +6,7 @@ use coscan_core::PolicyKind;
 use coscan_sim::experiment::{self, Prepared, reuse_probability};
 use coscan_sim::{Metric, Options, Spec};
 
-use crate::common::{geometric_mean, run_all};
+use crate::common::{geometric_mean, run_all, value};
 use crate::sections::write_row;
 
 /// `[CS07 §3, Figure 2]`
@@ -71,8 +71,9 @@ pub(crate) fn write_sensitivity() -> Result<(), String> {
         for (case, runs) in spec.cases.iter().zip(cases) {
             let ratio = |metric| {
                 let seeds = runs.seeds().iter();
-                let mean =
-                    geometric_mean(seeds.map(|runs| runs[1].value(metric) / runs[0].value(metric)));
+                let mean = geometric_mean(
+                    seeds.map(|runs| value(&runs[1], metric) / value(&runs[0], metric)),
+                );
                 format!("{mean:.2}")
             };
             let ratios =
@@ -104,7 +105,7 @@ fn write_spread(workload: &str) -> Result<(), String> {
     for (metric, name, paper) in metrics {
         let seeds = runs.iter().flatten().flat_map(|case| case.seeds());
         let ratios: Vec<_> =
-            seeds.map(|runs| runs[1].value(metric) / runs[0].value(metric)).collect();
+            seeds.map(|runs| value(&runs[1], metric) / value(&runs[0], metric)).collect();
         let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
         let variance = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum::<f64>();
         let deviation = (variance / ratios.len() as f64).sqrt();
@@ -166,7 +167,8 @@ pub(crate) fn write_scheduling_cost(spec: &Spec) -> Result<(), String> {
                 let start = std::time::Instant::now();
                 let run = prepared.run(policy.build(), Options::default());
                 least = least.min(start.elapsed().as_secs_f64());
-                total = run.map_err(|error| error.to_string())?.value(Metric::Total);
+                let run = run.map_err(|error| error.to_string())?;
+                total = value(&run, Metric::Total);
             }
             let percent = 100.0 * least / total;
             cells.push(format!("{:.1} ({percent:.3} %)", least * 1e3));

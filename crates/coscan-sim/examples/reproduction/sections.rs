@@ -37,12 +37,17 @@ fn title(metric: Metric) -> &'static str {
         Metric::StreamAvg => "stream s",
         Metric::NormalizedLatencyAvg => "normalized latency",
         Metric::NormalizedLatencyShort => "short",
+        Metric::NormalizedLatencyP99 => "99th percentile",
         Metric::LatencyAvg => "latency s",
         Metric::StandaloneAvg => "alone s",
         Metric::LongestWait => "longest wait s",
         Metric::Total => "total s",
         Metric::Requests => "requests",
         Metric::BytesRead => "read",
+        Metric::BytesInOrder => "read in order",
+        Metric::BytesAnyOrder => "read in any order",
+        Metric::BytesMin => "best victims",
+        Metric::BytesToMin => "÷ best victims",
         Metric::BytesToBound => "bound",
         Metric::CpuUse => "processors",
     }
@@ -55,7 +60,7 @@ fn position(policy: &str) -> Option<usize> {
 /// The average over the seeds of what was measured, of all queries or those of one kind.
 fn average(runs: &CaseRuns, policy: usize, query: Option<&str>, metric: Metric) -> Option<f64> {
     let value = |run: &Run| match query {
-        None => Some(run.value(metric)),
+        None => run.value(metric),
         Some(label) => run.value_of(label, metric),
     };
     let values: Vec<f64> = runs.seeds().iter().filter_map(|runs| value(&runs[policy])).collect();

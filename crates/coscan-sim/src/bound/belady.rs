@@ -4,74 +4,114 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use coscan_core::{Index, PageId, TableId};
 
-use crate::outcome::{Outcome, What};
+use super::pool_bytes_max;
+use crate::outcome::Outcome;
 use crate::workload::Workload;
 
-/// The pages that a run used, in the order in which chunks were handed out. Meant for scans in order: scans in any order
-/// would have used them in another one.
+/// The pages that a run used, in the order in which chunks were handed out: those of a chunk together. Meant for scans in
+/// order: with other victims, scans in any order would have used them in another one.
 ///
 /// # Panics
-/// If the outcome has no timeline, or is not of this workload.
+/// If the outcome is not of this workload.
 #[must_use]
-pub fn references(workload: &Workload, outcome: &Outcome) -> Vec<PageId> {
-    assert!(!outcome.timeline.is_empty() || outcome.queries.is_empty(), "ask for a timeline");
-    let queries: Vec<_> = workload.streams.iter().flat_map(|stream| &stream.queries).collect();
-    let mut references = Vec::new();
-    for step in &outcome.timeline {
-        if let What::Delivered { query, chunk, .. } = step.what {
-            let query = queries[query];
-            let table = TableId::from_usize(query.table);
-            let pages = query.pages(&workload.tables[query.table].layout, chunk);
-            references.extend(pages.map(|page| PageId { table, page }));
-        }
-    }
-    references
+pub fn references(workload: &Workload, outcome: &Outcome) -> Vec<Vec<PageId>> {
+    let queries: Vec<_> = workload.queries().collect();
+    let uses = outcome.deliveries.iter().map(|&(query, chunk)| {
+        let query = queries[query];
+        let table = TableId::from_usize(query.table);
+        let pages = query.pages(&workload.tables[query.table].layout, chunk);
+        pages.map(|page| PageId { table, page }).collect()
+    });
+    uses.collect()
 }
 
-/// Bytes that are read for these uses of pages when always the page whose next use lies furthest ahead is evicted, and
-/// each page is read when it is used.
+/// Bytes that are read for these uses, each of pages that have to be in the pool together, when always the page whose
+/// next use lies furthest ahead is evicted, and each page is read when it is used.
 ///
-/// For pages of equal size no choice of victims reads less. For others that is a good choice but not always the best,
-/// which is hard to find; then the number is a yardstick, not a bound. A page larger than the pool is read each time.
+/// For pages of equal size, one at a time, no choice of victims reads less. For others that is a good choice but not
+/// always the best, which is hard to find; then the number is a yardstick, not a bound. What is larger than the pool is
+/// read each time.
 #[must_use]
-pub fn belady_bytes(workload: &Workload, references: &[PageId]) -> u64 {
-    let next_uses = next_uses(references);
-    // By next use, and the other way round.
-    let mut held: BTreeSet<(usize, PageId)> = BTreeSet::new();
-    let mut next_use_of: BTreeMap<PageId, usize> = BTreeMap::new();
-    let (mut held_bytes, mut read_bytes) = (0, 0);
-    for (&page, next_use) in references.iter().zip(next_uses) {
-        let bytes_of = |id: PageId| workload.tables[id.table.as_usize()].layout.bytes_of(id.page);
-        if let Some(this_use) = next_use_of.insert(page, next_use) {
-            held.remove(&(this_use, page));
-        } else {
-            read_bytes += bytes_of(page);
-            held_bytes += bytes_of(page);
+pub fn belady_bytes(workload: &Workload, uses: &[Vec<PageId>]) -> u64 {
+    let mut pool = Pool::new(workload);
+    for (pages, next_uses) in uses.iter().zip(next_uses(uses)) {
+        pool.take(pages);
+        pool.make_room();
+        for (&page, next_use) in pages.iter().zip(next_uses) {
+            pool.keep(page, next_use);
         }
-        while held_bytes > workload.pool_bytes
-            && let Some((_, victim)) = held.pop_last()
-        {
-            next_use_of.remove(&victim);
-            held_bytes -= bytes_of(victim);
-        }
-        if held_bytes > workload.pool_bytes {
-            next_use_of.remove(&page);
-            held_bytes -= bytes_of(page);
-        } else {
-            held.insert((next_use, page));
-        }
+        pool.make_room();
     }
-    read_bytes
+    pool.read_bytes
 }
 
-/// For each use the position of the next use of the same page, or the number of uses if there is none.
-fn next_uses(references: &[PageId]) -> Vec<usize> {
-    let mut next = BTreeMap::new();
-    let mut next_uses = vec![references.len(); references.len()];
-    for (position, &page) in references.iter().enumerate().rev() {
-        if let Some(next_use) = next.insert(page, position) {
-            next_uses[position] = next_use;
+struct Pool<'a> {
+    workload: &'a Workload,
+    bytes_max: u64,
+    /// What may go, by next use.
+    by_next_use: BTreeSet<(usize, PageId)>,
+    /// When each page in the pool is used next.
+    next_use: BTreeMap<PageId, usize>,
+    held_bytes: u64,
+    read_bytes: u64,
+}
+
+impl<'a> Pool<'a> {
+    fn new(workload: &'a Workload) -> Self {
+        Self {
+            workload,
+            bytes_max: pool_bytes_max(workload),
+            by_next_use: BTreeSet::new(),
+            next_use: BTreeMap::new(),
+            held_bytes: 0,
+            read_bytes: 0,
         }
     }
+
+    /// Takes pages into use; those that are not there are read.
+    fn take(&mut self, pages: &[PageId]) {
+        for &page in pages {
+            match self.next_use.get(&page) {
+                Some(&this_use) => {
+                    self.by_next_use.remove(&(this_use, page));
+                }
+                None => {
+                    self.held_bytes += self.bytes_of(page);
+                    self.read_bytes += self.bytes_of(page);
+                }
+            }
+        }
+    }
+
+    /// Ends the use of a page.
+    fn keep(&mut self, page: PageId, next_use: usize) {
+        self.next_use.insert(page, next_use);
+        self.by_next_use.insert((next_use, page));
+    }
+
+    fn make_room(&mut self) {
+        while self.held_bytes > self.bytes_max
+            && let Some((_, victim)) = self.by_next_use.pop_last()
+        {
+            self.next_use.remove(&victim);
+            self.held_bytes -= self.bytes_of(victim);
+        }
+    }
+
+    fn bytes_of(&self, id: PageId) -> u64 {
+        self.workload.tables[id.table.as_usize()].layout.bytes_of(id.page)
+    }
+}
+
+/// For each page of each use the position of the use after it that has the same page, or the number of uses if there is
+/// none.
+fn next_uses(uses: &[Vec<PageId>]) -> Vec<Vec<usize>> {
+    let mut next = BTreeMap::new();
+    let mut next_uses = Vec::with_capacity(uses.len());
+    for (position, pages) in uses.iter().enumerate().rev() {
+        let of_pages = pages.iter().map(|&page| next.insert(page, position).unwrap_or(uses.len()));
+        next_uses.push(of_pages.collect());
+    }
+    next_uses.reverse();
     next_uses
 }

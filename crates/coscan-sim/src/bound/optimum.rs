@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use coscan_core::{ChunkIndex, GroupIndex, Index, Layout, PageId, PageIndex, TableId, Time};
+use coscan_core::{ChunkIndex, GroupIndex, Index, Layout, PageId, PageIndex, TableId};
 
 use super::*;
 use crate::random::Random;
@@ -144,8 +144,8 @@ fn workload(
 ) -> Workload {
     let query = |(table, rows)| Query::scan("tiny", table, vec![GroupIndex(0)], rows);
     let streams = streams.into_iter().map(|queries| Stream {
-        start: Time(0),
         queries: queries.into_iter().map(query).collect(),
+        ..Stream::default()
     });
     Workload { tables, streams: streams.collect(), pool_bytes, pool_changes: Vec::new() }
 }
@@ -232,39 +232,45 @@ fn no_schedule_reads_less_than_the_bound() {
 
 #[test]
 fn belady_reads_least_for_pages_of_equal_size() {
-    let pages = |uses: &[u32]| -> Vec<PageId> {
-        uses.iter().map(|&page| PageId { table: TableId(0), page: PageIndex(page) }).collect()
+    let id = |page: &u32| PageId { table: TableId(0), page: PageIndex(*page) };
+    let pages = |uses: &[Vec<u32>]| -> Vec<Vec<PageId>> {
+        uses.iter().map(|pages| pages.iter().map(id).collect()).collect()
     };
     // Room for two: 3 replaces 2, which comes last; 2 replaces 3 and 4 whichever, which do not come again.
     let case = |pool_bytes| workload(vec![table(&[1; 5])], Vec::new(), pool_bytes);
-    assert_eq!(belady_bytes(&case(2), &pages(&[1, 2, 3, 1, 2, 4])), 5);
+    let one_by_one = [1, 2, 3, 1, 2, 4].map(|page| vec![page]);
+    assert_eq!(belady_bytes(&case(2), &pages(&one_by_one)), 5);
+    // Two together twice, and a third between: one of them makes room for it.
+    assert_eq!(belady_bytes(&case(2), &pages(&[vec![1, 2], vec![3], vec![1, 2]])), 4);
     for seed in 0..300 {
         let mut random = Random::new(seed);
-        let uses: Vec<_> = (0..12).map(|_| random.below(5) as u32).collect();
-        let room = random.between(1, 4);
+        let together = random.below(2) as u32;
+        let one = |random: &mut Random| {
+            let page = random.below(5 - u64::from(together)) as u32;
+            (page..=page + together).collect::<Vec<_>>()
+        };
+        let uses: Vec<_> = (0..12).map(|_| one(&mut random)).collect();
+        let room = random.between(1 + u64::from(together), 4);
         assert_eq!(belady_bytes(&case(room), &pages(&uses)), fewest_misses(&uses, room), "{seed}");
     }
 }
 
-/// By trying every victim.
-fn fewest_misses(uses: &[u32], room: u64) -> u64 {
+/// By trying every set of pages that may be kept after each use.
+fn fewest_misses(uses: &[Vec<u32>], room: u64) -> u64 {
     let mut reached = BTreeMap::from([(0u32, 0u64)]);
-    for use_of in uses {
+    for pages in uses {
+        let used = pages.iter().fold(0, |used, page| used | 1 << page);
         let mut next: BTreeMap<u32, u64> = BTreeMap::new();
         for (pool, misses) in reached {
-            let with = pool | 1 << use_of;
-            let mut enter = |pool, misses| {
-                let entry = next.entry(pool).or_insert(misses);
-                *entry = misses.min(*entry);
+            let misses = misses + u64::from((used & !pool).count_ones());
+            let may_stay = |kept: &u32| {
+                kept & used == used
+                    && kept & !(pool | used) == 0
+                    && u64::from(kept.count_ones()) <= room
             };
-            if with == pool {
-                enter(pool, misses);
-            } else if u64::from(with.count_ones()) <= room {
-                enter(with, misses + 1);
-            } else {
-                (0..5)
-                    .filter(|page| pool >> page & 1 == 1)
-                    .for_each(|page| enter(with & !(1 << page), misses + 1));
+            for kept in (0..1 << 5).filter(may_stay) {
+                let entry = next.entry(kept).or_insert(misses);
+                *entry = misses.min(*entry);
             }
         }
         reached = next;

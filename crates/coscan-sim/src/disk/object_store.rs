@@ -1,9 +1,10 @@
 //! An object store: each request takes a while to begin, then shares the network with the others.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
-use coscan_core::Time;
+use coscan_core::{LoadId, Time};
 
+use super::waiting::Waiting;
 use super::{Arrival, Request};
 use crate::sharing::Shared;
 
@@ -12,7 +13,7 @@ pub(super) struct ObjectStore {
     latency_ns: u64,
     requests_max: usize,
     /// Requests that wait for others to end.
-    queue: VecDeque<Request>,
+    queue: Waiting<Request>,
     /// Requests whose first byte is on its way, by when it arrives and order of submission.
     beginning: BTreeMap<(Time, u64), Request>,
     /// Requests whose bytes pass: the page that passes now is the work, the pages are what is left of the request.
@@ -33,7 +34,7 @@ impl ObjectStore {
         Self {
             latency_ns,
             requests_max: requests_max as usize,
-            queue: VecDeque::new(),
+            queue: Waiting::none(),
             beginning: BTreeMap::new(),
             passing: Shared::new(bytes_per_second, bytes_per_second_per_request),
             sequence: 0,
@@ -42,8 +43,13 @@ impl ObjectStore {
 
     pub(super) fn submit(&mut self, now: Time, mut request: Request) {
         request.pages.reverse(); // Pages are taken off the end.
-        self.queue.push_back(request);
+        let urgent = request.urgent;
+        self.queue.push(request, urgent);
         self.begin_next(now);
+    }
+
+    pub(super) fn hasten(&mut self, load: LoadId) {
+        self.queue.hasten(|request| request.load == load);
     }
 
     pub(super) fn next_at(&self) -> Option<Time> {
@@ -71,7 +77,7 @@ impl ObjectStore {
 
     fn begin_next(&mut self, now: Time) {
         if self.beginning.len() + self.passing.len() < self.requests_max
-            && let Some(request) = self.queue.pop_front()
+            && let Some(request) = self.queue.pop()
         {
             self.sequence += 1;
             let at = Time(now.0 + self.latency_ns);

@@ -1,44 +1,47 @@
 //! The papers' disk: every load takes as long.
 
-use std::collections::VecDeque;
+use coscan_core::{LoadId, Time};
 
-use coscan_core::Time;
-
+use super::lines::{Job, Lines, Piece};
 use super::{Arrival, Request};
 
 #[derive(Clone, Debug)]
 pub(super) struct Perfect {
     ns_per_chunk: u64,
-    free_at: Time,
-    arrivals: VecDeque<(Time, Arrival)>,
+    line: Lines,
 }
 
 impl Perfect {
     pub(super) fn new(ns_per_chunk: u64) -> Self {
-        Self { ns_per_chunk, free_at: Time::default(), arrivals: VecDeque::new() }
+        Self { ns_per_chunk, line: Lines::new(1, 0, true) }
     }
 
-    /// Takes on a load, all its requests at once: its pages share the time by their bytes.
-    pub(super) fn submit(&mut self, now: Time, load: &[Request]) {
-        let start = self.free_at.max(now);
-        let bytes = u128::from(load.iter().map(Request::bytes).sum::<u64>()).max(1);
+    /// Takes on a load, all requests of it at once: its pages share the time by their bytes.
+    pub(super) fn submit(&mut self, now: Time, requests: &[Request]) {
+        let Some(&Request { load, urgent, .. }) = requests.first() else { return };
+        let bytes = u128::from(requests.iter().map(Request::bytes).sum::<u64>()).max(1);
+        let pages = requests.iter().flat_map(|request| &request.pages);
         let mut passed = 0;
-        for request in load {
-            for &(page, page_bytes) in &request.pages {
-                passed += u128::from(page_bytes);
-                let ns = (passed * u128::from(self.ns_per_chunk)).div_ceil(bytes);
-                let at = Time(start.0 + u64::try_from(ns).expect("a part of a load's time"));
-                self.arrivals.push_back((at, Arrival { load: request.load, page }));
-            }
-        }
-        self.free_at = Time(start.0 + self.ns_per_chunk);
+        let pieces = pages.map(|&(page, page_bytes)| {
+            passed += u128::from(page_bytes);
+            let ns = (passed * u128::from(self.ns_per_chunk)).div_ceil(bytes);
+            let done_ns = u64::try_from(ns).expect("a part of a load's time");
+            let page = self.line.expect(now, Arrival { load, page }, 1);
+            Piece { done_ns, end: 0, page: Some(page) }
+        });
+        let pieces = pieces.collect();
+        self.line.add(now, 0, Job { load, urgent, address: 0, pieces, done_ns: 0 });
+    }
+
+    pub(super) fn hasten(&mut self, load: LoadId) {
+        self.line.hasten(load);
     }
 
     pub(super) fn next_at(&self) -> Option<Time> {
-        self.arrivals.front().map(|&(at, _)| at)
+        self.line.next_at()
     }
 
     pub(super) fn pop(&mut self, now: Time) -> Option<Arrival> {
-        self.arrivals.pop_front_if(|(at, _)| *at <= now).map(|(_, arrival)| arrival)
+        self.line.pop(now)
     }
 }

@@ -33,8 +33,7 @@ struct Wanted<'a> {
 
 impl<'a> Wanted<'a> {
     fn new(workload: &'a Workload) -> Self {
-        let queries: Vec<&Query> =
-            workload.streams.iter().flat_map(|stream| &stream.queries).collect();
+        let queries: Vec<&Query> = workload.queries().collect();
         let chunks = vec![BTreeMap::new(); queries.len()];
         Self { workload, queries, scans: BTreeMap::new(), chunks, bytes: [0; LAYERS] }
     }

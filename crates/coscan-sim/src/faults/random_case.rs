@@ -159,7 +159,7 @@ fn add_group(
 fn stream(random: &mut Random, tables: &[Table]) -> Stream {
     let start = Time(random.below(600));
     let queries = (0..random.between(1, 3)).map(|_| query(random, tables)).collect();
-    Stream { start, queries }
+    Stream { start, queries, ..Stream::default() }
 }
 
 /// Short queries that keep coming: who waits for a pause between them waits long.
@@ -171,7 +171,7 @@ fn crowd_stream(random: &mut Random, tables: &[Table]) -> Stream {
         Query { rows, workers: 1, think_ns: 0, ..query }
     };
     let queries = (0..random.between(100, 500)).map(|_| short(random)).collect();
-    Stream { start: Time(0), queries }
+    Stream { queries, ..Stream::default() }
 }
 
 fn query(random: &mut Random, tables: &[Table]) -> Query {
@@ -190,6 +190,7 @@ fn query(random: &mut Random, tables: &[Table]) -> Query {
         table,
         groups: groups.filter(|_| random.percent(60)).collect(),
         rows: (0..ranges).map(|_| range(random)).collect(),
+        picked: random.percent(20).then(|| picked(random, layout)),
         order: if random.percent(25) { Order::InOrder } else { Order::Any },
         workers: random.count(1, 3),
         weight: u32::try_from(random.between(1, 3)).expect("few"),
@@ -200,6 +201,13 @@ fn query(random: &mut Random, tables: &[Table]) -> Query {
         think_ns: random.choose(&[0, 1]) * random.below(200),
         cancel_after_ns: None,
     }
+}
+
+/// Some pages of a table.
+fn picked(random: &mut Random, layout: &Layout) -> Vec<PageIndex> {
+    let percent = *random.choose(&[0, 10, 50, 100]);
+    let pages = (0..layout.page_count()).map(PageIndex::from_usize);
+    pages.filter(|_| random.percent(percent)).collect()
 }
 
 fn machine(random: &mut Random) -> Machine {
@@ -221,6 +229,7 @@ fn machine(random: &mut Random) -> Machine {
         },
     };
     let config = Config {
+        request_bytes: *random.choose(&[0, 5, 50]),
         loads_in_flight_max: random.count(1, 4),
         patience_ns: PATIENCE_NS,
         active_workers_max: *random.choose(&[1, 2, 5, usize::MAX]),
@@ -228,7 +237,8 @@ fn machine(random: &mut Random) -> Machine {
         wait_max_ns: PATIENCE_NS,
         ..Config::default()
     };
-    Machine { disk, cores: u32::try_from(random.between(1, 4)).expect("few"), config }
+    let cores = u32::try_from(random.between(1, 4)).expect("few");
+    Machine { disk, cores, piece_bytes: random.between(1, 20), config }
 }
 
 fn widest_chunk_bytes(tables: &[Table], streams: &[Stream]) -> u64 {
@@ -236,7 +246,8 @@ fn widest_chunk_bytes(tables: &[Table], streams: &[Stream]) -> u64 {
     let chunks = queries.flat_map(|query| {
         let layout = &tables[query.table].layout;
         layout.chunks().map(move |chunk| {
-            query.pages(layout, chunk).map(|page| layout.bytes_of(page)).sum::<u64>()
+            let whole = Query { picked: None, ..query.clone() };
+            whole.pages(layout, chunk).map(|page| layout.bytes_of(page)).sum::<u64>()
         })
     });
     chunks.max().unwrap_or(0)

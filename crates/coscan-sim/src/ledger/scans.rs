@@ -27,19 +27,42 @@ pub(super) enum At {
 pub(super) struct ScanBook {
     pub(super) table: TableId,
     pub(super) groups: IndexSet<GroupIndex>,
+    /// The only pages that it reads, if it picks.
+    picked: Option<IndexSet<PageIndex>>,
     order: Order,
     pub(super) needed: IndexSet<ChunkIndex>,
     workers: Vec<At>,
     failed: bool,
 }
 
+impl ScanBook {
+    fn may_read(&self, page: PageIndex) -> bool {
+        self.picked.as_ref().is_none_or(|picked| picked.contains(page))
+    }
+}
+
 impl Ledger {
-    pub(crate) fn scan_started(&mut self, id: ScanId, spec: &ScanSpec) {
+    /// Enters a scan, and whether the manager says that it picks pages.
+    pub(crate) fn scan_started(
+        &mut self,
+        id: ScanId,
+        spec: &ScanSpec,
+        picks: bool,
+    ) -> Result<(), Broken> {
+        ensure(!picks || spec.pages.is_some(), Rule::Records, || {
+            format!("{id:?} is said to pick pages, but names none")
+        })?;
         let layout = &self.tables[spec.table.as_usize()].layout;
         let chunks = spec.rows.iter().flat_map(|rows| layout.chunks_in(rows.clone()));
         let book = ScanBook {
             table: spec.table,
             groups: spec.groups.iter().copied().collect(),
+            picked: spec
+                .pages
+                .iter()
+                .filter(|_| picks)
+                .map(|it| it.iter().copied().collect())
+                .next(),
             order: spec.order,
             needed: chunks.collect(),
             workers: vec![At::Idle; spec.workers],
@@ -47,6 +70,7 @@ impl Ledger {
         };
         self.scans.insert(id, book);
         self.useless_loads = 0;
+        Ok(())
     }
 
     /// Enters that a scan was taken off.
@@ -96,7 +120,8 @@ impl Ledger {
             format!("a load is for {chunk:?} of {table:?}, which {id:?} does not need")
         })?;
         let layout = &self.tables[table.as_usize()].layout;
-        let helps = pages.iter().any(|&page| scan.groups.contains(layout.group_of(page)));
+        let reads = |page| scan.groups.contains(layout.group_of(page)) && scan.may_read(page);
+        let helps = pages.iter().any(|&page| reads(page));
         ensure(helps, Rule::Protocol, || format!("a load for {id:?} reads nothing that it needs"))
     }
 
@@ -189,7 +214,8 @@ impl Ledger {
         let table = scan.table;
         let layout = &self.tables[table.as_usize()].layout;
         let pages = scan.groups.iter().flat_map(move |group| layout.slice(chunk, group));
-        pages.map(move |&page| PageId { table, page })
+        let pages = pages.copied().filter(|&page| scan.may_read(page));
+        pages.map(move |page| PageId { table, page })
     }
 
     fn count_users(&mut self, id: ScanId, chunk: ChunkIndex, count: impl Fn(u32) -> u32) {

@@ -163,7 +163,10 @@ impl History {
                     scan.rows_handed += end.saturating_sub(start);
                 }
             }
-            Action::Evict { .. } | Action::Finish { .. } | Action::Fail { .. } => {}
+            Action::Hasten { .. }
+            | Action::Evict { .. }
+            | Action::Finish { .. }
+            | Action::Fail { .. } => {}
         }
     }
 

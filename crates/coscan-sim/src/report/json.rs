@@ -25,9 +25,18 @@ struct Record<'a> {
     stream_avg_s: f64,
     normalized_latency_avg: f64,
     normalized_latency_short: f64,
+    normalized_latency_p99: f64,
     total_s: f64,
     io_requests: u64,
     bytes_read: u64,
+    /// Only where there are such queries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_in_order: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_any_order: Option<u64>,
+    /// Only where all queries got their chunks in order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_min: Option<u64>,
     bytes_compulsory: u64,
     bytes_lower_bound: u64,
     cpu_use: f64,
@@ -43,18 +52,24 @@ pub fn json(results: &Results<'_>) -> String {
 }
 
 fn record(run: &Run) -> Record<'_> {
+    let value = |metric| run.value(metric).unwrap_or(0.0);
+    let bytes = |metric| run.value(metric).map(|bytes| bytes as u64);
     Record {
         case: &run.prepared.case,
         policy: &run.outcome.policy,
         seed: run.prepared.seed,
-        stream_avg_s: run.value(Metric::StreamAvg),
-        normalized_latency_avg: run.value(Metric::NormalizedLatencyAvg),
-        normalized_latency_short: run.value(Metric::NormalizedLatencyShort),
-        total_s: run.value(Metric::Total),
+        stream_avg_s: value(Metric::StreamAvg),
+        normalized_latency_avg: value(Metric::NormalizedLatencyAvg),
+        normalized_latency_short: value(Metric::NormalizedLatencyShort),
+        normalized_latency_p99: value(Metric::NormalizedLatencyP99),
+        total_s: value(Metric::Total),
         io_requests: run.outcome.requests,
         bytes_read: run.outcome.bytes_read,
+        bytes_in_order: bytes(Metric::BytesInOrder),
+        bytes_any_order: bytes(Metric::BytesAnyOrder),
+        bytes_min: run.bytes_min(),
         bytes_compulsory: run.prepared.bytes_compulsory,
         bytes_lower_bound: run.prepared.bytes_lower_bound,
-        cpu_use: run.value(Metric::CpuUse),
+        cpu_use: value(Metric::CpuUse),
     }
 }

@@ -97,7 +97,7 @@ impl<'a> Results<'a> {
         let runs = self.of(case, policy);
         match kind {
             Some(kind) => Summary::of(runs.filter_map(|run| run.value_of(kind, metric))),
-            None => Summary::of(runs.map(|run| run.value(metric))),
+            None => Summary::of(runs.filter_map(|run| run.value(metric))),
         }
     }
 

@@ -7,20 +7,30 @@ use super::measures;
 use super::results::{Results, Summary};
 
 /// What is shown of a whole run.
-const OF_RUNS: [Metric; 9] = [
+const OF_RUNS: [Metric; 14] = [
     Metric::StreamAvg,
     Metric::NormalizedLatencyAvg,
     Metric::NormalizedLatencyShort,
+    Metric::NormalizedLatencyP99,
     Metric::LongestWait,
     Metric::Total,
     Metric::CpuUse,
     Metric::Requests,
     Metric::BytesRead,
+    Metric::BytesInOrder,
+    Metric::BytesAnyOrder,
+    Metric::BytesMin,
+    Metric::BytesToMin,
     Metric::BytesToBound,
 ];
 
 /// What is shown of each kind of query.
-const OF_KINDS: [Metric; 2] = [Metric::LatencyAvg, Metric::NormalizedLatencyAvg];
+const OF_KINDS: [Metric; 4] = [
+    Metric::LatencyAvg,
+    Metric::NormalizedLatencyAvg,
+    Metric::NormalizedLatencyP99,
+    Metric::BytesRead,
+];
 
 /// What is shown of the cases of a sweep, besides what the paper speaks of.
 const OF_CASES: [Metric; 3] =
@@ -56,7 +66,15 @@ pub(super) fn tables(results: &Results<'_>) -> Vec<Table> {
 
 fn single(results: &Results<'_>, case: &str) -> Vec<Table> {
     let mut whole = Table { title: "the whole run".to_owned(), rows: Vec::new() };
-    for metric in OF_RUNS {
+    let exists = |metric: Metric| {
+        let value = |policy: &&str| results.value(case, policy, None, metric);
+        results.policies().iter().any(|policy| value(policy).is_some())
+    };
+    let of_orders = [Metric::BytesInOrder, Metric::BytesAnyOrder];
+    let has_both = of_orders.into_iter().all(exists);
+    let shown =
+        |metric: &Metric| if of_orders.contains(metric) { has_both } else { exists(*metric) };
+    for metric in OF_RUNS.into_iter().filter(shown) {
         let name = measures::name(metric).to_owned();
         whole.rows.extend(rows(results, name, case, None, metric, results.seeds().len() > 1));
     }

@@ -139,6 +139,5 @@ fn chunks_of(workload: &Workload, table: usize, page: PageIndex) -> &[ChunkIndex
 
 /// The table of the query at this position of [`Outcome::queries`].
 pub(crate) fn table_of(workload: &Workload, query: usize) -> usize {
-    let mut queries = workload.streams.iter().flat_map(|stream| &stream.queries);
-    queries.nth(query).map_or(0, |query| query.table)
+    workload.queries().nth(query).map_or(0, |query| query.table)
 }

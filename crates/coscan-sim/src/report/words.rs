@@ -9,6 +9,12 @@ pub(super) fn policy(name: &str) -> Option<&'static str> {
         "attach" => {
             "as normal, but a new query begins where a running one is, and reads what it missed later"
         }
+        "predictive" => {
+            "each query reads in order; what will be used latest, as far as running queries tell, leaves the pool"
+        }
+        name if name.starts_with("predictive+") => {
+            "predictive, with some of what the thesis proposes for it switched on"
+        }
         "elevator" => "one cursor goes through the table for all; the fast wait for the slow",
         "relevance-2004" => "reads what most starved queries want, drops what fewest want (2004)",
         "relevance-2007" => {
@@ -21,12 +27,17 @@ pub(super) fn policy(name: &str) -> Option<&'static str> {
 }
 
 /// What is measured.
-pub(super) const MEASURES: [(&str, &str); 6] = [
+pub(super) const MEASURES: [(&str, &str); 7] = [
     ("chunk", "the unit in which tables are read and handed to queries"),
     ("average stream time", "from the start of a stream to the end of its last query: throughput"),
     ("normalized latency", "the time of a query divided by its time alone with an empty pool"),
     ("longest wait", "the longest that any query waited for its next chunk: fairness"),
     ("I/O requests", "loads of a chunk, or of missing columns of one"),
+    (
+        "best victims",
+        "what is read when always the page leaves the pool whose next use is furthest away (Belady's MIN), for \
+         chunks handed out in the same order; only where all queries got them in order",
+    ),
     (
         "lower bound",
         "bytes that any schedule has to read with this pool and these arrivals, even one that knows the future",

@@ -20,9 +20,10 @@ impl Simulation<'_> {
 
     fn carry_out(&mut self, action: Action) {
         match action {
-            Action::Load { load, scan, table, chunk, pages, .. } => {
-                self.start_load(load, scan, table, chunk, pages);
+            Action::Load { load, scan, table, chunk, pages, urgent } => {
+                self.start_load(load, scan, table, chunk, pages, urgent);
             }
+            Action::Hasten { load } => self.disk.hasten(load),
             Action::Evict { page } => {
                 let (table, page) = (page.table.0 as usize, page.page);
                 self.record.step(self.now, || What::Evicted { table, page });
@@ -41,6 +42,7 @@ impl Simulation<'_> {
         let work_ns = self.queries[query].query.chunk_ns(layout, chunk);
         let job = self.processors.add(self.now, work_ns, (query, worker));
         self.queries[query].handed(self.now, worker, chunk, bytes, job);
+        self.record.deliveries.push((query, chunk));
         self.record.step(self.now, || What::Delivered { query, worker, chunk });
         let early = self.fates.as_mut().and_then(|fates| fates.early_release_ns(work_ns));
         if let Some(ns) = early {

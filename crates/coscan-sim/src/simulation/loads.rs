@@ -25,6 +25,7 @@ impl Simulation<'_> {
         table: TableId,
         chunk: ChunkIndex,
         pages: Vec<PageIndex>,
+        urgent: bool,
     ) {
         let layout = &self.workload.tables[table.0 as usize].layout;
         let bytes = pages.iter().map(|&page| layout.bytes_of(page)).sum();
@@ -32,6 +33,7 @@ impl Simulation<'_> {
         self.record.bytes_read += bytes;
         let query = self.scans[&scan];
         self.queries[query].requests += 1;
+        self.queries[query].bytes_read += bytes;
         let table_index = table.0 as usize;
         self.record.step(self.now, || What::LoadStarted {
             load,
@@ -45,7 +47,7 @@ impl Simulation<'_> {
         if let Some(ns) = fate.cancelled_after_ns {
             self.plan_after(ns, Event::CancelLoad { load });
         }
-        self.disk.submit(self.now, load, table, &pages);
+        self.disk.submit(self.now, load, urgent, table, &pages);
         self.loads.insert(load, LoadRun { table, chunk, unreported: pages, fate });
     }
 

@@ -1,7 +1,8 @@
 //! Queries: they start, their workers ask and work, they end, and the next one of the stream is planned.
 
 use coscan_core::{
-    ChunkIndex, Index, RequestError, ScanId, ScanSpec, StartScanError, TableId, Time, WorkerIndex,
+    ChunkIndex, Index, RequestError, Scan, ScanId, ScanSpec, StartScanError, TableId, Time,
+    WorkerIndex,
 };
 
 use super::{Event, Simulation};
@@ -25,6 +26,8 @@ pub(super) struct QueryRun<'a> {
     pub(super) query: &'a Query,
     pub(super) stream: usize,
     pub(super) index: usize,
+    /// Whether its stream is there for the sake of the others.
+    pub(super) while_others_run: bool,
     /// Its scan, while it runs.
     scan: Option<ScanId>,
     workers: Vec<Worker>,
@@ -33,6 +36,7 @@ pub(super) struct QueryRun<'a> {
     chunks: u64,
     bytes_used: u64,
     pub(super) requests: u64,
+    pub(super) bytes_read: u64,
     longest_wait_ns: u64,
 }
 
@@ -44,6 +48,7 @@ pub(super) fn all(workload: &Workload) -> Vec<QueryRun<'_>> {
             query,
             stream,
             index,
+            while_others_run: s.while_others_run,
             scan: None,
             workers: vec![Worker::Idle; query.workers],
             started: Time::default(),
@@ -51,6 +56,7 @@ pub(super) fn all(workload: &Workload) -> Vec<QueryRun<'_>> {
             chunks: 0,
             bytes_used: 0,
             requests: 0,
+            bytes_read: 0,
             longest_wait_ns: 0,
         })
     });
@@ -95,8 +101,13 @@ impl QueryRun<'_> {
             chunks: self.chunks,
             bytes_used: self.bytes_used,
             requests: self.requests,
+            bytes_read: self.bytes_read,
             longest_wait_ns: self.longest_wait_ns,
         }
+    }
+
+    fn has_started(&self) -> bool {
+        self.scan.is_some() || self.ended.is_some()
     }
 
     fn spec(&self) -> ScanSpec {
@@ -107,7 +118,7 @@ impl QueryRun<'_> {
             order: self.query.order,
             workers: self.query.workers,
             weight: self.query.weight,
-            pages: None,
+            pages: self.query.picked.clone(),
         }
     }
 
@@ -121,6 +132,9 @@ impl QueryRun<'_> {
 
 impl Simulation<'_> {
     pub(super) fn start_query(&mut self, query: usize) -> Result<(), Broken> {
+        if self.queries[query].has_started() {
+            return Ok(()); // It is skipped.
+        }
         let spec = self.queries[query].spec();
         self.queries[query].started = self.now;
         self.record.step(self.now, || What::Started { query });
@@ -134,7 +148,8 @@ impl Simulation<'_> {
         };
         self.queries[query].scan = Some(scan);
         self.scans.insert(scan, query);
-        self.ledger.scan_started(scan, &spec);
+        let picks = self.manager.state().scan(scan).is_some_and(Scan::picks);
+        self.ledger.scan_started(scan, &spec, picks)?;
         self.plan_fate(query);
         self.settle()?;
         for worker in (0..spec.workers).map(WorkerIndex::from_usize) {
@@ -152,7 +167,7 @@ impl Simulation<'_> {
         if let Some(ns) = fate.narrowed_after_ns {
             self.plan_after(ns, Event::Narrow { query });
         }
-        if let Some((ns, percent)) = fate.pool_change {
+        for (ns, percent) in fate.pool_changes {
             let bytes = u128::from(self.workload.pool_bytes) * u128::from(percent) / 100;
             let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
             self.plan_after(ns, Event::Pool { bytes });
@@ -229,10 +244,26 @@ impl Simulation<'_> {
         }
         self.record.step(now, || What::Ended { query, end });
         self.queries_left -= 1;
+        if !self.queries[query].while_others_run {
+            self.awaited_left -= 1;
+            if self.awaited_left == 0 {
+                self.skip_queries();
+            }
+        }
         let next = query + 1;
-        let same = |next: &&super::QueryRun<'_>| next.stream == self.queries[query].stream;
-        if let Some(run) = self.queries.get(next).filter(same) {
+        let stream = self.queries[query].stream;
+        let follows = |next: &&QueryRun<'_>| next.stream == stream && !next.has_started();
+        if let Some(run) = self.queries.get(next).filter(follows) {
             self.plan_after(run.query.think_ns, Event::Start { query: next });
+        }
+    }
+
+    /// Nobody is left for whose sake the other streams are there: what has not started does not run.
+    fn skip_queries(&mut self) {
+        for run in self.queries.iter_mut().filter(|run| !run.has_started()) {
+            run.started = self.now;
+            run.ended = Some((self.now, End::Skipped));
+            self.queries_left -= 1;
         }
     }
 }

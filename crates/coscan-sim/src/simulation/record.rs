@@ -1,6 +1,6 @@
 //! What a run leaves behind.
 
-use coscan_core::Time;
+use coscan_core::{ChunkIndex, Time};
 
 use super::Simulation;
 use crate::outcome::{Outcome, Step, What};
@@ -11,6 +11,8 @@ pub(super) struct Record {
     pub(super) requests: u64,
     pub(super) bytes_read: u64,
     pub(super) decisions: u64,
+    /// The query and the chunk.
+    pub(super) deliveries: Vec<(usize, ChunkIndex)>,
     cores: u32,
     timeline: Option<Vec<Step>>,
 }
@@ -18,7 +20,7 @@ pub(super) struct Record {
 impl Record {
     pub(super) fn new(cores: u32, timeline: bool) -> Self {
         let timeline = timeline.then(Vec::new);
-        Self { requests: 0, bytes_read: 0, decisions: 0, cores, timeline }
+        Self { requests: 0, bytes_read: 0, decisions: 0, deliveries: Vec::new(), cores, timeline }
     }
 
     /// Enters what happened if there is a timeline.
@@ -45,6 +47,7 @@ impl Simulation<'_> {
             disk_busy_ns: self.disk.busy_ns,
             decisions: self.record.decisions,
             cores: self.record.cores,
+            deliveries: std::mem::take(&mut self.record.deliveries),
             timeline: self.record.timeline.take().unwrap_or_default(),
         }
     }

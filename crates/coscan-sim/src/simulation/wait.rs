@@ -12,8 +12,7 @@ use crate::workload::Workload;
 /// ever, not a measure of fairness.
 pub(super) fn wait_ns_max(workload: &Workload, machine: &Machine, options: Options) -> u64 {
     let tables: Vec<_> = workload.tables.iter().map(|table| Size::of(&table.layout)).collect();
-    let queries = workload.streams.iter().flat_map(|stream| &stream.queries);
-    let times = queries.map(|query| {
+    let times = workload.queries().map(|query| {
         let size = &tables[query.table];
         let work_ns = query.cost.ns(size.rows, size.bytes);
         size.read_ns(machine.disk).saturating_add(work_ns)

@@ -52,6 +52,8 @@ pub(super) struct MachineForm {
     pub(super) pool_changes: Vec<PoolChangeForm>,
     pub(super) disk: DiskForm,
     pub(super) loads_in_flight: Option<usize>,
+    /// The most bytes that a device reads before it looks for something urgent.
+    pub(super) piece: Option<Bytes>,
     /// For policies that schedule processors; three for each core if not given, as in the engine.
     pub(super) active_workers: Option<usize>,
     pub(super) patience: Option<Nanoseconds>,
@@ -119,6 +121,8 @@ pub(super) struct QueryForm {
     pub(super) rows: Option<Vec<[u64; 2]>>,
     /// Chunk ranges instead of `percent`.
     pub(super) chunks: Option<Vec<[u64; 2]>>,
+    /// So many random rows of that part, found with an index.
+    pub(super) picks: Option<u64>,
     pub(super) cost: CostText,
     #[serde(default)]
     pub(super) in_order: bool,
@@ -141,6 +145,11 @@ pub(super) struct StreamsForm {
     pub(super) apart: Option<Gap>,
     /// Between the end of a query and the start of the next.
     pub(super) think: Option<Gap>,
+    /// How many of the queries need their rows in order; as their templates say if not given.
+    pub(super) in_order_percent: Option<f64>,
+    /// Whether they only run as long as other streams do.
+    #[serde(default)]
+    pub(super) while_others_run: bool,
     /// Just these queries, one after another.
     pub(super) queries: Option<Vec<String>>,
     /// So many queries in each stream, drawn at random from `from`.

@@ -37,6 +37,9 @@ pub(super) fn build(form: &MachineForm) -> Result<Machine, SpecError> {
     if let Some(loads) = form.loads_in_flight {
         machine.config.loads_in_flight_max = positive("loads_in_flight", loads)? as usize;
     }
+    if let Some(piece) = form.piece {
+        machine.piece_bytes = (piece.0 as u64).max(1);
+    }
     if let Some(workers) = form.active_workers {
         machine.config.active_workers_max = positive("active_workers", workers)? as usize;
     }

@@ -1,11 +1,13 @@
 //! From `[query.…]` to queries.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use coscan_core::{ChunkIndex, Index, Order};
+use coscan_core::{ChunkIndex, Index, Layout, Order};
 
 use super::document::QueryForm;
 use super::error::{SpecError, wrong};
+use super::picks;
 use super::tables::NamedTable;
 use super::units::{CostText, Hertz, QueryName};
 use crate::random::Random;
@@ -16,9 +18,10 @@ use crate::workload::{Cost, Query};
 pub(super) struct Template {
     name: String,
     query: Query,
-    /// Rows of its table.
-    table_rows: u64,
+    layout: Arc<Layout>,
     place: Place,
+    /// How many rows of the place an index finds; all of them are read if `None`.
+    picks: Option<u64>,
 }
 
 /// Which rows a query reads.
@@ -49,6 +52,7 @@ impl Template {
             table: position,
             groups: table.groups(&key, form.columns.as_deref())?,
             rows: Vec::new(),
+            picked: None,
             order: if form.in_order { Order::InOrder } else { Order::Any },
             workers: form.workers.unwrap_or(1),
             weight: form.weight.unwrap_or(1),
@@ -56,12 +60,16 @@ impl Template {
             think_ns: 0,
             cancel_after_ns: form.cancel_after.map(|after| after.0),
         };
-        let table_rows = table.layout().row_count();
-        Ok(Self { name: name.to_owned(), query, table_rows, place })
+        if form.picks == Some(0) {
+            return Err(wrong(format!("{key}.picks"), "an index finds at least one row"));
+        }
+        let layout = Arc::clone(&table.table.layout);
+        Ok(Self { name: name.to_owned(), query, layout, place, picks: form.picks })
     }
 
-    /// A query of this template, over this part of the table if it is said, in percent.
-    fn query(&self, percent: Option<f64>, random: &mut Random) -> Query {
+    /// A query of this template, over this part of the table if it is said, in percent. Rows that an index finds are
+    /// drawn from `more`.
+    fn query(&self, percent: Option<f64>, random: &mut Random, more: &mut Random) -> Query {
         let (rows, label) = match (&self.place, percent) {
             (Place::Fixed(rows), None) => (rows.clone(), self.name.clone()),
             (&Place::Part { part, begin }, None) => {
@@ -75,11 +83,15 @@ impl Template {
                 (self.rows(percent / 100.0, begin, random), format!("{}-{percent}", self.name))
             }
         };
-        Query { rows, label, ..self.query.clone() }
+        let query = Query { rows, label, ..self.query.clone() };
+        match self.picks {
+            Some(picks) => picks::pick(query, picks, &self.layout, more),
+            None => query,
+        }
     }
 
     fn rows(&self, part: f64, begin: Option<f64>, random: &mut Random) -> Vec<Range<u64>> {
-        let all = self.table_rows;
+        let all = self.layout.row_count();
         let count = ((all as f64 * part).round() as u64).clamp(1, all);
         let begin = begin.unwrap_or_else(|| random.unit());
         let start = match all - count {
@@ -111,9 +123,15 @@ impl Templates {
     }
 
     /// A query of a checked name; `percent` is the part of the table where the name does not say one.
-    pub(super) fn query(&self, name: &str, percent: Option<f64>, random: &mut Random) -> Query {
+    pub(super) fn query(
+        &self,
+        name: &str,
+        percent: Option<f64>,
+        random: &mut Random,
+        more: &mut Random,
+    ) -> Query {
         let (template, own) = self.find(name).expect("names were checked");
-        template.query(own.or(percent), random)
+        template.query(own.or(percent), random, more)
     }
 
     /// The template of a name, and the percentage in it. The longest name of a template wins: one may be called `F-10`.

@@ -1,6 +1,6 @@
 //! From `[streams.…]` to streams.
 
-use coscan_core::Time;
+use coscan_core::{Order, Time};
 
 use super::document::StreamsForm;
 use super::error::{SpecError, wrong};
@@ -16,6 +16,8 @@ pub(super) struct StreamGroup {
     start_ns: u64,
     apart: Gap,
     think: Gap,
+    in_order_percent: Option<f64>,
+    while_others_run: bool,
     content: Content,
 }
 
@@ -44,11 +46,23 @@ impl StreamGroup {
         let content = content(&key, form, templates)?;
         let none = Gap::Fixed(0);
         let (apart, think) = (form.apart.unwrap_or(none), form.think.unwrap_or(none));
-        Ok(Self { count, start_ns: form.start.0, apart, think, content })
+        let in_order_percent = form.in_order_percent;
+        if in_order_percent.is_some_and(|percent| !(0.0..=100.0).contains(&percent)) {
+            return Err(wrong(format!("{key}.in_order_percent"), "write 0 to 100"));
+        }
+        let while_others_run = form.while_others_run;
+        let start_ns = form.start.0;
+        Ok(Self { count, start_ns, apart, think, in_order_percent, while_others_run, content })
     }
 
-    /// The streams.
-    pub(super) fn streams(&self, templates: &Templates, random: &mut Random) -> Vec<Stream> {
+    /// The streams. Which queries are in order, and which rows an index finds, is drawn from `more`, so that it changes
+    /// nothing else.
+    pub(super) fn streams(
+        &self,
+        templates: &Templates,
+        random: &mut Random,
+        more: &mut Random,
+    ) -> Vec<Stream> {
         let mut names = self.names(random).into_iter();
         let mut start = Time(self.start_ns);
         let mut streams = Vec::with_capacity(self.count);
@@ -59,11 +73,16 @@ impl StreamGroup {
             let names = names.next().unwrap_or_default();
             let mut queries: Vec<Query> = Vec::with_capacity(names.len());
             for (name, percent) in names {
-                let mut query = templates.query(&name, percent, random);
+                let mut more = more.fork();
+                let order = more.unit() * 100.0;
+                let mut query = templates.query(&name, percent, random, &mut more);
+                if let Some(percent) = self.in_order_percent {
+                    query.order = if order < percent { Order::InOrder } else { Order::Any };
+                }
                 query.think_ns = if queries.is_empty() { 0 } else { draw(self.think, random) };
                 queries.push(query);
             }
-            streams.push(Stream { start, queries });
+            streams.push(Stream { start, queries, while_others_run: self.while_others_run });
         }
         streams
     }

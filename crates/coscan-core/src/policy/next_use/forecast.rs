@@ -59,7 +59,7 @@ pub(in crate::policy) fn row_ps(state: &State, scan: &Scan) -> u64 {
         let known = state.scans().filter_map(measured);
         let (count, sum) =
             known.fold((0, 0u64), |(count, sum), ps| (count + 1, sum.saturating_add(ps)));
-        if count == 0 { 1 } else { sum / count }
+        sum.checked_div(count).unwrap_or(1)
     })
 }
 

@@ -13,13 +13,14 @@ const COLOURS: [(&str, &str); 8] = [
 ];
 
 /// Engines and policies that always have the same colour.
-const KNOWN: [(&str, usize); 7] = [
+const KNOWN: [(&str, usize); 8] = [
     ("datafusion", 0),
     ("normal", 1),
     ("attach", 2),
     ("elevator", 3),
     ("relevance", 4),
     ("relevance-2007", 5),
+    ("predictive", 6),
     ("relevance-2004", 7),
 ];
 

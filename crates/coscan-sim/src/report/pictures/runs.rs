@@ -71,7 +71,8 @@ fn timeline(results: &Results<'_>, run: &Run, end_s: f64) -> Timeline {
         query: interval.query,
         time_s: interval.seconds(),
     };
-    let queries = run.outcome.queries.iter().enumerate().map(|(position, query)| Query {
+    let queries = run.outcome.queries.iter().enumerate().filter(|(_, query)| query.has_run());
+    let queries = queries.map(|(position, query)| Query {
         name: query_name(run, position),
         time_s: (query.started.0 as f64 / 1e9, query.ended.0 as f64 / 1e9),
     });

@@ -1,0 +1,39 @@
+//! What waits for a device: what is urgent goes first, and of equals what came first.
+
+use std::collections::VecDeque;
+
+#[derive(Clone, Debug)]
+pub(super) struct Waiting<T> {
+    urgent: VecDeque<T>,
+    others: VecDeque<T>,
+}
+
+impl<T> Waiting<T> {
+    pub(super) fn none() -> Self {
+        Self { urgent: VecDeque::new(), others: VecDeque::new() }
+    }
+
+    pub(super) fn push(&mut self, item: T, urgent: bool) {
+        if urgent { self.urgent.push_back(item) } else { self.others.push_back(item) }
+    }
+
+    /// Puts what had begun before all that is not urgent.
+    pub(super) fn put_back(&mut self, item: T) {
+        self.others.push_front(item);
+    }
+
+    /// Moves what is meant behind all that is urgent.
+    pub(super) fn hasten(&mut self, is_meant: impl Fn(&T) -> bool) {
+        let (meant, others) = std::mem::take(&mut self.others).into_iter().partition(is_meant);
+        self.others = others;
+        self.urgent.extend::<VecDeque<T>>(meant);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<T> {
+        self.urgent.pop_front().or_else(|| self.others.pop_front())
+    }
+
+    pub(super) fn has_urgent(&self) -> bool {
+        !self.urgent.is_empty()
+    }
+}

@@ -1,0 +1,66 @@
+//! What our own experiments show: loads of which a part is in order, and short queries beside long ones.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use coscan_core::PolicyKind;
+use coscan_sim::experiment::{self, Prepared, Run};
+use coscan_sim::{Metric, Options};
+
+/// The runs of a case with the first seed, one a policy.
+fn runs<const COUNT: usize>(experiment: &str, case: &str, policies: [&str; COUNT]) -> [Run; COUNT] {
+    let spec = experiment::find(experiment).unwrap();
+    let case = spec.cases.iter().find(|it| it.name == case).unwrap();
+    let prepared = Arc::new(Prepared::new(case, 1).unwrap());
+    policies.map(|policy| {
+        let policy = policy.parse::<PolicyKind>().unwrap();
+        prepared.run(policy.build(), Options::default()).unwrap()
+    })
+}
+
+fn run(experiment: &str, case: &str, policy: &str) -> Run {
+    let [run] = runs(experiment, case, [policy]);
+    run
+}
+
+#[test]
+fn what_serves_in_order_anyway_does_so_whatever_is_asked_for() {
+    for policy in ["normal", "predictive"] {
+        let [none, half, all] =
+            ["0", "50", "100"].map(|case| run("half-in-order", case, policy).outcome);
+        assert_eq!((&none.deliveries, none.bytes_read), (&half.deliveries, half.bytes_read));
+        assert_eq!((&none.deliveries, none.bytes_read), (&all.deliveries, all.bytes_read));
+    }
+}
+
+#[test]
+fn bytes_are_counted_for_those_that_they_were_read_for() {
+    let half = run("half-in-order-table2", "50", "relevance");
+    let [in_order, any_order] =
+        [Metric::BytesInOrder, Metric::BytesAnyOrder].map(|metric| half.value(metric).unwrap());
+    assert_eq!(in_order + any_order, half.outcome.bytes_read as f64);
+    assert!(in_order > 0.0 && any_order > 0.0);
+    assert_eq!(half.value(Metric::BytesMin), None, "half of it was in any order");
+    let all = run("half-in-order-table2", "100", "relevance");
+    assert_eq!(all.value(Metric::BytesAnyOrder), None);
+    assert!(all.value(Metric::BytesToMin).unwrap() >= 1.0);
+}
+
+#[test]
+fn predictive_comes_close_to_the_best_victims() {
+    let runs = runs("in-order-places", "16", ["normal", "predictive"]);
+    let [normal, predictive] = runs.map(|run| run.value(Metric::BytesToMin).unwrap());
+    assert!(normal > 1.6 && (1.0..1.35).contains(&predictive), "{normal} {predictive}");
+}
+
+#[test]
+fn short_queries_do_not_wait_behind_long_ones() {
+    let [normal, relevance] = runs("short-under-long", "", ["normal", "relevance"]);
+    for kind in ["Q6-1", "Q1-1", "point", "points"] {
+        let p99 = |run: &Run| run.value_of(kind, Metric::NormalizedLatencyP99).unwrap();
+        assert!(p99(&relevance) < p99(&normal) / 3.0, "{kind}");
+    }
+    // All of those that did not run are left out.
+    assert!(normal.outcome.queries.iter().any(|query| !query.has_run()));
+}
