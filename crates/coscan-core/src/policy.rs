@@ -109,9 +109,15 @@ pub trait Policy: fmt::Debug + Send {
     /// Every page MUST satisfy [`Room::may_go`].
     fn choose_victims(&mut self, state: &State, room: &Room<'_>) -> Vec<PageId>;
 
-    /// Scans that cut the line, since what they want takes little: they are read for although enough is being read for
-    /// others, ahead of what is queued, and handed chunks although enough workers are at work; twice as much in all.
+    /// Scans that cut the line at the device, since what they want takes little: they are read for ahead of what is
+    /// queued, although enough is being read for others; twice as much in all.
     fn urgent_scans(&self, _state: &State) -> Vec<ScanId> {
+        Vec::new()
+    }
+
+    /// Scans that cut the line at the processors: they are handed chunks although enough workers are at work; twice as
+    /// many in all.
+    fn short_scans(&self, _state: &State) -> Vec<ScanId> {
         Vec::new()
     }
 

@@ -16,8 +16,8 @@ impl ActiveBufferManager {
         if let Some(position) = self.waiting.iter().position(finished) {
             return self.answer_from(position);
         }
-        let urgent = self.policy.urgent_scans(&self.state);
-        let Some(position) = self.choose_waiting(&urgent) else {
+        let short = self.policy.short_scans(&self.state);
+        let Some(position) = self.choose_waiting(&short) else {
             self.held_back = None;
             return;
         };
@@ -25,7 +25,7 @@ impl ActiveBufferManager {
         let max = self.config.active_workers_max;
         let id = self.waiting[position].0;
         let cuts_line =
-            || urgent.contains(&id) && (active / 2 < max || self.state.scans[&id].picks());
+            || short.contains(&id) && (active / 2 < max || self.state.scans[&id].picks());
         if active < max || self.is_overdue(position) || cuts_line() {
             self.answer_from(position);
         } else if self.held_back.is_none() {
@@ -34,8 +34,8 @@ impl ActiveBufferManager {
     }
 
     /// The waiting worker to go on next, among those for whom a chunk is there: one that has lost its patience (I5),
-    /// else the one that the policy prefers, of the urgent ones if there are any.
-    fn choose_waiting(&self, urgent: &[ScanId]) -> Option<usize> {
+    /// else the one that the policy prefers, of the short ones if there are any.
+    fn choose_waiting(&self, short: &[ScanId]) -> Option<usize> {
         let deliverable = |id: ScanId| self.state.scans[&id].is_deliverable();
         let mut ready: Vec<_> = (0..self.waiting.len())
             .filter(|&position| deliverable(self.waiting[position].0))
@@ -44,8 +44,8 @@ impl ActiveBufferManager {
         if self.is_overdue(first) {
             return Some(first);
         }
-        if ready.iter().any(|&position| urgent.contains(&self.waiting[position].0)) {
-            ready.retain(|&position| urgent.contains(&self.waiting[position].0));
+        if ready.iter().any(|&position| short.contains(&self.waiting[position].0)) {
+            ready.retain(|&position| short.contains(&self.waiting[position].0));
         }
         let scans: Vec<_> = ready.iter().map(|&position| self.waiting[position].0).collect();
         ready.get(self.policy.prefer_worker(&self.state, &scans)).copied()

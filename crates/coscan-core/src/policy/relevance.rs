@@ -22,8 +22,12 @@ use crate::state::State;
 /// What a scan counts that needs a chunk, but has enough to go on with, beside one that waits.
 const LATER: f64 = 0.01;
 
-/// A scan is short that is this many times shorter than the longest that runs.
+/// A scan is short that is this many times shorter than the longest that runs: it does not wait for a processor.
 const SHORT: u64 = 16;
+
+/// One that is this many times shorter passes others at the device, too. Were more scans to do so, they would wait for
+/// each other there.
+const TINY: u64 = 256;
 
 /// A scan in order has much less left than the others that has so many times less.
 const MUCH_LESS: usize = 4;
@@ -62,6 +66,14 @@ fn reading_rank(
     let together = goes_in_order(scan) && own * MUCH_LESS > in_order_needed;
     let needed = if together { in_order_needed } else { own };
     (overdue, Score(gained - needed as f64 / weight), Reverse(scan.id()))
+}
+
+/// Scans that pick pages, and those that are so many times shorter than the longest that runs.
+fn short_scans(state: &State, times: u64) -> Vec<ScanId> {
+    let length = |scan: &Scan| scan.report().chunks_needed;
+    let longest = state.scans().map(length).max().unwrap_or(0);
+    let short = state.scans().filter(|scan| scan.picks() || length(scan) * times <= longest);
+    short.map(Scan::id).collect()
 }
 
 /// Chunks that scans in order have left on average.
@@ -190,12 +202,12 @@ impl Policy for Relevance {
         self.paper.victims(state, room, in_order)
     }
 
-    /// Those that pick pages, and those that are short beside the longest that runs.
     fn urgent_scans(&self, state: &State) -> Vec<ScanId> {
-        let length = |scan: &Scan| scan.report().chunks_needed;
-        let longest = state.scans().map(length).max().unwrap_or(0);
-        let urgent = state.scans().filter(|scan| scan.picks() || length(scan) * SHORT <= longest);
-        urgent.map(Scan::id).collect()
+        short_scans(state, TINY)
+    }
+
+    fn short_scans(&self, state: &State) -> Vec<ScanId> {
+        short_scans(state, SHORT)
     }
 
     fn schedules_workers(&self) -> bool {
