@@ -16,7 +16,8 @@ use coscan_storage::stores::{
     LimitedStore, Limits, Listing, MeteredStore, StoreMetrics, Stores, list_files,
 };
 use coscan_storage::table::{TableFile, TableOptions};
-use datafusion::prelude::{ParquetReadOptions, SessionContext};
+use datafusion::logical_expr::SortExpr;
+use datafusion::prelude::{ParquetReadOptions, SessionContext, col};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use object_store::ObjectStore;
@@ -25,6 +26,7 @@ use object_store::path::Path;
 use url::Url;
 
 use crate::runner::{Engine, EngineError, IoCount, Read};
+use crate::workload::{KEY, in_order_table};
 
 /// Which engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,6 +108,8 @@ impl Source {
 }
 
 /// A DataFusion session, with or without coscan, that reads one table through a metered device.
+///
+/// The table is there twice: with an order declared that its rows keep, and without. coscan shares pages between both.
 pub struct SqlEngine {
     name: String,
     context: SessionContext,
@@ -124,8 +128,11 @@ impl SqlEngine {
         let opened = Opened::new(source).await?;
         let urls = opened.urls();
         let options = ParquetReadOptions::default().file_extension("");
-        let frame = opened.context.read_parquet(urls, options).await?;
-        opened.context.register_table(table, frame.into_view())?;
+        let in_order = options.clone().file_sort_order(vec![key_order()]);
+        for (name, options) in [(table.to_owned(), options), (in_order_table(table), in_order)] {
+            let frame = opened.context.read_parquet(urls.clone(), options).await?;
+            opened.context.register_table(name, frame.into_view())?;
+        }
         Ok(opened.engine("datafusion", None))
     }
 
@@ -146,7 +153,9 @@ impl SqlEngine {
         let coscan = Coscan::new(&manager).with_stores(stores).with_table_options(table_options);
         coscan.clone().install(&opened.context)?;
         let provider = SharedTableProvider::open(&coscan, &opened.urls()).await?;
+        let in_order = provider.with_orders(&[key_order()])?;
         opened.context.register_table(table, Arc::new(provider))?;
+        opened.context.register_table(in_order_table(table), Arc::new(in_order))?;
         Ok(opened.engine(name, Some(manager)))
     }
 
@@ -154,6 +163,11 @@ impl SqlEngine {
     pub fn manager_report(&self) -> Option<ManagerReport> {
         self.manager.as_ref().map(BufferManager::report)
     }
+}
+
+/// The order of the rows that queries in order rely on.
+fn key_order() -> Vec<SortExpr> {
+    vec![col(KEY).sort(true, false)]
 }
 
 /// A session with the device in place of its own store.

@@ -5,7 +5,7 @@
 
 mod touched;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -17,10 +17,12 @@ use coscan_runtime::{BufferManager, ManagerReport, Options};
 use coscan_storage::table::{ParquetTable, TableFile, TableOptions};
 
 use crate::engines::{EngineKind, Source, SqlEngine};
-use crate::metrics::Standalone;
+use crate::metrics::{Standalone, average};
 use crate::runner::{Engine, EngineError, Run, run_streams, time_query};
-use crate::workload::{Kind, Mix, Percent, Query, Stream, WorkloadOptions, standalone_queries};
-use touched::{ChunkKeys, KEY, key_bounds, largest_chunk_bytes, touched_pages};
+use crate::workload::{
+    self, KEY, Kind, Percent, Query, Stream, StreamGroup, WorkloadOptions, standalone_queries,
+};
+use touched::{ChunkKeys, key_bounds, largest_chunk_bytes, touched_pages};
 
 /// How large coscan's pool of stored pages is.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,14 +40,8 @@ pub struct Experiment {
     pub source: Source,
     /// The name of the table in queries.
     pub table: String,
-    /// Which kinds of queries.
-    pub mix: Mix,
-    /// How much of the table a query may read.
-    pub percents: Vec<Percent>,
-    /// Streams that run at the same time.
-    pub streams: usize,
-    /// Queries of a stream, one after another.
-    pub queries_per_stream: usize,
+    /// The streams that run at the same time.
+    pub groups: Vec<StreamGroup>,
     /// Where drawing starts.
     pub seed: u64,
     /// Time between the starts of two streams; `None` for a tenth of the time that the longest query takes alone
@@ -62,7 +58,7 @@ pub struct Experiment {
 }
 
 /// An experiment whose table is known.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Prepared {
     /// What is run.
     pub experiment: Experiment,
@@ -113,16 +109,19 @@ impl Experiment {
             );
         };
         let workload = WorkloadOptions {
-            mix: self.mix.clone(),
-            percents: self.percents.clone(),
-            streams: self.streams,
-            queries_per_stream: self.queries_per_stream,
+            groups: self.groups.clone(),
             seed: self.seed,
             stagger: self.stagger.unwrap_or_default(),
             keys: first..=last,
         };
         let streams = workload.streams()?;
         let chunks = ChunkKeys { min: keys_min, max: keys_max };
+        if is_any_ordered(&streams) && !chunks.are_in_order() {
+            return Err(format!(
+                "the rows are not in the order of {KEY}; sort the files, or leave queries in order (O) out"
+            )
+            .into());
+        }
         let touched = touched_pages(&table, &chunks, &streams)?;
         let layout = table.layout();
         Ok(Prepared {
@@ -148,7 +147,7 @@ impl Prepared {
         }
     }
 
-    /// Times each kind of query alone on plain DataFusion, nothing in memory (or everything, for a warm experiment).
+    /// Times queries of each kind alone on plain DataFusion, nothing in memory (or everything, for a warm experiment).
     /// `on_query` is told before each.
     ///
     /// # Errors
@@ -157,7 +156,7 @@ impl Prepared {
         &mut self,
         on_query: &dyn Fn(&Query),
     ) -> Result<Standalone, EngineError> {
-        let mut times = Standalone::new();
+        let mut samples: BTreeMap<_, Vec<f64>> = BTreeMap::new();
         for query in standalone_queries(&self.streams) {
             on_query(&query);
             let engine = self.engine(EngineKind::DataFusion).await?;
@@ -165,8 +164,12 @@ impl Prepared {
                 time_query(&engine, &query, &self.experiment.table).await?;
             }
             let time = time_query(&engine, &query, &self.experiment.table).await?;
-            times.insert((query.kind, query.percent), time.as_secs_f64());
+            samples.entry((query.kind, query.percent)).or_default().push(time.as_secs_f64());
         }
+        let times: Standalone = samples
+            .into_iter()
+            .map(|(kind, samples)| (kind, average(samples.into_iter())))
+            .collect();
         if self.experiment.stagger.is_none() {
             let longest_s = times.values().copied().fold(0.0, f64::max);
             self.set_stagger(Duration::from_secs_f64(longest_s / 10.0));
@@ -176,9 +179,16 @@ impl Prepared {
 
     fn set_stagger(&mut self, stagger: Duration) {
         self.experiment.stagger = Some(stagger);
-        for (index, stream) in self.streams.iter_mut().enumerate() {
-            stream.start_delay = stagger * u32::try_from(index).unwrap_or(u32::MAX);
-        }
+        workload::stagger(&mut self.streams, stagger);
+    }
+
+    /// The same with the streams of one group only, on the same pool.
+    #[must_use]
+    pub fn only(&self, group: usize) -> Self {
+        let mut only = self.clone();
+        only.streams.retain(|stream| stream.group == group);
+        workload::stagger(&mut only.streams, self.experiment.stagger.unwrap_or_default());
+        only
     }
 
     /// Runs the streams on one engine. What coscan decides is recorded in the file `record`, if one is named.
@@ -236,10 +246,16 @@ impl Prepared {
     }
 }
 
-/// A query of each kind over the whole table.
+fn is_any_ordered(streams: &[Stream]) -> bool {
+    let mut queries = streams.iter().flat_map(|stream| &stream.queries);
+    queries.any(|query| query.kind == Kind::Ordered)
+}
+
+/// A query of each kind over the whole table. Points have none.
 fn whole_queries(streams: &[Stream]) -> Vec<Query> {
     let queries = streams.iter().flat_map(|stream| &stream.queries);
-    let kinds: BTreeSet<Kind> = queries.map(|query| query.kind).collect();
+    let kinds: BTreeSet<Kind> =
+        queries.map(|query| query.kind).filter(|&kind| kind != Kind::Point).collect();
     let whole = |kind| Query { kind, percent: Percent::WHOLE, keys: None };
     kinds.into_iter().map(whole).collect()
 }

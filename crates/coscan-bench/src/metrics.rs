@@ -49,7 +49,7 @@ pub struct EngineReport {
 /// One query of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueryReport {
-    /// Fast or slow.
+    /// What it computed.
     pub kind: Kind,
     /// How much of the table it read.
     pub percent: Percent,
@@ -92,8 +92,14 @@ pub struct KindReport {
     pub latency_avg_s: f64,
     /// The standard deviation of the latencies (of all queries, not of a sample), in seconds.
     pub latency_stddev_s: f64,
+    /// The 95th percentile of the latencies, in seconds.
+    pub latency_p95_s: f64,
+    /// The 99th percentile of the latencies, in seconds.
+    pub latency_p99_s: f64,
     /// The average of the normalized latencies.
     pub normalized_latency_avg: f64,
+    /// The 99th percentile of the normalized latencies.
+    pub normalized_latency_p99: f64,
 }
 
 impl EngineReport {
@@ -103,7 +109,7 @@ impl EngineReport {
         for query in &self.queries {
             groups.entry((query.kind, query.percent)).or_default().push(query);
         }
-        groups.into_iter().map(|(key, queries)| (key, summary(&queries))).collect()
+        groups.into_iter().map(|(key, queries)| (key, KindReport::of(&queries))).collect()
     }
 
     /// The average latency of its queries, in seconds: a point of CS07 Figure 7.
@@ -112,16 +118,32 @@ impl EngineReport {
     }
 }
 
-fn summary(queries: &[&QueryReport]) -> KindReport {
-    let latency_avg_s = average(queries.iter().map(|query| query.latency_s));
-    let variance = average(queries.iter().map(|query| (query.latency_s - latency_avg_s).powi(2)));
-    KindReport {
-        count: queries.len(),
-        standalone_s: average(queries.iter().map(|query| query.standalone_s)),
-        latency_avg_s,
-        latency_stddev_s: variance.sqrt(),
-        normalized_latency_avg: average(queries.iter().map(|query| query.normalized_latency())),
+impl KindReport {
+    /// Sums queries up.
+    pub fn of(queries: &[&QueryReport]) -> Self {
+        let latencies: Vec<_> = queries.iter().map(|query| query.latency_s).collect();
+        let normalized: Vec<_> = queries.iter().map(|query| query.normalized_latency()).collect();
+        let latency_avg_s = average(latencies.iter().copied());
+        let variance = average(latencies.iter().map(|latency| (latency - latency_avg_s).powi(2)));
+        Self {
+            count: queries.len(),
+            standalone_s: average(queries.iter().map(|query| query.standalone_s)),
+            latency_avg_s,
+            latency_stddev_s: variance.sqrt(),
+            latency_p95_s: percentile(&latencies, 95),
+            latency_p99_s: percentile(&latencies, 99),
+            normalized_latency_avg: average(normalized.iter().copied()),
+            normalized_latency_p99: percentile(&normalized, 99),
+        }
     }
+}
+
+/// The smallest of the values that at least this percentage of them do not exceed; zero of nothing.
+fn percentile(values: &[f64], percent: usize) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = (sorted.len() * percent).div_ceil(100);
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
 }
 
 /// The arithmetic mean; zero of nothing.
@@ -130,11 +152,11 @@ pub(crate) fn average(values: impl Iterator<Item = f64>) -> f64 {
     if count == 0 { 0.0 } else { sum / f64::from(count) }
 }
 
-/// Writes the reports as a JSON array with one object per engine.
+/// Writes reports as a JSON array with one object each.
 ///
 /// # Errors
 /// A file that cannot be written.
-pub fn write_json(path: &Path, reports: &[EngineReport]) -> io::Result<()> {
+pub fn write_json<T: Serialize>(path: &Path, reports: &[T]) -> io::Result<()> {
     let mut text = serde_json::to_string_pretty(reports)?;
     text.push('\n');
     fs::write(path, text)

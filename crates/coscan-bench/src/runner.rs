@@ -7,17 +7,20 @@
 //! Stopping early is dropping: a caller that no longer waits for [`run_streams`] (Ctrl-C) ends
 //! every stream and with it every query.
 
-use std::sync::Arc;
+mod streams;
+
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use futures::future::BoxFuture;
-use tokio::task::JoinSet;
 
 use crate::answers::{Difference, compare_answers};
 use crate::metrics::{EngineReport, QueryReport, ReadPoint, Standalone, average};
 use crate::process;
-use crate::workload::{Query, Stream};
+use crate::workload::Query;
+
+pub use streams::run_streams;
 
 /// Whatever an engine says went wrong.
 pub type EngineError = Box<dyn std::error::Error + Send + Sync>;
@@ -102,11 +105,11 @@ fn place(stream: Option<usize>, label: &str) -> String {
 pub struct Run {
     /// The name of the engine.
     pub engine: String,
-    /// From the start of the first stream to the end of the last.
+    /// From the start of the first stream to the end of the last that does not repeat.
     pub total: Duration,
-    /// Each stream's running time, from its own start.
+    /// The running time of each stream that does not repeat, from its own start. Of all, if all do.
     pub stream_times: Vec<Duration>,
-    /// What was read.
+    /// What was read in the total time.
     pub io: IoCount,
     /// Processor time of the process.
     pub cpu: Duration,
@@ -125,6 +128,10 @@ pub struct QueryRun {
     pub query: Query,
     /// Which stream ran it, from 0.
     pub stream: usize,
+    /// Which of the queries of its stream it is, from 0.
+    pub place: usize,
+    /// Whether its stream went on as long as others ran: another engine may have answered it more often, or never.
+    pub repeats: bool,
     /// Its text.
     pub sql: String,
     /// When it started, from the start of the run.
@@ -158,122 +165,24 @@ pub async fn time_query(
     }
 }
 
-/// Runs all streams at the same time, each one's queries one after another, over `table`.
-///
-/// # Errors
-/// The first query that fails ends the run.
-pub async fn run_streams(
-    engine: Arc<dyn Engine>,
-    streams: &[Stream],
-    table: &str,
-) -> Result<Run, RunError> {
-    // Reads from before the run, such as footers, are not part of it.
-    engine.take_reads();
-    let io_before = engine.io();
-    let memory_is_of_run = process::reset_memory_peak();
-    let cpu_before = process::cpu_time();
-    let start = Instant::now();
-
-    let mut tasks = JoinSet::new();
-    for (index, stream) in streams.iter().cloned().enumerate() {
-        let (engine, table) = (Arc::clone(&engine), table.to_string());
-        tasks.spawn(async move { run_stream(engine.as_ref(), index, stream, &table, start).await });
-    }
-    let mut finished = Vec::with_capacity(streams.len());
-    while let Some(joined) = tasks.join_next().await {
-        let stopped = |source| RunError::Stopped { engine: engine.name().to_string(), source };
-        // Returning drops the set, which ends the other streams.
-        finished.push(joined.map_err(stopped)??);
-    }
-    let total = start.elapsed();
-    let cpu = process::cpu_time().saturating_sub(cpu_before);
-    let memory_peak_bytes = process::memory_peak_bytes().filter(|_| memory_is_of_run);
-    let io = engine.io();
-    finished.sort_by_key(|stream| stream.index);
-
-    Ok(Run {
-        engine: engine.name().to_string(),
-        total,
-        stream_times: finished.iter().map(|stream| stream.time).collect(),
-        io: IoCount {
-            bytes: io.bytes - io_before.bytes,
-            requests: io.requests - io_before.requests,
-        },
-        cpu,
-        memory_peak_bytes,
-        queries: finished.into_iter().flat_map(|stream| stream.queries).collect(),
-        reads: engine.take_reads().into_iter().map(|read| read_point(read, start)).collect(),
-    })
-}
-
-fn read_point(read: Read, start: Instant) -> ReadPoint {
-    ReadPoint {
-        t_s: read.at.saturating_duration_since(start).as_secs_f64(),
-        position: read.position,
-        bytes: read.bytes,
-    }
-}
-
-struct FinishedStream {
-    index: usize,
-    time: Duration,
-    queries: Vec<QueryRun>,
-}
-
-async fn run_stream(
-    engine: &dyn Engine,
-    index: usize,
-    stream: Stream,
-    table: &str,
-    run_start: Instant,
-) -> Result<FinishedStream, RunError> {
-    tokio::time::sleep_until((run_start + stream.start_delay).into()).await;
-    let stream_start = Instant::now();
-    let mut queries = Vec::with_capacity(stream.queries.len());
-    for query in stream.queries {
-        let sql = query.sql(table);
-        let start = Instant::now();
-        match engine.query(&sql).await {
-            Ok(answer) => queries.push(QueryRun {
-                query,
-                stream: index,
-                sql,
-                start: start - run_start,
-                latency: start.elapsed(),
-                answer,
-            }),
-            Err(source) => {
-                return Err(RunError::Query {
-                    engine: engine.name().to_string(),
-                    stream: Some(index),
-                    label: query.label(),
-                    sql,
-                    source,
-                });
-            }
-        }
-    }
-    Ok(FinishedStream { index, time: stream_start.elapsed(), queries })
-}
-
 impl Run {
     /// Compares every answer with the one that `expected`, a run of the same streams, has for the
-    /// same query.
+    /// same query. Of streams that repeat, either run may have answers that the other has not.
     ///
     /// # Errors
     /// The first difference.
     pub fn compare(&self, expected: &Run) -> Result<(), Difference> {
-        if self.queries.len() != expected.queries.len() {
-            return Err(Difference {
-                sql: String::new(),
-                detail: format!(
-                    "expected {} queries, ran {}",
-                    expected.queries.len(),
-                    self.queries.len()
-                ),
-            });
+        let count = |run: &Run| run.queries.iter().filter(|query| !query.repeats).count();
+        let (expected_count, actual_count) = (count(expected), count(self));
+        if actual_count != expected_count {
+            let detail = format!("expected {expected_count} queries, ran {actual_count}");
+            return Err(Difference { sql: String::new(), detail });
         }
-        for (actual, expected) in self.queries.iter().zip(&expected.queries) {
+        let place = |query: &QueryRun| (query.stream, query.place);
+        let expected: BTreeMap<_, _> =
+            expected.queries.iter().map(|query| (place(query), query)).collect();
+        for actual in &self.queries {
+            let Some(expected) = expected.get(&place(actual)) else { continue };
             if actual.query != expected.query {
                 let detail = format!("this answer is to another query:\n{}", actual.sql);
                 return Err(Difference { sql: expected.sql.clone(), detail });

@@ -1,9 +1,11 @@
 //! Which queries run when: the streams of CS07 §5.1, drawn from a seed.
 //!
 //! Pure: the same options give the same streams on every machine. In call order: [`Kind`] and
-//! [`Mix`] say which queries may be drawn, [`Percent`] how much of the table one reads,
-//! [`WorkloadOptions::streams`] draws [`Stream`]s of [`Query`]s, [`standalone_queries`] lists what
+//! [`Mix`] say which queries may be drawn, [`Percent`] how much of the table one reads, a [`StreamGroup`] how its
+//! streams run, [`WorkloadOptions::streams`] draws [`Stream`]s of [`Query`]s, [`standalone_queries`] lists what
 //! has to be timed alone so that latencies can be normalized.
+
+mod query;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,76 +13,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-/// The two queries of CS07 §5.1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Kind {
-    /// TPC-H Q6: three comparisons and one sum, limited by I/O.
-    #[serde(rename = "F")]
-    Fast,
-    /// TPC-H Q1: eight aggregates in four groups, limited by the processor.
-    #[serde(rename = "S")]
-    Slow,
-}
-
-impl Kind {
-    /// The letter that stands for the kind in mixes, labels and JSON: `F` or `S`.
-    pub fn letter(self) -> char {
-        match self {
-            Kind::Fast => 'F',
-            Kind::Slow => 'S',
-        }
-    }
-}
-
-/// How much of the table a query reads: 1 to 100 percent of the range of its key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "u32", into = "u32")]
-pub struct Percent(u32);
-
-impl Percent {
-    /// The whole table: queries have no predicate on the key.
-    pub const WHOLE: Percent = Percent(100);
-
-    /// The number, 1 to 100.
-    pub fn get(self) -> u32 {
-        self.0
-    }
-}
-
-impl fmt::Display for Percent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl From<Percent> for u32 {
-    fn from(percent: Percent) -> u32 {
-        percent.0
-    }
-}
-
-impl TryFrom<u32> for Percent {
-    type Error = WorkloadError;
-
-    fn try_from(percent: u32) -> Result<Self, WorkloadError> {
-        match percent {
-            1..=100 => Ok(Percent(percent)),
-            _ => Err(WorkloadError::Percent(percent.to_string())),
-        }
-    }
-}
-
-impl FromStr for Percent {
-    type Err = WorkloadError;
-
-    fn from_str(text: &str) -> Result<Self, WorkloadError> {
-        let number: u32 =
-            text.trim().parse().map_err(|_| WorkloadError::Percent(text.to_string()))?;
-        number.try_into()
-    }
-}
+pub use query::{KEY, Kind, Percent, Query, in_order_table, label};
 
 /// The kinds that queries are drawn from, each letter equally likely: `FFS` draws two fast
 /// queries for every slow one (CS07 §5.2.1).
@@ -91,10 +24,10 @@ impl FromStr for Mix {
     type Err = WorkloadError;
 
     fn from_str(text: &str) -> Result<Self, WorkloadError> {
-        let kinds = text.chars().map(|letter| match letter {
-            'F' | 'f' => Ok(Kind::Fast),
-            'S' | 's' => Ok(Kind::Slow),
-            _ => Err(WorkloadError::Mix(text.to_string())),
+        let kinds = text.chars().map(|letter| {
+            let kind =
+                Kind::ALL.into_iter().find(|kind| kind.letter().eq_ignore_ascii_case(&letter));
+            kind.ok_or_else(|| WorkloadError::Mix(text.to_string()))
         });
         let kinds: Vec<Kind> = kinds.collect::<Result<_, _>>()?;
         if kinds.is_empty() { Err(WorkloadError::Mix(text.to_string())) } else { Ok(Mix(kinds)) }
@@ -107,17 +40,68 @@ impl fmt::Display for Mix {
     }
 }
 
-/// What the streams are drawn from.
+/// Streams of one sort: what their queries are drawn from, and how they run.
 #[derive(Debug, Clone)]
-pub struct WorkloadOptions {
+pub struct StreamGroup {
+    /// What reports call them.
+    pub name: String,
     /// Which kinds of queries.
     pub mix: Mix,
     /// How much of the table a query may read; each entry equally likely.
     pub percents: Vec<Percent>,
     /// How many streams run at the same time.
     pub streams: usize,
-    /// How many queries each stream runs, one after another.
+    /// How many queries each stream draws and runs, one after another.
     pub queries_per_stream: usize,
+    /// The time between the end of a query and the start of the next one of its stream.
+    pub think: Duration,
+    /// Whether a stream starts over after its last query, until all streams that do not have ended.
+    pub repeats: bool,
+}
+
+impl StreamGroup {
+    /// Streams of the papers: each runs its queries once, one directly after another.
+    pub fn once(mix: Mix, percents: Vec<Percent>, streams: usize, queries: usize) -> Self {
+        Self {
+            name: "streams".to_owned(),
+            mix,
+            percents,
+            streams,
+            queries_per_stream: queries,
+            think: Duration::ZERO,
+            repeats: false,
+        }
+    }
+
+    /// Its streams, from a sequence of random numbers of its own.
+    fn draw(
+        &self,
+        group: usize,
+        random: &mut SplitMix64,
+        keys: &RangeInclusive<i64>,
+    ) -> Vec<Stream> {
+        let mut draw_query = || {
+            let kind = self.mix.0[random.below(self.mix.0.len() as u64) as usize];
+            let drawn = self.percents[random.below(self.percents.len() as u64) as usize];
+            let percent = if kind == Kind::Point { Percent::ONE_KEY } else { drawn };
+            Query { kind, percent, keys: draw_keys(random, keys, percent) }
+        };
+        let streams = (0..self.streams).map(|_| Stream {
+            group,
+            start_delay: Duration::ZERO,
+            think: self.think,
+            repeats: self.repeats,
+            queries: (0..self.queries_per_stream).map(|_| draw_query()).collect(),
+        });
+        streams.collect()
+    }
+}
+
+/// What the streams are drawn from.
+#[derive(Debug, Clone)]
+pub struct WorkloadOptions {
+    /// What runs at the same time.
+    pub groups: Vec<StreamGroup>,
     /// Where the drawing starts: equal seeds give equal streams.
     pub seed: u64,
     /// The time between the starts of two streams (3 s in CS07).
@@ -129,8 +113,10 @@ pub struct WorkloadOptions {
 /// Why no streams can be drawn.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorkloadError {
-    /// A mix with other letters than F and S, or none.
-    #[error("mix {0:?} is not usable; give letters F (fast) and S (slow), such as FS or FFS")]
+    /// A mix with letters that stand for nothing, or none.
+    #[error(
+        "mix {0:?} is not usable; give letters F (fast), S (slow), O (in order) and P (one key), such as FS or FFSO"
+    )]
     Mix(String),
     /// A range that is not a whole number of percent.
     #[error("range {0:?} is not usable; give whole percents from 1 to 100")]
@@ -146,28 +132,34 @@ pub enum WorkloadError {
 }
 
 impl WorkloadOptions {
-    /// Draws the streams.
+    /// Draws the streams, group after group. What a group draws does not depend on the others.
     ///
     /// # Errors
     /// Nothing to run, or a table without keys.
     pub fn streams(&self) -> Result<Vec<Stream>, WorkloadError> {
-        if self.streams == 0 || self.queries_per_stream == 0 || self.percents.is_empty() {
+        let draws_nothing = |group: &StreamGroup| {
+            group.streams == 0 || group.queries_per_stream == 0 || group.percents.is_empty()
+        };
+        if self.groups.is_empty() || self.groups.iter().any(draws_nothing) {
             return Err(WorkloadError::Empty);
         }
         if self.keys.is_empty() {
             return Err(WorkloadError::Keys(*self.keys.start(), *self.keys.end()));
         }
-        let mut random = SplitMix64(self.seed);
-        let mut draw_query = || {
-            let kind = self.mix.0[random.below(self.mix.0.len() as u64) as usize];
-            let percent = self.percents[random.below(self.percents.len() as u64) as usize];
-            Query { kind, percent, keys: draw_keys(&mut random, &self.keys, percent) }
-        };
-        let streams = (0..self.streams).map(|index| Stream {
-            start_delay: self.stagger * u32::try_from(index).unwrap_or(u32::MAX),
-            queries: (0..self.queries_per_stream).map(|_| draw_query()).collect(),
+        let groups = self.groups.iter().enumerate().flat_map(|(index, group)| {
+            let mut random = SplitMix64(self.seed.wrapping_add(index as u64));
+            group.draw(index, &mut random, &self.keys)
         });
-        Ok(streams.collect())
+        let mut streams: Vec<_> = groups.collect();
+        stagger(&mut streams, self.stagger);
+        Ok(streams)
+    }
+}
+
+/// Has the streams start one after another, this long apart.
+pub fn stagger(streams: &mut [Stream], stagger: Duration) {
+    for (index, stream) in streams.iter_mut().enumerate() {
+        stream.start_delay = stagger * u32::try_from(index).unwrap_or(u32::MAX);
     }
 }
 
@@ -182,9 +174,12 @@ fn draw_keys(
     }
     let (first, last) = (i128::from(*keys.start()), i128::from(*keys.end()));
     let keys_total = last - first + 1;
-    let keys_read = ((keys_total * i128::from(percent.0) + 50) / 100).max(1);
+    let keys_read = ((keys_total * i128::from(percent.get()) + 50) / 100).max(1);
     let places = u64::try_from(keys_total - keys_read + 1).unwrap_or(u64::MAX);
-    let low = first + i128::from(random.below(places));
+    let mut low = first + i128::from(random.below(places));
+    if percent == Percent::ONE_KEY {
+        low = query::used_key(low).max(first);
+    }
     let key = |value: i128| i64::try_from(value).expect("a key between two keys");
     Some(key(low)..=key(low + keys_read - 1))
 }
@@ -192,79 +187,34 @@ fn draw_keys(
 /// Queries that one user runs, one after another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stream {
+    /// The position of its group.
+    pub group: usize,
     /// How long after the start of the run the stream starts.
     pub start_delay: Duration,
+    /// The time between the end of a query and the start of the next one.
+    pub think: Duration,
+    /// Whether it starts over after its last query, until all streams that do not have ended.
+    pub repeats: bool,
     /// What it runs.
     pub queries: Vec<Query>,
 }
 
-/// One query: what it computes and which part of the table it reads.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Query {
-    /// What it computes.
-    pub kind: Kind,
-    /// How much of the table it reads.
-    pub percent: Percent,
-    /// The keys it reads; `None` reads the whole table, without a predicate.
-    pub keys: Option<RangeInclusive<i64>>,
-}
-
-impl Query {
-    /// The name of the kind of query as in CS07 §5.1: `F-01`, `S-100`.
-    pub fn label(&self) -> String {
-        label(self.kind, self.percent)
-    }
-
-    /// The text of the query over `table`.
-    ///
-    /// FAST is TPC-H Q6 and SLOW is TPC-H Q1 with the validation parameters of the specification.
-    /// CS07 adds further arithmetic to Q1 to slow it down; this one is Q1 as it is.
-    pub fn sql(&self, table: &str) -> String {
-        let keys = self.keys.as_ref().map_or_else(String::new, |keys| {
-            format!("\n  AND l_orderkey BETWEEN {} AND {}", keys.start(), keys.end())
-        });
-        match self.kind {
-            Kind::Fast => format!(
-                "SELECT sum(l_extendedprice * l_discount) AS revenue
-FROM {table}
-WHERE l_shipdate >= DATE '1994-01-01'
-  AND l_shipdate < DATE '1995-01-01'
-  AND l_discount BETWEEN 0.05 AND 0.07
-  AND l_quantity < 24{keys}"
-            ),
-            Kind::Slow => format!(
-                "SELECT l_returnflag, l_linestatus,
-  sum(l_quantity) AS sum_qty,
-  sum(l_extendedprice) AS sum_base_price,
-  sum(l_extendedprice * (1 - l_discount)) AS sum_disc_price,
-  sum(l_extendedprice * (1 - l_discount) * (1 + l_tax)) AS sum_charge,
-  avg(l_quantity) AS avg_qty,
-  avg(l_extendedprice) AS avg_price,
-  avg(l_discount) AS avg_disc,
-  count(*) AS count_order
-FROM {table}
-WHERE l_shipdate <= DATE '1998-09-02'{keys}
-GROUP BY l_returnflag, l_linestatus
-ORDER BY l_returnflag, l_linestatus"
-            ),
+/// The queries to time alone: one of each kind and range that occurs in the streams, in the order F-01 … S-100, and
+/// several of those that read one percent or less, whose times differ. Of many with different keys, the first drawn.
+pub fn standalone_queries(streams: &[Stream]) -> Vec<Query> {
+    let mut distinct: BTreeMap<_, Vec<Query>> = BTreeMap::new();
+    for query in streams.iter().flat_map(|stream| &stream.queries) {
+        let samples = if query.percent.get() <= 1 { SHORT_SAMPLES } else { 1 };
+        let queries = distinct.entry((query.kind, query.percent)).or_default();
+        if queries.len() < samples && !queries.contains(query) {
+            queries.push(query.clone());
         }
     }
+    distinct.into_values().flatten().collect()
 }
 
-/// `F-01`, `S-100`: a kind of query and how much it reads, as CS07 writes it.
-pub fn label(kind: Kind, percent: Percent) -> String {
-    format!("{}-{:02}", kind.letter(), percent.0)
-}
-
-/// One query of each kind and range that occurs in the streams, in the order F-01 … S-100. Of
-/// several with different keys, the first that was drawn.
-pub fn standalone_queries(streams: &[Stream]) -> Vec<Query> {
-    let mut distinct = BTreeMap::new();
-    for query in streams.iter().flat_map(|stream| &stream.queries) {
-        distinct.entry((query.kind, query.percent)).or_insert_with(|| query.clone());
-    }
-    distinct.into_values().collect()
-}
+/// How many short queries of one kind are timed alone.
+const SHORT_SAMPLES: usize = 5;
 
 /// Steele, Lea, Flood: "Fast splittable pseudorandom number generators" (2014).
 struct SplitMix64(u64);

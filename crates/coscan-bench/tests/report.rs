@@ -2,6 +2,7 @@
 
 use coscan_bench::metrics::{EngineReport, QueryReport, ReadPoint};
 use coscan_bench::report::flatness::FlatnessPoint;
+use coscan_bench::report::mixed::{self, MixedRun};
 use coscan_bench::report::{RunDescription, bytes, flatness, html, latency, reads, table};
 use coscan_bench::workload::{Kind, Percent};
 
@@ -110,6 +111,68 @@ fn a_wrong_answer_is_shouted() {
     let page = html::streams_page(&description(), &reports);
     assert!(page.contains("The answers differ: elevator."));
     assert!(!page.contains("equal answers to all queries"));
+}
+
+/// Two engines, of which the second needs half the time. Two streams; points run in the second.
+fn mixed_runs() -> Vec<MixedRun> {
+    let run = |run: &str, streams: &[&str], queries: &[(usize, Kind, u32, f64)]| {
+        let engine = |(index, engine): (usize, &&str)| {
+            let faster = 1.0 / (index + 1) as f64;
+            let queries = queries.iter().map(|&(stream, kind, percent, latency_s)| QueryReport {
+                stream,
+                ..query(kind, percent, latency_s * faster)
+            });
+            EngineReport {
+                engine: engine.to_string(),
+                total_s: 30.0 * faster,
+                queries: queries.collect(),
+                ..reports(1.0)[0].clone()
+            }
+        };
+        let engines = ["datafusion", "relevance"].iter().enumerate().map(engine).collect();
+        let streams = streams.iter().map(|name| name.to_string()).collect();
+        MixedRun { run: run.to_string(), streams, engines }
+    };
+    let scans = [(0, Kind::Fast, 10, 16.0), (0, Kind::Ordered, 50, 24.0)];
+    let points = [(1, Kind::Point, 0, 0.5), (1, Kind::Point, 0, 0.7)];
+    vec![
+        run(mixed::TOGETHER, &["scans", "points"], &[&scans[..], &points[..]].concat()),
+        run("scans", &["scans"], &scans),
+        run(
+            "points",
+            &["points"],
+            &points.map(|(_, kind, percent, time)| (0, kind, percent, time)),
+        ),
+    ]
+}
+
+#[test]
+fn a_mixed_table_has_each_group_and_kind_together_and_alone() {
+    let mut runs = mixed_runs();
+    let text = mixed::table(&runs);
+    let words: Vec<Vec<&str>> =
+        text.lines().map(|line| line.split_whitespace().collect()).collect();
+    for line in [
+        // Total time, its ratio to the first engine, bytes.
+        "together 2 30.00 1.00 5,000 15.00 0.50 5,000",
+        // Time alone; then count, average, 95 %, 99 %, normalized average and 99 %. All take 2 s alone.
+        "scans together 2.00 2 20.00 24.00 24.00 10.00 12.00 2 10.00 12.00 12.00 5.00 6.00",
+        "scans alone 2.00 2 20.00 24.00 24.00 10.00 12.00 2 10.00 12.00 12.00 5.00 6.00",
+        "F-10 together 2.00 1 16.00 16.00 16.00 8.00 8.00 1 8.00 8.00 8.00 4.00 4.00",
+        "O-50 alone 2.00 1 24.00 24.00 24.00 12.00 12.00 1 12.00 12.00 12.00 6.00 6.00",
+        "points together 2.00 2 0.600 0.700 0.700 0.30 0.35 2 0.300 0.350 0.350 0.15 0.17",
+    ] {
+        let wanted: Vec<&str> = line.split_whitespace().collect();
+        assert!(words.contains(&wanted), "no {line:?} in\n{text}");
+    }
+    assert!(text.contains("All engines gave equal answers."));
+    assert!(text.lines().all(|line| line.chars().count() <= table::WIDTH_MAX), "{text}");
+    // A group of one kind needs no row for the kind.
+    assert_eq!(words.iter().filter(|line| line.first() == Some(&"points")).count(), 3);
+    assert!(!words.iter().any(|line| line.first() == Some(&"P")));
+
+    runs[1].engines[1].answers_equal = false;
+    assert!(mixed::table(&runs).contains("THE ANSWERS DIFFER: relevance (scans)"));
 }
 
 #[test]

@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use arrow::array::{Int64Array, RecordBatch};
-use coscan_bench::metrics::{EngineReport, QueryReport, Standalone};
+use coscan_bench::metrics::{EngineReport, KindReport, QueryReport, Standalone};
 use coscan_bench::runner::{
     Engine, EngineError, IoCount, Read, Run, RunError, run_streams, time_query,
 };
 use coscan_bench::workload::{Kind, Percent, Query, Stream};
 use futures::future::BoxFuture;
+use tokio::sync::watch;
 
 const QUERY_MS: u64 = 40;
 
@@ -19,6 +20,9 @@ const QUERY_MS: u64 = 40;
 struct FakeEngine {
     answer: i64,
     fails_on: Option<&'static str>,
+    /// Whole scans end only when so many points have been answered.
+    points_before_scans: usize,
+    points: watch::Sender<usize>,
     running: Mutex<(usize, usize)>,
     io: Mutex<IoCount>,
     reads: Mutex<Vec<Read>>,
@@ -44,6 +48,12 @@ impl Engine for FakeEngine {
                 return Err("the disk is on fire".into());
             }
             tokio::time::sleep(Duration::from_millis(QUERY_MS)).await;
+            if sql.contains("l_orderkey =") {
+                self.points.send_modify(|points| *points += 1);
+            } else {
+                let enough = |points: &usize| *points >= self.points_before_scans;
+                self.points.subscribe().wait_for(enough).await?;
+            }
             self.running.lock().expect("running").0 -= 1;
             let rows = Arc::new(Int64Array::from(vec![self.answer]));
             Ok(vec![RecordBatch::try_from_iter([("n", rows as _)])?])
@@ -67,11 +77,13 @@ fn query(kind: Kind, number: u32) -> Query {
 /// Three streams of two queries, 20 ms apart.
 fn streams() -> Vec<Stream> {
     (0..3)
-        .map(|index| Stream {
-            start_delay: Duration::from_millis(20 * index),
-            queries: vec![query(Kind::Fast, 10), query(Kind::Slow, 100)],
-        })
+        .map(|index| stream(20 * index, vec![query(Kind::Fast, 10), query(Kind::Slow, 100)]))
         .collect()
+}
+
+fn stream(start_delay_ms: u64, queries: Vec<Query>) -> Stream {
+    let start_delay = Duration::from_millis(start_delay_ms);
+    Stream { group: 0, start_delay, think: Duration::ZERO, repeats: false, queries }
 }
 
 fn standalone() -> Standalone {
@@ -111,6 +123,59 @@ async fn streams_overlap_and_their_queries_do_not() {
         assert!(*time + stream.start_delay <= run.total);
     }
     assert!(run.total >= Duration::from_millis(2 * 20 + 2 * QUERY_MS));
+}
+
+fn point(key: i64) -> Query {
+    Query { kind: Kind::Point, percent: Percent::ONE_KEY, keys: Some(key..=key) }
+}
+
+/// One stream of a scan, and one that looks two keys up again and again.
+fn with_points() -> Vec<Stream> {
+    let points = Stream { repeats: true, ..stream(0, vec![point(1), point(2)]) };
+    vec![stream(0, vec![query(Kind::Slow, 100)]), points]
+}
+
+#[tokio::test]
+async fn streams_that_repeat_go_on_until_the_others_have_ended() {
+    let engine = Arc::new(FakeEngine { points_before_scans: 5, ..Default::default() });
+    let streams = with_points();
+    // The scan never ends if the points end first.
+    let run = tokio::time::timeout(Duration::from_secs(10), run_streams(engine, &streams, "t"));
+    let run = run.await.expect("points go on").expect("a run");
+    let points: Vec<_> = run.queries.iter().filter(|query| query.stream == 1).collect();
+    assert!((5..=7).contains(&points.len()), "{} points", points.len());
+    for (index, query) in points.iter().enumerate() {
+        assert_eq!((query.place, query.repeats), (index % 2, true));
+        assert_eq!(query.query, point(1 + index as i64 % 2));
+    }
+    assert_eq!(run.stream_times.len(), 1, "the time of streams that end of themselves");
+    assert_eq!(run.queries.iter().filter(|query| !query.repeats).count(), 1);
+}
+
+#[tokio::test]
+async fn streams_that_repeat_run_once_where_no_others_are() {
+    let engine = Arc::new(FakeEngine::default());
+    let run = run_streams(engine, &with_points()[1..], "t").await.expect("a run");
+    assert_eq!((run.queries.len(), run.stream_times.len()), (2, 1));
+    assert!(run.total >= Duration::from_millis(2 * QUERY_MS));
+    assert_eq!(run.io.requests, 2);
+}
+
+#[tokio::test]
+async fn answers_that_only_one_engine_has_are_not_compared() {
+    let run = async |points_before_scans, answer| {
+        let engine = FakeEngine { points_before_scans, answer, ..Default::default() };
+        run_streams(Arc::new(engine), &with_points(), "t").await.expect("a run")
+    };
+    let (few, many) = (run(1, 1).await, run(5, 1).await);
+    assert_eq!(many.compare(&few), Ok(()));
+    assert_eq!(few.compare(&many), Ok(()));
+    let difference = run(5, 2).await.compare(&few).expect_err("a difference");
+    assert!(difference.detail.contains("expected (1), got (2)"), "{difference}");
+    // Of the scan there has to be one.
+    let mut none = run(1, 1).await;
+    none.queries.retain(|query| query.repeats);
+    assert!(none.compare(&few).expect_err("a difference").detail.contains("ran 0"));
 }
 
 #[tokio::test]
@@ -194,9 +259,20 @@ fn kinds_are_averaged_as_in_a_hand_made_example() {
     assert_eq!((fast.count, fast.standalone_s), (2, 1.0));
     assert_eq!((fast.latency_avg_s, fast.latency_stddev_s), (4.0, 2.0));
     assert_eq!(fast.normalized_latency_avg, 4.0);
+    assert_eq!((fast.latency_p95_s, fast.latency_p99_s), (6.0, 6.0));
     let slow = kinds.values().last().expect("S-100");
     assert_eq!((slow.latency_stddev_s, slow.normalized_latency_avg), (0.0, 3.0));
     assert!((report().query_avg_s() - 17.0 / 3.0).abs() < 1e-12);
+}
+
+#[test]
+fn a_percentile_is_the_value_that_so_many_do_not_exceed() {
+    let queries: Vec<_> =
+        (1..=200).rev().map(|n| query_report(Kind::Fast, 1, f64::from(n), 0.5)).collect();
+    let kind = KindReport::of(&queries.iter().collect::<Vec<_>>());
+    assert_eq!((kind.latency_p95_s, kind.latency_p99_s), (190.0, 198.0));
+    assert_eq!(kind.normalized_latency_p99, 396.0);
+    assert_eq!(KindReport::of(&[]).latency_p99_s, 0.0);
 }
 
 #[test]

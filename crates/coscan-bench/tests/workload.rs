@@ -3,19 +3,22 @@
 use std::time::Duration;
 
 use coscan_bench::workload::{
-    Kind, Mix, Percent, Query, Stream, WorkloadError, WorkloadOptions, standalone_queries,
+    Kind, Mix, Percent, Query, Stream, StreamGroup, WorkloadError, WorkloadOptions,
+    standalone_queries,
 };
 
 fn percent(number: u32) -> Percent {
     Percent::try_from(number).expect("1 to 100")
 }
 
+fn group(mix: &str, percents: &[u32]) -> StreamGroup {
+    let percents = percents.iter().map(|number| percent(*number)).collect();
+    StreamGroup::once(mix.parse().expect("a mix"), percents, 16, 4)
+}
+
 fn options(mix: &str, percents: &[u32]) -> WorkloadOptions {
     WorkloadOptions {
-        mix: mix.parse().expect("a mix"),
-        percents: percents.iter().map(|number| percent(*number)).collect(),
-        streams: 16,
-        queries_per_stream: 4,
+        groups: vec![group(mix, percents)],
         seed: 7,
         stagger: Duration::from_millis(250),
         keys: 1..=6_000_000,
@@ -65,7 +68,7 @@ fn streams_start_one_after_another_with_the_queries_asked_for() {
 fn a_range_reads_its_percent_of_the_keys_somewhere_in_the_table() {
     for (number, keys_expected) in [(1, 60_000), (10, 600_000), (50, 3_000_000), (99, 5_940_000)] {
         let mut options = options("F", &[number]);
-        options.streams = 100;
+        options.groups[0].streams = 100;
         let mut lows = Vec::new();
         for query in queries(&options) {
             let keys = query.keys.expect("a range");
@@ -96,7 +99,7 @@ fn extreme_keys_are_drawn_without_overflow() {
 #[test]
 fn letters_of_the_mix_are_equally_likely() {
     let mut options = options("FFS", &[1]);
-    options.streams = 1000;
+    options.groups[0].streams = 1000;
     let fast = queries(&options).iter().filter(|query| query.kind == Kind::Fast).count();
     assert!((2550..2780).contains(&fast), "{fast} of 4000, expected about 2667");
     assert!(queries(&self::options("S", &[1])).iter().all(|query| query.kind == Kind::Slow));
@@ -118,15 +121,74 @@ fn a_query_says_its_range_unless_it_reads_all() {
 }
 
 #[test]
-fn each_kind_and_range_is_run_alone_once() {
+fn a_query_in_order_ends_with_a_limit_that_counts_the_orders_of_its_range() {
+    let part = Query { kind: Kind::Ordered, percent: percent(10), keys: Some(101..=500) };
+    assert_eq!(part.label(), "O-10");
+    let sql = part.sql("lineitem");
+    for line in ["FROM lineitem_in_order", "WHERE l_orderkey >= 101\n", "LIMIT 100\n"] {
+        assert!(sql.contains(line), "{line:?} is missing in\n{sql}");
+    }
+    assert!(sql.contains("GROUP BY l_orderkey\n  ORDER BY l_orderkey\n"), "{sql}");
+    let whole = Query { kind: Kind::Ordered, percent: Percent::WHOLE, keys: None }.sql("t");
+    assert!(!whole.contains("WHERE") && !whole.contains("LIMIT"), "{whole}");
+}
+
+#[test]
+fn a_point_is_one_key_that_the_table_uses() {
+    let mut options = options("P", &[50]);
+    options.groups[0].streams = 100;
+    let mut keys = Vec::new();
+    for query in queries(&options) {
+        assert_eq!((query.percent, query.label().as_str()), (Percent::ONE_KEY, "P"));
+        let range = query.keys.clone().expect("a key");
+        assert_eq!(range.start(), range.end());
+        assert!(range.start() % 32 < 8 && options.keys.contains(range.start()), "{range:?}");
+        let sql = query.sql("t");
+        assert!(sql.ends_with(&format!("FROM t\nWHERE l_orderkey = {}", range.start())), "{sql}");
+        keys.push(*range.start());
+    }
+    assert!(*keys.iter().min().expect("keys") < 100_000);
+    assert!(*keys.iter().max().expect("keys") > 5_900_000);
+}
+
+#[test]
+fn what_a_group_draws_does_not_depend_on_the_others() {
+    let options = |groups: &[StreamGroup]| WorkloadOptions {
+        groups: groups.to_vec(),
+        ..options("FS", &[50])
+    };
+    let short = StreamGroup { repeats: true, ..group("P", &[1]) };
+    let two = options(&[group("FS", &[50]), short.clone()]).streams().expect("streams");
+    let one = options(&[group("FS", &[50])]).streams().expect("streams");
+    assert_eq!(two[..16], one);
+    let larger = StreamGroup { streams: 20, ..group("FS", &[50]) };
+    let three = options(&[larger, short]).streams().expect("streams");
+    let drawn = |streams: &[Stream]| -> Vec<_> {
+        streams.iter().map(|stream| stream.queries.clone()).collect()
+    };
+    assert_eq!(drawn(&two[16..]), drawn(&three[20..]));
+    assert!(two[16..].iter().all(|stream| stream.repeats && stream.group == 1));
+    // They start after all others.
+    assert_eq!(two[31].start_delay, Duration::from_millis(31 * 250));
+}
+
+#[test]
+fn each_kind_and_range_is_run_alone_and_short_ones_several_times() {
     let query =
         |kind, number, low| Query { kind, percent: percent(number), keys: Some(low..=low + 9) };
+    let short: Vec<_> = (0..9).map(|low| query(Kind::Fast, 1, low)).collect();
     let streams = [
         vec![query(Kind::Slow, 10, 1), query(Kind::Fast, 10, 2)],
-        vec![query(Kind::Fast, 1, 3), query(Kind::Fast, 10, 4)],
+        [&short[..2], &short[..], &[query(Kind::Fast, 10, 4)]].concat(),
     ]
-    .map(|queries| Stream { start_delay: Duration::ZERO, queries });
-    let expected = [query(Kind::Fast, 1, 3), query(Kind::Fast, 10, 2), query(Kind::Slow, 10, 1)];
+    .map(|queries| Stream {
+        group: 0,
+        start_delay: Duration::ZERO,
+        think: Duration::ZERO,
+        repeats: false,
+        queries,
+    });
+    let expected = [&short[..5], &[query(Kind::Fast, 10, 2), query(Kind::Slow, 10, 1)]].concat();
     assert_eq!(standalone_queries(&streams), expected);
 }
 
@@ -135,12 +197,14 @@ fn input_that_makes_no_sense_is_refused_with_the_text_given() {
     for text in ["", "FX", "F S"] {
         assert_eq!(text.parse::<Mix>(), Err(WorkloadError::Mix(text.to_string())));
     }
-    assert_eq!("ffs".parse::<Mix>().expect("a mix").to_string(), "FFS");
+    assert_eq!("ffsop".parse::<Mix>().expect("a mix").to_string(), "FFSOP");
     for text in ["0", "101", "-1", "1.5", ""] {
         assert_eq!(text.parse::<Percent>(), Err(WorkloadError::Percent(text.to_string())));
     }
     assert_eq!(" 50".parse(), Ok(percent(50)));
     assert_eq!(options("F", &[]).streams(), Err(WorkloadError::Empty));
+    let none = WorkloadOptions { groups: Vec::new(), ..options("F", &[1]) };
+    assert_eq!(none.streams(), Err(WorkloadError::Empty));
     #[allow(clippy::reversed_empty_ranges)]
     let no_keys = WorkloadOptions { keys: 1..=0, ..options("F", &[1]) };
     assert_eq!(no_keys.streams(), Err(WorkloadError::Keys(1, 0)));

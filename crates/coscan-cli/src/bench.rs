@@ -1,5 +1,7 @@
 //! `coscan bench`: measurements on one's own data.
 
+mod mixed;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,9 +13,11 @@ use coscan_bench::experiment::{Experiment, PoolSize};
 use coscan_bench::metrics::write_json;
 use coscan_bench::report::flatness::{self, FlatnessPoint};
 use coscan_bench::report::{html, table};
-use coscan_bench::workload::{Mix, Percent};
+use coscan_bench::workload::{Mix, Percent, StreamGroup};
 use coscan_runtime::storage::stores::Limits;
 use coscan_runtime::storage::table::{PageLayout, TableOptions};
+
+use mixed::Mixed;
 
 use crate::compare::{compare, describe, write_picture, write_pictures};
 use crate::interrupt::interrupted;
@@ -31,6 +35,7 @@ pub(crate) struct Bench {
 #[derive(Debug, Subcommand)]
 enum Measure {
     Streams(Box<Streams>),
+    Mixed(Box<Mixed>),
     Flatness(Flatness),
     Alone(Alone),
 }
@@ -46,7 +51,8 @@ struct Streams {
     /// Queries of each stream, one after another
     #[arg(long, default_value_t = 4)]
     queries: usize,
-    /// Kinds of queries, each letter equally likely: F is TPC-H Q6 (fast), S is Q1 (slow)
+    /// Kinds of queries, each letter equally likely: F is TPC-H Q6 (fast), S is Q1 (slow), O reads in order until a
+    /// limit, P looks up one key
     #[arg(long, default_value = "FS")]
     mix: Mix,
     /// Percents of the table that queries read, each equally likely
@@ -145,6 +151,7 @@ impl Bench {
         let measure = async {
             match &self.experiment {
                 Measure::Streams(streams) => streams.run().await,
+                Measure::Mixed(mixed) => mixed.run().await,
                 Measure::Flatness(flatness) => flatness.run().await,
                 Measure::Alone(alone) => alone.run().await,
             }
@@ -157,13 +164,7 @@ impl Bench {
 }
 
 impl Common {
-    fn experiment(
-        &self,
-        mix: &Mix,
-        percents: &[Percent],
-        streams: usize,
-        queries: usize,
-    ) -> Experiment {
+    fn experiment(&self, groups: Vec<StreamGroup>) -> Experiment {
         let limits = Limits {
             bytes_per_second: self.bandwidth,
             latency: Duration::from_millis(self.latency_ms),
@@ -175,10 +176,7 @@ impl Common {
                 device: Device { limits, system_cache: self.warm },
             },
             table: self.table.0.clone(),
-            mix: mix.clone(),
-            percents: percents.to_vec(),
-            streams,
-            queries_per_stream: queries,
+            groups,
             seed: self.seed,
             stagger: self.stagger_ms.map(Duration::from_millis),
             pool: self.pool_bytes.map_or(PoolSize::PartOfTouched(0.25), PoolSize::Bytes),
@@ -191,8 +189,9 @@ impl Common {
 
 impl Streams {
     async fn run(&self) -> Result<(), Failure> {
-        let experiment =
-            self.common.experiment(&self.mix, &self.ranges, self.streams, self.queries);
+        let group =
+            StreamGroup::once(self.mix.clone(), self.ranges.clone(), self.streams, self.queries);
+        let experiment = self.common.experiment(vec![group]);
         let comparison = compare(experiment, &self.common.engines, self.record.as_deref()).await?;
         println!("{}", table::table(&comparison.reports));
         if let Some(path) = &self.json {
@@ -216,7 +215,9 @@ impl Flatness {
         let mut description = None;
         println!("{:<12} {:>8} {:>14} {:>12}", "engine", "streams", "query average", "bytes read");
         for &streams in &self.streams {
-            let experiment = self.common.experiment(&self.mix, &self.ranges, streams, self.queries);
+            let group =
+                StreamGroup::once(self.mix.clone(), self.ranges.clone(), streams, self.queries);
+            let experiment = self.common.experiment(vec![group]);
             let comparison = compare(experiment, &self.common.engines, None).await?;
             for report in &comparison.reports {
                 let query_avg_s = report.query_avg_s();
@@ -240,8 +241,8 @@ impl Flatness {
 
 impl Alone {
     async fn run(&self) -> Result<(), Failure> {
-        let whole = [Percent::WHOLE];
-        let prepared = self.common.experiment(&"FS".parse()?, &whole, 1, 1).prepare().await?;
+        let group = StreamGroup::once("FS".parse()?, vec![Percent::WHOLE], 1, 1);
+        let prepared = self.common.experiment(vec![group]).prepare().await?;
         let mut reports = Vec::new();
         println!(
             "{:<12} {:<30} {:>12} {:>12} {:>8}",

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use coscan_bench::engines::EngineKind;
 use coscan_bench::experiment::{EngineRun, Experiment, Prepared};
-use coscan_bench::metrics::EngineReport;
+use coscan_bench::metrics::{EngineReport, Standalone};
 use coscan_bench::report::{RunDescription, bytes, latency, reads};
+use coscan_bench::workload::{Kind, Percent, Query, StreamGroup};
 use coscan_runtime::ManagerReport;
 use coscan_sim::report::draw::figure::Figure;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -25,22 +26,42 @@ pub(crate) struct Comparison {
     pub(crate) faults: Vec<String>,
 }
 
-/// Times every kind of query alone, then runs all streams on each engine in turn.
-///
-/// Answers are compared with those of the first engine. What coscan decides is recorded in the file `record`.
+/// Times every kind of query alone, then runs all streams on each engine in turn, as [`run_engines`] does.
 pub(crate) async fn compare(
     experiment: Experiment,
     engines: &[EngineKind],
     record: Option<&Path>,
 ) -> Result<Comparison, Failure> {
-    let mut prepared = experiment.prepare().await?;
     let bar = spinner();
-    let tell = bar.clone();
-    let standalone = prepared
-        .standalone(&|query| {
-            tell.set_message(format!("{} alone on plain DataFusion", query.label()))
-        })
-        .await?;
+    let (prepared, standalone) = prepare(experiment, &bar).await?;
+    let comparison = run_engines(prepared, &standalone, engines, record, &bar).await?;
+    bar.finish_and_clear();
+    Ok(comparison)
+}
+
+/// Opens the table, draws the streams, and times every kind of query alone.
+pub(crate) async fn prepare(
+    experiment: Experiment,
+    bar: &ProgressBar,
+) -> Result<(Prepared, Standalone), Failure> {
+    let mut prepared = experiment.prepare().await?;
+    let tell = |query: &Query| {
+        bar.set_message(format!("{} alone on plain DataFusion", query.label()));
+    };
+    let standalone = prepared.standalone(&tell).await?;
+    Ok((prepared, standalone))
+}
+
+/// Runs all streams on each engine in turn.
+///
+/// Answers are compared with those of the first engine. What coscan decides is recorded in the file `record`.
+pub(crate) async fn run_engines(
+    prepared: Prepared,
+    standalone: &Standalone,
+    engines: &[EngineKind],
+    record: Option<&Path>,
+    bar: &ProgressBar,
+) -> Result<Comparison, Failure> {
     let mut reports = Vec::new();
     let mut differences = Vec::new();
     let mut faults = Vec::new();
@@ -51,7 +72,7 @@ pub(crate) async fn compare(
         let run = prepared.run(kind, file.as_deref()).await?;
         let difference =
             expected.as_ref().and_then(|expected| run.run.compare(&expected.run).err());
-        let report = run.run.report(&standalone, difference.is_none())?;
+        let report = run.run.report(standalone, difference.is_none())?;
         bar.suspend(|| eprintln!("{}", line(&report, run.manager.as_ref())));
         differences.extend(difference.map(|difference| format!("{kind}: {difference}")));
         if let Some(manager) =
@@ -66,7 +87,6 @@ pub(crate) async fn compare(
         reports.push(report);
         expected.get_or_insert(run);
     }
-    bar.finish_and_clear();
     Ok(Comparison { prepared, reports, differences, faults })
 }
 
@@ -106,7 +126,8 @@ fn line(report: &EngineReport, manager: Option<&ManagerReport>) -> String {
     )
 }
 
-fn spinner() -> ProgressBar {
+/// Shows what is being done, and for how long.
+pub(crate) fn spinner() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} ({elapsed})") {
         bar.set_style(style);
@@ -145,15 +166,11 @@ pub(crate) fn describe(prepared: &Prepared) -> RunDescription {
     let bandwidth = limits
         .bytes_per_second
         .map_or("unlimited".to_owned(), |rate| format!("{}/s", show_bytes(rate)));
-    let percents: Vec<_> =
-        experiment.percents.iter().map(|percent| format!("{}", percent.get())).collect();
     let cache =
         if experiment.source.device.system_cache { "used" } else { "bypassed (direct I/O)" };
+    let groups = experiment.groups.iter().map(|group| (group.name.clone(), describe_group(group)));
     let parameters = [
         ("table", format!("{} rows, {}", prepared.table_rows, show_bytes(prepared.table_bytes))),
-        ("streams", format!("{} of {} queries", experiment.streams, experiment.queries_per_stream)),
-        ("queries", format!("{} (F: TPC-H Q6, S: TPC-H Q1)", experiment.mix)),
-        ("ranges of l_orderkey", format!("{} %", percents.join(", "))),
         ("seed", experiment.seed.to_string()),
         ("stagger", format!("{:.2} s", experiment.stagger.unwrap_or_default().as_secs_f64())),
         ("device", format!("{bandwidth}, {} ms a request", limits.latency.as_millis())),
@@ -164,14 +181,50 @@ pub(crate) fn describe(prepared: &Prepared) -> RunDescription {
         ("cores", coscan_bench::process::cores().to_string()),
         ("warm", if experiment.warm { "yes" } else { "no" }.to_owned()),
     ];
+    let title = match experiment.groups.as_slice() {
+        [group] => format!("{} streams of {} queries", group.streams, group.queries_per_stream),
+        _ => format!("{} streams", prepared.streams.len()),
+    };
     RunDescription {
-        title: format!("{} streams of {} queries", experiment.streams, experiment.queries_per_stream),
+        title,
         summary: "Many queries over one Parquet table at the same time: plain DataFusion, and DataFusion with coscan \
                   under each policy."
             .to_owned(),
-        parameters: parameters.map(|(name, value)| (name.to_owned(), value)).into(),
+        parameters: groups
+            .chain(parameters.map(|(name, value)| (name.to_owned(), value)))
+            .collect(),
         touched_bytes: Some(prepared.touched_bytes),
     }
+}
+
+/// How many streams of what.
+fn describe_group(group: &StreamGroup) -> String {
+    let percents: Vec<_> = group
+        .percents
+        .iter()
+        .filter(|&&percent| percent != Percent::ONE_KEY)
+        .map(|percent| percent.to_string())
+        .collect();
+    let kinds: Vec<_> = Kind::ALL
+        .into_iter()
+        .filter(|&kind| group.mix.to_string().contains(kind.letter()))
+        .map(|kind| format!("{}: {}", kind.letter(), kind.words()))
+        .collect();
+    let range = match percents.is_empty() {
+        true => String::new(),
+        false => format!(", {} % of l_orderkey", percents.join(", ")),
+    };
+    let again = match group.repeats {
+        true => format!(", {} ms apart, again and again", group.think.as_millis()),
+        false => String::new(),
+    };
+    format!(
+        "{} of {} queries{again}; {} ({}){range}",
+        group.streams,
+        group.queries_per_stream,
+        group.mix,
+        kinds.join(", ")
+    )
 }
 
 impl Comparison {

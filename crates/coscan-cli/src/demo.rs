@@ -9,7 +9,7 @@ use coscan_bench::engines::{Device, EngineKind, Source};
 use coscan_bench::experiment::{Experiment, PoolSize};
 use coscan_bench::report::{html, table};
 use coscan_bench::tpch;
-use coscan_bench::workload::{Mix, Percent};
+use coscan_bench::workload::StreamGroup;
 use coscan_runtime::storage::stores::Limits;
 use coscan_runtime::storage::table::TableOptions;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -56,6 +56,8 @@ impl Demo {
 
     async fn compare(&self) -> Result<(), Failure> {
         let lineitem = self.make_table().await?;
+        let percents = ["1", "10", "50", "100"].into_iter().map(str::parse);
+        let percents = percents.collect::<Result<_, _>>()?;
         let experiment = Experiment {
             source: Source {
                 location: lineitem.display().to_string(),
@@ -68,13 +70,7 @@ impl Demo {
                 },
             },
             table: "lineitem".to_owned(),
-            mix: "FS".parse::<Mix>()?,
-            percents: ["1", "10", "50", "100"]
-                .into_iter()
-                .map(str::parse::<Percent>)
-                .collect::<Result<_, _>>()?,
-            streams: 16,
-            queries_per_stream: 4,
+            groups: vec![StreamGroup::once("FS".parse()?, percents, 16, 4)],
             seed: self.seed,
             stagger: None,
             pool: PoolSize::PartOfTouched(0.25),

@@ -115,6 +115,20 @@ fn wrong_input_is_named_and_ends_with_a_failure() {
     }
 }
 
+#[test]
+fn queries_in_order_are_refused_where_the_rows_are_not() {
+    let directory = TempDir::new().unwrap();
+    for (name, keys) in [("a", "501, 1000"), ("b", "1, 500")] {
+        let path = directory.path().join(name).with_extension("parquet").display().to_string();
+        let rows = format!("SELECT value AS l_orderkey FROM generate_series({keys})");
+        stdout(&run(&["sql", "-q", "-e", &format!("COPY ({rows}) TO '{path}'")]));
+    }
+    let table = format!("t={}", directory.path().display());
+    let output = run(&["bench", "streams", "--table", &table, "--mix", "FO"]);
+    assert!(!output.status.success());
+    assert!(stderr(&output).contains("leave queries in order (O) out"), "{}", stderr(&output));
+}
+
 #[cfg(unix)]
 #[test]
 fn an_interrupt_ends_a_running_query() {
@@ -145,6 +159,7 @@ fn help_teaches() {
         (vec!["demo", "--help"], "--bandwidth"),
         (vec!["sql", "--help"], "NAME=URL"),
         (vec!["bench", "streams", "--help"], "--engines"),
+        (vec!["bench", "mixed", "--help"], "--in-order-streams"),
         (vec!["bench", "flatness", "--help"], "Figure 7"),
         (vec!["sim", "--help"], "virtual time"),
     ] {
@@ -201,5 +216,40 @@ fn demo_and_bench_report_equal_answers() {
         assert_eq!(report["answers_equal"], true);
         assert_eq!(report["queries"].as_array().unwrap().len(), 6);
         assert!(report["bytes_read"].as_u64().unwrap() > 0);
+    }
+}
+
+#[test]
+fn mixed_streams_run_together_and_alone_with_equal_answers() {
+    let directory = TempDir::new().unwrap();
+    coscan_bench::tpch::lineitem(directory.path(), 0.01, &|_, _| {}).unwrap();
+    let table = format!("lineitem={}", directory.path().display());
+    let json = directory.path().join("mixed.json").display().to_string();
+    let page = directory.path().join("mixed.html").display().to_string();
+    let numbers = "--in-order-streams 2 --streams 2 --short-streams 1 --point-streams 1 --queries 2 --short-queries 3";
+    let rest = ["--think-ms", "0", "--stagger-ms", "0", "--json", &json, "--html", &page];
+    let bench = ["bench", "mixed", "--table", &table];
+    let shown =
+        stdout(&run(&[&bench[..], &numbers.split(' ').collect::<Vec<_>>(), &rest].concat()));
+    for part in ["datafusion", "normal", "relevance", "in order", "any order", "equal answers"] {
+        assert!(shown.contains(part), "{part} in\n{shown}");
+    }
+    assert!(std::fs::read_to_string(&page).unwrap().contains("<svg"));
+    let runs: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    let name = |run: &serde_json::Value| run["run"].as_str().unwrap().to_owned();
+    let names: Vec<_> = runs.as_array().unwrap().iter().map(name).collect();
+    assert_eq!(names, ["together", "in order", "any order", "short", "points"]);
+    for engine in runs[0]["engines"].as_array().unwrap() {
+        assert_eq!(engine["answers_equal"], true);
+        let queries = engine["queries"].as_array().unwrap();
+        let of_stream = |stream| queries.iter().filter(move |query| query["stream"] == stream);
+        for (stream, kinds, count_min) in [(0, "O", 2), (2, "FS", 2), (4, "FS", 1), (5, "P", 1)] {
+            assert!(of_stream(stream).count() >= count_min, "{engine}");
+            let is_kind =
+                |query: &serde_json::Value| kinds.contains(query["kind"].as_str().unwrap());
+            assert!(of_stream(stream).all(is_kind), "{engine}");
+        }
+        assert!(of_stream(4).all(|query| query["percent"] == 1));
     }
 }

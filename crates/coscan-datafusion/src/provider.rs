@@ -85,6 +85,18 @@ impl SharedTableProvider {
         Ok(Self { source: Arc::new(source), definition: None })
     }
 
+    /// The same table, its rows in these orders, as `WITH ORDER` declares: scans of it are in order. It shares pages with
+    /// this one. An order that the files one after another do not keep is dropped.
+    ///
+    /// # Errors
+    /// If an order names a column that the table does not have.
+    pub fn with_orders(&self, orders: &[Vec<SortExpr>]) -> Result<Self> {
+        let source = self.source.as_ref().clone();
+        let orderings = order::of_files(&self.schema(), &source.files, orders)?;
+        let source = Arc::new(ScanSource { orderings, ..source });
+        Ok(Self { source, definition: self.definition.clone() })
+    }
+
     /// The same with the statement that made it.
     #[must_use]
     pub(crate) fn with_definition(self, definition: Option<String>) -> Self {

@@ -16,7 +16,7 @@ use datafusion::prelude::SessionConfig;
 use crate::settings::SessionSettings;
 
 /// What a plan reads, the same for all plans of a table.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ScanSource {
     pub(crate) manager: BufferManager,
     pub(crate) table: SharedTable,

@@ -3,10 +3,15 @@
 
 mod support;
 
+use std::sync::{Arc, Mutex};
+
 use coscan_datafusion::SharedMemoryPool;
+use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit};
 use datafusion::physical_plan::collect;
+use datafusion::prelude::SessionContext;
+use futures::TryStreamExt;
 
 use support::{assert_all_frees, create, plan, run, shared};
 
@@ -107,4 +112,89 @@ async fn an_operator_that_cannot_spill_fails_clearly_and_frees_what_it_held() {
     assert!(error.contains("Resources exhausted"), "{error}");
     assert_all_frees(&manager).await;
     assert_eq!(run(&context, "SELECT sum(id) FROM numbers").await, ["44999850000"]);
+}
+
+/// The pool of the queries below: half of their table.
+const POOL_BYTES: u64 = 200_000;
+
+/// Makes the pool a tenth of itself and whole again in turn, each time that so many more batches have arrived.
+struct Resizing {
+    manager: BufferManager,
+    batches: Mutex<usize>,
+}
+
+impl Resizing {
+    fn batch_arrived(&self) {
+        let mut batches = self.batches.lock().unwrap();
+        *batches += 1;
+        let before = self.manager.report();
+        assert!(before.pool_held_bytes <= before.pool_limit_bytes, "{before:?}");
+        match *batches % 100 {
+            50 => self.manager.set_pool_bytes(POOL_BYTES / 10).unwrap(),
+            0 => {
+                // What is in use or being read may be more than a tenth.
+                assert!(before.pool_limit_bytes <= POOL_BYTES / 2, "it is small: {before:?}");
+                self.manager.set_pool_bytes(POOL_BYTES).unwrap();
+            }
+            _ => {}
+        }
+    }
+
+    /// The sorted rows of a query, each as text.
+    async fn run(&self, context: &SessionContext, sql: &str) -> Vec<String> {
+        let stream = context.sql(sql).await.unwrap().execute_stream().await.unwrap();
+        let count = stream.inspect_ok(|_| self.batch_arrived());
+        let mut rows = support::slt::rows(&count.try_collect::<Vec<_>>().await.unwrap()).unwrap();
+        rows.sort_unstable();
+        rows
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pool_that_shrinks_and_grows_under_sixteen_streams_changes_no_answer() {
+    const QUERIES: [&str; 4] = [
+        "SELECT id, text FROM numbers WHERE id % 3 = 0",
+        "SELECT key, count(*), sum(value), min(text) FROM numbers GROUP BY key",
+        "SELECT id, value FROM numbers WHERE id BETWEEN 2500 AND 7500",
+        "SELECT text FROM numbers",
+    ];
+    let data = tempfile::tempdir().unwrap();
+    support::write_numbers(&data.path().join("numbers.parquet"), 0..10_000);
+    let plain = support::plain();
+    create(&plain, "numbers", data.path()).await;
+    let mut expected = Vec::new();
+    for sql in QUERIES {
+        expected.push(run(&plain, sql).await);
+        expected.last_mut().unwrap().sort_unstable();
+    }
+    for policy in PolicyKind::ALL {
+        let memory_bytes = POOL_BYTES + (2 << 20);
+        let options = Options { memory_bytes, ..Options::with_pool_bytes(POOL_BYTES, 1 << 20) };
+        let manager = BufferManager::new(options.policy(policy)).unwrap();
+        let context = shared(&manager);
+        create(&context, "numbers", data.path()).await;
+        run(&context, "SET datafusion.execution.batch_size = 100").await;
+        let resizing = Arc::new(Resizing { manager: manager.clone(), batches: Mutex::new(0) });
+        let streams: Vec<_> = (0..16)
+            .map(|stream| {
+                let (context, expected) = (context.clone(), expected.clone());
+                let resizing = Arc::clone(&resizing);
+                tokio::spawn(async move {
+                    for query in (stream..stream + 2).map(|query| query % QUERIES.len()) {
+                        let rows = resizing.run(&context, QUERIES[query]).await;
+                        assert_eq!(rows, expected[query], "{policy}: {}", QUERIES[query]);
+                    }
+                })
+            })
+            .collect();
+        for stream in streams {
+            stream.await.unwrap();
+        }
+        assert!(*resizing.batches.lock().unwrap() > 1_000, "the pool changed often");
+        manager.set_pool_bytes(POOL_BYTES).unwrap();
+        let report = manager.report();
+        assert_eq!(report.pool_limit_bytes, POOL_BYTES, "{policy}: {report:?}");
+        assert!(report.held_bytes_max <= report.memory_bytes, "{policy}: {report:?}");
+        assert_all_frees(&manager).await;
+    }
 }

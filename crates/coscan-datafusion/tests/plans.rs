@@ -4,11 +4,13 @@
 mod support;
 
 use std::path::Path;
+use std::sync::Arc;
 
+use coscan_datafusion::{Coscan, SharedTableProvider};
 use coscan_runtime::core::PolicyKind;
 use datafusion::common::stats::Precision;
 use datafusion::physical_plan::StatisticsArgs;
-use datafusion::prelude::SessionContext;
+use datafusion::prelude::{SessionContext, col};
 
 use support::{create, explain, leaf, manager, metric, partitions, plan, run, shared};
 
@@ -221,4 +223,25 @@ async fn a_join_narrows_its_probe_side() {
     }
     assert_eq!(narrowed, 45);
     assert_eq!(run(&context, sql).await, ["10 10022.5"]);
+}
+
+#[tokio::test]
+async fn a_table_in_order_shares_pages_with_the_same_table_in_none() {
+    let data = tempfile::tempdir().unwrap();
+    support::write_numbers(&data.path().join("numbers.parquet"), 0..4600);
+    let manager = manager(PolicyKind::Relevance);
+    let context = shared(&manager);
+    let coscan = Coscan::of(context.state().config()).unwrap();
+    let any = SharedTableProvider::open(&coscan, &[data.path().display().to_string()]).await;
+    let any = any.unwrap();
+    let ordered = any.with_orders(&[vec![col("id").sort(true, false)]]).unwrap();
+    context.register_table("numbers", Arc::new(any)).unwrap();
+    context.register_table("ordered", Arc::new(ordered)).unwrap();
+    assert_eq!(run(&context, "SELECT sum(id) FROM numbers").await, ["10577700"]);
+    let sql = "EXPLAIN ANALYZE SELECT id FROM ordered ORDER BY id";
+    let text = explain(&context, sql).await;
+    assert!(text.contains("order=table") && !text.contains("SortExec"), "{text}");
+    assert!(text.contains("bytes_read=0"), "{text}");
+    let text = explain(&context, "EXPLAIN SELECT id FROM numbers ORDER BY id").await;
+    assert!(text.contains("order=any") && text.contains("SortExec"), "{text}");
 }

@@ -120,7 +120,7 @@ impl Driver {
             let Err(StartScanError::PoolTooSmall { chunk_bytes, .. }) = started else {
                 return Ok(started?);
             };
-            let pool_bytes = self.options.pool_bytes;
+            let pool_bytes = self.memory.pool_bytes_max();
             if chunk_bytes > pool_bytes {
                 return Err(StartScanError::PoolTooSmall { pool_bytes, chunk_bytes }.into());
             }

@@ -107,7 +107,21 @@ impl BufferManager {
         self.driver.evict_unwanted();
     }
 
-    /// Its settings.
+    /// Changes the most bytes of pages as stored, while scans run.
+    ///
+    /// A smaller pool evicts at once, the pages that matter most last. Pages in use or being read stay, and a running scan
+    /// keeps room for its largest chunk: what is then still too much goes as queries give memory back. A new scan whose
+    /// chunk does not fit is refused. A larger pool has what operators and decoded columns leave of the budget.
+    ///
+    /// # Errors
+    /// If it is 0, or more than the budget has beside the decoded columns.
+    pub fn set_pool_bytes(&self, pool_bytes: u64) -> Result<(), OptionsError> {
+        Options { pool_bytes, ..self.options().clone() }.check()?;
+        self.driver.memory().set_pool_bytes_max(pool_bytes);
+        Ok(())
+    }
+
+    /// The settings that it was made with.
     #[must_use]
     pub fn options(&self) -> &Options {
         self.driver.options()

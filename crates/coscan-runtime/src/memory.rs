@@ -44,7 +44,6 @@ pub struct MemoryUse {
 pub(crate) struct Memory {
     budget_bytes: u64,
     pool_bytes_min: u64,
-    pool_bytes_max: u64,
     /// Locked before the pool, never after it.
     state: Mutex<State>,
     pool: Weak<dyn ElasticPool>,
@@ -59,6 +58,8 @@ pub(crate) struct Memory {
 #[derive(Debug)]
 struct State {
     usage: MemoryUse,
+    /// The most that the pool may hold, whatever the others leave it.
+    pool_bytes_max: u64,
     /// Whether the pool has something to do once the lock is given back.
     pool_resized: bool,
 }
@@ -77,9 +78,12 @@ impl Memory {
         let usage = MemoryUse { pool_limit_bytes: options.pool_bytes, ..MemoryUse::default() };
         Self {
             budget_bytes: options.memory_bytes,
-            pool_bytes_min: options.pool_bytes_min.min(options.pool_bytes),
-            pool_bytes_max: options.pool_bytes,
-            state: Mutex::new(State { usage, pool_resized: false }),
+            pool_bytes_min: options.pool_bytes_min,
+            state: Mutex::new(State {
+                usage,
+                pool_bytes_max: options.pool_bytes,
+                pool_resized: false,
+            }),
             pool,
             outside_bytes: AtomicU64::new(0),
             held_bytes_max: AtomicU64::new(0),
@@ -115,7 +119,7 @@ impl Memory {
                 let left_bytes = self.left_bytes(state).checked_sub(bytes);
                 let Some(left_bytes) = left_bytes else { return false };
                 if left_bytes < state.usage.pool_limit_bytes {
-                    if left_bytes < self.pool_bytes_min {
+                    if left_bytes < self.floor_bytes(state) {
                         return false;
                     }
                     self.resize_pool(state, left_bytes);
@@ -135,7 +139,7 @@ impl Memory {
             self.change(|state| {
                 let left_bytes = self.left_bytes(state).saturating_sub(bytes);
                 if left_bytes < state.usage.pool_limit_bytes {
-                    self.resize_pool(state, left_bytes.max(self.pool_bytes_min));
+                    self.resize_pool(state, left_bytes.max(self.floor_bytes(state)));
                 }
                 self.add(state, holder, bytes);
             });
@@ -158,12 +162,26 @@ impl Memory {
     /// Gives the pool what it may have now; true if that is as much as asked for.
     pub(crate) fn grow_pool(&self, bytes: u64) -> bool {
         self.change(|state| {
-            let left_bytes = self.left_bytes(state).min(self.pool_bytes_max);
+            let left_bytes = self.left_bytes(state).min(state.pool_bytes_max);
             if left_bytes > state.usage.pool_limit_bytes {
                 self.resize_pool(state, left_bytes);
             }
             state.usage.pool_limit_bytes >= bytes
         })
+    }
+
+    /// The most that the pool may hold.
+    pub(crate) fn pool_bytes_max(&self) -> u64 {
+        self.lock().pool_bytes_max
+    }
+
+    /// Changes the most that the pool may hold, and what it may hold now.
+    pub(crate) fn set_pool_bytes_max(&self, bytes: u64) {
+        self.change(|state| {
+            state.pool_bytes_max = bytes;
+            let share_bytes = self.pool_share_bytes(state);
+            self.resize_pool(state, share_bytes);
+        });
     }
 
     /// Changes who holds what, then lets the pool do what follows from it: that takes other locks.
@@ -183,6 +201,16 @@ impl Memory {
         self.budget_bytes.saturating_sub(state.usage.outside_bytes())
     }
 
+    /// What the pool keeps however much the others need.
+    fn floor_bytes(&self, state: &State) -> u64 {
+        self.pool_bytes_min.min(state.pool_bytes_max)
+    }
+
+    /// What the pool is to have now.
+    fn pool_share_bytes(&self, state: &State) -> u64 {
+        self.left_bytes(state).clamp(self.floor_bytes(state), state.pool_bytes_max)
+    }
+
     fn add(&self, state: &mut State, holder: Holder, bytes: u64) {
         *state.usage.held(holder) += bytes;
         self.outside_bytes.store(state.usage.outside_bytes(), Ordering::Relaxed);
@@ -198,9 +226,9 @@ impl Memory {
 
     /// Gives the pool what is left, in steps that are worth it, or takes what is too much.
     fn fit_pool(&self, state: &mut State) {
-        let left_bytes = self.left_bytes(state).clamp(self.pool_bytes_min, self.pool_bytes_max);
-        let (limit_bytes, step_bytes) = (state.usage.pool_limit_bytes, self.pool_bytes_max / 64);
-        let is_whole = left_bytes == self.pool_bytes_max && limit_bytes < left_bytes;
+        let left_bytes = self.pool_share_bytes(state);
+        let (limit_bytes, step_bytes) = (state.usage.pool_limit_bytes, state.pool_bytes_max / 64);
+        let is_whole = left_bytes == state.pool_bytes_max && limit_bytes < left_bytes;
         if is_whole || left_bytes < limit_bytes || left_bytes - limit_bytes > step_bytes {
             self.resize_pool(state, left_bytes);
         }

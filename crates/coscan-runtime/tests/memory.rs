@@ -119,6 +119,51 @@ async fn the_pool_gives_way_to_operators_down_to_its_floor_and_grows_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_pool_is_made_smaller_and_larger_while_a_scan_runs() {
+    for policy in PolicyKind::ALL {
+        let table = Fixture::new(ROWS).await.table().await;
+        let chunk_bytes = largest_chunk_bytes(&table);
+        let pool_bytes = 10 * chunk_bytes;
+        let options = Options::with_pool_bytes(pool_bytes, 1 << 20).policy(policy);
+        let manager = BufferManager::new(options).unwrap();
+        let table = manager.register(table);
+        assert!(are_rows(in_time(ids(scan(&manager, &table, &[0, 1, 2]))).await, 0..ROWS));
+
+        manager.set_pool_bytes(chunk_bytes).unwrap();
+        let report = manager.report();
+        assert_eq!(report.pool_limit_bytes, chunk_bytes, "{policy}");
+        assert!(report.pool_held_bytes <= chunk_bytes, "{policy}: {report:?}");
+        // What it is given is a limit also when others give memory back.
+        let operators = manager.operator_memory();
+        assert!(operators.try_take(1 << 20));
+        operators.give(1 << 20);
+        assert_eq!(manager.report().pool_limit_bytes, chunk_bytes, "{policy}");
+        assert!(are_rows(in_time(ids(scan(&manager, &table, &[0, 1, 2]))).await, 0..ROWS));
+        assert!(manager.report().pool_held_bytes <= chunk_bytes, "{policy}");
+
+        // Pages that are being read keep the pool larger, but not for long.
+        manager.set_pool_bytes(pool_bytes).unwrap();
+        let running = scan(&manager, &table, &[0, 1, 2]);
+        manager.set_pool_bytes(chunk_bytes).unwrap();
+        assert!(are_rows(in_time(ids(running)).await, 0..ROWS), "{policy}");
+        assert_eq!(manager.report().pool_limit_bytes, chunk_bytes, "{policy}");
+
+        manager.set_pool_bytes(chunk_bytes - 1).unwrap();
+        let refused = manager.scan(&table, &[0, 1, 2], &[0..ROWS]).unwrap_err().to_string();
+        assert!(refused.contains(&(chunk_bytes - 1).to_string()), "{refused}");
+        manager.set_pool_bytes(pool_bytes).unwrap();
+        assert_eq!(manager.report().pool_limit_bytes, pool_bytes, "{policy}");
+        assert!(are_rows(in_time(ids(scan(&manager, &table, &[0, 1, 2]))).await, 0..ROWS));
+        assert!(manager.report().pool_held_bytes > chunk_bytes, "{policy}: all is used again");
+
+        let error = manager.set_pool_bytes(pool_bytes + 1).unwrap_err().to_string();
+        assert!(error.contains("more than memory_bytes"), "{error}");
+        assert!(manager.set_pool_bytes(0).unwrap_err().to_string().contains("`pool_bytes` is 0"));
+        assert_free(&manager).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn scans_that_wait_for_operators_go_on_when_these_give() {
     for policy in PolicyKind::ALL {
         let (manager, table) = smallest(300 << 10, policy).await;

@@ -10,12 +10,9 @@ use coscan_core::{ChunkIndex, Index, Layout, PageIndex};
 use coscan_storage::table::ParquetTable;
 
 use crate::runner::EngineError;
-use crate::workload::{Kind, Stream};
+use crate::workload::{KEY, Kind, Stream};
 
-/// The column whose ranges the queries read.
-pub(super) const KEY: &str = "l_orderkey";
-
-/// Columns of FAST (TPC-H Q6) and SLOW (Q1), without the key.
+/// Columns of a query, without the key where that only limits the range.
 fn columns_of(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Fast => &["l_quantity", "l_extendedprice", "l_discount", "l_shipdate"],
@@ -28,6 +25,8 @@ fn columns_of(kind: Kind) -> &'static [&'static str] {
             "l_linestatus",
             "l_shipdate",
         ],
+        Kind::Ordered => &[KEY, "l_extendedprice", "l_discount"],
+        Kind::Point => &[KEY, "l_quantity", "l_extendedprice", "l_discount", "l_shipdate"],
     }
 }
 
@@ -38,6 +37,11 @@ pub(super) struct ChunkKeys {
 }
 
 impl ChunkKeys {
+    /// Whether no chunk has keys below those of the chunk before.
+    pub(super) fn are_in_order(&self) -> bool {
+        (1..self.min.len()).all(|chunk| self.max.value(chunk - 1) <= self.min.value(chunk))
+    }
+
     fn may_hold(&self, chunk: ChunkIndex, keys: Option<&RangeInclusive<i64>>) -> bool {
         let position = chunk.as_usize();
         keys.is_none_or(|keys| {

@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use arrow::array::RecordBatch;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::error::Result;
 use datafusion::prelude::SessionContext;
@@ -37,10 +38,14 @@ impl Record {
 
 /// Runs a statement and gives its rows as text.
 pub async fn run(context: &SessionContext, sql: &str) -> Result<Vec<String>> {
-    let batches = context.sql(sql).await?.collect().await?;
+    rows(&context.sql(sql).await?.collect().await?)
+}
+
+/// The rows of batches as text.
+pub fn rows(batches: &[RecordBatch]) -> Result<Vec<String>> {
     let options = FormatOptions::new().with_null("NULL");
     let mut rows = Vec::new();
-    for batch in &batches {
+    for batch in batches {
         let columns = batch.columns().iter().map(|array| ArrayFormatter::try_new(array, &options));
         let columns = columns.collect::<std::result::Result<Vec<_>, _>>()?;
         for row in 0..batch.num_rows() {

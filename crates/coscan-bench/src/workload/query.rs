@@ -1,0 +1,223 @@
+//! One query.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::WorkloadError;
+
+/// What a query computes: the two queries of CS07 §5.1, one that needs its rows in order, and one that looks a row up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Kind {
+    /// TPC-H Q6: three comparisons and one sum, limited by I/O.
+    #[serde(rename = "F")]
+    Fast,
+    /// TPC-H Q1: eight aggregates in four groups, limited by the processor.
+    #[serde(rename = "S")]
+    Slow,
+    /// The revenue of the first orders from a key on: rows in order, until a limit.
+    #[serde(rename = "O")]
+    Ordered,
+    /// The rows of one order.
+    #[serde(rename = "P")]
+    Point,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 4] = [Kind::Fast, Kind::Slow, Kind::Ordered, Kind::Point];
+
+    /// The letter that stands for the kind in mixes, labels and JSON.
+    pub fn letter(self) -> char {
+        match self {
+            Kind::Fast => 'F',
+            Kind::Slow => 'S',
+            Kind::Ordered => 'O',
+            Kind::Point => 'P',
+        }
+    }
+
+    /// A few words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Kind::Fast => "TPC-H Q6",
+            Kind::Slow => "TPC-H Q1",
+            Kind::Ordered => "in order, until a limit",
+            Kind::Point => "one key",
+        }
+    }
+}
+
+/// How much of the table a query reads: 1 to 100 percent of the range of its key, or one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u32", into = "u32")]
+pub struct Percent(u32);
+
+impl Percent {
+    /// The whole table: queries have no predicate on the key.
+    pub const WHOLE: Percent = Percent(100);
+
+    /// One key, which is next to nothing of the table.
+    pub const ONE_KEY: Percent = Percent(0);
+
+    /// The number, 1 to 100; 0 for one key.
+    pub fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl From<Percent> for u32 {
+    fn from(percent: Percent) -> u32 {
+        percent.0
+    }
+}
+
+impl TryFrom<u32> for Percent {
+    type Error = WorkloadError;
+
+    fn try_from(percent: u32) -> Result<Self, WorkloadError> {
+        match percent {
+            0..=100 => Ok(Percent(percent)),
+            _ => Err(WorkloadError::Percent(percent.to_string())),
+        }
+    }
+}
+
+impl FromStr for Percent {
+    type Err = WorkloadError;
+
+    fn from_str(text: &str) -> Result<Self, WorkloadError> {
+        match text.trim().parse() {
+            Ok(percent @ 1..=100) => Ok(Percent(percent)),
+            _ => Err(WorkloadError::Percent(text.to_string())),
+        }
+    }
+}
+
+/// One query: what it computes and which part of the table it reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Query {
+    /// What it computes.
+    pub kind: Kind,
+    /// How much of the table it reads.
+    pub percent: Percent,
+    /// The keys it reads; `None` reads the whole table, without a predicate.
+    pub keys: Option<RangeInclusive<i64>>,
+}
+
+impl Query {
+    /// The name of the kind of query as in CS07 §5.1: `F-01`, `S-100`; `P` for a point.
+    pub fn label(&self) -> String {
+        label(self.kind, self.percent)
+    }
+
+    /// The text of the query over `table`, or over [`in_order_table`] where rows are needed in order.
+    ///
+    /// FAST is TPC-H Q6 and SLOW is TPC-H Q1 with the validation parameters of the specification.
+    /// CS07 adds further arithmetic to Q1 to slow it down; this one is Q1 as it is.
+    ///
+    /// The answer to each is determined: a limit counts orders, never rows of one order.
+    pub fn sql(&self, table: &str) -> String {
+        match self.kind {
+            Kind::Fast => self.fast_sql(table),
+            Kind::Slow => self.slow_sql(table),
+            Kind::Ordered => self.ordered_sql(&in_order_table(table)),
+            Kind::Point => format!(
+                "SELECT l_orderkey, l_quantity, l_extendedprice, l_discount, l_shipdate
+FROM {table}{}",
+                self.keys_after("\nWHERE")
+            ),
+        }
+    }
+
+    /// The condition on the key, if there is one, after `WHERE` or `AND`.
+    fn keys_after(&self, word: &str) -> String {
+        match self.keys.as_ref().map(|keys| (keys.start(), keys.end())) {
+            None => String::new(),
+            Some((first, last)) if first == last => format!("{word} l_orderkey = {first}"),
+            Some((first, last)) => format!("{word} l_orderkey BETWEEN {first} AND {last}"),
+        }
+    }
+
+    fn fast_sql(&self, table: &str) -> String {
+        format!(
+            "SELECT sum(l_extendedprice * l_discount) AS revenue
+FROM {table}
+WHERE l_shipdate >= DATE '1994-01-01'
+  AND l_shipdate < DATE '1995-01-01'
+  AND l_discount BETWEEN 0.05 AND 0.07
+  AND l_quantity < 24{}",
+            self.keys_after("\n  AND")
+        )
+    }
+
+    fn slow_sql(&self, table: &str) -> String {
+        format!(
+            "SELECT l_returnflag, l_linestatus,
+  sum(l_quantity) AS sum_qty,
+  sum(l_extendedprice) AS sum_base_price,
+  sum(l_extendedprice * (1 - l_discount)) AS sum_disc_price,
+  sum(l_extendedprice * (1 - l_discount) * (1 + l_tax)) AS sum_charge,
+  avg(l_quantity) AS avg_qty,
+  avg(l_extendedprice) AS avg_price,
+  avg(l_discount) AS avg_disc,
+  count(*) AS count_order
+FROM {table}
+WHERE l_shipdate <= DATE '1998-09-02'{}
+GROUP BY l_returnflag, l_linestatus
+ORDER BY l_returnflag, l_linestatus",
+            self.keys_after("\n  AND")
+        )
+    }
+
+    /// Starts at the first key and ends with the limit, not with the last key: the scan cannot know how far it goes.
+    /// Over the whole table there is no limit.
+    fn ordered_sql(&self, table: &str) -> String {
+        let (from, limit) = self.keys.as_ref().map_or_else(Default::default, |keys| {
+            let key_count = keys.end().abs_diff(*keys.start()).saturating_add(1);
+            let orders = (key_count / KEYS_PER_ORDER).max(1);
+            (format!("\n  WHERE l_orderkey >= {}", keys.start()), format!("\n  LIMIT {orders}"))
+        });
+        format!(
+            "SELECT count(*) AS orders, max(l_orderkey) AS last_order, sum(revenue) AS revenue
+FROM (
+  SELECT l_orderkey, sum(l_extendedprice * (1 - l_discount)) AS revenue
+  FROM {table}{from}
+  GROUP BY l_orderkey
+  ORDER BY l_orderkey{limit}
+) AS first_orders"
+        )
+    }
+}
+
+/// The column whose ranges queries read, and whose order the rows have.
+pub const KEY: &str = "l_orderkey";
+
+/// TPC-H uses the first eight of every 32 keys.
+const KEYS_PER_ORDER: u64 = 4;
+
+/// The nearest key at or below this one that TPC-H uses.
+pub(super) fn used_key(key: i128) -> i128 {
+    key - key.rem_euclid(32) + key.rem_euclid(8)
+}
+
+/// The name under which a table is known with the order of its rows, that of `l_orderkey`.
+pub fn in_order_table(table: &str) -> String {
+    format!("{table}_in_order")
+}
+
+/// `F-01`, `S-100`: a kind of query and how much it reads, as CS07 writes it; `P` if that is one key.
+pub fn label(kind: Kind, percent: Percent) -> String {
+    match percent {
+        Percent::ONE_KEY => kind.letter().to_string(),
+        Percent(number) => format!("{}-{number:02}", kind.letter()),
+    }
+}
