@@ -110,22 +110,15 @@ fn needed_files(source: &ScanSource, needed: &NeededChunks) -> Vec<FileGroup> {
     files.into_iter().map(|file| FileGroup::new(vec![source.files[file].clone()])).collect()
 }
 
-/// Stored bytes of the needed chunks.
+/// Stored bytes of the needed rows, or of the needed chunks where those are not known.
 fn shared_bytes(table: &ParquetTable, wish: &Wish<'_>) -> u64 {
-    let layout = table.layout();
     let mut groups: Vec<_> =
         wish.projection.iter().map(|&column| table.group_of_column(column)).collect();
     groups.sort_unstable();
     groups.dedup();
-    let mut pages: Vec<_> = wish
-        .needed
-        .chunks
-        .iter()
-        .flat_map(|&chunk| groups.iter().flat_map(move |&group| layout.slice(chunk, group)))
-        .collect();
-    pages.sort_unstable();
-    pages.dedup();
-    pages.into_iter().map(|&page| layout.bytes_of(page)).sum()
+    let rows = wish.needed.rows_in(table, &wish.needed.chunks);
+    let pages = table.pages_for(&groups, &rows);
+    pages.into_iter().map(|page| table.layout().bytes_of(page)).sum()
 }
 
 /// Stored bytes of the data pages that the engine reads, an estimate from above.

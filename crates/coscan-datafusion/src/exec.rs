@@ -29,7 +29,7 @@ use datafusion::physical_plan::{
 
 use crate::direct::Wish;
 use crate::metrics::ScanCounts;
-use crate::pruning::{NeededChunks, rows_of};
+use crate::pruning::NeededChunks;
 use crate::run::{Run, RunPlan, Runs};
 use crate::settings::SessionSettings;
 use crate::source::{PlanSettings, ScanSource, is_dynamic, properties};
@@ -135,7 +135,7 @@ impl SharedScanExec {
             table: self.source.table.clone(),
             request: ScanRequest {
                 columns: self.projection.clone(),
-                rows: rows_of(table, &self.needed.chunks),
+                rows: self.needed.rows_in(table, &self.needed.chunks),
                 order: self.order(),
                 workers: self.partition_count(),
                 weight: self.settings.weight,
@@ -198,6 +198,10 @@ impl DisplayAs for SharedScanExec {
             write!(f, ", weight={}", self.settings.weight)?;
         }
         write!(f, ", chunks={needed} of {total} ({} pruned)", self.needed.pruned())?;
+        if let Some(picked) = &self.needed.picked {
+            let rows: u64 = picked.iter().map(|rows| rows.end - rows.start).sum();
+            write!(f, ", rows={rows}")?;
+        }
         write!(f, ", projection=[{}]", columns.join(", "))?;
         if !self.filters.is_empty() {
             let filters: Vec<_> = self.filters.iter().map(ToString::to_string).collect();

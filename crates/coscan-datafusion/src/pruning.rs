@@ -13,6 +13,13 @@ use datafusion::physical_expr::{PhysicalExpr, conjunction_opt};
 use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
 use log::debug;
 
+/// Zones are looked at only in so many chunks: a scan that needs more is not after few rows.
+const PICKED_CHUNKS_MAX: usize = 16;
+
+/// Rows are picked out of chunks if they are less than this part of them. More are worth the whole chunks, which other
+/// scans share.
+const PICKED_PART: u64 = 4;
+
 /// The chunks of a table that a scan needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NeededChunks {
@@ -20,6 +27,8 @@ pub(crate) struct NeededChunks {
     pub(crate) chunks: Vec<ChunkIndex>,
     /// All chunks of the table.
     pub(crate) total: usize,
+    /// The only rows of those chunks that it needs, if they are few [CS04 §4.2].
+    pub(crate) picked: Option<Vec<Range<u64>>>,
 }
 
 impl NeededChunks {
@@ -31,29 +40,65 @@ impl NeededChunks {
     ) -> Self {
         let total = table.layout().chunk_count();
         let Some(keep) = may_match(table, filters, in_list_max) else {
-            return Self { chunks: table.layout().chunks().collect(), total };
+            return Self { chunks: table.layout().chunks().collect(), total, picked: None };
         };
-        let chunks = (0..total).filter(|&chunk| keep[chunk]).map(ChunkIndex::from_usize).collect();
-        Self { chunks, total }
+        let chunks: Vec<_> =
+            (0..total).filter(|&chunk| keep[chunk]).map(ChunkIndex::from_usize).collect();
+        let has_zones = table.zones().len() > total;
+        let may_pick = has_zones && (1..=PICKED_CHUNKS_MAX).contains(&chunks.len());
+        let zones = may_pick.then_some(TableStatistics { table, of: Of::Zones });
+        let keep = zones.and_then(|zones| zones.prune(filters, in_list_max));
+        match keep {
+            Some(keep) => Self { total, ..Self::of_zones(table, &keep) },
+            None => Self { chunks, total, picked: None },
+        }
+    }
+
+    /// The chunks of these zones, and their rows if they are few.
+    fn of_zones(table: &ParquetTable, keep: &[bool]) -> Self {
+        let layout = table.layout();
+        let zones = table.zones().iter().zip(keep).filter(|(_, keep)| **keep);
+        let picked = joined(zones.map(|(rows, _)| rows.clone()));
+        let mut chunks: Vec<_> =
+            picked.iter().flat_map(|rows| layout.chunks_in(rows.clone())).collect();
+        chunks.dedup();
+        let count =
+            |rows: &[Range<u64>]| rows.iter().map(|rows| rows.end - rows.start).sum::<u64>();
+        let are_few = count(&picked).saturating_mul(PICKED_PART) <= count(&rows_of(table, &chunks));
+        Self { chunks, total: layout.chunk_count(), picked: are_few.then_some(picked) }
     }
 
     /// How many chunks the statistics ruled out.
     pub(crate) fn pruned(&self) -> usize {
         self.total - self.chunks.len()
     }
+
+    /// The rows that it needs of some of its chunks, which ascend.
+    pub(crate) fn rows_in(&self, table: &ParquetTable, chunks: &[ChunkIndex]) -> Vec<Range<u64>> {
+        let whole = rows_of(table, chunks);
+        let Some(picked) = &self.picked else { return whole };
+        let common = |a: &Range<u64>, b: &Range<u64>| a.start.max(b.start)..a.end.min(b.end);
+        let rows =
+            whole.iter().flat_map(|whole| picked.iter().map(move |rows| common(whole, rows)));
+        rows.filter(|rows| !rows.is_empty()).collect()
+    }
 }
 
 /// The rows of some chunks, which ascend, in as few ranges as possible.
 pub(crate) fn rows_of(table: &ParquetTable, chunks: &[ChunkIndex]) -> Vec<Range<u64>> {
-    let mut ranges: Vec<Range<u64>> = Vec::new();
-    for &chunk in chunks {
-        let rows = table.layout().rows(chunk);
-        match ranges.last_mut() {
+    joined(chunks.iter().map(|&chunk| table.layout().rows(chunk)))
+}
+
+/// Ascending ranges, neighbours made one.
+fn joined(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
+    let mut joined: Vec<Range<u64>> = Vec::new();
+    for rows in ranges {
+        match joined.last_mut() {
             Some(last) if last.end == rows.start => last.end = rows.end,
-            _ => ranges.push(rows),
+            _ => joined.push(rows),
         }
     }
-    ranges
+    joined
 }
 
 /// For each chunk whether it may hold rows that all filters let through; `None` if the filters say nothing of chunks.
@@ -64,29 +109,46 @@ pub(crate) fn may_match(
     filters: &[Arc<dyn PhysicalExpr>],
     in_list_max: usize,
 ) -> Option<Vec<bool>> {
-    let predicate = conjunction_opt(filters.iter().cloned())?;
-    let pruning = PruningPredicateBuilder::new()
-        .with_file_schema(Arc::clone(table.schema()))
-        .with_max_in_list_size(in_list_max)
-        .build(predicate)?;
-    match pruning.prune(&TableStatistics { table }) {
-        Ok(keep) => Some(keep),
-        Err(error) => {
-            debug!("chunks are not pruned: {error}");
-            None
-        }
-    }
+    TableStatistics { table, of: Of::Chunks }.prune(filters, in_list_max)
 }
 
-/// The statistics of all chunks of a table.
+/// Of what the statistics are.
+#[derive(Clone, Copy, Debug)]
+enum Of {
+    Chunks,
+    Zones,
+}
+
+/// The statistics of all chunks or zones of a table.
 struct TableStatistics<'a> {
     table: &'a ParquetTable,
+    of: Of,
 }
 
 impl TableStatistics<'_> {
+    /// For each whether it may hold rows that all filters let through.
+    fn prune(&self, filters: &[Arc<dyn PhysicalExpr>], in_list_max: usize) -> Option<Vec<bool>> {
+        let predicate = conjunction_opt(filters.iter().cloned())?;
+        let pruning = PruningPredicateBuilder::new()
+            .with_file_schema(Arc::clone(self.table.schema()))
+            .with_max_in_list_size(in_list_max)
+            .build(predicate)?;
+        match pruning.prune(self) {
+            Ok(keep) => Some(keep),
+            Err(error) => {
+                debug!("chunks are not pruned: {error}");
+                None
+            }
+        }
+    }
+
     fn of(&self, column: &Column) -> Option<ChunkStatistics> {
         let column = self.table.schema().index_of(&column.name).ok()?;
-        match self.table.statistics(column) {
+        let statistics = match self.of {
+            Of::Chunks => self.table.statistics(column),
+            Of::Zones => self.table.zone_statistics(column),
+        };
+        match statistics {
             Ok(statistics) => Some(statistics),
             Err(error) => {
                 debug!("chunks are not pruned by column {column}: {error}");
@@ -106,7 +168,10 @@ impl PruningStatistics for TableStatistics<'_> {
     }
 
     fn num_containers(&self) -> usize {
-        self.table.layout().chunk_count()
+        match self.of {
+            Of::Chunks => self.table.layout().chunk_count(),
+            Of::Zones => self.table.zones().len(),
+        }
     }
 
     fn null_counts(&self, column: &Column) -> Option<ArrayRef> {
@@ -115,8 +180,12 @@ impl PruningStatistics for TableStatistics<'_> {
 
     fn row_counts(&self) -> Option<ArrayRef> {
         let layout = self.table.layout();
-        let rows = layout.chunks().map(|chunk| layout.rows(chunk));
-        Some(Arc::new(rows.map(|rows| rows.end - rows.start).collect::<UInt64Array>()))
+        let count = |rows: Range<u64>| rows.end - rows.start;
+        let counts: UInt64Array = match self.of {
+            Of::Chunks => layout.chunks().map(|chunk| count(layout.rows(chunk))).collect(),
+            Of::Zones => self.table.zones().iter().cloned().map(count).collect(),
+        };
+        Some(Arc::new(counts))
     }
 
     fn contained(&self, _: &Column, _: &HashSet<ScalarValue>) -> Option<BooleanArray> {

@@ -17,7 +17,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use crate::error::from_scan;
 use crate::metrics::ScanCounts;
 use crate::narrowing::Narrowing;
-use crate::pruning::{NeededChunks, rows_of};
+use crate::pruning::NeededChunks;
 
 /// What a run reads.
 #[derive(Debug)]
@@ -138,7 +138,8 @@ impl Run {
         if chunks.is_empty() {
             return Ok(());
         }
-        let request = ScanRequest { rows: rows_of(table, &chunks), ..self.plan.request.clone() };
+        let rows = self.plan.needed.rows_in(table, &chunks);
+        let request = ScanRequest { rows, ..self.plan.request.clone() };
         let scan = self.plan.manager.start_scan(&self.plan.table, request).map_err(from_scan)?;
         state.counted = ScanMetrics::default();
         state.scan = Some(scan);

@@ -48,11 +48,12 @@ enum Column {
 impl ChunkColumns {
     /// Takes the columns that a scan reads of a chunk, decoded or to be decoded.
     pub(crate) async fn open(scan: &Scan, mut lease: Lease) -> Result<Self, ScanError> {
-        let mut distinct = lease.untaken.clone();
+        let mut distinct = scan.columns().to_vec();
         distinct.sort_unstable();
+        distinct.dedup();
         let fields = scan.columns().iter().map(|column| distinct.binary_search(column));
         let fields =
-            fields.collect::<Result<_, _>>().expect("a lease is for the columns of its scan");
+            fields.collect::<Result<_, _>>().expect("every column of the scan is among them");
         let mut slices = take_shared(scan, &mut lease, &distinct).await?;
         let mut needs = Needs::of(scan, &lease, &distinct, &slices);
         let reserved = scan.driver().try_reserve(needs.all_bytes());
@@ -219,16 +220,20 @@ fn decoder(scan: &Scan, lease: &Lease, column: usize) -> Result<ColumnDecoder, S
     Ok(scan.table().decode(lease.chunk, column, &|page| lease.page(page), selection, batch_rows)?)
 }
 
-/// Stored bytes of columns.
+/// Stored bytes of the rows wanted of columns.
 fn stored_bytes(scan: &Scan, lease: &Lease, columns: &[usize]) -> u64 {
     let table = scan.table();
-    let mut pages: Vec<_> = columns
-        .iter()
-        .flat_map(|&column| table.layout().slice(lease.chunk, table.group_of_column(column)))
-        .collect();
+    let slice = |&column: &usize| {
+        let group = table.group_of_column(column);
+        match scan.selection(lease.chunk) {
+            Some(rows) => table.pages_of_rows(lease.chunk, group, rows),
+            None => table.layout().slice(lease.chunk, group).to_vec(),
+        }
+    };
+    let mut pages: Vec<_> = columns.iter().flat_map(slice).collect();
     pages.sort_unstable();
     pages.dedup();
-    pages.into_iter().map(|&page| table.layout().bytes_of(page)).sum()
+    pages.into_iter().map(|page| table.layout().bytes_of(page)).sum()
 }
 
 /// The most rows of a batch: decoders allocate for as many, there or not.

@@ -26,14 +26,15 @@ use tokio::time::Instant;
 
 use crate::decode_cache::DecodeCache;
 use crate::error::ScanError;
+use crate::gate::Gates;
 use crate::lease::Lease;
 use crate::load::Load;
 use crate::memory::Memory;
-use crate::metrics::{ManagerReport, ScanCounters, SliceCounters};
+use crate::metrics::{ManagerReport, SliceCounters};
 use crate::options::Options;
-use crate::polls::Polls;
 use crate::recording::Recorder;
-use inner::{Inner, RunningScan};
+use inner::Inner;
+pub(crate) use inner::RunningScan;
 
 /// What a worker that asked for a chunk gets: a chunk, nothing more, or the reason why not.
 pub(crate) type Answer = Result<Option<Lease>, ScanError>;
@@ -44,6 +45,7 @@ pub(crate) struct Driver {
     inner: Mutex<Inner>,
     decoded: Arc<DecodeCache>,
     memory: Arc<Memory>,
+    gates: Gates,
     options: Options,
     started: Instant,
     runtime: Handle,
@@ -60,6 +62,7 @@ impl Driver {
             inner: Mutex::new(Inner::new(&options, recorder)),
             decoded: Arc::default(),
             memory: Arc::new(Memory::new(&options, driver.clone() as _)),
+            gates: Gates::new(options.request_bytes_max, options.request_wait),
             options,
             started: Instant::now(),
             runtime,
@@ -80,6 +83,11 @@ impl Driver {
 
     pub(crate) fn decoded(&self) -> &Arc<DecodeCache> {
         &self.decoded
+    }
+
+    /// What reads pass on their way to a device.
+    pub(crate) fn gates(&self) -> &Gates {
+        &self.gates
     }
 
     /// What all scans decoded and reused.
@@ -105,16 +113,12 @@ impl Driver {
     pub(crate) fn start_scan(
         self: &Arc<Self>,
         spec: &ScanSpec,
-        columns: &[usize],
-        counters: &Arc<ScanCounters>,
-        polls: &Arc<Polls>,
+        running: &RunningScan,
     ) -> Result<ScanId, ScanError> {
         loop {
             let started = self.command(|inner, now| {
                 let id = inner.core.start_scan(now, spec.clone())?;
-                let (counters, polls) = (Arc::clone(counters), Arc::clone(polls));
-                let columns = columns.to_vec();
-                inner.scans.insert(id, RunningScan { columns, counters, polls, failed: None });
+                inner.scans.insert(id, running.clone());
                 Ok(id)
             });
             let Err(StartScanError::PoolTooSmall { chunk_bytes, .. }) = started else {
@@ -249,6 +253,9 @@ impl Driver {
                         inner.core.page_failed(now, load.id, page);
                     }
                 }
+            }
+            if load.unreported.is_empty() {
+                inner.loads.remove(&load.id);
             }
             inner.remove_doomed(now);
         });

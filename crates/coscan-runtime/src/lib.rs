@@ -11,6 +11,7 @@ mod columns;
 mod decode_cache;
 mod driver;
 mod error;
+mod gate;
 mod lease;
 mod load;
 mod manager;

@@ -1,15 +1,16 @@
 //! One load: reads its pages, tries again what may pass, and always reports.
 
 use std::panic::AssertUnwindSafe;
-use std::slice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use coscan_core::{LoadId, PageIndex, TableId};
-use coscan_storage::table::ParquetTable;
-use futures::FutureExt;
+use coscan_storage::table::{PageRequest, ParquetTable, put_together};
 use futures::future::join_all;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
+use tokio::sync::watch;
 
 use crate::driver::Driver;
 use crate::error::ScanError;
@@ -19,13 +20,39 @@ use crate::metrics::{ScanCounters, add_time};
 /// runtime does that shuts down, it reports what is left as failed.
 #[derive(Debug)]
 pub(crate) struct Load {
-    pub(crate) driver: Arc<Driver>,
     pub(crate) id: LoadId,
     pub(crate) table_id: TableId,
-    pub(crate) table: Arc<ParquetTable>,
     pub(crate) unreported: Vec<PageIndex>,
+    pub(crate) source: Arc<Source>,
     /// Of the scan that it is for, if that still runs.
     pub(crate) counters: Option<Arc<ScanCounters>>,
+}
+
+/// Where a load reads.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) driver: Arc<Driver>,
+    pub(crate) table: Arc<ParquetTable>,
+    pub(crate) urgency: Urgency,
+}
+
+/// Whether the requests of a load do not wait for those of others. It may become so while it is under way.
+#[derive(Clone, Debug)]
+pub(crate) struct Urgency(Arc<watch::Sender<bool>>);
+
+impl Urgency {
+    pub(crate) fn new(is_urgent: bool) -> Self {
+        Self(Arc::new(watch::Sender::new(is_urgent)))
+    }
+
+    pub(crate) fn hasten(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Waits until it is urgent.
+    async fn is_urgent(&self) {
+        self.0.subscribe().wait_for(|&is_urgent| is_urgent).await.expect("the sender is here");
+    }
 }
 
 /// A page, read or not.
@@ -36,24 +63,12 @@ const PAUSE_FIRST: Duration = Duration::from_millis(20);
 
 pub(crate) async fn run(mut load: Load) {
     let started = Instant::now();
-    let attempts = load.driver.options().read_attempts;
+    let attempts = load.source.driver.options().read_attempts;
     let mut pause = PAUSE_FIRST;
     for attempt in 1..=attempts {
-        let outcomes = if attempt == 1 {
-            load.read(&load.unreported).await
-        } else {
-            // One by one: only the pages that fail again are failures, and only the scans that need those fail.
-            let pages = load.unreported.iter().map(|page| load.read(slice::from_ref(page)));
-            join_all(pages).await.into_iter().flatten().collect()
+        let Some((pages, error)) = load.read(attempt == 1, attempt == attempts).await else {
+            break;
         };
-        let is_last =
-            attempt == attempts || !load.driver.wants_any(load.table_id, &load.unreported);
-        let (again, over): (Vec<_>, Vec<_>) = outcomes
-            .into_iter()
-            .partition(|(_, read)| !is_last && matches!(read, Err(error) if error.is_retryable()));
-        load.report(over);
-        let Some((_, Err(error))) = again.first() else { break };
-        let pages = again.len();
         log::warn!(
             "try {attempt} to read {pages} pages failed and is made again in {pause:?}: {error}"
         );
@@ -66,25 +81,71 @@ pub(crate) async fn run(mut load: Load) {
 }
 
 impl Load {
-    async fn read(&self, pages: &[PageIndex]) -> Vec<Outcome> {
-        let timeout = self.driver.options().read_timeout;
-        let read = AssertUnwindSafe(self.table.read_pages(pages)).catch_unwind();
-        let broken =
-            |error: ScanError| pages.iter().map(|&page| (page, Err(error.clone()))).collect();
-        match tokio::time::timeout(timeout, read).await {
-            Ok(Ok(results)) => {
-                let results = results.into_iter().map(|read| read.map_err(ScanError::from));
-                pages.iter().copied().zip(results).collect()
+    /// Reads what is left, and reports pages as they come. Returns how many are to be tried again and why, if any.
+    async fn read(&mut self, is_first: bool, is_last: bool) -> Option<(usize, ScanError)> {
+        // Once more one by one: only the pages that fail again are failures, and only the scans that need those fail.
+        let at_once = if is_first { self.unreported.len().max(1) } else { 1 };
+        let sets = self.unreported.chunks(at_once).flat_map(|pages| self.source.requests(pages));
+        // All wait at the gate from now on, so that no later load comes between them.
+        let mut reading: FuturesUnordered<_> =
+            sets.map(|requests| Arc::clone(&self.source).read(requests)).collect();
+        let mut again = None;
+        while let Some(outcomes) = reading.next().await {
+            let driver = &self.source.driver;
+            let is_last = is_last || !driver.wants_any(self.table_id, &self.unreported);
+            let (failed, over): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(|(_, read)| {
+                !is_last && matches!(read, Err(error) if error.is_retryable())
+            });
+            self.report(over);
+            if let Some((_, Err(error))) = failed.first() {
+                again.get_or_insert((0, error.clone())).0 += failed.len();
             }
-            Ok(Err(_)) => broken(ScanError::ReadPanicked),
-            Err(_) => broken(ScanError::ReadTimeout { timeout }),
         }
+        again
     }
 
     fn report(&mut self, outcomes: Vec<Outcome>) {
         self.unreported.retain(|page| outcomes.iter().all(|(reported, _)| reported != page));
         if !outcomes.is_empty() {
-            self.driver.report_pages(self, outcomes);
+            self.source.driver.report_pages(self, outcomes);
+        }
+    }
+}
+
+impl Source {
+    /// The requests that read these pages; those that share a page together.
+    fn requests(&self, pages: &[PageIndex]) -> Vec<Vec<PageRequest>> {
+        let requests = self.table.requests(pages, self.driver.options().request_bytes_max);
+        let share = |a: &PageRequest, b: &PageRequest| a.pages().last() == b.pages().first();
+        requests.chunk_by(share).map(<[_]>::to_vec).collect()
+    }
+
+    async fn read(self: Arc<Self>, requests: Vec<PageRequest>) -> Vec<Outcome> {
+        let mut pages: Vec<_> = requests.iter().flat_map(PageRequest::pages).copied().collect();
+        pages.dedup();
+        let send = |request: PageRequest| async {
+            let answer = self.send(&request).await;
+            (request, answer)
+        };
+        let read = put_together(&pages, join_all(requests.into_iter().map(send)).await);
+        pages.into_iter().zip(read).collect()
+    }
+
+    async fn send(&self, request: &PageRequest) -> Result<Vec<Bytes>, ScanError> {
+        let store = &self.table.files()[request.file()].store_url;
+        let gate = self.driver.gates().of(store.as_str());
+        let passage = gate.pass(request.byte_count(), self.urgency.is_urgent()).await;
+        // The store's time begins here: a wait at the gate is none of its fault.
+        let timeout = self.driver.options().read_timeout;
+        let read = AssertUnwindSafe(self.table.read(request)).catch_unwind();
+        match tokio::time::timeout(timeout, read).await {
+            Ok(Ok(Ok(read))) => {
+                passage.answered();
+                Ok(read)
+            }
+            Ok(Ok(Err(error))) => Err(error.into()),
+            Ok(Err(_)) => Err(ScanError::ReadPanicked),
+            Err(_) => Err(ScanError::ReadTimeout { timeout }),
         }
     }
 }

@@ -5,15 +5,21 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_schema::{Schema, SchemaRef};
-use coscan_core::{ChunkIndex, Index, Order, ScanId, ScanReport, ScanSpec, WorkerIndex};
+use coscan_core::{
+    ChunkIndex, GroupIndex, Index, Order, PageIndex, ScanId, ScanReport, ScanSpec, WorkerIndex,
+};
 use coscan_storage::table::ParquetTable;
 
-use crate::driver::Driver;
+use crate::driver::{Driver, RunningScan};
 use crate::error::ScanError;
 use crate::manager::SharedTable;
 use crate::metrics::{ScanCounters, ScanMetrics};
 use crate::polls::Polls;
 use crate::stream::ScanStream;
+
+/// Rows are picked out of chunks if they lie in less than this part of their bytes. Whole chunks are shared with other
+/// scans, picked pages hardly ever.
+const PICKED_PART: u64 = 4;
 
 /// What a query wants to read of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +57,7 @@ pub struct Scan {
     columns: Vec<usize>,
     schema: SchemaRef,
     /// Rows wanted of chunks that are not wanted whole, counted from the start of the chunk.
-    partial: BTreeMap<ChunkIndex, Vec<Range<u64>>>,
+    partial: Arc<PartialChunks>,
     counters: Arc<ScanCounters>,
     polls: Arc<Polls>,
     workers: usize,
@@ -77,7 +83,11 @@ impl Scan {
         let schema = Schema::new(
             request.columns.iter().map(|&column| Arc::clone(&fields[column])).collect::<Vec<_>>(),
         );
-        let partial = partial_chunks(parquet, &request.rows);
+        let partial = Arc::new(partial_chunks(parquet, &request.rows));
+        let pages = match partial.is_empty() {
+            true => None,
+            false => picked_pages(parquet, &groups, &request.rows),
+        };
         let spec = ScanSpec {
             table: table.id(),
             groups,
@@ -85,14 +95,21 @@ impl Scan {
             order: request.order,
             workers: request.workers,
             weight: request.weight,
-            pages: None,
+            pages,
         };
         let counters = Arc::new(ScanCounters::new(Arc::clone(driver.slices_of_all())));
         let mut columns = request.columns.clone();
         columns.sort_unstable();
         columns.dedup();
         let polls = Arc::new(Polls::new(request.workers));
-        let id = driver.start_scan(&spec, &columns, &counters, &polls)?;
+        let running = RunningScan {
+            columns,
+            partial: Arc::clone(&partial),
+            counters: Arc::clone(&counters),
+            polls: Arc::clone(&polls),
+            failed: None,
+        };
+        let id = driver.start_scan(&spec, &running)?;
         Ok(Arc::new(Self {
             driver: Arc::clone(driver),
             table: table.clone(),
@@ -204,23 +221,28 @@ impl Drop for Scan {
 }
 
 /// For each chunk of which only some rows are wanted: which, counted from its start.
-fn partial_chunks(
-    table: &ParquetTable,
-    rows: &[Range<u64>],
-) -> BTreeMap<ChunkIndex, Vec<Range<u64>>> {
-    let layout = table.layout();
-    let mut partial: BTreeMap<ChunkIndex, Vec<Range<u64>>> = BTreeMap::new();
-    for range in rows {
-        for chunk in layout.chunks_in(range.clone()) {
-            let whole = layout.rows(chunk);
-            let wanted =
-                range.start.max(whole.start) - whole.start..range.end.min(whole.end) - whole.start;
-            partial.entry(chunk).or_default().push(wanted);
-        }
-    }
+pub(crate) type PartialChunks = BTreeMap<ChunkIndex, Vec<Range<u64>>>;
+
+/// The chunks of which only some of these rows are wanted.
+fn partial_chunks(table: &ParquetTable, rows: &[Range<u64>]) -> PartialChunks {
+    let mut partial = table.rows_by_chunk(rows);
     partial.retain(|&chunk, wanted| {
-        let rows = layout.rows(chunk);
+        let rows = table.layout().rows(chunk);
         wanted.iter().map(|range| range.end - range.start).sum::<u64>() < rows.end - rows.start
     });
     partial
+}
+
+/// The pages that hold the rows, if they are few of those of their chunks: an index selection [CS04 §4.2].
+fn picked_pages(
+    table: &ParquetTable,
+    groups: &[GroupIndex],
+    rows: &[Range<u64>],
+) -> Option<Vec<PageIndex>> {
+    let layout = table.layout();
+    let bytes = |pages: &[PageIndex]| pages.iter().map(|&page| layout.bytes_of(page)).sum::<u64>();
+    let chunks = rows.iter().flat_map(|rows| layout.chunks_in(rows.clone()));
+    let whole: Vec<_> = chunks.map(|chunk| layout.rows(chunk)).collect();
+    let (all, picked) = (table.pages_for(groups, &whole), table.pages_for(groups, rows));
+    (bytes(&picked).saturating_mul(PICKED_PART) <= bytes(&all)).then_some(picked)
 }

@@ -165,14 +165,14 @@ fn a_short_scan_waits_for_a_piece_and_not_for_what_is_queued() {
     // Chunks of 8 MiB, a byte a nanosecond. The short scan comes when a chunk has just begun to pass and another one is
     // queued behind it.
     let mut builder = Layout::builder(1);
-    for _ in 0..101 {
+    for _ in 0..301 {
         let page = builder.add_page(GroupIndex(0), 8 << 20);
         builder.add_chunk(1, vec![vec![page]]);
     }
     let (piece_ns, chunk_ns) = (1 << 20, 8 << 20);
-    let mut crowded = workload(1, 20 << 23, vec![(0, vec![query(0..100, 10)])]);
+    let mut crowded = workload(1, 20 << 23, vec![(0, vec![query(0..300, 10)])]);
     crowded.tables[0].layout = Arc::new(builder.build());
-    let short = vec![query(100..101, 10)];
+    let short = vec![query(300..301, 10)];
     let start = Time(3 * chunk_ns + 100);
     crowded.streams.push(Stream { start, queries: short, ..Stream::default() });
     let disk = Disk::SeekTransfer { seek_ns: 50, bytes_per_second: 1_000_000_000 };

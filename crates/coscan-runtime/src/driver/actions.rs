@@ -5,14 +5,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use coscan_core::{Action, ChunkIndex, ScanId, Time, WorkerIndex};
+use coscan_core::{Action, ChunkIndex, PageId, ScanId, Time, WorkerIndex};
 
 use super::inner::Inner;
 use super::{Answer, Driver};
 use crate::decode_cache::SliceKey;
 use crate::error::ScanError;
 use crate::lease::Lease;
-use crate::load::{self, Load};
+use crate::load::{self, Load, Source, Urgency};
 use crate::memory::ElasticPool;
 
 /// What is done after the lock is given back, because it takes other locks or time.
@@ -56,18 +56,28 @@ impl Driver {
 
     fn act(self: &Arc<Self>, inner: &mut Inner, action: Action) {
         match action {
-            Action::Load { load, scan, table, chunk: _, pages, urgent: _ } => {
-                let load = Load {
+            Action::Load { load, scan, table, chunk: _, pages, urgent } => {
+                let urgency = Urgency::new(urgent);
+                inner.loads.insert(load, urgency.clone());
+                let source = Source {
                     driver: Arc::clone(self),
+                    table: Arc::clone(&inner.tables[&table]),
+                    urgency,
+                };
+                let load = Load {
                     id: load,
                     table_id: table,
-                    table: Arc::clone(&inner.tables[&table]),
                     unreported: pages,
+                    source: Arc::new(source),
                     counters: inner.scans.get(&scan).map(|scan| Arc::clone(&scan.counters)),
                 };
                 inner.afterwards.loads.push(load);
             }
-            Action::Hasten { .. } => {}
+            Action::Hasten { load } => {
+                if let Some(urgency) = inner.loads.get(&load) {
+                    urgency.hasten();
+                }
+            }
             Action::Evict { page } => {
                 let evicted = inner.frames.remove(&page);
                 inner.afterwards.evicted.extend(evicted);
@@ -93,15 +103,13 @@ impl Driver {
     ) -> Lease {
         let registered = inner.core.state().scan(scan).expect("core delivers to running scans");
         let table = registered.table();
-        let mut pages: Vec<_> = inner
-            .core
-            .state()
-            .pages(table, chunk, registered.groups())
-            .into_iter()
-            .map(|id| (id.page, inner.frames[&id].clone()))
+        let layout = inner.tables[&table].layout();
+        let mut pages: Vec<_> = registered
+            .pages(layout, chunk)
+            .map(|page| (page, inner.frames[&PageId { table, page }].clone()))
             .collect();
         pages.sort_unstable_by_key(|(page, _)| *page);
-        let untaken = inner.scans[&scan].columns.clone();
+        let untaken = inner.scans[&scan].shared_columns(chunk).to_vec();
         for &column in &untaken {
             self.decoded.expect(SliceKey { table, chunk, column });
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use coscan_core::log::RecordedManager;
 use coscan_core::{
-    ActiveBufferManager, ChunkIndex, GroupIndex, PageId, ScanId, TableId, Time, WorkerIndex,
+    ActiveBufferManager, ChunkIndex, GroupIndex, LoadId, PageId, ScanId, TableId, Time, WorkerIndex,
 };
 use coscan_storage::table::ParquetTable;
 use tokio::sync::oneshot;
@@ -15,22 +15,32 @@ use super::Answer;
 use super::actions::Afterwards;
 use crate::decode_cache::SliceKey;
 use crate::error::ScanError;
+use crate::load::Urgency;
 use crate::metrics::ScanCounters;
 use crate::options::Options;
 use crate::polls::Polls;
 use crate::recording::Recorder;
+use crate::scan::PartialChunks;
 
 /// A worker that was not polled for this long is paused: a query at work takes a batch every few milliseconds.
 const PAUSE_NS: u64 = 20_000_000;
 
 /// A registered scan, as far as core does not know it.
-#[derive(Debug)]
-pub(super) struct RunningScan {
+#[derive(Clone, Debug)]
+pub(crate) struct RunningScan {
     /// Sorted.
-    pub(super) columns: Vec<usize>,
-    pub(super) counters: Arc<ScanCounters>,
-    pub(super) polls: Arc<Polls>,
-    pub(super) failed: Option<ScanError>,
+    pub(crate) columns: Vec<usize>,
+    pub(crate) partial: Arc<PartialChunks>,
+    pub(crate) counters: Arc<ScanCounters>,
+    pub(crate) polls: Arc<Polls>,
+    pub(crate) failed: Option<ScanError>,
+}
+
+impl RunningScan {
+    /// The columns that it takes decoded as a whole of a chunk, if others want them, too.
+    pub(super) fn shared_columns(&self, chunk: ChunkIndex) -> &[usize] {
+        if self.partial.contains_key(&chunk) { &[] } else { &self.columns }
+    }
 }
 
 /// All that is behind the one lock.
@@ -44,6 +54,8 @@ pub(super) struct Inner {
     pub(super) doomed: Vec<TableId>,
     /// The bytes of every cached page.
     pub(super) frames: BTreeMap<PageId, Bytes>,
+    /// Whether the loads under way are urgent.
+    pub(super) loads: BTreeMap<LoadId, Urgency>,
     pub(super) scans: BTreeMap<ScanId, RunningScan>,
     pub(super) waiters: BTreeMap<(ScanId, WorkerIndex), oneshot::Sender<Answer>>,
     /// Why pages could not be read, until core has said who fails for it.
@@ -66,6 +78,7 @@ impl Inner {
             tables: BTreeMap::new(),
             doomed: Vec::new(),
             frames: BTreeMap::new(),
+            loads: BTreeMap::new(),
             scans: BTreeMap::new(),
             waiters: BTreeMap::new(),
             read_errors: BTreeMap::new(),
@@ -74,13 +87,14 @@ impl Inner {
         }
     }
 
-    /// How many scans still need a slice. Core counts by column group, which may hold more columns than one.
+    /// How many scans still need a slice as a whole. Core counts by column group, which may hold more columns than one.
     pub(super) fn interested(&self, key: SliceKey) -> usize {
         if !self.tables.contains_key(&key.table) {
             return 0;
         }
         let reads = |scan: &ScanId| {
-            self.scans.get(scan).is_some_and(|scan| scan.columns.binary_search(&key.column).is_ok())
+            let columns = self.scans.get(scan).map(|scan| scan.shared_columns(key.chunk));
+            columns.is_some_and(|columns| columns.binary_search(&key.column).is_ok())
         };
         let interested = self.core.state().interested(key.table, key.chunk);
         interested.filter(|scan| reads(&scan.id())).count()

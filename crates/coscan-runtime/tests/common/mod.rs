@@ -89,6 +89,15 @@ impl Fixture {
         &self,
         wrap: impl FnOnce(Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore>,
     ) -> Arc<ParquetTable> {
+        self.table_of_chunks(CHUNK_ROWS, wrap).await
+    }
+
+    /// The same in chunks of so many rows. A row group of the file has [`CHUNK_ROWS`].
+    pub async fn table_of_chunks(
+        &self,
+        chunk_rows: u64,
+        wrap: impl FnOnce(Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore>,
+    ) -> Arc<ParquetTable> {
         let counted = MeteredStore::new(Arc::clone(&self.files) as _, Arc::clone(&self.metrics));
         let meta = self.files.head(&Path::from("table.parquet")).await.unwrap();
         let file = TableFile {
@@ -96,7 +105,7 @@ impl Fixture {
             store_url: "memory:///".parse().unwrap(),
             meta,
         };
-        let options = TableOptions { chunk_rows: CHUNK_ROWS, ..TableOptions::default() };
+        let options = TableOptions { chunk_rows, ..TableOptions::default() };
         let table = ParquetTable::open(vec![file], options).await.unwrap();
         self.metrics.reset();
         Arc::new(table)

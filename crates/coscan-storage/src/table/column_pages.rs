@@ -28,12 +28,13 @@ pub(super) struct ColumnPages {
     leaves: Range<usize>,
     /// For each leaf, its pages in each row group.
     leaf_pages: Vec<Vec<LeafPages>>,
-    /// The rows that the pages hold, counted from the first row of the first row group. They include the chunk's.
-    pub(super) rows: Range<u64>,
+    /// The rows that the pages hold, counted from the first row of the chunk's first row group: a range a row group that
+    /// is there.
+    pub(super) rows: Vec<Range<u64>>,
 }
 
 impl ColumnPages {
-    /// Takes the pages of the chunk's slice, in the slice's order.
+    /// Takes pages of the chunk's slice, in the slice's order: all of each row group that is not split, or none.
     pub(super) fn new(
         file: &OpenFile,
         chunk: &StoredChunk,
@@ -42,34 +43,42 @@ impl ColumnPages {
     ) -> Result<Self, ParquetError> {
         let leaves = file.leaves_of_column[column].clone();
         let mut leaf_pages = vec![Vec::with_capacity(chunk.row_groups.len()); leaves.len()];
-        let mut rows = 0..0;
+        let (mut row_groups, mut rows) = (Vec::new(), Vec::new());
+        let mut end = 0;
         for &row_group in &chunk.row_groups {
+            let start = end;
+            end += row_count(&file.metadata, row_group);
             let in_row_group = || pages.iter().filter(move |(page, _)| page.row_group == row_group);
             let is_run = |(page, _): &&(&StoredPage, Bytes)| {
                 matches!(page.contents, PageContents::Run { .. })
             };
+            if in_row_group().next().is_none() {
+                continue;
+            }
+            row_groups.push(row_group);
             if in_row_group().any(|page| is_run(&page)) {
                 let (run_rows, pages) = LeafPages::of_runs(file, row_group, in_row_group())?;
-                rows = run_rows;
+                rows.push(run_rows);
                 leaf_pages[0].push(pages);
                 continue;
             }
             let segments = Arc::new(Segments::new(
                 in_row_group().map(|(page, bytes)| (page.bytes.start, bytes.clone())),
             ));
-            rows.end += row_count(&file.metadata, row_group);
+            rows.push(start..end);
             for (leaf, pages) in leaves.clone().zip(&mut leaf_pages) {
                 pages.push(LeafPages::whole(file, row_group, leaf, chunk.is_part, &segments));
             }
         }
         let metadata = Arc::clone(&file.metadata);
-        Ok(Self { metadata, row_groups: chunk.row_groups.clone(), leaves, leaf_pages, rows })
+        Ok(Self { metadata, row_groups, leaves, leaf_pages, rows })
     }
 }
 
 impl RowGroups for ColumnPages {
     fn num_rows(&self) -> usize {
-        usize::try_from(self.rows.end - self.rows.start).unwrap_or(usize::MAX)
+        let rows = self.rows.iter().map(|rows| rows.end - rows.start).sum::<u64>();
+        usize::try_from(rows).unwrap_or(usize::MAX)
     }
 
     fn column_chunks(&self, leaf: usize) -> Result<Box<dyn PageIterator>, ParquetError> {

@@ -22,9 +22,9 @@ use super::{DecodeError, ParquetTable};
 impl ParquetTable {
     /// Decodes one top-level column of a chunk.
     ///
-    /// `pages` gives the stored bytes of every page in the slice of the chunk and the column's group. `selection`
-    /// lists the wanted rows as ascending ranges without overlap, counted from the first row of the chunk; without it
-    /// all rows are wanted. The arrays have at most `batch_rows` rows each (at least 1) and the type of the column in
+    /// `selection` lists the wanted rows as ascending ranges without overlap, counted from the first row of the chunk;
+    /// without it all rows are wanted. `pages` gives the stored bytes of every page in the slice of the chunk and the
+    /// column's group that holds any of them ([`Self::pages_of_rows`]). The arrays have at most `batch_rows` rows each (at least 1) and the type of the column in
     /// [`Self::schema`]. Strings and binaries may refer to the bytes of the pages and keep them in memory.
     ///
     /// # Errors
@@ -60,7 +60,7 @@ impl ParquetTable {
             return Ok(decoder);
         }
         let mut slice = Vec::new();
-        for &page in self.layout.slice(chunk, self.group_of_column(column)) {
+        for page in self.pages_of_rows(chunk, self.group_of_column(column), selected) {
             let (page, bytes) = (&self.pages[page.as_usize()], pages(page));
             if bytes.len() as u64 != page.byte_count() {
                 let (found, expected) = (bytes.len(), page.byte_count());
@@ -107,14 +107,29 @@ fn check_selection(
 fn row_selection(
     chunk_start: u64,
     selected: &[Range<u64>],
-    available: &Range<u64>,
+    available: &[Range<u64>],
 ) -> Option<RowSelection> {
-    let shift =
-        |row: u64| usize::try_from(chunk_start + row - available.start).unwrap_or(usize::MAX);
-    let row_count = usize::try_from(available.end - available.start).unwrap_or(usize::MAX);
-    let ranges = selected.iter().map(|rows| shift(rows.start)..shift(rows.end));
-    let is_everything = ranges.clone().eq(std::iter::once(0..row_count));
-    (!is_everything).then(|| RowSelection::from_consecutive_ranges(ranges, row_count))
+    let index = |row: u64| usize::try_from(row).unwrap_or(usize::MAX);
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    let mut row_count = 0;
+    for held in available {
+        for rows in selected {
+            let start = (chunk_start + rows.start).max(held.start);
+            let end = (chunk_start + rows.end).min(held.end);
+            if start >= end {
+                continue;
+            }
+            let shift = |row: u64| index(row_count + row - held.start);
+            match ranges.last_mut() {
+                Some(last) if last.end == shift(start) => last.end = shift(end),
+                _ => ranges.push(shift(start)..shift(end)),
+            }
+        }
+        row_count += held.end - held.start;
+    }
+    let row_count = index(row_count);
+    let is_everything = ranges.iter().eq(std::iter::once(&(0..row_count)));
+    (!is_everything).then(|| RowSelection::from_consecutive_ranges(ranges.into_iter(), row_count))
 }
 
 /// The arrays of one column of one chunk, decoded one at a time. It yields exactly the rows that were selected, or ends

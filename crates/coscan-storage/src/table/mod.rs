@@ -3,8 +3,10 @@
 //! In call order:
 //! - [`ParquetTable::open`] reads the footers (`open`, `footer`), brings the schemas together (`schema`) and lays out
 //!   chunks (`chunks`) and pages (`layout`, `pages`);
-//! - [`ParquetTable::statistics`] says what a chunk may hold without reading it (`statistics`, `bounds`);
-//! - [`ParquetTable::read_pages`] fetches pages as they are stored (`read`, `body`);
+//! - [`ParquetTable::statistics`] says what a chunk may hold without reading it (`statistics`, `bounds`),
+//!   [`ParquetTable::zone_statistics`] what its row groups may (`zones`);
+//! - [`ParquetTable::requests`] says how to fetch pages as they are stored, [`ParquetTable::read`] does (`read`, `body`);
+//! - [`ParquetTable::pages_for`] says which pages hold some rows (`rows`);
 //! - [`ParquetTable::decode`] turns the pages of one column of one chunk into Arrow arrays (`decode`, `column_pages`).
 //!
 //! Invariants:
@@ -26,8 +28,10 @@ mod open;
 mod pages;
 mod panics;
 mod read;
+mod rows;
 mod schema;
 mod statistics;
+mod zones;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -41,10 +45,12 @@ use url::Url;
 pub use decode::ColumnDecoder;
 pub use error::{DecodeError, ReadError, TableError};
 pub use locations::LocationError;
+pub use read::{PageRequest, put_together};
 pub use statistics::ChunkStatistics;
 
 use open::OpenFile;
 use pages::{StoredChunk, StoredPage};
+use zones::Zones;
 
 /// Which columns are stored together in a page [CS07 §6].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -108,6 +114,7 @@ pub struct ParquetTable {
     pages: Vec<StoredPage>,
     /// By column, computed when first asked for.
     statistics: Vec<OnceLock<Result<ChunkStatistics, TableError>>>,
+    zones: Zones,
 }
 
 impl ParquetTable {

@@ -15,6 +15,7 @@ use parquet::file::metadata::ParquetMetaData;
 use super::layout::plan;
 use super::panics::caught;
 use super::schema::{merge_schemas, with_view_types};
+use super::zones::Zones;
 use super::{ParquetTable, TableError, TableFile, TableOptions, footer};
 
 /// How many footers are read at the same time.
@@ -49,6 +50,7 @@ impl ParquetTable {
         let schema = Arc::new(merge_schemas(&open_files)?);
         let column_count = schema.fields().len();
         let plan = plan(&open_files, column_count, &options);
+        let zones = Zones::new(&open_files, &plan.chunks, &plan.layout, column_count);
         Ok(Self {
             schema,
             page_layout: options.layout,
@@ -58,6 +60,7 @@ impl ParquetTable {
             chunks: plan.chunks,
             pages: plan.pages,
             statistics: (0..column_count).map(|_| OnceLock::new()).collect(),
+            zones,
         })
     }
 }

@@ -1,5 +1,5 @@
-//! Reads pages as they are stored: neighbours in one request, every request on condition that the file is still the
-//! one that was opened.
+//! Reads pages as they are stored: neighbours in one request, large ones in several, every request on condition that
+//! the file is still the one that was opened.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use super::{ParquetTable, ReadError, TableFile};
 
 /// Pages that lie closer than this are read together: on object stores and disks alike a request costs more.
 const GAP_BYTES_MAX: u64 = 64 * 1024;
-/// Requests that several pages share do not grow beyond this, so that they run side by side.
+/// The size of a request where the caller does not say.
 const REQUEST_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// Requests of one call that are under way at the same time.
 const REQUESTS_AT_A_TIME: usize = 16;
@@ -29,69 +29,133 @@ impl ParquetTable {
     /// # Panics
     /// If there is no such page.
     pub async fn read_pages(&self, pages: &[PageIndex]) -> Vec<Result<Bytes, ReadError>> {
-        let requests: Vec<_> = self
-            .requests(pages)
-            .into_iter()
-            .map(|request| async move {
-                let file = &self.table_files[request.file];
-                let read = read_ranges(file, &self.files[request.file].name, &request.ranges).await;
-                (request, read)
-            })
-            .collect();
-        let mut found = BTreeMap::new();
-        let mut requests = stream::iter(requests).buffer_unordered(REQUESTS_AT_A_TIME);
-        while let Some((request, read)) = requests.next().await {
-            for (position, page) in request.pages.iter().enumerate() {
-                let bytes = read.as_ref().map(|read| read[position].clone());
-                found.insert(*page, bytes.map_err(Clone::clone));
-            }
-        }
-        let find =
-            |page: &PageIndex| found.get(page).cloned().expect("every page is in one request");
-        pages.iter().map(find).collect()
+        let send = |request: PageRequest| async move {
+            let read = self.read(&request).await;
+            (request, read)
+        };
+        let requests: Vec<_> =
+            self.requests(pages, REQUEST_BYTES_MAX).into_iter().map(send).collect();
+        let requests = stream::iter(requests).buffer_unordered(REQUESTS_AT_A_TIME);
+        put_together(pages, requests.collect().await)
     }
 
-    /// The requests that read these pages, each page once.
-    fn requests(&self, pages: &[PageIndex]) -> Vec<Request> {
+    /// The requests that read these pages, each page once: neighbours together, none of more than `bytes_max` bytes
+    /// (at least 1). A larger page takes several.
+    ///
+    /// # Panics
+    /// If there is no such page.
+    #[must_use]
+    pub fn requests(&self, pages: &[PageIndex], bytes_max: u64) -> Vec<PageRequest> {
         let mut sorted = pages.to_vec();
         sorted.sort_unstable_by_key(|page| {
             let stored = &self.pages[page.as_usize()];
             (stored.file, stored.bytes.start, *page)
         });
         sorted.dedup();
-        let mut requests: Vec<Request> = Vec::new();
+        let mut requests: Vec<PageRequest> = Vec::new();
         for page in sorted {
             let stored = &self.pages[page.as_usize()];
-            match requests.last_mut() {
-                Some(last) if last.file == stored.file && last.can_take(&stored.bytes) => {
-                    last.ranges.push(stored.bytes.clone());
-                    last.pages.push(page);
+            for bytes in pieces(&stored.bytes, bytes_max.max(1)) {
+                match requests.last_mut() {
+                    Some(last) if last.file == stored.file && last.can_take(&bytes, bytes_max) => {
+                        last.ranges.push(bytes);
+                        last.pages.push(page);
+                    }
+                    _ => requests.push(PageRequest {
+                        file: stored.file,
+                        ranges: vec![bytes],
+                        pages: vec![page],
+                    }),
                 }
-                _ => requests.push(Request {
-                    file: stored.file,
-                    ranges: vec![stored.bytes.clone()],
-                    pages: vec![page],
-                }),
             }
         }
         requests
     }
+
+    /// Sends a request. The answer is for [`put_together`].
+    ///
+    /// # Errors
+    /// If the file has changed, is gone or too short, or its store fails.
+    pub async fn read(&self, request: &PageRequest) -> Result<Vec<Bytes>, ReadError> {
+        let file = request.file;
+        read_ranges(&self.table_files[file], &self.files[file].name, &request.ranges).await
+    }
 }
 
-/// Pages of one file that are read together.
-struct Request {
+/// Pages from the answers to all [`ParquetTable::requests`] for them, in the order asked for. A page with a part that
+/// could not be read has that part's error.
+///
+/// # Panics
+/// If a request for one of the pages is missing.
+pub fn put_together<E: Clone>(
+    pages: &[PageIndex],
+    answers: Vec<(PageRequest, Result<Vec<Bytes>, E>)>,
+) -> Vec<Result<Bytes, E>> {
+    let mut parts: BTreeMap<PageIndex, Vec<Part<E>>> = BTreeMap::new();
+    for (request, answer) in answers {
+        for (position, (page, range)) in request.pages.iter().zip(&request.ranges).enumerate() {
+            let part = answer.as_ref().map(|read| read[position].clone()).map_err(Clone::clone);
+            parts.entry(*page).or_default().push((range.start, part));
+        }
+    }
+    let found: BTreeMap<_, _> =
+        parts.into_iter().map(|(page, parts)| (page, join(parts))).collect();
+    let find = |page: &PageIndex| found.get(page).cloned().expect("every page is in a request");
+    pages.iter().map(find).collect()
+}
+
+/// Where a part of a page starts in its file, and what was read of it.
+type Part<E> = (u64, Result<Bytes, E>);
+
+/// A page from its parts.
+fn join<E>(mut parts: Vec<Part<E>>) -> Result<Bytes, E> {
+    parts.sort_unstable_by_key(|(start, _)| *start);
+    let mut parts = parts.into_iter().map(|(_, part)| part).collect::<Result<Vec<_>, _>>()?;
+    Ok(if parts.len() == 1 { parts.remove(0) } else { parts.concat().into() })
+}
+
+/// Cuts a range into as few pieces of about the same size as keep below `bytes_max`.
+fn pieces(range: &Range<u64>, bytes_max: u64) -> impl Iterator<Item = Range<u64>> {
+    let (start, bytes) = (range.start, range.end - range.start);
+    let count = bytes.div_ceil(bytes_max).max(1);
+    let piece_bytes = bytes.div_ceil(count);
+    let cut = move |piece: u64| start + (piece * piece_bytes).min(bytes);
+    (0..count).map(move |piece| cut(piece)..cut(piece + 1))
+}
+
+/// One request to a store: pages of one file that lie close together, or a part of a large one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageRequest {
     file: usize,
     /// Ascending, without overlap.
     ranges: Vec<Range<u64>>,
-    /// The page that each range is.
+    /// The page that each range is, or is a part of.
     pages: Vec<PageIndex>,
 }
 
-impl Request {
-    fn can_take(&self, range: &Range<u64>) -> bool {
+impl PageRequest {
+    /// The file that is read, an index into [`ParquetTable::files`].
+    #[must_use]
+    pub fn file(&self) -> usize {
+        self.file
+    }
+
+    /// The pages that it reads, or of which it reads a part.
+    #[must_use]
+    pub fn pages(&self) -> &[PageIndex] {
+        &self.pages
+    }
+
+    /// Bytes that are asked for, gaps included.
+    #[must_use]
+    pub fn byte_count(&self) -> u64 {
+        self.ranges[self.ranges.len() - 1].end - self.ranges[0].start
+    }
+
+    fn can_take(&self, range: &Range<u64>, bytes_max: u64) -> bool {
         let (start, end) = (self.ranges[0].start, self.ranges[self.ranges.len() - 1].end);
         let is_near = range.start >= end && range.start - end <= GAP_BYTES_MAX;
-        is_near && range.end - start <= REQUEST_BYTES_MAX
+        is_near && range.end - start <= bytes_max
     }
 }
 

@@ -50,12 +50,18 @@ impl ParquetTable {
     /// # Panics
     /// If there is no such column.
     pub fn statistics(&self, column: usize) -> Result<ChunkStatistics, TableError> {
-        self.statistics[column].get_or_init(|| self.compute_statistics(column)).clone()
+        let compute = || self.compute_statistics(&self.chunks, column);
+        self.statistics[column].get_or_init(compute).clone()
     }
 
-    fn compute_statistics(&self, column: usize) -> Result<ChunkStatistics, TableError> {
-        let mut folded = Vec::with_capacity(self.chunks.len());
-        for chunks in self.chunks.chunk_by(|a, b| a.file == b.file) {
+    /// Of chunks, or of what is stored like chunks.
+    pub(super) fn compute_statistics(
+        &self,
+        all: &[StoredChunk],
+        column: usize,
+    ) -> Result<ChunkStatistics, TableError> {
+        let mut folded = Vec::with_capacity(all.len());
+        for chunks in all.chunk_by(|a, b| a.file == b.file) {
             let file = &self.files[chunks[0].file];
             let found = caught(|| self.fold_file(file, chunks, column));
             folded.extend(found.map_err(|reason| TableError::Corrupt {
@@ -79,7 +85,7 @@ impl ParquetTable {
             min_exact: folded.iter().map(|folded| folded.min_exact).collect(),
             max_exact: folded.iter().map(|folded| folded.max_exact).collect(),
             null_count: folded.iter().map(|folded| folded.null_count).collect(),
-            row_count: self.chunks.iter().map(|chunk| Some(chunk.row_count())).collect(),
+            row_count: all.iter().map(|chunk| Some(chunk.row_count())).collect(),
         })
     }
 

@@ -5,6 +5,7 @@
 mod decoding;
 mod layouts;
 mod opening;
+mod picking;
 mod reading;
 mod statistics;
 mod support;

@@ -1,0 +1,69 @@
+//! A query for few rows reads the row groups that may hold them, not their whole chunks.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod support;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use coscan_datafusion::Coscan;
+use coscan_runtime::core::PolicyKind;
+use coscan_storage::stores::{DirectFileStore, MeteredStore, StoreMetrics, Stores};
+use coscan_storage::table::TableOptions;
+use datafusion::prelude::SessionContext;
+use url::Url;
+
+use support::{create, explain, leaf, manager, partitions, plan, run};
+
+/// A table of ten chunks of twenty row groups each, and what is read of it.
+async fn session(location: &Path) -> (SessionContext, Arc<StoreMetrics>) {
+    support::write(&location.join("numbers.parquet"), &support::numbers(0..100_000), 500);
+    let metrics = StoreMetrics::new();
+    let metered = MeteredStore::new(Arc::new(DirectFileStore::new()), Arc::clone(&metrics));
+    let stores = Stores::new();
+    stores.register(&Url::parse("file:///").unwrap(), Arc::new(metered));
+    let options = TableOptions { chunk_rows: 10_000, ..TableOptions::default() };
+    let coscan = Coscan::new(&manager(PolicyKind::Relevance)).with_stores(stores);
+    let context = support::plain();
+    let coscan = coscan.with_table_options(options).with_direct_bytes_max(0);
+    coscan.install(&context).unwrap();
+    create(&context, "numbers", location).await;
+    metrics.reset();
+    (context, metrics)
+}
+
+#[tokio::test]
+async fn a_point_query_reads_one_row_group_with_one_worker() {
+    let data = tempfile::tempdir().unwrap();
+    let (context, metrics) = session(data.path()).await;
+    let point = "SELECT id, text FROM numbers WHERE id = 20100";
+    let text = explain(&context, &format!("EXPLAIN {point}")).await;
+    assert!(text.contains("chunks=1 of 10 (9 pruned), rows=500,"), "{text}");
+    assert_eq!(partitions(&leaf(&plan(&context, point).await)), 1);
+    assert_eq!(run(&context, point).await, ["20100 text 20100"]);
+    let picked = metrics.snapshot();
+    assert_eq!(run(&context, "SELECT count(text) FROM numbers WHERE id < 10000").await, ["10000"]);
+    let chunk = metrics.snapshot();
+    assert!(picked.bytes * 10 < chunk.bytes - picked.bytes, "{picked:?} {chunk:?}");
+}
+
+#[tokio::test]
+async fn rows_are_right_whatever_the_statistics_leave() {
+    let data = tempfile::tempdir().unwrap();
+    let (context, _) = session(data.path()).await;
+    for (filter, count) in [
+        ("id = 20100 OR id = 20600", 2),
+        ("id IN (499, 500, 9999, 10000)", 4),
+        ("id BETWEEN 9990 AND 10009", 20),
+        ("id < 3000", 3000),
+        ("id > 9700 AND id < 9700", 0),
+        ("id = 20100 AND key = 1", 0),
+        ("id = 100000", 0),
+        ("id IN (SELECT id + 5 FROM numbers WHERE id = 20100)", 1),
+    ] {
+        let found = run(&context, &format!("SELECT count(*) FROM numbers WHERE {filter}")).await;
+        assert_eq!(found, [count.to_string()], "{filter}");
+    }
+    let text = explain(&context, "EXPLAIN SELECT id FROM numbers WHERE id < 3000").await;
+    assert!(!text.contains("rows="), "a large part of a chunk is worth all of it: {text}");
+}

@@ -1,0 +1,285 @@
+//! How much is asked of a device at once.
+//!
+//! A device answers in the order in which it is asked, so whatever is to be passed has to wait here: no more is sent
+//! than keeps the device busy, the rest waits in line, and an urgent request goes ahead of all that has not been sent.
+//!
+//! How much keeps a device busy is learned. While requests take not much longer than they do when little is under way,
+//! the device works on them side by side (an object store does, or a disk with room in its queue) and more are sent;
+//! when they take longer they wait for each other there, and fewer are.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+/// What a permit of the gate stands for.
+const UNIT_BYTES: u64 = 1024;
+
+/// Requests of the largest size that are always sent: one that the device works on and the next.
+const REQUESTS_MIN: u64 = 2;
+
+/// How much longer than alone a request may take, in its own time. The device waits for nothing as long as one request
+/// is there before the last is answered, so this need not be much.
+const STRETCH_MAX: f64 = 0.5;
+
+/// The part of a new time in what is known of requests alone.
+const WEIGHT: f64 = 0.125;
+
+/// The gates of all devices, by the address of the store.
+#[derive(Debug)]
+pub(crate) struct Gates {
+    gates: Mutex<BTreeMap<String, Arc<Gate>>>,
+    floor: u32,
+    wait: Duration,
+}
+
+impl Gates {
+    /// For requests of at most `request_bytes`. A device is given time `wait` more for an answer before less is sent.
+    pub(crate) fn new(request_bytes: u64, wait: Duration) -> Self {
+        let floor = units(request_bytes).saturating_mul(u32::try_from(REQUESTS_MIN).unwrap_or(1));
+        Self { gates: Mutex::default(), floor, wait }
+    }
+
+    /// The gate of a store.
+    pub(crate) fn of(&self, store: &str) -> Arc<Gate> {
+        let mut gates = lock(&self.gates);
+        if let Some(gate) = gates.get(store) {
+            return Arc::clone(gate);
+        }
+        let gate = Arc::new(Gate::new(self.floor, self.wait));
+        gates.insert(store.to_owned(), Arc::clone(&gate));
+        gate
+    }
+}
+
+/// The gate of one device.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    /// Units that may still be sent. First come, first served.
+    permits: Arc<Semaphore>,
+    floor: u32,
+    wait: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Units that may be at the device.
+    window: u32,
+    /// Units that are, those of urgent requests too.
+    sent: u32,
+    /// How long a request takes while no more than the floor is at the device, in seconds; on average.
+    alone: Option<f64>,
+}
+
+impl Gate {
+    fn new(floor: u32, wait: Duration) -> Self {
+        let permits = Arc::new(Semaphore::new(floor as usize));
+        let state = Mutex::new(State { window: floor, sent: 0, alone: None });
+        Self { permits, floor, wait, state }
+    }
+
+    /// Waits until a request of this size may be sent. It may at once when it is or becomes urgent.
+    pub(crate) async fn pass(
+        self: &Arc<Self>,
+        bytes: u64,
+        urgent: impl Future<Output = ()>,
+    ) -> Passage {
+        let units = units(bytes);
+        let permit = Arc::clone(&self.permits).acquire_many_owned(units.min(self.floor));
+        let permit = tokio::select! {
+            biased;
+            () = urgent => None,
+            permit = permit => Some(permit.expect("a gate is never closed")),
+        };
+        let mut state = lock(&self.state);
+        state.sent = state.sent.saturating_add(units);
+        let is_alone = state.sent <= self.floor;
+        Passage { gate: Arc::clone(self), units, permit, is_alone, sent: Instant::now() }
+    }
+}
+
+/// A request at the device, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Passage {
+    gate: Arc<Gate>,
+    units: u32,
+    /// `None` if it was urgent.
+    permit: Option<OwnedSemaphorePermit>,
+    /// Little else was at the device when it was sent.
+    is_alone: bool,
+    sent: Instant,
+}
+
+impl Passage {
+    /// It was answered: the gate learns from the time that it took.
+    pub(crate) fn answered(mut self) {
+        let took = self.sent.elapsed().as_secs_f64();
+        let mut state = lock(&self.gate.state);
+        if self.is_alone {
+            let alone = state.alone.get_or_insert(took);
+            *alone += (took - *alone) * WEIGHT;
+        }
+        let (Some(alone), Some(permit)) = (state.alone, &mut self.permit) else { return };
+        let target = alone + (alone * STRETCH_MAX).max(self.gate.wait.as_secs_f64());
+        let error = ((target - took) / target).max(-1.0);
+        // At most as much as was answered: in the time of a request the window doubles, or halves.
+        let part = if error > 0.0 { (2.0 * error).min(1.0) } else { error / 2.0 };
+        let change = (part.abs() * f64::from(self.units)) as u32;
+        let is_full = self.gate.permits.available_permits() == 0;
+        if error > 0.0 && is_full {
+            state.window = state.window.saturating_add(change);
+            self.gate.permits.add_permits(change as usize);
+        } else if error < 0.0 {
+            let change = change.min(state.window - self.gate.floor);
+            if let Some(taken) = permit.split(change as usize) {
+                taken.forget();
+                state.window -= change;
+            }
+        }
+    }
+}
+
+impl Drop for Passage {
+    fn drop(&mut self) {
+        let mut state = lock(&self.gate.state);
+        state.sent = state.sent.saturating_sub(self.units);
+    }
+}
+
+/// Bytes in permits, rounded up.
+fn units(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).max(1)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::future::pending;
+    use std::ops::Range;
+
+    use coscan_storage::stores::{LimitedStore, Limits};
+    use futures::future::join_all;
+    use object_store::memory::InMemory;
+    use object_store::path::Path;
+    use object_store::{ObjectStore, ObjectStoreExt};
+
+    use super::*;
+
+    const REQUEST_BYTES: u64 = 1 << 20;
+
+    /// A file behind a device in virtual time, and the gate in front of it.
+    struct Reader {
+        store: Arc<dyn ObjectStore>,
+        limits: Limits,
+        gate: Arc<Gate>,
+    }
+
+    impl Reader {
+        async fn new(bytes_per_second: u64, latency_ms: u64) -> Self {
+            let memory = InMemory::new();
+            let bytes = vec![0; usize::try_from(REQUEST_BYTES).unwrap()];
+            memory.put(&Path::from("file"), bytes.into()).await.unwrap();
+            let latency = Duration::from_millis(latency_ms);
+            let limits = Limits { bytes_per_second: Some(bytes_per_second), latency };
+            let store = Arc::new(LimitedStore::new(Arc::new(memory), limits));
+            let gate = Gates::new(REQUEST_BYTES, Duration::from_millis(2)).of("memory:///");
+            Self { store, limits, gate }
+        }
+
+        async fn read(&self, bytes: Range<u64>, is_urgent: bool) -> Instant {
+            let urgent = async {
+                if !is_urgent {
+                    std::future::pending().await
+                }
+            };
+            let passage = self.gate.pass(bytes.end - bytes.start, urgent).await;
+            self.store.get_range(&Path::from("file"), bytes).await.unwrap();
+            passage.answered();
+            Instant::now()
+        }
+
+        /// When each of many requests was answered.
+        async fn stream(&self, requests: usize) -> Vec<Instant> {
+            join_all((0..requests).map(|_| self.read(0..REQUEST_BYTES, false))).await
+        }
+
+        fn transfer(&self, bytes: u64) -> Duration {
+            let bytes_per_second = self.limits.bytes_per_second.unwrap();
+            Duration::from_secs_f64(bytes as f64 / bytes_per_second as f64)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_urgent_request_waits_only_for_what_was_sent() {
+        let reader = Reader::new(200_000_000, 0).await;
+        let urgent = async {
+            let mut longest = Duration::ZERO;
+            for _ in 0..20 {
+                tokio::time::sleep(Duration::from_millis(33)).await;
+                let asked = Instant::now();
+                reader.read(0..1000, true).await;
+                longest = longest.max(asked.elapsed());
+            }
+            longest
+        };
+        let (answered, longest) = tokio::join!(reader.stream(200), urgent);
+        assert!(longest <= reader.transfer(4 * REQUEST_BYTES), "{longest:?}");
+        assert!(answered.is_sorted(), "first come, first served");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_gets_all_that_the_device_can_do() {
+        for (bytes_per_second, latency_ms) in
+            [(200_000_000, 0), (200_000_000, 20), (1_000_000_000, 30), (20_000_000, 5)]
+        {
+            let reader = Reader::new(bytes_per_second, latency_ms).await;
+            reader.stream(400).await; // by now the gate knows the device
+            let started = Instant::now();
+            reader.stream(400).await;
+            let least = reader.transfer(400 * REQUEST_BYTES) + reader.limits.latency;
+            let took = started.elapsed();
+            assert!(took < least.mul_f64(1.05), "{took:?}, {least:?} at {:?}", reader.limits);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn less_is_sent_to_a_device_that_has_become_slow() {
+        let fast = Reader::new(1_000_000_000, 30).await;
+        fast.stream(400).await;
+        let slow = Reader { gate: fast.gate, ..Reader::new(50_000_000, 30).await };
+        let urgent = async {
+            tokio::time::sleep(slow.transfer(200 * REQUEST_BYTES)).await;
+            let asked = Instant::now();
+            slow.read(0..1000, true).await;
+            asked.elapsed()
+        };
+        let (_, waited) = tokio::join!(slow.stream(400), urgent);
+        assert!(waited < slow.transfer(10 * REQUEST_BYTES), "{waited:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_is_given_up_makes_room() {
+        let reader = Reader::new(200_000_000, 0).await;
+        for _ in 0..10 {
+            drop(reader.gate.pass(REQUEST_BYTES, pending()).await);
+            drop(reader.gate.pass(100 * REQUEST_BYTES, pending()).await);
+        }
+        let held = join_all((0..2).map(|_| reader.gate.pass(REQUEST_BYTES, pending()))).await;
+        let third = reader.gate.pass(1, pending());
+        let waits = tokio::time::timeout(Duration::from_secs(1), third).await;
+        assert!(waits.is_err(), "two requests are enough for a device of which nothing is known");
+        let hurried = reader.gate.pass(1, tokio::time::sleep(Duration::from_secs(1)));
+        drop(
+            tokio::time::timeout(Duration::from_secs(2), hurried).await.expect("it is urgent now"),
+        );
+        drop(held);
+        reader.gate.pass(1, pending()).await;
+    }
+}
