@@ -36,7 +36,7 @@ pub use ids::{
 pub use layout::{Layout, LayoutBuilder};
 pub use manager::{ActiveBufferManager, Config};
 pub use policy::{Policy, PolicyKind, UnknownPolicy};
-pub use scan::{Order, Scan, ScanReport, ScanSpec};
+pub use scan::{Order, Scan, ScanLength, ScanReport, ScanSpec};
 pub use set::{IndexSet, LongSet};
 pub use state::State;
 pub use table::Table;

@@ -19,7 +19,7 @@ use crate::ids::{ChunkIndex, GroupIndex, PageId, ScanId, Time, WorkerIndex};
 use crate::layout::Layout;
 use crate::policy::Policy;
 use crate::pool::Place;
-use crate::scan::{Scan, ScanReport};
+use crate::scan::{Scan, ScanLength, ScanReport};
 use crate::set::IndexSet;
 use crate::state::State;
 
@@ -200,6 +200,18 @@ impl ActiveBufferManager {
     #[must_use]
     pub fn report(&self, scan: ScanId) -> Option<ScanReport> {
         self.state.scan(scan).map(Scan::report)
+    }
+
+    /// How long a running scan is beside others, as far as its policy tells short ones from long ones.
+    #[must_use]
+    pub fn length_of(&self, scan: ScanId) -> ScanLength {
+        if self.policy.urgent_scans(&self.state).contains(&scan) {
+            ScanLength::Tiny
+        } else if self.policy.short_scans(&self.state).contains(&scan) {
+            ScanLength::Short
+        } else {
+            ScanLength::Long
+        }
     }
 
     /// Recounts all counts from scratch: for tests and simulators, since it walks over every page.

@@ -4,6 +4,7 @@
 
 mod pace;
 mod spec;
+mod standing;
 mod worker;
 
 use crate::classes::ClassKey;
@@ -15,7 +16,7 @@ use crate::pool::Place;
 use crate::set::{IndexSet, LongSet};
 
 pub(crate) use pace::Pace;
-pub use spec::{Order, ScanReport, ScanSpec};
+pub use spec::{Order, ScanLength, ScanReport, ScanSpec};
 pub(crate) use worker::Worker;
 
 /// A registered scan.
@@ -197,97 +198,6 @@ impl Scan {
         };
         let ahead = ahead.into_iter().flatten().filter(|&chunk| self.cold.contains(chunk));
         any.into_iter().flatten().chain(ahead)
-    }
-
-    /// How many chunks a scan keeps before it to go on without waiting: one for each worker and one more.
-    #[must_use]
-    pub fn chunks_ahead(&self) -> usize {
-        self.workers.len() + 1
-    }
-
-    /// Chunks it works on or could work on at once [CS07 Figure 3, `numberOfAvailableChunks`]. In order, only those
-    /// before the first one missing, and no more of them than decide whether it is starved.
-    #[must_use]
-    pub fn stock(&self) -> usize {
-        let ready = match self.order {
-            Order::Any => self.available.len(),
-            Order::InOrder => self.run(|chunk| self.is_available(chunk)),
-        };
-        ready + self.busy_workers()
-    }
-
-    /// Chunks on their way: everything missing is being read. In order, only those before the first one to be asked
-    /// for.
-    #[must_use]
-    pub fn arriving(&self) -> usize {
-        match self.order {
-            Order::Any => self.needed.len() - self.cold.len() - self.available.len(),
-            Order::InOrder => {
-                let covered = self.run(|chunk| self.is_covered(chunk));
-                covered - self.run(|chunk| self.is_available(chunk))
-            }
-        }
-    }
-
-    /// How many chunks a scan in order could go through before the first one that is not `there`.
-    fn run(&self, there: impl Fn(ChunkIndex) -> bool) -> usize {
-        let next = self.needed.iter().take(self.chunks_ahead() + 1);
-        next.take_while(|&chunk| there(chunk)).count()
-    }
-
-    /// Whether a chunk is in its [`stock`](Self::stock), or on its way there.
-    #[must_use]
-    pub fn counts_on(&self, chunk: ChunkIndex) -> bool {
-        let soon = || self.needed.iter().take(self.chunks_ahead()).any(|next| next == chunk);
-        self.is_covered(chunk) && (self.order == Order::Any || soon())
-    }
-
-    /// Starved: it works on its last chunk, or on none [CS07 §4].
-    #[must_use]
-    pub fn is_starved(&self) -> bool {
-        !self.needed.is_empty() && self.stock() < self.chunks_ahead()
-    }
-
-    /// At the border of starvation: one chunk less makes it starved [CS07 §4].
-    #[must_use]
-    pub fn is_almost_starved(&self) -> bool {
-        !self.needed.is_empty() && self.stock() <= self.chunks_ahead()
-    }
-
-    /// Starved, and what is being read will not change that.
-    #[must_use]
-    pub fn wants_load(&self) -> bool {
-        !self.needed.is_empty() && self.stock() + self.arriving() < self.chunks_ahead()
-    }
-
-    /// Workers that work on a chunk.
-    #[must_use]
-    pub fn busy_workers(&self) -> usize {
-        self.workers.iter().filter(|worker| matches!(worker, Worker::Busy { .. })).count()
-    }
-
-    /// Of those, the ones that their query has not paused.
-    pub(crate) fn active_workers(&self) -> usize {
-        self.workers
-            .iter()
-            .filter(|worker| matches!(worker, Worker::Busy { active: true, .. }))
-            .count()
-    }
-
-    /// Since when it waits for pages: not if there is a chunk for it and it only waits for processors.
-    #[must_use]
-    pub fn starving_since(&self) -> Option<Time> {
-        self.waiting_since().filter(|_| !self.is_deliverable())
-    }
-
-    /// Since when its longest waiting worker waits.
-    #[must_use]
-    pub fn waiting_since(&self) -> Option<Time> {
-        let since = |worker: &Worker| match worker {
-            Worker::Waiting { since } => Some(*since),
-            _ => None,
-        };
-        self.workers.iter().filter_map(since).min()
     }
 
     /// Nanoseconds that one of its workers takes for a chunk, smoothed; `None` until one was done without a pause.

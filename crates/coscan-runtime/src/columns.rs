@@ -14,6 +14,7 @@ use crate::decode_cache::{Decoding, Lookup, Slice};
 use crate::error::ScanError;
 use crate::lease::Lease;
 use crate::metrics::add_time;
+use crate::processors::TURN;
 use crate::reservation::{Charges, Reservation};
 use crate::scan::Scan;
 
@@ -147,7 +148,13 @@ async fn take_shared(
     let until = tokio::time::Instant::now() + PATIENCE_TO_SHARE;
     let is_whole = scan.selection(lease.chunk).is_none();
     let mut slices = Vec::with_capacity(columns.len());
+    let mut turn = Instant::now();
     for &column in columns {
+        if turn.elapsed() > TURN {
+            // Decoding takes a while: whoever waits for the processor comes between.
+            tokio::task::yield_now().await;
+            turn = Instant::now();
+        }
         slices.push(if is_whole { share(scan, lease, column, until).await? } else { None });
         lease.taken(column);
     }

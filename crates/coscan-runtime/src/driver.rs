@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use coscan_core::{
-    ChunkIndex, PageId, PageIndex, RequestError, ScanId, ScanReport, ScanSpec, StartScanError,
-    TableId, WorkerIndex,
+    ChunkIndex, PageId, PageIndex, RequestError, ScanId, ScanLength, ScanReport, ScanSpec,
+    StartScanError, TableId, WorkerIndex,
 };
 use coscan_storage::table::ParquetTable;
 use tokio::runtime::Handle;
@@ -32,6 +32,7 @@ use crate::load::Load;
 use crate::memory::Memory;
 use crate::metrics::{ManagerReport, SliceCounters};
 use crate::options::Options;
+use crate::processors::Processors;
 use crate::recording::Recorder;
 use inner::Inner;
 pub(crate) use inner::RunningScan;
@@ -46,6 +47,7 @@ pub(crate) struct Driver {
     decoded: Arc<DecodeCache>,
     memory: Arc<Memory>,
     gates: Gates,
+    processors: Arc<Processors>,
     options: Options,
     started: Instant,
     runtime: Handle,
@@ -63,6 +65,7 @@ impl Driver {
             decoded: Arc::default(),
             memory: Arc::new(Memory::new(&options, driver.clone() as _)),
             gates: Gates::new(options.request_bytes_max, options.request_wait),
+            processors: Arc::default(),
             options,
             started: Instant::now(),
             runtime,
@@ -75,6 +78,10 @@ impl Driver {
 
     pub(crate) fn options(&self) -> &Options {
         &self.options
+    }
+
+    pub(crate) fn processors(&self) -> &Processors {
+        &self.processors
     }
 
     pub(crate) fn memory(&self) -> &Arc<Memory> {
@@ -114,12 +121,14 @@ impl Driver {
         self: &Arc<Self>,
         spec: &ScanSpec,
         running: &RunningScan,
-    ) -> Result<ScanId, ScanError> {
+    ) -> Result<(ScanId, ScanLength), ScanError> {
         loop {
             let started = self.command(|inner, now| {
                 let id = inner.core.start_scan(now, spec.clone())?;
-                inner.scans.insert(id, running.clone());
-                Ok(id)
+                let length = inner.core.length_of(id);
+                let runs = Some(Arc::new(self.processors.run(length)));
+                inner.scans.insert(id, RunningScan { runs, ..running.clone() });
+                Ok((id, length))
             });
             let Err(StartScanError::PoolTooSmall { chunk_bytes, .. }) = started else {
                 return Ok(started?);

@@ -19,6 +19,7 @@ mod memory;
 mod metrics;
 mod options;
 mod polls;
+mod processors;
 mod recording;
 mod reservation;
 mod scan;

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_schema::{Schema, SchemaRef};
 use coscan_core::{
-    ChunkIndex, GroupIndex, Index, Order, PageIndex, ScanId, ScanReport, ScanSpec, WorkerIndex,
+    ChunkIndex, GroupIndex, Index, Order, PageIndex, ScanId, ScanLength, ScanReport, ScanSpec,
+    WorkerIndex,
 };
 use coscan_storage::table::ParquetTable;
 
@@ -54,6 +55,8 @@ pub struct Scan {
     /// Keeps the table registered.
     table: SharedTable,
     id: ScanId,
+    /// Longer ones give way to it.
+    length: ScanLength,
     columns: Vec<usize>,
     schema: SchemaRef,
     /// Rows wanted of chunks that are not wanted whole, counted from the start of the chunk.
@@ -108,12 +111,14 @@ impl Scan {
             counters: Arc::clone(&counters),
             polls: Arc::clone(&polls),
             failed: None,
+            runs: None,
         };
-        let id = driver.start_scan(&spec, &running)?;
+        let (id, length) = driver.start_scan(&spec, &running)?;
         Ok(Arc::new(Self {
             driver: Arc::clone(driver),
             table: table.clone(),
             id,
+            length,
             columns: request.columns,
             schema: Arc::new(schema),
             partial,
@@ -193,6 +198,11 @@ impl Scan {
     /// One of its workers is polled.
     pub(crate) fn note_poll(&self, worker: WorkerIndex) {
         self.polls.note(worker, self.driver.now());
+    }
+
+    /// How long it is beside others.
+    pub(crate) fn length(&self) -> ScanLength {
+        self.length
     }
 
     pub(crate) fn counters(&self) -> &ScanCounters {

@@ -17,6 +17,7 @@ use futures::{FutureExt, Stream};
 use crate::columns::ChunkColumns;
 use crate::error::ScanError;
 use crate::metrics::add_time;
+use crate::processors::{Turn, Turns};
 use crate::scan::Scan;
 
 /// Record batches of one worker of a scan, in the order in which the scheduler hands out chunks.
@@ -42,7 +43,8 @@ enum State {
 impl ScanStream {
     pub(crate) fn new(scan: Arc<Scan>, index: WorkerIndex) -> Self {
         let schema = Arc::clone(scan.schema());
-        Self { schema, state: State::Resting(Box::new(Worker { current: None, scan, index })) }
+        let worker = Worker { current: None, scan, index, turns: Turns::new() };
+        Self { schema, state: State::Resting(Box::new(worker)) }
     }
 
     /// The schema of the batches.
@@ -67,10 +69,14 @@ impl Stream for ScanStream {
                 State::Ended => return Poll::Ready(None),
                 State::Resting(mut worker) => {
                     worker.scan.note_poll(worker.index);
-                    if let Step::Batch(next) = worker.next_at_once() {
+                    let turn = worker.next_turn();
+                    if turn == Turn::Go
+                        && let Step::Batch(next) = worker.next_at_once()
+                    {
                         return Poll::Ready(self.settle(worker, next));
                     }
                     let work = async move {
+                        worker.wait_for(turn).await;
                         let next = worker.next().await;
                         (worker, next)
                     };
@@ -114,6 +120,7 @@ struct Worker {
     current: Option<ChunkBatches>,
     scan: Arc<Scan>,
     index: WorkerIndex,
+    turns: Turns,
 }
 
 /// What a worker can do without waiting.
@@ -127,6 +134,22 @@ enum Step {
 }
 
 impl Worker {
+    fn next_turn(&mut self) -> Turn {
+        self.turns.next(self.scan.driver().processors(), self.scan.length())
+    }
+
+    async fn wait_for(&mut self, turn: Turn) {
+        match turn {
+            Turn::Go => return,
+            Turn::Yield => tokio::task::yield_now().await,
+            Turn::GiveWay(pause) => {
+                let processors = self.scan.driver().processors();
+                processors.give_way(self.scan.length(), pause).await;
+            }
+        }
+        self.turns.resume(matches!(turn, Turn::GiveWay(_)));
+    }
+
     /// The next batch of the current chunk if that takes no waiting.
     fn next_at_once(&mut self) -> Step {
         let Some(current) = &mut self.current else { return Step::NeedsChunk };
@@ -162,6 +185,7 @@ impl Worker {
         let answer = self.scan.driver().request_chunk(self.scan.id(), self.index).await;
         add_time(&self.scan.counters().wait_ns, asked.elapsed());
         self.scan.note_poll(self.index);
+        self.turns.resume(false);
         let Some(lease) = answer.unwrap_or(Err(ScanError::Cancelled))? else { return Ok(false) };
         let rows_left = self.scan.rows_wanted(lease.chunk);
         let columns = ChunkColumns::open(&self.scan, lease).await?;

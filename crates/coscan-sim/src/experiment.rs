@@ -45,6 +45,7 @@ const FILES: &[(&str, &str)] = &[
     ("half-in-order-table2", include_str!("../experiments/half-in-order-table2.toml")),
     ("in-order-places", include_str!("../experiments/in-order-places.toml")),
     ("short-under-long", include_str!("../experiments/short-under-long.toml")),
+    ("small-hot-table", include_str!("../experiments/small-hot-table.toml")),
 ];
 
 /// The names of the experiments.

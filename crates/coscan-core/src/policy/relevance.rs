@@ -25,9 +25,9 @@ const LATER: f64 = 0.01;
 /// A scan is short that is this many times shorter than the longest that runs: it does not wait for a processor.
 const SHORT: u64 = 16;
 
-/// One that is this many times shorter passes others at the device, too. Were more scans to do so, they would wait for
-/// each other there.
-const TINY: u64 = 256;
+/// A short scan of so few chunks passes others at the device, too. Were more scans to do so, they would wait for each
+/// other there.
+const TINY_CHUNKS: u64 = 2;
 
 /// A scan in order has much less left than the others that has so many times less.
 const MUCH_LESS: usize = 4;
@@ -68,11 +68,12 @@ fn reading_rank(
     (overdue, Score(gained - needed as f64 / weight), Reverse(scan.id()))
 }
 
-/// Scans that pick pages, and those that are so many times shorter than the longest that runs.
-fn short_scans(state: &State, times: u64) -> Vec<ScanId> {
+/// Scans that pick pages, and short ones of so many chunks at most.
+fn short_scans(state: &State, chunks_max: u64) -> Vec<ScanId> {
     let length = |scan: &Scan| scan.report().chunks_needed;
     let longest = state.scans().map(length).max().unwrap_or(0);
-    let short = state.scans().filter(|scan| scan.picks() || length(scan) * times <= longest);
+    let is_short = |scan: &Scan| length(scan) * SHORT <= longest && length(scan) <= chunks_max;
+    let short = state.scans().filter(|scan| scan.picks() || is_short(scan));
     short.map(Scan::id).collect()
 }
 
@@ -203,11 +204,11 @@ impl Policy for Relevance {
     }
 
     fn urgent_scans(&self, state: &State) -> Vec<ScanId> {
-        short_scans(state, TINY)
+        short_scans(state, TINY_CHUNKS)
     }
 
     fn short_scans(&self, state: &State) -> Vec<ScanId> {
-        short_scans(state, SHORT)
+        short_scans(state, u64::MAX)
     }
 
     fn schedules_workers(&self) -> bool {

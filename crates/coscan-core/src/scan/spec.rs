@@ -17,6 +17,17 @@ pub enum Order {
     InOrder,
 }
 
+/// How long a scan is beside others. Who is longer gives way.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum ScanLength {
+    /// A few pages.
+    Tiny,
+    /// A small part of what the longest one needs.
+    Short,
+    /// All others.
+    Long,
+}
+
 /// What a query wants to read.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ScanSpec {

@@ -19,6 +19,7 @@ use crate::load::Urgency;
 use crate::metrics::ScanCounters;
 use crate::options::Options;
 use crate::polls::Polls;
+use crate::processors::RunningLength;
 use crate::recording::Recorder;
 use crate::scan::PartialChunks;
 
@@ -34,6 +35,9 @@ pub(crate) struct RunningScan {
     pub(crate) counters: Arc<ScanCounters>,
     pub(crate) polls: Arc<Polls>,
     pub(crate) failed: Option<ScanError>,
+    /// Others give way to it as long as this lives.
+    #[expect(dead_code, reason = "it counts until it is dropped")]
+    pub(crate) runs: Option<Arc<RunningLength>>,
 }
 
 impl RunningScan {

@@ -1,0 +1,99 @@
+//! The policies by name.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{
+    Attach, Elevator, Normal, Policy, Predictive, Relevance, Relevance2004, Relevance2007, Switches,
+};
+
+/// A policy, with its switches if it has any.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash, PartialOrd, Ord)]
+pub enum PolicyKind {
+    /// Each scan in order, one chunk ahead, least recently used pages go.
+    Normal,
+    /// As normal, but a new scan starts where a running one is.
+    Attach,
+    /// One cursor for the table; everybody follows it.
+    Elevator,
+    /// Each scan in order, as normal, but the pages go that are used last.
+    Predictive(Switches),
+    /// What most waiting scans lack is read, what fewest scans need goes: the first version.
+    Relevance2004,
+    /// Scores of what helps most, costs least and is missed least: the paper's.
+    Relevance2007,
+    /// The same idea, improved, with processors scheduled too.
+    #[default]
+    Relevance,
+}
+
+impl PolicyKind {
+    /// All of them, simplest first, each with its usual switches.
+    pub const ALL: [PolicyKind; 7] = [
+        PolicyKind::Normal,
+        PolicyKind::Attach,
+        PolicyKind::Elevator,
+        PolicyKind::Predictive(Switches::NONE),
+        PolicyKind::Relevance2004,
+        PolicyKind::Relevance2007,
+        PolicyKind::Relevance,
+    ];
+
+    /// All of them, and those that have switches with each alone and with all of them on: for tests.
+    pub fn variants() -> impl Iterator<Item = PolicyKind> {
+        Self::ALL.into_iter().chain(Switches::TESTED.into_iter().map(PolicyKind::Predictive))
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            PolicyKind::Normal => "normal",
+            PolicyKind::Attach => "attach",
+            PolicyKind::Elevator => "elevator",
+            PolicyKind::Predictive(switches) => switches.policy_name(),
+            PolicyKind::Relevance2004 => "relevance-2004",
+            PolicyKind::Relevance2007 => "relevance-2007",
+            PolicyKind::Relevance => "relevance",
+        }
+    }
+
+    /// A policy of this kind with its usual parameters.
+    #[must_use]
+    pub fn build(self) -> Box<dyn Policy> {
+        match self {
+            PolicyKind::Normal => Box::new(Normal::default()),
+            PolicyKind::Attach => Box::new(Attach::default()),
+            PolicyKind::Elevator => Box::new(Elevator::default()),
+            PolicyKind::Predictive(switches) => Box::new(Predictive::new(switches)),
+            PolicyKind::Relevance2004 => Box::new(Relevance2004),
+            PolicyKind::Relevance2007 => Box::new(Relevance2007::default()),
+            PolicyKind::Relevance => Box::new(Relevance::default()),
+        }
+    }
+}
+
+impl fmt::Display for PolicyKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name that no policy has.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "there is no policy `{0}`; choose one of normal, attach, elevator, predictive (with any of +sampling, \
+     +short-first, +throttling, +opportunistic), relevance-2004, relevance-2007, relevance"
+)]
+pub struct UnknownPolicy(String);
+
+impl FromStr for PolicyKind {
+    type Err = UnknownPolicy;
+
+    fn from_str(name: &str) -> Result<Self, UnknownPolicy> {
+        let predictive = Switches::of_policy_name(name).map(PolicyKind::Predictive);
+        predictive
+            .or_else(|| Self::ALL.into_iter().find(|kind| kind.name() == name))
+            .ok_or_else(|| UnknownPolicy(name.to_owned()))
+    }
+}
