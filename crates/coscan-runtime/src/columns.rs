@@ -14,7 +14,7 @@ use crate::decode_cache::{Decoding, Lookup, Slice};
 use crate::error::ScanError;
 use crate::lease::Lease;
 use crate::metrics::add_time;
-use crate::processors::TURN;
+use crate::processors::TURN_MAX;
 use crate::reservation::{Charges, Reservation};
 use crate::scan::Scan;
 
@@ -150,7 +150,7 @@ async fn take_shared(
     let mut slices = Vec::with_capacity(columns.len());
     let mut turn = Instant::now();
     for &column in columns {
-        if turn.elapsed() > TURN {
+        if turn.elapsed() > TURN_MAX {
             // Decoding takes a while: whoever waits for the processor comes between.
             tokio::task::yield_now().await;
             turn = Instant::now();

@@ -11,8 +11,12 @@ use coscan_core::ScanLength;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-/// How long a worker goes on before it lets others in.
-pub(crate) const TURN: Duration = Duration::from_millis(2);
+/// How long a worker goes on before it looks whether a shorter scan runs.
+const TURN: Duration = Duration::from_millis(2);
+
+/// How long a worker goes on before it lets others in. Shorter turns make whoever waits wait less, but what a worker has
+/// in the processor's caches is of use only while it goes on.
+pub(crate) const TURN_MAX: Duration = Duration::from_millis(10);
 
 /// The longest that a worker stands still without going on for a turn.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
@@ -117,7 +121,7 @@ impl Turns {
         if waits_for > 0 && self.ahead > TURN {
             return Turn::GiveWay(self.ahead.min(PAUSE_MAX));
         }
-        if now - self.since > TURN {
+        if now - self.since > TURN_MAX {
             self.since = now;
             return Turn::Yield;
         }
@@ -142,7 +146,7 @@ mod tests {
     async fn a_long_scan_stands_still_while_a_short_one_runs() {
         let processors = Arc::new(Processors::default());
         let mut turns = Turns::new();
-        tokio::time::advance(TURN * 10).await;
+        tokio::time::advance(TURN_MAX * 2).await;
         assert_eq!(turns.next(&processors, ScanLength::Long), Turn::Yield);
         let short = processors.run(ScanLength::Short);
         assert_eq!(turns.next(&processors, ScanLength::Short), Turn::Go, "not to its like");
@@ -152,7 +156,7 @@ mod tests {
         let Turn::GiveWay(pause) = turns.next(&processors, ScanLength::Long) else {
             panic!("it goes on")
         };
-        assert_eq!(pause, TURN * 10);
+        assert_eq!(pause, TURN_MAX * 2);
         let started = Instant::now();
         let ends = async {
             tokio::time::sleep(TURN * 3).await;
@@ -190,7 +194,7 @@ mod tests {
         let mut turns = Turns::new();
         let mut yields = 0;
         for _ in 0..100 {
-            tokio::time::advance(TURN / 4).await;
+            tokio::time::advance(TURN_MAX / 4).await;
             yields += usize::from(turns.next(&processors, ScanLength::Tiny) == Turn::Yield);
         }
         assert_eq!(yields, 20);
