@@ -12,6 +12,10 @@ impl ActiveBufferManager {
         if !self.policy.schedules_workers() {
             return self.answer_from(0);
         }
+        if self.waiting.is_empty() {
+            self.held_back = None;
+            return;
+        }
         let finished = |&(id, _): &(ScanId, WorkerIndex)| self.state.scans[&id].needed.is_empty();
         if let Some(position) = self.waiting.iter().position(finished) {
             return self.answer_from(position);

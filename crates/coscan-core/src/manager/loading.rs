@@ -65,7 +65,7 @@ impl ActiveBufferManager {
 
     /// Makes loads urgent that an urgent scan waits for, though they are for others.
     pub(super) fn hasten_loads(&mut self) {
-        if self.state.loads.values().all(|load| load.urgent) {
+        if self.waiting.is_empty() || self.state.loads.values().all(|load| load.urgent) {
             return;
         }
         let urgent = self.policy.urgent_scans(&self.state);
