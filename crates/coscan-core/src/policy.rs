@@ -7,6 +7,7 @@ mod elevator;
 mod kind;
 mod next_use;
 mod normal;
+mod page_map;
 mod predictive;
 mod ranking;
 mod relevance;
@@ -19,6 +20,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::ids::{ChunkIndex, PageId, ScanId, TableId};
+use crate::scan::Scan;
 use crate::state::State;
 
 pub use attach::Attach;
@@ -39,6 +41,15 @@ pub struct LoadPlan {
     pub chunk: ChunkIndex,
     /// Cold pages of that chunk, in the order in which they should arrive.
     pub pages: Vec<PageId>,
+}
+
+impl LoadPlan {
+    /// All that a scan lacks of a chunk.
+    fn of_missing(state: &State, scan: &Scan, chunk: ChunkIndex) -> Self {
+        let pages = state.pages_of(scan, chunk);
+        let pages = pages.into_iter().filter(|&id| state.is_cold(id)).collect();
+        Self { scan: scan.id(), chunk, pages }
+    }
 }
 
 /// How far the choice of victims may go [CS07 Figure 3, `findFreeSlot`; slip 7 in the papers].

@@ -66,9 +66,7 @@ impl Elevator {
         let starved = in_order.filter(|scan| scan.wants_load());
         let scan = starved.min_by_key(longest_waiting)?;
         let chunk = scan.loadable().next()?;
-        let pages = state.pages_of(scan, chunk);
-        let cold = pages.into_iter().filter(|&id| state.is_cold(id)).collect();
-        Some(LoadPlan { scan: scan.id(), chunk, pages: cold })
+        Some(LoadPlan::of_missing(state, scan, chunk))
     }
 }
 

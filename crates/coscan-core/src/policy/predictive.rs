@@ -168,7 +168,7 @@ impl Policy for Predictive {
             next.iter().map(|(scan, _)| *scan).position(|scan| !holds(scan))
         });
         let (scan, chunk) = next.get(free.flatten().unwrap_or(0))?;
-        Some(Sequence::plan(state, scan, *chunk))
+        Some(LoadPlan::of_missing(state, scan, *chunk))
     }
 
     fn choose_victims(&mut self, state: &State, room: &Room<'_>) -> Vec<PageId> {

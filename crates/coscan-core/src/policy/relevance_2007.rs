@@ -69,9 +69,7 @@ pub(super) fn plan(
 ) -> LoadPlan {
     let table = state.table(scan.table());
     if scan.picks() {
-        let mut pages = state.pages_of(scan, chunk);
-        pages.retain(|&id| state.is_cold(id));
-        return LoadPlan { scan: scan.id(), chunk, pages };
+        return LoadPlan::of_missing(state, scan, chunk);
     }
     let here = table.classes().class_of(chunk).key().scans.intersection(helped);
     let groups = table.classes().groups_of(&here);

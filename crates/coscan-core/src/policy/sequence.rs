@@ -47,19 +47,12 @@ impl Sequence {
             let since = scan.waiting_since();
             (since.is_none(), since, self.served(scan.id()), scan.id())
         })?;
-        Some(Self::plan(state, scan, chunk))
+        Some(LoadPlan::of_missing(state, scan, chunk))
     }
 
     /// When a scan was served last, as a count of loads.
     pub(super) fn served(&self, scan: ScanId) -> u64 {
         self.served.get(&scan).copied().unwrap_or(0)
-    }
-
-    /// What has to be read of a chunk for a scan.
-    pub(super) fn plan(state: &State, scan: &Scan, chunk: ChunkIndex) -> LoadPlan {
-        let pages = state.pages_of(scan, chunk);
-        let cold = pages.into_iter().filter(|&id| state.is_cold(id)).collect();
-        LoadPlan { scan: scan.id(), chunk, pages: cold }
     }
 
     /// The next chunk of a scan that has to be read for it.

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::ids::{Index, PageId, Time};
+use crate::ids::{PageId, Time};
+use crate::policy::page_map::PageMap;
 
 /// A bucket is at most this part of the distance wide, when a page is filed in it.
 const PARTS: u64 = 16;
@@ -17,7 +18,7 @@ pub(super) struct Timeline {
     /// Pages by the begin of their bucket.
     buckets: BTreeMap<Time, Vec<PageId>>,
     /// Where each page of each table is: its bucket, and its position there.
-    filed: Vec<Vec<Option<(Time, usize)>>>,
+    filed: PageMap<(Time, usize)>,
 }
 
 impl Timeline {
@@ -28,16 +29,16 @@ impl Timeline {
         let pages = self.buckets.entry(bucket).or_default();
         pages.push(id);
         let position = pages.len() - 1;
-        *self.filed_mut(id) = Some((bucket, position));
+        *self.filed.entry(id) = Some((bucket, position));
     }
 
     /// Takes a page out, if it is filed.
     pub(super) fn take_out(&mut self, id: PageId) {
-        let Some((bucket, position)) = self.filed_mut(id).take() else { return };
+        let Some((bucket, position)) = self.filed.entry(id).take() else { return };
         let pages = self.buckets.get_mut(&bucket).expect("a filed page is in its bucket");
         pages.swap_remove(position);
         if let Some(&moved) = pages.get(position) {
-            *self.filed_mut(moved) = Some((bucket, position));
+            *self.filed.entry(moved) = Some((bucket, position));
         } else if pages.is_empty() {
             self.buckets.remove(&bucket);
         }
@@ -49,7 +50,7 @@ impl Timeline {
         while let Some(first) = self.buckets.first_entry().filter(|first| *first.key() <= now) {
             due.extend(first.remove());
         }
-        due.iter().for_each(|&id| *self.filed_mut(id) = None);
+        due.iter().for_each(|&id| *self.filed.entry(id) = None);
         due
     }
 
@@ -65,18 +66,6 @@ impl Timeline {
     /// The page at a position of a bucket.
     pub(super) fn get(&self, bucket: Time, position: usize) -> Option<PageId> {
         self.buckets.get(&bucket)?.get(position).copied()
-    }
-
-    fn filed_mut(&mut self, id: PageId) -> &mut Option<(Time, usize)> {
-        let (table, page) = (id.table.as_usize(), id.page.as_usize());
-        if table >= self.filed.len() {
-            self.filed.resize(table + 1, Vec::new());
-        }
-        let pages = &mut self.filed[table];
-        if page >= pages.len() {
-            pages.resize(page + 1, None);
-        }
-        &mut pages[page]
     }
 }
 

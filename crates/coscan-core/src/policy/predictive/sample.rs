@@ -1,29 +1,30 @@
 //! Pages in no order, some of which are looked at: a cheaper way to find one that is used late.
 
-use crate::ids::{Index, PageId};
+use crate::ids::PageId;
+use crate::policy::page_map::PageMap;
 
 /// Pages that are in the pool.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sample {
     pages: Vec<PageId>,
     /// Where each page of each table is in `pages`.
-    filed: Vec<Vec<Option<usize>>>,
+    filed: PageMap<usize>,
     draws: u64,
 }
 
 impl Sample {
     pub(super) fn file(&mut self, id: PageId) {
-        if self.filed_mut(id).is_none() {
+        if self.filed.entry(id).is_none() {
             self.pages.push(id);
-            *self.filed_mut(id) = Some(self.pages.len() - 1);
+            *self.filed.entry(id) = Some(self.pages.len() - 1);
         }
     }
 
     pub(super) fn take_out(&mut self, id: PageId) {
-        let Some(position) = self.filed_mut(id).take() else { return };
+        let Some(position) = self.filed.entry(id).take() else { return };
         self.pages.swap_remove(position);
         if let Some(&moved) = self.pages.get(position) {
-            *self.filed_mut(moved) = Some(position);
+            *self.filed.entry(moved) = Some(position);
         }
     }
 
@@ -40,17 +41,5 @@ impl Sample {
         bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         let position = (bits ^ (bits >> 31)).checked_rem(self.pages.len() as u64)?;
         self.pages.get(position as usize).copied()
-    }
-
-    fn filed_mut(&mut self, id: PageId) -> &mut Option<usize> {
-        let (table, page) = (id.table.as_usize(), id.page.as_usize());
-        if table >= self.filed.len() {
-            self.filed.resize(table + 1, Vec::new());
-        }
-        let pages = &mut self.filed[table];
-        if page >= pages.len() {
-            pages.resize(page + 1, None);
-        }
-        &mut pages[page]
     }
 }

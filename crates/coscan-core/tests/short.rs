@@ -1,0 +1,93 @@
+//! Short scans, index selections, and scans in order beside others, under `relevance`: a byte takes a nanosecond.
+
+#![allow(clippy::unwrap_used)]
+
+mod world;
+
+use coscan_core::*;
+use world::{World, pace, table};
+
+fn world(pool_bytes: u64) -> World {
+    World::new(PolicyKind::Relevance.build(), pool_bytes, 1)
+}
+
+fn lines<'a>(world: &'a World, event: &str) -> Vec<&'a str> {
+    world.log.iter().filter(|line| line.starts_with(event)).map(String::as_str).collect()
+}
+
+#[test]
+fn a_tiny_scan_is_read_for_while_enough_is_being_read_for_others() {
+    let mut world = world(10_000);
+    let table = world.add_table(&table(40, &[100]));
+    world.start(table, &[0], 0..390, &[pace(1_000)]);
+    world.drive_until(10);
+    let tiny = world.start(table, &[0], 390..400, &[pace(1)]);
+    world.drive_until(20);
+    let loads = lines(&world, "load");
+    assert!(loads.len() == 2 && loads[1].contains(&format!("scan={tiny} ")), "{loads:?}");
+}
+
+#[test]
+fn a_load_that_a_tiny_scan_waits_for_is_hastened_and_others_are_not() {
+    let mut world = world(10_000);
+    let table = world.add_table(&table(40, &[100]));
+    world.start(table, &[0], 0..400, &[pace(1_000)]);
+    world.drive_until(10);
+    world.start(table, &[0], 0..10, &[pace(1)]);
+    world.drive_until(20);
+    assert_eq!(lines(&world, "hasten").len(), 1, "chunk 0 is on its way for the long scan");
+    let again = lines(&world, "load").into_iter().filter(|line| line.contains("chunk=0 "));
+    assert_eq!(again.count(), 1, "nothing is read twice");
+    world.drive_until(150);
+    assert_eq!(lines(&world, "hasten").len(), 1, "nobody short waits any more");
+}
+
+/// A table of one chunk of ten pages of 100 bytes, and the pages of which a selection lists these.
+fn selection(listed: &[u32], request_bytes: u64) -> Vec<u32> {
+    let mut builder = Layout::builder(1);
+    let pages: Vec<_> = (0..10).map(|_| builder.add_page(GroupIndex(0), 100)).collect();
+    builder.add_chunk(10, vec![pages]);
+    let config = Config { pool_bytes: 10_000, request_bytes, ..Config::default() };
+    let mut manager = ActiveBufferManager::new(config, PolicyKind::Relevance.build());
+    let spec = ScanSpec {
+        table: manager.register_table(builder.build().into()),
+        groups: vec![GroupIndex(0)],
+        rows: std::iter::once(0..10).collect(),
+        order: Order::Any,
+        workers: 1,
+        weight: 1,
+        pages: Some(listed.iter().copied().map(PageIndex).collect()),
+    };
+    let scan = manager.start_scan(Time(0), &spec).unwrap();
+    manager.request_chunk(Time(0), scan, WorkerIndex(0)).unwrap();
+    let Some(Action::Load { pages, .. }) = manager.poll_action() else { panic!("no load") };
+    pages.into_iter().map(|page| page.0).collect()
+}
+
+#[test]
+fn a_selection_picks_pages_up_to_the_break_even() {
+    // Two requests of 100 bytes and what a request costs, against one of 1,000 bytes.
+    assert_eq!(selection(&[7, 2], 799), [2, 7]);
+    assert_eq!(selection(&[7, 2], 800), (0..10).collect::<Vec<_>>());
+    // Neighbours are one request, which is never dearer than the whole chunk.
+    assert_eq!(selection(&[3, 4], u64::MAX / 4), [3, 4]);
+}
+
+#[test]
+fn what_scans_in_order_come_to_last_goes() {
+    const SECOND: u64 = 1_000_000_000;
+    let mut world = world(80);
+    let table = world.add_table(&table(20, &[10]));
+    let in_order = |world: &mut World| {
+        let rows = std::iter::once(0..200).collect();
+        world.try_start(table, &[0], rows, Order::InOrder, &[pace(SECOND)]).unwrap()
+    };
+    in_order(&mut world);
+    world.drive_until(6 * SECOND + 100);
+    assert!(lines(&world, "evict").is_empty());
+    in_order(&mut world);
+    world.drive_until(7 * SECOND + 500);
+    // The second scan has 0 to 6 before it, the first one is at 7.
+    let evicted = lines(&world, "evict");
+    assert!(evicted.len() == 1 && evicted[0].ends_with(".p6"), "{evicted:?}");
+}
