@@ -47,18 +47,9 @@ enum Command {
     Sim(sim::Sim),
 }
 
-/// How many tasks a thread polls before it looks for timers, answers and tasks of other threads.
-const POLLS_BETWEEN_EVENTS: u32 = 2;
-
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    // A poll of a query takes milliseconds: answers of devices are looked for after a few polls, not after 61.
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .event_interval(POLLS_BETWEEN_EVENTS)
-        .global_queue_interval(POLLS_BETWEEN_EVENTS)
-        .build();
-    let runtime = match runtime {
+    let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("cannot start threads: {error}")),
     };

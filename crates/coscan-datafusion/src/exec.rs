@@ -120,6 +120,12 @@ impl SharedScanExec {
         &self.source.table
     }
 
+    /// The rows of the chunks that it needs, or the only ones of them.
+    pub(crate) fn row_count(&self) -> u64 {
+        let rows = self.needed.rows_in(self.source.table.table(), &self.needed.chunks);
+        rows.iter().map(|rows| rows.end - rows.start).sum()
+    }
+
     fn order(&self) -> Order {
         if self.source.orderings.is_empty() { Order::Any } else { Order::InOrder }
     }

@@ -23,6 +23,7 @@
 //!   `statistics`);
 //! - it plans a [`SharedScanExec`] (`provider`, `source`, `exec`, `pruning`), or the engine's own scan where that costs less
 //!   (`direct`, `direct_reader`);
+//! - small scans are not spread over tasks (`one_task`);
 //! - each execution is a run (`run`), whose workers give the streams of its partitions (`stream`, `narrowing`,
 //!   `metrics`).
 
@@ -35,6 +36,7 @@ mod location;
 mod memory;
 mod metrics;
 mod narrowing;
+mod one_task;
 mod order;
 mod provider;
 mod pruning;

@@ -12,6 +12,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::factory::SharedTableFactory;
 use crate::memory::SharedMemoryPool;
+use crate::one_task::OneTask;
 use crate::settings::SessionSettings;
 
 /// What the name of the file type is in `STORED AS`.
@@ -110,9 +111,9 @@ impl Coscan {
     }
 
     /// Adds coscan to a session: `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes shared tables from now on, and
-    /// operators draw on the memory budget of the manager. `SET coscan.weight` says how much its queries count, see
-    /// [`SessionSettings`]. Tables, functions and settings of the session stay; only
-    /// statements prepared before are forgotten.
+    /// operators draw on the memory budget of the manager. An optimizer rule keeps small scans in one task.
+    /// `SET coscan.weight` says how much its queries count, see [`SessionSettings`]. Tables, functions and settings of
+    /// the session stay; only statements prepared before are forgotten.
     ///
     /// Call it before the session runs queries. Another call replaces what the first one installed.
     ///
@@ -130,12 +131,16 @@ impl Coscan {
         };
         let factory = Arc::new(SharedTableFactory::new(self.clone()));
         let mut existing = state.clone();
+        let mut rules = existing.physical_optimizers().to_vec();
+        rules.retain(|rule| rule.name() != OneTask::NAME);
+        rules.push(Arc::new(OneTask));
         existing.config_mut().set_extension(Arc::new(self));
         SessionSettings::add_to(existing.config_mut());
         let mut installed = SessionStateBuilder::new_from_existing(existing)
             .with_session_id(state.session_id().to_owned())
             .with_runtime_env(runtime)
             .with_table_factory(FILE_TYPE.to_owned(), factory)
+            .with_physical_optimizer_rules(rules)
             .build();
         // The builder switches this off, so that it does not make the default catalog anew.
         installed.config_mut().options_mut().catalog.create_default_catalog_and_schema =

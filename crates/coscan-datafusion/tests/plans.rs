@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use coscan_datafusion::{Coscan, SharedTableProvider};
 use coscan_runtime::core::PolicyKind;
+use coscan_storage::table::TableOptions;
 use datafusion::common::stats::Precision;
 use datafusion::physical_plan::StatisticsArgs;
 use datafusion::prelude::{SessionContext, col};
@@ -32,6 +33,32 @@ async fn explain_shows_the_scan() {
     assert!(text.contains("FilterExec: id@0 < 1150"), "rows are filtered above: {text}");
     let text = explain(&context, "EXPLAIN SELECT value FROM numbers LIMIT 7").await;
     assert!(text.contains("projection=[value], fetch=7"), "{text}");
+}
+
+#[tokio::test]
+async fn a_small_scan_is_not_spread_over_tasks() {
+    let data = tempfile::tempdir().unwrap();
+    let context = session(data.path()).await;
+    let is_spread = async |sql: &str| {
+        let text = explain(&context, &format!("EXPLAIN {sql}")).await;
+        text.contains("RoundRobinBatch")
+    };
+    assert!(!is_spread("SELECT value FROM numbers WHERE id < 30").await);
+    assert!(!is_spread("SELECT key, sum(value) FROM numbers WHERE id < 120 GROUP BY key").await);
+
+    // As many rows in one chunk as a scan may have and still be small, and one more.
+    for (rows, spread) in [(1 << 17, false), ((1 << 17) + 1, true)] {
+        let directory = data.path().join(rows.to_string());
+        std::fs::create_dir(&directory).unwrap();
+        support::write(&directory.join("one.parquet"), &support::numbers(0..rows), 1 << 20);
+        let coscan = Coscan::of(context.state().config()).unwrap().as_ref().clone();
+        let coscan = coscan.with_table_options(TableOptions::default());
+        let table = SharedTableProvider::open(&coscan, &[directory.display().to_string()]).await;
+        context.register_table(format!("of_{rows}"), Arc::new(table.unwrap())).unwrap();
+        let sql = format!("SELECT value FROM of_{rows} WHERE key = 3");
+        assert_eq!(is_spread(&sql).await, spread, "{rows} rows");
+        assert_eq!(run(&context, &sql).await.len(), usize::try_from(rows).unwrap() / 10);
+    }
 }
 
 #[tokio::test]

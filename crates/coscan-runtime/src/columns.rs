@@ -8,17 +8,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow_array::ArrayRef;
+use coscan_core::ScanLength;
 use coscan_storage::table::ColumnDecoder;
 
 use crate::decode_cache::{Decoding, Lookup, Slice};
 use crate::error::ScanError;
 use crate::lease::Lease;
 use crate::metrics::add_time;
-use crate::processors::TURN_MAX;
+use crate::processors::TURN;
 use crate::reservation::{Charges, Reservation};
 use crate::scan::Scan;
 
-/// How long a worker waits for memory to share the columns of a chunk before it decodes for itself alone.
+/// How long a worker of a long scan waits for memory to share the columns of a chunk before it decodes for itself alone.
 const PATIENCE_TO_SHARE: Duration = Duration::from_millis(50);
 
 /// What writers of Parquet make of a page at most, by default.
@@ -145,12 +146,16 @@ async fn take_shared(
     lease: &mut Lease,
     columns: &[usize],
 ) -> Result<Vec<Option<Slice>>, ScanError> {
-    let until = tokio::time::Instant::now() + PATIENCE_TO_SHARE;
+    let patience = match scan.length() {
+        ScanLength::Long => PATIENCE_TO_SHARE,
+        ScanLength::Short | ScanLength::Tiny => Duration::ZERO,
+    };
+    let until = tokio::time::Instant::now() + patience;
     let is_whole = scan.selection(lease.chunk).is_none();
     let mut slices = Vec::with_capacity(columns.len());
     let mut turn = Instant::now();
     for &column in columns {
-        if turn.elapsed() > TURN_MAX {
+        if turn.elapsed() > TURN {
             // Decoding takes a while: whoever waits for the processor comes between.
             tokio::task::yield_now().await;
             turn = Instant::now();

@@ -33,6 +33,7 @@ use crate::memory::Memory;
 use crate::metrics::{ManagerReport, SliceCounters};
 use crate::options::Options;
 use crate::processors::Processors;
+use crate::reading::Reading;
 use crate::recording::Recorder;
 use inner::Inner;
 pub(crate) use inner::RunningScan;
@@ -50,7 +51,7 @@ pub(crate) struct Driver {
     processors: Arc<Processors>,
     options: Options,
     started: Instant,
-    runtime: Handle,
+    reading: Reading,
     this: Weak<Driver>,
     pool_held_bytes: AtomicU64,
     slices_of_all: Arc<SliceCounters>,
@@ -59,7 +60,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(options: Options, runtime: Handle, recorder: Option<Recorder>) -> Arc<Self> {
+    pub(crate) fn new(options: Options, reading: Reading, recorder: Option<Recorder>) -> Arc<Self> {
         Arc::new_cyclic(|driver: &Weak<Driver>| Self {
             inner: Mutex::new(Inner::new(&options, recorder)),
             decoded: Arc::default(),
@@ -68,7 +69,7 @@ impl Driver {
             processors: Arc::default(),
             options,
             started: Instant::now(),
-            runtime,
+            reading,
             this: driver.clone(),
             pool_held_bytes: AtomicU64::new(0),
             slices_of_all: Arc::default(),
@@ -82,6 +83,11 @@ impl Driver {
 
     pub(crate) fn processors(&self) -> &Processors {
         &self.processors
+    }
+
+    /// Where timers of its waits are: a stream may be polled where there is no runtime.
+    pub(crate) fn runtime(&self) -> &Handle {
+        self.reading.handle()
     }
 
     pub(crate) fn memory(&self) -> &Arc<Memory> {
@@ -126,8 +132,7 @@ impl Driver {
             let started = self.command(|inner, now| {
                 let id = inner.core.start_scan(now, spec.clone())?;
                 let length = inner.core.length_of(id);
-                let runs = Some(Arc::new(self.processors.run(length)));
-                inner.scans.insert(id, RunningScan { runs, ..running.clone() });
+                inner.scans.insert(id, RunningScan { length, ..running.clone() });
                 Ok((id, length))
             });
             let Err(StartScanError::PoolTooSmall { chunk_bytes, .. }) = started else {

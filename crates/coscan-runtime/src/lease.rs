@@ -8,6 +8,7 @@ use coscan_core::{ChunkIndex, PageIndex, ScanId, TableId, WorkerIndex};
 
 use crate::decode_cache::SliceKey;
 use crate::driver::Driver;
+use crate::processors::AtWork;
 
 /// A chunk that a worker was handed: its stored pages stay in the pool, and the columns that it will take decoded are
 /// kept for it, until this is dropped.
@@ -22,6 +23,8 @@ pub(crate) struct Lease {
     pub(crate) pages: Vec<(PageIndex, Bytes)>,
     /// Columns that the worker has not taken yet.
     pub(crate) untaken: Vec<usize>,
+    /// For whoever takes the chunk from here on: until it is dropped, too, longer scans give way.
+    pub(crate) at_work: Option<AtWork>,
 }
 
 impl Lease {

@@ -20,6 +20,7 @@ mod metrics;
 mod options;
 mod polls;
 mod processors;
+mod reading;
 mod recording;
 mod reservation;
 mod scan;

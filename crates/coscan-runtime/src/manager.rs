@@ -14,6 +14,7 @@ use crate::error::ScanError;
 use crate::memory::OperatorMemory;
 use crate::metrics::ManagerReport;
 use crate::options::{Options, OptionsError, cores};
+use crate::reading::Reading;
 use crate::recording::{self, Recording};
 use crate::scan::{Scan, ScanRequest};
 use crate::stream::ScanStream;
@@ -30,29 +31,39 @@ pub struct BufferManager {
 }
 
 impl BufferManager {
-    /// A manager that runs its loads on the tokio runtime of the caller.
+    /// A manager that reads on threads of its own, so that no query that works keeps its loads waiting.
     ///
     /// # Errors
-    /// If the settings do not fit together, or there is no tokio runtime here.
+    /// If the settings do not fit together, or a thread cannot be started.
     pub fn new(options: Options) -> Result<Self, OptionsError> {
         options.check()?;
-        Ok(Self { driver: Driver::new(options, current_runtime()?, None) })
+        Ok(Self { driver: Driver::new(options, Reading::on_own_threads()?, None) })
+    }
+
+    /// A manager that reads on a tokio runtime. It suits programs that have one for input and output, beside that of
+    /// their queries. The runtime has to outlive all scans.
+    ///
+    /// # Errors
+    /// If the settings do not fit together.
+    pub fn on_runtime(options: Options, runtime: &Handle) -> Result<Self, OptionsError> {
+        options.check()?;
+        Ok(Self { driver: Driver::new(options, Reading::on(runtime), None) })
     }
 
     /// A manager whose decisions are recorded: everything that core is told and decides is written to `file`, as
-    /// [`coscan_core::log`] says. Each line is kept in memory until it is written.
+    /// [`coscan_core::log`] says. Each line is kept in memory until it is written, on the tokio runtime of the caller.
     ///
     /// # Errors
-    /// As [`Self::new`].
+    /// As [`Self::new`], or if there is no tokio runtime here.
     pub fn recorded(
         options: Options,
         file: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Result<(Self, Recording), OptionsError> {
         options.check()?;
-        let runtime = current_runtime()?;
+        let runtime = Handle::try_current().map_err(|_| OptionsError::NoRuntime)?;
         let header = Header::new(options.policy.name(), options.core_config(), cores());
         let (recorder, writer) = recording::start(&runtime, &header, file);
-        let driver = Driver::new(options, runtime, Some(recorder));
+        let driver = Driver::new(options, Reading::on_own_threads()?, Some(recorder));
         let recording = Recording { driver: Arc::clone(&driver), writer };
         Ok((Self { driver }, recording))
     }
@@ -132,10 +143,6 @@ impl BufferManager {
     pub fn report(&self) -> ManagerReport {
         self.driver.report()
     }
-}
-
-fn current_runtime() -> Result<Handle, OptionsError> {
-    Handle::try_current().map_err(|_| OptionsError::NoRuntime)
 }
 
 /// A table that scans can share. Cheap to clone.

@@ -160,9 +160,17 @@ pub enum OptionsError {
         /// The budget.
         memory_bytes: u64,
     },
-    /// Loads run on tokio, and there is no runtime here.
+    /// Reads need threads, and the system gives none.
     #[error(
-        "a buffer manager is made within a tokio runtime; call it from async code or enter a runtime first"
+        "cannot start a thread to read on: {reason}; end other programs or raise the limit on threads"
+    )]
+    NoThreads {
+        /// What the system says.
+        reason: String,
+    },
+    /// Decisions are recorded on tokio, and there is no runtime here.
+    #[error(
+        "a manager that is recorded is made within a tokio runtime; call it from async code or enter a runtime first"
     )]
     NoRuntime,
 }

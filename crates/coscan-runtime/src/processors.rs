@@ -2,38 +2,36 @@
 //!
 //! An async runtime does not take a processor from a task: whoever is ready waits until those before it stop by
 //! themselves, and a query over batches that are all there may go on for a long time. So the workers of scans stop every
-//! few milliseconds to let others in, and stand still while a shorter scan runs, at most half of their time.
+//! millisecond to let others in, and stand still while a shorter scan has a chunk to work on, at most half of their time.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use coscan_core::ScanLength;
+use futures::FutureExt;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-/// How long a worker goes on before it looks whether a shorter scan runs.
-const TURN: Duration = Duration::from_millis(2);
-
-/// How long a worker goes on before it lets others in. Shorter turns make whoever waits wait less, but what a worker has
-/// in the processor's caches is of use only while it goes on.
-pub(crate) const TURN_MAX: Duration = Duration::from_millis(10);
+/// How long a worker goes on before it lets others in.
+pub(crate) const TURN: Duration = Duration::from_millis(1);
 
 /// The longest that a worker stands still without going on for a turn.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
-/// The scans that others give way to.
+/// The chunks at hand that longer scans give way to.
 #[derive(Debug, Default)]
 pub(crate) struct Processors {
-    running: watch::Sender<Running>,
+    at_hand: watch::Sender<AtHand>,
 }
 
+/// How many chunks workers of scans of each length have at hand.
 #[derive(Clone, Copy, Debug, Default)]
-struct Running {
+struct AtHand {
     tiny: usize,
     short: usize,
 }
 
-impl Running {
+impl AtHand {
     /// How many there are that a scan of this length gives way to.
     fn before(self, length: ScanLength) -> usize {
         match length {
@@ -53,32 +51,39 @@ impl Running {
 }
 
 impl Processors {
-    /// A scan of this length runs until what this returns is dropped.
-    pub(crate) fn run(self: &Arc<Self>, length: ScanLength) -> RunningLength {
+    /// A worker of a scan of this length has a chunk at hand until what this returns is dropped.
+    pub(crate) fn work(self: &Arc<Self>, length: ScanLength) -> AtWork {
         self.change(length, |count| *count += 1);
-        RunningLength { processors: Arc::clone(self), length }
+        AtWork { processors: Arc::clone(self), length }
     }
 
-    /// Waits until nobody runs that a scan of this length gives way to, or this time has passed.
-    pub(crate) async fn give_way(&self, length: ScanLength, pause: Duration) {
-        let mut running = self.running.subscribe();
+    /// Waits until nobody has a chunk at hand that a scan of this length gives way to, or this time has passed.
+    pub(crate) fn give_way(
+        &self,
+        length: ScanLength,
+        pause: Duration,
+    ) -> impl Future<Output = ()> + use<> {
+        let mut at_hand = self.at_hand.subscribe();
+        let over = async move {
+            let _ = at_hand.wait_for(|at_hand| at_hand.before(length) == 0).await;
+        };
         // Either way the worker goes on.
-        let _ = timeout(pause, running.wait_for(|running| running.before(length) == 0)).await;
+        timeout(pause, over).map(|_| ())
     }
 
     fn change(&self, length: ScanLength, change: impl FnOnce(&mut usize)) {
-        self.running.send_if_modified(|running| running.of_length(length).map(change).is_some());
+        self.at_hand.send_if_modified(|at_hand| at_hand.of_length(length).map(change).is_some());
     }
 }
 
-/// A scan runs, as far as others give way to it.
+/// A worker has a chunk at hand, as far as others give way to it.
 #[derive(Debug)]
-pub(crate) struct RunningLength {
+pub(crate) struct AtWork {
     processors: Arc<Processors>,
     length: ScanLength,
 }
 
-impl Drop for RunningLength {
+impl Drop for AtWork {
     fn drop(&mut self) {
         self.processors.change(self.length, |count| *count -= 1);
     }
@@ -102,7 +107,7 @@ pub(crate) enum Turn {
     Go,
     /// It lets others in.
     Yield,
-    /// It stands still while shorter scans run, for this time at most.
+    /// It stands still while shorter scans work, for this time at most.
     GiveWay(Duration),
 }
 
@@ -117,11 +122,11 @@ impl Turns {
         let now = Instant::now();
         self.ahead += now - self.asked;
         self.asked = now;
-        let waits_for = processors.running.borrow().before(length);
+        let waits_for = processors.at_hand.borrow().before(length);
         if waits_for > 0 && self.ahead > TURN {
             return Turn::GiveWay(self.ahead.min(PAUSE_MAX));
         }
-        if now - self.since > TURN_MAX {
+        if now - self.since > TURN {
             self.since = now;
             return Turn::Yield;
         }
@@ -143,20 +148,20 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_long_scan_stands_still_while_a_short_one_runs() {
+    async fn a_long_scan_stands_still_while_a_short_one_works() {
         let processors = Arc::new(Processors::default());
         let mut turns = Turns::new();
-        tokio::time::advance(TURN_MAX * 2).await;
+        tokio::time::advance(TURN * 2).await;
         assert_eq!(turns.next(&processors, ScanLength::Long), Turn::Yield);
-        let short = processors.run(ScanLength::Short);
+        let short = processors.work(ScanLength::Short);
         assert_eq!(turns.next(&processors, ScanLength::Short), Turn::Go, "not to its like");
-        let tiny = processors.run(ScanLength::Tiny);
+        let tiny = processors.work(ScanLength::Tiny);
         assert!(matches!(turns.next(&processors, ScanLength::Short), Turn::GiveWay(_)));
         drop(tiny);
         let Turn::GiveWay(pause) = turns.next(&processors, ScanLength::Long) else {
             panic!("it goes on")
         };
-        assert_eq!(pause, TURN_MAX * 2);
+        assert_eq!(pause, TURN * 2);
         let started = Instant::now();
         let ends = async {
             tokio::time::sleep(TURN * 3).await;
@@ -171,12 +176,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn it_stands_still_for_half_of_its_time_at_most() {
         let processors = Arc::new(Processors::default());
-        let _short = processors.run(ScanLength::Short);
+        let _short = processors.work(ScanLength::Short);
         let mut turns = Turns::new();
         let (mut worked, mut stood) = (Duration::ZERO, Duration::ZERO);
         for _ in 0..1_000 {
-            tokio::time::advance(TURN / 2).await;
-            worked += TURN / 2;
+            tokio::time::advance(TURN * 8).await;
+            worked += TURN * 8;
             if let Turn::GiveWay(pause) = turns.next(&processors, ScanLength::Long) {
                 let started = Instant::now();
                 processors.give_way(ScanLength::Long, pause).await;
@@ -194,7 +199,7 @@ mod tests {
         let mut turns = Turns::new();
         let mut yields = 0;
         for _ in 0..100 {
-            tokio::time::advance(TURN_MAX / 4).await;
+            tokio::time::advance(TURN / 4).await;
             yields += usize::from(turns.next(&processors, ScanLength::Tiny) == Turn::Yield);
         }
         assert_eq!(yields, 20);

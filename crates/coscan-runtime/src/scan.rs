@@ -111,7 +111,7 @@ impl Scan {
             counters: Arc::clone(&counters),
             polls: Arc::clone(&polls),
             failed: None,
-            runs: None,
+            length: ScanLength::Long,
         };
         let (id, length) = driver.start_scan(&spec, &running)?;
         Ok(Arc::new(Self {

@@ -17,7 +17,7 @@ use futures::{FutureExt, Stream};
 use crate::columns::ChunkColumns;
 use crate::error::ScanError;
 use crate::metrics::add_time;
-use crate::processors::{Turn, Turns};
+use crate::processors::{AtWork, Turn, Turns};
 use crate::scan::Scan;
 
 /// Record batches of one worker of a scan, in the order in which the scheduler hands out chunks.
@@ -143,8 +143,12 @@ impl Worker {
             Turn::Go => return,
             Turn::Yield => tokio::task::yield_now().await,
             Turn::GiveWay(pause) => {
-                let processors = self.scan.driver().processors();
-                processors.give_way(self.scan.length(), pause).await;
+                let driver = self.scan.driver();
+                let over = {
+                    let _runtime = driver.runtime().enter();
+                    driver.processors().give_way(self.scan.length(), pause)
+                };
+                over.await;
             }
         }
         self.turns.resume(matches!(turn, Turn::GiveWay(_)));
@@ -186,10 +190,13 @@ impl Worker {
         add_time(&self.scan.counters().wait_ns, asked.elapsed());
         self.scan.note_poll(self.index);
         self.turns.resume(false);
-        let Some(lease) = answer.unwrap_or(Err(ScanError::Cancelled))? else { return Ok(false) };
+        let Some(mut lease) = answer.unwrap_or(Err(ScanError::Cancelled))? else {
+            return Ok(false);
+        };
+        let at_work = lease.at_work.take();
         let rows_left = self.scan.rows_wanted(lease.chunk);
         let columns = ChunkColumns::open(&self.scan, lease).await?;
-        self.current = Some(ChunkBatches { columns, rows_left });
+        self.current = Some(ChunkBatches { columns, rows_left, _at_work: at_work });
         Ok(true)
     }
 }
@@ -198,6 +205,7 @@ impl Worker {
 struct ChunkBatches {
     columns: ChunkColumns,
     rows_left: u64,
+    _at_work: Option<AtWork>,
 }
 
 impl ChunkBatches {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use common::stores::{FatedStore, Gate};
 use common::{
     CHUNK_ROWS, Fixture, LARGE, are_rows, assert_free, assert_idle, ids, in_time, manager,
+    manager_with,
 };
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options, ScanError, ScanRequest, ScanStream, SharedTable};
@@ -21,7 +22,7 @@ const ROWS: u64 = 12 * CHUNK_ROWS;
 async fn gated(options: Options) -> (BufferManager, SharedTable, Gate) {
     let (fixture, gate) = (Fixture::new(ROWS).await, Gate::opened());
     let table = fixture.table_behind(|store| FatedStore::gated(store, &gate)).await;
-    let manager = BufferManager::new(options).unwrap();
+    let manager = manager_with(options);
     let table = manager.register(table);
     gate.close();
     (manager, table, gate)
@@ -43,11 +44,8 @@ fn assert_waits(stream: &mut ScanStream) {
 #[tokio::test(start_paused = true)]
 async fn a_stream_dropped_within_a_chunk_frees_all() {
     for policy in PolicyKind::ALL {
-        let manager = BufferManager::new(Options {
-            batch_rows: 100,
-            ..manager(policy, LARGE).options().clone()
-        })
-        .unwrap();
+        let manager =
+            manager_with(Options { batch_rows: 100, ..manager(policy, LARGE).options().clone() });
         let table = manager.register(Fixture::new(ROWS).await.table().await);
         let (mut first, second) = (scan(&manager, &table, &[0, 2]), scan(&manager, &table, &[0]));
         in_time(first.next()).await.unwrap().unwrap();

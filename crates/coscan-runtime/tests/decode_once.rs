@@ -6,7 +6,7 @@ mod common;
 use common::stores::{FatedStore, Gate};
 use common::{
     CHUNK_ROWS, Fixture, LARGE, are_rows, assert_free, column_range, file_bytes, ids, in_time,
-    manager,
+    manager, manager_with,
 };
 use coscan_runtime::core::{Order, PolicyKind};
 use coscan_runtime::{BufferManager, Options, ScanError, ScanMetrics, ScanRequest, SharedTable};
@@ -86,7 +86,7 @@ async fn the_last_to_take_a_slice_drops_it() {
 async fn what_fewest_want_goes_first() {
     // Room for two slices of a column of 8000 bytes.
     let options = Options { decode_bytes: 20_000, ..Options::with_pool_bytes(LARGE, LARGE) };
-    let manager = BufferManager::new(options).unwrap();
+    let manager = manager_with(options);
     let table = manager.register(Fixture::new(ROWS).await.table().await);
     let scan = |chunks| chunks_in_order(&manager, &table, chunks);
     let (zero, one, other_one, two) = (scan(0..1), scan(1..2), scan(1..2), scan(2..3));

@@ -10,7 +10,7 @@ use std::time::Duration;
 use common::stores::{Fate, FatedStore};
 use common::{
     CHUNK_ROWS, Fixture, LARGE, are_rows, assert_free, column_range, file_bytes, ids, in_time,
-    largest_chunk_bytes, manager,
+    largest_chunk_bytes, manager, manager_with,
 };
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::storage::stores::{Faults, FaultyStore};
@@ -138,7 +138,7 @@ async fn scans_get_over(faults: Faults) -> (u64, u64) {
             read_timeout: Duration::from_secs(5),
             ..Options::with_pool_bytes(pool_bytes, 1 << 20).policy(policy)
         };
-        let manager = BufferManager::new(options).unwrap();
+        let manager = manager_with(options);
         let table = manager.register(table);
         let columns: [&[usize]; 4] = [&[0, 1, 2], &[0], &[0, 2], &[1]];
         let scans = columns.map(|columns| ids(scan(&manager, &table, columns)));

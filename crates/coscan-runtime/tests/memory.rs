@@ -3,16 +3,19 @@
 
 mod common;
 
+use std::ops::Range;
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use common::{
-    CHUNK_ROWS, Fixture, LARGE, are_rows, assert_free, ids, in_time, int64s, largest_chunk_bytes,
+    CHUNK_ROWS, Fixture, LARGE, are_rows, assert_free, file_bytes, ids, in_time, int64s,
+    largest_chunk_bytes, manager_with,
 };
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options, ScanError, ScanStream, SharedTable};
 use futures::future::join_all;
 use futures::{StreamExt, TryStreamExt};
+use parquet::basic::Compression;
 
 const ROWS: u64 = 12 * CHUNK_ROWS;
 
@@ -20,13 +23,17 @@ const ROWS: u64 = 12 * CHUNK_ROWS;
 async fn smallest(decode_bytes: u64, policy: PolicyKind) -> (BufferManager, SharedTable) {
     let table = Fixture::new(ROWS).await.table().await;
     let options = Options::with_pool_bytes(largest_chunk_bytes(&table), decode_bytes);
-    let manager = BufferManager::new(options.policy(policy)).unwrap();
+    let manager = manager_with(options.policy(policy));
     let table = manager.register(table);
     (manager, table)
 }
 
 fn scan(manager: &BufferManager, table: &SharedTable, columns: &[usize]) -> ScanStream {
     manager.scan(table, columns, &[0..ROWS]).unwrap()
+}
+
+fn scan_rows(manager: &BufferManager, table: &SharedTable, rows: Range<u64>) -> ScanStream {
+    manager.scan(table, &[0], &[rows]).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -94,7 +101,7 @@ async fn the_pool_gives_way_to_operators_down_to_its_floor_and_grows_back() {
     let table = Fixture::new(ROWS).await.table().await;
     let options =
         Options { pool_bytes_min: 100 << 10, ..Options::with_pool_bytes(1 << 20, 1 << 20) };
-    let manager = BufferManager::new(options).unwrap();
+    let manager = manager_with(options);
     let table = manager.register(table);
     assert!(are_rows(in_time(ids(scan(&manager, &table, &[0, 1, 2]))).await, 0..ROWS));
     let held_bytes = manager.report().pool_held_bytes;
@@ -125,7 +132,7 @@ async fn the_pool_is_made_smaller_and_larger_while_a_scan_runs() {
         let chunk_bytes = largest_chunk_bytes(&table);
         let pool_bytes = 10 * chunk_bytes;
         let options = Options::with_pool_bytes(pool_bytes, 1 << 20).policy(policy);
-        let manager = BufferManager::new(options).unwrap();
+        let manager = manager_with(options);
         let table = manager.register(table);
         assert!(are_rows(in_time(ids(scan(&manager, &table, &[0, 1, 2]))).await, 0..ROWS));
 
@@ -222,7 +229,7 @@ async fn operators_come_before_columns_kept_for_later() {
 async fn a_scan_that_finds_the_pool_small_gets_it_back_or_is_told_why_not() {
     let table = Fixture::new(ROWS).await.table().await;
     let pool_bytes = 2 * largest_chunk_bytes(&table);
-    let manager = BufferManager::new(Options::with_pool_bytes(pool_bytes, 300 << 10)).unwrap();
+    let manager = manager_with(Options::with_pool_bytes(pool_bytes, 300 << 10));
     let table = manager.register(table);
     let later = scan(&manager, &table, &[0]);
     assert!(are_rows(in_time(ids(scan(&manager, &table, &[0]))).await, 0..ROWS));
@@ -245,7 +252,7 @@ async fn a_scan_that_finds_the_pool_small_gets_it_back_or_is_told_why_not() {
 async fn a_scan_that_finds_the_pool_small_comes_before_columns_kept_for_later() {
     let table = Fixture::new(ROWS).await.table().await;
     let chunk_bytes = largest_chunk_bytes(&table);
-    let manager = BufferManager::new(Options::with_pool_bytes(2 * chunk_bytes, 300 << 10)).unwrap();
+    let manager = manager_with(Options::with_pool_bytes(2 * chunk_bytes, 300 << 10));
     let table = manager.register(table);
     let later = scan(&manager, &table, &[0]);
     assert!(are_rows(in_time(ids(scan(&manager, &table, &[0]))).await, 0..ROWS));
@@ -293,7 +300,7 @@ async fn a_query_may_wait_for_one_scan_in_the_midst_of_another() {
 async fn strings_that_batches_share_count_once() {
     let fixture = Fixture::new(CHUNK_ROWS).await;
     let options = Options { batch_rows: 50, ..Options::with_pool_bytes(LARGE, LARGE) };
-    let manager = BufferManager::new(options).unwrap();
+    let manager = manager_with(options);
     let table = manager.register(fixture.table().await);
     let strings = table.table().decoded_bytes_estimate(coscan_runtime::core::ChunkIndex(0), 2);
     for scans in [1, 2] {
@@ -318,7 +325,7 @@ async fn strings_that_batches_share_count_once() {
 async fn strings_that_batches_share_are_charged_once_also_meanwhile() {
     let fixture = Fixture::new(CHUNK_ROWS).await;
     let options = Options { batch_rows: 50, ..Options::with_pool_bytes(LARGE, LARGE) };
-    let manager = BufferManager::new(options).unwrap();
+    let manager = manager_with(options);
     let table = manager.register(fixture.table().await);
     let strings = table.table().decoded_bytes_estimate(coscan_runtime::core::ChunkIndex(0), 2);
     let streams = [0, 1].map(|_| manager.scan(&table, &[2], &[fixture.all_rows()]).unwrap());
@@ -328,4 +335,24 @@ async fn strings_that_batches_share_are_charged_once_also_meanwhile() {
     let report = manager.report();
     assert!(report.held_bytes_max - report.pool_held_bytes <= strings + 1000, "{report:?}");
     assert_free(&manager).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_long_scans_wait_for_memory_to_share_what_they_decode() {
+    let rows = 40 * CHUNK_ROWS;
+    let fixture = Fixture::of_bytes(rows, file_bytes(rows, Compression::SNAPPY)).await;
+    let table = fixture.table().await;
+    // Enough for a chunk as stored and a batch of it, not for all of it decoded.
+    let options = Options::with_pool_bytes(4 * largest_chunk_bytes(&table), 7_000);
+    let manager = manager_with(Options { batch_rows: 100, ..options });
+    let table = manager.register(table);
+    let _other = scan_rows(&manager, &table, 0..rows);
+    let time_to_first = async |rows| {
+        let started = tokio::time::Instant::now();
+        let mut stream = scan_rows(&manager, &table, rows);
+        stream.next().await.unwrap().unwrap();
+        started.elapsed()
+    };
+    assert_eq!(time_to_first(0..CHUNK_ROWS).await, Duration::ZERO);
+    assert!(time_to_first(0..rows).await > Duration::ZERO);
 }

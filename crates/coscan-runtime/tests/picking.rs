@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{
-    CHUNK_ROWS, Fixture, LARGE, are_rows, assert_free, ids, in_time, largest_chunk_bytes, sorted,
+    CHUNK_ROWS, Fixture, LARGE, are_rows, assert_free, ids, in_time, largest_chunk_bytes,
+    manager_with, sorted,
 };
 use coscan_runtime::core::{Order, PolicyKind};
 use coscan_runtime::storage::stores::{LimitedStore, Limits};
@@ -20,7 +21,7 @@ const ROWS: u64 = 4 * GROUPS * CHUNK_ROWS + 500;
 
 fn manager(policy: PolicyKind, pool_bytes: u64) -> BufferManager {
     let options = Options::with_pool_bytes(pool_bytes, 4 << 20).policy(policy);
-    BufferManager::new(Options { request_bytes: 0, ..options }).unwrap()
+    manager_with(Options { request_bytes: 0, ..options })
 }
 
 #[tokio::test]
@@ -113,7 +114,7 @@ async fn a_picked_row_does_not_wait_for_what_is_queued() {
         .table_of_chunks(GROUPS * CHUNK_ROWS, |store| Arc::new(LimitedStore::new(store, limits)))
         .await;
     let options = Options { request_bytes_max, ..Options::with_pool_bytes(LARGE, 4 << 20) };
-    let manager = BufferManager::new(options).unwrap();
+    let manager = manager_with(options);
     let table = manager.register(table);
     let long = tokio::spawn(ids(manager.scan(&table, &[0, 1, 2], &[fixture.all_rows()]).unwrap()));
     tokio::time::sleep(Duration::from_millis(100)).await;

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use arrow_array::{Array, RecordBatch, StringViewArray};
 use common::{
-    CHUNK_ROWS, Fixture, LARGE, ids, int64s, largest_chunk_bytes, manager, sorted, text_of,
+    CHUNK_ROWS, Fixture, LARGE, ids, int64s, largest_chunk_bytes, manager, manager_with, sorted,
+    text_of,
 };
 use coscan_runtime::core::{Order, PolicyKind};
-use coscan_runtime::{BufferManager, Options, ScanRequest};
+use coscan_runtime::{Options, ScanRequest};
 use futures::TryStreamExt;
 use futures::future::try_join_all;
 
@@ -132,7 +133,7 @@ async fn what_a_query_passed_on_counts_until_it_is_gone() {
 async fn a_query_that_pauses_keeps_no_processor_from_others() {
     let fixture = Fixture::new(20 * CHUNK_ROWS).await;
     let options = Options { active_workers_max: 1, ..Options::with_pool_bytes(LARGE, 4 << 20) };
-    let manager = BufferManager::new(options).unwrap();
+    let manager = manager_with(options);
     let table = manager.register(fixture.table().await);
     let mut paused = manager.scan(&table, &[0], &[fixture.all_rows()]).unwrap();
     paused.try_next().await.unwrap().unwrap();

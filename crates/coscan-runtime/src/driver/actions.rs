@@ -109,23 +109,25 @@ impl Driver {
             .map(|page| (page, inner.frames[&PageId { table, page }].clone()))
             .collect();
         pages.sort_unstable_by_key(|(page, _)| *page);
-        let untaken = inner.scans[&scan].shared_columns(chunk).to_vec();
+        let running = &inner.scans[&scan];
+        let untaken = running.shared_columns(chunk).to_vec();
+        let at_work = Some(self.processors.work(running.length));
         for &column in &untaken {
             self.decoded.expect(SliceKey { table, chunk, column });
         }
         self.leases.fetch_add(1, Ordering::Relaxed);
-        Lease { driver: Arc::clone(self), table, scan, worker, chunk, pages, untaken }
+        Lease { driver: Arc::clone(self), table, scan, worker, chunk, pages, untaken, at_work }
     }
 
     fn do_afterwards(self: &Arc<Self>) {
         let afterwards = std::mem::take(&mut self.lock().afterwards);
         for load in afterwards.loads {
-            self.runtime.spawn(load::run(load));
+            self.runtime().spawn(load::run(load));
         }
         if let Some(time) = afterwards.timer {
             let driver = Arc::clone(self);
             let wait = Duration::from_nanos(time.since(self.now()));
-            self.runtime.spawn(async move {
+            self.runtime().spawn(async move {
                 tokio::time::sleep(wait).await;
                 driver.handle_timeout();
             });

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use coscan_core::log::RecordedManager;
 use coscan_core::{
-    ActiveBufferManager, ChunkIndex, GroupIndex, LoadId, PageId, ScanId, TableId, Time, WorkerIndex,
+    ActiveBufferManager, ChunkIndex, GroupIndex, LoadId, PageId, ScanId, ScanLength, TableId, Time,
+    WorkerIndex,
 };
 use coscan_storage::table::ParquetTable;
 use tokio::sync::oneshot;
@@ -19,7 +20,6 @@ use crate::load::Urgency;
 use crate::metrics::ScanCounters;
 use crate::options::Options;
 use crate::polls::Polls;
-use crate::processors::RunningLength;
 use crate::recording::Recorder;
 use crate::scan::PartialChunks;
 
@@ -35,9 +35,8 @@ pub(crate) struct RunningScan {
     pub(crate) counters: Arc<ScanCounters>,
     pub(crate) polls: Arc<Polls>,
     pub(crate) failed: Option<ScanError>,
-    /// Others give way to it as long as this lives.
-    #[expect(dead_code, reason = "it counts until it is dropped")]
-    pub(crate) runs: Option<Arc<RunningLength>>,
+    /// Known once core has it.
+    pub(crate) length: ScanLength,
 }
 
 impl RunningScan {

@@ -62,9 +62,8 @@ impl Driver {
 
     /// Waits until memory is freed or it is `end`; false if it is. `freed` was made before memory was looked for.
     pub(crate) async fn wait(&self, freed: Notified<'_>, end: Instant) -> bool {
-        // The stream may be polled outside of the manager's runtime; its timers are there.
         let freed = {
-            let _runtime = self.runtime.enter();
+            let _runtime = self.runtime().enter();
             tokio::time::timeout_at(end, freed)
         };
         freed.await.is_ok()

@@ -21,6 +21,7 @@ use object_store::{ObjectStore, ObjectStoreExt};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
+use tokio::runtime::Handle;
 
 /// Rows of a chunk of the test table.
 pub const CHUNK_ROWS: u64 = 1000;
@@ -120,9 +121,14 @@ impl Fixture {
     }
 }
 
+/// A manager that reads on the runtime of the test, whose clock may be a virtual one.
+pub fn manager_with(options: Options) -> BufferManager {
+    BufferManager::on_runtime(options, &Handle::current()).unwrap()
+}
+
 /// A manager with a policy and a pool of this many bytes.
 pub fn manager(policy: PolicyKind, pool_bytes: u64) -> BufferManager {
-    BufferManager::new(Options::with_pool_bytes(pool_bytes, 4 << 20).policy(policy)).unwrap()
+    manager_with(Options::with_pool_bytes(pool_bytes, 4 << 20).policy(policy))
 }
 
 /// Stored bytes of all columns of the largest chunk: the smallest pool that serves every scan.

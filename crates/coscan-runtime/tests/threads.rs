@@ -1,0 +1,59 @@
+//! A manager reads on threads of its own: whatever its callers do with theirs, loads go on.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::stores::{FatedStore, Gate};
+use common::{CHUNK_ROWS, Fixture, LARGE, are_rows, ids};
+use coscan_runtime::{BufferManager, Options};
+use futures::executor::block_on;
+use futures::{FutureExt, StreamExt};
+
+fn manager() -> BufferManager {
+    BufferManager::new(Options::with_pool_bytes(LARGE, LARGE)).unwrap()
+}
+
+/// Waits without giving the thread back, as a query does that works.
+fn work_until(is_over: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !is_over() {
+        assert!(started.elapsed() < Duration::from_secs(60), "it does not go on");
+        std::hint::spin_loop();
+    }
+}
+
+#[tokio::test]
+async fn it_reads_while_its_callers_work() {
+    let fixture = Fixture::new(4 * CHUNK_ROWS).await;
+    let manager = manager();
+    let table = manager.register(fixture.table().await);
+    let mut stream = manager.scan(&table, &[0], &[fixture.all_rows()]).unwrap();
+    assert!(stream.next().now_or_never().is_none(), "nothing is there yet");
+    work_until(|| manager.report().pool_held_bytes > 0 && manager.report().loads_in_flight == 0);
+    assert!(are_rows(ids(stream).await, fixture.all_rows()));
+}
+
+#[test]
+fn its_callers_need_no_runtime() {
+    let manager = manager();
+    let fixture = block_on(Fixture::new(4 * CHUNK_ROWS));
+    let table = manager.register(block_on(fixture.table()));
+    let stream = manager.scan(&table, &[0], &[fixture.all_rows()]).unwrap();
+    assert!(are_rows(block_on(ids(stream)), fixture.all_rows()));
+}
+
+#[tokio::test]
+async fn it_may_be_dropped_while_it_reads() {
+    let fixture = Fixture::new(4 * CHUNK_ROWS).await;
+    let gate = Gate::opened();
+    let manager = manager();
+    let table = fixture.table_behind(|store| FatedStore::gated(store, &gate)).await;
+    gate.close();
+    let table = manager.register(table);
+    let mut stream = manager.scan(&table, &[0], &[fixture.all_rows()]).unwrap();
+    assert!(stream.next().now_or_never().is_none());
+    drop((stream, table, manager));
+    gate.open();
+}
