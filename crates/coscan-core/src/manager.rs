@@ -205,13 +205,7 @@ impl ActiveBufferManager {
     /// How long a running scan is beside others, as far as its policy tells short ones from long ones.
     #[must_use]
     pub fn length_of(&self, scan: ScanId) -> ScanLength {
-        if self.policy.urgent_scans(&self.state).contains(&scan) {
-            ScanLength::Tiny
-        } else if self.policy.short_scans(&self.state).contains(&scan) {
-            ScanLength::Short
-        } else {
-            ScanLength::Long
-        }
+        self.state.scan(scan).map_or(ScanLength::Long, |scan| self.policy.length(scan))
     }
 
     /// Recounts all counts from scratch: for tests and simulators, since it walks over every page.

@@ -5,6 +5,7 @@
 mod attach;
 mod elevator;
 mod kind;
+mod lengths;
 mod next_use;
 mod normal;
 mod page_map;
@@ -13,6 +14,7 @@ mod ranking;
 mod relevance;
 mod relevance_2004;
 mod relevance_2007;
+mod returns;
 mod sequence;
 mod victims;
 
@@ -20,7 +22,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::ids::{ChunkIndex, PageId, ScanId, TableId};
-use crate::scan::Scan;
+use crate::scan::{Scan, ScanLength};
 use crate::state::State;
 
 pub use attach::Attach;
@@ -121,16 +123,11 @@ pub trait Policy: fmt::Debug + Send {
     /// Every page MUST satisfy [`Room::may_go`].
     fn choose_victims(&mut self, state: &State, room: &Room<'_>) -> Vec<PageId>;
 
-    /// Scans that cut the line at the device, since what they want takes little: they are read for ahead of what is
-    /// queued, although enough is being read for others; twice as much in all.
-    fn urgent_scans(&self, _state: &State) -> Vec<ScanId> {
-        Vec::new()
-    }
-
-    /// Scans that cut the line at the processors: they are handed chunks although enough workers are at work; twice as
-    /// many in all.
-    fn short_scans(&self, _state: &State) -> Vec<ScanId> {
-        Vec::new()
+    /// How long a scan is beside others. Short ones cut the line at the processors: they are handed chunks although
+    /// enough workers are at work, twice as many in all. Tiny ones also do at the device, since what they want takes
+    /// little: they are read for ahead of what is queued, although enough is being read for others; twice as much in all.
+    fn length(&self, _scan: &Scan) -> ScanLength {
+        ScanLength::Long
     }
 
     /// Whether it schedules processors, too: no more workers than [`crate::Config::active_workers_max`] are at work, and

@@ -1,8 +1,8 @@
 //! The pool: which pages are held, in what order they were used, and how many bytes that makes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ids::{LoadId, PageId};
+use crate::ids::{LoadId, PageId, TableId};
 
 /// Where a page is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,8 +43,8 @@ pub(crate) struct Pool {
     pub(crate) held_bytes: u64,
     /// Cached pages, least recently used first.
     pub(crate) cached: BTreeSet<(u64, PageId)>,
-    /// Of those, the ones that no scan will come to.
-    pub(crate) unwanted: BTreeSet<(u64, PageId)>,
+    /// Of those, the ones that no scan will come to, table by table. No set is empty.
+    pub(crate) unwanted: BTreeMap<TableId, BTreeSet<(u64, PageId)>>,
     uses: u64,
 }
 
@@ -54,7 +54,7 @@ impl Pool {
             limit_bytes,
             held_bytes: 0,
             cached: BTreeSet::new(),
-            unwanted: BTreeSet::new(),
+            unwanted: BTreeMap::new(),
             uses: 0,
         }
     }
@@ -84,9 +84,9 @@ impl Pool {
         if page.place == Place::Cached {
             self.cached.insert((page.used_at, id));
             if page.wanted == 0 {
-                self.unwanted.insert((page.used_at, id));
+                self.unwanted.entry(id.table).or_default().insert((page.used_at, id));
             } else {
-                self.unwanted.remove(&(page.used_at, id));
+                self.unfile_unwanted(id, page);
             }
         }
     }
@@ -94,6 +94,15 @@ impl Pool {
     /// Takes a page out of all orders.
     pub(crate) fn unfile(&mut self, id: PageId, page: &Page) {
         self.cached.remove(&(page.used_at, id));
-        self.unwanted.remove(&(page.used_at, id));
+        self.unfile_unwanted(id, page);
+    }
+
+    fn unfile_unwanted(&mut self, id: PageId, page: &Page) {
+        if let Some(pages) = self.unwanted.get_mut(&id.table) {
+            pages.remove(&(page.used_at, id));
+            if pages.is_empty() {
+                self.unwanted.remove(&id.table);
+            }
+        }
     }
 }

@@ -164,7 +164,27 @@ impl State {
 
     /// Cached pages that no scan will come to, least recently used first.
     pub fn unwanted_pages(&self) -> impl Iterator<Item = PageId> + '_ {
-        self.pool.unwanted.iter().map(|&(_, id)| id)
+        self.unwanted_pages_where(|_| true)
+    }
+
+    /// Those of the tables that pass a test, least recently used first.
+    pub fn unwanted_pages_where(
+        &self,
+        test: impl Fn(TableId) -> bool,
+    ) -> impl Iterator<Item = PageId> + '_ {
+        let tables = self.pool.unwanted.iter().filter(move |(table, _)| test(**table));
+        let mut tables: Vec<_> = tables.map(|(_, pages)| pages.iter().peekable()).collect();
+        std::iter::from_fn(move || {
+            let oldest = tables.iter_mut().filter_map(|pages| Some((*pages.peek()?, pages)));
+            let (&(_, id), pages) = oldest.min_by_key(|((used_at, _), _)| *used_at)?;
+            pages.next();
+            Some(id)
+        })
+    }
+
+    /// Cached pages of a table that no scan will come to, least recently used first.
+    pub fn unwanted_pages_of(&self, table: TableId) -> impl Iterator<Item = PageId> + '_ {
+        self.pool.unwanted.get(&table).into_iter().flatten().map(|&(_, id)| id)
     }
 
     /// Whether a page is neither in the pool nor being read.

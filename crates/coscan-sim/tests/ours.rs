@@ -64,3 +64,15 @@ fn short_queries_do_not_wait_behind_long_ones() {
     // All of those that did not run are left out.
     assert!(normal.outcome.queries.iter().any(|query| !query.has_run()));
 }
+
+#[test]
+fn a_small_hot_table_stays_beside_what_long_scans_come_to() {
+    let spec = experiment::find("small-hot-table").unwrap();
+    let screens = (1..=3).map(|seed| {
+        let prepared = Arc::new(Prepared::new(&spec.cases[0], seed).unwrap());
+        let run = prepared.run(PolicyKind::Relevance.build(), Options::default()).unwrap();
+        run.value(Metric::NormalizedLatencyShort).unwrap()
+    });
+    let screen = screens.sum::<f64>() / 3.0;
+    assert!(screen < 0.7, "most of it is in the pool: {screen}");
+}

@@ -4,7 +4,7 @@
 use super::ActiveBufferManager;
 use crate::action::Action;
 use crate::ids::{ChunkIndex, ScanId, Time, WorkerIndex};
-use crate::scan::{Order, Scan, Worker};
+use crate::scan::{Order, Scan, ScanLength, Worker};
 
 impl ActiveBufferManager {
     /// Answers a waiting worker that can be answered, if there is one.
@@ -20,16 +20,14 @@ impl ActiveBufferManager {
         if let Some(position) = self.waiting.iter().position(finished) {
             return self.answer_from(position);
         }
-        let short = self.policy.short_scans(&self.state);
-        let Some(position) = self.choose_waiting(&short) else {
+        let Some(position) = self.choose_waiting() else {
             self.held_back = None;
             return;
         };
         let active: usize = self.state.scans().map(Scan::active_workers).sum();
         let max = self.config.active_workers_max;
         let id = self.waiting[position].0;
-        let cuts_line =
-            || short.contains(&id) && (active / 2 < max || self.state.scans[&id].picks());
+        let cuts_line = || self.is_short(id) && (active / 2 < max || self.state.scans[&id].picks());
         if active < max || self.is_overdue(position) || cuts_line() {
             self.answer_from(position);
         } else if self.held_back.is_none() {
@@ -39,7 +37,7 @@ impl ActiveBufferManager {
 
     /// The waiting worker to go on next, among those for whom a chunk is there: one that has lost its patience (I5),
     /// else the one that the policy prefers, of the short ones if there are any.
-    fn choose_waiting(&self, short: &[ScanId]) -> Option<usize> {
+    fn choose_waiting(&self) -> Option<usize> {
         let deliverable = |id: ScanId| self.state.scans[&id].is_deliverable();
         let mut ready: Vec<_> = (0..self.waiting.len())
             .filter(|&position| deliverable(self.waiting[position].0))
@@ -48,11 +46,16 @@ impl ActiveBufferManager {
         if self.is_overdue(first) {
             return Some(first);
         }
-        if ready.iter().any(|&position| short.contains(&self.waiting[position].0)) {
-            ready.retain(|&position| short.contains(&self.waiting[position].0));
+        let is_short = |&position: &usize| self.is_short(self.waiting[position].0);
+        if ready.iter().any(is_short) {
+            ready.retain(is_short);
         }
         let scans: Vec<_> = ready.iter().map(|&position| self.waiting[position].0).collect();
         ready.get(self.policy.prefer_worker(&self.state, &scans)).copied()
+    }
+
+    fn is_short(&self, id: ScanId) -> bool {
+        self.length_of(id) <= ScanLength::Short
     }
 
     fn is_overdue(&self, position: usize) -> bool {

@@ -5,7 +5,7 @@ use crate::action::Action;
 use crate::ids::{LoadId, PageId, ScanId, Time};
 use crate::policy::{Attempt, LoadPlan, Room, Strictness};
 use crate::pool::Place;
-use crate::scan::{Order, Scan};
+use crate::scan::{Order, Scan, ScanLength};
 use crate::state::Load;
 
 /// Slip 7 in the papers: with few free slots the exclusions are relaxed one by one, or nobody would go on.
@@ -33,7 +33,7 @@ impl ActiveBufferManager {
         self.deadline = None;
         let only = match self.free_slot() {
             Slot::None => return false,
-            Slot::Urgent => Some(self.policy.urgent_scans(&self.state)),
+            Slot::Urgent => Some(self.tiny_scans().map(Scan::id).collect::<Vec<_>>()),
             Slot::Any => None,
         };
         if only.as_ref().is_some_and(Vec::is_empty) {
@@ -68,9 +68,11 @@ impl ActiveBufferManager {
         if self.waiting.is_empty() || self.state.loads.values().all(|load| load.urgent) {
             return;
         }
-        let urgent = self.policy.urgent_scans(&self.state);
-        let scans = urgent.iter().filter_map(|&id| self.state.scan(id));
-        let waiting: Vec<_> = scans.filter(|scan| scan.starving_since().is_some()).collect();
+        let starving = |scan: &&Scan| scan.starving_since().is_some();
+        let waiting: Vec<_> = self.tiny_scans().filter(starving).collect();
+        if waiting.is_empty() {
+            return;
+        }
         let awaited = |load: &Load| {
             let layout = self.state.table(load.table).layout();
             let next = |scan: &Scan, chunk| {
@@ -108,6 +110,10 @@ impl ActiveBufferManager {
         } else {
             Slot::None
         }
+    }
+
+    fn tiny_scans(&self) -> impl Iterator<Item = &Scan> {
+        self.state.scans().filter(|scan| self.policy.length(scan) == ScanLength::Tiny)
     }
 
     fn urgent_loads(&self) -> usize {
@@ -234,7 +240,7 @@ impl ActiveBufferManager {
         }
         let pages: Vec<_> = plan.pages.iter().map(|id| id.page).collect();
         let urgent = self.urgent_loads() < self.config.loads_in_flight_max
-            && self.policy.urgent_scans(&self.state).contains(&plan.scan);
+            && self.length_of(plan.scan) == ScanLength::Tiny;
         let record = Load {
             scan: plan.scan,
             table,

@@ -10,24 +10,19 @@
 use std::cmp::Reverse;
 
 use crate::classes::Class;
-use crate::ids::{ChunkIndex, PageId, ScanId, SlotIndex, Time};
+use crate::ids::{ChunkIndex, PageId, ScanId, SlotIndex, TableId, Time};
+use crate::policy::lengths::Lengths;
 use crate::policy::next_use::NextUses;
 use crate::policy::ranking::{Score, best_first};
 use crate::policy::relevance_2007::{Relevance2007, helped_by, overlapping, plan, wanting};
+use crate::policy::returns::Returns;
 use crate::policy::{Attempt, LoadPlan, Policy, Room};
-use crate::scan::{Order, Scan};
+use crate::scan::{Order, Scan, ScanLength};
 use crate::set::IndexSet;
 use crate::state::State;
 
 /// What a scan counts that needs a chunk, but has enough to go on with, beside one that waits.
 const LATER: f64 = 0.01;
-
-/// A scan is short that is this many times shorter than the longest that runs: it does not wait for a processor.
-const SHORT: u64 = 16;
-
-/// A short scan of so few chunks passes others at the device, too. Were more scans to do so, they would wait for each
-/// other there.
-const TINY_CHUNKS: u64 = 2;
 
 /// A scan in order has much less left than the others that has so many times less.
 const MUCH_LESS: usize = 4;
@@ -41,6 +36,10 @@ pub struct Relevance {
     paper: Relevance2007,
     /// When the scans in order come to the pages.
     in_order: NextUses,
+    /// How long the scans are.
+    lengths: Lengths,
+    /// How often scans come to the tables.
+    returns: Returns,
 }
 
 /// Average loads that a scan has waited, shared by all running scans (slip 5 in the papers).
@@ -66,15 +65,6 @@ fn reading_rank(
     let together = goes_in_order(scan) && own * MUCH_LESS > in_order_needed;
     let needed = if together { in_order_needed } else { own };
     (overdue, Score(gained - needed as f64 / weight), Reverse(scan.id()))
-}
-
-/// Scans that pick pages, and short ones of so many chunks at most.
-fn short_scans(state: &State, chunks_max: u64) -> Vec<ScanId> {
-    let length = |scan: &Scan| scan.report().chunks_needed;
-    let longest = state.scans().map(length).max().unwrap_or(0);
-    let is_short = |scan: &Scan| length(scan) * SHORT <= longest && length(scan) <= chunks_max;
-    let short = state.scans().filter(|scan| scan.picks() || is_short(scan));
-    short.map(Scan::id).collect()
 }
 
 /// Chunks that scans in order have left on average.
@@ -162,12 +152,20 @@ impl Policy for Relevance {
     }
 
     fn on_scan_started(&mut self, state: &State, scan: ScanId) {
-        if let Some(scan) = state.scan(scan).filter(|scan| goes_in_order(scan)) {
+        let Some(scan) = state.scan(scan) else { return };
+        self.lengths.add(scan);
+        self.returns.note(state, scan);
+        if goes_in_order(scan) {
             self.in_order.add(state, scan);
         }
     }
 
+    fn on_table_removed(&mut self, table: TableId) {
+        self.returns.forget(table);
+    }
+
     fn on_scan_ended(&mut self, scan: ScanId) {
+        self.lengths.remove(scan);
         self.in_order.remove(scan);
     }
 
@@ -200,15 +198,11 @@ impl Policy for Relevance {
 
     fn choose_victims(&mut self, state: &State, room: &Room<'_>) -> Vec<PageId> {
         let in_order = (!self.in_order.is_empty()).then_some(&mut self.in_order);
-        self.paper.victims(state, room, in_order)
+        self.paper.victims(state, room, in_order, self.returns.returning(state))
     }
 
-    fn urgent_scans(&self, state: &State) -> Vec<ScanId> {
-        short_scans(state, TINY_CHUNKS)
-    }
-
-    fn short_scans(&self, state: &State) -> Vec<ScanId> {
-        short_scans(state, u64::MAX)
+    fn length(&self, scan: &Scan) -> ScanLength {
+        self.lengths.of(scan)
     }
 
     fn schedules_workers(&self) -> bool {

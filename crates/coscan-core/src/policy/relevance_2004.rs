@@ -9,6 +9,7 @@ use crate::classes::Class;
 use crate::ids::{ChunkIndex, PageId, ScanId, SlotIndex, TableId};
 use crate::policy::ranking::{Score, best_first, first_second};
 use crate::policy::relevance_2007::{plan, wanting};
+use crate::policy::returns::Returning;
 use crate::policy::victims::{choose_victims, merge};
 use crate::policy::{Attempt, LoadPlan, Policy, Room};
 use crate::scan::{Order, Scan};
@@ -67,7 +68,7 @@ impl Policy for Relevance2004 {
 
     fn choose_victims(&mut self, state: &State, room: &Room<'_>) -> Vec<PageId> {
         let tables = state.tables().map(|(id, _)| (id, least_needed(state, id))).collect();
-        choose_victims(state, room, merge(tables), None)
+        choose_victims(state, room, merge(tables), None, Returning::default())
     }
 
     /// The chunk that came first.

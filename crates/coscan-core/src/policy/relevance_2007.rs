@@ -6,6 +6,7 @@ use crate::classes::Class;
 use crate::ids::{ChunkIndex, PageId, ScanId, SlotIndex, TableId};
 use crate::policy::next_use::NextUses;
 use crate::policy::ranking::{Score, best_first, first_second};
+use crate::policy::returns::Returning;
 use crate::policy::victims::{choose_victims, merge};
 use crate::policy::{Attempt, LoadPlan, Policy, Room};
 use crate::scan::{Order, Scan};
@@ -162,9 +163,10 @@ impl Relevance2007 {
         state: &State,
         room: &Room<'_>,
         in_order: Option<&mut NextUses>,
+        returning: Returning,
     ) -> Vec<PageId> {
         let tables = state.tables().map(|(id, _)| (id, self.least_kept(state, id))).collect();
-        choose_victims(state, room, merge(tables), in_order)
+        choose_victims(state, room, merge(tables), in_order, returning)
     }
 
     /// The chunk with the largest `useRelevance` for a scan.
@@ -217,7 +219,7 @@ impl Policy for Relevance2007 {
     }
 
     fn choose_victims(&mut self, state: &State, room: &Room<'_>) -> Vec<PageId> {
-        self.victims(state, room, None)
+        self.victims(state, room, None, Returning::default())
     }
 
     fn choose_delivery(&mut self, state: &State, scan: ScanId) -> Option<ChunkIndex> {

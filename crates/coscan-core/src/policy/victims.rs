@@ -8,45 +8,57 @@ use crate::classes::Class;
 use crate::ids::{ChunkIndex, ClassIndex, GroupIndex, PageId, ScanId, TableId};
 use crate::policy::next_use::NextUses;
 use crate::policy::ranking::Score;
+use crate::policy::returns::Returning;
 use crate::policy::{Chosen, Room, Strictness};
 use crate::scan::{Order, Scan};
 use crate::set::IndexSet;
 use crate::state::State;
-use last_used::LastUsed;
+use last_used::{AnyOrder, LastUsed};
 
 /// Pages to evict: first what no scan will come to, then class by class, in the order given, what no scan will miss too
-/// much. A page that serves several chunks goes with the last of their classes.
+/// much. A page that serves several chunks goes with the last of their classes. What nobody wants of tables that scans
+/// will come to before they come to a class goes after it.
 pub(super) fn choose_victims<'a>(
     state: &'a State,
     room: &Room<'_>,
     classes: impl Iterator<Item = (TableId, &'a Class)>,
     in_order: Option<&mut NextUses>,
+    returning: Returning,
 ) -> Vec<PageId> {
-    let mut chosen = Chosen::new(*room);
-    chosen.take_all(state, state.unwanted_pages());
-    let mut victims = Victims { state, room, chosen };
-    let mut losses = Losses::new(state, room);
-    let mut passed = BTreeSet::new();
     let mut in_order = in_order.map(|next_uses| LastUsed::new(state, next_uses));
+    let compares = in_order.is_some() || !returning.is_empty();
+    let any_order = if compares { AnyOrder::new(state) } else { AnyOrder::default() };
+    let mut victims = Victims {
+        state,
+        room,
+        chosen: Chosen::new(*room),
+        losses: Losses::new(state, room),
+        any_order,
+        returning,
+    };
+    victims.returning.take_others(state, &mut victims.chosen);
+    let mut passed = BTreeSet::new();
     for (table, class) in classes {
         passed.insert((table, class.index()));
         let mut kept = IndexSet::new();
+        let ns = victims.any_order.ns(table, class);
+        victims.returning.take_before(state, &mut victims.chosen, table, ns);
         if let Some(last_used) = &mut in_order {
             kept = last_used.in_order_groups(state, table, class);
-            let ns = last_used.any_order_ns(table, class);
-            victims.take_used_after(&mut losses, last_used, ns);
-            if victims.chosen.enough() {
-                break;
-            }
+            victims.take_used_after(last_used, ns);
         }
-        victims.take_from_class(&mut losses, &passed, table, class, kept);
+        if victims.chosen.enough() {
+            break;
+        }
+        victims.take_from_class(&passed, table, class, kept);
         if victims.chosen.enough() {
             break;
         }
     }
     if let Some(last_used) = &mut in_order {
-        victims.take_used_after(&mut losses, last_used, 0);
+        victims.take_used_after(last_used, 0);
     }
+    victims.returning.take_rest(state, &mut victims.chosen);
     victims.take_picked();
     victims.chosen.into_pages()
 }
@@ -55,16 +67,20 @@ struct Victims<'a, 'r> {
     state: &'a State,
     room: &'r Room<'r>,
     chosen: Chosen<'r>,
+    losses: Losses<'a>,
+    any_order: AnyOrder,
+    returning: Returning,
 }
 
 impl Victims<'_, '_> {
     /// What is used later than in so many nanoseconds, of what scans in order come to.
-    fn take_used_after(&mut self, losses: &mut Losses<'_>, last_used: &mut LastUsed<'_>, ns: u64) {
+    fn take_used_after(&mut self, last_used: &mut LastUsed<'_>, ns: u64) {
         while !self.chosen.enough()
-            && let Some(id) = last_used.next_after(self.state, ns)
+            && let Some((page_ns, id)) = last_used.next_after(self.state, &self.any_order, ns)
         {
-            let may_go = self.chosen.may_take(self.state, id);
-            if may_go && matches!(losses.judge(id), Verdict::Goes) {
+            self.returning.take_before(self.state, &mut self.chosen, id.table, page_ns);
+            let may_go = !self.chosen.enough() && self.chosen.may_take(self.state, id);
+            if may_go && matches!(self.losses.judge(id), Verdict::Goes) {
                 self.chosen.take(self.state, id);
             }
         }
@@ -102,7 +118,6 @@ impl Victims<'_, '_> {
     /// all keep.
     fn take_from_class(
         &mut self,
-        losses: &mut Losses<'_>,
         passed: &BTreeSet<(TableId, ClassIndex)>,
         table: TableId,
         class: &Class,
@@ -132,7 +147,7 @@ impl Victims<'_, '_> {
                 if layout.chunks_of(id.page).iter().any(wanted_later) {
                     continue;
                 }
-                match losses.judge(id) {
+                match self.losses.judge(id) {
                     Verdict::Goes => self.chosen.take(state, id),
                     Verdict::Stays => {}
                     Verdict::ClassStays => {

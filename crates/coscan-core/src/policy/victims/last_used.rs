@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::classes::Class;
 use crate::ids::{GroupIndex, PageId, SlotIndex, TableId};
 use crate::policy::next_use::{NextUses, Walk};
-use crate::scan::Order;
+use crate::scan::{Order, Scan};
 use crate::set::IndexSet;
 use crate::state::State;
 
@@ -16,49 +16,66 @@ pub(super) struct LastUsed<'a> {
     next: Option<(u64, PageId)>,
     /// For each table, the slots of its scans in order.
     in_order: BTreeMap<TableId, IndexSet<SlotIndex>>,
-    /// For each table, when its other scans come to a chunk.
-    any_order_ns: BTreeMap<TableId, BTreeMap<SlotIndex, u64>>,
+}
+
+/// When scans in any order are expected to come to what they need.
+#[derive(Debug, Default)]
+pub(super) struct AnyOrder {
+    /// For each table, nanoseconds by the slots of its scans.
+    ns: BTreeMap<TableId, BTreeMap<SlotIndex, u64>>,
+}
+
+impl AnyOrder {
+    pub(super) fn new(state: &State) -> Self {
+        let mut ns: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
+        let any = |scan: &&Scan| scan.order() == Order::Any && !scan.picks();
+        for scan in state.scans().filter(any) {
+            let scan_ns = NextUses::any_order_ns(state, scan);
+            ns.entry(scan.table()).or_default().insert(scan.slot(), scan_ns);
+        }
+        Self { ns }
+    }
+
+    /// When the first of a class' scans comes to one of its chunks, in nanoseconds.
+    pub(super) fn ns(&self, table: TableId, class: &Class) -> u64 {
+        let Some(known) = self.ns.get(&table) else { return u64::MAX };
+        let scans = class.key().scans.iter().filter_map(|slot| known.get(&slot));
+        scans.min().copied().unwrap_or(u64::MAX)
+    }
 }
 
 impl<'a> LastUsed<'a> {
     pub(super) fn new(state: &State, next_uses: &'a mut NextUses) -> Self {
         let walk = next_uses.walk(state);
         let mut in_order: BTreeMap<_, IndexSet<_>> = BTreeMap::new();
-        let mut any_order_ns: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
-        for scan in state.scans().filter(|scan| !scan.picks()) {
-            if scan.order() == Order::InOrder {
-                in_order.entry(scan.table()).or_default().insert(scan.slot());
-            } else {
-                let ns = NextUses::any_order_ns(state, scan);
-                any_order_ns.entry(scan.table()).or_default().insert(scan.slot(), ns);
-            }
+        let ordered = |scan: &&Scan| scan.order() == Order::InOrder && !scan.picks();
+        for scan in state.scans().filter(ordered) {
+            in_order.entry(scan.table()).or_default().insert(scan.slot());
         }
-        Self { next_uses, walk, next: None, in_order, any_order_ns }
+        Self { next_uses, walk, next: None, in_order }
     }
 
-    /// When the first of a class' scans comes to one of its chunks, in nanoseconds.
-    pub(super) fn any_order_ns(&self, table: TableId, class: &Class) -> u64 {
-        let Some(known) = self.any_order_ns.get(&table) else { return u64::MAX };
-        let scans = class.key().scans.iter().filter_map(|slot| known.get(&slot));
-        scans.min().copied().unwrap_or(u64::MAX)
-    }
-
-    /// The next page, if no scan comes to it within so many nanoseconds.
-    pub(super) fn next_after(&mut self, state: &State, ns: u64) -> Option<PageId> {
+    /// The next page, if no scan comes to it within so many nanoseconds, and when the first does.
+    pub(super) fn next_after(
+        &mut self,
+        state: &State,
+        any_order: &AnyOrder,
+        ns: u64,
+    ) -> Option<(u64, PageId)> {
         let (page_ns, id) = match self.next {
             Some(next) => next,
             None => {
                 let (in_order_ns, id) = self.next_uses.next_last(state, &mut self.walk)?;
                 let table = state.table(id.table);
                 let chunks = table.layout().chunks_of(id.page).iter();
-                let any_order = chunks
-                    .map(|&chunk| self.any_order_ns(id.table, table.classes().class_of(chunk)));
-                (any_order.min().unwrap_or(u64::MAX).min(in_order_ns), id)
+                let any_order_ns =
+                    chunks.map(|&chunk| any_order.ns(id.table, table.classes().class_of(chunk)));
+                (any_order_ns.min().unwrap_or(u64::MAX).min(in_order_ns), id)
             }
         };
         let later = page_ns >= ns;
         self.next = (!later).then_some((page_ns, id));
-        later.then_some(id)
+        later.then_some((page_ns, id))
     }
 
     /// The column groups that scans in order read of the chunks of a class: those pages go by themselves.
