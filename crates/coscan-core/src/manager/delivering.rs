@@ -20,38 +20,45 @@ impl ActiveBufferManager {
         if let Some(position) = self.waiting.iter().position(finished) {
             return self.answer_from(position);
         }
-        let Some(position) = self.choose_waiting() else {
+        let ready = self.ready();
+        let Some(&first) = ready.first() else {
             self.held_back = None;
             return;
         };
+        if self.is_overdue(first) {
+            return self.answer_from(first);
+        }
+        let short: Vec<_> =
+            ready.iter().copied().filter(|&it| self.is_short(self.waiting[it].0)).collect();
         let active: usize = self.state.scans().map(Scan::active_workers).sum();
         let max = self.config.active_workers_max;
-        let id = self.waiting[position].0;
-        let cuts_line = || self.is_short(id) && (active / 2 < max || self.state.scans[&id].picks());
-        if active < max || self.is_overdue(position) || cuts_line() {
+        let cuts_line = |&position: &usize| {
+            active / 2 < max || self.state.scans[&self.waiting[position].0].picks()
+        };
+        let next = match short.is_empty() {
+            true => Some(ready).filter(|_| active < max).map(|ready| self.preferred(&ready)),
+            false => Some(self.preferred(&short)).filter(|it| active < max || cuts_line(it)),
+        };
+        if let Some(position) = next {
             self.answer_from(position);
         } else if self.held_back.is_none() {
             self.held_back = Some(Time(self.state.now.0.saturating_add(self.config.pause_ns)));
         }
     }
 
-    /// The waiting worker to go on next, among those for whom a chunk is there: one that has lost its patience (I5),
-    /// else the one that the policy prefers, of the short ones if there are any.
-    fn choose_waiting(&self) -> Option<usize> {
-        let deliverable = |id: ScanId| self.state.scans[&id].is_deliverable();
-        let mut ready: Vec<_> = (0..self.waiting.len())
-            .filter(|&position| deliverable(self.waiting[position].0))
-            .collect();
-        let first = *ready.first()?;
-        if self.is_overdue(first) {
-            return Some(first);
-        }
-        let is_short = |&position: &usize| self.is_short(self.waiting[position].0);
-        if ready.iter().any(is_short) {
-            ready.retain(is_short);
-        }
-        let scans: Vec<_> = ready.iter().map(|&position| self.waiting[position].0).collect();
-        ready.get(self.policy.prefer_worker(&self.state, &scans)).copied()
+    /// The waiting workers for whom a chunk is there.
+    fn ready(&self) -> Vec<usize> {
+        let deliverable = |&position: &usize| {
+            let (id, _) = self.waiting[position];
+            self.state.scans[&id].is_deliverable()
+        };
+        (0..self.waiting.len()).filter(deliverable).collect()
+    }
+
+    /// Which of some waiting workers the policy prefers.
+    fn preferred(&self, positions: &[usize]) -> usize {
+        let scans: Vec<_> = positions.iter().map(|&position| self.waiting[position].0).collect();
+        positions[self.policy.prefer_worker(&self.state, &scans)]
     }
 
     fn is_short(&self, id: ScanId) -> bool {

@@ -7,6 +7,7 @@
 //!   chunk behind the last one is read, so that reads go on where the device stands.
 //! - What is decoded now is handed out first: it is decoded once for all who take it now.
 
+use std::cell::OnceCell;
 use std::cmp::Reverse;
 
 use crate::classes::Class;
@@ -81,12 +82,12 @@ fn goes_in_order(scan: &Scan) -> bool {
 
 /// Nanoseconds of work that a scan has left, divided by one plus the percentage of it that is in the pool: what is there
 /// should be used before it goes. Who waits for a processor has one chunk less left for each load that it waited.
-fn work_left(state: &State, scan: &Scan, usual_chunk_ns: f64) -> f64 {
+fn work_left(state: &State, scan: &Scan, usual_chunk_ns: impl FnOnce() -> f64) -> f64 {
     let waited_ns = scan.waiting_since().map_or(0, |since| state.now().since(since));
     let weight = f64::from(scan.weight());
     let needed = scan.needed().len() as f64;
     let left = (needed - weight * waited_loads(state, waited_ns)).max(0.5);
-    let chunk_ns = scan.chunk_ns().map_or(usual_chunk_ns, |ns| ns as f64);
+    let chunk_ns = scan.chunk_ns().map_or_else(usual_chunk_ns, |ns| ns as f64);
     let percent_there = 100.0 * (scan.stock() as f64 / (needed + 1.0)).min(1.0);
     left * chunk_ns / weight / (1.0 + percent_there)
 }
@@ -212,7 +213,8 @@ impl Policy for Relevance {
     /// First whoever can use most of what is decoded now, so that scans meet at a chunk while it is decoded and in the
     /// processors' caches; then whoever has least left.
     fn prefer_worker(&self, state: &State, ready: &[ScanId]) -> usize {
-        let usual_chunk_ns = usual_chunk_ns(state);
+        let usual = OnceCell::new();
+        let usual_chunk_ns = || *usual.get_or_init(|| usual_chunk_ns(state));
         let rank = |&position: &usize| {
             let scan = state.scan(ready[position]).expect("a waiting scan runs");
             let left = Score(work_left(state, scan, usual_chunk_ns));

@@ -25,18 +25,16 @@ pub(super) fn choose_victims<'a>(
     in_order: Option<&mut NextUses>,
     returning: Returning,
 ) -> Vec<PageId> {
+    let mut chosen = Chosen::new(*room);
+    returning.take_others(state, &mut chosen);
+    if chosen.enough() {
+        return chosen.into_pages();
+    }
     let mut in_order = in_order.map(|next_uses| LastUsed::new(state, next_uses));
     let compares = in_order.is_some() || !returning.is_empty();
     let any_order = if compares { AnyOrder::new(state) } else { AnyOrder::default() };
-    let mut victims = Victims {
-        state,
-        room,
-        chosen: Chosen::new(*room),
-        losses: Losses::new(state, room),
-        any_order,
-        returning,
-    };
-    victims.returning.take_others(state, &mut victims.chosen);
+    let losses = Losses::new(state, room);
+    let mut victims = Victims { state, room, chosen, losses, any_order, returning };
     let mut passed = BTreeSet::new();
     for (table, class) in classes {
         passed.insert((table, class.index()));
