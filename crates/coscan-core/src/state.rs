@@ -182,11 +182,6 @@ impl State {
         })
     }
 
-    /// Cached pages of a table that no scan will come to, least recently used first.
-    pub fn unwanted_pages_of(&self, table: TableId) -> impl Iterator<Item = PageId> + '_ {
-        self.pool.unwanted.get(&table).into_iter().flatten().map(|&(_, id)| id)
-    }
-
     /// Whether a page is neither in the pool nor being read.
     #[must_use]
     pub fn is_cold(&self, id: PageId) -> bool {

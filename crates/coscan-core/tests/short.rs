@@ -42,6 +42,18 @@ fn a_load_that_a_tiny_scan_waits_for_is_hastened_and_others_are_not() {
     assert_eq!(lines(&world, "hasten").len(), 1, "nobody short waits any more");
 }
 
+#[test]
+fn a_scan_is_short_beside_the_longest_that_runs() {
+    let mut world = world(10_000);
+    let table = world.add_table(&table(80, &[100]));
+    let [long, short, tiny] =
+        [0..800, 0..50, 0..20].map(|rows| world.start(table, &[0], rows, &[pace(1_000_000)]));
+    let lengths = |world: &World| [long, short, tiny].map(|scan| world.manager.length_of(scan));
+    assert_eq!(lengths(&world), [ScanLength::Long, ScanLength::Short, ScanLength::Tiny]);
+    world.cancel(long);
+    assert_eq!(lengths(&world)[1..], [ScanLength::Long, ScanLength::Long]);
+}
+
 /// A table of one chunk of ten pages of 100 bytes, and the pages of which a selection lists these.
 fn selection(listed: &[u32], request_bytes: u64) -> Vec<u32> {
     let mut builder = Layout::builder(1);

@@ -7,13 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use coscan_datafusion::Coscan;
-use coscan_runtime::core::PolicyKind;
-use coscan_storage::stores::{DirectFileStore, MeteredStore, StoreMetrics, Stores};
-use coscan_storage::table::TableOptions;
+use coscan_storage::stores::StoreMetrics;
 use datafusion::prelude::SessionContext;
-use url::Url;
 
-use support::{create, leaf, manager, plan, run};
+use support::{leaf, plan, run};
 
 const SELECTIVE: &str = "SELECT id, text FROM numbers WHERE id BETWEEN 20100 AND 20103";
 const ROWS: [&str; 4] =
@@ -24,23 +21,11 @@ async fn session(
     location: &Path,
     direct_bytes_max: Option<u64>,
 ) -> (SessionContext, Arc<StoreMetrics>) {
-    support::write(&location.join("numbers.parquet"), &support::numbers(0..100_000), 10_000);
-    let metrics = StoreMetrics::new();
-    let metered = MeteredStore::new(Arc::new(DirectFileStore::new()), Arc::clone(&metrics));
-    let stores = Stores::new();
-    stores.register(&Url::parse("file:///").unwrap(), Arc::new(metered));
-    let options = TableOptions { chunk_rows: 10_000, ..TableOptions::default() };
-    let coscan = Coscan::new(&manager(PolicyKind::Relevance)).with_stores(stores);
-    let coscan = coscan.with_table_options(options);
-    let coscan = match direct_bytes_max {
+    let limit = |coscan: Coscan| match direct_bytes_max {
         Some(bytes) => coscan.with_direct_bytes_max(bytes),
         None => coscan,
     };
-    let context = support::plain();
-    coscan.install(&context).unwrap();
-    create(&context, "numbers", location).await;
-    metrics.reset();
-    (context, metrics)
+    support::metered(location, 10_000, limit).await
 }
 
 async fn leaf_name(context: &SessionContext, sql: &str) -> String {

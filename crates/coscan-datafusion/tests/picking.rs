@@ -6,30 +6,14 @@ mod support;
 use std::path::Path;
 use std::sync::Arc;
 
-use coscan_datafusion::Coscan;
-use coscan_runtime::core::PolicyKind;
-use coscan_storage::stores::{DirectFileStore, MeteredStore, StoreMetrics, Stores};
-use coscan_storage::table::TableOptions;
+use coscan_storage::stores::StoreMetrics;
 use datafusion::prelude::SessionContext;
-use url::Url;
 
-use support::{create, explain, leaf, manager, partitions, plan, run};
+use support::{explain, leaf, partitions, plan, run};
 
 /// A table of ten chunks of twenty row groups each, and what is read of it.
 async fn session(location: &Path) -> (SessionContext, Arc<StoreMetrics>) {
-    support::write(&location.join("numbers.parquet"), &support::numbers(0..100_000), 500);
-    let metrics = StoreMetrics::new();
-    let metered = MeteredStore::new(Arc::new(DirectFileStore::new()), Arc::clone(&metrics));
-    let stores = Stores::new();
-    stores.register(&Url::parse("file:///").unwrap(), Arc::new(metered));
-    let options = TableOptions { chunk_rows: 10_000, ..TableOptions::default() };
-    let coscan = Coscan::new(&manager(PolicyKind::Relevance)).with_stores(stores);
-    let context = support::plain();
-    let coscan = coscan.with_table_options(options).with_direct_bytes_max(0);
-    coscan.install(&context).unwrap();
-    create(&context, "numbers", location).await;
-    metrics.reset();
-    (context, metrics)
+    support::metered(location, 500, |coscan| coscan.with_direct_bytes_max(0)).await
 }
 
 #[tokio::test]

@@ -132,7 +132,7 @@ impl Driver {
             let started = self.command(|inner, now| {
                 let id = inner.core.start_scan(now, spec.clone())?;
                 let length = inner.core.length_of(id);
-                inner.scans.insert(id, RunningScan { length, ..running.clone() });
+                inner.scans.insert(id, running.clone());
                 Ok((id, length))
             });
             let Err(StartScanError::PoolTooSmall { chunk_bytes, .. }) = started else {

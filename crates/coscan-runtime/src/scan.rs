@@ -111,7 +111,6 @@ impl Scan {
             counters: Arc::clone(&counters),
             polls: Arc::clone(&polls),
             failed: None,
-            length: ScanLength::Long,
         };
         let (id, length) = driver.start_scan(&spec, &running)?;
         Ok(Arc::new(Self {

@@ -97,13 +97,13 @@ impl Returning {
         ns: u64,
     ) {
         if let Some(position) = self.tables.iter().position(|(_, own)| *own == table) {
-            chosen.take_all(state, state.unwanted_pages_of(table));
+            chosen.take_all(state, state.unwanted_pages_where(|it| it == table));
             self.tables.remove(position);
         }
         while !chosen.enough()
             && let Some((_, id)) = self.tables.pop_if(|(return_ns, _)| *return_ns >= ns)
         {
-            chosen.take_all(state, state.unwanted_pages_of(id));
+            chosen.take_all(state, state.unwanted_pages_where(|it| it == id));
         }
     }
 
@@ -112,7 +112,7 @@ impl Returning {
         while !chosen.enough()
             && let Some((_, id)) = self.tables.pop()
         {
-            chosen.take_all(state, state.unwanted_pages_of(id));
+            chosen.take_all(state, state.unwanted_pages_where(|it| it == id));
         }
     }
 }

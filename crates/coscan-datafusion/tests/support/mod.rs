@@ -12,11 +12,13 @@ use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray}
 use coscan_datafusion::{Coscan, SharedTableProvider};
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options};
+use coscan_storage::stores::{DirectFileStore, MeteredStore, StoreMetrics, Stores};
 use coscan_storage::table::{PageLayout, TableOptions};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
+use url::Url;
 
 /// Rows of a chunk, and of a row group, in the files of tests.
 pub const CHUNK_ROWS: u64 = 100;
@@ -76,6 +78,27 @@ pub fn shared(manager: &BufferManager) -> SessionContext {
     let coscan = Coscan::new(manager).with_table_options(TABLE_OPTIONS).with_direct_bytes_max(0);
     coscan.install(&context).unwrap();
     context
+}
+
+/// A session in which table `numbers` has ten chunks of 10 000 rows, in row groups of `group_rows`, and what is read of
+/// it. `adjust` changes what is installed.
+pub async fn metered(
+    location: &Path,
+    group_rows: usize,
+    adjust: impl FnOnce(Coscan) -> Coscan,
+) -> (SessionContext, Arc<StoreMetrics>) {
+    write(&location.join("numbers.parquet"), &numbers(0..100_000), group_rows);
+    let metrics = StoreMetrics::new();
+    let metered = MeteredStore::new(Arc::new(DirectFileStore::new()), Arc::clone(&metrics));
+    let stores = Stores::new();
+    stores.register(&Url::parse("file:///").unwrap(), Arc::new(metered));
+    let options = TableOptions { chunk_rows: 10_000, ..TableOptions::default() };
+    let coscan = Coscan::new(&manager(PolicyKind::Relevance)).with_stores(stores);
+    let context = plain();
+    adjust(coscan.with_table_options(options)).install(&context).unwrap();
+    create(&context, "numbers", location).await;
+    metrics.reset();
+    (context, metrics)
 }
 
 /// Makes table `name` of a location.

@@ -109,9 +109,8 @@ impl Driver {
             .map(|page| (page, inner.frames[&PageId { table, page }].clone()))
             .collect();
         pages.sort_unstable_by_key(|(page, _)| *page);
-        let running = &inner.scans[&scan];
-        let untaken = running.shared_columns(chunk).to_vec();
-        let at_work = Some(self.processors.work(running.length));
+        let untaken = inner.scans[&scan].shared_columns(chunk).to_vec();
+        let at_work = Some(self.processors.work(inner.core.length_of(scan)));
         for &column in &untaken {
             self.decoded.expect(SliceKey { table, chunk, column });
         }

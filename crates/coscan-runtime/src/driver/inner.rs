@@ -6,8 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use coscan_core::log::RecordedManager;
 use coscan_core::{
-    ActiveBufferManager, ChunkIndex, GroupIndex, LoadId, PageId, ScanId, ScanLength, TableId, Time,
-    WorkerIndex,
+    ActiveBufferManager, ChunkIndex, GroupIndex, LoadId, PageId, ScanId, TableId, Time, WorkerIndex,
 };
 use coscan_storage::table::ParquetTable;
 use tokio::sync::oneshot;
@@ -35,8 +34,6 @@ pub(crate) struct RunningScan {
     pub(crate) counters: Arc<ScanCounters>,
     pub(crate) polls: Arc<Polls>,
     pub(crate) failed: Option<ScanError>,
-    /// Known once core has it.
-    pub(crate) length: ScanLength,
 }
 
 impl RunningScan {
