@@ -27,10 +27,14 @@ fn work_until(is_over: impl Fn() -> bool) {
 #[tokio::test]
 async fn it_reads_while_its_callers_work() {
     let fixture = Fixture::new(4 * CHUNK_ROWS).await;
+    let gate = Gate::opened();
     let manager = manager();
-    let table = manager.register(fixture.table().await);
+    let table = fixture.table_behind(|store| FatedStore::gated(store, &gate)).await;
+    gate.close();
+    let table = manager.register(table);
     let mut stream = manager.scan(&table, &[0], &[fixture.all_rows()]).unwrap();
     assert!(stream.next().now_or_never().is_none(), "nothing is there yet");
+    gate.open();
     work_until(|| manager.report().pool_held_bytes > 0 && manager.report().loads_in_flight == 0);
     assert!(are_rows(ids(stream).await, fixture.all_rows()));
 }
