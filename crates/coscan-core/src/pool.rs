@@ -46,6 +46,8 @@ pub(crate) struct Pool {
     /// Of those, the ones that no scan will come to, table by table. No set is empty.
     pub(crate) unwanted: BTreeMap<TableId, BTreeSet<(u64, PageId)>>,
     uses: u64,
+    /// How many uses there were when the period of [`Self::begin_period`] began.
+    period_began: u64,
 }
 
 impl Pool {
@@ -56,6 +58,7 @@ impl Pool {
             cached: BTreeSet::new(),
             unwanted: BTreeMap::new(),
             uses: 0,
+            period_began: 0,
         }
     }
 
@@ -69,6 +72,11 @@ impl Pool {
     pub(crate) fn give(&mut self, bytes: u64) {
         self.held_bytes =
             self.held_bytes.checked_sub(bytes).expect("I3: room given back was taken");
+    }
+
+    /// Begins a period; returns the count of uses at which the one that ends here began.
+    pub(crate) fn begin_period(&mut self) -> u64 {
+        std::mem::replace(&mut self.period_began, self.uses)
     }
 
     /// Files a page in the orders it belongs to, as the one used last.

@@ -53,6 +53,7 @@ enum Op {
     Cancel { scan: usize },
     Pool { percent: u64 },
     EvictUnwanted,
+    EvictIdle,
     Decoded { table: usize, chunk: u32, group: u32, held: bool },
     RemoveTable { table: usize },
 }
@@ -128,6 +129,7 @@ fn any_op() -> impl Strategy<Value = Op> {
         3 => (0usize..8).prop_map(|scan| Op::Cancel { scan }),
         3 => (0u64..120).prop_map(|percent| Op::Pool { percent }),
         1 => Just(Op::EvictUnwanted),
+        2 => Just(Op::EvictIdle),
         3 => (0usize..3, 0u32..9, 0u32..4, any::<bool>())
             .prop_map(|(table, chunk, group, held)| Op::Decoded { table, chunk, group, held }),
         1 => (0usize..3).prop_map(|table| Op::RemoveTable { table }),
@@ -302,6 +304,7 @@ impl Run {
                 self.world.set_pool_bytes(self.widest + self.total * percent / 100);
             }
             Op::EvictUnwanted => self.world.evict_unwanted(),
+            Op::EvictIdle => self.world.evict_idle(),
             Op::Decoded { table, chunk, group, held } => {
                 let Some(Some(table)) = self.tables.get(*table) else { return };
                 let (chunk, group) = (ChunkIndex(*chunk), GroupIndex(*group));

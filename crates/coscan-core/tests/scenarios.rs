@@ -217,6 +217,26 @@ mod any_policy {
     }
 
     #[test]
+    fn what_was_not_used_for_a_whole_interval_goes_unless_a_scan_will_come_to_it() {
+        for policy in PolicyKind::variants() {
+            let mut world = world(policy, 80);
+            let table = world.add_table(&table(8, &[10]));
+            let held_bytes = |world: &World| world.manager.state().held_bytes();
+            world.start(table, &[0], 0..60, &[pace(100)]);
+            world.drive();
+            world.evict_idle();
+            assert_eq!(held_bytes(&world), 60, "{policy}: used since the beginning");
+            world.start(table, &[0], 0..20, &[pace(100)]);
+            world.drive();
+            world.start(table, &[0], 20..30, &[NEVER]);
+            world.evict_idle();
+            assert_eq!(held_bytes(&world), 30, "{policy}: two chunks were used, one is needed");
+            world.evict_idle();
+            assert_eq!(held_bytes(&world), 10, "{policy}: one is needed");
+        }
+    }
+
+    #[test]
     fn the_pool_does_not_shrink_below_what_a_running_scan_will_need() {
         let mut world = world(PolicyKind::Relevance, 80);
         let table = world.add_table(&table(8, &[10, 20]));

@@ -61,7 +61,7 @@ pub(crate) struct Driver {
 
 impl Driver {
     pub(crate) fn new(options: Options, reading: Reading, recorder: Option<Recorder>) -> Arc<Self> {
-        Arc::new_cyclic(|driver: &Weak<Driver>| Self {
+        let driver = Arc::new_cyclic(|driver: &Weak<Driver>| Self {
             inner: Mutex::new(Inner::new(&options, recorder)),
             decoded: Arc::default(),
             memory: Arc::new(Memory::new(&options, driver.clone() as _)),
@@ -74,7 +74,9 @@ impl Driver {
             pool_held_bytes: AtomicU64::new(0),
             slices_of_all: Arc::default(),
             leases: AtomicUsize::new(0),
-        })
+        });
+        driver.give_back_idle_pages();
+        driver
     }
 
     pub(crate) fn options(&self) -> &Options {

@@ -40,6 +40,9 @@ pub struct Options {
     pub read_attempts: u32,
     /// How long a scan waits for memory that other queries hold before it fails. Default: 10 s.
     pub memory_timeout: Duration,
+    /// How long pages that no running scan needs stay at least. Those that nobody has used for so long, or at most for
+    /// twice as long, go: a process that has nothing to read gives its memory back. Default: 10 minutes.
+    pub keep_idle: Duration,
     /// The most rows of a record batch. Default: 8192.
     pub batch_rows: usize,
 }
@@ -62,6 +65,7 @@ impl Options {
             read_timeout: Duration::from_secs(30),
             read_attempts: 4,
             memory_timeout: Duration::from_secs(10),
+            keep_idle: Duration::from_secs(600),
             batch_rows: 8192,
         }
     }
@@ -103,6 +107,7 @@ impl Options {
             ("active_workers_max", self.active_workers_max as u64),
             ("request_bytes_max", self.request_bytes_max),
             ("read_attempts", u64::from(self.read_attempts)),
+            ("keep_idle", u64::try_from(self.keep_idle.as_nanos()).unwrap_or(u64::MAX)),
             ("batch_rows", self.batch_rows as u64),
         ];
         if let Some((setting, _)) = positive.into_iter().find(|(_, value)| *value == 0) {

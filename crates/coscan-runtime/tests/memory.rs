@@ -53,6 +53,29 @@ async fn many_scans_stay_within_a_small_budget() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn pages_that_nobody_uses_for_long_are_given_back() {
+    let keep_idle = Duration::from_secs(60);
+    let options = Options { keep_idle, ..Options::with_pool_bytes(LARGE, LARGE) };
+    let manager = manager_with(options);
+    let [used, idle] = [Fixture::new(ROWS).await, Fixture::new(ROWS).await];
+    let [used, idle] = [manager.register(used.table().await), manager.register(idle.table().await)];
+    let held_bytes = || manager.report().pool_held_bytes;
+    ids(scan(&manager, &used, &[0])).await.unwrap();
+    let used_bytes = held_bytes();
+    ids(scan(&manager, &idle, &[0])).await.unwrap();
+    assert_eq!(held_bytes(), 2 * used_bytes);
+
+    // Just after the first, the second and the third interval.
+    tokio::time::sleep(keep_idle + keep_idle / 10).await;
+    assert_eq!(held_bytes(), 2 * used_bytes);
+    ids(scan(&manager, &used, &[0])).await.unwrap();
+    tokio::time::sleep(keep_idle).await;
+    assert_eq!(held_bytes(), used_bytes);
+    tokio::time::sleep(keep_idle).await;
+    assert_eq!(held_bytes(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_query_that_keeps_everything_is_told_and_others_go_on() {
     let (manager, table) = smallest(300 << 10, PolicyKind::Relevance).await;
     let keeper = scan(&manager, &table, &[0, 1, 2]);

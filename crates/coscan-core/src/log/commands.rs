@@ -187,6 +187,8 @@ commands! {
         = set_pool_bytes(now, pool_bytes);
     EvictUnwanted { now: Time } -> ()
         = evict_unwanted(now);
+    EvictIdle { now: Time } -> ()
+        = evict_idle(now);
     SliceDecoded { table: TableId, chunk: ChunkIndex, group: GroupIndex } -> ()
         = slice_decoded(table, chunk, group);
     SliceDropped { table: TableId, chunk: ChunkIndex, group: GroupIndex } -> ()
@@ -216,6 +218,7 @@ impl Command {
             | Self::CancelScan { now, .. }
             | Self::SetPoolBytes { now, .. }
             | Self::EvictUnwanted { now }
+            | Self::EvictIdle { now }
             | Self::PageLoaded { now, .. }
             | Self::PageFailed { now, .. }
             | Self::HandleTimeout { now } => Some(*now),

@@ -200,6 +200,17 @@ impl ActiveBufferManager {
         self.evict(pages);
     }
 
+    /// Evicts every page that no scan will come to and that was not used since the last call. Called at intervals, it
+    /// gives memory back that nobody has had a use for.
+    pub fn evict_idle(&mut self, now: Time) {
+        self.at(now);
+        let began = self.state.pool.begin_period();
+        let unwanted = self.state.unwanted_pages();
+        let idle = unwanted.take_while(|&id| self.state.page(id).used_at <= began);
+        let pages: Vec<_> = idle.filter(|&id| self.state.is_evictable(id)).collect();
+        self.evict(pages);
+    }
+
     /// The caller holds this slice decoded; deliveries may prefer it.
     pub fn slice_decoded(&mut self, table: TableId, chunk: ChunkIndex, group: GroupIndex) {
         if let Some(table) = self.state.tables.get_mut(&table) {

@@ -229,6 +229,11 @@ impl World {
         limit
     }
 
+    pub fn evict_idle(&mut self) {
+        self.manager.evict_idle(Time(self.now));
+        self.settle();
+    }
+
     pub fn evict_unwanted(&mut self) {
         self.manager.evict_unwanted(Time(self.now));
         self.model.useless_loads = 0;

@@ -138,6 +138,18 @@ impl Driver {
         }
     }
 
+    /// From now on, as long as there is a driver.
+    pub(super) fn give_back_idle_pages(&self) {
+        let (driver, keep_idle) = (self.this.clone(), self.options.keep_idle);
+        self.runtime().spawn(async move {
+            loop {
+                tokio::time::sleep(keep_idle).await;
+                let Some(driver) = driver.upgrade() else { return };
+                driver.command(|inner, now| inner.core.evict_idle(now));
+            }
+        });
+    }
+
     fn handle_timeout(self: &Arc<Self>) {
         self.command(|inner, now| {
             inner.armed = None;

@@ -119,6 +119,7 @@ impl History {
             Command::RemoveTable { .. }
             | Command::ReleaseChunk { .. }
             | Command::EvictUnwanted { .. }
+            | Command::EvictIdle { .. }
             | Command::SliceDecoded { .. }
             | Command::SliceDropped { .. }
             | Command::HandleTimeout { .. } => {}
