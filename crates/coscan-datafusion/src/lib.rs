@@ -23,7 +23,7 @@
 //!   `statistics`);
 //! - it plans a [`SharedScanExec`] (`provider`, `source`, `exec`, `pruning`), or the engine's own scan where that costs less
 //!   (`direct`, `direct_reader`);
-//! - small scans are not spread over tasks (`one_task`);
+//! - what small scans read is not spread over tasks (`one_task`);
 //! - each execution is a run (`run`), whose workers give the streams of its partitions (`stream`, `narrowing`,
 //!   `metrics`).
 

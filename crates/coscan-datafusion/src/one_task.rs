@@ -2,7 +2,7 @@
 //!
 //! The planner spreads the batches of one partition over as many tasks as there are processors. For a scan of few rows
 //! that gains little, and each task waits for its turn behind whatever else runs: a lookup among long scans spent most of
-//! its time so.
+//! its time so. Nor are their rows dealt out by the hash of a key, to be grouped in as many tasks.
 
 use std::sync::Arc;
 
@@ -10,15 +10,18 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::repartition::RepartitionExec;
-use datafusion::physical_plan::{ExecutionPlan, Partitioning};
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 
 use crate::exec::SharedScanExec;
 
 /// A scan of at most so many rows is small: they are a few batches.
 const ROWS_MAX: u64 = 1 << 17;
 
-/// Takes out what only spreads the batches of a small scan.
+/// Takes out what spreads the batches of a small scan over tasks.
 #[derive(Debug)]
 pub(crate) struct OneTask;
 
@@ -33,12 +36,15 @@ impl PhysicalOptimizerRule for OneTask {
         _: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let narrow = |plan: Arc<dyn ExecutionPlan>| {
-            Ok(match spread_small_scan(&plan) {
-                Some(scan) => Transformed::yes(scan),
-                None => Transformed::no(plan),
-            })
+            let narrowed = match spread_small_scan(&plan) {
+                Some(scan) => Some(scan),
+                None if merges(&plan) => in_one_task(&plan)?,
+                None => None,
+            };
+            Ok(narrowed.map_or_else(|| Transformed::no(plan), Transformed::yes))
         };
-        plan.transform_up(narrow).data()
+        let plan = plan.transform_up(narrow).data()?;
+        Ok(in_one_task(&plan)?.unwrap_or(plan))
     }
 
     fn name(&self) -> &str {
@@ -56,4 +62,25 @@ fn spread_small_scan(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionP
     let is_even = matches!(spread.partitioning(), Partitioning::RoundRobinBatch(_));
     let scan = spread.input().downcast_ref::<SharedScanExec>().filter(|_| is_even)?;
     (scan.row_count() <= ROWS_MAX).then(|| Arc::clone(spread.input()))
+}
+
+/// Whether it makes one partition of all, so that nobody above notices how many there are below.
+fn merges(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<CoalescePartitionsExec>() || plan.is::<SortPreservingMergeExec>()
+}
+
+/// The same without anything that spreads rows, if it is a chain of operators above a small scan of one partition: rows
+/// of one partition are distributed as any of them could ask for.
+fn in_one_task(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if let Some(scan) = plan.downcast_ref::<SharedScanExec>() {
+        let is_one =
+            scan.row_count() <= ROWS_MAX && plan.output_partitioning().partition_count() == 1;
+        return Ok(is_one.then(|| Arc::clone(plan)));
+    }
+    let &[input] = plan.children().as_slice() else { return Ok(None) };
+    Ok(match in_one_task(input)? {
+        Some(input) if plan.is::<RepartitionExec>() => Some(input),
+        Some(input) => Some(replace_children_if_necessary(Arc::clone(plan), vec![input])?),
+        None => None,
+    })
 }

@@ -62,6 +62,36 @@ async fn a_small_scan_is_not_spread_over_tasks() {
 }
 
 #[tokio::test]
+async fn what_is_above_one_small_chunk_runs_in_one_task() {
+    let data = tempfile::tempdir().unwrap();
+    let context = session(data.path()).await;
+    let grouped = "SELECT key, sum(value) FROM numbers WHERE id < 60 GROUP BY key";
+    let joined = format!("SELECT n FROM numbers a JOIN ({grouped}) AS b (key, n) ON a.key = b.key");
+    for (sql, rows, tasks) in [
+        (grouped.to_owned(), 10, false),
+        (format!("{grouped} ORDER BY key LIMIT 3"), 3, false),
+        (format!("SELECT count(*) FROM ({grouped})"), 1, false),
+        (format!("SELECT row_number() OVER (PARTITION BY key) FROM ({grouped})"), 10, false),
+        (grouped.replace("< 60", "< 600"), 10, true),
+        (joined.clone(), 4600, false),
+    ] {
+        assert_eq!(is_in_tasks(&context, &sql).await, tasks, "{sql}");
+        assert_eq!(run(&context, &sql).await.len(), rows, "{sql}");
+    }
+    // If both sides of a join are dealt out, they have to be dealt out alike.
+    for limit in ["threshold", "threshold_rows"] {
+        let set = format!("SET datafusion.optimizer.hash_join_single_partition_{limit} = 0");
+        context.sql(&set).await.unwrap().collect().await.unwrap();
+    }
+    assert!(is_in_tasks(&context, &joined).await);
+    assert_eq!(run(&context, &joined).await.len(), 4600);
+}
+
+async fn is_in_tasks(context: &SessionContext, sql: &str) -> bool {
+    explain(context, &format!("EXPLAIN {sql}")).await.contains("RepartitionExec")
+}
+
+#[tokio::test]
 async fn a_session_says_how_much_its_queries_count() {
     let data = tempfile::tempdir().unwrap();
     let context = session(data.path()).await;
