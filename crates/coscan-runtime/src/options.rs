@@ -41,7 +41,8 @@ pub struct Options {
     /// How long a scan waits for memory that other queries hold before it fails. Default: 10 s.
     pub memory_timeout: Duration,
     /// How long pages that no running scan needs stay at least. Those that nobody has used for so long, or at most for
-    /// twice as long, go: a process that has nothing to read gives its memory back. Default: 10 minutes; `Duration::MAX` keeps them.
+    /// twice as long, go: a process that has nothing to read gives its memory back. Default: 10 minutes; `Duration::MAX`
+    /// keeps them.
     pub keep_idle: Duration,
     /// The most rows of a record batch. Default: 8192.
     pub batch_rows: usize,

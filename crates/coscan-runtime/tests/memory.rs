@@ -76,6 +76,21 @@ async fn pages_that_nobody_uses_for_long_are_given_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn pages_are_kept_if_that_is_asked_for() {
+    let options = Options::with_pool_bytes(LARGE, LARGE);
+    let manager = manager_with(Options { keep_idle: Duration::MAX, ..options });
+    let table = manager.register(Fixture::new(ROWS).await.table().await);
+    ids(scan(&manager, &table, &[0])).await.unwrap();
+    let held_bytes = manager.report().pool_held_bytes;
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!(manager.report().pool_held_bytes, held_bytes);
+
+    let not_at_all = Options { keep_idle: Duration::ZERO, ..manager.options().clone() };
+    let error = BufferManager::new(not_at_all).unwrap_err();
+    assert!(error.to_string().contains("`keep_idle` is 0"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_query_that_keeps_everything_is_told_and_others_go_on() {
     let (manager, table) = smallest(300 << 10, PolicyKind::Relevance).await;
     let keeper = scan(&manager, &table, &[0, 1, 2]);
