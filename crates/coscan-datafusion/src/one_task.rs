@@ -61,7 +61,11 @@ fn spread_small_scan(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionP
     let spread = plan.downcast_ref::<RepartitionExec>()?;
     let is_even = matches!(spread.partitioning(), Partitioning::RoundRobinBatch(_));
     let scan = spread.input().downcast_ref::<SharedScanExec>().filter(|_| is_even)?;
-    (scan.row_count() <= ROWS_MAX).then(|| Arc::clone(spread.input()))
+    is_small(scan).then(|| Arc::clone(spread.input()))
+}
+
+fn is_small(scan: &SharedScanExec) -> bool {
+    scan.row_count() <= ROWS_MAX
 }
 
 /// Whether it makes one partition of all, so that nobody above notices how many there are below.
@@ -73,8 +77,7 @@ fn merges(plan: &Arc<dyn ExecutionPlan>) -> bool {
 /// of one partition are distributed as any of them could ask for.
 fn in_one_task(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(scan) = plan.downcast_ref::<SharedScanExec>() {
-        let is_one =
-            scan.row_count() <= ROWS_MAX && plan.output_partitioning().partition_count() == 1;
+        let is_one = is_small(scan) && plan.output_partitioning().partition_count() == 1;
         return Ok(is_one.then(|| Arc::clone(plan)));
     }
     let &[input] = plan.children().as_slice() else { return Ok(None) };
