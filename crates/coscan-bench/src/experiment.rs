@@ -128,7 +128,7 @@ impl Experiment {
             streams,
             touched_bytes: touched.iter().map(|&page| layout.bytes_of(page)).sum(),
             chunk_bytes_max: largest_chunk_bytes(layout, &touched),
-            table_bytes: table.files().iter().map(|file| file.meta.size).sum(),
+            table_bytes: table.parquet_files().iter().map(|file| file.version().size()).sum(),
             table_rows: table.layout().row_count(),
             keys: first..=last,
             experiment: self,

@@ -83,9 +83,9 @@ pub(crate) fn plan(
 
 /// The store of all files; the engine's scan has only one.
 fn only_store(table: &ParquetTable) -> Option<Url> {
-    let (first, others) = table.files().split_first()?;
-    let same = |url: &Url| *url == first.store_url;
-    others.iter().all(|file| same(&file.store_url)).then(|| first.store_url.clone())
+    let (first, others) = table.parquet_files().split_first()?;
+    let url = first.version().store_url();
+    others.iter().all(|file| file.version().store_url() == url).then(|| url.clone())
 }
 
 /// The engine looks its store up by URL, though it reads through the table's own. A store that the session does not
@@ -97,7 +97,7 @@ fn register_store(
 ) -> Result<ObjectStoreUrl> {
     let registry = &session.runtime_env().object_store_registry;
     if registry.get_store(url).is_err() {
-        registry.register_store(url, Arc::clone(&table.files()[0].store));
+        registry.register_store(url, Arc::clone(&table.parquet_files()[0].file().store));
     }
     ObjectStoreUrl::parse(url)
 }
@@ -127,15 +127,15 @@ fn direct_bytes(table: &ParquetTable, wish: &Wish<'_>, predicate: &Arc<dyn Physi
     let rows = rows_of(table, &wish.needed.chunks);
     let mut bytes = 0;
     let mut start = 0;
-    for (index, file) in table.files().iter().enumerate() {
-        let metadata = table.parquet_metadata(index);
+    for file in table.parquet_files() {
+        let metadata = file.metadata();
         let plan = row_groups_with(metadata, start, &rows);
         start += metadata.file_metadata().num_rows().cast_unsigned();
         if plan.row_group_indexes().is_empty() {
             continue;
         }
         let metrics = ExecutionPlanMetricsSet::new();
-        let metrics = ParquetFileMetrics::new(0, file.meta.location.as_ref(), &metrics);
+        let metrics = ParquetFileMetrics::new(0, file.version().path().as_ref(), &metrics);
         let descriptor = metadata.file_metadata().schema_descr();
         let schema = table.schema();
         let plan = filter.prune_plan_with_page_index(plan, schema, descriptor, metadata, &metrics);

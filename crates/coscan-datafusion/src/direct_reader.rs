@@ -41,12 +41,13 @@ impl ParquetFileReaderFactory for DirectReaders {
     ) -> Result<Box<dyn AsyncFileReader + Send>> {
         let location = &file.object_meta.location;
         // All files are in one store, so that their paths tell them apart.
-        let index = self.table.files().iter().position(|file| file.meta.location == *location);
-        let index = index.ok_or_else(|| plan_datafusion_err!("{location} is not of the table"))?;
+        let found =
+            self.table.parquet_files().iter().find(|file| file.version().path() == location);
+        let found = found.ok_or_else(|| plan_datafusion_err!("{location} is not of the table"))?;
         Ok(Box::new(DirectReader {
             metrics: ParquetFileMetrics::new(partition, location.as_ref(), metrics),
-            file: self.table.files()[index].clone(),
-            metadata: Arc::clone(self.table.parquet_metadata(index)),
+            file: found.file().clone(),
+            metadata: Arc::clone(found.metadata()),
         }))
     }
 }

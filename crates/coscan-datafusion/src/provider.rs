@@ -49,8 +49,9 @@ impl SharedTableProvider {
     /// # Errors
     /// If the statistics of a file cannot be understood.
     pub fn new(manager: &BufferManager, table: &SharedTable) -> Result<Self> {
-        let files = table.table().files();
-        let name = files.first().map_or_else(String::new, |file| short_name(&file.name()));
+        let files = table.table().parquet_files();
+        let name =
+            files.first().map_or_else(String::new, |file| short_name(&file.version().to_string()));
         Self::of_table(&Coscan::new(manager), table.clone(), name, &[])
     }
 

@@ -13,12 +13,11 @@ use datafusion_datasource_parquet::metadata::DFParquetMetadata;
 
 /// All files as one group, each with the statistics of its footer, and the statistics of all.
 pub(crate) fn of_table(table: &ParquetTable) -> Result<(FileGroup, Statistics)> {
-    let mut files = Vec::with_capacity(table.files().len());
-    for (index, file) in table.files().iter().enumerate() {
-        let metadata = table.parquet_metadata(index);
-        let statistics =
-            DFParquetMetadata::statistics_from_parquet_metadata(metadata, table.schema())?;
-        let file = PartitionedFile::new_from_meta(file.meta.clone());
+    let mut files = Vec::with_capacity(table.parquet_files().len());
+    for file in table.parquet_files() {
+        let (metadata, schema) = (file.metadata(), table.schema());
+        let statistics = DFParquetMetadata::statistics_from_parquet_metadata(metadata, schema)?;
+        let file = PartitionedFile::new_from_meta(file.file().meta.clone());
         files.push(file.with_statistics(Arc::new(statistics)));
     }
     let groups = vec![FileGroup::new(files)];

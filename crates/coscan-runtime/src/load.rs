@@ -132,7 +132,7 @@ impl Source {
     }
 
     async fn send(&self, request: &PageRequest) -> Result<Vec<Bytes>, ScanError> {
-        let store = &self.table.files()[request.file()].store_url;
+        let store = &self.table.parquet_files()[request.file()].file().store_url;
         let gate = self.driver.gates().of(store.as_str());
         let passage = gate.pass(request.byte_count(), self.urgency.is_urgent()).await;
         // The store's time begins here: a wait at the gate is none of its fault.

@@ -13,18 +13,9 @@ pub(super) struct RowGroupShape {
 }
 
 /// The chunks of one file, first rows first. Row groups without rows are in none.
-pub(super) fn chunks_of_file(
-    file: usize,
-    row_groups: &[RowGroupShape],
-    chunk_rows: u64,
-) -> Vec<StoredChunk> {
-    let mut chunks = Chunks {
-        file,
-        chunk_rows: chunk_rows.max(1),
-        done: Vec::new(),
-        run: Vec::new(),
-        run_rows: 0,
-    };
+pub(super) fn chunks_of_file(row_groups: &[RowGroupShape], chunk_rows: u64) -> Vec<StoredChunk> {
+    let mut chunks =
+        Chunks { chunk_rows: chunk_rows.max(1), done: Vec::new(), run: Vec::new(), run_rows: 0 };
     for (position, row_group) in row_groups.iter().enumerate().filter(|(_, shape)| shape.rows > 0) {
         if row_group.can_split && row_group.rows / 2 >= chunks.chunk_rows {
             chunks.end_run();
@@ -42,7 +33,6 @@ pub(super) fn chunks_of_file(
 }
 
 struct Chunks {
-    file: usize,
     chunk_rows: u64,
     done: Vec<StoredChunk>,
     run: Vec<usize>,
@@ -79,7 +69,7 @@ impl Chunks {
     }
 
     fn push(&mut self, row_groups: Vec<usize>, rows: Range<u64>, is_part: bool) {
-        self.done.push(StoredChunk { file: self.file, row_groups, rows, is_part });
+        self.done.push(StoredChunk { row_groups, rows, is_part });
     }
 }
 
@@ -91,7 +81,7 @@ mod tests {
     fn cut(row_groups: &[(u64, bool)], chunk_rows: u64) -> Vec<(Vec<usize>, Range<u64>)> {
         let shapes: Vec<_> =
             row_groups.iter().map(|&(rows, can_split)| RowGroupShape { rows, can_split }).collect();
-        let chunks = chunks_of_file(0, &shapes, chunk_rows);
+        let chunks = chunks_of_file(&shapes, chunk_rows);
         chunks.into_iter().map(|chunk| (chunk.row_groups, chunk.rows)).collect()
     }
 

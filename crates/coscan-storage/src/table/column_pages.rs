@@ -17,8 +17,8 @@ use parquet::file::page_index::offset_index::PageLocation;
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 
+use super::file::ParquetFile;
 use super::layout::{page_locations, rows_of_data_page};
-use super::open::OpenFile;
 use super::pages::{PageContents, StoredChunk, StoredPage};
 
 /// The pages of one column of one chunk, ready to be decoded.
@@ -36,12 +36,12 @@ pub(super) struct ColumnPages {
 impl ColumnPages {
     /// Takes pages of the chunk's slice, in the slice's order: all of each row group that is not split, or none.
     pub(super) fn new(
-        file: &OpenFile,
+        file: &ParquetFile,
         chunk: &StoredChunk,
         column: usize,
         pages: &[(&StoredPage, Bytes)],
     ) -> Result<Self, ParquetError> {
-        let leaves = file.leaves_of_column[column].clone();
+        let leaves = file.leaves(column);
         let mut leaf_pages = vec![Vec::with_capacity(chunk.row_groups.len()); leaves.len()];
         let (mut row_groups, mut rows) = (Vec::new(), Vec::new());
         let mut end = 0;
@@ -110,7 +110,7 @@ struct LeafPages {
 impl LeafPages {
     /// All pages of a column chunk.
     fn whole(
-        file: &OpenFile,
+        file: &ParquetFile,
         row_group: usize,
         leaf: usize,
         is_part: bool,
@@ -128,7 +128,7 @@ impl LeafPages {
 
     /// Consecutive runs of data pages of a column chunk, with the dictionary if it has one, and the rows they hold.
     fn of_runs<'a>(
-        file: &OpenFile,
+        file: &ParquetFile,
         row_group: usize,
         pages: impl Iterator<Item = &'a (&'a StoredPage, Bytes)>,
     ) -> Result<(Range<u64>, Self), ParquetError> {

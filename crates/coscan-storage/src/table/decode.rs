@@ -11,21 +11,22 @@ use arrow::compute::{CastOptions, cast_with_options};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{ArrowError, DataType};
 use bytes::Bytes;
-use coscan_core::{ChunkIndex, Index, PageIndex};
+use coscan_core::{ChunkIndex, PageIndex};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowSelection};
 use parquet::errors::ParquetError;
 
 use super::column_pages::ColumnPages;
 use super::panics::caught;
-use super::{DecodeError, ParquetTable};
+use super::{DecodeError, ParquetFile};
 
-impl ParquetTable {
+impl ParquetFile {
     /// Decodes one top-level column of a chunk.
     ///
     /// `selection` lists the wanted rows as ascending ranges without overlap, counted from the first row of the chunk;
     /// without it all rows are wanted. `pages` gives the stored bytes of every page in the slice of the chunk and the
-    /// column's group that holds any of them ([`Self::pages_of_rows`]). The arrays have at most `batch_rows` rows each (at least 1) and the type of the column in
-    /// [`Self::schema`]. Strings and binaries may refer to the bytes of the pages and keep them in memory.
+    /// column that holds any of them ([`Self::pages_of_rows`]). The arrays have at most `batch_rows` rows each (at least
+    /// 1) and the type of the column in [`Self::fields`]. Strings and binaries may refer to the bytes of the pages and
+    /// keep them in memory.
     ///
     /// # Errors
     /// If the selection is not such a list, or the bytes are not what the footer promises. More errors may come from
@@ -41,9 +42,8 @@ impl ParquetTable {
         selection: Option<&[Range<u64>]>,
         batch_rows: usize,
     ) -> Result<ColumnDecoder, DecodeError> {
-        let stored = &self.chunks[chunk.as_usize()];
-        let file = &self.files[stored.file];
-        let field = self.schema.field(column);
+        let stored = self.chunk(chunk);
+        let field = self.field(column);
         let everything = 0..stored.row_count();
         let selected = selection.unwrap_or(std::slice::from_ref(&everything));
         check_selection(chunk, stored.row_count(), selected)?;
@@ -52,7 +52,7 @@ impl ParquetTable {
             reader: None,
             rows_left: selected.iter().map(|rows| rows.end - rows.start).sum(),
             data_type: field.data_type().clone(),
-            file: Arc::clone(&file.name),
+            file: Arc::clone(&self.name),
             column: field.name().clone(),
             chunk,
         };
@@ -60,8 +60,8 @@ impl ParquetTable {
             return Ok(decoder);
         }
         let mut slice = Vec::new();
-        for page in self.pages_of_rows(chunk, self.group_of_column(column), selected) {
-            let (page, bytes) = (&self.pages[page.as_usize()], pages(page));
+        for page in self.pages_of_rows(chunk, column, selected) {
+            let (page, bytes) = (self.page(page), pages(page));
             if bytes.len() as u64 != page.byte_count() {
                 let (found, expected) = (bytes.len(), page.byte_count());
                 return Err(
@@ -71,9 +71,9 @@ impl ParquetTable {
             slice.push((page, bytes));
         }
         let make_reader = || -> Result<_, ParquetError> {
-            let column_pages = ColumnPages::new(file, stored, column, &slice)?;
+            let column_pages = ColumnPages::new(self, stored, column, &slice)?;
             let selection = row_selection(stored.rows.start, selected, &column_pages.rows);
-            let levels = file.levels(column)?;
+            let levels = self.levels(column)?;
             ParquetRecordBatchReader::try_new_with_row_groups(
                 levels,
                 &column_pages,
@@ -145,6 +145,12 @@ pub struct ColumnDecoder {
 }
 
 impl ColumnDecoder {
+    /// The same values as another type, to which this one casts.
+    #[must_use]
+    pub fn with_type(self, data_type: DataType) -> Self {
+        Self { data_type, ..self }
+    }
+
     /// The rows that are still to come.
     #[must_use]
     pub fn rows_left(&self) -> u64 {
@@ -171,14 +177,14 @@ impl ColumnDecoder {
             );
         };
         let array =
-            with_type(array, &self.data_type).map_err(|error| self.corrupt(error.to_string()))?;
+            as_type(array, &self.data_type).map_err(|error| self.corrupt(error.to_string()))?;
         self.rows_left = rows_left;
         Ok(array)
     }
 }
 
-/// The array with the table's type, which may allow nulls where this file has none.
-fn with_type(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
+/// The array as the type that is wanted, which may allow nulls where this file has none.
+fn as_type(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
     if array.data_type() == data_type {
         return Ok(array);
     }

@@ -135,7 +135,7 @@ pub enum DecodeError {
         file: Arc<str>,
         /// The column.
         column: String,
-        /// The chunk, counted over the whole table.
+        /// The chunk, counted within the file.
         chunk: ChunkIndex,
         /// What the decoder found.
         reason: String,

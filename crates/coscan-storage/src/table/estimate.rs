@@ -1,11 +1,11 @@
 //! How much memory the Arrow arrays of a column of a chunk take, guessed from the footer.
 
 use arrow_schema::DataType;
-use coscan_core::{ChunkIndex, Index};
+use coscan_core::ChunkIndex;
 use parquet::basic::Type as PhysicalType;
 use parquet::file::metadata::ColumnChunkMetaData;
 
-use super::ParquetTable;
+use super::ParquetFile;
 use super::pages::StoredChunk;
 
 /// What a string or binary takes besides its bytes: a view. An offset takes less.
@@ -13,7 +13,7 @@ const VIEW_BYTES: u64 = 16;
 /// Rows whose validity fits in one byte.
 const ROWS_PER_BITMAP_BYTE: u64 = 8;
 
-impl ParquetTable {
+impl ParquetFile {
     /// About how many bytes the Arrow arrays of a column of a chunk take; rather too many than too few.
     ///
     /// Exact for flat columns of fixed width, but for padding. Strings count a view each and, once, their bytes as
@@ -23,13 +23,12 @@ impl ParquetTable {
     /// If there is no such chunk or column.
     #[must_use]
     pub fn decoded_bytes_estimate(&self, chunk: ChunkIndex, column: usize) -> u64 {
-        let stored = &self.chunks[chunk.as_usize()];
-        let file = &self.files[stored.file];
-        let data_type = self.schema.field(column).data_type();
+        let stored = self.chunk(chunk);
+        let data_type = self.field(column).data_type();
         let mut bytes = 0;
         for &row_group in &stored.row_groups {
-            let row_group = file.metadata.row_group(row_group);
-            for leaf in file.leaves_of_column[column].clone() {
+            let row_group = self.metadata.row_group(row_group);
+            for leaf in self.leaves(column) {
                 let leaf_bytes = leaf_bytes(row_group.column(leaf), data_type);
                 bytes += part_of(leaf_bytes, stored, row_group.num_rows().cast_unsigned());
             }

@@ -1,4 +1,4 @@
-//! Lays out the pages of a table: which bytes of which file serve which chunks.
+//! Lays out the pages of a file: which bytes serve which chunks.
 //!
 //! A row group that is not split has a page per column (column layout) or one page (row layout). In a split row group
 //! a flat column has a page for its dictionary, which all parts need, and a page for every *run*: the longest stretch
@@ -7,49 +7,57 @@
 
 use std::ops::Range;
 
-use coscan_core::{GroupIndex, Index, Layout, LayoutBuilder, PageIndex};
+use coscan_core::{Index, PageIndex};
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::page_index::offset_index::PageLocation;
 
 use super::chunks::{RowGroupShape, chunks_of_file};
-use super::open::OpenFile;
-use super::pages::{PageContents, StoredChunk, StoredPage};
-use super::{PageLayout, TableOptions};
+use super::pages::{PageContents, Slices, StoredChunk, StoredPage};
+use super::{FileOptions, PageLayout};
 
-/// A table's layout and what its chunks and pages are in the files.
-pub(super) struct Plan {
-    pub(super) layout: Layout,
+/// The chunks and pages of a file. A column layout has a group of pages for each column, a row layout one for all.
+pub(super) struct FileLayout {
     pub(super) chunks: Vec<StoredChunk>,
     pub(super) pages: Vec<StoredPage>,
+    pub(super) slices: Slices,
 }
 
-/// Lays out all files, one after the other.
-pub(super) fn plan(files: &[OpenFile], column_count: usize, options: &TableOptions) -> Plan {
+impl FileLayout {
+    pub(super) fn memory_bytes(&self) -> usize {
+        let row_groups = self.chunks.iter().map(|chunk| size_of_val(chunk.row_groups.as_slice()));
+        size_of_val(self.chunks.as_slice())
+            + row_groups.sum::<usize>()
+            + size_of_val(self.pages.as_slice())
+            + self.slices.memory_bytes()
+    }
+}
+
+/// Lays out a file whose top-level columns have these leaves.
+pub(super) fn plan(
+    metadata: &ParquetMetaData,
+    leaves_of_column: &[Range<usize>],
+    options: &FileOptions,
+) -> FileLayout {
     let group_count = match options.layout {
-        PageLayout::Column => column_count,
+        PageLayout::Column => leaves_of_column.len(),
         PageLayout::Row => 1,
     };
-    let mut planner = Planner {
-        builder: Layout::builder(group_count),
-        group_count,
-        chunks: Vec::new(),
-        pages: Vec::new(),
-    };
-    for (position, file) in files.iter().enumerate() {
-        let shapes = row_group_shapes(&file.metadata, options);
-        let chunks = chunks_of_file(position, &shapes, options.chunk_rows);
-        for part in chunks.chunk_by(|a, b| a.is_part && a.row_groups == b.row_groups) {
-            match (part[0].is_part, options.layout) {
-                (true, _) => planner.add_parts(file, part),
-                (false, PageLayout::Column) => planner.add_columns(file, &part[0]),
-                (false, PageLayout::Row) => planner.add_rows(file, &part[0]),
-            }
+    let layout =
+        FileLayout { chunks: Vec::new(), pages: Vec::new(), slices: Slices::new(group_count) };
+    let mut planner = Planner { metadata, leaves_of_column, group_count, layout };
+    let shapes = row_group_shapes(metadata, options);
+    let chunks = chunks_of_file(&shapes, options.chunk_rows);
+    for part in chunks.chunk_by(|a, b| a.is_part && a.row_groups == b.row_groups) {
+        match (part[0].is_part, options.layout) {
+            (true, _) => planner.add_parts(part),
+            (false, PageLayout::Column) => planner.add_columns(&part[0]),
+            (false, PageLayout::Row) => planner.add_rows(&part[0]),
         }
     }
-    Plan { layout: planner.builder.build(), chunks: planner.chunks, pages: planner.pages }
+    FileLayout { chunks, ..planner.layout }
 }
 
-fn row_group_shapes(metadata: &ParquetMetaData, options: &TableOptions) -> Vec<RowGroupShape> {
+fn row_group_shapes(metadata: &ParquetMetaData, options: &FileOptions) -> Vec<RowGroupShape> {
     let shape = |row_group: usize| {
         let row_group_metadata = metadata.row_group(row_group);
         let has_pages = |leaf| page_locations(metadata, row_group, leaf).is_some();
@@ -60,6 +68,14 @@ fn row_group_shapes(metadata: &ParquetMetaData, options: &TableOptions) -> Vec<R
         }
     };
     (0..metadata.num_row_groups()).map(shape).collect()
+}
+
+/// The only one of a column's leaves, in which every row has exactly one value or null, so that its data pages can be
+/// read on their own.
+pub(super) fn flat_leaf(metadata: &ParquetMetaData, leaves: &Range<usize>) -> Option<usize> {
+    let descriptor = metadata.file_metadata().schema_descr();
+    let is_flat = leaves.len() == 1 && descriptor.column(leaves.start).max_rep_level() == 0;
+    is_flat.then_some(leaves.start)
 }
 
 /// Where the data pages of a column chunk lie, if the file says so and it makes sense: rows and bytes ascend, start
@@ -100,121 +116,100 @@ pub(super) fn rows_of_data_page(
     start(&locations[position])..locations.get(position + 1).map_or(row_group_rows, start)
 }
 
-struct Planner {
-    builder: LayoutBuilder,
+struct Planner<'a> {
+    metadata: &'a ParquetMetaData,
+    leaves_of_column: &'a [Range<usize>],
     group_count: usize,
-    chunks: Vec<StoredChunk>,
-    pages: Vec<StoredPage>,
+    /// Without the chunks.
+    layout: FileLayout,
 }
 
-impl Planner {
-    fn add_page(&mut self, group: usize, page: StoredPage) -> PageIndex {
-        let index = self.builder.add_page(GroupIndex::from_usize(group), page.byte_count());
-        self.pages.push(page);
-        index
-    }
-
-    fn add_chunk(&mut self, chunk: &StoredChunk, slices: Vec<Vec<PageIndex>>) {
-        self.builder.add_chunk(chunk.row_count(), slices);
-        self.chunks.push(chunk.clone());
+impl Planner<'_> {
+    fn add_page(
+        &mut self,
+        row_group: usize,
+        bytes: Range<u64>,
+        contents: PageContents,
+    ) -> PageIndex {
+        self.layout.pages.push(StoredPage { row_group, bytes, contents });
+        PageIndex::from_usize(self.layout.pages.len() - 1)
     }
 
     /// A chunk of whole row groups in a column layout.
-    fn add_columns(&mut self, file: &OpenFile, chunk: &StoredChunk) {
+    fn add_columns(&mut self, chunk: &StoredChunk) {
         let mut slices = vec![Vec::new(); self.group_count];
         for &row_group in &chunk.row_groups {
             for (column, slice) in slices.iter_mut().enumerate() {
-                slice.extend(self.add_whole_column(file, chunk.file, row_group, column));
+                slice.extend(self.add_whole_column(row_group, column));
             }
         }
-        self.add_chunk(chunk, slices);
+        self.layout.slices.push(&slices);
     }
 
     /// A chunk of whole row groups in a row layout.
-    fn add_rows(&mut self, file: &OpenFile, chunk: &StoredChunk) {
+    fn add_rows(&mut self, chunk: &StoredChunk) {
         let mut slice = Vec::new();
         for &row_group in &chunk.row_groups {
-            let ranges = (0..file.leaf_count()).map(|leaf| leaf_bytes(file, row_group, leaf));
+            let leaf_count = self.metadata.row_group(row_group).num_columns();
+            let ranges = (0..leaf_count).map(|leaf| self.leaf_bytes(row_group, leaf));
             let bytes = ranges.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end));
-            if let Some(bytes) = bytes {
-                let contents = PageContents::Whole { leaves: 0..file.leaf_count() };
-                slice.push(
-                    self.add_page(0, StoredPage { file: chunk.file, row_group, bytes, contents }),
-                );
-            }
+            slice.extend(bytes.map(|bytes| self.add_page(row_group, bytes, PageContents::Whole)));
         }
-        self.add_chunk(chunk, vec![slice]);
+        self.layout.slices.push(&[slice]);
     }
 
     /// The parts of one split row group.
-    fn add_parts(&mut self, file: &OpenFile, parts: &[StoredChunk]) {
+    fn add_parts(&mut self, parts: &[StoredChunk]) {
+        let metadata = self.metadata;
         let mut slices = vec![vec![Vec::new(); self.group_count]; parts.len()];
-        let (file_index, row_group) = (parts[0].file, parts[0].row_groups[0]);
+        let row_group = parts[0].row_groups[0];
         for column in 0..self.group_count {
-            let locations = match file.flat_leaf(column) {
-                Some(leaf) => {
-                    page_locations(&file.metadata, row_group, leaf).map(|found| (leaf, found))
-                }
-                None => None,
-            };
+            let leaf = flat_leaf(metadata, &self.leaves_of_column[column]);
+            let locations =
+                leaf.and_then(|leaf| Some((leaf, page_locations(metadata, row_group, leaf)?)));
             match locations {
                 Some((leaf, locations)) => {
-                    for (page, served) in self.add_flat_column(file, parts, column, leaf, locations)
-                    {
+                    for (page, served) in self.add_flat_column(parts, leaf, locations) {
                         slices[served].iter_mut().for_each(|slices| slices[column].push(page));
                     }
                 }
                 None => {
-                    let pages = self.add_whole_column(file, file_index, row_group, column);
+                    let pages = self.add_whole_column(row_group, column);
                     slices.iter_mut().for_each(|slices| slices[column].extend(&pages));
                 }
             }
         }
-        for (part, slices) in parts.iter().zip(slices) {
-            self.add_chunk(part, slices);
-        }
+        slices.iter().for_each(|slices| self.layout.slices.push(slices));
     }
 
     /// The column chunks of one column of one row group: one page if they lie side by side, else one a leaf.
-    fn add_whole_column(
-        &mut self,
-        file: &OpenFile,
-        file_index: usize,
-        row_group: usize,
-        column: usize,
-    ) -> Vec<PageIndex> {
-        let leaves = file.leaves_of_column[column].clone();
-        let ranges: Vec<_> = leaves.clone().map(|leaf| leaf_bytes(file, row_group, leaf)).collect();
+    fn add_whole_column(&mut self, row_group: usize, column: usize) -> Vec<PageIndex> {
+        let leaves = self.leaves_of_column[column].clone();
+        let ranges: Vec<_> = leaves.map(|leaf| self.leaf_bytes(row_group, leaf)).collect();
         let is_adjacent = ranges.windows(2).all(|pair| pair[0].end == pair[1].start);
-        let pages: Vec<_> = match (ranges.first(), ranges.last()) {
-            (Some(first), Some(last)) if is_adjacent => vec![(first.start..last.end, leaves)],
-            _ => ranges.into_iter().zip(leaves.map(|leaf| leaf..leaf + 1)).collect(),
+        let pages = match (ranges.first(), ranges.last()) {
+            (Some(first), Some(last)) if is_adjacent => vec![first.start..last.end],
+            _ => ranges,
         };
-        let add = |(bytes, leaves)| {
-            let contents = PageContents::Whole { leaves };
-            self.add_page(column, StoredPage { file: file_index, row_group, bytes, contents })
-        };
+        let add = |bytes| self.add_page(row_group, bytes, PageContents::Whole);
         pages.into_iter().map(add).collect()
     }
 
     /// The pages of a flat column of a split row group, each with the parts that it serves.
     fn add_flat_column(
         &mut self,
-        file: &OpenFile,
         parts: &[StoredChunk],
-        column: usize,
         leaf: usize,
         locations: &[PageLocation],
     ) -> Vec<(PageIndex, Range<usize>)> {
-        let (file_index, row_group) = (parts[0].file, parts[0].row_groups[0]);
+        let row_group = parts[0].row_groups[0];
         let mut pages = Vec::new();
-        let start = leaf_bytes(file, row_group, leaf).start;
+        let start = self.leaf_bytes(row_group, leaf).start;
         let first_data_page = locations[0].offset.cast_unsigned();
         if first_data_page > start {
-            let contents = PageContents::Dictionary { leaf };
             let bytes = start..first_data_page;
-            let page = StoredPage { file: file_index, row_group, bytes, contents };
-            pages.push((self.add_page(column, page), 0..parts.len()));
+            let page = self.add_page(row_group, bytes, PageContents::Dictionary);
+            pages.push((page, 0..parts.len()));
         }
         for (data_pages, served) in runs(locations, parts) {
             let last = &locations[data_pages.end - 1];
@@ -222,10 +217,14 @@ impl Planner {
                 last.offset.cast_unsigned() + u64::from(last.compressed_page_size.cast_unsigned());
             let bytes = locations[data_pages.start].offset.cast_unsigned()..end;
             let contents = PageContents::Run { leaf, data_pages };
-            let page = StoredPage { file: file_index, row_group, bytes, contents };
-            pages.push((self.add_page(column, page), served));
+            pages.push((self.add_page(row_group, bytes, contents), served));
         }
         pages
+    }
+
+    fn leaf_bytes(&self, row_group: usize, leaf: usize) -> Range<u64> {
+        let (start, length) = self.metadata.row_group(row_group).column(leaf).byte_range();
+        start..start + length
     }
 }
 
@@ -245,11 +244,6 @@ fn runs(locations: &[PageLocation], parts: &[StoredChunk]) -> Vec<(Range<usize>,
     runs
 }
 
-fn leaf_bytes(file: &OpenFile, row_group: usize, leaf: usize) -> Range<u64> {
-    let (start, length) = file.metadata.row_group(row_group).column(leaf).byte_range();
-    start..start + length
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -258,7 +252,7 @@ mod tests {
     fn a_data_page_that_straddles_two_parts_is_a_run_of_its_own() {
         let location =
             |first_row_index| PageLocation { offset: 4, compressed_page_size: 1, first_row_index };
-        let part = |rows| StoredChunk { file: 0, row_groups: vec![0], rows, is_part: true };
+        let part = |rows| StoredChunk { row_groups: vec![0], rows, is_part: true };
         let locations = [0, 4, 8, 12, 16].map(location);
         let parts = [part(0..10), part(10..20)];
         assert_eq!(runs(&locations, &parts), [(0..2, 0..1), (2..3, 0..2), (3..5, 1..2)]);

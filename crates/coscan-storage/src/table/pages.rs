@@ -1,11 +1,12 @@
-//! What a page and a chunk of the layout are in the files: bytes of one file, and row groups of one file.
+//! What the pages and chunks of a file are: bytes of the file, and row groups.
 
 use std::ops::Range;
 
-/// One page of the layout: consecutive bytes of one file that belong to one row group.
+use coscan_core::{ChunkIndex, Index, PageIndex};
+
+/// One page: consecutive bytes that belong to one row group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StoredPage {
-    pub(super) file: usize,
     pub(super) row_group: usize,
     /// Offsets in the file.
     pub(super) bytes: Range<u64>,
@@ -15,10 +16,10 @@ pub(super) struct StoredPage {
 /// What a page holds. Leaves are counted over the file, data pages over the column chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PageContents {
-    /// Whole column chunks of these leaves, dictionaries included. In a row layout, of all leaves.
-    Whole { leaves: Range<usize> },
+    /// Whole column chunks, dictionaries included: of a column, of some of its leaves, or in a row layout of all.
+    Whole,
     /// The dictionary of a column chunk whose row group is split.
-    Dictionary { leaf: usize },
+    Dictionary,
     /// A run of data pages of a column chunk whose row group is split.
     Run { leaf: usize, data_pages: Range<usize> },
 }
@@ -29,10 +30,9 @@ impl StoredPage {
     }
 }
 
-/// One chunk of the layout: rows of consecutive row groups of one file.
+/// One chunk: rows of consecutive row groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StoredChunk {
-    pub(super) file: usize,
     /// The row groups that have rows, in order. A part of a split row group names just that one.
     pub(super) row_groups: Vec<usize>,
     /// The rows of the chunk, counted from the first row of its first row group.
@@ -44,5 +44,40 @@ pub(super) struct StoredChunk {
 impl StoredChunk {
     pub(super) fn row_count(&self) -> u64 {
         self.rows.end - self.rows.start
+    }
+}
+
+/// The pages that each column group of each chunk needs, in two arrays.
+#[derive(Debug)]
+pub(super) struct Slices {
+    group_count: usize,
+    /// Where the slice of group g of chunk c ends among the pages, at c × groups + g.
+    ends: Vec<u32>,
+    pages: Vec<PageIndex>,
+}
+
+impl Slices {
+    pub(super) fn new(group_count: usize) -> Self {
+        Self { group_count, ends: Vec::new(), pages: Vec::new() }
+    }
+
+    /// Adds the slices of the next chunk, one a group.
+    pub(super) fn push(&mut self, slices: &[Vec<PageIndex>]) {
+        assert_eq!(slices.len(), self.group_count, "one slice a group");
+        for slice in slices {
+            self.pages.extend_from_slice(slice);
+            let end = u32::try_from(self.pages.len()).expect("fewer than 2^32 pages in all slices");
+            self.ends.push(end);
+        }
+    }
+
+    pub(super) fn of(&self, chunk: ChunkIndex, group: usize) -> &[PageIndex] {
+        let position = chunk.as_usize() * self.group_count + group;
+        let start = if position == 0 { 0 } else { self.ends[position - 1] as usize };
+        &self.pages[start..self.ends[position] as usize]
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        size_of_val(self.ends.as_slice()) + size_of_val(self.pages.as_slice())
     }
 }

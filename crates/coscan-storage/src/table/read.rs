@@ -6,39 +6,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use coscan_core::{Index, PageIndex};
-use futures::{StreamExt, stream};
+use coscan_core::PageIndex;
 use object_store::{Error as StoreError, GetOptions, GetRange, GetResult, ObjectMeta};
 
 use super::body::split_body;
-use super::{ParquetTable, ReadError, TableFile};
+use super::{ParquetFile, ReadError, TableFile};
 
 /// Pages that lie closer than this are read together: on object stores and disks alike a request costs more.
 const GAP_BYTES_MAX: u64 = 64 * 1024;
-/// The size of a request where the caller does not say.
-const REQUEST_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// Requests of one call that are under way at the same time.
-const REQUESTS_AT_A_TIME: usize = 16;
 
-impl ParquetTable {
-    /// Reads pages as they are stored, one result a page and in the order asked for. Pages of a file that lie close
-    /// together are read in one request; if it fails, only they fail.
-    ///
-    /// Each page has its own allocation, so that dropping it frees its memory.
-    ///
-    /// # Panics
-    /// If there is no such page.
-    pub async fn read_pages(&self, pages: &[PageIndex]) -> Vec<Result<Bytes, ReadError>> {
-        let send = |request: PageRequest| async move {
-            let read = self.read(&request).await;
-            (request, read)
-        };
-        let requests: Vec<_> =
-            self.requests(pages, REQUEST_BYTES_MAX).into_iter().map(send).collect();
-        let requests = stream::iter(requests).buffer_unordered(REQUESTS_AT_A_TIME);
-        put_together(pages, requests.collect().await)
-    }
-
+impl ParquetFile {
     /// The requests that read these pages, each page once: neighbours together, none of more than `bytes_max` bytes
     /// (at least 1). A larger page takes several.
     ///
@@ -47,22 +24,18 @@ impl ParquetTable {
     #[must_use]
     pub fn requests(&self, pages: &[PageIndex], bytes_max: u64) -> Vec<PageRequest> {
         let mut sorted = pages.to_vec();
-        sorted.sort_unstable_by_key(|page| {
-            let stored = &self.pages[page.as_usize()];
-            (stored.file, stored.bytes.start, *page)
-        });
+        sorted.sort_unstable_by_key(|&page| (self.page(page).bytes.start, page));
         sorted.dedup();
         let mut requests: Vec<PageRequest> = Vec::new();
         for page in sorted {
-            let stored = &self.pages[page.as_usize()];
-            for bytes in pieces(&stored.bytes, bytes_max.max(1)) {
+            for bytes in pieces(&self.page(page).bytes, bytes_max.max(1)) {
                 match requests.last_mut() {
-                    Some(last) if last.file == stored.file && last.can_take(&bytes, bytes_max) => {
+                    Some(last) if last.can_take(&bytes, bytes_max) => {
                         last.ranges.push(bytes);
                         last.pages.push(page);
                     }
                     _ => requests.push(PageRequest {
-                        file: stored.file,
+                        file: 0,
                         ranges: vec![bytes],
                         pages: vec![page],
                     }),
@@ -72,17 +45,17 @@ impl ParquetTable {
         requests
     }
 
-    /// Sends a request. The answer is for [`put_together`].
+    /// Sends a request. The answer is for [`put_together`]. Each page has its own allocation, so that dropping it frees
+    /// its memory.
     ///
     /// # Errors
     /// If the file has changed, is gone or too short, or its store fails.
     pub async fn read(&self, request: &PageRequest) -> Result<Vec<Bytes>, ReadError> {
-        let file = request.file;
-        read_ranges(&self.table_files[file], &self.files[file].name, &request.ranges).await
+        read_ranges(&self.file, &self.name, &request.ranges).await
     }
 }
 
-/// Pages from the answers to all [`ParquetTable::requests`] for them, in the order asked for. A page with a part that
+/// Pages from the answers to all [`ParquetFile::requests`] for them, in the order asked for. A page with a part that
 /// could not be read has that part's error.
 ///
 /// # Panics
@@ -126,15 +99,15 @@ fn pieces(range: &Range<u64>, bytes_max: u64) -> impl Iterator<Item = Range<u64>
 /// One request to a store: pages of one file that lie close together, or a part of a large one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageRequest {
-    file: usize,
+    pub(super) file: usize,
     /// Ascending, without overlap.
     ranges: Vec<Range<u64>>,
     /// The page that each range is, or is a part of.
-    pages: Vec<PageIndex>,
+    pub(super) pages: Vec<PageIndex>,
 }
 
 impl PageRequest {
-    /// The file that is read, an index into [`ParquetTable::files`].
+    /// The file that is read: its position in the table that made the request, 0 if the file did itself.
     #[must_use]
     pub fn file(&self) -> usize {
         self.file

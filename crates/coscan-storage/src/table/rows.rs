@@ -1,60 +1,28 @@
 //! Which pages hold some rows: an index selection needs just those [CS04 §4.2].
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
-use coscan_core::{ChunkIndex, GroupIndex, Index, PageIndex};
+use coscan_core::{ChunkIndex, PageIndex};
 
-use super::ParquetTable;
+use super::ParquetFile;
 use super::layout::{page_locations, rows_of_data_page};
 use super::pages::{PageContents, StoredChunk, StoredPage};
 
-impl ParquetTable {
-    /// The pages of some column groups that hold any of these rows, which count from the start of the table and ascend
-    /// without overlap. Each page once, in ascending order.
+impl ParquetFile {
+    /// The pages of the slice of a chunk and a column that [`Self::decode`] needs for some rows, which count from the
+    /// first row of the chunk and ascend without overlap. In the slice's order; none for no rows.
     ///
     /// # Panics
-    /// If there is no such column group.
-    #[must_use]
-    pub fn pages_for(&self, groups: &[GroupIndex], rows: &[Range<u64>]) -> Vec<PageIndex> {
-        let rows = self.rows_by_chunk(rows);
-        let of_chunk = |(&chunk, rows): (&ChunkIndex, &Vec<Range<u64>>)| {
-            groups.iter().flat_map(move |&group| self.pages_of_rows(chunk, group, rows)).collect()
-        };
-        let mut pages: Vec<_> = rows.iter().flat_map::<Vec<_>, _>(of_chunk).collect();
-        pages.sort_unstable();
-        pages.dedup();
-        pages
-    }
-
-    /// For each chunk that holds any of these rows: which, counted from the first row of the chunk.
-    #[must_use]
-    pub fn rows_by_chunk(&self, rows: &[Range<u64>]) -> BTreeMap<ChunkIndex, Vec<Range<u64>>> {
-        let mut by_chunk: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for rows in rows {
-            for chunk in self.layout.chunks_in(rows.clone()) {
-                let all = self.layout.rows(chunk);
-                let held = rows.start.max(all.start) - all.start..rows.end.min(all.end) - all.start;
-                by_chunk.entry(chunk).or_default().push(held);
-            }
-        }
-        by_chunk
-    }
-
-    /// The pages of the slice of a chunk and a column group that [`Self::decode`] needs for some rows, which count from
-    /// the first row of the chunk and ascend without overlap. In the slice's order; none for no rows.
-    ///
-    /// # Panics
-    /// If there is no such chunk or column group.
+    /// If there is no such chunk or column.
     #[must_use]
     pub fn pages_of_rows(
         &self,
         chunk: ChunkIndex,
-        group: GroupIndex,
+        column: usize,
         rows: &[Range<u64>],
     ) -> Vec<PageIndex> {
-        let slice = self.layout.slice(chunk, group);
-        let stored = &self.chunks[chunk.as_usize()];
+        let slice = self.slice(chunk, column);
+        let stored = self.chunk(chunk);
         let (start, is_all) =
             (stored.rows.start, rows.iter().eq(std::iter::once(&(0..stored.row_count()))));
         if is_all {
@@ -67,14 +35,11 @@ impl ParquetTable {
                 .take_while(|rows| start + rows.start < of_page.end)
                 .any(|rows| !rows.is_empty())
         };
-        let mut needed: Vec<_> = slice
-            .iter()
-            .map(|&page| wanted(&self.rows_of_page(stored, &self.pages[page.as_usize()])))
-            .collect();
+        let mut needed: Vec<_> =
+            slice.iter().map(|&page| wanted(&self.rows_of_page(stored, self.page(page)))).collect();
         // Runs are decoded as one stretch: what lies between two of them belongs to it.
         let is_run = |position: usize| {
-            let page = &self.pages[slice[position].as_usize()];
-            matches!(page.contents, PageContents::Run { .. })
+            matches!(self.page(slice[position]).contents, PageContents::Run { .. })
         };
         let runs: Vec<_> =
             (0..slice.len()).filter(|&position| needed[position] && is_run(position)).collect();
@@ -87,7 +52,7 @@ impl ParquetTable {
     /// The rows that a page of a chunk holds or is needed for, counted from the first row of the chunk's first row
     /// group. A part may need only some of them.
     fn rows_of_page(&self, chunk: &StoredChunk, page: &StoredPage) -> Range<u64> {
-        let metadata = &self.files[chunk.file].metadata;
+        let metadata = &self.metadata;
         let row_count = |row_group| metadata.row_group(row_group).num_rows().cast_unsigned();
         let before = chunk.row_groups.iter().take_while(|&&other| other != page.row_group);
         let start: u64 = before.map(|&row_group| row_count(row_group)).sum();
@@ -96,7 +61,7 @@ impl ParquetTable {
             PageContents::Run { leaf, data_pages } => {
                 page_locations(metadata, page.row_group, *leaf).map(|found| (found, data_pages))
             }
-            PageContents::Whole { .. } | PageContents::Dictionary { .. } => None,
+            PageContents::Whole | PageContents::Dictionary => None,
         };
         match run {
             Some((locations, data_pages)) => {

@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
 
-use super::TableError;
-use super::open::OpenFile;
+use super::{ParquetFile, TableError};
 
 /// The schema with strings and binaries at the top level as views, which need no copy of the values to filter or take.
 pub(super) fn with_view_types(schema: &Schema) -> Schema {
@@ -26,10 +25,10 @@ pub(super) fn with_view_types(schema: &Schema) -> Schema {
 }
 
 /// The table's schema.
-pub(super) fn merge_schemas(files: &[OpenFile]) -> Result<Schema, TableError> {
+pub(super) fn merge_schemas(files: &[Arc<ParquetFile>]) -> Result<Schema, TableError> {
     let (first, others) = files.split_first().ok_or(TableError::NoFiles)?;
     let mut merged: Vec<Field> = first
-        .fields
+        .fields()
         .iter()
         .map(|field| field.as_ref().clone().with_metadata(Default::default()))
         .collect();
@@ -44,7 +43,7 @@ pub(super) fn merge_schemas(files: &[OpenFile]) -> Result<Schema, TableError> {
             })
         };
         for (position, field) in merged.iter_mut().enumerate() {
-            let Some(other_field) = other.fields.get(position) else {
+            let Some(other_field) = other.fields().get(position) else {
                 return mismatch(field.name(), field.data_type().to_string(), "absent".to_owned());
             };
             if field.name() != other_field.name() {
@@ -58,7 +57,7 @@ pub(super) fn merge_schemas(files: &[OpenFile]) -> Result<Schema, TableError> {
             let is_nullable = field.is_nullable() || other_field.is_nullable();
             *field = field.clone().with_data_type(data_type).with_nullable(is_nullable);
         }
-        if let Some(extra) = other.fields.get(merged.len()) {
+        if let Some(extra) = other.fields().get(merged.len()) {
             return mismatch(extra.name(), "absent".to_owned(), extra.data_type().to_string());
         }
     }

@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use arrow::compute::concat;
 use arrow_array::{Array, ArrayRef, BooleanArray, UInt64Array, new_empty_array};
-use arrow_schema::ArrowError;
-use arrow_schema::DataType;
+use arrow_schema::{ArrowError, DataType};
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use parquet::basic::{SortOrder, Type as PhysicalType};
 use parquet::errors::ParquetError;
@@ -17,11 +16,10 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 
 use super::bounds::{Bounds, Folded, as_bounds};
-use super::layout::{page_locations, rows_of_data_page};
-use super::open::OpenFile;
+use super::layout::{flat_leaf, page_locations, rows_of_data_page};
 use super::pages::StoredChunk;
 use super::panics::caught;
-use super::{ParquetTable, TableError};
+use super::{ParquetFile, TableError};
 
 /// What is known of one column, with one entry a chunk in every array. Null means unknown. Bounds say nothing of NaN.
 #[derive(Clone, Debug)]
@@ -40,71 +38,93 @@ pub struct ChunkStatistics {
     pub row_count: UInt64Array,
 }
 
-impl ParquetTable {
-    /// What the footers say of a column in each chunk. Nothing is read; the answer is kept for the next call. Bounds of
+impl ChunkStatistics {
+    /// Of all chunks of several files, from those of each, in this order.
+    pub(super) fn concat(parts: &[Self], data_type: &DataType) -> Result<Self, ArrowError> {
+        let join = |pick: fn(&Self) -> &dyn Array, data_type: &DataType| {
+            let arrays: Vec<_> = parts.iter().map(|part| pick(part)).collect();
+            if arrays.is_empty() { Ok(new_empty_array(data_type)) } else { concat(&arrays) }
+        };
+        let flags = |pick: fn(&Self) -> &BooleanArray| parts.iter().flat_map(|p| pick(p)).collect();
+        let counts = |pick: fn(&Self) -> &UInt64Array| parts.iter().flat_map(|p| pick(p)).collect();
+        Ok(Self {
+            min: join(|part| &*part.min, data_type)?,
+            max: join(|part| &*part.max, data_type)?,
+            min_exact: flags(|part| &part.min_exact),
+            max_exact: flags(|part| &part.max_exact),
+            null_count: counts(|part| &part.null_count),
+            row_count: counts(|part| &part.row_count),
+        })
+    }
+
+    /// What the arrays take in memory.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let arrays: [&dyn Array; 6] = [
+            &self.min,
+            &self.max,
+            &self.min_exact,
+            &self.max_exact,
+            &self.null_count,
+            &self.row_count,
+        ];
+        arrays.iter().map(|array| array.get_array_memory_size()).sum()
+    }
+}
+
+impl ParquetFile {
+    /// What the footer says of a column in each chunk. Nothing is read; the answer is kept for the next call. Bounds of
     /// nested columns are unknown.
     ///
     /// # Errors
-    /// If the statistics of a file cannot be understood.
+    /// If the statistics cannot be understood.
     ///
     /// # Panics
     /// If there is no such column.
-    pub fn statistics(&self, column: usize) -> Result<ChunkStatistics, TableError> {
-        let compute = || self.compute_statistics(&self.chunks, column);
-        self.statistics[column].get_or_init(compute).clone()
+    pub fn statistics(&self, column: usize) -> Result<&ChunkStatistics, TableError> {
+        let compute = || self.compute_statistics(&self.layout.chunks, column);
+        self.statistics.get_or_try_make(column, compute)
     }
 
     /// Of chunks, or of what is stored like chunks.
     pub(super) fn compute_statistics(
         &self,
-        all: &[StoredChunk],
+        chunks: &[StoredChunk],
         column: usize,
     ) -> Result<ChunkStatistics, TableError> {
-        let mut folded = Vec::with_capacity(all.len());
-        for chunks in all.chunk_by(|a, b| a.file == b.file) {
-            let file = &self.files[chunks[0].file];
-            let found = caught(|| self.fold_file(file, chunks, column));
-            folded.extend(found.map_err(|reason| TableError::Corrupt {
-                file: Arc::clone(&file.name),
-                reason: format!("its statistics cannot be read ({reason})"),
-            })?);
-        }
-        let data_type = self.schema.field(column).data_type();
-        let join = |pick: fn(&Folded) -> &ArrayRef| {
-            let arrays: Vec<&dyn Array> = folded.iter().map(|folded| &**pick(folded)).collect();
-            let joined =
-                if arrays.is_empty() { Ok(new_empty_array(data_type)) } else { concat(&arrays) };
-            joined.map_err(|error| TableError::Unsupported {
-                file: Arc::clone(&self.files[0].name),
-                reason: format!("the statistics of its chunks cannot be put together ({error})"),
+        let found = caught(|| {
+            let folded = self.fold(chunks, column)?;
+            let data_type = self.field(column).data_type();
+            let join = |pick: fn(&Folded) -> &ArrayRef| {
+                let arrays: Vec<&dyn Array> = folded.iter().map(|folded| &**pick(folded)).collect();
+                if arrays.is_empty() { Ok(new_empty_array(data_type)) } else { concat(&arrays) }
+            };
+            Ok::<_, ParquetError>(ChunkStatistics {
+                min: join(|folded| &folded.min)?,
+                max: join(|folded| &folded.max)?,
+                min_exact: folded.iter().map(|folded| folded.min_exact).collect(),
+                max_exact: folded.iter().map(|folded| folded.max_exact).collect(),
+                null_count: folded.iter().map(|folded| folded.null_count).collect(),
+                row_count: chunks.iter().map(|chunk| Some(chunk.row_count())).collect(),
             })
-        };
-        Ok(ChunkStatistics {
-            min: join(|folded| &folded.min)?,
-            max: join(|folded| &folded.max)?,
-            min_exact: folded.iter().map(|folded| folded.min_exact).collect(),
-            max_exact: folded.iter().map(|folded| folded.max_exact).collect(),
-            null_count: folded.iter().map(|folded| folded.null_count).collect(),
-            row_count: all.iter().map(|chunk| Some(chunk.row_count())).collect(),
+        });
+        found.map_err(|reason| TableError::Corrupt {
+            file: Arc::clone(&self.name),
+            reason: format!("its statistics cannot be read ({reason})"),
         })
     }
 
-    fn fold_file(
-        &self,
-        file: &OpenFile,
-        chunks: &[StoredChunk],
-        column: usize,
-    ) -> Result<Vec<Folded>, ParquetError> {
-        let field = self.schema.field(column);
+    fn fold(&self, chunks: &[StoredChunk], column: usize) -> Result<Vec<Folded>, ParquetError> {
+        let field = self.field(column);
         let data_type = field.data_type();
-        let leaf = file.flat_leaf(column).filter(|_| !data_type.is_nested());
+        let leaf = flat_leaf(&self.metadata, &self.leaves(column));
+        let leaf = leaf.filter(|_| !data_type.is_nested());
         let Some(leaf) = leaf else {
             return Ok(chunks.iter().map(|_| Folded::unknown(data_type)).collect());
         };
-        let descriptor = file.metadata.file_metadata().schema_descr();
+        let descriptor = self.metadata.file_metadata().schema_descr();
         let converter = StatisticsConverter::from_column_index(leaf, field, descriptor)?
             .with_missing_null_counts_as_zero(false);
-        let source = Source { file, leaf, data_type, converter };
+        let source = Source { file: self, leaf, data_type, converter };
         let row_groups = source.row_group_bounds()?;
         let mut folded = Vec::with_capacity(chunks.len());
         for chunks in chunks.chunk_by(|a, b| a.is_part && a.row_groups == b.row_groups) {
@@ -126,7 +146,7 @@ impl ParquetTable {
 
 /// Where the statistics of one column of one file come from.
 struct Source<'a> {
-    file: &'a OpenFile,
+    file: &'a ParquetFile,
     leaf: usize,
     data_type: &'a DataType,
     converter: StatisticsConverter<'a>,

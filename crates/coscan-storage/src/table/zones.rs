@@ -1,57 +1,60 @@
-//! What the footers say of less than a chunk: of each row group where a chunk has several.
+//! What the footer says of less than a chunk: of each row group where a chunk has several.
 
 use std::ops::Range;
-use std::sync::OnceLock;
 
-use coscan_core::Layout;
+use parquet::file::metadata::ParquetMetaData;
 
-use super::open::OpenFile;
 use super::pages::StoredChunk;
-use super::{ChunkStatistics, ParquetTable, TableError};
+use super::per_column::PerColumn;
+use super::{ChunkStatistics, ParquetFile, TableError};
 
 /// The smallest ranges of rows of which statistics are kept.
 pub(super) struct Zones {
     stored: Vec<StoredChunk>,
-    /// From the start of the table.
+    /// From the start of the file.
     rows: Vec<Range<u64>>,
-    /// By column, computed when first asked for.
-    statistics: Vec<OnceLock<Result<ChunkStatistics, TableError>>>,
+    statistics: PerColumn<ChunkStatistics>,
 }
 
 impl Zones {
-    pub(super) fn new(
-        files: &[OpenFile],
-        chunks: &[StoredChunk],
-        layout: &Layout,
-        columns: usize,
-    ) -> Self {
+    pub(super) fn new(metadata: &ParquetMetaData, chunks: &[StoredChunk], columns: usize) -> Self {
         let (mut stored, mut rows) = (Vec::new(), Vec::new());
-        for (chunk, index) in chunks.iter().zip(layout.chunks()) {
-            let mut start = layout.rows(index).start;
+        let mut start = 0;
+        let mut add = |zone: StoredChunk| {
+            let end = start + zone.row_count();
+            rows.push(start..end);
+            stored.push(zone);
+            start = end;
+        };
+        for chunk in chunks {
             if chunk.is_part || chunk.row_groups.len() == 1 {
-                stored.push(chunk.clone());
-                rows.push(layout.rows(index));
+                add(chunk.clone());
                 continue;
             }
             for &row_group in &chunk.row_groups {
-                let row_group_rows =
-                    files[chunk.file].metadata.row_group(row_group).num_rows().cast_unsigned();
-                stored.push(StoredChunk {
+                let row_count = metadata.row_group(row_group).num_rows().cast_unsigned();
+                add(StoredChunk {
                     row_groups: vec![row_group],
-                    rows: 0..row_group_rows,
-                    ..chunk.clone()
+                    rows: 0..row_count,
+                    is_part: false,
                 });
-                rows.push(start..start + row_group_rows);
-                start += row_group_rows;
             }
         }
-        Self { stored, rows, statistics: (0..columns).map(|_| OnceLock::new()).collect() }
+        Self { stored, rows, statistics: PerColumn::new(columns) }
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        let row_groups = self.stored.iter().map(|zone| size_of_val(zone.row_groups.as_slice()));
+        size_of_val(self.stored.as_slice())
+            + row_groups.sum::<usize>()
+            + size_of_val(self.rows.as_slice())
+            + self.statistics.memory_bytes(ChunkStatistics::memory_bytes)
     }
 }
 
-impl ParquetTable {
-    /// The zones of the table, as rows from its start: each row group of a chunk that has several, else the chunk. They
-    /// ascend, and together they are the table.
+impl ParquetFile {
+    /// The zones of the file, as rows from its start: each row group of a chunk that has several, else the chunk. They
+    /// ascend, and together they are the file.
     #[must_use]
     pub fn zones(&self) -> &[Range<u64>] {
         &self.zones.rows
@@ -60,12 +63,12 @@ impl ParquetTable {
     /// As [`Self::statistics`], with an entry a zone in every array.
     ///
     /// # Errors
-    /// If the statistics of a file cannot be understood.
+    /// If the statistics cannot be understood.
     ///
     /// # Panics
     /// If there is no such column.
-    pub fn zone_statistics(&self, column: usize) -> Result<ChunkStatistics, TableError> {
+    pub fn zone_statistics(&self, column: usize) -> Result<&ChunkStatistics, TableError> {
         let compute = || self.compute_statistics(&self.zones.stored, column);
-        self.zones.statistics[column].get_or_init(compute).clone()
+        self.zones.statistics.get_or_try_make(column, compute)
     }
 }

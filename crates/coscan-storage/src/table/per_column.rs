@@ -1,0 +1,41 @@
+//! What is made for a column when somebody first asks for it. Most columns of most files are never asked for, so that
+//! room for them is made just as late.
+
+use std::sync::OnceLock;
+
+/// A value a column, each made once.
+pub(super) struct PerColumn<T> {
+    column_count: usize,
+    values: OnceLock<Box<[OnceLock<Box<T>>]>>,
+}
+
+impl<T> PerColumn<T> {
+    pub(super) fn new(column_count: usize) -> Self {
+        Self { column_count, values: OnceLock::new() }
+    }
+
+    /// The value of a column. If it cannot be made, the next call tries again.
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub(super) fn get_or_try_make<E>(
+        &self,
+        column: usize,
+        make: impl FnOnce() -> Result<T, E>,
+    ) -> Result<&T, E> {
+        let values =
+            self.values.get_or_init(|| (0..self.column_count).map(|_| OnceLock::new()).collect());
+        if let Some(made) = values[column].get() {
+            return Ok(made);
+        }
+        let made = Box::new(make()?);
+        Ok(values[column].get_or_init(|| made))
+    }
+
+    /// What it takes besides itself; `of` is what a value takes besides itself.
+    pub(super) fn memory_bytes(&self, of: impl Fn(&T) -> usize) -> usize {
+        let Some(values) = self.values.get() else { return 0 };
+        let made = values.iter().filter_map(OnceLock::get);
+        size_of_val(&**values) + made.map(|value| size_of::<T>() + of(value)).sum::<usize>()
+    }
+}

@@ -1,0 +1,179 @@
+//! Chunks and pages counted over all files of a table, each handed on to its file.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use bytes::Bytes;
+use coscan_core::{ChunkIndex, GroupIndex, Index, Layout, PageIndex};
+use futures::{StreamExt, stream};
+
+use super::{ColumnDecoder, DecodeError, PageRequest, ParquetTable, ReadError, put_together};
+
+/// The size of a request where the caller does not say.
+const REQUEST_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// Requests of one call that are under way at the same time.
+const REQUESTS_AT_A_TIME: usize = 16;
+
+impl ParquetTable {
+    pub(super) fn make_layout(&self) -> Layout {
+        let group_count = self.group_count();
+        let mut builder = Layout::builder(group_count);
+        for (position, file) in self.parquet_files().iter().enumerate() {
+            let columns: Vec<_> = (0..group_count)
+                .map(|group| self.column_of_group(position, GroupIndex::from_usize(group)))
+                .collect();
+            let mut groups = vec![GroupIndex(0); file.page_count()];
+            for chunk in (0..file.chunk_count()).map(ChunkIndex::from_usize) {
+                for (group, &column) in columns.iter().enumerate() {
+                    for page in column.map_or(&[][..], |column| file.slice(chunk, column)) {
+                        groups[page.as_usize()] = GroupIndex::from_usize(group);
+                    }
+                }
+            }
+            for (page, group) in groups.into_iter().enumerate() {
+                builder.add_page(group, file.page_bytes(PageIndex::from_usize(page)));
+            }
+            let global = |&page: &PageIndex| self.page_of_file(position, page);
+            for chunk in (0..file.chunk_count()).map(ChunkIndex::from_usize) {
+                let slice = |column: &Option<usize>| match column {
+                    Some(column) => file.slice(chunk, *column).iter().map(global).collect(),
+                    None => Vec::new(),
+                };
+                builder.add_chunk(file.chunk_rows(chunk), columns.iter().map(slice).collect());
+            }
+        }
+        builder.build()
+    }
+
+    /// Reads pages as they are stored, one result a page and in the order asked for. Pages of a file that lie close
+    /// together are read in one request; if it fails, only they fail.
+    ///
+    /// Each page has its own allocation, so that dropping it frees its memory.
+    ///
+    /// # Panics
+    /// If there is no such page.
+    pub async fn read_pages(&self, pages: &[PageIndex]) -> Vec<Result<Bytes, ReadError>> {
+        let send = |request: PageRequest| async move {
+            let read = self.read(&request).await;
+            (request, read)
+        };
+        let requests: Vec<_> =
+            self.requests(pages, REQUEST_BYTES_MAX).into_iter().map(send).collect();
+        let requests = stream::iter(requests).buffer_unordered(REQUESTS_AT_A_TIME);
+        put_together(pages, requests.collect().await)
+    }
+
+    /// As [`ParquetFile::requests`](super::ParquetFile::requests), over all files.
+    ///
+    /// # Panics
+    /// If there is no such page.
+    #[must_use]
+    pub fn requests(&self, pages: &[PageIndex], bytes_max: u64) -> Vec<PageRequest> {
+        let mut by_file: BTreeMap<usize, Vec<PageIndex>> = BTreeMap::new();
+        for &page in pages {
+            let (file, page) = self.place_of_page(page);
+            by_file.entry(file).or_default().push(page);
+        }
+        let mut requests = Vec::new();
+        for (file, pages) in by_file {
+            for mut request in self.parquet_files()[file].requests(&pages, bytes_max) {
+                request.file = file;
+                request.pages.iter_mut().for_each(|page| *page = self.page_of_file(file, *page));
+                requests.push(request);
+            }
+        }
+        requests
+    }
+
+    /// As [`ParquetFile::read`](super::ParquetFile::read).
+    ///
+    /// # Errors
+    /// If the file has changed, is gone or too short, or its store fails.
+    pub async fn read(&self, request: &PageRequest) -> Result<Vec<Bytes>, ReadError> {
+        self.parquet_files()[request.file()].read(request).await
+    }
+
+    /// The pages of some column groups that hold any of these rows, which count from the start of the table and ascend
+    /// without overlap. Each page once, in ascending order.
+    ///
+    /// # Panics
+    /// If there is no such column group.
+    #[must_use]
+    pub fn pages_for(&self, groups: &[GroupIndex], rows: &[Range<u64>]) -> Vec<PageIndex> {
+        let rows = self.rows_by_chunk(rows);
+        let of_chunk = |(&chunk, rows): (&ChunkIndex, &Vec<Range<u64>>)| {
+            groups.iter().flat_map(move |&group| self.pages_of_rows(chunk, group, rows)).collect()
+        };
+        let mut pages: Vec<_> = rows.iter().flat_map::<Vec<_>, _>(of_chunk).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        pages
+    }
+
+    /// For each chunk that holds any of these rows: which, counted from the first row of the chunk.
+    #[must_use]
+    pub fn rows_by_chunk(&self, rows: &[Range<u64>]) -> BTreeMap<ChunkIndex, Vec<Range<u64>>> {
+        let mut by_chunk: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for rows in rows {
+            for chunk in self.layout().chunks_in(rows.clone()) {
+                let all = self.layout().rows(chunk);
+                let held = rows.start.max(all.start) - all.start..rows.end.min(all.end) - all.start;
+                by_chunk.entry(chunk).or_default().push(held);
+            }
+        }
+        by_chunk
+    }
+
+    /// As [`ParquetFile::pages_of_rows`](super::ParquetFile::pages_of_rows), for a column group.
+    ///
+    /// # Panics
+    /// If there is no such chunk or column group.
+    #[must_use]
+    pub fn pages_of_rows(
+        &self,
+        chunk: ChunkIndex,
+        group: GroupIndex,
+        rows: &[Range<u64>],
+    ) -> Vec<PageIndex> {
+        let (file, chunk) = self.place_of(chunk);
+        let Some(column) = self.column_of_group(file, group) else { return Vec::new() };
+        let pages = self.parquet_files()[file].pages_of_rows(chunk, column, rows);
+        pages.into_iter().map(|page| self.page_of_file(file, page)).collect()
+    }
+
+    /// As [`ParquetFile::decode`](super::ParquetFile::decode); the arrays have the type of the column in
+    /// [`Self::schema`].
+    ///
+    /// # Errors
+    /// If the selection is not a list as it should be, or the bytes are not what the footer promises. More errors may
+    /// come from the iterator.
+    ///
+    /// # Panics
+    /// If there is no such chunk or column.
+    pub fn decode(
+        &self,
+        chunk: ChunkIndex,
+        column: usize,
+        pages: &dyn Fn(PageIndex) -> Bytes,
+        selection: Option<&[Range<u64>]>,
+        batch_rows: usize,
+    ) -> Result<ColumnDecoder, DecodeError> {
+        let (file, chunk) = self.place_of(chunk);
+        let in_file = self.file_column(file, column).expect("every file has every column");
+        let pages = |page| pages(self.page_of_file(file, page));
+        let parquet = &self.parquet_files()[file];
+        let decoder = parquet.decode(chunk, in_file, &pages, selection, batch_rows)?;
+        Ok(decoder.with_type(self.field(column).data_type().clone()))
+    }
+
+    /// As [`ParquetFile::decoded_bytes_estimate`](super::ParquetFile::decoded_bytes_estimate).
+    ///
+    /// # Panics
+    /// If there is no such chunk or column.
+    #[must_use]
+    pub fn decoded_bytes_estimate(&self, chunk: ChunkIndex, column: usize) -> u64 {
+        let (file, chunk) = self.place_of(chunk);
+        let in_file = self.file_column(file, column);
+        in_file.map_or(0, |column| self.parquet_files()[file].decoded_bytes_estimate(chunk, column))
+    }
+}

@@ -1,0 +1,92 @@
+//! Which bytes a file had when it was listed: the identity of everything that is read of it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use object_store::path::Path;
+use object_store::{ObjectMeta, ObjectStore};
+use url::Url;
+
+/// One Parquet file, as it was when it was listed.
+#[derive(Clone, Debug)]
+pub struct TableFile {
+    /// The store that holds the file.
+    pub store: Arc<dyn ObjectStore>,
+    /// The store's address, such as `file:///` or `s3://bucket`; it names the file in errors.
+    pub store_url: Url,
+    /// Path, size and identity (entity tag, time of modification) of the file.
+    pub meta: ObjectMeta,
+}
+
+impl TableFile {
+    /// The file's full address.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.version().to_string()
+    }
+
+    /// Which file it is, and which version of it.
+    #[must_use]
+    pub fn version(&self) -> FileVersion {
+        let modified = self.meta.last_modified;
+        let stamp = match &self.meta.e_tag {
+            Some(tag) => Stamp::Tag(tag.clone()),
+            None => Stamp::Modified {
+                seconds: modified.timestamp(),
+                nanoseconds: modified.timestamp_subsec_nanos(),
+            },
+        };
+        FileVersion {
+            store_url: self.store_url.clone(),
+            path: self.meta.location.clone(),
+            size: self.meta.size,
+            stamp,
+        }
+    }
+}
+
+/// A file at a moment: whoever lists the same version reads the same bytes. It displays as the file's full address.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileVersion {
+    store_url: Url,
+    path: Path,
+    size: u64,
+    stamp: Stamp,
+}
+
+/// What tells the versions of a file apart besides its size.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Stamp {
+    /// The store's entity tag.
+    Tag(String),
+    /// The time of the last modification, since 1970, where the store has no entity tags.
+    Modified { seconds: i64, nanoseconds: u32 },
+}
+
+impl FileVersion {
+    /// The address of the store that holds the file.
+    #[must_use]
+    pub fn store_url(&self) -> &Url {
+        &self.store_url
+    }
+
+    /// Where in the store the file is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The bytes of the file.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+}
+
+impl fmt::Display for FileVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let store = self.store_url.as_str();
+        let slash = if store.ends_with('/') { "" } else { "/" };
+        write!(f, "{store}{slash}{}", self.path)
+    }
+}
