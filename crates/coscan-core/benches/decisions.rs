@@ -7,7 +7,6 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use coscan_core::*;
@@ -41,7 +40,7 @@ struct Load {
     now: u64,
     speeds: BTreeMap<ScanId, u64>,
     working: BTreeSet<(u64, ScanId)>,
-    reading: VecDeque<(LoadId, Vec<PageIndex>)>,
+    reading: VecDeque<(LoadId, Vec<PageId>)>,
     /// Time spent in the buffer manager, starts of scans not counted.
     spent: Duration,
     actions: u64,
@@ -66,7 +65,7 @@ impl Load {
             ..Config::default()
         };
         let mut manager = ActiveBufferManager::new(config, policy.build());
-        let table = manager.register_table(Arc::new(layout.build()));
+        let (table, _) = manager.register_layout(&layout.build(), DeviceId(0));
         let mut load = Self {
             manager,
             table,
@@ -93,14 +92,14 @@ impl Load {
         let first = self.random.below(self.chunks - count + 1);
         let columns = (0..self.groups).filter(|_| self.random.below(2) == 0);
         let mut groups: Vec<_> = columns.map(|group| GroupIndex(group as u32)).collect();
+        let chunk = |chunk| ChunkIndex::from_usize(chunk as usize);
         if groups.is_empty() {
             groups.push(GroupIndex(0));
         }
         let spec = ScanSpec {
             table: self.table,
             groups,
-            rows: std::iter::once(first * ROWS_PER_CHUNK..(first + count) * ROWS_PER_CHUNK)
-                .collect(),
+            chunks: std::iter::once(chunk(first)..chunk(first + count)).collect(),
             order: Order::Any,
             workers: 1,
             weight: 1,

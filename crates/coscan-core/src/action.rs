@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{ChunkIndex, LoadId, PageId, PageIndex, ScanId, TableId, WorkerIndex};
+use crate::ids::{ChunkIndex, LoadId, PageId, ScanId, TableId, WorkerIndex};
 
 /// What the caller has to do.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ pub enum Action {
         /// The chunk.
         chunk: ChunkIndex,
         /// The pages.
-        pages: Vec<PageIndex>,
+        pages: Vec<PageId>,
         /// Whether it goes before what is still queued of loads that are not urgent.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         urgent: bool,
@@ -61,6 +61,16 @@ pub enum Action {
 }
 
 impl Action {
+    /// Whether it tells this worker something.
+    pub(crate) fn answers(&self, to_scan: ScanId, to_worker: WorkerIndex) -> bool {
+        match self {
+            Action::Deliver { scan, worker, .. } | Action::Finish { scan, worker } => {
+                (*scan, *worker) == (to_scan, to_worker)
+            }
+            _ => false,
+        }
+    }
+
     /// The scan that is told something by this, if it is an answer to one.
     pub(crate) fn answered_scan(&self) -> Option<ScanId> {
         match self {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::classes::ClassKey;
-use crate::ids::{ChunkIndex, GroupIndex, Index, PageId, TableId};
-use crate::pool::Place;
+use crate::ids::{ChunkIndex, GroupIndex, Index, PageId, SliceId, TableId};
+use crate::pages::Place;
 use crate::scan::Scan;
 use crate::set::IndexSet;
 use crate::state::State;
@@ -36,13 +36,13 @@ pub(crate) fn audit(state: &State) -> Result<(), Discrepancy> {
     let (mut cached, mut unwanted) = (BTreeSet::new(), BTreeSet::new());
     for (id, table) in state.tables() {
         audit_table(state, id, table)?;
-        for (position, page) in table.pages.iter().enumerate() {
-            let id = PageId { table: id, page: Index::from_usize(position) };
-            held_bytes += if page.place == Place::Cold { 0 } else { state.bytes_of(id) };
-            if page.place == Place::Cached {
-                cached.insert(id);
-                unwanted.extend((page.wanted == 0).then_some(id));
-            }
+    }
+    for (id, page) in state.pages.iter() {
+        audit_page(state, id)?;
+        held_bytes += if page.place == Place::Cold { 0 } else { page.bytes };
+        if page.place == Place::Cached {
+            cached.insert(id);
+            unwanted.extend((page.wanted == 0).then_some(id));
         }
     }
     same(|| "bytes held".into(), held_bytes, state.held_bytes())?;
@@ -50,23 +50,34 @@ pub(crate) fn audit(state: &State) -> Result<(), Discrepancy> {
     same(|| "unwanted pages".into(), unwanted, state.unwanted_pages().collect())
 }
 
-fn audit_table(state: &State, id: TableId, table: &Table) -> Result<(), Discrepancy> {
-    let layout = table.layout();
-    for (position, page) in table.pages.iter().enumerate() {
-        let page_index = Index::from_usize(position);
-        let wanted = layout.chunks_of(page_index).iter().map(|&chunk| {
-            let reads =
-                |scan: &&Scan| scan.reads(layout, page_index) && scan.needed.contains(chunk);
-            state.scans_of(id).filter(reads).count()
-        });
-        same(
-            || format!("{id:?}.{page_index:?} wanted"),
-            wanted.sum::<usize>() as u32,
-            page.wanted,
-        )?;
+/// Who wants a page, and which slices say that they have it.
+fn audit_page(state: &State, id: PageId) -> Result<(), Discrepancy> {
+    let page = state.page(id);
+    let wanted = page.slices().iter().map(|slice| {
+        let reads = |scan: &&Scan| scan.reads(slice.group, id) && scan.needed.contains(slice.chunk);
+        state.scans_of(slice.table).filter(reads).count()
+    });
+    same(|| format!("{id:?} wanted"), wanted.sum::<usize>() as u32, page.wanted)?;
+    for slice in page.slices() {
+        let listed = state.table(slice.table).slice(slice.chunk, slice.group).contains(&id);
+        same(|| format!("{slice:?} has {id:?}"), listed, true)?;
     }
+    Ok(())
+}
+
+fn audit_table(state: &State, id: TableId, table: &Table) -> Result<(), Discrepancy> {
     let mut in_classes = 0;
-    for chunk in layout.chunks() {
+    for chunk in table.chunks() {
+        for group in (0..table.group_count()).map(GroupIndex::from_usize) {
+            let slice = SliceId { table: id, chunk, group };
+            let known = |page: &&PageId| state.slices_of(**page).contains(&slice);
+            let pages = table.slice(chunk, group);
+            same(
+                || format!("pages of {slice:?}"),
+                pages.iter().filter(known).count(),
+                pages.len(),
+            )?;
+        }
         let key = key_of(state, id, table, chunk);
         let class = table.classes().class_of(chunk);
         same(|| format!("class of {id:?}.{chunk:?}"), &key, class.key())?;
@@ -81,7 +92,7 @@ fn audit_table(state: &State, id: TableId, table: &Table) -> Result<(), Discrepa
                 needed && !scan.picks(),
                 key.scans.contains(scan.slot),
             )?;
-            let places = scan.pages(layout, chunk).map(|page| table.pages[page.as_usize()].place);
+            let places = scan.pages(table, chunk).map(|page| state.page(page).place);
             let places: Vec<_> = places.collect();
             let there = places.iter().all(|&place| place == Place::Cached);
             let cold = places.contains(&Place::Cold);
@@ -92,7 +103,7 @@ fn audit_table(state: &State, id: TableId, table: &Table) -> Result<(), Discrepa
             )?;
         }
     }
-    same(|| format!("chunks in classes of {id:?}"), layout.chunk_count(), in_classes)
+    same(|| format!("chunks in classes of {id:?}"), table.chunk_count(), in_classes)
 }
 
 /// What makes a chunk like others, from scratch.
@@ -100,11 +111,11 @@ fn key_of(state: &State, id: TableId, table: &Table, chunk: ChunkIndex) -> Class
     let counted = |scan: &&Scan| scan.needed.contains(chunk) && !scan.picks();
     let needing = state.scans_of(id).filter(counted);
     let groups_with = |test: fn(Place) -> bool| -> IndexSet<GroupIndex> {
-        let groups = (0..table.layout().group_count()).map(GroupIndex::from_usize);
+        let groups = (0..table.group_count()).map(GroupIndex::from_usize);
         groups
             .filter(|&group| {
-                let mut pages = table.layout().slice(chunk, group).iter();
-                pages.any(|page| test(table.pages[page.as_usize()].place))
+                let mut pages = table.slice(chunk, group).iter();
+                pages.any(|page| test(state.page(*page).place))
             })
             .collect()
     };
@@ -126,7 +137,7 @@ fn audit_class(
     let classes = table.classes();
     let class = classes.class_of(first);
     let of_class = |chunk: &ChunkIndex| classes.class_of(*chunk).index() == class.index();
-    let members: BTreeSet<_> = table.layout().chunks().filter(of_class).collect();
+    let members: BTreeSet<_> = table.chunks().filter(of_class).collect();
     same(|| format!("chunks like {id:?}.{first:?}"), members, classes.chunks(class).collect())?;
     let mut wanted = IndexSet::new();
     let scans = state.scans_at(table, &class.key().scans);

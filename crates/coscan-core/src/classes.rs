@@ -88,6 +88,9 @@ impl Class {
 /// No chunk: the end of a list.
 const NONE: ChunkIndex = ChunkIndex(u32::MAX);
 
+/// No class: there is no such chunk.
+const NOWHERE: ClassIndex = ClassIndex(u32::MAX);
+
 /// Where a chunk is: its class and its neighbours in the list of that class.
 #[derive(Clone, Copy, Debug)]
 struct Member {
@@ -97,7 +100,7 @@ struct Member {
 }
 
 /// The classes of a table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Classes {
     classes: Vec<Class>,
     free: Vec<ClassIndex>,
@@ -112,25 +115,21 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// One class: nobody needs a chunk, nothing is there.
-    pub(crate) fn new(chunk_count: usize, group_count: usize) -> Self {
-        let mut classes = Self {
-            classes: Vec::new(),
-            free: Vec::new(),
-            by_key: BTreeMap::new(),
-            members: Vec::with_capacity(chunk_count),
-            groups: Vec::new(),
-            to_read: BTreeSet::new(),
-            in_pool: BTreeSet::new(),
-        };
-        let cold = (0..group_count).map(GroupIndex::from_usize).collect();
-        let key = ClassKey { cold, ..ClassKey::default() };
-        for chunk in (0..chunk_count).map(ChunkIndex::from_usize) {
-            let class = classes.find_or_add(&key);
-            classes.members.push(Member { class, before: NONE, after: NONE });
-            classes.link(chunk, class);
+    /// Adds a chunk that nobody needs yet: by its index, what of it is where.
+    pub(crate) fn add(&mut self, chunk: ChunkIndex, key: &ClassKey) {
+        let class = self.find_or_add(key);
+        if chunk.as_usize() >= self.members.len() {
+            let nowhere = Member { class: NOWHERE, before: NONE, after: NONE };
+            self.members.resize(chunk.as_usize() + 1, nowhere);
         }
-        classes
+        self.link(chunk, class);
+    }
+
+    /// Takes a chunk out of all classes.
+    pub(crate) fn remove(&mut self, chunk: ChunkIndex) {
+        let class = self.members[chunk.as_usize()].class;
+        self.unlink(chunk, class);
+        self.members[chunk.as_usize()].class = NOWHERE;
     }
 
     /// The class with this index.

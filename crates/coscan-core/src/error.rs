@@ -1,6 +1,8 @@
 //! Why a command is refused: one type an operation.
 
-use crate::ids::{GroupIndex, PageIndex, ScanId, TableId, WorkerIndex};
+use std::ops::Range;
+
+use crate::ids::{ChunkIndex, GroupIndex, PageId, ScanId, TableId, WorkerIndex};
 
 /// Why a scan cannot start.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -12,9 +14,15 @@ pub enum StartScanError {
     /// The table has no such column group.
     #[error("the table has no column group {0}")]
     UnknownGroup(GroupIndex),
-    /// The table has no such page.
-    #[error("the table has no page {0}")]
-    UnknownPage(PageIndex),
+    /// The table has no such chunk.
+    #[error("the table has no chunk {0}")]
+    UnknownChunk(ChunkIndex),
+    /// There is no such page.
+    #[error("there is no page {0}")]
+    UnknownPage(PageId),
+    /// A scan that picks pages, has failed or does not run takes no more chunks.
+    #[error("scan {0} cannot be extended: it does not run, has failed, or picks single pages")]
+    NotExtensible(ScanId),
     /// A scan without workers would never end.
     #[error("a scan needs at least one worker")]
     NoWorkers,
@@ -32,6 +40,59 @@ pub enum StartScanError {
         /// What the largest chunk takes.
         chunk_bytes: u64,
     },
+}
+
+/// Why chunks cannot be added to a table.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AddChunksError {
+    /// The table was never registered or was removed.
+    #[error("table {0} is not registered")]
+    UnknownTable(TableId),
+    /// There is no such page.
+    #[error("there is no page {0}: add pages before the chunks that list them")]
+    UnknownPage(PageId),
+    /// A page would be read once but counted twice.
+    #[error("a chunk lists page {0} twice")]
+    PageTwice(PageId),
+    /// A chunk without rows would be delivered for nothing.
+    #[error("a chunk has no rows")]
+    NoRows,
+    /// A chunk has to say of each column group which pages hold it.
+    #[error("a chunk has {slices} slices, but the table has {groups} column groups")]
+    SliceCount {
+        /// Slices of the chunk.
+        slices: usize,
+        /// Column groups of the table.
+        groups: usize,
+    },
+}
+
+/// Why chunks cannot be taken out of a table.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RetireChunksError {
+    /// The table was never registered or was removed.
+    #[error("table {0} is not registered")]
+    UnknownTable(TableId),
+    /// The table has no such chunk.
+    #[error("the table has no chunk {0}")]
+    UnknownChunk(ChunkIndex),
+    /// A scan needs it, a worker uses it, or it is being read.
+    #[error("chunk {0} is in use: wait for the scans that need it and for its loads first")]
+    InUse(ChunkIndex),
+}
+
+/// Why pages cannot be removed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RemovePagesError {
+    /// They were not added, or removed before.
+    #[error("not all of the pages {} to {} are there", .0.start, .0.end)]
+    UnknownPage(Range<PageId>),
+    /// A table lists it, or it is used or being read.
+    #[error("page {0} is in use: retire the chunks that list it and wait for its loads first")]
+    InUse(PageId),
 }
 
 /// Why a table cannot be removed.

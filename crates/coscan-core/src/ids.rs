@@ -65,8 +65,17 @@ index! {
     GroupIndex, "g"
 }
 index! {
-    /// A page of a table, in the order in which the layout lists them.
+    /// A page of a [`Layout`](crate::Layout), in the order in which the layout lists them.
     PageIndex, "p"
+}
+index! {
+    /// A page: bytes that are read and evicted together, whatever tables list them. Ids of pages that were added
+    /// together are consecutive. The id of a page that was removed may be given again.
+    PageId, "p"
+}
+index! {
+    /// A device or store that reads come from. Each has load slots of its own.
+    DeviceId, "d"
 }
 index! {
     /// One of the workers that share a scan, counted from 0.
@@ -91,19 +100,15 @@ index! {
     ClassIndex, "k"
 }
 
-/// A page of one of the registered tables.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct PageId {
+/// One column group of one chunk of a table: the pages that hold it are a slice.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct SliceId {
     /// The table.
     pub table: TableId,
-    /// The page within it.
-    pub page: PageIndex,
-}
-
-impl fmt::Debug for PageId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}.{:?}", self.table, self.page)
-    }
+    /// The chunk of it.
+    pub chunk: ChunkIndex,
+    /// The column group.
+    pub group: GroupIndex,
 }
 
 /// A point in time: nanoseconds since a start that the caller chooses. Core has no clock of its own.

@@ -8,11 +8,15 @@
 //! ```
 //!
 //! One column per group is a column layout (DSM); all columns in one group is a row layout (NSM, PAX).
+//!
+//! A layout describes a table that does not change, with pages of its own:
+//! [`register_layout`](crate::ActiveBufferManager::register_layout) adds both at once.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::ids::{ChunkIndex, GroupIndex, Index, PageIndex};
+use crate::chunks::ChunkSpec;
+use crate::ids::{ChunkIndex, GroupIndex, Index, PageId, PageIndex};
 
 /// The fixed shape of a table: its chunks, column groups and pages, and how many bytes each page takes as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +85,42 @@ impl Layout {
         let end = self.row_starts.partition_point(|&start| start < rows.end).max(first);
         let end = if rows.is_empty() { first } else { end.min(self.chunk_count()) };
         (first..end).map(ChunkIndex::from_usize)
+    }
+
+    /// The chunks that hold any of these rows, as runs of neighbours.
+    #[must_use]
+    pub fn chunk_ranges(&self, rows: &[Range<u64>]) -> Vec<Range<ChunkIndex>> {
+        let mut ranges: Vec<Range<ChunkIndex>> = Vec::new();
+        for chunk in rows.iter().flat_map(|rows| self.chunks_in(rows.clone())) {
+            let after = ChunkIndex(chunk.0 + 1);
+            match ranges.last_mut() {
+                Some(last) if last.end == chunk => last.end = after,
+                Some(last) if last.end == after => {}
+                _ => ranges.push(chunk..after),
+            }
+        }
+        ranges
+    }
+
+    /// The bytes of all pages, in their order.
+    #[must_use]
+    pub fn page_bytes(&self) -> Vec<u64> {
+        self.pages.iter().map(|page| page.bytes).collect()
+    }
+
+    /// All chunks, if the first page has this id and the others follow it.
+    #[must_use]
+    pub fn chunk_specs(&self, first: PageId) -> Vec<ChunkSpec> {
+        let slice = |chunk, group| {
+            let pages = self.slice(chunk, group).iter();
+            pages.map(|page| PageId(first.0 + page.0)).collect()
+        };
+        let groups = (0..self.group_count).map(GroupIndex::from_usize);
+        let spec = |chunk| ChunkSpec {
+            rows: self.rows(chunk).end - self.rows(chunk).start,
+            slices: groups.clone().map(|group| slice(chunk, group)).collect(),
+        };
+        self.chunks().map(spec).collect()
     }
 
     /// The pages that one column group of a chunk needs.

@@ -4,39 +4,48 @@
 //! It reads no file, holds no data and has no clock, thread, lock or random number: the caller drives it and does the
 //! work. So the same decisions run on a real disk and in a simulator, and a recorded run replays in a test: see [`log`].
 //!
-//! Start at [`ActiveBufferManager`]. A [`Layout`] says where the rows of a table lie, a [`ScanSpec`] what a query wants
-//! of them, a [`Policy`] decides; [`State`] is what policies see. The papers are cited as `[CS07 §4]`: Cooperative
+//! Start at [`ActiveBufferManager`]. Pages are what is read and kept; a table is a list of chunks, each a list of pages
+//! ([`ChunkSpec`], or a whole [`Layout`] at once), and tables may share pages. A [`ScanSpec`] says what a query wants, a
+//! [`Policy`] decides; [`State`] is what policies see. The papers are cited as `[CS07 §4]`: Cooperative
 //! Scans, VLDB 2007; `[CS11]`: Świtakowski's thesis, 2011.
 
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod action;
 mod audit;
+mod chunks;
 mod classes;
 mod error;
 mod ids;
 mod layout;
 pub mod log;
 mod manager;
+mod pages;
 pub mod policy;
 mod pool;
 mod scan;
 mod set;
+mod slots;
 mod state;
 mod table;
 
 pub use action::Action;
 pub use audit::Discrepancy;
+pub use chunks::ChunkSpec;
 pub use classes::{Class, ClassKey, Classes};
-pub use error::{RemoveTableError, RequestError, StartScanError};
+pub use error::{
+    AddChunksError, RemovePagesError, RemoveTableError, RequestError, RetireChunksError,
+    StartScanError,
+};
 pub use ids::{
-    ChunkIndex, ClassIndex, GroupIndex, Index, LoadId, PageId, PageIndex, ScanId, SlotIndex,
-    TableId, Time, WorkerIndex,
+    ChunkIndex, ClassIndex, DeviceId, GroupIndex, Index, LoadId, PageId, PageIndex, ScanId,
+    SliceId, SlotIndex, TableId, Time, WorkerIndex,
 };
 pub use layout::{Layout, LayoutBuilder};
 pub use manager::{ActiveBufferManager, Config};
 pub use policy::{Policy, PolicyKind, UnknownPolicy};
 pub use scan::{Order, Scan, ScanLength, ScanReport, ScanSpec};
 pub use set::{IndexSet, LongSet};
+pub use slots::Slots;
 pub use state::State;
 pub use table::Table;

@@ -4,9 +4,9 @@
 //! text: a line of JSON for the [`Header`], then one for each [`Entry`].
 //!
 //! ```text
-//! {"coscan_log":1,"policy":"relevance","cores":2,"config":{…}}
-//! {"in":{"register_table":{"layout":{…}}}}
-//! {"reply":{"table":0}}
+//! {"coscan_log":2,"policy":"relevance","cores":2,"config":{…}}
+//! {"in":{"register_layout":{"layout":{…},"device":0}}}
+//! {"reply":{"layout":[0,0]}}
 //! {"in":{"start_scan":{"now":5,"spec":{…}}}}
 //! {"reply":{"scan":0}}
 //! {"in":{"request_chunk":{"now":7,"scan":0,"worker":0}}}
@@ -32,7 +32,7 @@ pub use commands::{Command, RecordedManager, Reply};
 pub use replay::{ReplayError, Replayed};
 
 /// The version of the format that is written and read here. It changes when an older log would be misread.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// A recorded run.
 #[derive(Clone, PartialEq, Eq, Debug)]

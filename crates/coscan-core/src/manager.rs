@@ -8,17 +8,17 @@ mod delivering;
 mod events;
 mod loading;
 mod picking;
+mod tables;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
 use crate::action::Action;
 use crate::audit::{Discrepancy, audit};
-use crate::ids::{ChunkIndex, GroupIndex, PageId, ScanId, Time, WorkerIndex};
-use crate::layout::Layout;
+use crate::ids::{ChunkIndex, GroupIndex, PageId, ScanId, TableId, Time, WorkerIndex};
+use crate::pages::Place;
 use crate::policy::Policy;
-use crate::pool::Place;
 use crate::scan::{Scan, ScanLength, ScanReport};
 use crate::set::IndexSet;
 use crate::state::State;
@@ -28,8 +28,8 @@ use crate::state::State;
 pub struct Config {
     /// Bytes that the pool may hold, those being read among them.
     pub pool_bytes: u64,
-    /// Loads under way at once: enough to keep the device busy, few enough that a scan that has just come is served
-    /// next. As many that are urgent may come on top.
+    /// Loads under way at once from each device: enough to keep it busy, few enough that a scan that has just come is
+    /// served next. As many that are urgent may come on top.
     pub loads_in_flight_max: usize,
     /// What one request costs beside moving its bytes, as the bytes that the device moves in that time: latency times
     /// bandwidth. An index selection reads single pages if that costs less than whole chunks [CS04 §4.2].
@@ -73,7 +73,6 @@ impl Default for Config {
 /// A scan of two chunks of one column, with a "disk" that answers at once:
 /// ```
 /// use coscan_core::*;
-/// use std::sync::Arc;
 ///
 /// let mut layout = Layout::builder(1);
 /// for _ in 0..2 {
@@ -81,8 +80,9 @@ impl Default for Config {
 ///     layout.add_chunk(10, vec![vec![page]]);
 /// }
 /// let mut manager = ActiveBufferManager::new(Config { pool_bytes: 100, ..Config::default() }, PolicyKind::Relevance.build());
-/// let table = manager.register_table(Arc::new(layout.build()));
-/// let spec = ScanSpec { table, groups: vec![GroupIndex(0)], rows: vec![0..20], order: Order::Any, workers: 1, weight: 1, pages: None };
+/// let (table, _) = manager.register_layout(&layout.build(), DeviceId(0));
+/// let chunks = vec![ChunkIndex(0)..ChunkIndex(2)];
+/// let spec = ScanSpec { table, groups: vec![GroupIndex(0)], chunks, order: Order::Any, workers: 1, weight: 1, pages: None };
 /// let now = Time(0);
 /// let scan = manager.start_scan(now, &spec).unwrap();
 /// manager.request_chunk(now, scan, WorkerIndex(0)).unwrap();
@@ -122,6 +122,8 @@ pub struct ActiveBufferManager {
     actions: VecDeque<Action>,
     /// Workers that wait, in the order in which they asked.
     waiting: Vec<(ScanId, WorkerIndex)>,
+    /// Running scans by the bytes of the largest chunk that they were registered for: the pool keeps room for it.
+    widest: BTreeSet<(u64, ScanId)>,
     /// When a scan that found no room will be given some.
     deadline: Option<Time>,
     /// When workers that could go on, but are held back, are looked at again.
@@ -147,6 +149,7 @@ impl ActiveBufferManager {
             policy,
             actions: VecDeque::new(),
             waiting: Vec::new(),
+            widest: BTreeSet::new(),
             deadline: None,
             held_back: None,
             changed: false,
@@ -245,15 +248,17 @@ impl ActiveBufferManager {
     }
 }
 
-/// Bytes of the largest of these chunks, counting these column groups.
+/// Bytes of the largest of these chunks of a table, counting these column groups.
 fn largest_chunk_bytes(
-    layout: &Layout,
+    state: &State,
+    table: TableId,
     chunks: impl Iterator<Item = ChunkIndex>,
     groups: &IndexSet<GroupIndex>,
 ) -> u64 {
+    let table = state.table(table);
     let chunk_bytes = |chunk| {
-        let pages = groups.iter().flat_map(|group| layout.slice(chunk, group));
-        pages.map(|&page| layout.bytes_of(page)).sum()
+        let pages = groups.iter().flat_map(|group| table.slice(chunk, group));
+        pages.map(|&page| state.bytes_of(page)).sum()
     };
     chunks.map(chunk_bytes).max().unwrap_or(0)
 }

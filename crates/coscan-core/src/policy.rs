@@ -23,6 +23,7 @@ use std::fmt;
 
 use crate::ids::{ChunkIndex, PageId, ScanId, TableId};
 use crate::scan::{Scan, ScanLength};
+use crate::slots::Slots;
 use crate::state::State;
 
 pub use attach::Attach;
@@ -77,16 +78,16 @@ pub struct Attempt<'a> {
     /// How far the choice of victims will go.
     pub strictness: Strictness,
     /// Scans whose load found no room in this round.
-    pub without_room: &'a [ScanId],
-    /// The only scans that something may be read for, if not all.
-    pub only: Option<&'a [ScanId]>,
+    pub without_room: &'a BTreeSet<ScanId>,
+    /// What the loads under way leave of the devices.
+    pub slots: &'a Slots,
 }
 
 impl Attempt<'_> {
     /// Whether a load for this scan may be proposed.
     #[must_use]
-    pub fn admits(&self, scan: ScanId) -> bool {
-        !self.without_room.contains(&scan) && self.only.is_none_or(|only| only.contains(&scan))
+    pub fn admits(&self, scan: &Scan) -> bool {
+        self.slots.admit(scan) && !self.without_room.contains(&scan.id())
     }
 }
 
@@ -97,6 +98,9 @@ pub trait Policy: fmt::Debug + Send {
 
     /// A scan was registered.
     fn on_scan_started(&mut self, _state: &State, _scan: ScanId) {}
+
+    /// A running scan needs more chunks.
+    fn on_scan_extended(&mut self, _state: &State, _scan: ScanId) {}
 
     /// A scan was taken off.
     fn on_scan_ended(&mut self, _scan: ScanId) {}
@@ -165,10 +169,7 @@ impl Room<'_> {
 
     fn completes(&self, state: &State, plan: &LoadPlan, id: PageId) -> bool {
         let Some(scan) = state.scan(plan.scan) else { return false };
-        let layout = state.table(scan.table()).layout();
-        scan.table() == id.table
-            && scan.reads(layout, id.page)
-            && layout.chunks_of(id.page).contains(&plan.chunk)
+        state.chunks_read(scan, id).any(|chunk| chunk == plan.chunk)
     }
 
     /// Takes pages from `candidates` that may go, until they make the bytes asked for.

@@ -2,37 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ids::{LoadId, PageId, TableId};
-
-/// Where a page is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
-    /// Not in the pool.
-    Cold,
-    /// On its way; its room is taken already.
-    Reading(LoadId),
-    /// In the pool.
-    Cached,
-}
-
-/// What the pool knows of a page.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Page {
-    pub(crate) place: Place,
-    /// Workers that use it and loads that count on it. While above 0 it stays (I2).
-    pub(crate) pins: u32,
-    /// Chunks of scans that will still come to it.
-    pub(crate) wanted: u32,
-    /// When it was last used, as a count of uses.
-    pub(crate) used_at: u64,
-    /// The scan it was read for, until that scan has been handed it.
-    pub(crate) read_for: Option<crate::ids::ScanId>,
-}
-
-impl Page {
-    pub(crate) const COLD: Page =
-        Page { place: Place::Cold, pins: 0, wanted: 0, used_at: 0, read_for: None };
-}
+use crate::ids::{PageId, TableId};
+use crate::pages::{Page, Place};
 
 /// The bytes held and the orders in which cached pages can go.
 #[derive(Clone, Debug)]
@@ -43,8 +14,8 @@ pub(crate) struct Pool {
     pub(crate) held_bytes: u64,
     /// Cached pages, least recently used first.
     pub(crate) cached: BTreeSet<(u64, PageId)>,
-    /// Of those, the ones that no scan will come to, table by table. No set is empty.
-    pub(crate) unwanted: BTreeMap<TableId, BTreeSet<(u64, PageId)>>,
+    /// Of those, the ones that no scan will come to, by the first table that lists them, if any does. No set is empty.
+    pub(crate) unwanted: BTreeMap<Option<TableId>, BTreeSet<(u64, PageId)>>,
     uses: u64,
     /// How many uses there were when the period of [`Self::begin_period`] began.
     period_began: u64,
@@ -87,12 +58,12 @@ impl Pool {
         self.refile(id, page);
     }
 
-    /// Files a page whose `wanted` changed, at its old time of use.
+    /// Files a page anew, at its old time of use, that may be wanted now, or may not, or by other tables.
     pub(crate) fn refile(&mut self, id: PageId, page: &Page) {
         if page.place == Place::Cached {
             self.cached.insert((page.used_at, id));
             if page.wanted == 0 {
-                self.unwanted.entry(id.table).or_default().insert((page.used_at, id));
+                self.unwanted.entry(page.home()).or_default().insert((page.used_at, id));
             } else {
                 self.unfile_unwanted(id, page);
             }
@@ -106,10 +77,11 @@ impl Pool {
     }
 
     fn unfile_unwanted(&mut self, id: PageId, page: &Page) {
-        if let Some(pages) = self.unwanted.get_mut(&id.table) {
+        let home = page.home();
+        if let Some(pages) = self.unwanted.get_mut(&home) {
             pages.remove(&(page.used_at, id));
             if pages.is_empty() {
-                self.unwanted.remove(&id.table);
+                self.unwanted.remove(&home);
             }
         }
     }

@@ -9,13 +9,14 @@ mod worker;
 
 use crate::classes::ClassKey;
 use crate::ids::{
-    ChunkIndex, GroupIndex, Index, PageIndex, ScanId, SlotIndex, TableId, Time, WorkerIndex,
+    ChunkIndex, DeviceId, GroupIndex, Index, PageId, ScanId, SlotIndex, TableId, Time, WorkerIndex,
 };
-use crate::layout::Layout;
-use crate::pool::Place;
+use crate::pages::Place;
 use crate::set::{IndexSet, LongSet};
+use crate::table::Table;
 
 pub(crate) use pace::Pace;
+pub(crate) use spec::indexes;
 pub use spec::{Order, ScanLength, ScanReport, ScanSpec};
 pub(crate) use worker::Worker;
 
@@ -25,12 +26,15 @@ pub struct Scan {
     pub(crate) id: ScanId,
     pub(crate) slot: SlotIndex,
     pub(crate) table: TableId,
+    pub(crate) device: DeviceId,
     pub(crate) groups: IndexSet<GroupIndex>,
     /// The only pages that it reads, in order, if it picks [CS04 §4.2].
-    pub(crate) picks: Option<Vec<PageIndex>>,
+    pub(crate) picks: Option<Vec<PageId>>,
     pub(crate) order: Order,
     pub(crate) weight: u32,
     pub(crate) workers: Vec<Worker>,
+    /// Bytes of the largest chunk that it was registered for.
+    pub(crate) chunk_bytes_max: u64,
     /// Chunks still to be handed out, whole or failed.
     pub(crate) needed: LongSet<ChunkIndex>,
     /// Needed chunks with no page missing from the pool.
@@ -49,28 +53,29 @@ impl Scan {
     /// A scan of these chunks that needs none of them yet: [`State::need`](crate::State::need) files them.
     pub(crate) fn new(
         id: ScanId,
-        slot: SlotIndex,
+        (slot, device): (SlotIndex, DeviceId),
         spec: &ScanSpec,
         groups: IndexSet<GroupIndex>,
-        picks: Option<Vec<PageIndex>>,
-        chunks_needed: u64,
+        picks: Option<Vec<PageId>>,
     ) -> Self {
         Self {
             id,
             slot,
             table: spec.table,
+            device,
             groups,
             picks,
             order: spec.order,
             weight: spec.weight,
             workers: vec![Worker::Idle; spec.workers],
+            chunk_bytes_max: 0,
             needed: LongSet::new(),
             available: LongSet::new(),
             cold: LongSet::new(),
             chunk_ns: 0,
             pace: Pace::default(),
             failed: false,
-            report: ScanReport { chunks_needed, ..ScanReport::default() },
+            report: ScanReport::default(),
         }
     }
 
@@ -98,6 +103,12 @@ impl Scan {
         self.table
     }
 
+    /// Where its table is read from.
+    #[must_use]
+    pub fn device(&self) -> DeviceId {
+        self.device
+    }
+
     /// Its column groups.
     #[must_use]
     pub fn groups(&self) -> &IndexSet<GroupIndex> {
@@ -110,21 +121,24 @@ impl Scan {
         self.picks.is_some()
     }
 
-    /// Whether it reads a page of its table, if it needs a chunk that the page serves.
+    /// Whether it reads a page of a column group of its table, if it needs a chunk that the page is part of.
     #[must_use]
-    pub fn reads(&self, layout: &Layout, page: PageIndex) -> bool {
-        let picked = |picks: &Vec<PageIndex>| picks.binary_search(&page).is_ok();
-        self.groups.contains(layout.group_of(page)) && self.picks.as_ref().is_none_or(picked)
+    pub fn reads(&self, group: GroupIndex, page: PageId) -> bool {
+        self.groups.contains(group) && self.picks_page(page)
     }
 
-    /// The distinct pages of a chunk that it reads, group by group.
+    fn picks_page(&self, page: PageId) -> bool {
+        self.picks.as_ref().is_none_or(|picks| picks.binary_search(&page).is_ok())
+    }
+
+    /// The distinct pages of a chunk of its table that it reads, group by group.
     pub fn pages<'a>(
         &'a self,
-        layout: &'a Layout,
+        table: &'a Table,
         chunk: ChunkIndex,
-    ) -> impl Iterator<Item = PageIndex> + 'a {
-        let slices = self.groups.iter().flat_map(move |group| layout.slice(chunk, group));
-        slices.copied().filter(|&page| !self.picks() || self.reads(layout, page))
+    ) -> impl Iterator<Item = PageId> + 'a {
+        let slices = self.groups.iter().flat_map(move |group| table.slice(chunk, group));
+        slices.copied().filter(|&page| self.picks_page(page))
     }
 
     /// Whether the order of chunks matters to it.

@@ -7,9 +7,11 @@ mod transitions;
 use std::collections::BTreeMap;
 
 use crate::ids::{
-    ChunkIndex, GroupIndex, Index, LoadId, PageId, PageIndex, ScanId, SlotIndex, TableId, Time,
+    ChunkIndex, DeviceId, GroupIndex, Index, LoadId, PageId, ScanId, SliceId, SlotIndex, TableId,
+    Time,
 };
-use crate::pool::{Page, Place, Pool};
+use crate::pages::{Page, Pages, Place};
+use crate::pool::Pool;
 use crate::scan::Scan;
 use crate::set::IndexSet;
 use crate::table::Table;
@@ -17,13 +19,14 @@ use crate::table::Table;
 /// Pages of one chunk that are being read.
 #[derive(Clone, Debug)]
 pub(crate) struct Load {
-    pub(crate) scan: ScanId,
     pub(crate) table: TableId,
+    pub(crate) device: DeviceId,
+    pub(crate) chunk: ChunkIndex,
     /// Pages not reported yet.
-    pub(crate) unreported: Vec<PageIndex>,
+    pub(crate) unreported: Vec<PageId>,
     /// Pages pinned until the load ends: what it reads, and what its scan needs of the chunk besides. So a load leaves
     /// a whole chunk behind, not half of one [CS07 §6.2, "avoiding data waste"].
-    pub(crate) held: Vec<PageIndex>,
+    pub(crate) held: Vec<PageId>,
     pub(crate) started: Time,
     pub(crate) urgent: bool,
 }
@@ -32,7 +35,10 @@ pub(crate) struct Load {
 #[derive(Clone, Debug)]
 pub struct State {
     pub(crate) now: Time,
+    pub(crate) pages: Pages,
     pub(crate) tables: BTreeMap<TableId, Table>,
+    /// How many tables are read from each device.
+    pub(crate) devices: BTreeMap<DeviceId, usize>,
     pub(crate) scans: BTreeMap<ScanId, Scan>,
     pub(crate) pool: Pool,
     pub(crate) loads: BTreeMap<LoadId, Load>,
@@ -46,7 +52,9 @@ impl State {
     pub(crate) fn new(pool_bytes: u64, wait_max_ns: u64) -> Self {
         Self {
             now: Time::default(),
+            pages: Pages::default(),
             tables: BTreeMap::new(),
+            devices: BTreeMap::new(),
             scans: BTreeMap::new(),
             pool: Pool::new(pool_bytes),
             loads: BTreeMap::new(),
@@ -94,6 +102,11 @@ impl State {
         self.tables.get(&table).expect("a scan's table stays registered")
     }
 
+    /// The devices of all tables, each once.
+    pub(crate) fn devices(&self) -> impl Iterator<Item = DeviceId> + '_ {
+        self.devices.keys().copied()
+    }
+
     /// All tables, oldest first.
     pub fn tables(&self) -> impl Iterator<Item = (TableId, &Table)> {
         self.tables.iter().map(|(&id, table)| (id, table))
@@ -118,7 +131,7 @@ impl State {
 
     /// The running scans of a table, oldest first.
     pub fn scans_of(&self, table: TableId) -> impl Iterator<Item = &Scan> + Clone {
-        self.scans.values().filter(move |scan| scan.table == table)
+        self.table(table).scans.iter().filter_map(|&id| self.scan(id))
     }
 
     /// Scans that still need a chunk [CS07 §4, `numberInterestedQueries`].
@@ -167,12 +180,13 @@ impl State {
         self.unwanted_pages_where(|_| true)
     }
 
-    /// Those of the tables that pass a test, least recently used first.
+    /// Those of the tables that pass a test, least recently used first. A page that several tables list counts for the
+    /// one that listed it first, one that no table lists passes any test.
     pub fn unwanted_pages_where(
         &self,
         test: impl Fn(TableId) -> bool,
     ) -> impl Iterator<Item = PageId> + '_ {
-        let tables = self.pool.unwanted.iter().filter(move |(table, _)| test(**table));
+        let tables = self.pool.unwanted.iter().filter(move |(table, _)| table.is_none_or(&test));
         let mut tables: Vec<_> = tables.map(|(_, pages)| pages.iter().peekable()).collect();
         std::iter::from_fn(move || {
             let oldest = tables.iter_mut().filter_map(|pages| Some((*pages.peek()?, pages)));
@@ -204,7 +218,7 @@ impl State {
     /// Bytes of a page as stored.
     #[must_use]
     pub fn bytes_of(&self, id: PageId) -> u64 {
-        self.table(id.table).layout.bytes_of(id.page)
+        self.pages[id].bytes
     }
 
     /// The distinct pages that some column groups of a chunk need, group by group.
@@ -215,16 +229,14 @@ impl State {
         chunk: ChunkIndex,
         groups: &IndexSet<GroupIndex>,
     ) -> Vec<PageId> {
-        let layout = self.table(table).layout();
-        let slices = groups.iter().flat_map(|group| layout.slice(chunk, group));
-        slices.map(|&page| PageId { table, page }).collect()
+        let table = self.table(table);
+        groups.iter().flat_map(|group| table.slice(chunk, group)).copied().collect()
     }
 
     /// The distinct pages of a chunk that a scan reads, group by group.
     #[must_use]
     pub fn pages_of(&self, scan: &Scan, chunk: ChunkIndex) -> Vec<PageId> {
-        let pages = scan.pages(self.table(scan.table).layout(), chunk);
-        pages.map(|page| PageId { table: scan.table, page }).collect()
+        scan.pages(self.table(scan.table), chunk).collect()
     }
 
     /// Bytes of those pages that are neither in the pool nor being read.
@@ -252,7 +264,7 @@ impl State {
     /// Chunks of which the caller holds something decoded now, in order.
     pub fn decoded_chunks(&self, table: TableId) -> impl Iterator<Item = ChunkIndex> + '_ {
         let mut last = None;
-        let chunks = self.table(table).decoded.iter().map(|&(chunk, _)| chunk);
+        let chunks = self.table(table).decoded.keys().map(|&(chunk, _)| chunk);
         chunks.filter(move |&chunk| last.replace(chunk) != Some(chunk))
     }
 
@@ -265,7 +277,7 @@ impl State {
         groups: &IndexSet<GroupIndex>,
     ) -> usize {
         let decoded = &self.table(table).decoded;
-        groups.iter().filter(|&group| decoded.contains(&(chunk, group))).count()
+        groups.iter().filter(|&group| decoded.contains_key(&(chunk, group))).count()
     }
 
     fn sum_bytes(
@@ -276,20 +288,61 @@ impl State {
         place: Place,
     ) -> u64 {
         let table = self.table(table);
-        let pages = groups.iter().flat_map(|group| table.layout.slice(chunk, group));
-        let there = pages.filter(|page| table.pages[page.as_usize()].place == place);
-        there.map(|&page| table.layout.bytes_of(page)).sum()
+        let pages = groups.iter().flat_map(|group| table.slice(chunk, group));
+        let pages = pages.map(|&id| &self.pages[id]).filter(|page| page.place == place);
+        pages.map(|page| page.bytes).sum()
     }
 
-    /// Bytes of memory for what is known of the chunks and pages of a table and of what its scans need; the layout,
-    /// which says what the table is, is not counted.
+    /// Bytes of memory for what is known of the chunks of a table, of the pages that it listed first and of what its
+    /// scans need; which pages a chunk has, which says what the table is, is not counted.
     #[must_use]
     pub fn memory_bytes(&self, table: TableId) -> usize {
         let scans = self.scans_of(table).map(Scan::memory_bytes);
-        self.table(table).memory_bytes() + scans.sum::<usize>()
+        let listed = self.pages.iter().filter(|(_, page)| page.home() == Some(table));
+        let pages = listed.count() * size_of::<Page>();
+        self.table(table).memory_bytes() + pages + scans.sum::<usize>()
+    }
+
+    /// The slices that a page is part of.
+    #[must_use]
+    pub fn slices_of(&self, id: PageId) -> &[SliceId] {
+        self.page(id).slices()
+    }
+
+    /// The first table that lists a page, if any does.
+    #[must_use]
+    pub fn home(&self, id: PageId) -> Option<TableId> {
+        self.page(id).home()
+    }
+
+    /// The chunks of the table of a scan that a page is part of, if the scan reads it there.
+    pub fn chunks_read<'a>(
+        &'a self,
+        scan: &'a Scan,
+        id: PageId,
+    ) -> impl Iterator<Item = ChunkIndex> + Clone + 'a {
+        let slices = self.slices_of(id).iter().filter(|slice| slice.table == scan.table);
+        slices.filter(move |slice| scan.reads(slice.group, id)).map(|slice| slice.chunk)
+    }
+
+    /// The scans that need a chunk of which a page is part, and read it there; each once.
+    #[must_use]
+    pub fn readers(&self, id: PageId) -> Vec<&Scan> {
+        let mut readers: Vec<&Scan> = Vec::new();
+        for slice in self.slices_of(id) {
+            let counted = self.interested(slice.table, slice.chunk);
+            let picking =
+                self.picking(slice.table).filter(|scan| scan.needed().contains(slice.chunk));
+            for scan in counted.chain(picking).filter(|scan| scan.reads(slice.group, id)) {
+                if readers.iter().all(|other| other.id != scan.id) {
+                    readers.push(scan);
+                }
+            }
+        }
+        readers
     }
 
     pub(crate) fn page(&self, id: PageId) -> &Page {
-        &self.table(id.table).pages[id.page.as_usize()]
+        &self.pages[id]
     }
 }

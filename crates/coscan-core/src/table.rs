@@ -1,32 +1,31 @@
-//! A registered table: where its pages are, who scans it, and the classes of its chunks.
+//! A registered table: its chunks and where their pages are, who scans it, and the classes of its chunks.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::classes::Classes;
-use crate::ids::{ChunkIndex, GroupIndex, Index, ScanId, SlotIndex};
-use crate::layout::Layout;
-use crate::pool::{Page, Place};
-use crate::scan::Scan;
+use crate::chunks::{ChunkSpec, Chunks};
+use crate::classes::{ClassKey, Classes};
+use crate::ids::{ChunkIndex, DeviceId, GroupIndex, Index, PageId, ScanId, SlotIndex};
+use crate::pages::Place;
 
 /// A registered table.
 #[derive(Clone, Debug)]
 pub struct Table {
-    pub(crate) layout: Arc<Layout>,
-    pub(crate) pages: Vec<Page>,
+    pub(crate) device: DeviceId,
+    pub(crate) chunks: Chunks,
     /// Where the pages of slice (chunk, group) are, at `chunk * group_count + group`.
     pub(crate) slices: Vec<Places>,
     pub(crate) classes: Classes,
     /// Its running scans, oldest first.
-    pub(crate) scans: Vec<ScanId>,
+    pub(crate) scans: BTreeSet<ScanId>,
     /// Of those, the ones that pick pages: classes do not count them.
-    pub(crate) picking: Vec<ScanId>,
+    pub(crate) picking: BTreeSet<ScanId>,
     /// The running scan at each slot.
     pub(crate) slots: Vec<Option<ScanId>>,
+    free_slots: BTreeSet<SlotIndex>,
     /// The chunk of the load that was started last.
     pub(crate) last_load: Option<ChunkIndex>,
-    /// Slices that the caller holds decoded now.
-    pub(crate) decoded: BTreeSet<(ChunkIndex, GroupIndex)>,
+    /// Of which slices the caller holds columns decoded now, and how many.
+    pub(crate) decoded: BTreeMap<(ChunkIndex, GroupIndex), u32>,
 }
 
 /// Where the pages of a slice are: how many in which place.
@@ -38,6 +37,12 @@ pub(crate) struct Places {
 }
 
 impl Places {
+    pub(crate) fn of(places: impl Iterator<Item = Place>) -> Self {
+        let mut counted = Self::default();
+        places.for_each(|place| *counted.count(place) += 1);
+        counted
+    }
+
     pub(crate) fn count(&mut self, place: Place) -> &mut u32 {
         match place {
             Place::Cold => &mut self.cold,
@@ -45,36 +50,69 @@ impl Places {
             Place::Cached => &mut self.cached,
         }
     }
+
+    /// Makes a column group cold, being read or cached in the key of a chunk, whichever of them there is.
+    pub(crate) fn enter(self, key: &mut ClassKey, group: GroupIndex) {
+        key.cold.set(group, self.cold > 0);
+        key.reading.set(group, self.reading > 0);
+        key.cached.set(group, self.cached > 0);
+    }
 }
 
 impl Table {
-    /// A table of which nothing is there.
-    pub(crate) fn new(layout: Arc<Layout>) -> Self {
-        let slices = layout.chunks().flat_map(|chunk| {
-            let groups = (0..layout.group_count()).map(GroupIndex::from_usize);
-            let layout = &layout;
-            groups.map(move |group| {
-                let cold = u32::try_from(layout.slice(chunk, group).len());
-                Places { cold: cold.expect("fewer than 2^32 pages"), ..Places::default() }
-            })
-        });
+    /// A table without chunks.
+    pub(crate) fn new(group_count: usize, device: DeviceId) -> Self {
         Self {
-            pages: vec![Page::COLD; layout.page_count()],
-            slices: slices.collect(),
-            classes: Classes::new(layout.chunk_count(), layout.group_count()),
-            scans: Vec::new(),
-            picking: Vec::new(),
+            device,
+            chunks: Chunks::new(group_count),
+            slices: Vec::new(),
+            classes: Classes::default(),
+            scans: BTreeSet::new(),
+            picking: BTreeSet::new(),
             slots: Vec::new(),
+            free_slots: BTreeSet::new(),
             last_load: None,
-            decoded: BTreeSet::new(),
-            layout,
+            decoded: BTreeMap::new(),
         }
+    }
+
+    /// Adds a chunk, the pages of which are at these places, slice by slice.
+    pub(crate) fn add_chunk(&mut self, chunk: &ChunkSpec, places: &[Places]) -> ChunkIndex {
+        let index = self.chunks.add(chunk);
+        let mut key = ClassKey::default();
+        self.slices.resize(self.chunks.index_end() * self.group_count(), Places::default());
+        for (group, places) in (0..self.group_count()).map(GroupIndex::from_usize).zip(places) {
+            places.enter(&mut key, group);
+            let slice = self.slice_position(index, group);
+            self.slices[slice] = *places;
+        }
+        self.classes.add(index, &key);
+        index
+    }
+
+    /// Takes a chunk out that no scan needs.
+    pub(crate) fn remove_chunk(&mut self, chunk: ChunkIndex) {
+        self.chunks.remove(chunk);
+        self.classes.remove(chunk);
+        for group in (0..self.group_count()).map(GroupIndex::from_usize) {
+            self.decoded.remove(&(chunk, group));
+        }
+    }
+
+    pub(crate) fn slice_position(&self, chunk: ChunkIndex, group: GroupIndex) -> usize {
+        chunk.as_usize() * self.group_count() + group.as_usize()
     }
 
     /// Its running scans, oldest first.
     #[must_use]
-    pub fn scans(&self) -> &[ScanId] {
+    pub fn scans(&self) -> &BTreeSet<ScanId> {
         &self.scans
+    }
+
+    /// Where it is read from.
+    #[must_use]
+    pub fn device(&self) -> DeviceId {
+        self.device
     }
 
     /// Its chunks by who needs them and what of them is there.
@@ -89,33 +127,64 @@ impl Table {
         self.last_load
     }
 
-    /// Gives a new scan a slot.
-    pub(crate) fn take_slot(&mut self, scan: ScanId) -> SlotIndex {
-        let free = self.slots.iter().position(Option::is_none);
-        let position = free.unwrap_or_else(|| {
-            self.slots.push(None);
-            self.slots.len() - 1
-        });
-        self.slots[position] = Some(scan);
-        SlotIndex::from_usize(position)
-    }
-
-    /// Files a chunk that a picking scan needs by where the pages are that it picks.
-    pub(crate) fn refile_picks(&self, scan: &mut Scan, chunk: ChunkIndex) {
-        let pages: Vec<_> = scan.pages(&self.layout, chunk).collect();
-        scan.refile_by(chunk, pages.into_iter().map(|page| self.pages[page.as_usize()].place));
-    }
-
-    /// Its layout.
+    /// The number of column groups.
     #[must_use]
-    pub fn layout(&self) -> &Layout {
-        &self.layout
+    pub fn group_count(&self) -> usize {
+        self.chunks.group_count()
     }
 
-    /// Bytes of memory for what is known of its chunks and pages, the layout not counted.
+    /// The number of chunks.
+    #[must_use]
+    pub fn chunk_count(&self) -> usize {
+        self.chunks.count()
+    }
+
+    /// The indexes of all chunks lie below this.
+    #[must_use]
+    pub fn chunk_index_end(&self) -> usize {
+        self.chunks.index_end()
+    }
+
+    /// All chunks by their index.
+    pub fn chunks(&self) -> impl Iterator<Item = ChunkIndex> + '_ {
+        self.chunks.iter()
+    }
+
+    /// The number of rows of a chunk.
+    #[must_use]
+    pub fn rows(&self, chunk: ChunkIndex) -> u64 {
+        self.chunks.rows(chunk)
+    }
+
+    /// The number of rows of all chunks.
+    #[must_use]
+    pub fn row_count(&self) -> u64 {
+        self.chunks.row_count()
+    }
+
+    /// The pages that one column group of a chunk needs.
+    #[must_use]
+    pub fn slice(&self, chunk: ChunkIndex, group: GroupIndex) -> &[PageId] {
+        self.chunks.slice(chunk, group)
+    }
+
+    /// Gives a new scan the lowest slot that is free.
+    pub(crate) fn take_slot(&mut self, scan: ScanId) -> SlotIndex {
+        let slot = self.free_slots.pop_first().unwrap_or_else(|| {
+            self.slots.push(None);
+            SlotIndex::from_usize(self.slots.len() - 1)
+        });
+        self.slots[slot.as_usize()] = Some(scan);
+        slot
+    }
+
+    pub(crate) fn free_slot(&mut self, slot: SlotIndex) {
+        self.slots[slot.as_usize()] = None;
+        self.free_slots.insert(slot);
+    }
+
+    /// Bytes of memory for what is known of its chunks; which pages they have is not counted.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.pages.capacity() * size_of::<Page>()
-            + self.slices.capacity() * size_of::<Places>()
-            + self.classes.memory_bytes()
+        self.slices.capacity() * size_of::<Places>() + self.classes.memory_bytes()
     }
 }

@@ -258,7 +258,7 @@ impl Run {
         let tables: Vec<_> = layouts.iter().map(|layout| Some(world.add_table(layout))).collect();
         for &(table, page) in &case.failing {
             let table = TableId::from_usize(table % layouts.len());
-            world.failing.insert(PageId { table, page: PageIndex(page) });
+            world.failing.insert(world.page(table, PageIndex(page)));
         }
         let scans = vec![None; case.scans.len()];
         Self { world, tables, scans, cancelled: BTreeSet::new(), widest, total }
@@ -266,7 +266,7 @@ impl Run {
 
     fn start(&mut self, index: usize, case: &ScanCase) {
         let Some(table) = self.tables[case.table % self.tables.len()] else { return };
-        let layout = Arc::clone(&self.world.model.layouts[&table]);
+        let layout = Arc::clone(&self.world.layouts[&table].0);
         let mut paces = case.paces.clone();
         if let Some((after, other)) = case.stall
             && let Some(Some(other)) = self.scans.get(other)
@@ -277,7 +277,10 @@ impl Run {
         }
         let rows = case.ranges.iter().map(|&(start, len)| start..start + len).collect();
         let groups = groups_of(case, &layout);
-        self.world.pages = case.picks.map(|seed| some_pages(&layout, seed));
+        self.world.pages = case.picks.map(|seed| {
+            let pages = some_pages(&layout, seed).into_iter();
+            pages.map(|page| self.world.page(table, page)).collect()
+        });
         let started = self.world.try_start(table, &groups, rows, case.order, &paces);
         match started {
             Ok(scan) => self.scans[index] = Some(scan),

@@ -41,10 +41,9 @@ fn a_replay_counts_what_went_in_and_what_came_out() {
     let commands = log.entries.iter().filter(|entry| matches!(entry, Entry::Command(_))).count();
     let replayed = log.replay().unwrap();
     assert_eq!((replayed.commands, replayed.decisions), (commands, log.entries.len() - commands));
-    for reply in
-        [Reply::Table(TableId(0)), Reply::Scan(ScanId(1)), Reply::PoolBytes(90), Reply::Refused]
-    {
-        assert!(log.entries.contains(&Entry::Reply(reply)), "{reply:?}");
+    let layout = Reply::Layout(TableId(0), PageId(0));
+    for reply in [layout, Reply::Scan(ScanId(1)), Reply::PoolBytes(90), Reply::Refused] {
+        assert!(log.entries.contains(&Entry::Reply(reply.clone())), "{reply:?}");
     }
 }
 
@@ -117,7 +116,7 @@ fn what_is_no_log_is_named() {
     for other in ["", "\n", "{}", "SELECT 1", "{\"coscan_log\":\"new\"}"] {
         assert!(matches!(read(other), ReadLogError::NotALog), "{other}");
     }
-    let newer = text.replacen("\"coscan_log\":1", "\"coscan_log\":77", 1);
+    let newer = text.replacen("\"coscan_log\":2", "\"coscan_log\":77", 1);
     assert!(matches!(read(&newer), ReadLogError::Version { found: 77 }));
     assert!(read(&newer).to_string().contains(&format!("reads format {VERSION}")));
     let cut = &text[..text.len() - 3];

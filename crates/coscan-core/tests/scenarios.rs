@@ -142,7 +142,7 @@ mod any_policy {
         for policy in PolicyKind::variants() {
             let mut world = world(policy, 1_000);
             let table = world.add_table(&table(4, &[10, 10]));
-            let page = PageId { table, page: PageIndex(5) }; // Column 1 of chunk 2.
+            let page = world.page(table, PageIndex(5)); // Column 1 of chunk 2.
             world.failing.insert(page);
             let narrow = world.start(table, &[0], 0..40, &[pace(5)]);
             let both = world.start(table, &[0, 1], 0..40, &[pace(5), pace(5)]);

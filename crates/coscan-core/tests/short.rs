@@ -62,13 +62,13 @@ fn selection(listed: &[u32], request_bytes: u64) -> Vec<u32> {
     let config = Config { pool_bytes: 10_000, request_bytes, ..Config::default() };
     let mut manager = ActiveBufferManager::new(config, PolicyKind::Relevance.build());
     let spec = ScanSpec {
-        table: manager.register_table(builder.build().into()),
+        table: manager.register_layout(&builder.build(), DeviceId(0)).0,
         groups: vec![GroupIndex(0)],
-        rows: std::iter::once(0..10).collect(),
+        chunks: std::iter::once(ChunkIndex(0)..ChunkIndex(1)).collect(),
         order: Order::Any,
         workers: 1,
         weight: 1,
-        pages: Some(listed.iter().copied().map(PageIndex).collect()),
+        pages: Some(listed.iter().copied().map(PageId).collect()),
     };
     let scan = manager.start_scan(Time(0), &spec).unwrap();
     manager.request_chunk(Time(0), scan, WorkerIndex(0)).unwrap();

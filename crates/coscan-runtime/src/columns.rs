@@ -160,7 +160,8 @@ async fn take_shared(
             tokio::task::yield_now().await;
             turn = Instant::now();
         }
-        slices.push(if is_whole { share(scan, lease, column, until).await? } else { None });
+        let shares = is_whole && lease.shares(column);
+        slices.push(if shares { share(scan, lease, column, until).await? } else { None });
         lease.taken(column);
     }
     Ok(slices)

@@ -7,16 +7,18 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::ArrayRef;
-use coscan_core::{ChunkIndex, TableId};
+use coscan_core::ChunkIndex;
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
-/// One column of one chunk.
+use crate::registry::FileId;
+
+/// One column of one chunk of a file, whichever tables list it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SliceKey {
-    pub(crate) table: TableId,
+    pub(crate) file: FileId,
     pub(crate) chunk: ChunkIndex,
-    /// An index into the fields of the table's schema.
+    /// An index into the columns of the file.
     pub(crate) column: usize,
 }
 
@@ -170,11 +172,9 @@ impl Drop for Decoding {
 
 #[cfg(test)]
 mod tests {
-    use coscan_core::TableId;
-
     use super::*;
 
-    const KEY: SliceKey = SliceKey { table: TableId(0), chunk: ChunkIndex(0), column: 0 };
+    const KEY: SliceKey = SliceKey { file: FileId(0), chunk: ChunkIndex(0), column: 0 };
 
     fn cache_expected_by(workers: usize) -> Arc<DecodeCache> {
         let cache = Arc::new(DecodeCache::default());

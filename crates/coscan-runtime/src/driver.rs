@@ -11,15 +11,16 @@ mod inner;
 mod room;
 mod slices;
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
+use coscan_core::log::RecordedManager;
 use coscan_core::{
-    ChunkIndex, PageId, PageIndex, RequestError, ScanId, ScanLength, ScanReport, ScanSpec,
-    StartScanError, TableId, WorkerIndex,
+    ChunkIndex, Index, PageId, PageIndex, RequestError, ScanId, ScanLength, ScanReport, ScanSpec,
+    StartScanError, Time, WorkerIndex,
 };
-use coscan_storage::table::ParquetTable;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -35,11 +36,15 @@ use crate::options::Options;
 use crate::processors::Processors;
 use crate::reading::Reading;
 use crate::recording::Recorder;
+use crate::registry::Registry;
 use inner::Inner;
 pub(crate) use inner::RunningScan;
 
 /// What a worker that asked for a chunk gets: a chunk, nothing more, or the reason why not.
 pub(crate) type Answer = Result<Option<Lease>, ScanError>;
+
+/// Chunks that a scan is registered for, or gives up, under one hold of the lock.
+const STEP_CHUNKS: usize = 1024;
 
 /// Drives core.
 #[derive(Debug)]
@@ -110,41 +115,79 @@ impl Driver {
         &self.slices_of_all
     }
 
-    pub(crate) fn register_table(self: &Arc<Self>, table: Arc<ParquetTable>) -> TableId {
-        self.command(|inner, _| {
-            let id = inner.core.register_table(Arc::clone(table.layout()));
-            inner.tables.insert(id, table);
-            id
-        })
+    /// A table or a file is registered.
+    pub(crate) fn registering<R>(
+        self: &Arc<Self>,
+        register: impl FnOnce(&mut Registry, &mut RecordedManager) -> R,
+    ) -> R {
+        self.command(|inner, _| register(&mut inner.registry, &mut inner.core))
     }
 
-    pub(crate) fn remove_table(self: &Arc<Self>, table: TableId) {
-        self.command(|inner, now| {
-            inner.doomed.push(table);
-            inner.remove_doomed(now);
-        });
+    /// A table or a file has one less who holds it.
+    pub(crate) fn leaving(
+        self: &Arc<Self>,
+        leave: impl FnOnce(&mut Registry, &mut RecordedManager, Time),
+    ) {
+        self.command(|inner, now| leave(&mut inner.registry, &mut inner.core, now));
     }
 
+    /// Registers a scan, step by step: the lock is not held for all its chunks.
     pub(crate) fn start_scan(
         self: &Arc<Self>,
         spec: &ScanSpec,
         running: &RunningScan,
     ) -> Result<(ScanId, ScanLength), ScanError> {
+        let mut steps = steps(&spec.chunks).into_iter();
+        let chunks = steps.next().unwrap_or_default();
+        // An index selection has few chunks, and takes no more later.
+        let first = match spec.pages {
+            None => ScanSpec { chunks, ..spec.clone() },
+            Some(_) => spec.clone(),
+        };
+        let (id, length) = self.with_room(|inner, now| {
+            let id = inner.core.start_scan(now, first.clone())?;
+            inner.scans.insert(id, running.clone());
+            Ok((id, inner.core.length_of(id)))
+        })?;
+        if spec.pages.is_some() {
+            return Ok((id, length));
+        }
+        for chunks in steps {
+            let extended =
+                self.with_room(|inner, now| inner.core.extend_scan(now, id, chunks.clone()));
+            if let Err(error) = extended {
+                self.cancel_scan(id);
+                return Err(error);
+            }
+        }
+        Ok((id, self.lock().core.length_of(id)))
+    }
+
+    /// A running scan needs these chunks, too.
+    pub(crate) fn extend_scan(
+        self: &Arc<Self>,
+        scan: ScanId,
+        chunks: &[Range<ChunkIndex>],
+    ) -> Result<(), ScanError> {
+        steps(chunks).into_iter().try_for_each(|chunks| {
+            self.with_room(|inner, now| inner.core.extend_scan(now, scan, chunks.clone()))
+        })
+    }
+
+    /// Registers chunks, with a larger pool if it has only given way to others.
+    fn with_room<R>(
+        self: &Arc<Self>,
+        register: impl Fn(&mut Inner, Time) -> Result<R, StartScanError>,
+    ) -> Result<R, ScanError> {
         loop {
-            let started = self.command(|inner, now| {
-                let id = inner.core.start_scan(now, spec.clone())?;
-                let length = inner.core.length_of(id);
-                inner.scans.insert(id, running.clone());
-                Ok((id, length))
-            });
-            let Err(StartScanError::PoolTooSmall { chunk_bytes, .. }) = started else {
-                return Ok(started?);
+            let registered = self.command(&register);
+            let Err(StartScanError::PoolTooSmall { chunk_bytes, .. }) = registered else {
+                return Ok(registered?);
             };
             let pool_bytes = self.memory.pool_bytes_max();
             if chunk_bytes > pool_bytes {
                 return Err(StartScanError::PoolTooSmall { pool_bytes, chunk_bytes }.into());
             }
-            // The pool has only given way to others.
             if !self.memory.grow_pool(chunk_bytes) && !self.drop_least_wanted(usize::MAX) {
                 return Err(self.exhausted(chunk_bytes));
             }
@@ -181,6 +224,20 @@ impl Driver {
         self.command(|inner, now| inner.core.release_chunk(now, scan, worker));
     }
 
+    /// A worker gives a chunk back as it got it: the scan needs it again.
+    pub(crate) fn return_chunk(self: &Arc<Self>, scan: ScanId, worker: WorkerIndex) {
+        self.command(|inner, now| inner.core.return_chunk(now, scan, worker));
+    }
+
+    /// A worker is gone: what it asked for is not handed out, and nothing is read for it any more.
+    pub(crate) fn withdraw(self: &Arc<Self>, scan: ScanId, worker: WorkerIndex) {
+        let waiter = self.command(|inner, now| {
+            inner.core.withdraw_worker(now, scan, worker);
+            inner.waiters.remove(&(scan, worker))
+        });
+        drop(waiter);
+    }
+
     pub(crate) fn narrow_scan(self: &Arc<Self>, scan: ScanId, unwanted: &[ChunkIndex]) {
         self.command(|inner, now| {
             inner.core.narrow_scan(now, scan, unwanted.to_vec());
@@ -192,21 +249,30 @@ impl Driver {
     pub(crate) fn fail_scan(self: &Arc<Self>, scan: ScanId, error: &ScanError) {
         self.command(|inner, now| {
             inner.fail(scan, error);
-            let needed = inner.needed(scan);
+            let needed = inner.needed(scan).collect();
             inner.core.narrow_scan(now, scan, needed);
         });
     }
 
     /// Ends a scan; returns what it got.
     pub(crate) fn cancel_scan(self: &Arc<Self>, scan: ScanId) -> ScanReport {
+        let report = self.report_scan(scan);
+        // Step by step: the lock is not held for all its chunks.
+        while self.command(|inner, now| {
+            let needed: Vec<_> = inner.needed(scan).take(STEP_CHUNKS).collect();
+            let is_long = needed.len() == STEP_CHUNKS;
+            if is_long {
+                inner.core.narrow_scan(now, scan, needed);
+            }
+            is_long
+        }) {}
         self.command(|inner, now| {
-            let report = inner.core.report(scan).unwrap_or_default();
             inner.core.cancel_scan(now, scan);
             inner.scans.remove(&scan);
             inner.waiters.retain(|&(waiting, _), _| waiting != scan);
             inner.afterwards.needs_dropped = true;
-            report
-        })
+        });
+        report
     }
 
     pub(crate) fn report_scan(&self, scan: ScanId) -> ScanReport {
@@ -215,7 +281,7 @@ impl Driver {
 
     /// Chunks that a scan was not handed yet, in ascending order.
     pub(crate) fn remaining_chunks(&self, scan: ScanId) -> Vec<ChunkIndex> {
-        self.lock().needed(scan)
+        self.lock().needed(scan).collect()
     }
 
     /// Evicts every page that no scan needs.
@@ -245,9 +311,9 @@ impl Driver {
     }
 
     /// Whether a scan still wants any of these pages.
-    pub(crate) fn wants_any(&self, table: TableId, pages: &[PageIndex]) -> bool {
+    pub(crate) fn wants_any(&self, pages: impl IntoIterator<Item = PageId>) -> bool {
         let inner = self.lock();
-        pages.iter().any(|&page| !inner.core.state().is_unwanted(PageId { table, page }))
+        pages.into_iter().any(|page| !inner.core.state().is_unwanted(page))
     }
 
     /// Reports pages of a load, each read or not.
@@ -258,22 +324,22 @@ impl Driver {
     ) {
         self.command(|inner, now| {
             for (page, result) in pages {
-                let id = PageId { table: load.table_id, page };
+                let id = load.source.placement.page_id(page);
                 match result {
                     Ok(bytes) => {
                         inner.frames.insert(id, bytes);
-                        inner.core.page_loaded(now, load.id, page);
+                        inner.core.page_loaded(now, load.id, id);
                     }
                     Err(error) => {
                         inner.read_errors.insert(id, error);
-                        inner.core.page_failed(now, load.id, page);
+                        inner.core.page_failed(now, load.id, id);
                     }
                 }
             }
             if load.unreported.is_empty() {
                 inner.loads.remove(&load.id);
             }
-            inner.remove_doomed(now);
+            inner.registry.let_go(&mut inner.core, now);
         });
     }
 
@@ -287,4 +353,25 @@ impl Driver {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Runs of chunks, in steps of a bounded number of chunks.
+fn steps(chunks: &[Range<ChunkIndex>]) -> Vec<Vec<Range<ChunkIndex>>> {
+    let mut steps = vec![Vec::new()];
+    let mut room = STEP_CHUNKS;
+    for run in chunks {
+        let mut start = run.start.as_usize();
+        while start < run.end.as_usize() {
+            if room == 0 {
+                steps.push(Vec::new());
+                room = STEP_CHUNKS;
+            }
+            let end = run.end.as_usize().min(start + room);
+            let step = steps.last_mut().expect("there is one");
+            step.push(ChunkIndex::from_usize(start)..ChunkIndex::from_usize(end));
+            room -= end - start;
+            start = end;
+        }
+    }
+    steps
 }

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use coscan_core::{ChunkIndex, PageIndex, ScanId, TableId, WorkerIndex};
+use coscan_core::{ChunkIndex, PageIndex, ScanId, WorkerIndex};
 
 use crate::decode_cache::SliceKey;
 use crate::driver::Driver;
+use crate::placement::Placement;
 use crate::processors::AtWork;
 
 /// A chunk that a worker was handed: its stored pages stay in the pool, and the columns that it will take decoded are
@@ -15,14 +16,17 @@ use crate::processors::AtWork;
 #[derive(Debug)]
 pub(crate) struct Lease {
     pub(crate) driver: Arc<Driver>,
-    pub(crate) table: TableId,
+    pub(crate) placement: Arc<Placement>,
     pub(crate) scan: ScanId,
     pub(crate) worker: WorkerIndex,
+    /// Of the table.
     pub(crate) chunk: ChunkIndex,
     /// Sorted by page.
     pub(crate) pages: Vec<(PageIndex, Bytes)>,
-    /// Columns that the worker has not taken yet.
+    /// Columns that others may take, too, decoded, and that the worker has not taken yet.
     pub(crate) untaken: Vec<usize>,
+    /// Whether the worker never got it: then its scan gets the chunk again.
+    pub(crate) is_untouched: bool,
     /// For whoever takes the chunk from here on: until it is dropped, too, longer scans give way.
     pub(crate) at_work: Option<AtWork>,
 }
@@ -37,8 +41,19 @@ impl Lease {
         self.pages[position.expect("a lease holds every page of its chunk")].1.clone()
     }
 
+    /// Whether a column of the table may be decoded for all who want it.
+    pub(crate) fn shares(&self, column: usize) -> bool {
+        self.placement.shared_column(self.chunk, column).is_some()
+    }
+
+    /// A column that may be decoded for all who want it.
+    ///
+    /// # Panics
+    /// If it may not.
     pub(crate) fn key(&self, column: usize) -> SliceKey {
-        SliceKey { table: self.table, chunk: self.chunk, column }
+        let (file, chunk) = self.placement.place_of(self.chunk);
+        let column = self.placement.shared_column(self.chunk, column);
+        SliceKey { file, chunk, column: column.expect("only shared columns have a key") }
     }
 
     /// The worker has this column, or will decode it for itself.
@@ -57,6 +72,9 @@ impl Drop for Lease {
         }
         self.pages.clear();
         self.driver.leases.fetch_sub(1, Ordering::Relaxed);
-        self.driver.release(self.scan, self.worker);
+        match self.is_untouched {
+            true => self.driver.return_chunk(self.scan, self.worker),
+            false => self.driver.release(self.scan, self.worker),
+        }
     }
 }

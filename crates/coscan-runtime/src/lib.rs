@@ -18,22 +18,26 @@ mod manager;
 mod memory;
 mod metrics;
 mod options;
+mod placement;
 mod polls;
 mod processors;
 mod reading;
 mod recording;
+mod registry;
 mod reservation;
 mod scan;
 mod stream;
+mod table;
 
 pub use error::ScanError;
-pub use manager::{BufferManager, SharedTable};
+pub use manager::BufferManager;
 pub use memory::{MemoryUse, OperatorMemory};
 pub use metrics::{ManagerReport, ScanMetrics};
 pub use options::{Options, OptionsError};
 pub use recording::Recording;
 pub use scan::{Scan, ScanRequest};
 pub use stream::ScanStream;
+pub use table::SharedTable;
 
 pub use coscan_core as core;
 pub use coscan_storage as storage;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use coscan_core::{LoadId, PageIndex, TableId};
-use coscan_storage::table::{PageRequest, ParquetTable, put_together};
+use coscan_core::{LoadId, PageIndex};
+use coscan_storage::table::{PageRequest, put_together};
 use futures::future::join_all;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
@@ -15,13 +15,14 @@ use tokio::sync::watch;
 use crate::driver::Driver;
 use crate::error::ScanError;
 use crate::metrics::{ScanCounters, add_time};
+use crate::placement::Placement;
 
 /// A decided load. A load that never reports would hold its room and its scans for ever: when it is dropped, as a tokio
 /// runtime does that shuts down, it reports what is left as failed.
 #[derive(Debug)]
 pub(crate) struct Load {
     pub(crate) id: LoadId,
-    pub(crate) table_id: TableId,
+    /// Of the table that it reads.
     pub(crate) unreported: Vec<PageIndex>,
     pub(crate) source: Arc<Source>,
     /// Of the scan that it is for, if that still runs.
@@ -32,7 +33,7 @@ pub(crate) struct Load {
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) driver: Arc<Driver>,
-    pub(crate) table: Arc<ParquetTable>,
+    pub(crate) placement: Arc<Placement>,
     pub(crate) urgency: Urgency,
 }
 
@@ -92,7 +93,8 @@ impl Load {
         let mut again = None;
         while let Some(outcomes) = reading.next().await {
             let driver = &self.source.driver;
-            let is_last = is_last || !driver.wants_any(self.table_id, &self.unreported);
+            let pages = self.unreported.iter().map(|&page| self.source.placement.page_id(page));
+            let is_last = is_last || !driver.wants_any(pages);
             let (failed, over): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(|(_, read)| {
                 !is_last && matches!(read, Err(error) if error.is_retryable())
             });
@@ -115,7 +117,8 @@ impl Load {
 impl Source {
     /// The requests that read these pages; those that share a page together.
     fn requests(&self, pages: &[PageIndex]) -> Vec<Vec<PageRequest>> {
-        let requests = self.table.requests(pages, self.driver.options().request_bytes_max);
+        let requests =
+            self.placement.table.requests(pages, self.driver.options().request_bytes_max);
         let share = |a: &PageRequest, b: &PageRequest| a.pages().last() == b.pages().first();
         requests.chunk_by(share).map(<[_]>::to_vec).collect()
     }
@@ -132,12 +135,12 @@ impl Source {
     }
 
     async fn send(&self, request: &PageRequest) -> Result<Vec<Bytes>, ScanError> {
-        let store = &self.table.parquet_files()[request.file()].file().store_url;
+        let store = &self.placement.table.parquet_files()[request.file()].file().store_url;
         let gate = self.driver.gates().of(store.as_str());
         let passage = gate.pass(request.byte_count(), self.urgency.is_urgent()).await;
         // The store's time begins here: a wait at the gate is none of its fault.
         let timeout = self.driver.options().read_timeout;
-        let read = AssertUnwindSafe(self.table.read(request)).catch_unwind();
+        let read = AssertUnwindSafe(self.placement.table.read(request)).catch_unwind();
         match tokio::time::timeout(timeout, read).await {
             Ok(Ok(Ok(read))) => {
                 passage.answered();

@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use coscan_core::TableId;
 use coscan_core::log::Header;
 use coscan_storage::table::ParquetTable;
 use tokio::io::AsyncWrite;
@@ -18,6 +17,7 @@ use crate::reading::Reading;
 use crate::recording::{self, Recording};
 use crate::scan::{Scan, ScanRequest};
 use crate::stream::ScanStream;
+use crate::table::SharedTable;
 
 /// Reads, holds and decodes for all scans of all tables registered with it.
 ///
@@ -68,13 +68,19 @@ impl BufferManager {
         Ok((Self { driver }, recording))
     }
 
-    /// Registers a table. Its pages leave the pool when the last clone of the result is gone.
+    /// Registers a table. It shares the pages of its files with all tables that list them, and is scheduled together with
+    /// those that list just the same. Pages leave the pool when nobody holds a table with their file any more.
     #[must_use]
     pub fn register(&self, table: Arc<ParquetTable>) -> SharedTable {
-        let id = self.driver.register_table(Arc::clone(&table));
-        SharedTable {
-            registered: Arc::new(Registered { driver: Arc::clone(&self.driver), id, table }),
-        }
+        SharedTable::register(&self.driver, None, table)
+    }
+
+    /// As [`Self::register`], for a table that changes: a snapshot of the table of this name, scheduled together with all
+    /// others of that name that have the same columns. Scans go on with the snapshot that they began with; what two
+    /// snapshots have in common is read once.
+    #[must_use]
+    pub fn register_snapshot(&self, name: &str, table: Arc<ParquetTable>) -> SharedTable {
+        SharedTable::register(&self.driver, Some(name), table)
     }
 
     /// Reads some columns and rows of a table, in any order, sharing with all other scans.
@@ -142,38 +148,5 @@ impl BufferManager {
     #[must_use]
     pub fn report(&self) -> ManagerReport {
         self.driver.report()
-    }
-}
-
-/// A table that scans can share. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct SharedTable {
-    registered: Arc<Registered>,
-}
-
-#[derive(Debug)]
-struct Registered {
-    driver: Arc<Driver>,
-    id: TableId,
-    table: Arc<ParquetTable>,
-}
-
-impl SharedTable {
-    /// The table itself.
-    #[must_use]
-    pub fn table(&self) -> &Arc<ParquetTable> {
-        &self.registered.table
-    }
-
-    /// Its name with the scheduler.
-    #[must_use]
-    pub fn id(&self) -> TableId {
-        self.registered.id
-    }
-}
-
-impl Drop for Registered {
-    fn drop(&mut self) {
-        self.driver.remove_table(self.id);
     }
 }

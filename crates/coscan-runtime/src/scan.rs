@@ -13,10 +13,10 @@ use coscan_storage::table::ParquetTable;
 
 use crate::driver::{Driver, RunningScan};
 use crate::error::ScanError;
-use crate::manager::SharedTable;
 use crate::metrics::{ScanCounters, ScanMetrics};
 use crate::polls::Polls;
 use crate::stream::ScanStream;
+use crate::table::SharedTable;
 
 /// Rows are picked out of chunks if they lie in less than this part of their bytes. Whole chunks are shared with other
 /// scans, picked pages hardly ever.
@@ -91,14 +91,20 @@ impl Scan {
             true => None,
             false => picked_pages(parquet, &groups, &request.rows),
         };
+        let table = match request.order {
+            Order::Any => table.clone(),
+            Order::InOrder => table.in_order(),
+        };
+        let placement = table.placement();
         let spec = ScanSpec {
             table: table.id(),
             groups,
-            rows: request.rows,
+            chunks: placement.to_core_runs(&request.rows),
             order: request.order,
             workers: request.workers,
             weight: request.weight,
-            pages,
+            pages: pages
+                .map(|pages| pages.into_iter().map(|page| placement.page_id(page)).collect()),
         };
         let counters = Arc::new(ScanCounters::new(Arc::clone(driver.slices_of_all())));
         let mut columns = request.columns.clone();
@@ -106,6 +112,7 @@ impl Scan {
         columns.dedup();
         let polls = Arc::new(Polls::new(request.workers));
         let running = RunningScan {
+            placement: Arc::clone(placement),
             columns,
             partial: Arc::clone(&partial),
             counters: Arc::clone(&counters),
@@ -115,7 +122,7 @@ impl Scan {
         let (id, length) = driver.start_scan(&spec, &running)?;
         Ok(Arc::new(Self {
             driver: Arc::clone(driver),
-            table: table.clone(),
+            table,
             id,
             length,
             columns: request.columns,
@@ -152,13 +159,28 @@ impl Scan {
 
     /// Gives up chunks that have not been handed out yet.
     pub fn narrow(&self, unwanted: &[ChunkIndex]) {
-        self.driver.narrow_scan(self.id, unwanted);
+        let placement = self.table.placement();
+        let unwanted: Vec<_> = unwanted.iter().map(|&chunk| placement.to_core(chunk)).collect();
+        self.driver.narrow_scan(self.id, &unwanted);
+    }
+
+    /// It needs the chunks that hold any of these rows, too, as rows from the start of the table. What it needs already is
+    /// passed over; what it was handed before it is handed again. A worker that has ended may be made anew.
+    ///
+    /// # Errors
+    /// If it has ended, failed or reads single pages, or the pool is too small for one of the chunks.
+    pub fn extend(&self, rows: &[Range<u64>]) -> Result<(), ScanError> {
+        self.driver.extend_scan(self.id, &self.table.placement().to_core_runs(rows))
     }
 
     /// Chunks that have not been handed out yet, in ascending order; none once it has ended.
     #[must_use]
     pub fn remaining(&self) -> Vec<ChunkIndex> {
-        self.driver.remaining_chunks(self.id)
+        let remaining = self.driver.remaining_chunks(self.id).into_iter();
+        let mut remaining: Vec<_> =
+            remaining.map(|chunk| self.table.placement().to_table(chunk)).collect();
+        remaining.sort_unstable();
+        remaining
     }
 
     /// Ends it now: everything that it held is free. Its workers get [`ScanError::Cancelled`] if they ask again.

@@ -193,6 +193,7 @@ impl Worker {
         let Some(mut lease) = answer.unwrap_or(Err(ScanError::Cancelled))? else {
             return Ok(false);
         };
+        lease.is_untouched = false;
         let at_work = lease.at_work.take();
         let rows_left = self.scan.rows_wanted(lease.chunk);
         let columns = ChunkColumns::open(&self.scan, lease).await?;

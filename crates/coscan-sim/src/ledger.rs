@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use coscan_core::{
-    Action, ActiveBufferManager, ChunkIndex, Index, Layout, LoadId, PageId, PageIndex, ScanId,
-    TableId, Time,
+    Action, ActiveBufferManager, ChunkIndex, Index, Layout, LoadId, PageId, ScanId, TableId, Time,
 };
 
 use crate::violation::{Broken, Rule, ensure};
+use crate::workload::PageNumbers;
 use scans::ScanBook;
 
 /// Where a page is.
@@ -28,26 +28,23 @@ enum Place {
 struct PageBook {
     place: Place,
     users: u32,
-}
-
-#[derive(Clone, Debug)]
-struct TableBook {
-    layout: Arc<Layout>,
-    pages: Vec<PageBook>,
+    bytes: u64,
 }
 
 /// Pages of a load that have not been reported.
 #[derive(Clone, Debug)]
 struct LoadBook {
-    table: TableId,
-    pages: Vec<PageIndex>,
+    pages: Vec<PageId>,
     urgent: bool,
 }
 
 /// The books.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
-    tables: Vec<TableBook>,
+    layouts: Vec<Arc<Layout>>,
+    numbers: PageNumbers,
+    /// By their ids.
+    pages: Vec<PageBook>,
     loads: BTreeMap<LoadId, LoadBook>,
     scans: BTreeMap<ScanId, ScanBook>,
     loads_in_flight_max: usize,
@@ -71,12 +68,11 @@ impl Ledger {
         loads_in_flight_max: usize,
         wait_ns_max: u64,
     ) -> Self {
-        let cold = PageBook { place: Place::Cold, users: 0 };
-        let tables = layouts
-            .into_iter()
-            .map(|layout| TableBook { pages: vec![cold; layout.page_count()], layout });
+        let cold = |bytes| PageBook { place: Place::Cold, users: 0, bytes };
         Self {
-            tables: tables.collect(),
+            numbers: PageNumbers::of(&layouts),
+            pages: layouts.iter().flat_map(|layout| layout.page_bytes()).map(cold).collect(),
+            layouts,
             loads: BTreeMap::new(),
             scans: BTreeMap::new(),
             loads_in_flight_max,
@@ -110,19 +106,17 @@ impl Ledger {
     }
 
     /// Enters a page that arrived, or could not be read.
-    pub(crate) fn page_reported(&mut self, load: LoadId, page: PageIndex, read: bool) {
+    pub(crate) fn page_reported(&mut self, load: LoadId, page: PageId, read: bool) {
         let book = self.loads.get_mut(&load).expect("a load that was started");
         book.pages.retain(|&unreported| unreported != page);
-        let table = book.table;
         if book.pages.is_empty() {
             self.loads.remove(&load);
         }
-        let id = PageId { table, page };
         if !read {
-            self.held_bytes -= self.bytes_of(id);
-            self.failed = Some(id);
+            self.held_bytes -= self.page(page).bytes;
+            self.failed = Some(page);
         }
-        self.page_mut(id).place = if read { Place::Cached } else { Place::Cold };
+        self.page_mut(page).place = if read { Place::Cached } else { Place::Cold };
     }
 
     /// Enters another limit. `evicted` comes later, as actions.
@@ -155,29 +149,30 @@ impl Ledger {
         load: LoadId,
         table: TableId,
         chunk: ChunkIndex,
-        pages: &[PageIndex],
+        pages: &[PageId],
         urgent: bool,
     ) -> Result<(), Broken> {
-        for &page in pages {
-            let id = PageId { table, page };
+        for &id in pages {
             let place = self.page(id).place;
             ensure(place == Place::Cold, Rule::Protocol, || {
                 format!("{load:?} reads {id:?}, which is {place:?}")
             })?;
-            let layout = &self.tables[table.as_usize()].layout;
-            ensure(layout.chunks_of(page).contains(&chunk), Rule::Protocol, || {
+            let page = self.numbers.page(id);
+            let chunks = self.layouts[page.table].chunks_of(page.page);
+            let is_needed = page.table == table.as_usize() && chunks.contains(&chunk);
+            ensure(is_needed, Rule::Protocol, || {
                 format!("{load:?} reads {id:?} for {chunk:?}, which does not need it")
             })?;
             self.page_mut(id).place = Place::Reading;
-            self.held_bytes += self.bytes_of(id);
+            self.held_bytes += self.page(id).bytes;
         }
-        self.loads.insert(load, LoadBook { table, pages: pages.to_vec(), urgent });
+        self.loads.insert(load, LoadBook { pages: pages.to_vec(), urgent });
         let (held, limit) = (self.held_bytes, self.limit_bytes);
         ensure(held <= limit, Rule::PoolLimit, || {
             format!("{load:?} makes it {held} bytes in a pool of {limit}")
         })?;
         self.useless_loads += 1;
-        let pages: usize = self.tables.iter().map(|table| table.pages.len()).sum();
+        let pages = self.pages.len();
         ensure(self.useless_loads <= 2 * pages + 8, Rule::NoStarving, || {
             format!("{} loads since anybody was handed anything", self.useless_loads)
         })
@@ -191,24 +186,20 @@ impl Ledger {
     }
 
     fn evicted(&mut self, id: PageId) -> Result<(), Broken> {
-        let PageBook { place, users } = *self.page(id);
+        let PageBook { place, users, bytes } = *self.page(id);
         ensure(place == Place::Cached && users == 0, Rule::PagesInUseStay, || {
             format!("{id:?} is evicted while it is {place:?} and {users} workers use it")
         })?;
         self.page_mut(id).place = Place::Cold;
-        self.held_bytes -= self.bytes_of(id);
+        self.held_bytes -= bytes;
         Ok(())
     }
 
     fn page(&self, id: PageId) -> &PageBook {
-        &self.tables[id.table.as_usize()].pages[id.page.as_usize()]
+        &self.pages[id.as_usize()]
     }
 
     fn page_mut(&mut self, id: PageId) -> &mut PageBook {
-        &mut self.tables[id.table.as_usize()].pages[id.page.as_usize()]
-    }
-
-    fn bytes_of(&self, id: PageId) -> u64 {
-        self.tables[id.table.as_usize()].layout.bytes_of(id.page)
+        &mut self.pages[id.as_usize()]
     }
 }

@@ -11,23 +11,28 @@
 //! - **Disk.** A load takes a latency and a time for each byte, see `disk`.
 //! - **Ends.** A scan that ended before it was handed everything is cancelled as long after its start as it was.
 //!   Chunks that it gave up while it ran are not wanted from the start. Pages that could not be read can be.
+//! - **Tables.** Chunks that came or went while the run lasted are there all the time; pages that several tables list are
+//!   each table's own.
 //!
 //! Not carried over: columns kept decoded, which made later work on them cheap, and that the engine often releases the
 //! pages of a chunk before its work on it ends.
 
 mod disk;
 mod history;
+mod tables;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use coscan_core::log::Log;
-use coscan_core::{Index, Layout, Time};
+use coscan_core::{Index, Layout, PageIndex, Time};
 
 use crate::machine::Machine;
 use crate::spec::{Case, Spec};
 use crate::workload::{Cost, Query, Stream, Table, Workload};
 use history::{History, PastScan};
+use tables::PastPage;
 
 /// A scan that starts within so many nanoseconds after the end of another one follows it: 50 ms, in which the real
 /// engine finishes a query, and plans the next one.
@@ -58,12 +63,15 @@ impl Recorded {
         let cores = u32::try_from(log.header.cores.max(1)).unwrap_or(u32::MAX);
         let disk = disk::estimate(history.loads.values());
         let machine = Machine { config: log.header.config, ..Machine::new(disk, cores) };
-        let tables = history.layouts.iter().enumerate();
-        let tables = tables
-            .map(|(id, layout)| Table { name: format!("table {id}"), layout: Arc::clone(layout) });
+        let layouts = history.tables.layouts();
+        let tables = layouts.iter().enumerate();
+        let tables = tables.map(|(id, (layout, _))| Table {
+            name: format!("table {id}"),
+            layout: Arc::clone(layout),
+        });
         let workload = Workload {
             tables: tables.collect(),
-            streams: streams(&history),
+            streams: streams(&history, &layouts),
             pool_bytes: log.header.config.pool_bytes,
             pool_changes: history.pool_changes,
         };
@@ -96,8 +104,11 @@ impl Recorded {
     }
 }
 
+/// A table, and which of its pages each page of the run is.
+type Numbered = (Arc<Layout>, BTreeMap<PastPage, PageIndex>);
+
 /// The scans in the order in which they started, each in the stream of the one that it follows.
-fn streams(history: &History) -> Vec<Stream> {
+fn streams(history: &History, tables: &[Numbered]) -> Vec<Stream> {
     let mut streams: Vec<Stream> = Vec::new();
     // When the last query of each stream ended; `None` if it did not.
     let mut ends: Vec<Option<Time>> = Vec::new();
@@ -106,7 +117,7 @@ fn streams(history: &History) -> Vec<Stream> {
             |end: Time| end <= scan.started && scan.started.since(end) <= FOLLOWS_WITHIN_NS;
         let ended = ends.iter().enumerate().filter_map(|(stream, end)| Some(((*end)?, stream)));
         let before = ended.filter(|&(end, _)| follows(end)).max();
-        let query = query(history, scan, before.map_or(0, |(end, _)| scan.started.since(end)));
+        let query = query(tables, scan, before.map_or(0, |(end, _)| scan.started.since(end)));
         match before {
             Some((_, stream)) => {
                 streams[stream].queries.push(query);
@@ -125,9 +136,9 @@ fn streams(history: &History) -> Vec<Stream> {
     streams
 }
 
-fn query(history: &History, scan: &PastScan, think_ns: u64) -> Query {
+fn query(tables: &[Numbered], scan: &PastScan, think_ns: u64) -> Query {
     let table = scan.spec.table.as_usize();
-    let layout = &history.layouts[table];
+    let (layout, numbers) = &tables[table];
     let rows = kept_rows(layout, scan);
     let percent = 100 * rows.iter().map(|rows| rows.end - rows.start).sum::<u64>()
         / layout.row_count().max(1);
@@ -138,9 +149,10 @@ fn query(history: &History, scan: &PastScan, think_ns: u64) -> Query {
         table,
         groups: scan.spec.groups.clone(),
         rows,
-        picked: scan.spec.pages.clone().map(|mut pages| {
+        picked: scan.picked.as_ref().map(|pages| {
+            let mut pages: Vec<_> = pages.iter().filter_map(|page| numbers.get(page)).collect();
             pages.sort_unstable();
-            pages
+            pages.into_iter().copied().collect()
         }),
         order: scan.spec.order,
         workers: scan.spec.workers,
@@ -151,18 +163,14 @@ fn query(history: &History, scan: &PastScan, think_ns: u64) -> Query {
     }
 }
 
-/// The rows that a scan wanted, without the chunks that it gave up.
+/// The rows of the chunks that a scan wanted, without those that it gave up.
 fn kept_rows(layout: &Layout, scan: &PastScan) -> Vec<Range<u64>> {
     let mut kept: Vec<Range<u64>> = Vec::new();
-    for rows in &scan.spec.rows {
-        for chunk in layout.chunks_in(rows.clone()).filter(|&chunk| !scan.given_up.contains(chunk))
-        {
-            let whole = layout.rows(chunk);
-            let (start, end) = (rows.start.max(whole.start), rows.end.min(whole.end));
-            match kept.last_mut() {
-                Some(last) if last.end == start => last.end = end,
-                _ => kept.push(start..end),
-            }
+    for chunk in scan.chunks.iter().filter(|&chunk| !scan.given_up.contains(chunk)) {
+        let Range { start, end } = layout.rows(chunk);
+        match kept.last_mut() {
+            Some(last) if last.end == start => last.end = end,
+            _ => kept.push(start..end),
         }
     }
     kept

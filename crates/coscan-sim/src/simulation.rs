@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use coscan_core::{
-    ActiveBufferManager, ChunkIndex, Config, Index, LoadId, PageIndex, Policy, ScanId, Time,
-    WorkerIndex,
+    ActiveBufferManager, ChunkIndex, Config, DeviceId, Index, LoadId, PageIndex, Policy, ScanId,
+    Time, WorkerIndex,
 };
 
 use crate::disk::Reader;
@@ -25,7 +25,7 @@ use crate::machine::Machine;
 use crate::outcome::Outcome;
 use crate::sharing::Shared;
 use crate::violation::{Broken, Rule, Violation, ensure};
-use crate::workload::Workload;
+use crate::workload::{PageNumbers, Workload};
 use loads::LoadRun;
 use queries::QueryRun;
 use record::Record;
@@ -98,6 +98,7 @@ struct Simulation<'a> {
     processors: Shared<(usize, WorkerIndex)>,
     fates: Option<Fates>,
     ledger: Ledger,
+    numbers: PageNumbers,
     now: Time,
     /// What is planned, by time and order of planning.
     agenda: BTreeMap<(Time, u64), Event>,
@@ -126,7 +127,7 @@ impl<'a> Simulation<'a> {
         let layouts: Vec<_> =
             workload.tables.iter().map(|table| Arc::clone(&table.layout)).collect();
         for (index, layout) in layouts.iter().enumerate() {
-            let table = manager.register_table(Arc::clone(layout));
+            let (table, _) = manager.register_layout(layout, DeviceId(0));
             assert_eq!(table.as_usize(), index, "tables are numbered as they come");
         }
         let queries = queries::all(workload);
@@ -140,6 +141,7 @@ impl<'a> Simulation<'a> {
             disk: Reader::new(machine.disk, machine.piece_bytes, layouts.clone()),
             processors: Shared::cores(machine.cores),
             fates: options.faults.map(Fates::new),
+            numbers: PageNumbers::of(&layouts),
             ledger: Ledger::new(layouts, config.pool_bytes, loads_max, wait_ns_max),
             now: Time::default(),
             agenda: BTreeMap::new(),

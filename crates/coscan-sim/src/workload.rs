@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use coscan_core::{ChunkIndex, GroupIndex, IndexSet, Layout, Order, PageIndex, Time};
+use coscan_core::{ChunkIndex, GroupIndex, IndexSet, Layout, Order, PageId, PageIndex, Time};
 
 /// Tables, the streams of queries that run on them, and the pool that they share.
 #[derive(Clone, Debug)]
@@ -17,6 +17,43 @@ pub struct Workload {
     pub pool_bytes: u64,
     /// What the pool may hold from some times on, in bytes.
     pub pool_changes: Vec<(Time, u64)>,
+}
+
+/// A page of one of the tables of a workload.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct TablePage {
+    /// The table, as a position in [`Workload::tables`].
+    pub table: usize,
+    /// The page of its layout.
+    pub page: PageIndex,
+}
+
+/// How the buffer manager numbers the pages of some tables that are registered one after the other.
+#[derive(Clone, Debug)]
+pub(crate) struct PageNumbers {
+    /// The first page of each table.
+    firsts: Vec<u32>,
+}
+
+impl PageNumbers {
+    pub(crate) fn of<'a>(layouts: impl IntoIterator<Item = &'a Arc<Layout>>) -> Self {
+        let mut next = 0;
+        let mut first = |layout: &Arc<Layout>| {
+            let pages = u32::try_from(layout.page_count()).expect("fewer than 2^32 pages");
+            next += pages;
+            next - pages
+        };
+        Self { firsts: layouts.into_iter().map(&mut first).collect() }
+    }
+
+    pub(crate) fn id(&self, table: usize, page: PageIndex) -> PageId {
+        PageId(self.firsts[table] + page.0)
+    }
+
+    pub(crate) fn page(&self, id: PageId) -> TablePage {
+        let table = self.firsts.partition_point(|&first| first <= id.0) - 1;
+        TablePage { table, page: PageIndex(id.0 - self.firsts[table]) }
+    }
 }
 
 /// A table.

@@ -34,7 +34,7 @@ fn spec(groups: &[u32], rows: std::ops::Range<u64>, workers: usize) -> ScanSpec 
     ScanSpec {
         table: TableId(0),
         groups,
-        rows: vec![rows],
+        chunks: table().chunk_ranges(&[rows]),
         order: Order::Any,
         workers,
         weight: 3,
@@ -47,7 +47,7 @@ enum Event {
     /// The first of these starts; the others follow it.
     Start(Vec<ScanSpec>),
     Ask(ScanId, WorkerIndex),
-    Arrive(LoadId, Vec<PageIndex>),
+    Arrive(LoadId, Vec<PageId>),
 }
 
 /// A small engine, recorded: a device that reads one load at a time, workers that have a core each.
@@ -72,7 +72,7 @@ impl Engine {
             now: Time(0),
             running: BTreeMap::new(),
         };
-        engine.manager.register_table(Arc::clone(&engine.layout));
+        engine.manager.register_layout(Arc::clone(&engine.layout), DeviceId(0));
         for (at, specs) in streams {
             engine.plan(*at, Event::Start(specs.clone()));
         }
@@ -115,7 +115,8 @@ impl Engine {
     fn carry_out(&mut self, action: Action) {
         match action {
             Action::Load { load, pages, .. } => {
-                let bytes: u64 = pages.iter().map(|&page| self.layout.bytes_of(page)).sum();
+                let bytes: u64 =
+                    pages.iter().map(|&page| self.layout.bytes_of(PageIndex(page.0))).sum();
                 let at = self.now.0 + LATENCY_NS + BYTE_NS * bytes;
                 self.plan(at, Event::Arrive(load, pages));
             }
@@ -154,7 +155,7 @@ fn bytes_loaded(log: &Log) -> u64 {
         Entry::Action(Action::Load { pages, .. }) => pages.clone(),
         _ => Vec::new(),
     });
-    pages.map(|page| layout.bytes_of(page)).sum()
+    pages.map(|page| layout.bytes_of(PageIndex(page.0))).sum()
 }
 
 fn simulate(recorded: &Recorded, policy: PolicyKind) -> Outcome {
@@ -177,13 +178,12 @@ fn what_is_estimated_is_what_the_run_was_made_of() {
         assert_eq!(stream.start, Time(start));
         assert_eq!(stream.queries.len(), specs.len());
         for (index, (query, spec)) in stream.queries.iter().zip(specs).enumerate() {
-            assert_eq!((&query.groups, &query.rows), (&spec.groups, &spec.rows));
+            let chunks = table().chunk_ranges(&query.rows);
+            assert_eq!((&query.groups, &chunks), (&spec.groups, &spec.chunks));
             assert_eq!((query.workers, query.weight), (spec.workers, spec.weight));
             assert_eq!(query.think_ns, if index == 0 { 0 } else { THINK_NS });
             assert_eq!(query.cancel_after_ns, None);
-            // The last one wants half of the rows of two chunks, and the engine works on whole ones.
-            let whole = if spec.rows[0].start == 500 { 2 } else { 1 };
-            assert_eq!(query.cost.row_ps, whole * 1_000 * ROW_NS);
+            assert_eq!(query.cost.row_ps, 1_000 * ROW_NS);
         }
     }
 }
@@ -218,10 +218,10 @@ fn a_recorded_run_is_an_experiment() {
 
 /// A log of one table and one scan, then these commands and actions.
 fn scripted(cores: usize, spec: ScanSpec, entries: Vec<Entry>) -> Recorded {
-    let register = Command::RegisterTable { layout: table() };
+    let register = Command::RegisterLayout { layout: table(), device: DeviceId(0) };
     let start = [
         Entry::Command(register),
-        Entry::Reply(Reply::Table(TableId(0))),
+        Entry::Reply(Reply::Layout(TableId(0), PageId(0))),
         Entry::Command(Command::StartScan { now: Time(50), spec }),
         Entry::Reply(Reply::Scan(ScanId(0))),
     ];
@@ -276,7 +276,7 @@ fn a_scan_that_ends_early_is_cancelled_and_one_that_is_narrowed_reads_less() {
         vec![ask(100, 0), deliver(0, 0), Entry::Command(narrow), ask(300, 0), cancel(850)];
     let early = scripted(1, spec(&[0], 500..4_200, 1), entries.clone());
     let query = &early.workload.streams[0].queries[0];
-    assert_eq!(query.rows, [500..2_000, 3_000..4_200], "it was handed chunk 0, never wanted 5");
+    assert_eq!(query.rows, [0..2_000, 3_000..5_000], "it was handed chunk 0, never wanted 5");
     assert_eq!(query.cancel_after_ns, Some(800));
 
     let done = scripted(1, spec(&[0], 500..2_500, 1), {
@@ -295,9 +295,8 @@ fn bandwidth_is_shared_or_not_as_the_loads_were() {
         let (mut entries, mut now) = (Vec::new(), 100);
         for first in (0..16).step_by(2) {
             let at_once = if first < 8 { 2 } else { 1 };
-            let pages: Vec<_> =
-                (first..first + at_once).map(|chunk| PageIndex(2 * chunk)).collect();
-            let bytes = layout.bytes_of(pages[0]);
+            let pages: Vec<_> = (first..first + at_once).map(|chunk| PageId(2 * chunk)).collect();
+            let bytes = layout.bytes_of(PageIndex(pages[0].0));
             for &page in &pages {
                 let (load, pages) = (LoadId(page.0), vec![page]);
                 let chunk = ChunkIndex(page.0 / 2);

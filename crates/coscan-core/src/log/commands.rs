@@ -4,15 +4,21 @@
 //! records it and the way to do it again. [`RecordedManager`] gives no other way to change the manager, so a new command
 //! cannot be forgotten: who calls it does not compile.
 
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::{Entry, layouts};
 use crate::action::Action;
-use crate::error::{RemoveTableError, RequestError, StartScanError};
-use crate::ids::{ChunkIndex, GroupIndex, LoadId, PageIndex, ScanId, TableId, Time, WorkerIndex};
+use crate::chunks::ChunkSpec;
+use crate::error::{
+    AddChunksError, RemovePagesError, RemoveTableError, RequestError, RetireChunksError,
+    StartScanError,
+};
+use crate::ids::{
+    ChunkIndex, DeviceId, GroupIndex, LoadId, PageId, ScanId, TableId, Time, WorkerIndex,
+};
 use crate::layout::Layout;
 use crate::manager::ActiveBufferManager;
 use crate::scan::ScanSpec;
@@ -73,9 +79,17 @@ impl Deref for RecordedManager {
 }
 
 /// What a command returned.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
+    /// The first of new pages.
+    Pages(PageId),
+    /// A new table and the first of its pages.
+    Layout(TableId, PageId),
+    /// The indexes of new chunks.
+    Chunks(Vec<ChunkIndex>),
+    /// Whether a page that was offered was taken.
+    Taken(bool),
     /// The name of a new table.
     Table(TableId),
     /// The name of a new scan.
@@ -94,6 +108,30 @@ trait Returned {
 impl Returned for () {
     fn reply(&self) -> Option<Reply> {
         None
+    }
+}
+
+impl Returned for PageId {
+    fn reply(&self) -> Option<Reply> {
+        Some(Reply::Pages(*self))
+    }
+}
+
+impl Returned for (TableId, PageId) {
+    fn reply(&self) -> Option<Reply> {
+        Some(Reply::Layout(self.0, self.1))
+    }
+}
+
+impl Returned for Vec<ChunkIndex> {
+    fn reply(&self) -> Option<Reply> {
+        Some(Reply::Chunks(self.clone()))
+    }
+}
+
+impl Returned for bool {
+    fn reply(&self) -> Option<Reply> {
+        Some(Reply::Taken(*self))
     }
 }
 
@@ -167,16 +205,32 @@ macro_rules! commands {
 }
 
 commands! {
-    RegisterTable { #[serde(with = "layouts")] layout: Arc<Layout> } -> TableId
-        = register_table(layout);
+    AddPages { bytes: Vec<u64> } -> PageId
+        = add_pages(&bytes);
+    RemovePages { now: Time, pages: Range<PageId> } -> Result<(), RemovePagesError>
+        = remove_pages(now, pages);
+    RegisterTable { group_count: usize, device: DeviceId } -> TableId
+        = register_table(group_count, device);
+    RegisterLayout { #[serde(with = "layouts")] layout: Arc<Layout>, device: DeviceId } -> (TableId, PageId)
+        = register_layout(&layout, device);
+    AppendChunks { table: TableId, chunks: Vec<ChunkSpec> } -> Result<Vec<ChunkIndex>, AddChunksError>
+        = append_chunks(table, &chunks);
+    RetireChunks { now: Time, table: TableId, chunks: Vec<Range<ChunkIndex>> } -> Result<(), RetireChunksError>
+        = retire_chunks(now, table, &chunks);
     RemoveTable { now: Time, table: TableId } -> Result<(), RemoveTableError>
         = remove_table(now, table);
     StartScan { now: Time, spec: ScanSpec } -> Result<ScanId, StartScanError>
         = start_scan(now, &spec);
+    ExtendScan { now: Time, scan: ScanId, chunks: Vec<Range<ChunkIndex>> } -> Result<(), StartScanError>
+        = extend_scan(now, scan, &chunks);
     RequestChunk { now: Time, scan: ScanId, worker: WorkerIndex } -> Result<(), RequestError>
         = request_chunk(now, scan, worker);
     ReleaseChunk { now: Time, scan: ScanId, worker: WorkerIndex } -> ()
         = release_chunk(now, scan, worker);
+    ReturnChunk { now: Time, scan: ScanId, worker: WorkerIndex } -> ()
+        = return_chunk(now, scan, worker);
+    WithdrawWorker { now: Time, scan: ScanId, worker: WorkerIndex } -> ()
+        = withdraw_worker(now, scan, worker);
     PauseWorker { now: Time, scan: ScanId, worker: WorkerIndex } -> ()
         = pause_worker(now, scan, worker);
     NarrowScan { now: Time, scan: ScanId, unwanted: Vec<ChunkIndex> } -> ()
@@ -193,9 +247,11 @@ commands! {
         = slice_decoded(table, chunk, group);
     SliceDropped { table: TableId, chunk: ChunkIndex, group: GroupIndex } -> ()
         = slice_dropped(table, chunk, group);
-    PageLoaded { now: Time, load: LoadId, page: PageIndex } -> ()
+    OfferPage { now: Time, page: PageId } -> bool
+        = offer_page(now, page);
+    PageLoaded { now: Time, load: LoadId, page: PageId } -> ()
         = page_loaded(now, load, page);
-    PageFailed { now: Time, load: LoadId, page: PageIndex } -> ()
+    PageFailed { now: Time, load: LoadId, page: PageId } -> ()
         = page_failed(now, load, page);
     HandleTimeout { now: Time } -> ()
         = handle_timeout(now);
@@ -206,10 +262,19 @@ impl Command {
     #[must_use]
     pub fn now(&self) -> Option<Time> {
         match self {
-            Self::RegisterTable { .. } | Self::SliceDecoded { .. } | Self::SliceDropped { .. } => {
-                None
-            }
-            Self::RemoveTable { now, .. }
+            Self::AddPages { .. }
+            | Self::RegisterTable { .. }
+            | Self::RegisterLayout { .. }
+            | Self::AppendChunks { .. }
+            | Self::SliceDecoded { .. }
+            | Self::SliceDropped { .. } => None,
+            Self::RemovePages { now, .. }
+            | Self::RetireChunks { now, .. }
+            | Self::ExtendScan { now, .. }
+            | Self::ReturnChunk { now, .. }
+            | Self::WithdrawWorker { now, .. }
+            | Self::OfferPage { now, .. }
+            | Self::RemoveTable { now, .. }
             | Self::StartScan { now, .. }
             | Self::RequestChunk { now, .. }
             | Self::ReleaseChunk { now, .. }

@@ -1,53 +1,29 @@
-//! Commands: tables and scans come and go, workers ask and release, the pool changes its size.
+//! Commands: scans come and go, workers ask and release, the pool changes its size.
 
-use std::sync::Arc;
+use std::ops::Range;
 
 use super::{ActiveBufferManager, largest_chunk_bytes};
-use crate::error::{RemoveTableError, RequestError, StartScanError};
-use crate::ids::{ChunkIndex, GroupIndex, Index, ScanId, TableId, Time, WorkerIndex};
-use crate::layout::Layout;
+use crate::action::Action;
+use crate::error::{RequestError, StartScanError};
+use crate::ids::{ChunkIndex, GroupIndex, Index, PageId, ScanId, TableId, Time, WorkerIndex};
 use crate::manager::picking::picks;
+use crate::pages::Place;
 use crate::policy::{Room, Strictness};
-use crate::scan::{Scan, ScanSpec, Worker};
+use crate::scan::{Scan, ScanSpec, Worker, indexes};
 use crate::set::IndexSet;
 use crate::table::Table;
 
 impl ActiveBufferManager {
-    /// Adds a table. All its pages are cold.
-    pub fn register_table(&mut self, layout: Arc<Layout>) -> TableId {
-        let id = TableId(self.next_table);
-        self.next_table += 1;
-        self.state.tables.insert(id, Table::new(layout));
-        id
-    }
-
-    /// Takes a table off and evicts its pages.
-    ///
-    /// # Errors
-    /// If it is not registered, or in use.
-    pub fn remove_table(&mut self, now: Time, table: TableId) -> Result<(), RemoveTableError> {
-        let known = self.state.tables.get(&table).ok_or(RemoveTableError::UnknownTable(table))?;
-        if !known.scans.is_empty() || self.state.loads.values().any(|load| load.table == table) {
-            return Err(RemoveTableError::InUse(table));
-        }
-        self.at(now);
-        let pages: Vec<_> = self.state.cached_pages().filter(|id| id.table == table).collect();
-        self.evict(pages);
-        self.state.tables.remove(&table);
-        self.policy.on_table_removed(table);
-        Ok(())
-    }
-
     /// Registers what a query needs.
     ///
     /// # Errors
-    /// If the table or a group is unknown, there is no worker, or the pool can never hold a chunk of the scan.
+    /// If the table, a chunk, a group or a page is unknown, there is no worker, or the pool can never hold a chunk of the
+    /// scan.
     pub fn start_scan(&mut self, now: Time, spec: &ScanSpec) -> Result<ScanId, StartScanError> {
         let table =
             self.state.tables.get(&spec.table).ok_or(StartScanError::UnknownTable(spec.table))?;
-        let layout = Arc::clone(&table.layout);
         if let Some(&group) =
-            spec.groups.iter().find(|group| group.as_usize() >= layout.group_count())
+            spec.groups.iter().find(|group| group.as_usize() >= table.group_count())
         {
             return Err(StartScanError::UnknownGroup(group));
         }
@@ -58,27 +34,70 @@ impl ActiveBufferManager {
             return Err(StartScanError::NoWeight);
         }
         let groups: IndexSet<GroupIndex> = spec.groups.iter().copied().collect();
-        let chunks: IndexSet<ChunkIndex> =
-            spec.rows.iter().flat_map(|rows| layout.chunks_in(rows.clone())).collect();
-        let picks = picks(&layout, spec, &groups, &chunks, self.config.request_bytes)?;
-        let chunk_bytes = largest_chunk_bytes(&layout, chunks.iter(), &groups);
-        let pool_bytes = self.state.pool_bytes();
-        if chunk_bytes > pool_bytes {
-            return Err(StartScanError::PoolTooSmall { pool_bytes, chunk_bytes });
-        }
+        let chunks = known_chunks(table, &spec.chunks)?;
+        let picks = picks(&self.state, spec, &groups, &chunks, self.config.request_bytes)?;
+        let chunk_bytes = self.check_size(spec.table, &chunks, &groups)?;
         self.at(now);
         let id = ScanId(self.next_scan);
         self.next_scan += 1;
         let table = self.state.tables.get_mut(&spec.table).expect("looked up above");
-        table.scans.push(id);
-        if picks.is_some() {
-            table.picking.push(id);
-        }
-        let scan = Scan::new(id, table.take_slot(id), spec, groups, picks, chunks.len() as u64);
-        self.state.scans.insert(id, scan);
-        self.state.need(id, &chunks);
+        let place = (table.take_slot(id), table.device);
+        self.state.add_scan(Scan::new(id, place, spec, groups, picks));
+        self.add_needs(id, &chunks, chunk_bytes);
         self.policy.on_scan_started(&self.state, id);
         Ok(id)
+    }
+
+    /// A scan needs these chunks, too. Those that it needs already are passed over; one that it was handed before it
+    /// will be handed again. Workers that were told that nothing is left may ask again.
+    ///
+    /// # Errors
+    /// If it does not run or picks pages, a chunk is unknown, or the pool can never hold one of them.
+    pub fn extend_scan(
+        &mut self,
+        now: Time,
+        scan: ScanId,
+        chunks: &[Range<ChunkIndex>],
+    ) -> Result<(), StartScanError> {
+        let running = self.state.scan(scan).filter(|scan| !scan.failed && !scan.picks());
+        let running = running.ok_or(StartScanError::NotExtensible(scan))?;
+        let table_id = running.table;
+        let mut chunks = known_chunks(self.state.table(table_id), chunks)?;
+        running.needed.iter().for_each(|needed| {
+            chunks.remove(needed);
+        });
+        let groups = running.groups.clone();
+        let chunk_bytes = self.check_size(table_id, &chunks, &groups)?;
+        self.at(now);
+        self.add_needs(scan, &chunks, chunk_bytes);
+        self.policy.on_scan_extended(&self.state, scan);
+        Ok(())
+    }
+
+    /// Bytes of the largest of some chunks, if the pool can hold it.
+    fn check_size(
+        &self,
+        table: TableId,
+        chunks: &IndexSet<ChunkIndex>,
+        groups: &IndexSet<GroupIndex>,
+    ) -> Result<u64, StartScanError> {
+        let chunk_bytes = largest_chunk_bytes(&self.state, table, chunks.iter(), groups);
+        let pool_bytes = self.state.pool_bytes();
+        match chunk_bytes <= pool_bytes {
+            true => Ok(chunk_bytes),
+            false => Err(StartScanError::PoolTooSmall { pool_bytes, chunk_bytes }),
+        }
+    }
+
+    fn add_needs(&mut self, scan: ScanId, chunks: &IndexSet<ChunkIndex>, chunk_bytes: u64) {
+        let registered = self.state.scans.get_mut(&scan).expect("the scan runs");
+        registered.report.chunks_needed += chunks.len() as u64;
+        let before = registered.chunk_bytes_max;
+        registered.chunk_bytes_max = before.max(chunk_bytes);
+        let widest = registered.chunk_bytes_max;
+        self.widest.remove(&(before, scan));
+        self.widest.insert((widest, scan));
+        self.state.need(scan, chunks);
     }
 
     /// A worker wants its next chunk. If it still works on one, that is released. It is answered by
@@ -144,13 +163,12 @@ impl ActiveBufferManager {
         unwanted: impl IntoIterator<Item = ChunkIndex>,
     ) {
         self.at(now);
-        for chunk in unwanted {
-            let Some(registered) = self.state.scans.get_mut(&scan) else { return };
-            if registered.needed.contains(chunk) {
-                registered.report.chunks_narrowed += 1;
-                self.state.unneed(scan, &[chunk]);
-            }
-        }
+        let Some(registered) = self.state.scans.get_mut(&scan) else { return };
+        let unwanted: IndexSet<_> = unwanted.into_iter().collect();
+        let unwanted: Vec<_> =
+            unwanted.iter().filter(|&chunk| registered.needed.contains(chunk)).collect();
+        registered.report.chunks_narrowed += unwanted.len() as u64;
+        self.state.unneed(scan, &unwanted);
     }
 
     /// Ends a scan, done or not: what it used and needed is free for others. Loads under way for it go on.
@@ -160,14 +178,10 @@ impl ActiveBufferManager {
         for worker in 0..workers {
             self.release_chunk(now, scan, WorkerIndex::from_usize(worker));
         }
+        self.widest.remove(&(self.state.scans[&scan].chunk_bytes_max, scan));
         self.drop_needs(scan);
         self.actions.retain(|action| action.answered_scan() != Some(scan));
-        let registered = self.state.scans.remove(&scan).expect("looked up above");
-        let table =
-            self.state.tables.get_mut(&registered.table).expect("a scan's table stays registered");
-        table.scans.retain(|&id| id != scan);
-        table.picking.retain(|&id| id != scan);
-        table.slots[registered.slot.as_usize()] = None;
+        self.state.remove_scan(scan);
         self.policy.on_scan_ended(scan);
     }
 
@@ -175,11 +189,8 @@ impl ActiveBufferManager {
     /// than asked for if pages in use, being read, or the largest chunk of a running scan take more.
     pub fn set_pool_bytes(&mut self, now: Time, pool_bytes: u64) -> u64 {
         self.at(now);
-        let widest = self.state.scans().map(|scan| {
-            let layout = self.state.table(scan.table).layout();
-            largest_chunk_bytes(layout, scan.needed.iter(), &scan.groups)
-        });
-        let target = pool_bytes.max(widest.max().unwrap_or(0));
+        let widest = self.widest.last().map_or(0, |&(bytes, _)| bytes);
+        let target = pool_bytes.max(widest);
         for strictness in Strictness::ALL {
             let bytes = self.state.held_bytes().saturating_sub(target);
             if bytes > 0 {
@@ -214,14 +225,79 @@ impl ActiveBufferManager {
     /// The caller holds this slice decoded; deliveries may prefer it.
     pub fn slice_decoded(&mut self, table: TableId, chunk: ChunkIndex, group: GroupIndex) {
         if let Some(table) = self.state.tables.get_mut(&table) {
-            table.decoded.insert((chunk, group));
+            *table.decoded.entry((chunk, group)).or_default() += 1;
         }
     }
 
     /// The caller no longer holds this slice decoded.
     pub fn slice_dropped(&mut self, table: TableId, chunk: ChunkIndex, group: GroupIndex) {
         if let Some(table) = self.state.tables.get_mut(&table) {
-            table.decoded.remove(&(chunk, group));
+            let columns = table.decoded.get_mut(&(chunk, group));
+            if columns.is_some_and(|columns| std::mem::replace(columns, *columns - 1) == 1) {
+                table.decoded.remove(&(chunk, group));
+            }
         }
+    }
+
+    /// A page arrived that nobody asked for, from another server or as part of another read. Taken if it is cold, some
+    /// scan will come to it, and there is room without evicting anything; then the caller keeps its bytes.
+    pub fn offer_page(&mut self, now: Time, page: PageId) -> bool {
+        if !self.state.pages.contains(&(page..PageId(page.0 + 1))) {
+            return false;
+        }
+        let offered = self.state.page(page);
+        let has_room = self.state.held_bytes() + offered.bytes <= self.state.pool_bytes();
+        if !self.state.is_cold(page) || offered.wanted == 0 || !has_room {
+            return false;
+        }
+        self.at(now);
+        self.state.move_page(page, Place::Cached);
+        self.policy.on_page_loaded(&self.state, page);
+        true
+    }
+
+    /// A worker is gone: what it used is free, what it asked for is not delivered, and nothing is read for it any more. A
+    /// chunk that it was handed is not given to another. If it asks again it is back.
+    pub fn withdraw_worker(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
+        let undelivered = |action: &Action| match action {
+            Action::Deliver { scan: of, worker: to, .. } => (*of, *to) == (scan, worker),
+            _ => false,
+        };
+        if self.actions.iter().any(undelivered) {
+            self.return_chunk(now, scan, worker);
+        }
+        self.release_chunk(now, scan, worker);
+        let Some(registered) = self.state.scans.get_mut(&scan) else { return };
+        if let Some(state) = registered.worker(worker) {
+            *state = Worker::Gone;
+            self.waiting.retain(|&waiting| waiting != (scan, worker));
+            let answers = |action: &Action| action.answers(scan, worker);
+            self.actions.retain(|action| !answers(action));
+        }
+    }
+
+    /// A worker gives back the chunk that it was handed last, as it got it: the scan needs it again.
+    pub fn return_chunk(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
+        self.release_chunk(now, scan, worker);
+        let Some(registered) = self.state.scans.get_mut(&scan) else { return };
+        let Some(Worker::Busy { chunk, .. }) = registered.worker(worker).copied() else { return };
+        registered.workers[worker.as_usize()] = Worker::Idle;
+        if registered.failed || registered.needed.contains(chunk) {
+            return;
+        }
+        registered.report.chunks_delivered -= 1;
+        self.state.need(scan, &std::iter::once(chunk).collect());
+    }
+}
+
+/// These chunks of a table, if it has them.
+fn known_chunks(
+    table: &Table,
+    chunks: &[Range<ChunkIndex>],
+) -> Result<IndexSet<ChunkIndex>, StartScanError> {
+    let unknown = |chunk: &ChunkIndex| !table.chunks.contains(*chunk);
+    match indexes(chunks).find(unknown) {
+        Some(chunk) => Err(StartScanError::UnknownChunk(chunk)),
+        None => Ok(indexes(chunks).collect()),
     }
 }

@@ -120,8 +120,8 @@ impl ActiveBufferManager {
         );
         let found = stood == Worker::Waiting { since: self.state.now };
         let scan = self.state.scans.get_mut(&id).expect("a waiting scan runs");
-        let rows = self.state.tables[&scan.table].layout.rows(chunk);
-        scan.pace.handed(self.state.now, rows.end - rows.start);
+        let rows = self.state.tables[&scan.table].rows(chunk);
+        scan.pace.handed(self.state.now, rows);
         let report = &mut scan.report;
         report.chunks_delivered += 1;
         report.chunks_found += u64::from(found);

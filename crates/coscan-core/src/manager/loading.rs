@@ -1,11 +1,14 @@
 //! Loads: the policy proposes, the state machine finds room and sees to it that whoever waits gets some (I4, I5).
 
+use std::collections::BTreeSet;
+
 use super::ActiveBufferManager;
 use crate::action::Action;
 use crate::ids::{LoadId, PageId, ScanId, Time};
+use crate::pages::Place;
 use crate::policy::{Attempt, LoadPlan, Room, Strictness};
-use crate::pool::Place;
 use crate::scan::{Order, Scan, ScanLength};
+use crate::slots::{Slots, loading};
 use crate::state::Load;
 
 /// Slip 7 in the papers: with few free slots the exclusions are relaxed one by one, or nobody would go on.
@@ -13,13 +16,6 @@ const RELAXED: [Strictness; 2] = [Strictness::MayStarve, Strictness::MayRobTrigg
 
 /// Turns of a scan that waits for room, see `hold_for`, in which it spares those that wait for processors only.
 const HELD_BACK_TURNS: u32 = 2;
-
-/// What may be read now.
-enum Slot {
-    None,
-    Urgent,
-    Any,
-}
 
 /// What a scan that has waited too long for room is due.
 struct Hold {
@@ -31,24 +27,23 @@ impl ActiveBufferManager {
     /// Starts the load that the policy wants most and that fits. True if one was started.
     pub(super) fn start_load(&mut self) -> bool {
         self.deadline = None;
-        let only = match self.free_slot() {
-            Slot::None => return false,
-            Slot::Urgent => Some(self.tiny_scans().map(Scan::id).collect::<Vec<_>>()),
-            Slot::Any => None,
-        };
-        if only.as_ref().is_some_and(Vec::is_empty) {
+        let urgent = || self.tiny_scans().map(Scan::id).collect();
+        let mut slots = Slots::new(&self.state, self.config.loads_in_flight_max, urgent);
+        if slots.are_closed(self.state.devices()) {
             return false;
         }
-        let mut without_room = Vec::new();
-        while let Some(plan) = self.propose(Strictness::Strict, &without_room, only.as_deref()) {
+        let mut without_room = BTreeSet::new();
+        while let Some(plan) = self.propose(Strictness::Strict, &without_room, &slots) {
             if self.try_load(&plan, Strictness::Strict) {
                 return true;
             }
             if let Some(hold) = self.hold_for(plan.scan) {
-                // I5: nobody is served before a scan that has waited too long for room. What is being read comes
-                // first: it may be what frees some.
-                if !self.state.loads.is_empty() {
-                    return false;
+                // I5: nobody is served before a scan that has waited too long for room. What is being read from its
+                // device comes first: it may be what frees some.
+                let device = self.state.scans[&plan.scan].device;
+                if self.state.loads.values().any(|load| load.device == device) {
+                    slots.close(device);
+                    continue;
                 }
                 if RELAXED.into_iter().any(|strictness| self.try_load(&plan, strictness)) {
                     return true;
@@ -58,9 +53,11 @@ impl ActiveBufferManager {
                     return false;
                 }
             }
-            without_room.push(plan.scan);
+            without_room.insert(plan.scan);
         }
-        self.may_relax() && RELAXED.into_iter().any(|strictness| self.try_relaxed(strictness))
+        slots.close_busy(&self.state);
+        self.may_relax(&slots)
+            && RELAXED.into_iter().any(|strictness| self.try_relaxed(strictness, &slots))
     }
 
     /// Makes loads urgent that an urgent scan waits for, though they are for others.
@@ -73,16 +70,15 @@ impl ActiveBufferManager {
         if waiting.is_empty() {
             return;
         }
+        let next = |scan: &Scan, chunk| {
+            scan.needed().contains(chunk)
+                && (scan.order() == Order::Any || scan.needed().first() == Some(chunk))
+        };
         let awaited = |load: &Load| {
-            let layout = self.state.table(load.table).layout();
-            let next = |scan: &Scan, chunk| {
-                scan.order() == Order::Any || scan.needed().first() == Some(chunk)
-            };
-            waiting.iter().filter(|scan| scan.table() == load.table).any(|scan| {
-                load.unreported.iter().filter(|&&page| scan.reads(layout, page)).any(|&page| {
-                    let mut chunks = layout.chunks_of(page).iter();
-                    chunks.any(|&chunk| scan.needed().contains(chunk) && next(scan, chunk))
-                })
+            waiting.iter().any(|scan| {
+                let pages = load.unreported.iter();
+                let mut chunks = pages.flat_map(|&page| self.state.chunks_read(scan, page));
+                chunks.any(|chunk| next(scan, chunk))
             })
         };
         let usual = self.state.loads.iter().filter(|(_, load)| !load.urgent);
@@ -93,60 +89,38 @@ impl ActiveBufferManager {
         }
     }
 
-    /// What kind of load there is a slot for. Urgent ones have slots of their own, but do not pass a load that has been
-    /// under way for too long (I5).
-    fn free_slot(&self) -> Slot {
-        let urgent = self.urgent_loads();
-        let usual = self.state.loads.len() - urgent;
-        let is_overdue = |load: &Load| self.state.is_overdue(load.started);
-        if self.state.loads.len() / 2 >= self.config.loads_in_flight_max {
-            Slot::None
-        } else if usual < self.config.loads_in_flight_max {
-            Slot::Any
-        } else if urgent < self.config.loads_in_flight_max
-            && !self.state.loads.values().any(is_overdue)
-        {
-            Slot::Urgent
-        } else {
-            Slot::None
-        }
-    }
-
     fn tiny_scans(&self) -> impl Iterator<Item = &Scan> {
         self.state.scans().filter(|scan| self.policy.length(scan) == ScanLength::Tiny)
-    }
-
-    fn urgent_loads(&self) -> usize {
-        self.state.loads.values().filter(|load| load.urgent).count()
     }
 
     fn propose(
         &mut self,
         strictness: Strictness,
-        without_room: &[ScanId],
-        only: Option<&[ScanId]>,
+        without_room: &BTreeSet<ScanId>,
+        slots: &Slots,
     ) -> Option<LoadPlan> {
-        self.policy.choose_load(&self.state, &Attempt { strictness, without_room, only })
+        self.policy.choose_load(&self.state, &Attempt { strictness, without_room, slots })
     }
 
-    fn try_relaxed(&mut self, strictness: Strictness) -> bool {
-        let mut without_room = Vec::new();
-        while let Some(plan) = self.propose(strictness, &without_room, None) {
+    fn try_relaxed(&mut self, strictness: Strictness, slots: &Slots) -> bool {
+        let mut without_room = BTreeSet::new();
+        while let Some(plan) = self.propose(strictness, &without_room, slots) {
             if self.try_load(&plan, strictness) {
                 return true;
             }
-            without_room.push(plan.scan);
+            without_room.insert(plan.scan);
         }
         false
     }
 
     /// Whether victims may be chosen less strictly: some scan waits for room, and nothing will free any soon. If
-    /// something may, the deadline says how long to wait for it.
-    fn may_relax(&mut self) -> bool {
-        if !self.state.loads.is_empty() || self.held_back.is_some() {
+    /// something may, the deadline says how long to wait for it. `slots` are closed where something is being read.
+    fn may_relax(&mut self, slots: &Slots) -> bool {
+        if self.held_back.is_some() || slots.are_closed(self.state.devices()) {
             return false;
         }
-        let ends = self.state.scans().filter_map(|scan| self.patience_end(scan.id()));
+        let admitted = self.state.scans().filter(|scan| slots.admit(scan));
+        let ends = admitted.filter_map(|scan| self.patience_end(scan.id()));
         let Some(end) = ends.min() else { return false };
         if end <= self.state.now || self.state.scans().all(|scan| scan.busy_workers() == 0) {
             return true;
@@ -193,9 +167,8 @@ impl ActiveBufferManager {
         if relaxed && self.waits_for_data_since(plan.scan).is_none() {
             return false; // A relaxed load has to end in a delivery, or scans could evict each other's pages for ever.
         }
-        let layout = self.state.table(scan.table).layout();
         let mut own = plan.clone();
-        own.pages.retain(|id| scan.reads(layout, id.page));
+        own.pages.retain(|&id| self.state.chunks_read(scan, id).any(|chunk| chunk == plan.chunk));
         assert!(!own.pages.is_empty(), "I4: a load reads something for its scan");
         // What others need is taken along where it fits, but nothing useful goes for it.
         let whole_first = !relaxed && own.pages.len() < plan.pages.len();
@@ -225,7 +198,7 @@ impl ActiveBufferManager {
 
     fn begin_load(&mut self, plan: &LoadPlan) {
         let scan = self.state.scan(plan.scan).expect("a load is for a running scan");
-        let table = scan.table;
+        let (table, device) = (scan.table, scan.device);
         let mut held = self.state.pages_of(scan, plan.chunk);
         let foreign: Vec<_> = plan.pages.iter().filter(|id| !held.contains(id)).copied().collect();
         held.extend(foreign);
@@ -238,14 +211,15 @@ impl ActiveBufferManager {
         for &id in &held {
             self.state.pin(id);
         }
-        let pages: Vec<_> = plan.pages.iter().map(|id| id.page).collect();
-        let urgent = self.urgent_loads() < self.config.loads_in_flight_max
+        let under_way = loading(&self.state).remove(&device).unwrap_or_default();
+        let urgent = under_way.urgent < self.config.loads_in_flight_max
             && self.length_of(plan.scan) == ScanLength::Tiny;
         let record = Load {
-            scan: plan.scan,
             table,
-            unreported: pages.clone(),
-            held: held.into_iter().map(|id| id.page).collect(),
+            device,
+            chunk: plan.chunk,
+            unreported: plan.pages.clone(),
+            held,
             started: self.state.now,
             urgent,
         };
@@ -258,7 +232,7 @@ impl ActiveBufferManager {
             scan: plan.scan,
             table,
             chunk: plan.chunk,
-            pages,
+            pages: plan.pages.clone(),
             urgent,
         });
     }

@@ -35,8 +35,7 @@ impl Elevator {
     /// The next chunk at or after the cursor with something left to read, and all that is wanted of it.
     fn next_stop(&self, state: &State, table: TableId, attempt: &Attempt<'_>) -> Option<LoadPlan> {
         let cursor = self.cursor(table).next;
-        let followers =
-            state.scans_of(table).filter(|scan| follows(scan) && attempt.admits(scan.id()));
+        let followers = state.scans_of(table).filter(|scan| follows(scan) && attempt.admits(scan));
         let next_cold = |scan: &Scan| scan.cold().iter_around(cursor).next();
         let stops = followers.clone().filter_map(next_cold);
         let chunk = stops.min_by_key(|&chunk| (chunk < cursor, chunk))?;
@@ -62,7 +61,7 @@ impl Elevator {
     }
 
     fn next_load_in_order(state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
-        let in_order = state.scans().filter(|scan| !follows(scan) && attempt.admits(scan.id()));
+        let in_order = state.scans().filter(|scan| !follows(scan) && attempt.admits(scan));
         let starved = in_order.filter(|scan| scan.wants_load());
         let scan = starved.min_by_key(longest_waiting)?;
         let chunk = scan.loadable().next()?;
@@ -72,7 +71,7 @@ impl Elevator {
 
 /// Whether a scan takes what the cursor brings.
 fn follows(scan: &Scan) -> bool {
-    scan.order() == Order::Any && !scan.picks()
+    scan.order() == Order::Any && !scan.picks() && scan.chunks_ahead() > 0
 }
 
 fn longest_waiting(scan: &&Scan) -> (bool, Option<Time>, ScanId) {
@@ -98,7 +97,7 @@ impl Policy for Elevator {
         };
         let next = match state.scans_of(table).any(lacks) {
             true => plan.chunk.as_usize(),
-            false => (plan.chunk.as_usize() + 1) % state.table(table).layout().chunk_count(),
+            false => (plan.chunk.as_usize() + 1) % state.table(table).chunk_index_end(),
         };
         self.cursors.insert(table, Cursor { next: Index::from_usize(next), moved: self.loads });
     }

@@ -31,8 +31,7 @@ impl NextUses {
     pub(super) fn add(&mut self, state: &State, scan: &Scan) {
         self.forecast.add(state, scan);
         // A page that nobody came to is not filed. Where others come to it, too, its time is looked at when it comes up.
-        let layout = state.table(scan.table()).layout();
-        let reads = |id: &PageId| id.table == scan.table() && scan.reads(layout, id.page);
+        let reads = |id: &PageId| state.chunks_read(scan, *id).next().is_some();
         for id in state.cached_pages().filter(reads) {
             self.file(state, id);
         }
@@ -73,8 +72,8 @@ impl NextUses {
     /// Nanoseconds until a scan in any order is expected to come to a chunk that it needs: on average it is half through
     /// then [CS11 Figure 4.3, `ChunkNextConsumption`].
     pub(super) fn any_order_ns(state: &State, scan: &Scan) -> u64 {
-        let layout = state.table(scan.table()).layout();
-        let chunk_rows = layout.row_count() / layout.chunk_count().max(1) as u64;
+        let table = state.table(scan.table());
+        let chunk_rows = table.row_count() / table.chunk_count().max(1) as u64;
         let rows = chunk_rows * scan.needed().len() as u64;
         let ns = u128::from(rows) * u128::from(row_ps(state, scan)) / 2_000;
         u64::try_from(ns).unwrap_or(u64::MAX)

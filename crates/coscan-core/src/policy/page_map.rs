@@ -2,29 +2,32 @@
 
 use crate::ids::{Index, PageId};
 
-/// A map from pages that takes room for as many pages as it has seen.
+/// A map from pages that takes room for as many pages as there were at once.
 #[derive(Clone, Debug)]
 pub(super) struct PageMap<T> {
-    tables: Vec<Vec<Option<T>>>,
+    pages: Vec<Option<T>>,
 }
 
 impl<T> Default for PageMap<T> {
     fn default() -> Self {
-        Self { tables: Vec::new() }
+        Self { pages: Vec::new() }
     }
 }
 
 impl<T> PageMap<T> {
-    /// What is kept for a page, to be read or changed.
-    pub(super) fn entry(&mut self, id: PageId) -> &mut Option<T> {
-        let (table, page) = (id.table.as_usize(), id.page.as_usize());
-        if table >= self.tables.len() {
-            self.tables.resize_with(table + 1, Vec::new);
+    pub(super) fn contains(&self, id: PageId) -> bool {
+        self.pages.get(id.as_usize()).is_some_and(Option::is_some)
+    }
+
+    pub(super) fn insert(&mut self, id: PageId, value: T) {
+        let page = id.as_usize();
+        if page >= self.pages.len() {
+            self.pages.resize_with(page + 1, || None);
         }
-        let pages = &mut self.tables[table];
-        if page >= pages.len() {
-            pages.resize_with(page + 1, || None);
-        }
-        &mut pages[page]
+        self.pages[page] = Some(value);
+    }
+
+    pub(super) fn remove(&mut self, id: PageId) -> Option<T> {
+        self.pages.get_mut(id.as_usize())?.take()
     }
 }

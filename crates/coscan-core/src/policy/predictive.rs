@@ -122,6 +122,12 @@ impl Policy for Predictive {
         self.throttle.add(state.now(), scan.id());
     }
 
+    fn on_scan_extended(&mut self, state: &State, scan: ScanId) {
+        if let Some(scan) = state.scan(scan) {
+            self.next_uses.add(state, scan);
+        }
+    }
+
     fn on_scan_ended(&mut self, scan: ScanId) {
         self.sequence.forget(scan);
         self.next_uses.remove(scan);
@@ -155,7 +161,7 @@ impl Policy for Predictive {
     }
 
     fn choose_load(&mut self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
-        let next = state.scans().filter(|scan| attempt.admits(scan.id())).filter_map(|scan| {
+        let next = state.scans().filter(|scan| attempt.admits(scan)).filter_map(|scan| {
             let opportunistic = self.switches.opportunistic && scan.order() == Order::Any;
             let has_enough = opportunistic && !scan.wants_load();
             let chunk = self.sequence.next_cold(scan).filter(|_| !has_enough)?;

@@ -121,7 +121,7 @@ fn choose_chunk(state: &State, scan: &Scan, helped: &IndexSet<SlotIndex>) -> Opt
         return scan.loadable().next();
     }
     let table = state.table(scan.table());
-    let one_group = table.layout().group_count() == 1;
+    let one_group = table.group_count() == 1;
     let overlapping = if one_group { IndexSet::new() } else { overlapping(state, scan) };
     let count = |helped: usize, all: usize| helped as f64 + LATER * (all - helped) as f64;
     let bound = |scans: usize| match one_group {
@@ -156,6 +156,14 @@ impl Policy for Relevance {
         let Some(scan) = state.scan(scan) else { return };
         self.lengths.add(scan);
         self.returns.note(state, scan);
+        if goes_in_order(scan) {
+            self.in_order.add(state, scan);
+        }
+    }
+
+    fn on_scan_extended(&mut self, state: &State, scan: ScanId) {
+        let Some(scan) = state.scan(scan) else { return };
+        self.lengths.add(scan);
         if goes_in_order(scan) {
             self.in_order.add(state, scan);
         }

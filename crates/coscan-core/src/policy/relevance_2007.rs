@@ -43,7 +43,7 @@ pub(super) fn wanting<'a>(
     state: &'a State,
     attempt: &Attempt<'_>,
 ) -> impl Iterator<Item = &'a Scan> {
-    let has_room = |scan: &&Scan| attempt.admits(scan.id());
+    let has_room = |scan: &&Scan| attempt.admits(scan);
     let wants = |scan: &&Scan| scan.wants_load() && scan.loadable().next().is_some();
     state.scans().filter(wants).filter(has_room)
 }
@@ -76,7 +76,7 @@ pub(super) fn plan(
     let groups = table.classes().groups_of(&here);
     let mut pages = state.pages(scan.table(), chunk, &groups);
     pages.retain(|&id| state.is_cold(id));
-    let own = |id: &PageId| scan.groups().contains(table.layout().group_of(id.page));
+    let own = |id: &PageId| state.chunks_read(scan, *id).any(|read| read == chunk);
     let bytes: u64 = pages.iter().map(|&id| state.bytes_of(id)).sum();
     if bytes > state.pool_bytes() / 2 {
         pages.retain(own);
@@ -87,7 +87,7 @@ pub(super) fn plan(
 
 impl Relevance2007 {
     fn scores_for(&self, table: &Table) -> Scores {
-        let one_group = table.layout().group_count() == 1;
+        let one_group = table.group_count() == 1;
         self.scores.unwrap_or(if one_group { Scores::Row } else { Scores::Column })
     }
 
@@ -151,7 +151,7 @@ impl Relevance2007 {
                     Score(here.len() as f64 / cached_bytes.max(1) as f64)
                 }
             };
-            Some(Score(-kept.0))
+            Some(Score(0.0 - kept.0)) // Never -0.0, which would rank below the bound.
         };
         best_first(table.classes().in_pool(), bound, score)
     }

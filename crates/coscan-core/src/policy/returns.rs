@@ -32,7 +32,7 @@ struct Visits {
 impl Returns {
     /// A scan starts.
     pub(super) fn note(&mut self, state: &State, scan: &Scan) {
-        let chunks = state.table(scan.table()).layout().chunk_count().max(1);
+        let chunks = state.table(scan.table()).chunk_count().max(1);
         let part = scan.needed().len() as f64 / chunks as f64;
         let first = Visits { last: state.now(), interval_ns: None, part };
         let visits = self.tables.entry(scan.table()).or_insert(first);

@@ -41,7 +41,7 @@ impl Sequence {
     /// The next chunk of a scan that is behind by the most: waiting scans first, the one that waits longest, then the
     /// one that was served least recently. So requests queue as they do at a disk.
     pub(super) fn choose_load(&self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
-        let wanting = state.scans().filter(|scan| attempt.admits(scan.id()));
+        let wanting = state.scans().filter(|scan| attempt.admits(scan));
         let next = wanting.filter_map(|scan| Some((scan, self.next_cold(scan)?)));
         let (scan, chunk) = next.min_by_key(|(scan, _)| {
             let since = scan.waiting_since();

@@ -5,7 +5,7 @@ mod last_used;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::classes::Class;
-use crate::ids::{ChunkIndex, ClassIndex, GroupIndex, PageId, ScanId, TableId};
+use crate::ids::{ChunkIndex, ClassIndex, GroupIndex, PageId, ScanId, SliceId, TableId};
 use crate::policy::next_use::NextUses;
 use crate::policy::ranking::Score;
 use crate::policy::returns::Returning;
@@ -76,7 +76,9 @@ impl Victims<'_, '_> {
         while !self.chosen.enough()
             && let Some((page_ns, id)) = last_used.next_after(self.state, &self.any_order, ns)
         {
-            self.returning.take_before(self.state, &mut self.chosen, id.table, page_ns);
+            if let Some(table) = self.state.home(id) {
+                self.returning.take_before(self.state, &mut self.chosen, table, page_ns);
+            }
             let may_go = !self.chosen.enough() && self.chosen.may_take(self.state, id);
             if may_go && matches!(self.losses.judge(id), Verdict::Goes) {
                 self.chosen.take(self.state, id);
@@ -98,15 +100,13 @@ impl Victims<'_, '_> {
             if self.chosen.enough() {
                 return;
             }
-            let table = state.table(id.table);
-            let counted = |&chunk: &ChunkIndex| {
-                let group = table.layout().group_of(id.page);
-                table.classes().class_of(chunk).wanted().contains(group)
+            let counted = |slice: &SliceId| {
+                let class = state.table(slice.table).classes().class_of(slice.chunk);
+                class.wanted().contains(slice.group)
             };
-            let of_trigger = trigger.is_some_and(|scan| {
-                scan.table() == id.table && scan.reads(table.layout(), id.page)
-            });
-            if !of_trigger && !table.layout().chunks_of(id.page).iter().any(counted) {
+            let of_trigger =
+                trigger.is_some_and(|scan| state.chunks_read(scan, id).next().is_some());
+            if !of_trigger && !state.slices_of(id).iter().any(counted) {
                 self.chosen.take(state, id);
             }
         }
@@ -122,14 +122,17 @@ impl Victims<'_, '_> {
         mut kept: IndexSet<GroupIndex>,
     ) {
         let state = self.state;
-        let layout = state.table(table).layout();
         let classes = state.table(table).classes();
         for chunk in classes.chunks(class) {
             if self.chosen.enough() || kept == *class.wanted() {
                 return;
             }
-            for id in state.pages(table, chunk, class.wanted()) {
-                let group = layout.group_of(id.page);
+            let slices = class.wanted().iter().map(|group| SliceId { table, chunk, group });
+            let pages = slices.flat_map(|slice| {
+                let pages = state.table(table).slice(chunk, slice.group);
+                pages.iter().map(move |&id| (slice.group, id))
+            });
+            for (group, id) in pages {
                 let chosen = self.chosen.taken.contains(&id);
                 if chosen
                     || kept.contains(group)
@@ -138,11 +141,12 @@ impl Victims<'_, '_> {
                 {
                     continue;
                 }
-                let wanted_later = |other: &ChunkIndex| {
-                    let other = classes.class_of(*other);
-                    other.wanted().contains(group) && !passed.contains(&(table, other.index()))
+                let wanted_later = |slice: &SliceId| {
+                    let other = state.table(slice.table).classes().class_of(slice.chunk);
+                    other.wanted().contains(slice.group)
+                        && !passed.contains(&(slice.table, other.index()))
                 };
-                if layout.chunks_of(id.page).iter().any(wanted_later) {
+                if state.slices_of(id).iter().any(wanted_later) {
                     continue;
                 }
                 match self.losses.judge(id) {
@@ -193,19 +197,19 @@ impl<'a> Losses<'a> {
 
     /// Whether this page may be a victim too; if so, it counts as lost.
     fn judge(&mut self, id: PageId) -> Verdict {
-        let layout = self.state.table(id.table).layout();
-        let (group, chunks) = (layout.group_of(id.page), layout.chunks_of(id.page));
-        let readers = readers(self.state, id, group, chunks);
+        let is_shared = self.state.slices_of(id).len() > 1;
+        let readers = self.state.readers(id);
         for scan in &readers {
-            match self.verdict_of(scan, chunks) {
+            let chunks: Vec<_> = self.state.chunks_read(scan, id).collect();
+            match self.verdict_of(scan, &chunks) {
                 Verdict::Goes => {}
                 // Other chunks of the class may not share the page with the same neighbour, or be picked from.
-                Verdict::ClassStays if chunks.len() > 1 || scan.picks() => return Verdict::Stays,
+                Verdict::ClassStays if is_shared || scan.picks() => return Verdict::Stays,
                 stays => return stays,
             }
         }
         for scan in readers {
-            for &chunk in chunks.iter().filter(|&&chunk| scan.counts_on(chunk)) {
+            for chunk in self.state.chunks_read(scan, id).filter(|&chunk| scan.counts_on(chunk)) {
                 self.lost.entry(scan.id()).or_default().insert(chunk);
             }
         }
@@ -251,26 +255,6 @@ impl<'a> Losses<'a> {
             true => Verdict::ClassStays,
         }
     }
-}
-
-/// The scans that need a page of a column group of these chunks.
-fn readers<'a>(
-    state: &'a State,
-    PageId { table, page }: PageId,
-    group: GroupIndex,
-    chunks: &[ChunkIndex],
-) -> Vec<&'a Scan> {
-    let mut slots = IndexSet::new();
-    for &chunk in chunks {
-        slots.union_with(&state.table(table).classes().class_of(chunk).key().scans);
-    }
-    let scans = slots.iter().filter_map(|slot| state.scan_at(state.table(table), slot));
-    let picks = |scan: &&Scan| {
-        let layout = state.table(table).layout();
-        scan.reads(layout, page) && chunks.iter().any(|&chunk| scan.needed().contains(chunk))
-    };
-    let counted = scans.filter(|scan| scan.groups().contains(group));
-    counted.chain(state.picking(table).filter(picks)).collect()
 }
 
 /// Merges the classes of several tables, best first.

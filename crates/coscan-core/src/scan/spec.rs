@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{GroupIndex, PageIndex, TableId};
+use crate::ids::{ChunkIndex, GroupIndex, PageId, TableId};
 
 /// Whether a scan takes its chunks as they come or first rows first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -13,7 +13,7 @@ pub enum Order {
     /// Any order: the policy decides.
     #[default]
     Any,
-    /// First rows first (I6).
+    /// Lowest chunk index first (I6).
     InOrder,
 }
 
@@ -35,8 +35,8 @@ pub struct ScanSpec {
     pub table: TableId,
     /// The column groups; none if only the number of rows matters.
     pub groups: Vec<GroupIndex>,
-    /// The rows, as ranges from the start of the table. Every chunk that holds one of them is needed.
-    pub rows: Vec<Range<u64>>,
+    /// The chunks, as runs of neighbours.
+    pub chunks: Vec<Range<ChunkIndex>>,
     /// Whether the order of chunks matters.
     pub order: Order,
     /// How many workers share the scan [CS11 §8.2.2]; at least one.
@@ -48,7 +48,19 @@ pub struct ScanSpec {
     /// chunks may. If to read just those costs less than whole chunks, see
     /// [`request_bytes`](crate::Config::request_bytes), a chunk that it is handed has no others for certain [CS04 §4.2].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pages: Option<Vec<PageIndex>>,
+    pub pages: Option<Vec<PageId>>,
+}
+
+impl ScanSpec {
+    /// Its chunks, one by one.
+    pub fn chunk_indexes(&self) -> impl Iterator<Item = ChunkIndex> + '_ {
+        indexes(&self.chunks)
+    }
+}
+
+/// Chunks one by one.
+pub(crate) fn indexes(chunks: &[Range<ChunkIndex>]) -> impl Iterator<Item = ChunkIndex> + '_ {
+    chunks.iter().flat_map(|run| (run.start.0..run.end.0).map(ChunkIndex))
 }
 
 /// What a scan has got so far, for EXPLAIN and reports.

@@ -4,10 +4,14 @@ use super::{Order, Scan, Worker};
 use crate::ids::{ChunkIndex, Time};
 
 impl Scan {
-    /// How many chunks a scan keeps before it to go on without waiting: one for each worker and one more.
+    /// How many chunks a scan keeps before it to go on without waiting: one for each worker and one more; none if all
+    /// its workers were withdrawn.
     #[must_use]
     pub fn chunks_ahead(&self) -> usize {
-        self.workers.len() + 1
+        match self.workers.iter().filter(|worker| **worker != Worker::Gone).count() {
+            0 => 0,
+            workers => workers + 1,
+        }
     }
 
     /// Chunks it works on or could work on at once [CS07 Figure 3, `numberOfAvailableChunks`]. In order, only those

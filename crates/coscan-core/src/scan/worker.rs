@@ -13,4 +13,6 @@ pub(crate) enum Worker {
     Busy { chunk: ChunkIndex, since: Time, pinned: bool, active: bool },
     /// It was told that nothing is left.
     Finished,
+    /// It was withdrawn: nothing is read for it.
+    Gone,
 }

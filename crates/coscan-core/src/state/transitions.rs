@@ -1,28 +1,72 @@
 //! The transitions of the state, which keep its counts right.
 
-use std::sync::Arc;
-
-use crate::ids::{ChunkIndex, Index, LoadId, PageId, ScanId};
-use crate::pool::{Page, Place, Pool};
+use crate::chunks::ChunkSpec;
+use crate::ids::{ChunkIndex, GroupIndex, Index, LoadId, PageId, ScanId, SliceId, TableId};
+use crate::pages::Place;
+use crate::scan::Scan;
 use crate::set::IndexSet;
 use crate::state::State;
-use crate::table::Places;
+use crate::table::{Places, Table};
 
 impl State {
-    fn page_mut(&mut self, id: PageId) -> (&mut Page, &mut Pool) {
-        let table = self.tables.get_mut(&id.table).expect("a page's table stays registered");
-        (&mut table.pages[id.page.as_usize()], &mut self.pool)
+    pub(crate) fn add_table(&mut self, id: TableId, table: Table) {
+        *self.devices.entry(table.device).or_default() += 1;
+        self.tables.insert(id, table);
+    }
+
+    /// Takes a table off that has no chunks any more.
+    pub(crate) fn remove_table(&mut self, id: TableId) {
+        let table = self.tables.remove(&id).expect("looked up before");
+        let tables = self.devices.get_mut(&table.device).expect("its tables are counted");
+        *tables -= 1;
+        if *tables == 0 {
+            self.devices.remove(&table.device);
+        }
+    }
+
+    /// Adds a chunk to a table. What is in the pool of it already counts at once.
+    pub(crate) fn add_chunk(&mut self, table_id: TableId, spec: &ChunkSpec) -> ChunkIndex {
+        let table = self.tables.get_mut(&table_id).expect("looked up before");
+        let places =
+            |slice: &Vec<PageId>| Places::of(slice.iter().map(|&page| self.pages[page].place));
+        let places: Vec<_> = spec.slices.iter().map(places).collect();
+        let chunk = table.add_chunk(spec, &places);
+        for (group, slice) in spec.slices.iter().enumerate() {
+            let group = GroupIndex::from_usize(group);
+            for &id in slice {
+                self.pages[id].join(SliceId { table: table_id, chunk, group });
+                self.pool.refile(id, &self.pages[id]);
+            }
+        }
+        chunk
+    }
+
+    /// Takes a chunk that no scan needs out of its table. Its pages stay.
+    pub(crate) fn remove_chunk(&mut self, table_id: TableId, chunk: ChunkIndex) {
+        let table = self.tables.get_mut(&table_id).expect("looked up before");
+        for group in (0..table.group_count()).map(GroupIndex::from_usize) {
+            for &id in table.slice(chunk, group) {
+                let page = &mut self.pages[id];
+                self.pool.unfile(id, page); // It may count for another table from now on.
+                page.leave(SliceId { table: table_id, chunk, group });
+                self.pool.refile(id, page);
+            }
+        }
+        table.remove_chunk(chunk);
     }
 
     /// Moves a page to another place: room, orders and the counts of every scan that needs it follow.
     pub(crate) fn move_page(&mut self, id: PageId, to: Place) {
-        let bytes = self.bytes_of(id);
-        let (page, pool) = self.page_mut(id);
-        let from = std::mem::replace(&mut page.place, to);
+        let (page, pool) = (&mut self.pages[id], &mut self.pool);
+        let (bytes, from) = (page.bytes, std::mem::replace(&mut page.place, to));
         assert!(to != Place::Cold || page.pins == 0, "I2: a page in use is not evicted");
         match (from, to) {
             (Place::Cold, Place::Reading(_)) => pool.take(bytes),
             (Place::Reading(_), Place::Cached) => pool.file(id, page),
+            (Place::Cold, Place::Cached) => {
+                pool.take(bytes);
+                pool.file(id, page);
+            }
             (Place::Reading(_), Place::Cold) => pool.give(bytes),
             (Place::Cached, Place::Cold) => {
                 pool.unfile(id, page);
@@ -34,21 +78,21 @@ impl State {
         self.recount(id, from, to);
     }
 
-    /// Follows a page with its slices, the classes of its chunks and what the scans that need them have.
+    /// Follows a page with its slices, the classes of their chunks and what the scans that need them have.
     fn recount(&mut self, id: PageId, from: Place, to: Place) {
-        let table = self.tables.get_mut(&id.table).expect("a page's table stays registered");
-        let group = table.layout.group_of(id.page);
-        for &scan in &table.picking {
-            let scan = self.scans.get_mut(&scan).expect("a table lists running scans");
-            for &chunk in table.layout.chunks_of(id.page) {
-                if scan.needed.contains(chunk) && scan.reads(&table.layout, id.page) {
-                    table.refile_picks(scan, chunk);
+        let Self { pages, tables, scans, .. } = self;
+        for slice in pages[id].slices() {
+            let table = tables.get_mut(&slice.table).expect("a page's table stays registered");
+            for scan in &table.picking {
+                let scan = scans.get_mut(scan).expect("a table lists running scans");
+                if scan.needed.contains(slice.chunk) && scan.reads(slice.group, id) {
+                    let places: Vec<_> =
+                        scan.pages(table, slice.chunk).map(|page| pages[page].place).collect();
+                    scan.refile_by(slice.chunk, places.into_iter());
                 }
             }
-        }
-        for &chunk in table.layout.chunks_of(id.page) {
-            let slice = chunk.as_usize() * table.layout.group_count() + group.as_usize();
-            let places = &mut table.slices[slice];
+            let position = table.slice_position(slice.chunk, slice.group);
+            let places = &mut table.slices[position];
             let before = *places;
             *places.count(from) -= 1;
             *places.count(to) += 1;
@@ -56,27 +100,24 @@ impl State {
             if any(places) == any(&before) {
                 continue;
             }
-            let (cold, reading, cached) = any(places);
-            table.classes.change(chunk, |key| {
-                key.cold.set(group, cold);
-                key.reading.set(group, reading);
-                key.cached.set(group, cached);
-            });
-            let key = table.classes.class_of(chunk).key();
+            let places = *places;
+            table.classes.change(slice.chunk, |key| places.enter(key, slice.group));
+            let key = table.classes.class_of(slice.chunk).key();
             for slot in key.scans.iter() {
-                let scan = table.slots[slot.as_usize()].and_then(|id| self.scans.get_mut(&id));
+                let scan = table.slots[slot.as_usize()].and_then(|id| scans.get_mut(&id));
                 let scan = scan.expect("a class lists running scans");
-                if scan.groups.contains(group) {
-                    scan.refile(chunk, key);
+                if scan.groups.contains(slice.group) {
+                    scan.refile(slice.chunk, key);
                 }
             }
         }
     }
 
-    /// Files chunks that a new scan needs, and says that their pages are wanted.
+    /// Files chunks that a scan needs from now on, none of which it needs yet, and says that their pages are wanted.
     pub(crate) fn need(&mut self, scan: ScanId, chunks: &IndexSet<ChunkIndex>) {
-        let scan = self.scans.get_mut(&scan).expect("the scan was just registered");
-        let table = self.tables.get_mut(&scan.table).expect("a scan's table stays registered");
+        let Self { pages, tables, scans, pool, .. } = self;
+        let scan = scans.get_mut(&scan).expect("the scan runs");
+        let table = tables.get_mut(&scan.table).expect("a scan's table stays registered");
         let slot = scan.slot;
         table.classes.set_groups(slot, &scan.groups);
         if !scan.picks() {
@@ -86,61 +127,63 @@ impl State {
         }
         for chunk in chunks.iter() {
             scan.needed.insert(chunk);
-            match scan.picks() {
-                true => table.refile_picks(scan, chunk),
-                false => scan.refile(chunk, table.classes.class_of(chunk).key()),
+            if scan.picks() {
+                let places: Vec<_> = scan.pages(table, chunk).map(|id| pages[id].place).collect();
+                scan.refile_by(chunk, places.into_iter());
+            } else {
+                scan.refile(chunk, table.classes.class_of(chunk).key());
             }
-            let layout = Arc::clone(&table.layout);
-            for page in scan.pages(&layout, chunk) {
-                let id = PageId { table: scan.table, page };
-                let page = &mut table.pages[page.as_usize()];
+            for id in scan.pages(table, chunk) {
+                let page = &mut pages[id];
                 page.wanted += 1;
-                self.pool.refile(id, page);
+                if page.wanted == 1 {
+                    pool.refile(id, page);
+                }
             }
         }
     }
 
     /// Takes chunks off what a scan needs; their pages are wanted by one less.
     pub(crate) fn unneed(&mut self, scan: ScanId, chunks: &[ChunkIndex]) {
-        let scan = self.scans.get_mut(&scan).expect("the scan runs");
-        let table = self.tables.get_mut(&scan.table).expect("a scan's table stays registered");
+        let Self { pages, tables, scans, pool, .. } = self;
+        let scan = scans.get_mut(&scan).expect("the scan runs");
+        let table = tables.get_mut(&scan.table).expect("a scan's table stays registered");
         let slot = scan.slot;
         if !scan.picks() {
             table.classes.change_all(chunks.iter().copied(), |key| {
                 key.scans.remove(slot);
             });
         }
-        let layout = Arc::clone(&table.layout);
         for &chunk in chunks {
             scan.forget(chunk);
-            for page in scan.pages(&layout, chunk) {
-                let id = PageId { table: scan.table, page };
-                let page = &mut table.pages[page.as_usize()];
+            for id in scan.pages(table, chunk) {
+                let page = &mut pages[id];
                 page.wanted = page.wanted.checked_sub(1).expect("a needed page was wanted");
-                self.pool.refile(id, page);
+                if page.wanted == 0 {
+                    pool.refile(id, page);
+                }
             }
         }
     }
 
     pub(crate) fn pin(&mut self, id: PageId) {
-        let (page, _) = self.page_mut(id);
+        let page = &mut self.pages[id];
         assert_ne!(page.place, Place::Cold, "I2: only a page in the pool, or on its way, is held");
         page.pins += 1;
     }
 
     pub(crate) fn unpin(&mut self, id: PageId) {
-        let (page, pool) = self.page_mut(id);
+        let page = &mut self.pages[id];
         page.pins = page.pins.checked_sub(1).expect("I2: a page released was in use");
-        pool.file(id, page);
+        self.pool.file(id, page);
     }
 
     /// A page that could not be read: no load can hold it.
     pub(crate) fn give_up_holds(&mut self, id: PageId) {
-        let (page, pins) = (id.page, self.page(id).pins);
-        for load in self.loads.values_mut().filter(|load| load.table == id.table) {
-            load.held.retain(|&held| held != page);
+        for load in self.loads.values_mut() {
+            load.held.retain(|&held| held != id);
         }
-        for _ in 0..pins {
+        for _ in 0..self.page(id).pins {
             self.unpin(id); // Only loads hold a page that is not in the pool.
         }
     }
@@ -149,7 +192,7 @@ impl State {
     pub(crate) fn end_load(&mut self, load: LoadId) {
         let record = self.loads.remove(&load).expect("only a load under way ends");
         for page in record.held {
-            self.unpin(PageId { table: record.table, page });
+            self.unpin(page);
         }
         let load_ns = self.now.since(record.started).max(1);
         self.load_ns = if self.load_ns == 0 { load_ns } else { (self.load_ns * 7 + load_ns) / 8 };
@@ -157,6 +200,26 @@ impl State {
 
     /// Remembers for whom a page is read, or takes that back.
     pub(crate) fn set_read_for(&mut self, id: PageId, scan: Option<ScanId>) -> Option<ScanId> {
-        std::mem::replace(&mut self.page_mut(id).0.read_for, scan)
+        std::mem::replace(&mut self.pages[id].read_for, scan)
+    }
+
+    /// Registers a scan with its table.
+    pub(crate) fn add_scan(&mut self, scan: Scan) {
+        let table = self.tables.get_mut(&scan.table).expect("looked up before");
+        table.scans.insert(scan.id);
+        if scan.picks() {
+            table.picking.insert(scan.id);
+        }
+        self.scans.insert(scan.id, scan);
+    }
+
+    /// Takes a scan off that needs nothing any more.
+    pub(crate) fn remove_scan(&mut self, scan: ScanId) {
+        let scan = self.scans.remove(&scan).expect("looked up before");
+        let table: &mut Table =
+            self.tables.get_mut(&scan.table).expect("a scan's table stays registered");
+        table.scans.remove(&scan.id);
+        table.picking.remove(&scan.id);
+        table.free_slot(scan.slot);
     }
 }

@@ -92,9 +92,11 @@ pub struct World {
     /// Of scans that start from now on.
     pub weight: u32,
     /// Of scans that start from now on, see [`ScanSpec::pages`].
-    pub pages: Option<Vec<PageIndex>>,
+    pub pages: Option<Vec<PageId>>,
     pub disk: Disk,
     pub failing: BTreeSet<PageId>,
+    /// Tables that were added as a whole, and their first page.
+    pub layouts: BTreeMap<TableId, (Arc<Layout>, PageId)>,
     /// One line an action.
     pub log: Vec<String>,
     /// Scans all of whose workers have finished, in that order; the world takes them off.
@@ -136,6 +138,7 @@ impl World {
             pages: None,
             disk: Disk::Serial { free_at: 0 },
             failing: BTreeSet::new(),
+            layouts: BTreeMap::new(),
             log: Vec::new(),
             finished: Vec::new(),
             failed: Vec::new(),
@@ -148,18 +151,39 @@ impl World {
     }
 
     pub fn add_table(&mut self, layout: &Arc<Layout>) -> TableId {
-        let table = self.manager.register_table(Arc::clone(layout));
-        self.model.layouts.insert(table, Arc::clone(layout));
+        let (table, first) = self.manager.register_layout(Arc::clone(layout), DeviceId(0));
+        let chunks = layout.chunks().zip(layout.chunk_specs(first)).collect();
+        self.model.tables.insert(table, chunks);
+        let ids = (first.0..).map(PageId);
+        self.model.page_bytes.extend(ids.zip(layout.page_bytes()));
+        self.layouts.insert(table, (Arc::clone(layout), first));
         table
+    }
+
+    /// A page of a table that was added as a whole.
+    pub fn page(&self, table: TableId, page: PageIndex) -> PageId {
+        PageId(self.layouts[&table].1.0 + page.0)
+    }
+
+    /// The table that a page was added with, and which of its pages it is.
+    fn page_of(&self, id: PageId) -> (TableId, PageIndex) {
+        let of = |(&table, (layout, first)): (&TableId, &(Arc<Layout>, PageId))| {
+            let page = id.0.checked_sub(first.0)?;
+            ((page as usize) < layout.page_count()).then_some((table, PageIndex(page)))
+        };
+        self.layouts.iter().rev().find_map(of).unwrap()
     }
 
     pub fn remove_table(&mut self, table: TableId) -> Result<(), RemoveTableError> {
         let removed = self.manager.remove_table(Time(self.now), table);
         self.model.table_removed(table, removed.is_ok());
-        self.settle();
         if removed.is_ok() {
-            self.model.layouts.remove(&table);
+            let (layout, first) = &self.layouts[&table];
+            let pages = *first..PageId(first.0 + layout.page_count() as u32);
+            self.model.pages_removed(pages.clone());
+            self.manager.remove_pages(Time(self.now), pages).unwrap();
         }
+        self.settle();
         removed
     }
 
@@ -184,8 +208,12 @@ impl World {
     ) -> Result<ScanId, StartScanError> {
         let groups = groups.iter().copied().map(GroupIndex).collect();
         let (workers, weight) = (paces.len(), self.weight);
-        let spec =
-            ScanSpec { table, groups, rows, order, workers, weight, pages: self.pages.clone() };
+        let chunks = match self.layouts.get(&table) {
+            Some((layout, _)) => layout.chunk_ranges(&rows),
+            None => Vec::new(),
+        };
+        let pages = self.pages.clone();
+        let spec = ScanSpec { table, groups, chunks, order, workers, weight, pages };
         let scan = self.manager.start_scan(Time(self.now), spec.clone())?;
         let picks = self.manager.state().scan(scan).unwrap().picks();
         let spec = ScanSpec { pages: spec.pages.filter(|_| picks), ..spec };
@@ -328,11 +356,11 @@ impl World {
             }
             Happening::Arrive(load, id) if self.failing.contains(&id) => {
                 self.model.page_failed(load, id);
-                self.manager.page_failed(now, load, id.page);
+                self.manager.page_failed(now, load, id);
             }
             Happening::Arrive(load, id) => {
                 self.model.page_loaded(load, id);
-                self.manager.page_loaded(now, load, id.page);
+                self.manager.page_loaded(now, load, id);
             }
         }
     }
@@ -344,9 +372,8 @@ impl World {
         }
         self.model.acted(action, self.now);
         match action {
-            Action::Load { load, table, pages, .. } => {
-                for &page in pages {
-                    let id = PageId { table: *table, page };
+            Action::Load { load, pages, .. } => {
+                for &id in pages {
                     let at = self.arrival(id);
                     self.plan(at, Happening::Arrive(*load, id));
                 }
@@ -365,7 +392,7 @@ impl World {
     }
 
     fn arrival(&mut self, id: PageId) -> u64 {
-        let bytes = self.model.layouts[&id.table].bytes_of(id.page);
+        let bytes = self.model.page_bytes[&id];
         match &mut self.disk {
             Disk::Serial { free_at } => {
                 *free_at = self.now.max(*free_at) + bytes;
@@ -392,18 +419,28 @@ impl World {
     fn describe(&self, action: &Action) -> String {
         let at = self.now;
         match action {
-            Action::Load { load, scan, table, chunk, pages, .. } => format!(
-                "load at={at} load={load} scan={scan} table={table} chunk={chunk} pages={pages:?}"
-            ),
+            Action::Load { load, scan, table, chunk, pages, .. } => {
+                let pages: Vec<_> = pages.iter().map(|&page| self.page_of(page).1).collect();
+                format!(
+                    "load at={at} load={load} scan={scan} table={table} chunk={chunk} \
+                     pages={pages:?}"
+                )
+            }
             Action::Hasten { load } => format!("hasten at={at} load={load}"),
-            Action::Evict { page } => format!("evict at={at} page={page:?}"),
+            Action::Evict { page } => {
+                let (table, page) = self.page_of(*page);
+                format!("evict at={at} page={table:?}.{page:?}")
+            }
             Action::Deliver { scan, worker, chunk } => {
                 format!("deliver at={at} scan={scan} worker={worker} chunk={chunk}")
             }
             Action::Finish { scan, worker } => {
                 format!("finish at={at} scan={scan} worker={worker}")
             }
-            Action::Fail { scan, page } => format!("fail at={at} scan={scan} page={page:?}"),
+            Action::Fail { scan, page } => {
+                let (table, page) = self.page_of(*page);
+                format!("fail at={at} scan={scan} page={table:?}.{page:?}")
+            }
         }
     }
 }

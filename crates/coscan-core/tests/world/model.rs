@@ -1,7 +1,7 @@
 //! The naive model: what the manager should know, recounted from scratch, and the rules I1 to I6 as seen from outside.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::ops::Range;
 
 use coscan_core::*;
 
@@ -27,14 +27,16 @@ struct ScanModel {
 #[derive(Clone, Debug)]
 struct LoadModel {
     table: TableId,
-    unreported: BTreeSet<PageIndex>,
+    unreported: BTreeSet<PageId>,
     /// What its scan needs of the chunk, and what it reads besides: stays until the load is over.
-    held: BTreeSet<PageIndex>,
+    held: BTreeSet<PageId>,
     urgent: bool,
 }
 
 pub struct Model {
-    pub layouts: BTreeMap<TableId, Arc<Layout>>,
+    /// The chunks of each table.
+    pub tables: BTreeMap<TableId, BTreeMap<ChunkIndex, ChunkSpec>>,
+    pub page_bytes: BTreeMap<PageId, u64>,
     /// Loads started since a scan last got something: two that evict each other's pages would let it grow.
     pub useless_loads: usize,
     pool_bytes: u64,
@@ -43,15 +45,16 @@ pub struct Model {
     loads: BTreeMap<LoadId, LoadModel>,
     scans: BTreeMap<ScanId, ScanModel>,
     failed_pages: BTreeSet<PageId>,
-    /// Pages that the manager may evict though it has not said so yet, of a table just removed.
-    removing: Option<TableId>,
+    /// Pages that the manager may evict though it has not said so yet, since they were just removed.
+    removing: Range<PageId>,
     pub loaded_bytes: u64,
 }
 
 impl Model {
     pub fn new(pool_bytes: u64, loads_in_flight_max: usize) -> Self {
         Self {
-            layouts: BTreeMap::new(),
+            tables: BTreeMap::new(),
+            page_bytes: BTreeMap::new(),
             useless_loads: 0,
             pool_bytes,
             loads_in_flight_max,
@@ -59,21 +62,15 @@ impl Model {
             loads: BTreeMap::new(),
             scans: BTreeMap::new(),
             failed_pages: BTreeSet::new(),
-            removing: None,
+            removing: PageId(0)..PageId(0),
             loaded_bytes: 0,
         }
     }
 
     pub fn scan_started(&mut self, id: ScanId, spec: &ScanSpec) {
-        let layout = &self.layouts[&spec.table];
-        let hit = |chunk: &ChunkIndex| {
-            let rows = layout.rows(*chunk);
-            spec.rows.iter().any(|range| range.start.max(rows.start) < range.end.min(rows.end))
-        };
-        let needed = layout.chunks().filter(hit).collect();
         let scan = ScanModel {
             spec: spec.clone(),
-            needed,
+            needed: spec.chunk_indexes().collect(),
             delivered: BTreeSet::new(),
             narrowed: BTreeSet::new(),
             workers: vec![At::Away; spec.workers],
@@ -109,12 +106,16 @@ impl Model {
         let loads = self.loads.values().any(|load| load.table == table);
         assert_eq!(
             removed,
-            self.layouts.contains_key(&table) && !scans && !loads,
+            self.tables.contains_key(&table) && !scans && !loads,
             "a table goes if and only if nothing uses it"
         );
         if removed {
-            self.removing = Some(table);
+            self.tables.remove(&table);
         }
+    }
+
+    pub fn pages_removed(&mut self, pages: Range<PageId>) {
+        self.removing = pages;
     }
 
     pub fn runs(&self, scan: ScanId) -> bool {
@@ -157,38 +158,33 @@ impl Model {
     pub fn page_failed(&mut self, load: LoadId, id: PageId) {
         self.reported(load, id);
         self.failed_pages.insert(id);
-        for load in self.loads.values_mut().filter(|load| load.table == id.table) {
-            load.held.remove(&id.page);
+        for load in self.loads.values_mut() {
+            load.held.remove(&id);
         }
         self.end_loads();
     }
 
     fn reported(&mut self, load: LoadId, id: PageId) {
-        assert!(self.loads.get_mut(&load).unwrap().unreported.remove(&id.page));
+        assert!(self.loads.get_mut(&load).unwrap().unreported.remove(&id));
     }
 
     fn end_loads(&mut self) {
         let reading = self.reading();
         self.loads.retain(|_, load| {
-            let arriving =
-                |&page: &PageIndex| reading.contains(&PageId { table: load.table, page });
-            !load.unreported.is_empty() || load.held.iter().any(arriving)
+            let mut arriving = load.held.intersection(&reading);
+            !load.unreported.is_empty() || arriving.next().is_some()
         });
     }
 
     fn reading(&self) -> BTreeSet<PageId> {
-        let pages = |load: &LoadModel| {
-            let table = load.table;
-            load.unreported.iter().map(move |&page| PageId { table, page }).collect::<Vec<_>>()
-        };
-        self.loads.values().flat_map(pages).collect()
+        self.loads.values().flat_map(|load| load.unreported.iter().copied()).collect()
     }
 
     fn pages(&self, spec: &ScanSpec, chunk: ChunkIndex) -> BTreeSet<PageId> {
-        let slices =
-            spec.groups.iter().flat_map(|&group| self.layouts[&spec.table].slice(chunk, group));
-        let reads = |page: &&PageIndex| spec.pages.as_ref().is_none_or(|it| it.contains(page));
-        slices.filter(reads).map(|&page| PageId { table: spec.table, page }).collect()
+        let slices = &self.tables[&spec.table][&chunk].slices;
+        let pages = spec.groups.iter().flat_map(|&group| &slices[group.as_usize()]);
+        let reads = |page: &&PageId| spec.pages.as_ref().is_none_or(|it| it.contains(page));
+        pages.filter(reads).copied().collect()
     }
 
     fn pinned(&self) -> BTreeSet<PageId> {
@@ -201,7 +197,7 @@ impl Model {
             }
         }
         for load in self.loads.values() {
-            pinned.extend(load.held.iter().map(|&page| PageId { table: load.table, page }));
+            pinned.extend(&load.held);
         }
         pinned
     }
@@ -254,28 +250,26 @@ impl Model {
         scan: ScanId,
         table: TableId,
         chunk: ChunkIndex,
-        pages: &[PageIndex],
+        pages: &[PageId],
         urgent: bool,
     ) {
-        let layout = &self.layouts[&table];
+        let of_chunk = self.tables[&table][&chunk].slices.concat();
         let reading = self.reading();
-        for &page in pages {
-            let id = PageId { table, page };
-            assert!(layout.chunks_of(page).contains(&chunk), "{page:?} is not of {chunk:?}");
+        for &id in pages {
+            assert!(of_chunk.contains(&id), "{id:?} is not of {chunk:?}");
             assert!(!self.cached.contains(&id) && !reading.contains(&id), "{id:?} is read twice");
         }
         let model = &self.scans[&scan];
         assert!(model.needed.contains(&chunk), "a load is for a chunk that its scan needs");
-        let mut held: BTreeSet<_> =
-            self.pages(&model.spec, chunk).into_iter().map(|id| id.page).collect();
+        let mut held = self.pages(&model.spec, chunk);
         held.extend(pages);
         let unreported: BTreeSet<_> = pages.iter().copied().collect();
         assert_eq!(unreported.len(), pages.len(), "a page twice in a load");
         assert!(!pages.is_empty());
         self.loads.insert(load, LoadModel { table, unreported, held, urgent });
-        self.loaded_bytes += pages.iter().map(|&page| layout.bytes_of(page)).sum::<u64>();
+        self.loaded_bytes += pages.iter().map(|page| self.page_bytes[page]).sum::<u64>();
         self.useless_loads += 1;
-        let pages: usize = self.layouts.values().map(|layout| layout.page_count()).sum();
+        let pages = self.page_bytes.len();
         assert!(self.useless_loads <= 2 * pages + 8, "livelock: loads without any delivery");
     }
 
@@ -328,9 +322,9 @@ impl Model {
         if !self.is_settled(manager) {
             return;
         }
-        self.removing = None;
+        self.removing = PageId(0)..PageId(0);
         let reading = self.reading();
-        let bytes = |id: &PageId| self.layouts[&id.table].bytes_of(id.page);
+        let bytes = |id: &PageId| self.page_bytes[id];
         let held: u64 = self.cached.iter().chain(&reading).map(bytes).sum();
         assert_eq!(state.held_bytes(), held, "bytes held");
         assert_eq!(state.pool_bytes(), self.pool_bytes);
@@ -361,7 +355,7 @@ impl Model {
             let known = manager.state().scan(*id).map_or(0, |scan| scan.needed().len());
             known == scan.needed.len()
         };
-        self.removing.is_none_or(|table| !self.cached.iter().any(|id| id.table == table))
+        !self.cached.iter().any(|id| self.removing.contains(id))
             && cached == self.cached
             && manager.loads_in_flight() == self.loads.len()
             && self.scans.iter().all(failed)

@@ -5,11 +5,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use coscan_core::{Action, ChunkIndex, PageId, ScanId, Time, WorkerIndex};
+use coscan_core::{Action, ChunkIndex, ScanId, Time, WorkerIndex};
 
 use super::inner::Inner;
 use super::{Answer, Driver};
-use crate::decode_cache::SliceKey;
 use crate::error::ScanError;
 use crate::lease::Lease;
 use crate::load::{self, Load, Source, Urgency};
@@ -56,20 +55,20 @@ impl Driver {
 
     fn act(self: &Arc<Self>, inner: &mut Inner, action: Action) {
         match action {
-            Action::Load { load, scan, table, chunk: _, pages, urgent } => {
+            Action::Load { load, scan, table: _, chunk, pages, urgent } => {
                 let urgency = Urgency::new(urgent);
                 inner.loads.insert(load, urgency.clone());
-                let source = Source {
-                    driver: Arc::clone(self),
-                    table: Arc::clone(&inner.tables[&table]),
-                    urgency,
-                };
+                let scan = inner.scans.get(&scan).expect("core reads for running scans");
+                let placement = Arc::clone(&scan.placement);
+                let chunk = placement.to_table(chunk);
+                let unreported =
+                    pages.into_iter().map(|page| placement.page_of(chunk, page)).collect();
+                let source = Source { driver: Arc::clone(self), placement, urgency };
                 let load = Load {
                     id: load,
-                    table_id: table,
-                    unreported: pages,
+                    unreported,
                     source: Arc::new(source),
-                    counters: inner.scans.get(&scan).map(|scan| Arc::clone(&scan.counters)),
+                    counters: Some(Arc::clone(&scan.counters)),
                 };
                 inner.afterwards.loads.push(load);
             }
@@ -102,20 +101,33 @@ impl Driver {
         chunk: ChunkIndex,
     ) -> Lease {
         let registered = inner.core.state().scan(scan).expect("core delivers to running scans");
-        let table = registered.table();
-        let layout = inner.tables[&table].layout();
-        let mut pages: Vec<_> = registered
-            .pages(layout, chunk)
-            .map(|page| (page, inner.frames[&PageId { table, page }].clone()))
+        let running = &inner.scans[&scan];
+        let placement = Arc::clone(&running.placement);
+        let of_table = placement.to_table(chunk);
+        let mut pages: Vec<_> = inner
+            .core
+            .state()
+            .pages_of(registered, chunk)
+            .into_iter()
+            .map(|page| (placement.page_of(of_table, page), inner.frames[&page].clone()))
             .collect();
         pages.sort_unstable_by_key(|(page, _)| *page);
-        let untaken = inner.scans[&scan].shared_columns(chunk).to_vec();
-        let at_work = Some(self.processors.work(inner.core.length_of(scan)));
-        for &column in &untaken {
-            self.decoded.expect(SliceKey { table, chunk, column });
+        let lease = Lease {
+            driver: Arc::clone(self),
+            untaken: running.shared_columns(of_table),
+            placement,
+            scan,
+            worker,
+            chunk: of_table,
+            pages,
+            is_untouched: true,
+            at_work: Some(self.processors.work(inner.core.length_of(scan))),
+        };
+        for &column in &lease.untaken {
+            self.decoded.expect(lease.key(column));
         }
         self.leases.fetch_add(1, Ordering::Relaxed);
-        Lease { driver: Arc::clone(self), table, scan, worker, chunk, pages, untaken, at_work }
+        lease
     }
 
     fn do_afterwards(self: &Arc<Self>) {
@@ -132,7 +144,7 @@ impl Driver {
             });
         }
         drop(afterwards.evicted);
-        drop(afterwards.unclaimed);
+        drop(afterwards.unclaimed); // What was handed to a worker that had gone goes back to its scan.
         if afterwards.needs_dropped {
             self.drop_unwanted_slices();
         }

@@ -8,7 +8,6 @@ use coscan_core::log::RecordedManager;
 use coscan_core::{
     ActiveBufferManager, ChunkIndex, GroupIndex, LoadId, PageId, ScanId, TableId, Time, WorkerIndex,
 };
-use coscan_storage::table::ParquetTable;
 use tokio::sync::oneshot;
 
 use super::Answer;
@@ -18,8 +17,10 @@ use crate::error::ScanError;
 use crate::load::Urgency;
 use crate::metrics::ScanCounters;
 use crate::options::Options;
+use crate::placement::Placement;
 use crate::polls::Polls;
 use crate::recording::Recorder;
+use crate::registry::Registry;
 use crate::scan::PartialChunks;
 
 /// A worker that was not polled for this long is paused: a query at work takes a batch every few milliseconds.
@@ -28,7 +29,9 @@ const PAUSE_NS: u64 = 20_000_000;
 /// A registered scan, as far as core does not know it.
 #[derive(Clone, Debug)]
 pub(crate) struct RunningScan {
-    /// Sorted.
+    /// The snapshot that it reads.
+    pub(crate) placement: Arc<Placement>,
+    /// Of the table, sorted.
     pub(crate) columns: Vec<usize>,
     pub(crate) partial: Arc<PartialChunks>,
     pub(crate) counters: Arc<ScanCounters>,
@@ -37,9 +40,23 @@ pub(crate) struct RunningScan {
 }
 
 impl RunningScan {
-    /// The columns that it takes decoded as a whole of a chunk, if others want them, too.
-    pub(super) fn shared_columns(&self, chunk: ChunkIndex) -> &[usize] {
-        if self.partial.contains_key(&chunk) { &[] } else { &self.columns }
+    /// The columns of the table that it takes decoded as a whole of a chunk of the table, if others want them, too.
+    pub(super) fn shared_columns(&self, chunk: ChunkIndex) -> Vec<usize> {
+        if self.partial.contains_key(&chunk) {
+            return Vec::new();
+        }
+        let is_shared = |column: &&usize| self.placement.shared_column(chunk, **column).is_some();
+        self.columns.iter().filter(is_shared).copied().collect()
+    }
+
+    /// Whether it takes a column of a file, decoded as a whole, of this chunk of core.
+    fn shares(&self, chunk: ChunkIndex, file_column: usize) -> bool {
+        let chunk = self.placement.to_table(chunk);
+        !self.partial.contains_key(&chunk)
+            && self
+                .columns
+                .iter()
+                .any(|&column| self.placement.shared_column(chunk, column) == Some(file_column))
     }
 }
 
@@ -49,9 +66,7 @@ pub(super) struct Inner {
     pub(super) core: RecordedManager,
     /// Where the record of core goes, while one is kept.
     pub(super) recorder: Option<Recorder>,
-    pub(super) tables: BTreeMap<TableId, Arc<ParquetTable>>,
-    /// Tables that go when their last load has ended.
-    pub(super) doomed: Vec<TableId>,
+    pub(super) registry: Registry,
     /// The bytes of every cached page.
     pub(super) frames: BTreeMap<PageId, Bytes>,
     /// Whether the loads under way are urgent.
@@ -75,8 +90,7 @@ impl Inner {
         Self {
             core,
             recorder,
-            tables: BTreeMap::new(),
-            doomed: Vec::new(),
+            registry: Registry::default(),
             frames: BTreeMap::new(),
             loads: BTreeMap::new(),
             scans: BTreeMap::new(),
@@ -87,21 +101,25 @@ impl Inner {
         }
     }
 
-    /// How many scans still need a slice as a whole. Core counts by column group, which may hold more columns than one.
+    /// How many scans still need a slice as a whole, of all tables that list the file. Core counts by column group, which
+    /// may hold more columns than one.
     pub(super) fn interested(&self, key: SliceKey) -> usize {
-        if !self.tables.contains_key(&key.table) {
-            return 0;
-        }
-        let reads = |scan: &ScanId| {
-            let columns = self.scans.get(scan).map(|scan| scan.shared_columns(key.chunk));
-            columns.is_some_and(|columns| columns.binary_search(&key.column).is_ok())
+        let of_table = |(table, chunk)| {
+            let interested = self.core.state().interested(table, chunk);
+            let running = interested.filter_map(|scan| self.scans.get(&scan.id()));
+            running.filter(|running| running.shares(chunk, key.column)).count()
         };
-        let interested = self.core.state().interested(key.table, key.chunk);
-        interested.filter(|scan| reads(&scan.id())).count()
+        self.registry.listings(key.file, key.chunk).map(of_table).sum()
     }
 
-    pub(super) fn group(&self, key: SliceKey) -> Option<GroupIndex> {
-        self.tables.get(&key.table).map(|table| table.group_of_column(key.column))
+    /// The slices of core that a decoded column is part of, of all tables that list the file.
+    pub(super) fn slices(&self, key: SliceKey) -> Vec<(TableId, ChunkIndex, GroupIndex)> {
+        let listings = self.registry.listings(key.file, key.chunk);
+        let of_table = |(table, chunk)| {
+            let group = self.registry.group(table, key.file, key.column)?;
+            Some((table, chunk, group))
+        };
+        listings.filter_map(of_table).collect()
     }
 
     pub(super) fn answer(&mut self, scan: ScanId, worker: WorkerIndex, answer: Answer) {
@@ -134,21 +152,9 @@ impl Inner {
     }
 
     /// Chunks that a scan was not handed yet.
-    pub(super) fn needed(&self, scan: ScanId) -> Vec<ChunkIndex> {
+    pub(super) fn needed(&self, scan: ScanId) -> impl Iterator<Item = ChunkIndex> + '_ {
         let scan = self.core.state().scan(scan);
-        scan.into_iter().flat_map(|scan| scan.needed().iter()).collect()
-    }
-
-    /// Takes off the tables that nobody holds any more, once their last load has ended.
-    pub(super) fn remove_doomed(&mut self, now: Time) {
-        let (core, tables) = (&mut self.core, &mut self.tables);
-        self.doomed.retain(|table| {
-            let is_removed = core.remove_table(now, *table).is_ok();
-            if is_removed {
-                tables.remove(table);
-            }
-            !is_removed
-        });
+        scan.into_iter().flat_map(|scan| scan.needed().iter())
     }
 
     /// Hands on what core recorded. If nobody takes it any more, no record is kept.

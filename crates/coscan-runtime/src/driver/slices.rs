@@ -55,8 +55,8 @@ impl Driver {
         let is_dropped = self.decoded.remove_unexpected(key);
         if is_dropped {
             let mut inner = self.lock();
-            if let Some(group) = inner.group(key) {
-                inner.core.slice_dropped(key.table, key.chunk, group);
+            for (table, chunk, group) in inner.slices(key) {
+                inner.core.slice_dropped(table, chunk, group);
             }
         }
         is_dropped
@@ -65,8 +65,8 @@ impl Driver {
     /// Tells core that a slice is decoded now.
     pub(crate) fn note_decoded(&self, key: SliceKey) {
         let mut inner = self.lock();
-        if let Some(group) = inner.group(key) {
-            inner.core.slice_decoded(key.table, key.chunk, group);
+        for (table, chunk, group) in inner.slices(key) {
+            inner.core.slice_decoded(table, chunk, group);
         }
     }
 }

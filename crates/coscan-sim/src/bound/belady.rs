@@ -2,11 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use coscan_core::{Index, PageId, TableId};
-
 use super::pool_bytes_max;
 use crate::outcome::Outcome;
-use crate::workload::Workload;
+use crate::workload::{TablePage, Workload};
 
 /// The pages that a run used, in the order in which chunks were handed out: those of a chunk together. Meant for scans in
 /// order: with other victims, scans in any order would have used them in another one.
@@ -14,13 +12,13 @@ use crate::workload::Workload;
 /// # Panics
 /// If the outcome is not of this workload.
 #[must_use]
-pub fn references(workload: &Workload, outcome: &Outcome) -> Vec<Vec<PageId>> {
+pub fn references(workload: &Workload, outcome: &Outcome) -> Vec<Vec<TablePage>> {
     let queries: Vec<_> = workload.queries().collect();
     let uses = outcome.deliveries.iter().map(|&(query, chunk)| {
         let query = queries[query];
-        let table = TableId::from_usize(query.table);
+        let table = query.table;
         let pages = query.pages(&workload.tables[query.table].layout, chunk);
-        pages.map(|page| PageId { table, page }).collect()
+        pages.map(|page| TablePage { table, page }).collect()
     });
     uses.collect()
 }
@@ -32,7 +30,7 @@ pub fn references(workload: &Workload, outcome: &Outcome) -> Vec<Vec<PageId>> {
 /// always the best, which is hard to find; then the number is a yardstick, not a bound. What is larger than the pool is
 /// read each time.
 #[must_use]
-pub fn belady_bytes(workload: &Workload, uses: &[Vec<PageId>]) -> u64 {
+pub fn belady_bytes(workload: &Workload, uses: &[Vec<TablePage>]) -> u64 {
     let mut pool = Pool::new(workload);
     for (pages, next_uses) in uses.iter().zip(next_uses(uses)) {
         pool.take(pages);
@@ -49,9 +47,9 @@ struct Pool<'a> {
     workload: &'a Workload,
     bytes_max: u64,
     /// What may go, by next use.
-    by_next_use: BTreeSet<(usize, PageId)>,
+    by_next_use: BTreeSet<(usize, TablePage)>,
     /// When each page in the pool is used next.
-    next_use: BTreeMap<PageId, usize>,
+    next_use: BTreeMap<TablePage, usize>,
     held_bytes: u64,
     read_bytes: u64,
 }
@@ -69,7 +67,7 @@ impl<'a> Pool<'a> {
     }
 
     /// Takes pages into use; those that are not there are read.
-    fn take(&mut self, pages: &[PageId]) {
+    fn take(&mut self, pages: &[TablePage]) {
         for &page in pages {
             match self.next_use.get(&page) {
                 Some(&this_use) => {
@@ -84,7 +82,7 @@ impl<'a> Pool<'a> {
     }
 
     /// Ends the use of a page.
-    fn keep(&mut self, page: PageId, next_use: usize) {
+    fn keep(&mut self, page: TablePage, next_use: usize) {
         self.next_use.insert(page, next_use);
         self.by_next_use.insert((next_use, page));
     }
@@ -98,14 +96,14 @@ impl<'a> Pool<'a> {
         }
     }
 
-    fn bytes_of(&self, id: PageId) -> u64 {
-        self.workload.tables[id.table.as_usize()].layout.bytes_of(id.page)
+    fn bytes_of(&self, id: TablePage) -> u64 {
+        self.workload.tables[id.table].layout.bytes_of(id.page)
     }
 }
 
 /// For each page of each use the position of the use after it that has the same page, or the number of uses if there is
 /// none.
-fn next_uses(uses: &[Vec<PageId>]) -> Vec<Vec<usize>> {
+fn next_uses(uses: &[Vec<TablePage>]) -> Vec<Vec<usize>> {
     let mut next = BTreeMap::new();
     let mut next_uses = Vec::with_capacity(uses.len());
     for (position, pages) in uses.iter().enumerate().rev() {

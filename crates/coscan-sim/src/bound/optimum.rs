@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use coscan_core::{ChunkIndex, GroupIndex, Index, Layout, PageId, PageIndex, TableId};
+use coscan_core::{ChunkIndex, GroupIndex, Index, Layout, PageIndex};
 
 use super::*;
 use crate::random::Random;
-use crate::workload::{Stream, Table};
+use crate::workload::{Stream, Table, TablePage};
 
 /// What a schedule has come to: pages in the pool, and for each stream its query and the chunks that it still needs.
 /// Pages of all tables and chunks of a table are bits.
@@ -19,13 +19,13 @@ struct Reached {
 
 struct Search<'a> {
     workload: &'a Workload,
-    pages: Vec<PageId>,
+    pages: Vec<TablePage>,
 }
 
 impl Search<'_> {
     fn page_bytes(&self, page: usize) -> u64 {
         let id = self.pages[page];
-        self.workload.tables[id.table.as_usize()].layout.bytes_of(id.page)
+        self.workload.tables[id.table].layout.bytes_of(id.page)
     }
 
     fn pool_bytes(&self, pool: u32) -> u64 {
@@ -48,7 +48,7 @@ impl Search<'_> {
         let layout = &self.workload.tables[query.table].layout;
         let pages = query.pages(layout, ChunkIndex::from_usize(chunk));
         let bit = |page: PageIndex| {
-            let id = PageId { table: TableId::from_usize(query.table), page };
+            let id = TablePage { table: query.table, page };
             1 << self.pages.iter().position(|&other| other == id).expect("a page of the workload")
         };
         pages.map(bit).sum()
@@ -120,9 +120,8 @@ impl Search<'_> {
 
 fn optimum(workload: &Workload) -> u64 {
     let pages = workload.tables.iter().enumerate().flat_map(|(table, it)| {
-        let table = TableId::from_usize(table);
         let pages = (0..it.layout.page_count()).map(PageIndex::from_usize);
-        pages.map(move |page| PageId { table, page })
+        pages.map(move |page| TablePage { table, page })
     });
     Search { workload, pages: pages.collect() }.fewest_bytes()
 }
@@ -232,8 +231,8 @@ fn no_schedule_reads_less_than_the_bound() {
 
 #[test]
 fn belady_reads_least_for_pages_of_equal_size() {
-    let id = |page: &u32| PageId { table: TableId(0), page: PageIndex(*page) };
-    let pages = |uses: &[Vec<u32>]| -> Vec<Vec<PageId>> {
+    let id = |page: &u32| TablePage { table: 0, page: PageIndex(*page) };
+    let pages = |uses: &[Vec<u32>]| -> Vec<Vec<TablePage>> {
         uses.iter().map(|pages| pages.iter().map(id).collect()).collect()
     };
     // Room for two: 3 replaces 2, which comes last; 2 replaces 3 and 4 whichever, which do not come again.

@@ -1,6 +1,6 @@
 //! The slow check: what the manager keeps count of, recounted by itself, and against the books.
 
-use coscan_core::{ActiveBufferManager, Index, PageId, PageIndex, ScanId, TableId};
+use coscan_core::{ActiveBufferManager, Index, PageId, ScanId};
 
 use super::{Ledger, Place, ScanBook};
 use crate::violation::{Broken, Rule, ensure};
@@ -65,10 +65,7 @@ impl Ledger {
     }
 
     fn pages(&self, place: Place) -> impl Iterator<Item = PageId> {
-        self.tables.iter().enumerate().flat_map(move |(table, book)| {
-            let table = TableId::from_usize(table);
-            let there = book.pages.iter().enumerate().filter(move |(_, page)| page.place == place);
-            there.map(move |(page, _)| PageId { table, page: PageIndex::from_usize(page) })
-        })
+        let there = self.pages.iter().enumerate().filter(move |(_, page)| page.place == place);
+        there.map(|(page, _)| PageId::from_usize(page))
     }
 }

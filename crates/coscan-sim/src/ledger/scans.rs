@@ -1,8 +1,8 @@
 //! The books of scans: what each still needs, and where its workers stand.
 
 use coscan_core::{
-    ChunkIndex, GroupIndex, Index, IndexSet, Order, PageId, PageIndex, ScanId, ScanSpec, TableId,
-    Time, WorkerIndex,
+    ChunkIndex, GroupIndex, Index, IndexSet, Order, PageId, ScanId, ScanSpec, TableId, Time,
+    WorkerIndex,
 };
 
 use super::{Ledger, Place};
@@ -28,7 +28,7 @@ pub(super) struct ScanBook {
     pub(super) table: TableId,
     pub(super) groups: IndexSet<GroupIndex>,
     /// The only pages that it reads, if it picks.
-    picked: Option<IndexSet<PageIndex>>,
+    picked: Option<IndexSet<PageId>>,
     order: Order,
     pub(super) needed: IndexSet<ChunkIndex>,
     workers: Vec<At>,
@@ -36,7 +36,7 @@ pub(super) struct ScanBook {
 }
 
 impl ScanBook {
-    fn may_read(&self, page: PageIndex) -> bool {
+    fn may_read(&self, page: PageId) -> bool {
         self.picked.as_ref().is_none_or(|picked| picked.contains(page))
     }
 }
@@ -52,8 +52,6 @@ impl Ledger {
         ensure(!picks || spec.pages.is_some(), Rule::Records, || {
             format!("{id:?} is said to pick pages, but names none")
         })?;
-        let layout = &self.tables[spec.table.as_usize()].layout;
-        let chunks = spec.rows.iter().flat_map(|rows| layout.chunks_in(rows.clone()));
         let book = ScanBook {
             table: spec.table,
             groups: spec.groups.iter().copied().collect(),
@@ -64,7 +62,7 @@ impl Ledger {
                 .map(|it| it.iter().copied().collect())
                 .next(),
             order: spec.order,
-            needed: chunks.collect(),
+            needed: spec.chunk_indexes().collect(),
             workers: vec![At::Idle; spec.workers],
             failed: false,
         };
@@ -113,15 +111,13 @@ impl Ledger {
         id: ScanId,
         table: TableId,
         chunk: ChunkIndex,
-        pages: &[PageIndex],
+        pages: &[PageId],
     ) -> Result<(), Broken> {
         let scan = self.running(id)?;
         ensure(scan.table == table && scan.needed.contains(chunk), Rule::Protocol, || {
             format!("a load is for {chunk:?} of {table:?}, which {id:?} does not need")
         })?;
-        let layout = &self.tables[table.as_usize()].layout;
-        let reads = |page| scan.groups.contains(layout.group_of(page)) && scan.may_read(page);
-        let helps = pages.iter().any(|&page| reads(page));
+        let helps = self.pages_of(scan, chunk).any(|page| pages.contains(&page));
         ensure(helps, Rule::Protocol, || format!("a load for {id:?} reads nothing that it needs"))
     }
 
@@ -170,8 +166,8 @@ impl Ledger {
 
     pub(super) fn scan_failed(&mut self, id: ScanId, page: PageId) -> Result<(), Broken> {
         let scan = self.running(id)?;
-        let needs = scan.table == page.table
-            && scan.needed.iter().any(|chunk| self.pages_of(scan, chunk).any(|p| p == page));
+        let needed = scan.needed.iter().flat_map(|chunk| self.pages_of(scan, chunk));
+        let needs = needed.into_iter().any(|needed| needed == page);
         ensure(needs && self.failed == Some(page), Rule::Protocol, || {
             format!("{id:?} fails for {page:?}, which it does not need or which can be read")
         })?;
@@ -211,11 +207,11 @@ impl Ledger {
         scan: &ScanBook,
         chunk: ChunkIndex,
     ) -> impl Iterator<Item = PageId> {
-        let table = scan.table;
-        let layout = &self.tables[table.as_usize()].layout;
+        let table = scan.table.as_usize();
+        let layout = &self.layouts[table];
         let pages = scan.groups.iter().flat_map(move |group| layout.slice(chunk, group));
-        let pages = pages.copied().filter(|&page| scan.may_read(page));
-        pages.map(move |page| PageId { table, page })
+        let pages = pages.map(move |&page| self.numbers.id(table, page));
+        pages.filter(|&page| scan.may_read(page))
     }
 
     fn count_users(&mut self, id: ScanId, chunk: ChunkIndex, count: impl Fn(u32) -> u32) {

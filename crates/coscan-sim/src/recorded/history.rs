@@ -1,19 +1,19 @@
 //! What a decision log tells about tables, scans and loads.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use coscan_core::log::{Command, Entry, Log, Reply};
 use coscan_core::{
-    Action, ChunkIndex, Index, IndexSet, Layout, LoadId, PageIndex, ScanId, ScanSpec, TableId,
-    Time, WorkerIndex,
+    Action, ChunkIndex, ChunkSpec, Index, IndexSet, LoadId, PageId, ScanId, ScanSpec, Time,
+    WorkerIndex,
 };
+
+use super::tables::{PastPage, PastTables};
 
 /// A recorded run, read from its log.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    /// By number of the table.
-    pub(super) layouts: Vec<Arc<Layout>>,
+    pub(super) tables: PastTables,
     /// In the order in which they started.
     pub(super) scans: BTreeMap<ScanId, PastScan>,
     /// In the order in which they were decided.
@@ -23,17 +23,30 @@ pub(super) struct History {
     cores: u128,
     now: Time,
     /// Asked for, not answered yet.
-    starting: Option<ScanSpec>,
-    /// Workers at work.
-    working: BTreeSet<(ScanId, WorkerIndex)>,
+    asked: Option<Asked>,
+    /// Workers at work, and the chunk that each was handed last.
+    working: BTreeMap<(ScanId, WorkerIndex), ChunkIndex>,
     /// Loads under way.
     loading: BTreeSet<LoadId>,
+}
+
+/// What a command asks for that needs its reply to be understood.
+#[derive(Debug)]
+enum Asked {
+    Pages(Vec<u64>),
+    Layout(Vec<u64>, usize, Vec<ChunkSpec>),
+    Chunks(usize, Vec<ChunkSpec>),
+    Scan(ScanSpec),
 }
 
 /// A recorded scan.
 #[derive(Debug)]
 pub(super) struct PastScan {
     pub(super) spec: ScanSpec,
+    /// The pages that it named, if it named some.
+    pub(super) picked: Option<Vec<PastPage>>,
+    /// Chunks that it was registered for.
+    pub(super) chunks: IndexSet<ChunkIndex>,
     pub(super) started: Time,
     /// `None` if it still ran at the end of the log.
     pub(super) ended: Option<Time>,
@@ -41,7 +54,7 @@ pub(super) struct PastScan {
     pub(super) needed: IndexSet<ChunkIndex>,
     /// Chunks that it gave up before it was handed them.
     pub(super) given_up: IndexSet<ChunkIndex>,
-    /// Rows that it wanted of the chunks that it was handed.
+    /// Rows of the chunks that it was handed.
     pub(super) rows_handed: u64,
     /// Core picoseconds of its work.
     pub(super) work_ps: u128,
@@ -72,9 +85,9 @@ impl History {
                     history.pass_time(command.now());
                     history.command(command);
                 }
-                Entry::Reply(Reply::Scan(id)) => history.start(*id),
+                Entry::Reply(reply) => history.answered(reply),
                 Entry::Action(action) => history.act(action),
-                Entry::Reply(_) | Entry::Settled { .. } => {}
+                Entry::Settled { .. } => {}
             }
         }
         history
@@ -86,7 +99,7 @@ impl History {
         let passed_ns = u128::from(now.since(self.now));
         self.now = self.now.max(now);
         let workers = self.working.len() as u128;
-        for (scan, _) in &self.working {
+        for (scan, _) in self.working.keys() {
             let scan = self.scans.get_mut(scan).expect("who works has a scan");
             scan.work_ps += 1_000 * passed_ns * workers.min(self.cores) / workers;
         }
@@ -98,15 +111,31 @@ impl History {
 
     fn command(&mut self, command: &Command) {
         match command {
-            Command::RegisterTable { layout } => self.layouts.push(Arc::clone(layout)),
-            Command::StartScan { spec, .. } => self.starting = Some(spec.clone()),
+            Command::AddPages { bytes } => self.asked = Some(Asked::Pages(bytes.clone())),
+            Command::RegisterTable { group_count, .. } => self.tables.add_table(*group_count),
+            Command::RegisterLayout { layout, .. } => {
+                let chunks = layout.chunk_specs(PageId(0));
+                self.asked = Some(Asked::Layout(layout.page_bytes(), layout.group_count(), chunks));
+            }
+            Command::AppendChunks { table, chunks } => {
+                self.asked = Some(Asked::Chunks(table.as_usize(), chunks.clone()));
+            }
+            Command::StartScan { spec, .. } => self.asked = Some(Asked::Scan(spec.clone())),
+            Command::ExtendScan { scan, chunks, .. } => self.extend(*scan, chunks),
             Command::RequestChunk { scan, worker, .. }
-            | Command::PauseWorker { scan, worker, .. } => {
+            | Command::PauseWorker { scan, worker, .. }
+            | Command::WithdrawWorker { scan, worker, .. } => {
                 self.working.remove(&(*scan, *worker));
+            }
+            Command::ReturnChunk { scan, worker, .. } => {
+                let chunk = self.working.remove(&(*scan, *worker));
+                if let Some((chunk, scan)) = chunk.zip(self.scans.get_mut(scan)) {
+                    scan.needed.insert(chunk);
+                }
             }
             Command::NarrowScan { scan, unwanted, .. } => self.narrow(*scan, unwanted),
             Command::CancelScan { scan, .. } => {
-                self.working.retain(|(working, _)| working != scan);
+                self.working.retain(|(working, _), _| working != scan);
                 if let Some(scan) = self.scans.get_mut(scan) {
                     scan.ended.get_or_insert(self.now);
                 }
@@ -117,6 +146,9 @@ impl History {
             Command::PageLoaded { load, .. } => self.page_reported(*load, true),
             Command::PageFailed { load, .. } => self.page_reported(*load, false),
             Command::RemoveTable { .. }
+            | Command::RemovePages { .. }
+            | Command::RetireChunks { .. }
+            | Command::OfferPage { .. }
             | Command::ReleaseChunk { .. }
             | Command::EvictUnwanted { .. }
             | Command::EvictIdle { .. }
@@ -126,15 +158,48 @@ impl History {
         }
     }
 
-    fn start(&mut self, id: ScanId) {
-        let spec = self.starting.take().expect("a scan that starts was asked for");
-        let layout = &self.layouts[spec.table.as_usize()];
-        let needed = spec.rows.iter().flat_map(|rows| layout.chunks_in(rows.clone())).collect();
+    /// The command before got this reply.
+    fn answered(&mut self, reply: &Reply) {
+        match (self.asked.take(), reply) {
+            (Some(Asked::Pages(bytes)), Reply::Pages(first)) => {
+                self.tables.add_pages(*first, &bytes);
+            }
+            (Some(Asked::Layout(bytes, groups, mut chunks)), Reply::Layout(table, first)) => {
+                self.tables.add_pages(*first, &bytes);
+                self.tables.add_table(groups);
+                let pages = chunks.iter_mut().flat_map(|chunk| chunk.slices.iter_mut().flatten());
+                pages.for_each(|page| page.0 += first.0);
+                let indexes: Vec<_> = (0..chunks.len()).map(ChunkIndex::from_usize).collect();
+                self.tables.add_chunks(table.as_usize(), &chunks, &indexes);
+            }
+            (Some(Asked::Chunks(table, chunks)), Reply::Chunks(indexes)) => {
+                self.tables.add_chunks(table, &chunks, indexes);
+            }
+            (Some(Asked::Scan(spec)), Reply::Scan(id)) => self.start(*id, spec),
+            _ => {}
+        }
+    }
+
+    /// More is wanted of what the table has now; a recorded run does not ask for what it has not.
+    fn extend(&mut self, scan: ScanId, chunks: &[std::ops::Range<ChunkIndex>]) {
+        let Some(scan) = self.scans.get_mut(&scan) else { return };
+        for chunk in self.tables.chunks(scan.spec.table.as_usize(), chunks) {
+            scan.chunks.insert(chunk);
+            scan.needed.insert(chunk);
+        }
+    }
+
+    fn start(&mut self, id: ScanId, spec: ScanSpec) {
+        let chunks: IndexSet<_> = self.tables.chunks(spec.table.as_usize(), &spec.chunks).collect();
+        let pages = spec.pages.as_ref();
+        let picked = pages.map(|pages| pages.iter().map(|&id| self.tables.page(id)).collect());
         let scan = PastScan {
             spec,
+            picked,
             started: self.now,
             ended: None,
-            needed,
+            needed: chunks.clone(),
+            chunks,
             given_up: IndexSet::new(),
             rows_handed: 0,
             work_ps: 0,
@@ -145,6 +210,7 @@ impl History {
     fn narrow(&mut self, scan: ScanId, unwanted: &[ChunkIndex]) {
         let Some(scan) = self.scans.get_mut(&scan) else { return };
         for &chunk in unwanted {
+            let chunk = self.tables.chunk(scan.spec.table.as_usize(), chunk);
             if scan.needed.remove(chunk) {
                 scan.given_up.insert(chunk);
             }
@@ -153,16 +219,14 @@ impl History {
 
     fn act(&mut self, action: &Action) {
         match action {
-            Action::Load { load, table, pages, .. } => self.load(*load, *table, pages),
+            Action::Load { load, pages, .. } => self.load(*load, pages),
             Action::Deliver { scan: id, worker, chunk } => {
-                self.working.insert((*id, *worker));
                 let scan = self.scans.get_mut(id).expect("who is handed a chunk has started");
-                scan.needed.remove(*chunk);
-                let whole = self.layouts[scan.spec.table.as_usize()].rows(*chunk);
-                for rows in &scan.spec.rows {
-                    let (start, end) = (rows.start.max(whole.start), rows.end.min(whole.end));
-                    scan.rows_handed += end.saturating_sub(start);
-                }
+                let table = scan.spec.table.as_usize();
+                let chunk = self.tables.chunk(table, *chunk);
+                self.working.insert((*id, *worker), chunk);
+                scan.needed.remove(chunk);
+                scan.rows_handed += self.tables.rows(table, chunk);
             }
             Action::Hasten { .. }
             | Action::Evict { .. }
@@ -171,12 +235,11 @@ impl History {
         }
     }
 
-    fn load(&mut self, id: LoadId, table: TableId, pages: &[PageIndex]) {
-        let layout = &self.layouts[table.as_usize()];
+    fn load(&mut self, id: LoadId, pages: &[PageId]) {
         let mut sorted = pages.to_vec();
         sorted.sort_unstable();
         let runs = sorted.chunk_by(|a, b| a.0 + 1 == b.0);
-        let runs = runs.map(|run| run.iter().map(|&page| layout.bytes_of(page)).sum::<u64>());
+        let runs = runs.map(|run| run.iter().map(|&page| self.tables.bytes_of(page)).sum::<u64>());
         let load = PastLoad {
             bytes: runs.clone().sum(),
             run_bytes: runs.max().unwrap_or(0),

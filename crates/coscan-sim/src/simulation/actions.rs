@@ -5,6 +5,7 @@ use coscan_core::{Action, ChunkIndex, ScanId, WorkerIndex};
 use super::{Event, Simulation};
 use crate::outcome::{End, What};
 use crate::violation::Broken;
+use crate::workload::TablePage;
 
 impl Simulation<'_> {
     /// Carries out actions until there is none.
@@ -21,11 +22,12 @@ impl Simulation<'_> {
     fn carry_out(&mut self, action: Action) {
         match action {
             Action::Load { load, scan, table, chunk, pages, urgent } => {
+                let pages = pages.into_iter().map(|id| self.numbers.page(id).page).collect();
                 self.start_load(load, scan, table, chunk, pages, urgent);
             }
             Action::Hasten { load } => self.disk.hasten(load),
             Action::Evict { page } => {
-                let (table, page) = (page.table.0 as usize, page.page);
+                let TablePage { table, page } = self.numbers.page(page);
                 self.record.step(self.now, || What::Evicted { table, page });
             }
             Action::Deliver { scan, worker, chunk } => self.start_work(scan, worker, chunk),

@@ -87,15 +87,16 @@ impl Simulation<'_> {
         if ended {
             self.loads.remove(&load);
         }
-        self.ledger.page_reported(load, page, read);
+        let id = self.numbers.id(table, page);
+        self.ledger.page_reported(load, id, read);
         self.record.step(self.now, || What::PageArrived { load, table, page, read });
         if ended {
             self.record.step(self.now, || What::LoadEnded { load, table, chunk });
         }
         if read {
-            self.manager.page_loaded(self.now, load, page);
+            self.manager.page_loaded(self.now, load, id);
         } else {
-            self.manager.page_failed(self.now, load, page);
+            self.manager.page_failed(self.now, load, id);
         }
         self.settle()
     }

@@ -1,15 +1,15 @@
 //! Queries: they start, their workers ask and work, they end, and the next one of the stream is planned.
 
 use coscan_core::{
-    ChunkIndex, Index, RequestError, Scan, ScanId, ScanSpec, StartScanError, TableId, Time,
-    WorkerIndex,
+    ChunkIndex, Index, Layout, PageIndex, RequestError, Scan, ScanId, ScanSpec, StartScanError,
+    TableId, Time, WorkerIndex,
 };
 
 use super::{Event, Simulation};
 use crate::outcome::{End, QueryOutcome, What};
 use crate::sharing::Ticket;
 use crate::violation::Broken;
-use crate::workload::{Query, Workload};
+use crate::workload::{PageNumbers, Query, Workload};
 
 /// Where a worker stands.
 #[derive(Clone, Copy, Debug)]
@@ -110,15 +110,16 @@ impl QueryRun<'_> {
         self.scan.is_some() || self.ended.is_some()
     }
 
-    fn spec(&self) -> ScanSpec {
+    fn spec(&self, layout: &Layout, numbers: &PageNumbers) -> ScanSpec {
+        let id = |&page: &PageIndex| numbers.id(self.query.table, page);
         ScanSpec {
             table: TableId::from_usize(self.query.table),
             groups: self.query.groups.clone(),
-            rows: self.query.rows.clone(),
+            chunks: layout.chunk_ranges(&self.query.rows),
             order: self.query.order,
             workers: self.query.workers,
             weight: self.query.weight,
-            pages: self.query.picked.clone(),
+            pages: self.query.picked.as_ref().map(|pages| pages.iter().map(id).collect()),
         }
     }
 
@@ -135,7 +136,8 @@ impl Simulation<'_> {
         if self.queries[query].has_started() {
             return Ok(()); // It is skipped.
         }
-        let spec = self.queries[query].spec();
+        let layout = &self.workload.tables[self.queries[query].query.table].layout;
+        let spec = self.queries[query].spec(layout, &self.numbers);
         self.queries[query].started = self.now;
         self.record.step(self.now, || What::Started { query });
         let scan = match self.manager.start_scan(self.now, &spec) {

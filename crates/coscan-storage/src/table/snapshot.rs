@@ -204,18 +204,31 @@ impl ParquetTable {
     }
 
     /// The place of a page: its file and its number within it.
-    pub(super) fn place_of_page(&self, page: PageIndex) -> (usize, PageIndex) {
+    ///
+    /// # Panics
+    /// If there is no such page.
+    #[must_use]
+    pub fn place_of_page(&self, page: PageIndex) -> (usize, PageIndex) {
         let (file, page) = place(&self.starts.pages, page.as_usize());
         (file, PageIndex::from_usize(page))
     }
 
     /// A page of a file, counted over all files.
-    pub(super) fn page_of_file(&self, file: usize, page: PageIndex) -> PageIndex {
+    ///
+    /// # Panics
+    /// If there is no such file.
+    #[must_use]
+    pub fn page_of_file(&self, file: usize, page: PageIndex) -> PageIndex {
         PageIndex::from_usize(self.starts.pages[file] + page.as_usize())
     }
 
-    /// A column of a file that is stored in a column group; in a row layout the first one stands for all.
-    pub(super) fn column_of_group(&self, file: usize, group: GroupIndex) -> Option<usize> {
+    /// A column of a file that is stored in a column group, `None` if the file lacks it; in a row layout the first one
+    /// stands for all.
+    ///
+    /// # Panics
+    /// If there is no such file or column group.
+    #[must_use]
+    pub fn column_of_group(&self, file: usize, group: GroupIndex) -> Option<usize> {
         match self.page_layout {
             PageLayout::Column => self.file_column(file, group.as_usize()),
             PageLayout::Row => Some(0),
@@ -226,7 +239,9 @@ impl ParquetTable {
         self.schema.field(column)
     }
 
-    pub(super) fn group_count(&self) -> usize {
+    /// The number of column groups.
+    #[must_use]
+    pub fn group_count(&self) -> usize {
         match self.page_layout {
             PageLayout::Column => self.schema.fields().len(),
             PageLayout::Row => 1,

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::ids::{ChunkIndex, PageId, ScanId};
-use crate::layout::Layout;
 use crate::scan::Scan;
 use crate::state::State;
+use crate::table::Table;
 
 /// The way of each scan that goes through its chunks in order.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +16,7 @@ pub(super) struct Forecast {
 impl Forecast {
     /// From now on it says when this scan comes to its chunks.
     pub(super) fn add(&mut self, state: &State, scan: &Scan) {
-        self.routes.insert(scan.id(), Route::new(scan, state.table(scan.table()).layout()));
+        self.routes.insert(scan.id(), Route::new(scan, state.table(scan.table())));
     }
 
     pub(super) fn remove(&mut self, scan: ScanId) {
@@ -29,13 +29,12 @@ impl Forecast {
 
     /// Nanoseconds until the first of its scans comes to a page; `None` if none of them will.
     pub(super) fn next_use_ns(&self, state: &State, id: PageId) -> Option<u64> {
-        let layout = state.table(id.table).layout();
-        let uses = layout.chunks_of(id.page).iter().flat_map(|&chunk| {
-            let counted = state.interested(id.table, chunk);
-            let needs = move |scan: &&Scan| scan.needed().contains(chunk);
-            let scans = counted.chain(state.picking(id.table).filter(needs));
-            let reads = scans.filter(|scan| scan.reads(layout, id.page));
-            reads.filter_map(move |scan| self.ns_to(state, scan, chunk))
+        let uses = state.slices_of(id).iter().flat_map(|slice| {
+            let counted = state.interested(slice.table, slice.chunk);
+            let needs = |scan: &&Scan| scan.needed().contains(slice.chunk);
+            let scans = counted.chain(state.picking(slice.table).filter(needs));
+            let reads = scans.filter(move |scan| scan.reads(slice.group, id));
+            reads.filter_map(|scan| self.ns_to(state, scan, slice.chunk))
         });
         uses.min()
     }
@@ -44,9 +43,8 @@ impl Forecast {
     /// is not one of its scans.
     pub(super) fn ns_to(&self, state: &State, scan: &Scan, chunk: ChunkIndex) -> Option<u64> {
         let route = self.routes.get(&scan.id())?;
-        let layout = state.table(scan.table()).layout();
         let next = scan.needed().first()?;
-        let rows = route.rows_before(layout, chunk).saturating_sub(route.rows_before(layout, next));
+        let rows = route.rows_before(chunk).saturating_sub(route.rows_before(next));
         let ns = u128::from(rows) * u128::from(row_ps(state, scan)) / 1_000;
         Some(u64::try_from(ns).unwrap_or(u64::MAX))
     }
@@ -63,7 +61,7 @@ pub(in crate::policy) fn row_ps(state: &State, scan: &Scan) -> u64 {
     })
 }
 
-/// The chunks of a scan as runs of neighbours: whatever it needs, a position is found in a few steps.
+/// The chunks of a scan as runs of neighbours of equal size: whatever it needs, a position is found in a few steps.
 #[derive(Clone, Debug)]
 struct Route {
     legs: Vec<Leg>,
@@ -72,31 +70,32 @@ struct Route {
 #[derive(Clone, Copy, Debug)]
 struct Leg {
     first: ChunkIndex,
-    /// The row of the table with which it begins.
-    row: u64,
+    /// Rows of each of its chunks.
+    chunk_rows: u64,
     /// Rows of the scan before it.
     rows_before: u64,
 }
 
 impl Route {
-    fn new(scan: &Scan, layout: &Layout) -> Self {
+    fn new(scan: &Scan, table: &Table) -> Self {
         let mut legs: Vec<Leg> = Vec::new();
         let (mut rows_before, mut end) = (0, None);
         for chunk in scan.needed().iter() {
-            let rows = layout.rows(chunk);
-            if end != Some(rows.start) {
-                legs.push(Leg { first: chunk, row: rows.start, rows_before });
+            let chunk_rows = table.rows(chunk);
+            let goes_on = legs.last().is_some_and(|leg| leg.chunk_rows == chunk_rows);
+            if end != Some(chunk) || !goes_on {
+                legs.push(Leg { first: chunk, chunk_rows, rows_before });
             }
-            rows_before += rows.end - rows.start;
-            end = Some(rows.end);
+            rows_before += chunk_rows;
+            end = Some(ChunkIndex(chunk.0 + 1));
         }
         Self { legs }
     }
 
     /// Rows of the scan before a chunk of it.
-    fn rows_before(&self, layout: &Layout, chunk: ChunkIndex) -> u64 {
+    fn rows_before(&self, chunk: ChunkIndex) -> u64 {
         let after = self.legs.partition_point(|leg| leg.first <= chunk);
         let leg = after.checked_sub(1).and_then(|position| self.legs.get(position));
-        leg.map_or(0, |leg| leg.rows_before + (layout.rows(chunk).start - leg.row))
+        leg.map_or(0, |leg| leg.rows_before + u64::from(chunk.0 - leg.first.0) * leg.chunk_rows)
     }
 }

@@ -17,7 +17,7 @@ const WIDTH_MIN_NS: u64 = 1 << 24;
 pub(super) struct Timeline {
     /// Pages by the begin of their bucket.
     buckets: BTreeMap<Time, Vec<PageId>>,
-    /// Where each page of each table is: its bucket, and its position there.
+    /// Where each page is: its bucket, and its position there.
     filed: PageMap<(Time, usize)>,
 }
 
@@ -29,16 +29,16 @@ impl Timeline {
         let pages = self.buckets.entry(bucket).or_default();
         pages.push(id);
         let position = pages.len() - 1;
-        *self.filed.entry(id) = Some((bucket, position));
+        self.filed.insert(id, (bucket, position));
     }
 
     /// Takes a page out, if it is filed.
     pub(super) fn take_out(&mut self, id: PageId) {
-        let Some((bucket, position)) = self.filed.entry(id).take() else { return };
+        let Some((bucket, position)) = self.filed.remove(id) else { return };
         let pages = self.buckets.get_mut(&bucket).expect("a filed page is in its bucket");
         pages.swap_remove(position);
         if let Some(&moved) = pages.get(position) {
-            *self.filed.entry(moved) = Some((bucket, position));
+            self.filed.insert(moved, (bucket, position));
         } else if pages.is_empty() {
             self.buckets.remove(&bucket);
         }
@@ -50,7 +50,9 @@ impl Timeline {
         while let Some(first) = self.buckets.first_entry().filter(|first| *first.key() <= now) {
             due.extend(first.remove());
         }
-        due.iter().for_each(|&id| *self.filed.entry(id) = None);
+        for &id in &due {
+            self.filed.remove(id);
+        }
         due
     }
 
@@ -79,12 +81,11 @@ pub(super) fn bucket(now: Time, ns: u64) -> Time {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{PageIndex, TableId};
 
     const SECOND: u64 = 1_000_000_000;
 
     fn page(page: u32) -> PageId {
-        PageId { table: TableId(0), page: PageIndex(page) }
+        PageId(page)
     }
 
     /// All pages, those used last in front.
@@ -93,7 +94,7 @@ mod tests {
             std::iter::successors(timeline.last_before(None), |&at| timeline.last_before(Some(at)));
         let pages =
             buckets.flat_map(|at| (0..).map_while(move |position| timeline.get(at, position)));
-        pages.map(|id| id.page.0).collect()
+        pages.map(|id| id.0).collect()
     }
 
     #[test]

@@ -7,24 +7,24 @@ use crate::policy::page_map::PageMap;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sample {
     pages: Vec<PageId>,
-    /// Where each page of each table is in `pages`.
+    /// Where each page is in `pages`.
     filed: PageMap<usize>,
     draws: u64,
 }
 
 impl Sample {
     pub(super) fn file(&mut self, id: PageId) {
-        if self.filed.entry(id).is_none() {
+        if !self.filed.contains(id) {
             self.pages.push(id);
-            *self.filed.entry(id) = Some(self.pages.len() - 1);
+            self.filed.insert(id, self.pages.len() - 1);
         }
     }
 
     pub(super) fn take_out(&mut self, id: PageId) {
-        let Some(position) = self.filed.entry(id).take() else { return };
+        let Some(position) = self.filed.remove(id) else { return };
         self.pages.swap_remove(position);
         if let Some(&moved) = self.pages.get(position) {
-            *self.filed.entry(moved) = Some(position);
+            self.filed.insert(moved, position);
         }
     }
 

@@ -66,10 +66,10 @@ impl<'a> LastUsed<'a> {
             Some(next) => next,
             None => {
                 let (in_order_ns, id) = self.next_uses.next_last(state, &mut self.walk)?;
-                let table = state.table(id.table);
-                let chunks = table.layout().chunks_of(id.page).iter();
-                let any_order_ns =
-                    chunks.map(|&chunk| any_order.ns(id.table, table.classes().class_of(chunk)));
+                let any_order_ns = state.slices_of(id).iter().map(|slice| {
+                    let classes = state.table(slice.table).classes();
+                    any_order.ns(slice.table, classes.class_of(slice.chunk))
+                });
                 (any_order_ns.min().unwrap_or(u64::MAX).min(in_order_ns), id)
             }
         };

@@ -1,0 +1,183 @@
+//! The chunks of a table: how many rows each has, and which pages hold them. They come and go while scans run.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{ChunkIndex, GroupIndex, Index, PageId};
+
+/// A chunk that is added to a table.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ChunkSpec {
+    /// How many rows it has, at least one.
+    pub rows: u64,
+    /// For each column group of the table the pages that hold those rows: none, if nothing has to be read for them. A
+    /// page may be part of several chunks, of several tables, too, but once of one chunk.
+    pub slices: Vec<Vec<PageId>>,
+}
+
+/// The chunks of a table, by their index. The index of a chunk that went may be taken by another.
+#[derive(Clone, Debug)]
+pub(crate) struct Chunks {
+    group_count: usize,
+    /// 0 where there is no chunk.
+    rows: Vec<u64>,
+    row_count: u64,
+    free: BTreeSet<ChunkIndex>,
+    /// Pages of all chunks, those of one chunk together, slice by slice; and what chunks left that went.
+    pages: Vec<PageId>,
+    /// Of each chunk, where its pages begin.
+    starts: Vec<u32>,
+    /// Of each slice, at `chunk * group_count + group`, where its pages end.
+    ends: Vec<u32>,
+    /// How many of `pages` are of chunks that went.
+    left_over: usize,
+}
+
+impl Chunks {
+    pub(crate) fn new(group_count: usize) -> Self {
+        Self {
+            group_count,
+            rows: Vec::new(),
+            row_count: 0,
+            free: BTreeSet::new(),
+            pages: Vec::new(),
+            starts: Vec::new(),
+            ends: Vec::new(),
+            left_over: 0,
+        }
+    }
+
+    /// Adds a chunk at the lowest index that is free.
+    pub(crate) fn add(&mut self, chunk: &ChunkSpec) -> ChunkIndex {
+        let index = self.free.pop_first().unwrap_or(ChunkIndex::from_usize(self.rows.len()));
+        let position = index.as_usize();
+        if position == self.rows.len() {
+            self.rows.push(0);
+            self.starts.push(0);
+            self.ends.resize(self.rows.len() * self.group_count, 0);
+        }
+        self.rows[position] = chunk.rows;
+        self.row_count += chunk.rows;
+        self.starts[position] = self.end();
+        for (group, slice) in chunk.slices.iter().enumerate() {
+            self.pages.extend(slice);
+            self.ends[position * self.group_count + group] = self.end();
+        }
+        index
+    }
+
+    /// Takes a chunk out.
+    pub(crate) fn remove(&mut self, chunk: ChunkIndex) {
+        let position = chunk.as_usize();
+        self.left_over += self.all_pages(chunk).len();
+        self.row_count -= std::mem::take(&mut self.rows[position]);
+        self.free.insert(chunk);
+        if self.left_over > self.pages.len() / 2 {
+            self.compact();
+        }
+    }
+
+    /// Drops what chunks left that went: in constant time for each of its pages, since half of all are.
+    fn compact(&mut self) {
+        let before = std::mem::take(&mut self.pages);
+        self.left_over = 0;
+        for position in 0..self.rows.len() {
+            let end = self.end();
+            let mut start = std::mem::replace(&mut self.starts[position], end) as usize;
+            for group in 0..self.group_count {
+                let slice = position * self.group_count + group;
+                let end = self.ends[slice] as usize;
+                if self.rows[position] > 0 {
+                    self.pages.extend(&before[start..end]);
+                }
+                self.ends[slice] = self.end();
+                start = end;
+            }
+        }
+    }
+
+    fn end(&self) -> u32 {
+        u32::try_from(self.pages.len()).expect("fewer than 2^32 pages in all slices of a table")
+    }
+
+    fn all_pages(&self, chunk: ChunkIndex) -> &[PageId] {
+        let last = chunk.as_usize() * self.group_count + self.group_count;
+        let start = self.starts[chunk.as_usize()];
+        let end = if self.group_count == 0 { start } else { self.ends[last - 1] };
+        &self.pages[start as usize..end as usize]
+    }
+
+    pub(crate) fn slice(&self, chunk: ChunkIndex, group: GroupIndex) -> &[PageId] {
+        let position = chunk.as_usize() * self.group_count + group.as_usize();
+        let start = match group.as_usize() {
+            0 => self.starts[chunk.as_usize()],
+            _ => self.ends[position - 1],
+        };
+        &self.pages[start as usize..self.ends[position] as usize]
+    }
+
+    pub(crate) fn group_count(&self) -> usize {
+        self.group_count
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.rows.len() - self.free.len()
+    }
+
+    /// All indexes lie below this.
+    pub(crate) fn index_end(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(crate) fn contains(&self, chunk: ChunkIndex) -> bool {
+        self.rows.get(chunk.as_usize()).is_some_and(|&rows| rows > 0)
+    }
+
+    /// The rows of a chunk.
+    pub(crate) fn rows(&self, chunk: ChunkIndex) -> u64 {
+        self.rows[chunk.as_usize()]
+    }
+
+    /// The rows of all chunks.
+    pub(crate) fn row_count(&self) -> u64 {
+        self.row_count
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = ChunkIndex> + '_ {
+        (0..self.rows.len()).map(ChunkIndex::from_usize).filter(|&chunk| self.contains(chunk))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunk(rows: u64, slices: &[&[u32]]) -> ChunkSpec {
+        let slices = slices.iter().map(|pages| pages.iter().copied().map(PageId).collect());
+        ChunkSpec { rows, slices: slices.collect() }
+    }
+
+    fn slices(chunks: &Chunks) -> Vec<(u32, Vec<Vec<u32>>)> {
+        let slice = |chunk, group| chunks.slice(chunk, GroupIndex(group)).iter().map(|p| p.0);
+        let of = |chunk| (0..2).map(|group| slice(chunk, group).collect()).collect();
+        chunks.iter().map(|chunk| (chunk.0, of(chunk))).collect()
+    }
+
+    #[test]
+    fn chunks_that_go_leave_room_for_others_and_no_pages() {
+        let mut chunks = Chunks::new(2);
+        chunks.add(&chunk(10, &[&[0, 1], &[2]]));
+        chunks.add(&chunk(20, &[&[], &[2, 3]]));
+        chunks.add(&chunk(30, &[&[4], &[]]));
+        assert_eq!((chunks.count(), chunks.row_count()), (3, 60));
+        chunks.remove(ChunkIndex(0));
+        chunks.remove(ChunkIndex(1));
+        assert!(chunks.pages.len() < 3, "what they left is dropped");
+        assert_eq!(slices(&chunks), [(2, vec![vec![4], vec![]])]);
+        assert_eq!(chunks.add(&chunk(5, &[&[7], &[8, 9]])), ChunkIndex(0));
+        assert_eq!((chunks.count(), chunks.index_end(), chunks.row_count()), (2, 3, 35));
+        assert_eq!(slices(&chunks), [(0, vec![vec![7], vec![8, 9]]), (2, vec![vec![4], vec![]])]);
+    }
+}

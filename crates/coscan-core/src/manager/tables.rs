@@ -1,0 +1,152 @@
+//! Commands: pages, tables and their chunks come and go.
+
+use std::ops::Range;
+
+use super::ActiveBufferManager;
+use crate::chunks::ChunkSpec;
+use crate::error::{AddChunksError, RemovePagesError, RemoveTableError, RetireChunksError};
+use crate::ids::{ChunkIndex, DeviceId, PageId, TableId, Time};
+use crate::layout::Layout;
+use crate::pages::Place;
+use crate::scan::{Worker, indexes};
+use crate::table::Table;
+
+impl ActiveBufferManager {
+    /// Adds pages, each of so many bytes, as the pages of a file that was opened. They are cold, and no table lists them
+    /// yet. Their ids are consecutive; returns the first.
+    pub fn add_pages(&mut self, bytes: &[u64]) -> PageId {
+        self.state.pages.add(bytes)
+    }
+
+    /// Forgets pages that no table lists any more, and evicts those that are in the pool.
+    ///
+    /// # Errors
+    /// If one of them was not added, is listed, used or being read.
+    pub fn remove_pages(
+        &mut self,
+        now: Time,
+        pages: Range<PageId>,
+    ) -> Result<(), RemovePagesError> {
+        if !self.state.pages.contains(&pages) {
+            return Err(RemovePagesError::UnknownPage(pages));
+        }
+        let ids = || (pages.start.0..pages.end.0).map(PageId);
+        for id in ids() {
+            let page = self.state.page(id);
+            let is_free = page.pins == 0 && !matches!(page.place, Place::Reading(_));
+            if !page.slices().is_empty() || !is_free {
+                return Err(RemovePagesError::InUse(id));
+            }
+        }
+        self.at(now);
+        self.evict(ids().filter(|&id| self.state.is_evictable(id)).collect());
+        self.state.pages.remove(pages);
+        Ok(())
+    }
+
+    /// Adds a table of so many column groups, read from this device. It has no chunks yet.
+    pub fn register_table(&mut self, group_count: usize, device: DeviceId) -> TableId {
+        let id = TableId(self.next_table);
+        self.next_table += 1;
+        self.state.add_table(id, Table::new(group_count, device));
+        id
+    }
+
+    /// Adds a table that does not change, with pages of its own. Returns it and its first page; the others follow in the
+    /// order of the layout.
+    pub fn register_layout(&mut self, layout: &Layout, device: DeviceId) -> (TableId, PageId) {
+        let first = self.add_pages(&layout.page_bytes());
+        let table = self.register_table(layout.group_count(), device);
+        self.append_chunks(table, &layout.chunk_specs(first))
+            .expect("a layout lists its own pages, in slices of its own groups");
+        (table, first)
+    }
+
+    /// Adds chunks to a table. Scans that run go on with those that they have. What other tables have in the pool of the
+    /// pages is there for this one, too. Returns the indexes in the same order: ascending, but for those of chunks that
+    /// were retired, which are taken first.
+    ///
+    /// # Errors
+    /// If the table or a page is unknown, a chunk has no rows or not one slice for each column group, or a page twice.
+    pub fn append_chunks(
+        &mut self,
+        table: TableId,
+        chunks: &[ChunkSpec],
+    ) -> Result<Vec<ChunkIndex>, AddChunksError> {
+        let known = self.state.tables.get(&table).ok_or(AddChunksError::UnknownTable(table))?;
+        for chunk in chunks {
+            if chunk.rows == 0 {
+                return Err(AddChunksError::NoRows);
+            }
+            if chunk.slices.len() != known.group_count() {
+                let (slices, groups) = (chunk.slices.len(), known.group_count());
+                return Err(AddChunksError::SliceCount { slices, groups });
+            }
+            let mut pages = chunk.slices.concat();
+            let is_known = |page: &PageId| self.state.pages.contains(&(*page..PageId(page.0 + 1)));
+            if let Some(&page) = pages.iter().find(|page| !is_known(page)) {
+                return Err(AddChunksError::UnknownPage(page));
+            }
+            pages.sort_unstable();
+            if let Some(twice) = pages.windows(2).find(|pair| pair[0] == pair[1]) {
+                return Err(AddChunksError::PageTwice(twice[0]));
+            }
+        }
+        Ok(chunks.iter().map(|chunk| self.state.add_chunk(table, chunk)).collect())
+    }
+
+    /// Takes chunks out of a table. Their pages stay until they are removed or evicted.
+    ///
+    /// # Errors
+    /// If the table has no such chunk, or one is in use: a scan needs it, a worker holds it, or it is being read.
+    pub fn retire_chunks(
+        &mut self,
+        now: Time,
+        table: TableId,
+        chunks: &[Range<ChunkIndex>],
+    ) -> Result<(), RetireChunksError> {
+        let known = self.state.tables.get(&table).ok_or(RetireChunksError::UnknownTable(table))?;
+        for chunk in indexes(chunks) {
+            if !known.chunks.contains(chunk) {
+                return Err(RetireChunksError::UnknownChunk(chunk));
+            }
+            let is_needed = !known.classes().class_of(chunk).key().scans.is_empty()
+                || self.state.picking(table).any(|scan| scan.needed.contains(chunk));
+            if is_needed {
+                return Err(RetireChunksError::InUse(chunk));
+            }
+        }
+        let retired = |chunk: ChunkIndex| chunks.iter().any(|run| run.contains(&chunk));
+        let held = self.state.scans_of(table).flat_map(|scan| &scan.workers);
+        let held = held.filter_map(|worker| match worker {
+            Worker::Busy { chunk, pinned: true, .. } => Some(*chunk),
+            _ => None,
+        });
+        let loads = self.state.loads.values().filter(|load| load.table == table);
+        let mut in_use = held.chain(loads.map(|load| load.chunk));
+        if let Some(chunk) = in_use.find(|&chunk| retired(chunk)) {
+            return Err(RetireChunksError::InUse(chunk));
+        }
+        drop(in_use);
+        self.at(now);
+        indexes(chunks).for_each(|chunk| self.state.remove_chunk(table, chunk));
+        Ok(())
+    }
+
+    /// Takes a table off with its chunks. Its pages stay until they are removed or evicted.
+    ///
+    /// # Errors
+    /// If it is not registered, or in use.
+    pub fn remove_table(&mut self, now: Time, table: TableId) -> Result<(), RemoveTableError> {
+        let known = self.state.tables.get(&table).ok_or(RemoveTableError::UnknownTable(table))?;
+        if !known.scans.is_empty() || self.state.loads.values().any(|load| load.table == table) {
+            return Err(RemoveTableError::InUse(table));
+        }
+        let chunks: Vec<_> = known.chunks().collect();
+        self.at(now);
+        chunks.into_iter().for_each(|chunk| self.state.remove_chunk(table, chunk));
+        self.state.remove_table(table);
+        self.policy.on_table_removed(table);
+        Ok(())
+    }
+}

@@ -1,0 +1,190 @@
+//! All pages, whichever tables list them: what is known of each, and which slices it is part of.
+
+use std::collections::BTreeMap;
+use std::ops::{Index, IndexMut, Range};
+
+use crate::ids::{Index as _, LoadId, PageId, ScanId, SliceId, TableId};
+
+/// Where a page is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    /// Not in the pool.
+    Cold,
+    /// On its way; its room is taken already.
+    Reading(LoadId),
+    /// In the pool.
+    Cached,
+}
+
+/// What is known of a page.
+#[derive(Clone, Debug)]
+pub(crate) struct Page {
+    /// What reading it costs and holding it takes.
+    pub(crate) bytes: u64,
+    pub(crate) place: Place,
+    /// Workers that use it and loads that count on it. While above 0 it stays (I2).
+    pub(crate) pins: u32,
+    /// Chunks of scans that will still come to it.
+    pub(crate) wanted: u32,
+    /// When it was last used, as a count of uses.
+    pub(crate) used_at: u64,
+    /// The scan it was read for, until that scan has been handed it.
+    pub(crate) read_for: Option<ScanId>,
+    /// The slices that it is part of.
+    slices: Slices,
+}
+
+/// Nearly every page is part of one slice only.
+#[derive(Clone, Debug)]
+enum Slices {
+    One(SliceId),
+    Many(Box<[SliceId]>),
+}
+
+impl Page {
+    fn cold(bytes: u64) -> Self {
+        Self {
+            bytes,
+            place: Place::Cold,
+            pins: 0,
+            wanted: 0,
+            used_at: 0,
+            read_for: None,
+            slices: Slices::Many(Box::default()),
+        }
+    }
+
+    /// The slices that it is part of, those that were added first in front.
+    pub(crate) fn slices(&self) -> &[SliceId] {
+        match &self.slices {
+            Slices::One(slice) => std::slice::from_ref(slice),
+            Slices::Many(slices) => slices,
+        }
+    }
+
+    /// The first table that lists it.
+    pub(crate) fn home(&self) -> Option<TableId> {
+        self.slices().first().map(|slice| slice.table)
+    }
+
+    /// It is part of this slice from now on.
+    pub(crate) fn join(&mut self, slice: SliceId) {
+        self.set_slices([self.slices(), &[slice]].concat());
+    }
+
+    /// It is part of this slice no more.
+    pub(crate) fn leave(&mut self, slice: SliceId) {
+        let left = self.slices().iter().copied().filter(|&other| other != slice);
+        self.set_slices(left.collect());
+    }
+
+    fn set_slices(&mut self, slices: Vec<SliceId>) {
+        self.slices = match slices.as_slice() {
+            [slice] => Slices::One(*slice),
+            _ => Slices::Many(slices.into()),
+        };
+    }
+}
+
+/// All pages, by their ids.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pages {
+    pages: Vec<Page>,
+    /// Ids that are not taken, below the highest ever taken: how many from each one on. Neighbours are one entry.
+    free: BTreeMap<usize, usize>,
+}
+
+impl Pages {
+    /// Adds cold pages of so many bytes each. Their ids are consecutive; returns the first.
+    pub(crate) fn add(&mut self, bytes: &[u64]) -> PageId {
+        let fitting = self.free.iter().find(|(_, free)| **free >= bytes.len());
+        let start = match fitting.map(|(&start, &free)| (start, free)) {
+            Some((start, free)) => {
+                self.free.remove(&start);
+                if free > bytes.len() {
+                    self.free.insert(start + bytes.len(), free - bytes.len());
+                }
+                start
+            }
+            None => self.pages.len(),
+        };
+        for (position, &bytes) in (start..).zip(bytes) {
+            match self.pages.get_mut(position) {
+                Some(page) => *page = Page::cold(bytes),
+                None => self.pages.push(Page::cold(bytes)),
+            }
+        }
+        PageId::from_usize(start)
+    }
+
+    /// Gives the ids of pages free that nobody lists, uses or reads.
+    pub(crate) fn remove(&mut self, pages: Range<PageId>) {
+        let (mut start, mut end) = (pages.start.as_usize(), pages.end.as_usize());
+        if start == end {
+            return;
+        }
+        if let Some((&before, &free)) = self.free.range(..start).next_back()
+            && before + free == start
+        {
+            self.free.remove(&before);
+            start = before;
+        }
+        if let Some(free) = self.free.remove(&end) {
+            end += free;
+        }
+        self.free.insert(start, end - start);
+    }
+
+    /// Whether all these ids are taken.
+    pub(crate) fn contains(&self, pages: &Range<PageId>) -> bool {
+        let (start, end) = (pages.start.as_usize(), pages.end.as_usize());
+        let free = self.free.range(..end).next_back();
+        end <= self.pages.len() && free.is_none_or(|(&from, &free)| from + free <= start)
+    }
+
+    /// All pages with their ids.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (PageId, &Page)> {
+        let all = (0..self.pages.len()).map(PageId::from_usize);
+        let taken = all.filter(|&id| self.contains(&(id..PageId(id.0 + 1))));
+        taken.map(|id| (id, &self[id]))
+    }
+}
+
+impl Index<PageId> for Pages {
+    type Output = Page;
+
+    fn index(&self, id: PageId) -> &Page {
+        &self.pages[id.as_usize()]
+    }
+}
+
+impl IndexMut<PageId> for Pages {
+    fn index_mut(&mut self, id: PageId) -> &mut Page {
+        &mut self.pages[id.as_usize()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(range: Range<u32>) -> Range<PageId> {
+        PageId(range.start)..PageId(range.end)
+    }
+
+    #[test]
+    fn ids_that_became_free_are_given_again_and_neighbours_together() {
+        let mut pages = Pages::default();
+        assert_eq!(pages.add(&[1; 4]), PageId(0));
+        assert_eq!(pages.add(&[2; 3]), PageId(4));
+        assert_eq!(pages.add(&[3; 2]), PageId(7));
+        pages.remove(ids(0..4));
+        assert!(!pages.contains(&ids(3..5)) && pages.contains(&ids(4..7)));
+        pages.remove(ids(4..7));
+        assert_eq!(pages.add(&[4; 6]), PageId(0), "both together are large enough");
+        assert_eq!(pages.add(&[5; 2]), PageId(9), "one that is free is too few");
+        assert_eq!(pages.add(&[6; 1]), PageId(6));
+        assert!(pages.contains(&ids(0..11)) && !pages.contains(&ids(10..12)));
+        assert_eq!(pages.iter().map(|(_, page)| page.bytes).sum::<u64>(), 24 + 6 + 6 + 10);
+    }
+}

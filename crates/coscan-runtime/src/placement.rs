@@ -1,0 +1,105 @@
+//! A table as it was registered: which chunks and pages of core its own are.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use coscan_core::{ChunkIndex, Index, PageId, PageIndex, TableId};
+use coscan_storage::table::ParquetTable;
+
+use crate::registry::FileId;
+
+/// A snapshot of a table and its places in core. It is plain data: who holds it keeps nothing registered.
+#[derive(Debug)]
+pub(crate) struct Placement {
+    pub(crate) id: TableId,
+    pub(crate) table: Arc<ParquetTable>,
+    files: Vec<PlacedFile>,
+    /// The chunk of core of each chunk of the table.
+    chunks: Vec<ChunkIndex>,
+    /// The same the other way round, sorted.
+    of_core: Vec<(ChunkIndex, ChunkIndex)>,
+}
+
+/// A file that a table lists.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlacedFile {
+    pub(crate) id: FileId,
+    /// Its pages are this one and those that follow.
+    pub(crate) first_page: PageId,
+}
+
+impl Placement {
+    pub(crate) fn new(
+        id: TableId,
+        table: Arc<ParquetTable>,
+        files: Vec<PlacedFile>,
+        chunks: Vec<ChunkIndex>,
+    ) -> Self {
+        let mut of_core: Vec<_> = chunks.iter().copied().zip((0..).map(ChunkIndex)).collect();
+        of_core.sort_unstable();
+        Self { id, table, files, chunks, of_core }
+    }
+
+    pub(crate) fn files(&self) -> &[PlacedFile] {
+        &self.files
+    }
+
+    /// Whether core has the chunks in the table's order: only then can it hand them out in that order.
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.chunks.is_sorted()
+    }
+
+    /// The chunk of core that a chunk of the table is.
+    pub(crate) fn to_core(&self, chunk: ChunkIndex) -> ChunkIndex {
+        self.chunks[chunk.as_usize()]
+    }
+
+    /// The chunks of core that hold any of these rows, as ascending runs of neighbours.
+    pub(crate) fn to_core_runs(&self, rows: &[Range<u64>]) -> Vec<Range<ChunkIndex>> {
+        let layout = self.table.layout();
+        let held = rows.iter().flat_map(|rows| layout.chunks_in(rows.clone()));
+        let mut chunks: Vec<_> = held.map(|chunk| self.to_core(chunk)).collect();
+        chunks.sort_unstable();
+        chunks.dedup();
+        let runs = chunks.chunk_by(|a, b| a.0 + 1 == b.0);
+        runs.map(|run| run[0]..ChunkIndex(run[run.len() - 1].0 + 1)).collect()
+    }
+
+    /// The chunk of the table that a chunk of core is.
+    ///
+    /// # Panics
+    /// If it is none of this snapshot.
+    pub(crate) fn to_table(&self, chunk: ChunkIndex) -> ChunkIndex {
+        let position = self.of_core.binary_search_by_key(&chunk, |(core, _)| *core);
+        self.of_core[position.expect("a scan is handed chunks of its snapshot")].1
+    }
+
+    /// The file that holds a chunk of the table, and which chunk of that file it is.
+    pub(crate) fn place_of(&self, chunk: ChunkIndex) -> (FileId, ChunkIndex) {
+        let (file, chunk) = self.table.place_of(chunk);
+        (self.files[file].id, chunk)
+    }
+
+    /// A column of the table as the column of the file that holds a chunk, if it is decoded as that file has it: then all
+    /// tables that list the file can use it.
+    pub(crate) fn shared_column(&self, chunk: ChunkIndex, column: usize) -> Option<usize> {
+        let file = self.table.chunk_file(chunk);
+        let in_file = self.table.file_column(file, column)?;
+        let fields = self.table.parquet_files()[file].fields();
+        let data_type = self.table.schema().field(column).data_type();
+        (fields[in_file].data_type() == data_type).then_some(in_file)
+    }
+
+    /// The page of core that a page of the table is.
+    pub(crate) fn page_id(&self, page: PageIndex) -> PageId {
+        let (file, page) = self.table.place_of_page(page);
+        PageId(self.files[file].first_page.0 + page.0)
+    }
+
+    /// The page of the table that a page of core is, of the file that holds a chunk of the table.
+    pub(crate) fn page_of(&self, chunk: ChunkIndex, id: PageId) -> PageIndex {
+        let file = self.table.chunk_file(chunk);
+        let page = PageIndex(id.0 - self.files[file].first_page.0);
+        self.table.page_of_file(file, page)
+    }
+}

@@ -1,0 +1,273 @@
+//! The files that are open and the tables that list them: what makes two of them the same.
+//!
+//! A file is one version of it, opened in one way: whoever lists it shares its pages and what is decoded of it. A table
+//! of core is what is scheduled together: all snapshots of one name, or all tables of the same files. Each goes with the
+//! last of those who hold it, once nothing of it is in use.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use coscan_core::log::RecordedManager;
+use coscan_core::{
+    ChunkIndex, ChunkSpec, DeviceId, GroupIndex, Index, PageId, PageIndex, TableId, Time,
+};
+use coscan_storage::table::{FileOptions, FileVersion, PageLayout, ParquetFile, ParquetTable};
+
+/// An open file.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct FileId(pub(crate) u64);
+
+/// What makes files the same: the version, how it was opened, and the store. Two stores of one address may hold different
+/// files.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct FileKey {
+    version: FileVersion,
+    options: FileOptions,
+    store: usize,
+}
+
+/// What makes tables the same.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum TableKey {
+    /// The same name and columns: one after the other, snapshots of one table.
+    Named(String, Arc<str>),
+    /// The same files in the same order.
+    Listed(Vec<FileId>, Arc<str>),
+}
+
+#[derive(Debug)]
+struct OpenFile {
+    key: FileKey,
+    first_page: PageId,
+    page_count: u32,
+    layout: PageLayout,
+    /// The tables that list it.
+    tables: Vec<TableId>,
+    holders: usize,
+}
+
+#[derive(Debug)]
+struct OpenTable {
+    key: TableKey,
+    files: BTreeMap<FileId, Listing>,
+    holders: usize,
+}
+
+/// A file in a table.
+#[derive(Debug)]
+struct Listing {
+    /// The chunks of core that its chunks are.
+    chunks: Vec<ChunkIndex>,
+    /// The column of the file in each column group; in a row layout the first one stands for all.
+    columns: Vec<Option<usize>>,
+    /// How many snapshots list it.
+    holders: usize,
+}
+
+/// What nobody holds any more and core has still to let go.
+#[derive(Debug)]
+enum Leaving {
+    Chunks(TableId, Vec<ChunkIndex>),
+    Pages(PageId, u32),
+    Table(TableId),
+}
+
+/// All open files and tables.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    files: BTreeMap<FileId, OpenFile>,
+    by_key: BTreeMap<FileKey, FileId>,
+    tables: BTreeMap<TableId, OpenTable>,
+    by_name: BTreeMap<TableKey, TableId>,
+    devices: BTreeMap<String, DeviceId>,
+    next_file: u64,
+    leaving: Vec<Leaving>,
+}
+
+impl FileKey {
+    pub(crate) fn of(file: &ParquetFile) -> Self {
+        let store = Arc::as_ptr(&file.file().store).cast::<()>().addr();
+        Self { version: file.version().clone(), options: file.options(), store }
+    }
+}
+
+impl Registry {
+    /// The columns of a table: on them it depends what a chunk is made of.
+    pub(crate) fn columns(table: &ParquetTable) -> Arc<str> {
+        let fields = table.schema().fields().iter();
+        let columns = fields.map(|field| format!("{:?} {}", field.name(), field.data_type()));
+        columns.collect::<Vec<_>>().join(", ").into()
+    }
+
+    /// Registers a file, or finds it. Whoever calls it holds the file from now on.
+    pub(crate) fn hold_file(
+        &mut self,
+        core: &mut RecordedManager,
+        file: &ParquetFile,
+    ) -> (FileId, PageId) {
+        let key = FileKey::of(file);
+        if let Some(&id) = self.by_key.get(&key) {
+            let open = self.files.get_mut(&id).expect("a version that is known is open");
+            open.holders += 1;
+            return (id, open.first_page);
+        }
+        let pages = (0..file.page_count()).map(PageIndex::from_usize);
+        let first_page = core.add_pages(pages.map(|page| file.page_bytes(page)).collect());
+        let id = FileId(self.next_file);
+        self.next_file += 1;
+        self.by_key.insert(key.clone(), id);
+        let open = OpenFile {
+            key,
+            first_page,
+            page_count: PageIndex::from_usize(file.page_count()).0,
+            layout: file.options().layout,
+            tables: Vec::new(),
+            holders: 1,
+        };
+        self.files.insert(id, open);
+        (id, first_page)
+    }
+
+    /// Registers a table, or finds it: one of this name if it has one, else of these files. Whoever calls it holds the
+    /// table from now on.
+    pub(crate) fn hold_table(
+        &mut self,
+        core: &mut RecordedManager,
+        table: &ParquetTable,
+        name: Option<&str>,
+        files: Vec<FileId>,
+        columns: &Arc<str>,
+    ) -> TableId {
+        let columns = Arc::clone(columns);
+        let key = match name {
+            Some(name) => TableKey::Named(name.to_owned(), columns),
+            None => TableKey::Listed(files, columns),
+        };
+        if let Some(&id) = self.by_name.get(&key) {
+            self.tables.get_mut(&id).expect("a name that is known is a table's").holders += 1;
+            return id;
+        }
+        let first = table.parquet_files().first();
+        let store = first.map_or("", |file| file.version().store_url().as_str());
+        let next_device = DeviceId::from_usize(self.devices.len());
+        let device = *self.devices.entry(store.to_owned()).or_insert(next_device);
+        let id = core.register_table(table.group_count(), device);
+        self.by_name.insert(key.clone(), id);
+        self.tables.insert(id, OpenTable { key, files: BTreeMap::new(), holders: 1 });
+        id
+    }
+
+    /// The chunks of core that the chunks of a file are in a table. Whoever calls it holds them from now on.
+    pub(crate) fn hold_chunks(
+        &mut self,
+        core: &mut RecordedManager,
+        id: TableId,
+        (file, first_page): (FileId, PageId),
+        table: &ParquetTable,
+        position: usize,
+    ) -> Vec<ChunkIndex> {
+        let open = self.tables.get_mut(&id).expect("held by the caller");
+        if let Some(listing) = open.files.get_mut(&file) {
+            listing.holders += 1;
+            return listing.chunks.clone();
+        }
+        let groups = (0..table.group_count()).map(GroupIndex::from_usize);
+        let columns: Vec<_> = groups.map(|group| table.column_of_group(position, group)).collect();
+        let specs = chunk_specs(&table.parquet_files()[position], &columns, first_page);
+        let chunks = core
+            .append_chunks(id, specs)
+            .expect("the chunks of a file list its pages, a slice for each column group");
+        open.files.insert(file, Listing { chunks: chunks.clone(), columns, holders: 1 });
+        self.files.get_mut(&file).expect("held by the caller").tables.push(id);
+        chunks
+    }
+
+    /// A snapshot no longer lists a file.
+    pub(crate) fn release_file(
+        &mut self,
+        core: &mut RecordedManager,
+        now: Time,
+        table: TableId,
+        file: FileId,
+    ) {
+        let open = self.files.get_mut(&file).expect("held by the caller");
+        open.holders -= 1;
+        let listed = self.tables.get_mut(&table).expect("held by the caller");
+        let listing = listed.files.get_mut(&file).expect("held by the caller");
+        listing.holders -= 1;
+        if listing.holders == 0 {
+            self.leaving.push(Leaving::Chunks(table, std::mem::take(&mut listing.chunks)));
+            listed.files.remove(&file);
+            open.tables.retain(|&other| other != table);
+        }
+        if open.holders == 0 {
+            self.leaving.push(Leaving::Pages(open.first_page, open.page_count));
+            self.by_key.remove(&open.key);
+            self.files.remove(&file);
+        }
+        self.let_go(core, now);
+    }
+
+    /// A snapshot is gone, with all its files.
+    pub(crate) fn release_table(&mut self, core: &mut RecordedManager, now: Time, table: TableId) {
+        let open = self.tables.get_mut(&table).expect("held by the caller");
+        open.holders -= 1;
+        if open.holders == 0 {
+            self.by_name.remove(&open.key);
+            self.tables.remove(&table);
+            self.leaving.push(Leaving::Table(table));
+        }
+        self.let_go(core, now);
+    }
+
+    /// Lets core forget what nobody holds, as far as nothing of it is in use. To be called when a load has ended.
+    pub(crate) fn let_go(&mut self, core: &mut RecordedManager, now: Time) {
+        self.leaving.retain(|leaving| match leaving {
+            Leaving::Chunks(table, chunks) => {
+                let runs = chunks.iter().map(|&chunk| chunk..ChunkIndex(chunk.0 + 1)).collect();
+                core.retire_chunks(now, *table, runs).is_err()
+            }
+            Leaving::Pages(first, count) => {
+                core.remove_pages(now, *first..PageId(first.0 + count)).is_err()
+            }
+            Leaving::Table(table) => core.remove_table(now, *table).is_err(),
+        });
+    }
+
+    /// The tables that list a file, and which of their chunks a chunk of the file is.
+    pub(crate) fn listings(
+        &self,
+        file: FileId,
+        chunk: ChunkIndex,
+    ) -> impl Iterator<Item = (TableId, ChunkIndex)> + '_ {
+        let tables = self.files.get(&file).into_iter().flat_map(|open| &open.tables);
+        tables.map(move |&table| (table, self.tables[&table].files[&file].chunks[chunk.as_usize()]))
+    }
+
+    /// The column group of a table that holds a column of a file that it lists.
+    pub(crate) fn group(&self, table: TableId, file: FileId, column: usize) -> Option<GroupIndex> {
+        let column = match self.files.get(&file)?.layout {
+            PageLayout::Column => column,
+            PageLayout::Row => 0,
+        };
+        let columns = &self.tables.get(&table)?.files.get(&file)?.columns;
+        columns.iter().position(|&of_file| of_file == Some(column)).map(GroupIndex::from_usize)
+    }
+}
+
+/// The chunks of a file as core knows them, in a table whose column groups hold these columns of the file.
+fn chunk_specs(
+    file: &ParquetFile,
+    columns: &[Option<usize>],
+    first_page: PageId,
+) -> Vec<ChunkSpec> {
+    let slice = |chunk, column: Option<usize>| {
+        let pages = column.map_or(&[][..], |column| file.slice(chunk, column));
+        pages.iter().map(|page| PageId(first_page.0 + page.0)).collect()
+    };
+    let spec = |chunk| ChunkSpec {
+        rows: file.chunk_rows(chunk),
+        slices: columns.iter().map(|&column| slice(chunk, column)).collect(),
+    };
+    (0..file.chunk_count()).map(ChunkIndex::from_usize).map(spec).collect()
+}

@@ -1,0 +1,97 @@
+//! A table that scans share: registered with a manager as long as somebody holds it.
+
+use std::sync::{Arc, OnceLock};
+
+use coscan_core::TableId;
+use coscan_storage::table::ParquetTable;
+
+use crate::driver::Driver;
+use crate::placement::{PlacedFile, Placement};
+use crate::registry::Registry;
+
+/// A table that scans can share: a snapshot of its files. Cheap to clone.
+///
+/// Tables that list the same version of a file share its pages and what is decoded of it, whatever else they list. Scans
+/// of tables of the same files, or of snapshots of one name, are scheduled together.
+#[derive(Clone, Debug)]
+pub struct SharedTable {
+    registered: Arc<Registered>,
+}
+
+#[derive(Debug)]
+struct Registered {
+    driver: Arc<Driver>,
+    placement: Arc<Placement>,
+    /// The same files for scans in order, if core has their chunks in another one.
+    in_order: OnceLock<SharedTable>,
+}
+
+impl SharedTable {
+    /// Registers file by file: the lock is not held for all of them.
+    pub(crate) fn register(
+        driver: &Arc<Driver>,
+        name: Option<&str>,
+        table: Arc<ParquetTable>,
+    ) -> Self {
+        let columns = Registry::columns(&table);
+        let files: Vec<_> = table
+            .parquet_files()
+            .iter()
+            .map(|file| driver.registering(|registry, core| registry.hold_file(core, file)))
+            .collect();
+        let id = driver.registering(|registry, core| {
+            let files = files.iter().map(|(id, _)| *id).collect();
+            registry.hold_table(core, &table, name, files, &columns)
+        });
+        let mut chunks = Vec::new();
+        for (position, &file) in files.iter().enumerate() {
+            chunks.extend(driver.registering(|registry, core| {
+                registry.hold_chunks(core, id, file, &table, position)
+            }));
+        }
+        let placed = |(id, first_page)| PlacedFile { id, first_page };
+        let files = files.into_iter().map(placed).collect();
+        let placement = Arc::new(Placement::new(id, table, files, chunks));
+        let driver = Arc::clone(driver);
+        Self { registered: Arc::new(Registered { driver, placement, in_order: OnceLock::new() }) }
+    }
+
+    /// The table itself.
+    #[must_use]
+    pub fn table(&self) -> &Arc<ParquetTable> {
+        &self.registered.placement.table
+    }
+
+    /// Its name with the scheduler: tables of the same files, and snapshots of one name, have the same.
+    #[must_use]
+    pub fn id(&self) -> TableId {
+        self.registered.placement.id
+    }
+
+    pub(crate) fn placement(&self) -> &Arc<Placement> {
+        &self.registered.placement
+    }
+
+    /// The table for scans in order: itself, unless files that came later stand before others in its list.
+    pub(crate) fn in_order(&self) -> Self {
+        let Registered { driver, placement, in_order } = &*self.registered;
+        if placement.is_in_order() {
+            return self.clone();
+        }
+        // Without a name: nobody adds files to it.
+        let register = || Self::register(driver, None, Arc::clone(&placement.table));
+        in_order.get_or_init(register).clone()
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        let Self { driver, placement, .. } = self;
+        for file in placement.files() {
+            driver.leaving(|registry, core, now| {
+                registry.release_file(core, now, placement.id, file.id);
+            });
+        }
+        driver.leaving(|registry, core, now| registry.release_table(core, now, placement.id));
+    }
+}
