@@ -181,7 +181,11 @@ impl Common {
             stagger: self.stagger_ms.map(Duration::from_millis),
             pool: self.pool_bytes.map_or(PoolSize::PartOfTouched(0.25), PoolSize::Bytes),
             decode_bytes: self.decode_bytes,
-            table_options: TableOptions { chunk_rows: self.chunk_rows, layout },
+            table_options: TableOptions {
+                chunk_rows: self.chunk_rows,
+                layout,
+                ..TableOptions::default()
+            },
             warm: self.warm,
         }
     }

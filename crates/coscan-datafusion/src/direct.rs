@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use coscan_storage::table::ParquetTable;
+use coscan_storage::table::{ParquetFile, ParquetTable};
 use datafusion::catalog::Session;
 use datafusion::common::Statistics;
 use datafusion::datasource::object_store::ObjectStoreUrl;
@@ -18,6 +18,7 @@ use datafusion::error::Result;
 use datafusion::physical_expr::{PhysicalExpr, conjunction_opt};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use datafusion_datasource::TableSchema;
 use datafusion_datasource_parquet::{
     PagePruningAccessPlanFilter, ParquetAccessPlan, RowGroupAccess,
 };
@@ -27,6 +28,7 @@ use url::Url;
 use crate::direct_reader::DirectReaders;
 use crate::pruning::{NeededChunks, rows_of};
 use crate::source::ScanSource;
+use crate::statistics::stored_columns;
 
 /// Sharing pays unless the engine reads less than this part of what sharing reads.
 const PART_MAX: u64 = 4;
@@ -65,7 +67,11 @@ pub(crate) fn plan(
     }
     let object_store_url = register_store(session, table, &store_url)?;
     let options = session.default_table_options().parquet;
-    let parquet = ParquetSource::new(Arc::clone(table.schema()))
+    let constants = table.constants().iter().map(|constant| Arc::clone(&constant.field));
+    let columns = TableSchema::builder(stored_columns(table))
+        .with_table_partition_cols(constants.collect::<Vec<_>>())
+        .build();
+    let parquet = ParquetSource::new(columns)
         .with_table_parquet_options(options)
         .with_parquet_file_reader_factory(Arc::new(DirectReaders::new(Arc::clone(table))));
     let statistics = match session.config().collect_statistics() {
@@ -127,21 +133,46 @@ fn direct_bytes(table: &ParquetTable, wish: &Wish<'_>, predicate: &Arc<dyn Physi
     let rows = rows_of(table, &wish.needed.chunks);
     let mut bytes = 0;
     let mut start = 0;
-    for file in table.parquet_files() {
+    for (index, file) in table.parquet_files().iter().enumerate() {
         let metadata = file.metadata();
         let plan = row_groups_with(metadata, start, &rows);
         start += metadata.file_metadata().num_rows().cast_unsigned();
         if plan.row_group_indexes().is_empty() {
             continue;
         }
-        let metrics = ExecutionPlanMetricsSet::new();
-        let metrics = ParquetFileMetrics::new(0, file.version().path().as_ref(), &metrics);
-        let descriptor = metadata.file_metadata().schema_descr();
-        let schema = table.schema();
-        let plan = filter.prune_plan_with_page_index(plan, schema, descriptor, metadata, &metrics);
-        bytes += plan_bytes(metadata, &plan, wish.projection);
+        let in_file = |&column: &usize| table.file_column(index, column);
+        let projection: Vec<_> = wish.projection.iter().filter_map(in_file).collect();
+        let plan = match has_types_of_table(table, index) {
+            true => pruned(&filter, plan, table, file),
+            // The page index is not compared with values of other types: an estimate from above.
+            false => plan,
+        };
+        bytes += plan_bytes(metadata, &plan, &projection);
     }
     bytes
+}
+
+/// The data pages that the page index of a file leaves.
+fn pruned(
+    filter: &PagePruningAccessPlanFilter,
+    plan: ParquetAccessPlan,
+    table: &ParquetTable,
+    file: &ParquetFile,
+) -> ParquetAccessPlan {
+    let metrics = ExecutionPlanMetricsSet::new();
+    let metrics = ParquetFileMetrics::new(0, file.version().path().as_ref(), &metrics);
+    let metadata = file.metadata();
+    let descriptor = metadata.file_metadata().schema_descr();
+    filter.prune_plan_with_page_index(plan, table.schema(), descriptor, metadata, &metrics)
+}
+
+/// Whether the columns of a file have the types that they have in the table.
+fn has_types_of_table(table: &ParquetTable, index: usize) -> bool {
+    let fields = table.parquet_files()[index].fields();
+    table.schema().fields().iter().enumerate().all(|(column, field)| {
+        let in_file = table.file_column(index, column);
+        in_file.is_none_or(|in_file| fields[in_file].data_type() == field.data_type())
+    })
 }
 
 /// All of the row groups that hold any of these rows, which count from the start of the table; the file's start at

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::CreateExternalTable;
 
-use crate::location::table_files;
+use crate::format::file_options;
+use crate::location::{ListedFile, Places};
+use crate::partitions::{self, TableListing};
 use crate::provider::SharedTableProvider;
 use crate::session::Coscan;
 
@@ -32,58 +34,72 @@ impl TableProviderFactory for SharedTableFactory {
         command: &CreateExternalTable,
     ) -> Result<Arc<dyn TableProvider>> {
         refuse_unsupported(command)?;
-        let runtime = session.runtime_env();
-        let files = table_files(self.coscan.stores(), Some(runtime), &command.locations).await?;
+        let options = file_options(session, &command.options, self.coscan.table_options())?;
+        let execution = &session.config().options().execution;
+        let declared = declared_columns(command)?;
+        let places = Places {
+            stores: self.coscan.stores(),
+            runtime: Some(session.runtime_env()),
+            ignores_subdirectories: execution.listing_table_ignore_subdirectory,
+            takes_any_name: declared.is_some(),
+        };
+        let files = places.list(&command.locations).await?;
+        let infers = execution.listing_table_factory_infer_partitions && declared.is_none();
+        let partitions = partition_columns(command, infers, &files)?;
+        let listing = TableListing::new(files, &partitions, declared)?;
         let name = command.name.table().to_owned();
         let orders = command.order_exprs.clone();
-        let provider = SharedTableProvider::open_files(&self.coscan, files, name, orders).await?;
-        check_declared_columns(command.schema.inner(), &provider.schema())?;
+        let provider =
+            SharedTableProvider::open_files(&self.coscan, listing, options, name, orders).await?;
         Ok(Arc::new(provider.with_definition(command.definition.clone())))
     }
 }
 
 fn refuse_unsupported(command: &CreateExternalTable) -> Result<()> {
-    let refused = if !command.table_partition_cols.is_empty() {
-        Some("PARTITIONED BY; name one partition's directory as the location".to_owned())
-    } else if let Some(option) = command.options.keys().min() {
-        Some(format!("OPTIONS such as {option}; leave them out"))
-    } else if command.unbounded {
-        Some("UNBOUNDED tables".to_owned())
+    let refused = if command.unbounded {
+        "UNBOUNDED tables"
     } else if command.constraints.iter().next().is_some() {
-        Some("constraints; leave them out".to_owned())
+        "constraints; leave them out"
     } else if !command.column_defaults.is_empty() {
-        Some("default values; leave them out".to_owned())
+        "default values; leave them out"
     } else {
-        None
+        return Ok(());
     };
-    match refused {
-        None => Ok(()),
-        Some(what) => Err(DataFusionError::NotImplemented(format!(
-            "a shared table does not support {what} (CREATE EXTERNAL TABLE {})",
-            command.name
-        ))),
-    }
+    Err(DataFusionError::NotImplemented(format!(
+        "a shared table does not support {refused} (CREATE EXTERNAL TABLE {})",
+        command.name
+    )))
 }
 
-/// Columns may be declared if they are the ones of the files.
-fn check_declared_columns(declared: &Schema, actual: &SchemaRef) -> Result<()> {
+/// The columns that are read of files, if they are declared: those that are not of directories.
+fn declared_columns(command: &CreateExternalTable) -> Result<Option<SchemaRef>> {
+    let declared = command.schema.inner();
     if declared.fields().is_empty() {
-        return Ok(());
+        return Ok(None);
     }
-    let same_count = declared.fields().len() == actual.fields().len();
-    let same = declared.fields().iter().zip(actual.fields()).all(|(declared, actual)| {
-        declared.name() == actual.name() && declared.data_type() == actual.data_type()
-    });
-    if same_count && same {
-        return Ok(());
+    let is_stored = |field: &&FieldRef| !command.table_partition_cols.contains(field.name());
+    let stored = declared.fields().iter().filter(is_stored).cloned();
+    Ok(Some(Arc::new(Schema::new(stored.collect::<Vec<_>>()))))
+}
+
+/// The columns of directories: those of PARTITIONED BY, or else what the directories say.
+fn partition_columns(
+    command: &CreateExternalTable,
+    infers: bool,
+    files: &[ListedFile],
+) -> Result<Vec<FieldRef>> {
+    if command.table_partition_cols.is_empty() {
+        return if infers { partitions::infer(files) } else { Ok(Vec::new()) };
     }
-    let columns = actual
-        .fields()
-        .iter()
-        .map(|field| format!("{} {}", field.name(), field.data_type()))
-        .collect::<Vec<_>>();
-    Err(DataFusionError::Plan(format!(
-        "the declared columns are not those of the files, which are ({}); leave the column list out, or cast in queries",
-        columns.join(", ")
-    )))
+    let declared = command.schema.inner();
+    let field = |name: &String| {
+        let data_type = match declared.fields().is_empty() {
+            true => partitions::usual_type(),
+            false => declared.field_with_name(name)?.data_type().clone(),
+        };
+        Ok(Arc::new(Field::new(name, data_type, false)))
+    };
+    let fields = command.table_partition_cols.iter().map(field).collect::<Result<Vec<_>>>()?;
+    partitions::check(&fields, files)?;
+    Ok(fields)
 }

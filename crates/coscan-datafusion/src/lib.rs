@@ -19,8 +19,8 @@
 //!
 //! In call order:
 //! - [`install`] or [`Coscan::install`] sets a session up (`session`, `settings`, `memory`);
-//! - `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes a [`SharedTableProvider`] (`factory`, `location`, `order`,
-//!   `statistics`);
+//! - `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes a [`SharedTableProvider`] (`factory`, `format`, `location`,
+//!   `partitions`, `order`, `statistics`);
 //! - it plans a [`SharedScanExec`] (`provider`, `source`, `exec`, `pruning`), or the engine's own scan where that costs less
 //!   (`direct`, `direct_reader`);
 //! - what small scans read is not spread over tasks (`one_task`);
@@ -32,12 +32,14 @@ mod direct_reader;
 mod error;
 mod exec;
 mod factory;
+mod format;
 mod location;
 mod memory;
 mod metrics;
 mod narrowing;
 mod one_task;
 mod order;
+mod partitions;
 mod provider;
 mod pruning;
 mod run;

@@ -1,9 +1,16 @@
-//! The files of a location, in the store that the session or coscan has for it.
+//! The files of a location, those that the engine's own tables list, in the store that the session or coscan has for it.
 
-use coscan_storage::stores::{Stores, list_files};
-use coscan_storage::table::TableFile;
-use datafusion::error::{DataFusionError, Result};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use coscan_storage::stores::{Listing, Stores, list_files};
+use coscan_storage::table::{FileVersion, TableFile};
+use datafusion::datasource::listing::ListingTableUrl;
+use datafusion::error::Result;
 use datafusion::execution::runtime_env::RuntimeEnv;
+use futures::TryStreamExt;
+use log::debug;
+use object_store::{Error as StoreError, ObjectMeta, ObjectStore, ObjectStoreExt};
 use url::Url;
 
 use crate::error::from_store;
@@ -11,29 +18,126 @@ use crate::error::from_store;
 /// How DataFusion's own store of local files, which every session has, calls itself.
 const SESSION_LOCAL_STORE: &str = "LocalFileSystem(file:///)";
 
-/// The files of all locations, each file once, in the order of locations and then of paths.
-pub(crate) async fn table_files(
-    stores: &Stores,
-    runtime: Option<&RuntimeEnv>,
-    locations: &[String],
-) -> Result<Vec<TableFile>> {
-    let mut files: Vec<TableFile> = Vec::new();
-    for location in locations {
-        let stores = runtime
-            .and_then(|runtime| session_store(runtime, location))
-            .unwrap_or_else(|| stores.clone());
-        let listing = list_files(&stores, location).await.map_err(from_store)?;
-        for meta in listing.files {
-            let (store, store_url) = (listing.store.clone(), listing.store_url.clone());
-            let file = TableFile { store, store_url, meta };
-            refuse_partitions(location, &file)?;
+/// What a pattern is told by.
+const WILDCARDS: [char; 3] = ['*', '?', '['];
+
+/// What a directory lists besides its partitions.
+const FILE_PATTERN: &str = "*.parquet";
+
+/// Where the files of a table are looked for.
+pub(crate) struct Places<'a> {
+    /// The stores of coscan.
+    pub(crate) stores: &'a Stores,
+    /// The session's, if there is a session. They win.
+    pub(crate) runtime: Option<&'a RuntimeEnv>,
+    /// Whether directories other than those of partitions are left out.
+    pub(crate) ignores_subdirectories: bool,
+    /// Whether all files of a directory are taken, whatever their names.
+    pub(crate) takes_any_name: bool,
+}
+
+/// A file, and the location below which it was found.
+#[derive(Clone, Debug)]
+pub(crate) struct ListedFile {
+    pub(crate) file: TableFile,
+    pub(crate) location: Arc<ListingTableUrl>,
+}
+
+impl Places<'_> {
+    /// The files of all locations, each file once, in the order of locations and then of paths.
+    pub(crate) async fn list(&self, locations: &[String]) -> Result<Vec<ListedFile>> {
+        let mut files: Vec<ListedFile> = Vec::new();
+        let mut known: HashSet<FileVersion> = HashSet::new();
+        for location in locations {
+            let listed = self.list_one(location).await?;
             // Locations may overlap, such as a directory and a file in it.
-            if !files.iter().any(|known| known.name() == file.name()) {
-                files.push(file);
-            }
+            files.extend(listed.into_iter().filter(|listed| known.insert(listed.file.version())));
         }
+        Ok(files)
     }
-    Ok(files)
+
+    async fn list_one(&self, location: &str) -> Result<Vec<ListedFile>> {
+        let stores = self.runtime.and_then(|runtime| session_store(runtime, location));
+        let stores = stores.unwrap_or_else(|| self.stores.clone());
+        if let Some(files) = self.as_the_engine_lists(&stores, location).await
+            && !files.is_empty()
+        {
+            return Ok(files);
+        }
+        // Patterns in URLs and directories without Parquet files of their own, which the engine refuses; or an error
+        // that says what is wrong.
+        let Listing { store, store_url, files } =
+            list_files(&stores, location).await.map_err(from_store)?;
+        let url = Arc::new(ListingTableUrl::parse(before_pattern(location))?);
+        Ok(listed(&store, &store_url, &url, files))
+    }
+
+    /// The files that the engine's own table would have, `None` if it can list none.
+    async fn as_the_engine_lists(
+        &self,
+        stores: &Stores,
+        location: &str,
+    ) -> Option<Vec<ListedFile>> {
+        if location.contains("://") && location.contains(WILDCARDS) {
+            return None;
+        }
+        let found = self.try_as_the_engine_lists(stores, location).await;
+        found.inspect_err(|error| debug!("{location} is listed by coscan's rules: {error}")).ok()
+    }
+
+    async fn try_as_the_engine_lists(
+        &self,
+        stores: &Stores,
+        location: &str,
+    ) -> Result<Vec<ListedFile>> {
+        let mut url = ListingTableUrl::parse(location)?;
+        let (store_url, store) = stores.resolve(url.get_url()).map_err(from_store)?;
+        if url.is_folder() && url.get_glob().is_none() && !self.takes_any_name {
+            url = url.with_glob(FILE_PATTERN)?;
+        }
+        let single = match url.is_collection() {
+            true => None,
+            false => match store.head(url.prefix()).await {
+                Ok(meta) => Some(meta),
+                Err(StoreError::NotFound { .. }) => None,
+                Err(error) => return Err(error.into()),
+            },
+        };
+        let mut metas: Vec<_> = match single {
+            Some(meta) => vec![meta],
+            None => {
+                let listed = store.list(Some(url.prefix()));
+                let belongs = |meta: &ObjectMeta| {
+                    let belongs = url.contains(&meta.location, self.ignores_subdirectories);
+                    std::future::ready(belongs)
+                };
+                listed.try_filter(belongs).try_collect().await?
+            }
+        };
+        // Empty files are what some writers leave as marks.
+        metas.retain(|meta| meta.size > 0);
+        metas.sort_unstable_by(|a, b| a.location.cmp(&b.location));
+        Ok(listed(&store, &store_url, &Arc::new(url), metas))
+    }
+}
+
+fn listed(
+    store: &Arc<dyn ObjectStore>,
+    store_url: &Url,
+    location: &Arc<ListingTableUrl>,
+    metas: Vec<ObjectMeta>,
+) -> Vec<ListedFile> {
+    let listed = |meta| ListedFile {
+        file: TableFile { store: Arc::clone(store), store_url: store_url.clone(), meta },
+        location: Arc::clone(location),
+    };
+    metas.into_iter().map(listed).collect()
+}
+
+/// A location up to the directory in which its pattern begins, if it has one.
+fn before_pattern(location: &str) -> &str {
+    let Some(wildcard) = location.find(WILDCARDS) else { return location };
+    location[..wildcard].rfind('/').map_or(".", |slash| &location[..=slash])
 }
 
 /// The store that the session has registered for a URL, as the only one of its kind.
@@ -53,21 +157,4 @@ fn session_store(runtime: &RuntimeEnv, location: &str) -> Option<Stores> {
     let stores = Stores::new();
     stores.register(&root, store);
     Some(stores)
-}
-
-/// The engine's own tables would have a column for each `name=value` on the way to a file. Leaving it out silently
-/// would give other answers.
-fn refuse_partitions(location: &str, file: &TableFile) -> Result<()> {
-    let path = file.meta.location.as_ref();
-    let directories = path.rsplit_once('/').map_or("", |(directories, _)| directories);
-    let partition = directories
-        .split('/')
-        .find(|directory| directory.contains('=') && !location.contains(directory));
-    match partition {
-        None => Ok(()),
-        Some(partition) => Err(DataFusionError::NotImplemented(format!(
-            "{location} is partitioned: {path} lies in {partition}. coscan does not make columns of directory names \
-             yet; name one partition's directory as the location"
-        ))),
-    }
 }

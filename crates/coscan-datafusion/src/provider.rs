@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use coscan_runtime::{BufferManager, SharedTable};
-use coscan_storage::table::{ParquetTable, TableFile};
+use coscan_storage::table::{FileOptions, ParquetFile, ParquetTable};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DFSchema, Statistics};
@@ -17,7 +17,8 @@ use log::debug;
 
 use crate::error::from_table;
 use crate::exec::SharedScanExec;
-use crate::location::table_files;
+use crate::location::Places;
+use crate::partitions::{self, TableListing};
 use crate::session::Coscan;
 use crate::source::{PlanSettings, ScanSource};
 use crate::{direct, order, statistics};
@@ -39,9 +40,17 @@ impl SharedTableProvider {
     /// # Errors
     /// If a location leads to no files, they cannot be read, or have different columns.
     pub async fn open(coscan: &Coscan, locations: &[String]) -> Result<Self> {
-        let files = table_files(coscan.stores(), None, locations).await?;
+        let places = Places {
+            stores: coscan.stores(),
+            runtime: None,
+            ignores_subdirectories: true,
+            takes_any_name: false,
+        };
+        let files = places.list(locations).await?;
+        let partitions = partitions::infer(&files)?;
+        let listing = TableListing::new(files, &partitions, None)?;
         let name = locations.first().map_or_else(String::new, |location| short_name(location));
-        Self::open_files(coscan, files, name, Vec::new()).await
+        Self::open_files(coscan, listing, coscan.table_options(), name, Vec::new()).await
     }
 
     /// A provider of a table that is registered with a manager already. It declares no order.
@@ -57,11 +66,14 @@ impl SharedTableProvider {
 
     pub(crate) async fn open_files(
         coscan: &Coscan,
-        files: Vec<TableFile>,
+        listing: TableListing,
+        options: FileOptions,
         name: String,
         orders: Vec<Vec<SortExpr>>,
     ) -> Result<Self> {
-        let table = ParquetTable::open(files, coscan.table_options()).await.map_err(from_table)?;
+        let TableListing { files, columns } = listing;
+        let files = ParquetFile::open_all(files, options).await.map_err(from_table)?;
+        let table = ParquetTable::with_columns(files, columns).map_err(from_table)?;
         let table = coscan.manager().register(Arc::new(table));
         Self::of_table(coscan, table, name, &orders)
     }

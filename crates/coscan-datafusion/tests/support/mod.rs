@@ -13,7 +13,7 @@ use coscan_datafusion::{Coscan, SharedTableProvider};
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options};
 use coscan_storage::stores::{DirectFileStore, MeteredStore, StoreMetrics, Stores};
-use coscan_storage::table::{PageLayout, TableOptions};
+use coscan_storage::table::{ColumnTypes, PageLayout, TableOptions};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use parquet::arrow::ArrowWriter;
@@ -25,7 +25,7 @@ pub const CHUNK_ROWS: u64 = 100;
 
 /// Small chunks.
 pub const TABLE_OPTIONS: TableOptions =
-    TableOptions { chunk_rows: CHUNK_ROWS, layout: PageLayout::Column };
+    TableOptions { chunk_rows: CHUNK_ROWS, layout: PageLayout::Column, types: ColumnTypes::USUAL };
 
 /// Writes `id` (0 to `rows`), `key` (`id % 10`), `value` (a half of `id`) and `text`, a row group a chunk.
 pub fn write_numbers(path: &Path, ids: std::ops::Range<i64>) {

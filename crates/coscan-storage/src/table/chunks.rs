@@ -12,10 +12,19 @@ pub(super) struct RowGroupShape {
     pub(super) can_split: bool,
 }
 
-/// The chunks of one file, first rows first. Row groups without rows are in none.
-pub(super) fn chunks_of_file(row_groups: &[RowGroupShape], chunk_rows: u64) -> Vec<StoredChunk> {
-    let mut chunks =
-        Chunks { chunk_rows: chunk_rows.max(1), done: Vec::new(), run: Vec::new(), run_rows: 0 };
+/// The chunks of one file, first rows first. Row groups without rows are in none. Unless `joins`, none has several.
+pub(super) fn chunks_of_file(
+    row_groups: &[RowGroupShape],
+    chunk_rows: u64,
+    joins: bool,
+) -> Vec<StoredChunk> {
+    let mut chunks = Chunks {
+        joins,
+        chunk_rows: chunk_rows.max(1),
+        done: Vec::new(),
+        run: Vec::new(),
+        run_rows: 0,
+    };
     for (position, row_group) in row_groups.iter().enumerate().filter(|(_, shape)| shape.rows > 0) {
         if row_group.can_split && row_group.rows / 2 >= chunks.chunk_rows {
             chunks.end_run();
@@ -23,7 +32,7 @@ pub(super) fn chunks_of_file(row_groups: &[RowGroupShape], chunk_rows: u64) -> V
         } else {
             chunks.run.push(position);
             chunks.run_rows += row_group.rows;
-            if chunks.run_rows >= chunks.chunk_rows {
+            if chunks.run_rows >= chunks.chunk_rows || !joins {
                 chunks.end_run();
             }
         }
@@ -33,6 +42,7 @@ pub(super) fn chunks_of_file(row_groups: &[RowGroupShape], chunk_rows: u64) -> V
 }
 
 struct Chunks {
+    joins: bool,
     chunk_rows: u64,
     done: Vec<StoredChunk>,
     run: Vec<usize>,
@@ -48,7 +58,7 @@ impl Chunks {
         }
         let is_small = rows < self.chunk_rows.div_ceil(2);
         match self.done.last_mut() {
-            Some(last) if is_small && !last.is_part => {
+            Some(last) if is_small && !last.is_part && self.joins => {
                 last.row_groups.extend(run);
                 last.rows.end += rows;
             }
@@ -81,7 +91,7 @@ mod tests {
     fn cut(row_groups: &[(u64, bool)], chunk_rows: u64) -> Vec<(Vec<usize>, Range<u64>)> {
         let shapes: Vec<_> =
             row_groups.iter().map(|&(rows, can_split)| RowGroupShape { rows, can_split }).collect();
-        let chunks = chunks_of_file(&shapes, chunk_rows);
+        let chunks = chunks_of_file(&shapes, chunk_rows, true);
         chunks.into_iter().map(|chunk| (chunk.row_groups, chunk.rows)).collect()
     }
 
@@ -104,6 +114,14 @@ mod tests {
         assert_eq!(cut(&[(25, false)], 10), [(vec![0], 0..25)]);
         let chunks = cut(&[(3, true), (20, true), (3, true)], 10);
         assert_eq!(chunks, [(vec![0], 0..3), (vec![1], 0..10), (vec![1], 10..20), (vec![2], 0..3)]);
+    }
+
+    #[test]
+    fn row_groups_that_are_not_to_be_joined_are_chunks_of_their_own() {
+        let shapes = [4, 30, 4].map(|rows| RowGroupShape { rows, can_split: rows > 4 });
+        let chunks = chunks_of_file(&shapes, 10, false);
+        assert!(chunks.iter().all(|chunk| chunk.row_groups.len() == 1));
+        assert_eq!(chunks.len(), 5);
     }
 
     #[test]

@@ -7,8 +7,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::compute::{CastOptions, cast_with_options};
-use arrow_array::{Array, ArrayRef};
+use arrow::compute::take;
+use arrow_array::{Array, ArrayRef, UInt32Array};
 use arrow_schema::{ArrowError, DataType};
 use bytes::Bytes;
 use coscan_core::{ChunkIndex, PageIndex};
@@ -17,6 +17,7 @@ use parquet::errors::ParquetError;
 
 use super::column_pages::ColumnPages;
 use super::panics::caught;
+use super::types::adapt;
 use super::{DecodeError, ParquetFile};
 
 impl ParquetFile {
@@ -46,11 +47,9 @@ impl ParquetFile {
         let field = self.field(column);
         let everything = 0..stored.row_count();
         let selected = selection.unwrap_or(std::slice::from_ref(&everything));
-        check_selection(chunk, stored.row_count(), selected)?;
-
         let mut decoder = ColumnDecoder {
-            reader: None,
-            rows_left: selected.iter().map(|rows| rows.end - rows.start).sum(),
+            source: None,
+            rows_left: self.count_selected(chunk, selection)?,
             data_type: field.data_type().clone(),
             file: Arc::clone(&self.name),
             column: field.name().clone(),
@@ -82,25 +81,48 @@ impl ParquetFile {
             )
         };
         let reader = caught(make_reader).map_err(|reason| decoder.corrupt(reason))?;
-        decoder.reader = Some(reader);
+        decoder.source = Some(Source::Pages(Box::new(reader)));
         Ok(decoder)
     }
-}
 
-fn check_selection(
-    chunk: ChunkIndex,
-    chunk_rows: u64,
-    selection: &[Range<u64>],
-) -> Result<(), DecodeError> {
-    let mut end = 0;
-    for rows in selection {
-        if rows.start < end || rows.end < rows.start || rows.end > chunk_rows {
-            let (start, end) = (rows.start, rows.end);
-            return Err(DecodeError::InvalidSelection { chunk, rows: chunk_rows, start, end });
+    /// As [`Self::decode`], of a column that the file does not store: `value` in every row, an array of one.
+    pub(super) fn repeat(
+        &self,
+        chunk: ChunkIndex,
+        column: &str,
+        value: ArrayRef,
+        selection: Option<&[Range<u64>]>,
+        batch_rows: usize,
+    ) -> Result<ColumnDecoder, DecodeError> {
+        Ok(ColumnDecoder {
+            rows_left: self.count_selected(chunk, selection)?,
+            data_type: value.data_type().clone(),
+            source: Some(Source::Value { value, batch_rows: batch_rows.max(1) }),
+            file: Arc::clone(&self.name),
+            column: column.to_owned(),
+            chunk,
         }
-        end = rows.end;
+        .ended_if_empty())
     }
-    Ok(())
+
+    /// How many rows are selected, if they ascend without overlap and are all in the chunk.
+    fn count_selected(
+        &self,
+        chunk: ChunkIndex,
+        selection: Option<&[Range<u64>]>,
+    ) -> Result<u64, DecodeError> {
+        let chunk_rows = self.chunk_rows(chunk);
+        let Some(selection) = selection else { return Ok(chunk_rows) };
+        let mut end = 0;
+        for rows in selection {
+            if rows.start < end || rows.end < rows.start || rows.end > chunk_rows {
+                let (start, end) = (rows.start, rows.end);
+                return Err(DecodeError::InvalidSelection { chunk, rows: chunk_rows, start, end });
+            }
+            end = rows.end;
+        }
+        Ok(selection.iter().map(|rows| rows.end - rows.start).sum())
+    }
 }
 
 /// The selection as parquet has it, counted over the rows that the pages hold. `None` is all of them.
@@ -136,12 +158,35 @@ fn row_selection(
 /// with an error.
 pub struct ColumnDecoder {
     /// `None` once it has ended.
-    reader: Option<ParquetRecordBatchReader>,
+    source: Option<Source>,
     rows_left: u64,
     data_type: DataType,
     file: Arc<str>,
     column: String,
     chunk: ChunkIndex,
+}
+
+/// Where arrays come from.
+enum Source {
+    /// Stored pages.
+    Pages(Box<ParquetRecordBatchReader>),
+    /// The same value, an array of one, in every row.
+    Value { value: ArrayRef, batch_rows: usize },
+}
+
+impl Source {
+    /// The next rows, none if there are no more; of a value, at most `rows_left`.
+    fn next(&mut self, rows_left: u64) -> Result<Option<ArrayRef>, ArrowError> {
+        match self {
+            Self::Pages(reader) => {
+                Ok(reader.next().transpose()?.and_then(|batch| batch.columns().first().cloned()))
+            }
+            Self::Value { value, batch_rows } => {
+                let rows = usize::try_from(rows_left).unwrap_or(usize::MAX).min(*batch_rows);
+                take(value, &UInt32Array::from(vec![0; rows]), None).map(Some)
+            }
+        }
+    }
 }
 
 impl ColumnDecoder {
@@ -162,44 +207,40 @@ impl ColumnDecoder {
         DecodeError::Corrupt { file, column, chunk: self.chunk, reason }
     }
 
-    fn next_array(
-        &mut self,
-        reader: &mut ParquetRecordBatchReader,
-    ) -> Result<ArrayRef, DecodeError> {
-        let batch = caught(|| reader.next().transpose()).map_err(|reason| self.corrupt(reason))?;
-        let batch =
-            batch.ok_or_else(|| self.corrupt(format!("{} rows are missing", self.rows_left)))?;
-        let array = batch.columns().first().cloned();
-        let array = array.ok_or_else(|| self.corrupt("it has no values".to_owned()))?;
+    fn ended_if_empty(self) -> Self {
+        let source = self.source.filter(|_| self.rows_left > 0);
+        Self { source, ..self }
+    }
+
+    fn next_array(&mut self, source: &mut Source) -> Result<ArrayRef, DecodeError> {
+        let array =
+            caught(|| source.next(self.rows_left)).map_err(|reason| self.corrupt(reason))?;
+        let array =
+            array.ok_or_else(|| self.corrupt(format!("{} rows are missing", self.rows_left)))?;
         let Some(rows_left) = self.rows_left.checked_sub(array.len() as u64) else {
             return Err(
                 self.corrupt(format!("there are more rows than the {} left", self.rows_left))
             );
         };
-        let array =
-            as_type(array, &self.data_type).map_err(|error| self.corrupt(error.to_string()))?;
+        let array = adapt(&array, &self.data_type).map_err(|error| DecodeError::Cast {
+            file: Arc::clone(&self.file),
+            column: self.column.clone(),
+            table_type: self.data_type.to_string(),
+            reason: error.to_string(),
+        })?;
         self.rows_left = rows_left;
         Ok(array)
     }
-}
-
-/// The array as the type that is wanted, which may allow nulls where this file has none.
-fn as_type(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
-    if array.data_type() == data_type {
-        return Ok(array);
-    }
-    let options = CastOptions { safe: false, ..CastOptions::default() };
-    cast_with_options(&array, data_type, &options)
 }
 
 impl Iterator for ColumnDecoder {
     type Item = Result<ArrayRef, DecodeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let mut reader = self.reader.take()?;
-        let array = self.next_array(&mut reader);
+        let mut source = self.source.take()?;
+        let array = self.next_array(&mut source);
         if array.is_ok() && self.rows_left > 0 {
-            self.reader = Some(reader);
+            self.source = Some(source);
         }
         Some(array)
     }

@@ -41,22 +41,46 @@ pub enum TableError {
         /// What it uses.
         reason: String,
     },
-    /// Two files have different columns.
+    /// Two files have a column of the same name whose types have nothing in common.
     #[error(
         "{first_file} and {second_file} cannot be one table: column `{column}` is {first_type} in the first and \
-         {second_type} in the second; all files of a table need the same columns in the same order"
+         {second_type} in the second, and no type holds the values of both; write one file again with the type of the \
+         other, or declare the column's type"
     )]
     SchemaMismatch {
-        /// The first file of the table.
+        /// One of the files.
         first_file: Arc<str>,
-        /// The file that differs from it.
+        /// The file that comes after it.
         second_file: Arc<str>,
         /// The column in which they differ.
         column: String,
         /// Its type in the first file.
         first_type: String,
-        /// Its type in the second file, or what is there instead.
+        /// Its type in the second file.
         second_type: String,
+    },
+    /// A file has a column with a type that is not made into the declared one.
+    #[error(
+        "column `{column}` of {file} is {file_type}, which cannot be read as {table_type}; declare it as {file_type}, or \
+         leave the columns out of the declaration"
+    )]
+    CannotCast {
+        /// The file.
+        file: Arc<str>,
+        /// The column.
+        column: String,
+        /// Its type in the file.
+        file_type: String,
+        /// The type that was declared.
+        table_type: String,
+    },
+    /// A file lacks a column that was declared to have no nulls.
+    #[error("{file} lacks column `{column}`, which is declared NOT NULL; allow it to be NULL")]
+    MissingColumn {
+        /// The file.
+        file: Arc<str>,
+        /// The column.
+        column: String,
     },
     /// A file cannot be read at all.
     #[error(transparent)]
@@ -138,6 +162,21 @@ pub enum DecodeError {
         /// The chunk, counted within the file.
         chunk: ChunkIndex,
         /// What the decoder found.
+        reason: String,
+    },
+    /// A value does not fit in the type that the table declares.
+    #[error(
+        "column `{column}` of {file} cannot be read as {table_type}: {reason}; declare the type that the file has, or \
+         write the file again"
+    )]
+    Cast {
+        /// The file.
+        file: Arc<str>,
+        /// The column.
+        column: String,
+        /// The type that was declared.
+        table_type: String,
+        /// Which value does not fit.
         reason: String,
     },
     /// The caller asked for rows that the chunk does not have, or not in order.

@@ -23,8 +23,17 @@ impl ParquetFile {
     /// If there is no such chunk or column.
     #[must_use]
     pub fn decoded_bytes_estimate(&self, chunk: ChunkIndex, column: usize) -> u64 {
+        self.decoded_bytes_estimate_as(chunk, column, self.field(column).data_type())
+    }
+
+    /// The same, if the column is decoded as this type.
+    pub(super) fn decoded_bytes_estimate_as(
+        &self,
+        chunk: ChunkIndex,
+        column: usize,
+        data_type: &DataType,
+    ) -> u64 {
         let stored = self.chunk(chunk);
-        let data_type = self.field(column).data_type();
         let mut bytes = 0;
         for &row_group in &stored.row_groups {
             let row_group = self.metadata.row_group(row_group);
@@ -35,6 +44,16 @@ impl ParquetFile {
         }
         bytes
     }
+}
+
+/// About how many bytes some rows of the same value take.
+pub(super) fn repeated_bytes_estimate(rows: u64, data_type: &DataType) -> u64 {
+    let width = match data_type {
+        DataType::Dictionary(key, _) => key.primitive_width(),
+        data_type => data_type.primitive_width(),
+    };
+    let width = width.map_or(VIEW_BYTES, |width| width as u64);
+    rows * width + rows.div_ceil(ROWS_PER_BITMAP_BYTE)
 }
 
 /// The share of a split row group that a part takes, rounded up.

@@ -1,11 +1,13 @@
 //! One version of a file, opened: its footer, its chunks and its pages.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_schema::{Field, Fields, SchemaRef};
 use coscan_core::{ChunkIndex, Index, PageIndex};
+use futures::{StreamExt, TryStreamExt, stream};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::arrow::{
     FieldLevels, ProjectionMask, parquet_to_arrow_field_levels, parquet_to_arrow_schema,
@@ -17,9 +19,14 @@ use super::layout::{FileLayout, plan};
 use super::pages::{StoredChunk, StoredPage};
 use super::panics::caught;
 use super::per_column::PerColumn;
-use super::schema::with_view_types;
 use super::zones::Zones;
-use super::{ChunkStatistics, FileOptions, FileVersion, PageLayout, TableError, TableFile, footer};
+use super::{
+    ChunkStatistics, ColumnTypes, FileOptions, FileVersion, PageLayout, TableError, TableFile,
+    footer,
+};
+
+/// How many footers are read at the same time: as many as object stores answer at once without slowing down.
+const FOOTERS_AT_A_TIME: usize = 32;
 
 /// One version of a Parquet file, opened under [`FileOptions`]: what every table that lists it shares.
 ///
@@ -52,9 +59,11 @@ impl ParquetFile {
         let version = file.version();
         let name: Arc<str> = version.to_string().into();
         let metadata = Arc::new(footer::read(&file, &name).await?);
-        let schema = caught(|| read_schema(&metadata)).map_err(|reason| TableError::Corrupt {
-            file: Arc::clone(&name),
-            reason: format!("its schema cannot be read ({reason})"),
+        let schema = caught(|| read_schema(&metadata, options.types)).map_err(|reason| {
+            TableError::Corrupt {
+                file: Arc::clone(&name),
+                reason: format!("its schema cannot be read ({reason})"),
+            }
         })?;
         let leaves_of_column = leaves_of_columns(&metadata);
         let column_count = leaves_of_column.len();
@@ -62,7 +71,11 @@ impl ParquetFile {
             let reason = "it has a column that holds no values".to_owned();
             return Err(TableError::Unsupported { file: name, reason });
         }
-        let layout = plan(&metadata, &leaves_of_column, &options);
+        if let Some(repeated) = repeated_name(schema.fields()) {
+            let reason = format!("it has several columns named `{repeated}`");
+            return Err(TableError::Unsupported { file: Arc::clone(&name), reason });
+        }
+        let layout = plan(&metadata, schema.fields(), &leaves_of_column, &options);
         Ok(Arc::new(Self {
             zones: Zones::new(&metadata, &layout.chunks, column_count),
             levels: PerColumn::new(column_count),
@@ -76,6 +89,18 @@ impl ParquetFile {
             version,
             name,
         }))
+    }
+
+    /// Opens files, some at a time, and gives them in this order.
+    ///
+    /// # Errors
+    /// As [`Self::open`], of the first that fails.
+    pub async fn open_all(
+        files: Vec<TableFile>,
+        options: FileOptions,
+    ) -> Result<Vec<Arc<Self>>, TableError> {
+        let opening = stream::iter(files).map(|file| Self::open(file, options));
+        opening.buffered(FOOTERS_AT_A_TIME).try_collect().await
     }
 
     /// Which file it is, and which version of it.
@@ -102,7 +127,7 @@ impl ParquetFile {
         &self.metadata
     }
 
-    /// Its columns: strings and binaries at the top level are views, as DataFusion reads them.
+    /// Its columns, with the types that [`FileOptions::types`] asks for.
     #[must_use]
     pub fn fields(&self) -> &Fields {
         &self.fields
@@ -212,6 +237,12 @@ impl fmt::Debug for ParquetFile {
     }
 }
 
+/// A name that several columns have: columns are found by name.
+fn repeated_name(fields: &Fields) -> Option<&str> {
+    let mut names = HashSet::new();
+    fields.iter().map(|field| field.name().as_str()).find(|&name| !names.insert(name))
+}
+
 /// The leaves of each top-level column.
 fn leaves_of_columns(metadata: &ParquetMetaData) -> Vec<Range<usize>> {
     let descriptor = metadata.file_metadata().schema_descr();
@@ -224,11 +255,14 @@ fn leaves_of_columns(metadata: &ParquetMetaData) -> Vec<Range<usize>> {
     leaves_of_column
 }
 
-/// The file's own Arrow schema with view types.
-fn read_schema(metadata: &Arc<ParquetMetaData>) -> Result<SchemaRef, ParquetError> {
+/// The file's own Arrow schema with these types.
+fn read_schema(
+    metadata: &Arc<ParquetMetaData>,
+    types: ColumnTypes,
+) -> Result<SchemaRef, ParquetError> {
     let file_metadata = metadata.file_metadata();
     let (descriptor, hint) = (file_metadata.schema_descr(), file_metadata.key_value_metadata());
-    let schema = Arc::new(with_view_types(&parquet_to_arrow_schema(descriptor, hint)?));
+    let schema = Arc::new(types.apply(&parquet_to_arrow_schema(descriptor, hint)?, descriptor));
     // Fails now rather than at the first decode if the file cannot be read as these types.
     let options = ArrowReaderOptions::new().with_schema(Arc::clone(&schema));
     ArrowReaderMetadata::try_new(Arc::clone(metadata), options)?;

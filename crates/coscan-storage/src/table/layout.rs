@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use arrow_schema::{DataType, Fields};
 use coscan_core::{Index, PageIndex};
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::page_index::offset_index::PageLocation;
@@ -32,9 +33,10 @@ impl FileLayout {
     }
 }
 
-/// Lays out a file whose top-level columns have these leaves.
+/// Lays out a file with these top-level columns, and the leaves of each.
 pub(super) fn plan(
     metadata: &ParquetMetaData,
+    fields: &Fields,
     leaves_of_column: &[Range<usize>],
     options: &FileOptions,
 ) -> FileLayout {
@@ -46,7 +48,9 @@ pub(super) fn plan(
         FileLayout { chunks: Vec::new(), pages: Vec::new(), slices: Slices::new(group_count) };
     let mut planner = Planner { metadata, leaves_of_column, group_count, layout };
     let shapes = row_group_shapes(metadata, options);
-    let chunks = chunks_of_file(&shapes, options.chunk_rows);
+    // Each row group has a dictionary of its own: small keys may not do for the values of several.
+    let joins = !fields.iter().any(|field| has_small_keys(field.data_type()));
+    let chunks = chunks_of_file(&shapes, options.chunk_rows, joins);
     for part in chunks.chunk_by(|a, b| a.is_part && a.row_groups == b.row_groups) {
         match (part[0].is_part, options.layout) {
             (true, _) => planner.add_parts(part),
@@ -55,6 +59,18 @@ pub(super) fn plan(
         }
     }
     FileLayout { chunks, ..planner.layout }
+}
+
+fn has_small_keys(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(key, _) => key.primitive_width().is_some_and(|width| width < 4),
+        DataType::Struct(fields) => fields.iter().any(|field| has_small_keys(field.data_type())),
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::FixedSizeList(field, _)
+        | DataType::Map(field, _) => has_small_keys(field.data_type()),
+        _ => false,
+    }
 }
 
 fn row_group_shapes(metadata: &ParquetMetaData, options: &FileOptions) -> Vec<RowGroupShape> {

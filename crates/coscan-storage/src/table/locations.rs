@@ -22,7 +22,7 @@ impl ParquetTable {
     /// [`list_files`] takes: a path or URL of a file, a directory or a pattern.
     ///
     /// # Errors
-    /// If files cannot be found, are not Parquet, or do not have the same columns.
+    /// If files cannot be found, are not Parquet, or the types of a column in two files have nothing in common.
     pub async fn open_locations<S: AsRef<str>>(
         stores: &Stores,
         locations: &[S],

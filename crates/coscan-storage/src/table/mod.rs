@@ -13,7 +13,8 @@
 //! - [`ParquetFile::pages_of_rows`] says which pages hold some rows (`rows`);
 //! - [`ParquetFile::decode`] turns the pages of one column of one chunk into Arrow arrays (`decode`, `column_pages`).
 //!
-//! Tables have all of these too, with chunks and pages counted over all files (`table_pages`).
+//! Tables have all of these too, with chunks and pages counted over all files, and with the columns that a file lacks or
+//! has with another type (`table_pages`, `table_statistics`, `types`).
 //!
 //! Invariants:
 //! - files and tables never change: a file that does is reported, never read ([`ReadError::Changed`]);
@@ -24,6 +25,8 @@ mod body;
 mod bounds;
 mod chunks;
 mod column_pages;
+mod column_types;
+mod columns;
 mod decode;
 mod error;
 mod estimate;
@@ -41,15 +44,19 @@ mod schema;
 mod snapshot;
 mod statistics;
 mod table_pages;
+mod table_statistics;
+mod types;
 mod version;
 mod zones;
 
+pub use columns::{ConstantColumn, TableColumns};
 pub use decode::ColumnDecoder;
 pub use error::{DecodeError, ReadError, TableError};
 pub use file::ParquetFile;
 pub use locations::LocationError;
-pub use options::{FileOptions, PageLayout, TableOptions};
+pub use options::{ColumnTypes, FileOptions, PageLayout, TableOptions};
 pub use read::{PageRequest, put_together};
 pub use snapshot::ParquetTable;
 pub use statistics::ChunkStatistics;
+pub use types::widens;
 pub use version::{FileVersion, TableFile};

@@ -1,4 +1,6 @@
-//! How a file is cut into chunks and pages.
+//! How a file is cut into chunks and pages, and which types its columns are read as.
+
+use arrow_schema::TimeUnit;
 
 /// Which columns are stored together in a page [CS07 §6].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,6 +20,30 @@ pub struct FileOptions {
     pub chunk_rows: u64,
     /// Which columns are stored together.
     pub layout: PageLayout,
+    /// The Arrow types of its columns.
+    pub types: ColumnTypes,
+}
+
+/// Which Arrow types the columns of a file are read as, where Parquet leaves a choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ColumnTypes {
+    /// Strings and binaries at the top level as views, which need no copy of the values to filter or take.
+    pub views: bool,
+    /// Binaries at the top level as strings: some writers do not say which binaries are texts.
+    pub binary_as_string: bool,
+    /// The unit of INT96 timestamps; without one nanoseconds, which end in the year 2262.
+    pub int96_unit: Option<TimeUnit>,
+}
+
+impl ColumnTypes {
+    /// Those of DataFusion's defaults.
+    pub const USUAL: Self = Self { views: true, binary_as_string: false, int96_unit: None };
+}
+
+impl Default for ColumnTypes {
+    fn default() -> Self {
+        Self::USUAL
+    }
 }
 
 /// The options of all files of a table.
@@ -25,6 +51,6 @@ pub type TableOptions = FileOptions;
 
 impl Default for FileOptions {
     fn default() -> Self {
-        Self { chunk_rows: 131_072, layout: PageLayout::Column }
+        Self { chunk_rows: 131_072, layout: PageLayout::Column, types: ColumnTypes::default() }
     }
 }

@@ -1,20 +1,20 @@
 //! A table at a moment: a list of files with one schema.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use arrow_schema::{Field, SchemaRef};
+use arrow_array::{ArrayRef, new_null_array};
+use arrow_schema::{DataType, Fields, Schema, SchemaRef};
 use coscan_core::{ChunkIndex, GroupIndex, Index, Layout, PageIndex};
-use futures::{StreamExt, TryStreamExt, stream};
 use parquet::file::metadata::ParquetMetaData;
 
-use super::per_column::PerColumn;
-use super::schema::merge_schemas;
-use super::{ChunkStatistics, FileOptions, PageLayout, ParquetFile, TableError, TableFile};
-
-/// How many footers are read at the same time: as many as object stores answer at once without slowing down.
-const FOOTERS_AT_A_TIME: usize = 32;
+use super::schema::{check_declared, merge_fields};
+use super::table_statistics::TableStatistics;
+use super::types::adapt;
+use super::{
+    ConstantColumn, FileOptions, PageLayout, ParquetFile, TableColumns, TableError, TableFile,
+};
 
 /// An ordered list of files with one schema: a table at a moment. It never changes, and shares its files with every
 /// other table that lists them.
@@ -25,13 +25,13 @@ pub struct ParquetTable {
     page_layout: PageLayout,
     files: Vec<Arc<ParquetFile>>,
     starts: Starts,
-    /// For each file the columns of the table in it. Files with the same columns share the list.
+    /// For each file where the columns that files store are in it. Files with the same columns share the list.
     columns: Vec<Arc<[Option<usize>]>>,
+    /// The columns after those.
+    constants: Vec<ConstantColumn>,
     /// The rest is computed when first asked for.
     layout: OnceLock<Arc<Layout>>,
-    statistics: PerColumn<ChunkStatistics>,
-    zones: OnceLock<Vec<Range<u64>>>,
-    zone_statistics: PerColumn<ChunkStatistics>,
+    pub(super) statistics: TableStatistics,
 }
 
 /// Where each file begins among the chunks, pages and rows of the table, and where the last one ends.
@@ -45,41 +45,70 @@ impl ParquetTable {
     /// Opens a table over these files, in this order. Reads the footers only, some at a time.
     ///
     /// # Errors
-    /// If there are no files, a file cannot be read, is not sound Parquet, or has other columns than the first.
+    /// If there are no files, a file cannot be read or is not sound Parquet, or the types of a column in two files have
+    /// nothing in common.
     pub async fn open(files: Vec<TableFile>, options: FileOptions) -> Result<Self, TableError> {
-        let opening = stream::iter(files).map(|file| ParquetFile::open(file, options));
-        Self::of_files(opening.buffered(FOOTERS_AT_A_TIME).try_collect().await?)
+        Self::of_files(ParquetFile::open_all(files, options).await?)
     }
 
     /// The table of these files, in this order. Nothing is read and nothing of the files is copied.
     ///
     /// # Errors
-    /// If there are no files, or one has other columns than the first.
+    /// If there are no files, or the types of a column in two files have nothing in common.
     ///
     /// # Panics
     /// If the files were opened under different page layouts.
     pub fn of_files(files: Vec<Arc<ParquetFile>>) -> Result<Self, TableError> {
+        Self::with_columns(files, TableColumns::default())
+    }
+
+    /// As [`Self::of_files`], with what else is known of its columns.
+    ///
+    /// # Errors
+    /// As [`Self::of_files`], and if a file cannot be read as the declared columns.
+    ///
+    /// # Panics
+    /// If the files were opened under different page layouts, or a constant column does not have a value a file of
+    /// its type.
+    pub fn with_columns(
+        files: Vec<Arc<ParquetFile>>,
+        columns: TableColumns,
+    ) -> Result<Self, TableError> {
         let first = files.first().ok_or(TableError::NoFiles)?;
         let page_layout = first.options().layout;
         let is_same = |file: &Arc<ParquetFile>| file.options().layout == page_layout;
         assert!(files.iter().all(is_same), "the files of a table have one page layout");
-        let schema: SchemaRef = Arc::new(merge_schemas(&files)?);
-        let column_count = schema.fields().len();
+        for ConstantColumn { field, values } in &columns.constants {
+            assert_eq!(values.len(), files.len(), "`{}` has a value a file", field.name());
+            let has_type = match field.data_type() {
+                DataType::Dictionary(_, value) => value.as_ref() == values.data_type(),
+                data_type => data_type == values.data_type(),
+            };
+            assert!(has_type, "`{}` has values of its type", field.name());
+        }
+        let stored: Fields = match columns.declared {
+            Some(declared) => {
+                check_declared(&declared, &files)?;
+                declared.fields().clone()
+            }
+            None => merge_fields(&files)?.into(),
+        };
+        let constants = columns.constants.iter().map(|constant| &constant.field);
+        let fields: Fields = stored.iter().chain(constants).cloned().collect();
         Ok(Self {
-            columns: columns_of_files(&schema, &files),
+            columns: columns_of_files(&stored, &files),
+            constants: columns.constants,
             starts: Starts::of(&files),
             layout: OnceLock::new(),
-            statistics: PerColumn::new(column_count),
-            zones: OnceLock::new(),
-            zone_statistics: PerColumn::new(column_count),
-            schema,
+            statistics: TableStatistics::new(fields.len()),
+            schema: Arc::new(Schema::new(fields)),
             page_layout,
             files,
         })
     }
 
-    /// The Arrow schema of all files: strings and binaries at the top level are views, as DataFusion reads them; a
-    /// column is nullable if it is so in any file; metadata is dropped.
+    /// The Arrow schema: the columns of all files, in the order in which they first appear, then the constant ones.
+    /// A column is nullable if it is so in any file, or missing there. Metadata is dropped.
     #[must_use]
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
@@ -91,13 +120,36 @@ impl ParquetTable {
         &self.files
     }
 
-    /// A column of the table as a column of a file, or `None` if the file lacks it.
+    /// A column of the table as a column of a file, or `None` if the file does not store it: it then has one value in
+    /// all rows of the file, and no pages.
     ///
     /// # Panics
     /// If there is no such file or column.
     #[must_use]
     pub fn file_column(&self, file: usize, column: usize) -> Option<usize> {
-        self.columns[file][column]
+        assert!(column < self.schema.fields().len(), "column {column} exists");
+        self.columns[file].get(column).copied().flatten()
+    }
+
+    /// The columns that no file stores, the last ones of [`Self::schema`].
+    #[must_use]
+    pub fn constants(&self) -> &[ConstantColumn] {
+        &self.constants
+    }
+
+    /// The value that all rows of a file have in a column that it does not store, an array of one. NULL where the file
+    /// lacks a column that others have.
+    ///
+    /// # Panics
+    /// If there is no such file or column.
+    #[must_use]
+    pub fn repeated_value(&self, file: usize, column: usize) -> ArrayRef {
+        let data_type = self.data_type(column);
+        let constant = column.checked_sub(self.columns[file].len());
+        let Some(constant) = constant.map(|constant| &self.constants[constant]) else {
+            return new_null_array(data_type, 1);
+        };
+        adapt(&constant.values.slice(file, 1), data_type).expect("a value of the column's type")
     }
 
     /// The file that holds a chunk, an index into [`Self::parquet_files`], and the chunk's number within it.
@@ -147,62 +199,6 @@ impl ParquetTable {
         })
     }
 
-    /// What the footers say of a column in each chunk. Nothing is read; the answer is kept for the next call. Bounds of
-    /// nested columns are unknown.
-    ///
-    /// # Errors
-    /// If the statistics of a file cannot be understood.
-    ///
-    /// # Panics
-    /// If there is no such column.
-    pub fn statistics(&self, column: usize) -> Result<ChunkStatistics, TableError> {
-        let concat = || self.concat(column, ParquetFile::statistics);
-        self.statistics.get_or_try_make(column, concat).cloned()
-    }
-
-    /// The zones of the table, as rows from its start: each row group of a chunk that has several, else the chunk. They
-    /// ascend, and together they are the table.
-    #[must_use]
-    pub fn zones(&self) -> &[Range<u64>] {
-        self.zones.get_or_init(|| {
-            let of_file = |(file, &start): (&Arc<ParquetFile>, &u64)| {
-                let zones = file.zones().to_vec().into_iter();
-                zones.map(move |rows| start + rows.start..start + rows.end)
-            };
-            self.files.iter().zip(&self.starts.rows).flat_map(of_file).collect()
-        })
-    }
-
-    /// As [`Self::statistics`], with an entry a zone in every array.
-    ///
-    /// # Errors
-    /// If the statistics of a file cannot be understood.
-    ///
-    /// # Panics
-    /// If there is no such column.
-    pub fn zone_statistics(&self, column: usize) -> Result<ChunkStatistics, TableError> {
-        let concat = || self.concat(column, ParquetFile::zone_statistics);
-        self.zone_statistics.get_or_try_make(column, concat).cloned()
-    }
-
-    fn concat(
-        &self,
-        column: usize,
-        of: fn(&ParquetFile, usize) -> Result<&ChunkStatistics, TableError>,
-    ) -> Result<ChunkStatistics, TableError> {
-        let of_file = |(file, columns): (&Arc<ParquetFile>, &Arc<[Option<usize>]>)| {
-            let column = columns[column].expect("every file has every column");
-            of(file, column).cloned()
-        };
-        let parts =
-            self.files.iter().zip(&self.columns).map(of_file).collect::<Result<Vec<_>, _>>()?;
-        let data_type = self.schema.field(column).data_type();
-        ChunkStatistics::concat(&parts, data_type).map_err(|error| TableError::Unsupported {
-            file: Arc::clone(&self.files[0].name),
-            reason: format!("the statistics of its chunks cannot be put together ({error})"),
-        })
-    }
-
     /// The place of a page: its file and its number within it.
     ///
     /// # Panics
@@ -235,8 +231,13 @@ impl ParquetTable {
         }
     }
 
-    pub(super) fn field(&self, column: usize) -> &Field {
-        self.schema.field(column)
+    pub(super) fn data_type(&self, column: usize) -> &DataType {
+        self.schema.field(column).data_type()
+    }
+
+    /// The first row of a file, counted from the start of the table.
+    pub(super) fn first_row(&self, file: usize) -> u64 {
+        self.starts.rows[file]
     }
 
     /// The number of column groups.
@@ -282,14 +283,23 @@ fn place(starts: &[usize], index: usize) -> (usize, usize) {
     (range, index - starts[range])
 }
 
-/// For each file the columns of the table in it.
-fn columns_of_files(schema: &SchemaRef, files: &[Arc<ParquetFile>]) -> Vec<Arc<[Option<usize>]>> {
+/// For each file where these columns are in it.
+fn columns_of_files(fields: &Fields, files: &[Arc<ParquetFile>]) -> Vec<Arc<[Option<usize>]>> {
     let mut columns: Vec<Arc<[Option<usize>]>> = Vec::with_capacity(files.len());
-    for file in files {
-        let in_file = |field: &Arc<Field>| file.fields().find(field.name()).map(|(index, _)| index);
-        let found: Vec<_> = schema.fields().iter().map(in_file).collect();
-        let last = columns.last().filter(|last| ***last == found[..]);
-        columns.push(last.map_or_else(|| found.into(), Arc::clone));
+    for (index, file) in files.iter().enumerate() {
+        let same = columns.last().filter(|_| files[index - 1].fields() == file.fields());
+        columns.push(match same {
+            Some(same) => Arc::clone(same),
+            None => {
+                let positions: HashMap<_, _> = file
+                    .fields()
+                    .iter()
+                    .enumerate()
+                    .map(|(at, field)| (field.name(), at))
+                    .collect();
+                fields.iter().map(|field| positions.get(field.name()).copied()).collect()
+            }
+        });
     }
     columns
 }

@@ -6,8 +6,10 @@
 
 use std::sync::Arc;
 
-use arrow::compute::concat;
-use arrow_array::{Array, ArrayRef, BooleanArray, UInt64Array, new_empty_array};
+use arrow::compute::{concat, take};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, UInt32Array, UInt64Array, new_empty_array, new_null_array,
+};
 use arrow_schema::{ArrowError, DataType};
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use parquet::basic::{SortOrder, Type as PhysicalType};
@@ -19,6 +21,7 @@ use super::bounds::{Bounds, Folded, as_bounds};
 use super::layout::{flat_leaf, page_locations, rows_of_data_page};
 use super::pages::StoredChunk;
 use super::panics::caught;
+use super::types::{adapt, widens};
 use super::{ParquetFile, TableError};
 
 /// What is known of one column, with one entry a chunk in every array. Null means unknown. Bounds say nothing of NaN.
@@ -54,6 +57,40 @@ impl ChunkStatistics {
             max_exact: flags(|part| &part.max_exact),
             null_count: counts(|part| &part.null_count),
             row_count: counts(|part| &part.row_count),
+        })
+    }
+
+    /// The same of another type; bounds that do not stay bounds are unknown.
+    pub(super) fn cast(&self, data_type: &DataType) -> Self {
+        let own = self.min.data_type();
+        let cast = |bounds| adapt(bounds, data_type).ok().filter(|_| widens(own, data_type));
+        let (min, max) = (cast(&self.min), cast(&self.max));
+        if let (Some(min), Some(max)) = (min, max) {
+            return Self { min, max, ..self.clone() };
+        }
+        let count = self.row_count.len();
+        Self {
+            min: new_null_array(data_type, count),
+            max: new_null_array(data_type, count),
+            min_exact: BooleanArray::new_null(count),
+            max_exact: BooleanArray::new_null(count),
+            ..self.clone()
+        }
+    }
+
+    /// Of chunks in which every row has this value, an array of one.
+    pub(super) fn repeated(value: &ArrayRef, row_counts: UInt64Array) -> Result<Self, ArrowError> {
+        let count = row_counts.len();
+        let is_null = value.is_null(0);
+        let bounds = take(value, &UInt32Array::from(vec![0; count]), None)?;
+        let exact: BooleanArray = (0..count).map(|_| (!is_null).then_some(true)).collect();
+        Ok(Self {
+            min: Arc::clone(&bounds),
+            max: bounds,
+            min_exact: exact.clone(),
+            max_exact: exact,
+            null_count: if is_null { row_counts.clone() } else { vec![0; count].into() },
+            row_count: row_counts,
         })
     }
 

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use coscan_core::{ChunkIndex, GroupIndex, Index, Layout, PageIndex};
 use futures::{StreamExt, stream};
 
+use super::estimate::repeated_bytes_estimate;
 use super::{ColumnDecoder, DecodeError, PageRequest, ParquetTable, ReadError, put_together};
 
 /// The size of a request where the caller does not say.
@@ -158,12 +159,16 @@ impl ParquetTable {
         selection: Option<&[Range<u64>]>,
         batch_rows: usize,
     ) -> Result<ColumnDecoder, DecodeError> {
-        let (file, chunk) = self.place_of(chunk);
-        let in_file = self.file_column(file, column).expect("every file has every column");
-        let pages = |page| pages(self.page_of_file(file, page));
-        let parquet = &self.parquet_files()[file];
-        let decoder = parquet.decode(chunk, in_file, &pages, selection, batch_rows)?;
-        Ok(decoder.with_type(self.field(column).data_type().clone()))
+        let (index, chunk) = self.place_of(chunk);
+        let file = &self.parquet_files()[index];
+        let Some(in_file) = self.file_column(index, column) else {
+            let (name, value) =
+                (self.schema().field(column).name(), self.repeated_value(index, column));
+            return file.repeat(chunk, name, value, selection, batch_rows);
+        };
+        let pages = |page| pages(self.page_of_file(index, page));
+        let decoder = file.decode(chunk, in_file, &pages, selection, batch_rows)?;
+        Ok(decoder.with_type(self.data_type(column).clone()))
     }
 
     /// As [`ParquetFile::decoded_bytes_estimate`](super::ParquetFile::decoded_bytes_estimate).
@@ -172,8 +177,11 @@ impl ParquetTable {
     /// If there is no such chunk or column.
     #[must_use]
     pub fn decoded_bytes_estimate(&self, chunk: ChunkIndex, column: usize) -> u64 {
-        let (file, chunk) = self.place_of(chunk);
-        let in_file = self.file_column(file, column);
-        in_file.map_or(0, |column| self.parquet_files()[file].decoded_bytes_estimate(chunk, column))
+        let (index, chunk) = self.place_of(chunk);
+        let (file, data_type) = (&self.parquet_files()[index], self.data_type(column));
+        match self.file_column(index, column) {
+            Some(in_file) => file.decoded_bytes_estimate_as(chunk, in_file, data_type),
+            None => repeated_bytes_estimate(file.chunk_rows(chunk), data_type),
+        }
     }
 }

@@ -62,7 +62,11 @@ async fn one_huge_row_group_between_others() {
 #[tokio::test]
 async fn row_layout() {
     let files = [write(&[rows(0..1000)], row_groups(150))];
-    let table = open(&files, TableOptions { chunk_rows: 300, layout: PageLayout::Row }).await;
+    let table = open(
+        &files,
+        TableOptions { chunk_rows: 300, layout: PageLayout::Row, ..TableOptions::default() },
+    )
+    .await;
     assert_eq!((table.layout().group_count(), table.layout().page_count()), (1, 7));
     assert_decodes_as_reference(&table, &files).await;
 }

@@ -68,7 +68,7 @@ async fn a_file_alone_is_as_it_is_in_a_table() {
     let bytes = [write(&[rows(0..100)], row_groups(50)), write(&[rows(0..700)], row_groups(100))];
     for layout in [PageLayout::Column, PageLayout::Row] {
         let (_, listed) = store(&bytes).await;
-        let file_options = FileOptions { chunk_rows: 200, layout };
+        let file_options = FileOptions { chunk_rows: 200, layout, ..FileOptions::default() };
         let table = ParquetTable::open(listed, file_options).await.unwrap();
         let file = &table.parquet_files()[1];
         assert_eq!((file.options(), file.row_count()), (file_options, 700));

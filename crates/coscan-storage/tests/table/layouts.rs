@@ -25,7 +25,8 @@ async fn pages_hold_every_stored_byte_once() {
         write(&[rows(0..3000)], small_pages().set_dictionary_enabled(false).build()),
     ];
     for layout in [PageLayout::Column, PageLayout::Row] {
-        let table = open(&files, TableOptions { chunk_rows: 700, layout }).await;
+        let table =
+            open(&files, TableOptions { chunk_rows: 700, layout, ..TableOptions::default() }).await;
         let stored: u64 = (0..3).map(|file| stored_bytes(table.parquet_metadata(file))).sum();
         assert_eq!(page_bytes(&table), stored, "{layout:?}");
         for page in 0..table.layout().page_count() as u32 {

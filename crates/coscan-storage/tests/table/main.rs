@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
 mod decoding;
+mod evolution;
 mod files;
 mod layouts;
 mod opening;

@@ -239,7 +239,7 @@ async fn local_files() {
     let meta = local.head(&Path::from("a.parquet")).await.unwrap();
     let file = TableFile { store: local, store_url: Url::parse("file:///").unwrap(), meta };
     for layout in [PageLayout::Column, PageLayout::Row] {
-        let table_options = TableOptions { chunk_rows: 700, layout };
+        let table_options = TableOptions { chunk_rows: 700, layout, ..TableOptions::default() };
         let table = ParquetTable::open(vec![file.clone()], table_options).await.unwrap();
         assert_decodes_as_reference(&table, std::slice::from_ref(&bytes)).await;
     }

@@ -1,0 +1,65 @@
+//! What `OPTIONS (…)` and the session say about reading Parquet files.
+
+use std::collections::HashMap;
+
+use coscan_storage::table::{ColumnTypes, FileOptions};
+use datafusion::arrow::datatypes::TimeUnit;
+use datafusion::catalog::Session;
+use datafusion::common::config::ConfigFileType;
+use datafusion::common::not_impl_err;
+use datafusion::error::{DataFusionError, Result};
+
+/// The options that a shared table obeys.
+const OBEYED: [&str; 3] =
+    ["format.binary_as_string", "format.coerce_int96", "format.schema_force_view_types"];
+
+/// How to open the files of a table: as `usual`, with the types that its options ask for, or else the session.
+///
+/// # Errors
+/// If there is an option that is not obeyed, or whose value makes no sense.
+pub(crate) fn file_options(
+    session: &dyn Session,
+    options: &HashMap<String, String>,
+    usual: FileOptions,
+) -> Result<FileOptions> {
+    let mut others: Vec<_> =
+        options.keys().filter(|option| !OBEYED.contains(&option.as_str())).collect();
+    others.sort_unstable();
+    if let Some(option) = others.first() {
+        return not_impl_err!(
+            "a shared table does not obey the option {option}; leave it out (these it obeys: {})",
+            OBEYED.join(", ")
+        );
+    }
+    let mut table = session.default_table_options();
+    table.set_config_format(ConfigFileType::PARQUET);
+    table.alter_with_string_hash_map(options)?;
+    let parquet = table.parquet.global;
+    let int96_unit = parquet.coerce_int96.as_deref().map(time_unit).transpose()?;
+    if let (Some(_), Some(zone)) = (int96_unit, &parquet.coerce_int96_tz) {
+        return not_impl_err!(
+            "a shared table does not read INT96 timestamps in the time zone {zone}; reset \
+             datafusion.execution.parquet.coerce_int96_tz, and name the zone in queries"
+        );
+    }
+    let types = ColumnTypes {
+        views: parquet.schema_force_view_types,
+        binary_as_string: parquet.binary_as_string,
+        int96_unit,
+    };
+    Ok(FileOptions { types, ..usual })
+}
+
+fn time_unit(text: &str) -> Result<TimeUnit> {
+    Ok(match text.to_lowercase().as_str() {
+        "ns" => TimeUnit::Nanosecond,
+        "us" => TimeUnit::Microsecond,
+        "ms" => TimeUnit::Millisecond,
+        "s" => TimeUnit::Second,
+        _ => {
+            return Err(DataFusionError::Configuration(format!(
+                "coerce_int96 is {text}; it must be ns, us, ms or s"
+            )));
+        }
+    })
+}
