@@ -11,13 +11,14 @@ mod inner;
 mod room;
 mod slices;
 
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use coscan_core::{
-    ChunkIndex, PageId, PageIndex, RequestError, ScanId, ScanLength, ScanReport, ScanSpec,
-    StartScanError, TableId, WorkerIndex,
+    ChunkIndex, PageId, PageIndex, RequestError, ScanId, ScanReport, ScanSpec, StartScanError,
+    TableId, WorkerIndex,
 };
 use coscan_storage::table::ParquetTable;
 use tokio::runtime::Handle;
@@ -50,10 +51,11 @@ pub(crate) struct Driver {
     gates: Gates,
     processors: Arc<Processors>,
     options: Options,
-    started: Instant,
     reading: Reading,
     this: Weak<Driver>,
     pool_held_bytes: AtomicU64,
+    /// How many commands core was given, but for those that change the limit of the pool.
+    generation: AtomicU64,
     slices_of_all: Arc<SliceCounters>,
     /// Chunks in the hands of workers.
     pub(crate) leases: AtomicUsize,
@@ -66,12 +68,12 @@ impl Driver {
             decoded: Arc::default(),
             memory: Arc::new(Memory::new(&options, driver.clone() as _)),
             gates: Gates::new(options.request_bytes_max, options.request_wait),
-            processors: Arc::default(),
+            processors: Arc::new(Processors::new(Instant::now())),
             options,
-            started: Instant::now(),
             reading,
             this: driver.clone(),
             pool_held_bytes: AtomicU64::new(0),
+            generation: AtomicU64::new(0),
             slices_of_all: Arc::default(),
             leases: AtomicUsize::new(0),
         });
@@ -83,7 +85,7 @@ impl Driver {
         &self.options
     }
 
-    pub(crate) fn processors(&self) -> &Processors {
+    pub(crate) fn processors(&self) -> &Arc<Processors> {
         &self.processors
     }
 
@@ -129,23 +131,27 @@ impl Driver {
         self: &Arc<Self>,
         spec: &ScanSpec,
         running: &RunningScan,
-    ) -> Result<(ScanId, ScanLength), ScanError> {
+    ) -> Result<ScanId, ScanError> {
         loop {
             let started = self.command(|inner, now| {
+                inner.check()?;
                 let id = inner.core.start_scan(now, spec.clone())?;
-                let length = inner.core.length_of(id);
+                running.polls.set_length(inner.core.length_of(id));
                 inner.scans.insert(id, running.clone());
-                Ok((id, length))
+                Ok(id)
             });
-            let Err(StartScanError::PoolTooSmall { chunk_bytes, .. }) = started else {
-                return Ok(started?);
+            let Err(ScanError::Start(StartScanError::PoolTooSmall { chunk_bytes, .. })) = started
+            else {
+                return started;
             };
             let pool_bytes = self.memory.pool_bytes_max();
             if chunk_bytes > pool_bytes {
                 return Err(StartScanError::PoolTooSmall { pool_bytes, chunk_bytes }.into());
             }
             // The pool has only given way to others.
-            if !self.memory.grow_pool(chunk_bytes) && !self.drop_least_wanted(usize::MAX) {
+            if let Err(missing) = self.memory.grow_pool(chunk_bytes)
+                && !self.make_room(missing, usize::MAX)
+            {
                 return Err(self.exhausted(chunk_bytes));
             }
         }
@@ -160,7 +166,7 @@ impl Driver {
         let (sender, receiver) = oneshot::channel();
         self.command(|inner, now| {
             let refusal = match inner.scans.get(&scan) {
-                None => ScanError::Cancelled,
+                None => inner.check().err().unwrap_or(ScanError::Cancelled),
                 Some(RunningScan { failed: Some(error), .. }) => error.clone(),
                 Some(_) => {
                     inner.waiters.insert((scan, worker), sender);
@@ -179,6 +185,11 @@ impl Driver {
 
     pub(crate) fn release(self: &Arc<Self>, scan: ScanId, worker: WorkerIndex) {
         self.command(|inner, now| inner.core.release_chunk(now, scan, worker));
+    }
+
+    /// A worker asks for nothing more, or cannot take the chunk that it was handed: that goes back to its scan.
+    pub(crate) fn withdraw(self: &Arc<Self>, scan: ScanId, worker: WorkerIndex) {
+        self.command(|inner, now| inner.withdraw(now, scan, worker));
     }
 
     pub(crate) fn narrow_scan(self: &Arc<Self>, scan: ScanId, unwanted: &[ChunkIndex]) {
@@ -247,7 +258,8 @@ impl Driver {
     /// Whether a scan still wants any of these pages.
     pub(crate) fn wants_any(&self, table: TableId, pages: &[PageIndex]) -> bool {
         let inner = self.lock();
-        pages.iter().any(|&page| !inner.core.state().is_unwanted(PageId { table, page }))
+        inner.check().is_ok()
+            && pages.iter().any(|&page| !inner.core.state().is_unwanted(PageId { table, page }))
     }
 
     /// Reports pages of a load, each read or not.
@@ -257,6 +269,9 @@ impl Driver {
         pages: Vec<(PageIndex, Result<Bytes, ScanError>)>,
     ) {
         self.command(|inner, now| {
+            if inner.check().is_err() {
+                return;
+            }
             for (page, result) in pages {
                 let id = PageId { table: load.table_id, page };
                 match result {
@@ -284,7 +299,41 @@ impl Driver {
         inner.stop_recording();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> Locked<'_> {
+        // What a panic has left here was given up at once: see `Locked`.
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        Locked { inner, was_panicking: std::thread::panicking() }
     }
 }
+
+/// What is behind the lock. If something panics while it is held, all that runs is given up: core may be half changed, and
+/// to go on would be to give wrong rows, or to wait for ever.
+struct Locked<'a> {
+    inner: MutexGuard<'a, Inner>,
+    was_panicking: bool,
+}
+
+impl Deref for Locked<'_> {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.inner
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut Inner {
+        &mut self.inner
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        if !self.was_panicking && std::thread::panicking() {
+            self.inner.break_off();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

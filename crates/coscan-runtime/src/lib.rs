@@ -25,6 +25,7 @@ mod recording;
 mod reservation;
 mod scan;
 mod stream;
+mod waiting;
 
 pub use error::ScanError;
 pub use manager::{BufferManager, SharedTable};

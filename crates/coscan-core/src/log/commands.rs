@@ -179,6 +179,8 @@ commands! {
         = release_chunk(now, scan, worker);
     PauseWorker { now: Time, scan: ScanId, worker: WorkerIndex } -> ()
         = pause_worker(now, scan, worker);
+    WithdrawWorker { now: Time, scan: ScanId, worker: WorkerIndex } -> ()
+        = withdraw_worker(now, scan, worker);
     NarrowScan { now: Time, scan: ScanId, unwanted: Vec<ChunkIndex> } -> ()
         = narrow_scan(now, scan, unwanted);
     CancelScan { now: Time, scan: ScanId } -> ()
@@ -214,6 +216,7 @@ impl Command {
             | Self::RequestChunk { now, .. }
             | Self::ReleaseChunk { now, .. }
             | Self::PauseWorker { now, .. }
+            | Self::WithdrawWorker { now, .. }
             | Self::NarrowScan { now, .. }
             | Self::CancelScan { now, .. }
             | Self::SetPoolBytes { now, .. }

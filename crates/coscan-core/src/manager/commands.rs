@@ -126,6 +126,29 @@ impl ActiveBufferManager {
         }
     }
 
+    /// A worker has gone, or cannot go on with what it was handed: it no longer waits, nor counts as at work, until it asks
+    /// again. A chunk whose pages it has not released goes back: its scan needs that chunk again.
+    pub fn withdraw_worker(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
+        self.at(now);
+        self.waiting.retain(|&waiting| waiting != (scan, worker));
+        let Some(registered) = self.state.scans.get_mut(&scan) else { return };
+        let failed = registered.failed;
+        let Some(state) = registered.worker(worker) else { return };
+        if *state == Worker::Finished {
+            return;
+        }
+        if let Worker::Busy { chunk, pinned: true, .. } = std::mem::replace(state, Worker::Idle) {
+            registered.report.chunks_delivered -= 1;
+            for id in self.state.pages_of(&self.state.scans[&scan], chunk) {
+                self.state.unpin(id);
+            }
+            if !failed {
+                self.state.need(scan, &IndexSet::from_iter([chunk]));
+                self.policy.on_delivered(&self.state, scan, chunk);
+            }
+        }
+    }
+
     /// A worker's query does not go on for now: it waits for something else, or nobody takes its rows. Until the worker
     /// asks again it does not count as one at work.
     pub fn pause_worker(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {

@@ -101,7 +101,8 @@ impl History {
             Command::RegisterTable { layout } => self.layouts.push(Arc::clone(layout)),
             Command::StartScan { spec, .. } => self.starting = Some(spec.clone()),
             Command::RequestChunk { scan, worker, .. }
-            | Command::PauseWorker { scan, worker, .. } => {
+            | Command::PauseWorker { scan, worker, .. }
+            | Command::WithdrawWorker { scan, worker, .. } => {
                 self.working.remove(&(*scan, *worker));
             }
             Command::NarrowScan { scan, unwanted, .. } => self.narrow(*scan, unwanted),
