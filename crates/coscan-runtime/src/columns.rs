@@ -13,6 +13,7 @@ use coscan_core::ScanLength;
 use coscan_storage::table::ColumnDecoder;
 
 use crate::decode_cache::{Decoding, Lookup, Slice};
+use crate::driver::LOOK_AGAIN;
 use crate::error::ScanError;
 use crate::lease::Lease;
 use crate::metrics::add_time;
@@ -203,6 +204,7 @@ async fn share(
     until: tokio::time::Instant,
 ) -> Result<Option<Slice>, ScanError> {
     let (driver, key) = (scan.driver(), lease.key(column));
+    let mut counts_at = tokio::time::Instant::now();
     loop {
         let freed = driver.memory().freed.notified();
         // Before the look-up: a scan that is handed the chunk meanwhile then counts twice, not never.
@@ -223,12 +225,20 @@ async fn share(
             return Ok(None);
         }
         let bytes = whole_bytes(scan, lease, column);
-        if let Some(memory) = driver.try_reserve_to_share(bytes, wanted) {
+        // To find out what others could give up takes a count of all that there is: not each time that some is freed.
+        let now = tokio::time::Instant::now();
+        let counts = now >= counts_at;
+        if counts {
+            counts_at = now + LOOK_AGAIN;
+        }
+        if let Some(memory) = driver.try_reserve_to_share(bytes, counts.then_some(wanted)) {
             if let Some(decoding) = driver.decoded().begin(key) {
                 return decode_whole(scan, lease, column, decoding, memory).map(Some);
             }
-        } else if !driver.wait(freed, until).await {
+        } else if now >= until {
             return Ok(None);
+        } else {
+            driver.wait(freed, until.min(counts_at)).await;
         }
     }
 }

@@ -38,6 +38,7 @@ use crate::reading::Reading;
 use crate::recording::Recorder;
 use inner::Inner;
 pub(crate) use inner::RunningScan;
+pub(crate) use room::LOOK_AGAIN;
 
 /// What a worker that asked for a chunk gets: a chunk, nothing more, or the reason why not.
 pub(crate) type Answer = Result<Option<Lease>, ScanError>;

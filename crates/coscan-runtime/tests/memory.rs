@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
+use common::stores::{FatedStore, Gate};
 use common::{
     CHUNK_ROWS, Fixture, LARGE, are_rows, assert_free, file_bytes, ids, in_time, int64s,
     largest_chunk_bytes, manager_with,
@@ -14,7 +15,7 @@ use common::{
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options, ScanError, ScanStream, SharedTable};
 use futures::future::join_all;
-use futures::{StreamExt, TryStreamExt};
+use futures::{FutureExt, StreamExt, TryStreamExt};
 use parquet::basic::Compression;
 
 const ROWS: u64 = 12 * CHUNK_ROWS;
@@ -354,7 +355,7 @@ async fn take_and_give(manager: BufferManager) {
 async fn nobody_fails_while_operators_take_all_and_give_it_back() {
     for policy in PolicyKind::ALL {
         let (manager, table) = smallest(200 << 10, policy).await;
-        let columns = [&[0, 1, 2][..], &[0], &[0, 2], &[0, 1]].repeat(10);
+        let columns = [&[0, 1, 2][..], &[0], &[0, 2], &[0, 1]].repeat(4);
         let streams: Vec<_> =
             columns.into_iter().map(|columns| scan(&manager, &table, columns)).collect();
         let operators = tokio::spawn(take_and_give(manager.clone()));
@@ -381,30 +382,37 @@ async fn nobody_fails_while_operators_take_all_and_give_it_back() {
 
 #[tokio::test(start_paused = true)]
 async fn who_waits_for_memory_keeps_nothing_from_the_pool() {
+    const SCANS: u64 = 6;
     for policy in PolicyKind::ALL {
-        let table = Fixture::new(ROWS).await.table().await;
+        let fixture = Fixture::new(ROWS).await;
+        let gate = Gate::opened();
+        let table = fixture.table_behind(|store| FatedStore::gated(store, &gate)).await;
+        gate.close();
         let chunk_bytes = largest_chunk_bytes(&table);
         let options = Options {
             pool_bytes_min: chunk_bytes,
             active_workers_max: 100,
-            ..Options::with_pool_bytes(6 * chunk_bytes, 300 << 10)
+            loads_in_flight_max: 100,
+            ..Options::with_pool_bytes(SCANS * chunk_bytes, 300 << 10)
         };
         let manager = manager_with(options.policy(policy));
         let table = manager.register(table);
+        // A chunk for each: together they are the whole pool.
+        let mut streams: Vec<_> = (0..SCANS)
+            .map(|scan| scan * CHUNK_ROWS..(scan + 1) * CHUNK_ROWS)
+            .map(|rows| manager.scan(&table, &[0, 1, 2], &[rows]).unwrap())
+            .collect();
         let operators = manager.operator_memory();
         assert!(operators.try_take(300 << 10));
-        let streams = [(); 6].map(|()| scan(&manager, &table, &[0, 1, 2]));
-        // All of it is in the pool before the scans find out that it takes memory to use it.
-        let scans = tokio::spawn(join_all(streams.map(ids)));
+        assert!(streams.iter_mut().all(|stream| stream.next().now_or_never().is_none()));
+        gate.open();
         tokio::time::sleep(Duration::from_secs(1)).await;
-        assert_eq!(manager.report().chunks_in_use, 0, "{policy}");
-        let rest = manager.options().memory_bytes - chunk_bytes - (300 << 10);
-        let held = manager.report().decoded_bytes;
-        assert!(operators.try_take(rest - held), "{policy}: {:?}", manager.report());
-        operators.give(rest - held + (300 << 10));
-        for scan in in_time(scans).await.unwrap() {
-            assert!(are_rows(scan, 0..ROWS), "{policy}");
-        }
+        assert_eq!(manager.report().chunks_in_use, SCANS as usize, "{policy}");
+        // Only the pool can give memory to decode.
+        let found: Result<Vec<_>, _> =
+            in_time(join_all(streams.into_iter().map(ids))).await.into_iter().collect();
+        assert!(are_rows(found.map(|ids| ids.concat()), 0..SCANS * CHUNK_ROWS), "{policy}");
+        operators.give(300 << 10);
         assert_free(&manager).await;
     }
 }
@@ -418,19 +426,16 @@ async fn who_needs_much_memory_is_not_passed_for_ever_by_those_who_need_little()
     let narrow = (0..40).map(|number| {
         let (manager, table, parts) = (manager.clone(), table.clone(), parts.clone());
         tokio::spawn(async move {
-            tokio::time::sleep(Duration::from_millis(50 * number)).await;
-            for _ in 0..3 {
-                let mut stream = manager.scan(&table, &[0], &parts)?;
-                while let Some(batch) = stream.next().await {
-                    let _held = batch?;
-                    tokio::time::sleep(Duration::from_secs(1)).await;
-                }
+            let mut stream = manager.scan(&table, &[0], &parts)?;
+            while let Some(batch) = stream.next().await {
+                let _held = batch?;
+                tokio::time::sleep(Duration::from_millis(1_000 + 7 * number)).await;
             }
             Ok::<_, ScanError>(())
         })
     });
     let narrow: Vec<_> = narrow.collect();
-    tokio::time::sleep(Duration::from_secs(4)).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
     let found = tokio::spawn(ids(wide));
     let narrow = in_time(join_all(narrow)).await;
     assert!(narrow.into_iter().all(|narrow| narrow.unwrap().is_ok()));

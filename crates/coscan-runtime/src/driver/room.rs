@@ -12,11 +12,15 @@ use crate::reservation::Reservation;
 use crate::waiting::Stage;
 
 /// How often those who wait for memory look whether the pool can give some: nobody tells when it can.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 impl Driver {
-    /// Memory for a column that `wanted` other scans will take. Less wanted columns make room for it.
-    pub(crate) fn try_reserve_to_share(&self, bytes: u64, wanted: usize) -> Option<Reservation> {
+    /// Memory for a column that others will take, too. Columns that no more than `wanted_max` scans want make room for it.
+    pub(crate) fn try_reserve_to_share(
+        &self,
+        bytes: u64,
+        wanted_max: Option<usize>,
+    ) -> Option<Reservation> {
         if self.memory.line.is_closed_to(Stage::Opening) {
             return None;
         }
@@ -29,7 +33,7 @@ impl Driver {
                 },
                 bytes => Missing { bytes },
             };
-            if !self.make_room(missing, wanted) {
+            if !wanted_max.is_some_and(|wanted_max| self.make_room(missing, wanted_max)) {
                 return None;
             }
         }
@@ -106,13 +110,14 @@ impl Driver {
         });
     }
 
-    /// Waits until memory is freed or it is `end`; false if it is. `freed` was made before memory was looked for.
-    pub(crate) async fn wait(&self, freed: Notified<'_>, end: Instant) -> bool {
+    /// Waits until memory is freed or it is `end`. `freed` was made before memory was looked for.
+    pub(crate) async fn wait(&self, freed: Notified<'_>, end: Instant) {
         let freed = {
             let _runtime = self.runtime().enter();
             tokio::time::timeout_at(end, freed)
         };
-        freed.await.is_ok()
+        // Either way the caller looks again.
+        let _ = freed.await;
     }
 
     pub(super) fn exhausted(&self, wanted_bytes: u64) -> ScanError {
