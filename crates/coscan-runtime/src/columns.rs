@@ -1,8 +1,9 @@
 //! The columns of a chunk for one worker: whole ones that scans share, or batch by batch for itself alone.
 //!
-//! The pages of the chunk stay in use only while columns are opened here. What is decoded batch by batch holds its
-//! stored bytes on the decoding side of the budget instead, so that a query that does not go on (it may wait for another
-//! scan) never keeps the pool from giving room.
+//! The pages of the chunk stay in use only while columns are opened here, which waits for no query: if there is no memory
+//! for it, the chunk goes back to its scan. What is decoded batch by batch holds its stored bytes on the decoding side of
+//! the budget instead, so that a query that does not go on (it may wait for another scan) never keeps the pool from giving
+//! room.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,12 +13,14 @@ use coscan_core::ScanLength;
 use coscan_storage::table::ColumnDecoder;
 
 use crate::decode_cache::{Decoding, Lookup, Slice};
+use crate::driver::LOOK_AGAIN;
 use crate::error::ScanError;
 use crate::lease::Lease;
 use crate::metrics::add_time;
 use crate::processors::TURN;
 use crate::reservation::{Charges, Reservation};
 use crate::scan::Scan;
+use crate::waiting::Stage;
 
 /// How long a worker of a long scan waits for memory to share the columns of a chunk before it decodes for itself alone.
 const PATIENCE_TO_SHARE: Duration = Duration::from_millis(50);
@@ -27,6 +30,15 @@ const PAGE_BYTES: u64 = 1 << 20;
 
 /// Buffers are rounded up.
 const PADDING_BYTES: u64 = 128;
+
+/// What became of a chunk that a worker was handed.
+pub(crate) enum Opening {
+    Opened(ChunkColumns),
+    /// It went back to its scan: to open it takes this much memory, which queries hold now.
+    NeedsMemory {
+        bytes: u64,
+    },
+}
 
 /// The columns of a chunk, opened.
 pub(crate) struct ChunkColumns {
@@ -48,25 +60,29 @@ enum Column {
 }
 
 impl ChunkColumns {
-    /// Takes the columns that a scan reads of a chunk, decoded or to be decoded.
-    pub(crate) async fn open(scan: &Scan, mut lease: Lease) -> Result<Self, ScanError> {
+    /// Takes the columns that a scan reads of a chunk, decoded or to be decoded. `memory` is what it has waited for.
+    pub(crate) async fn open(
+        scan: &Scan,
+        mut lease: Lease,
+        memory: Option<Reservation>,
+    ) -> Result<Opening, ScanError> {
         let mut distinct = scan.columns().to_vec();
         distinct.sort_unstable();
         distinct.dedup();
         let fields = scan.columns().iter().map(|column| distinct.binary_search(column));
         let fields =
             fields.collect::<Result<_, _>>().expect("every column of the scan is among them");
-        let mut slices = take_shared(scan, &mut lease, &distinct).await?;
-        let mut needs = Needs::of(scan, &lease, &distinct, &slices);
-        let reserved = scan.driver().try_reserve(needs.all_bytes());
-        let mut stored = match reserved {
-            Some(reserved) => reserved,
-            None => {
-                // Nobody waits for memory while holding some that others may wait for: all would wait for ever.
-                slices.fill(None);
-                needs = Needs::of(scan, &lease, &distinct, &slices);
-                scan.driver().reserve(needs.all_bytes()).await?
-            }
+        // Nobody waits while holding memory that others may wait for: all would wait for ever.
+        let patience = match (&memory, scan.length()) {
+            (None, ScanLength::Long) => PATIENCE_TO_SHARE,
+            _ => Duration::ZERO,
+        };
+        let slices = take_shared(scan, &mut lease, &distinct, patience).await?;
+        let needs = Needs::of(scan, &lease, &distinct, &slices);
+        let Some(mut stored) = reserve_all(scan, memory, needs.all_bytes()) else {
+            let none = vec![None; distinct.len()];
+            let bytes = Needs::of(scan, &lease, &distinct, &none).all_bytes();
+            return Ok(Opening::NeedsMemory { bytes });
         };
         let batch = Some(stored.split_off(needs.batch_bytes));
         let mut columns = Vec::with_capacity(distinct.len());
@@ -79,13 +95,18 @@ impl ChunkColumns {
                 }
             });
         }
+        lease.opened();
         let (batch_bytes, charges) = (needs.batch_bytes, Charges::default());
-        Ok(Self { columns, fields, batch_bytes, batch, charges, _stored: stored })
+        let opened = Self { columns, fields, batch_bytes, batch, charges, _stored: stored };
+        Ok(Opening::Opened(opened))
     }
 
     /// The arrays of the next batch, one a field; `None` if there is no memory for it now.
     pub(crate) fn next(&mut self, scan: &Scan) -> Result<Option<Vec<ArrayRef>>, ScanError> {
-        let batch = self.batch.take().or_else(|| scan.driver().try_reserve(self.batch_bytes));
+        let batch = self
+            .batch
+            .take()
+            .or_else(|| scan.driver().try_reserve(self.batch_bytes, Stage::Working));
         let Some(mut reservation) = batch else { return Ok(None) };
         let started = Instant::now();
         let mut arrays = Vec::with_capacity(self.columns.len());
@@ -120,6 +141,16 @@ impl ChunkColumns {
     }
 }
 
+/// So much memory, part of which may be there already; `None` if there is no more.
+fn reserve_all(scan: &Scan, memory: Option<Reservation>, bytes: u64) -> Option<Reservation> {
+    let Some(mut memory) = memory else {
+        return scan.driver().try_reserve(bytes, Stage::Opening);
+    };
+    let missing_bytes = bytes.saturating_sub(memory.left_bytes());
+    memory.add(scan.driver().try_reserve(missing_bytes, Stage::Opening)?);
+    Some(memory.split_off(bytes))
+}
+
 /// Memory that the columns of a chunk need that are decoded batch by batch.
 struct Needs {
     stored_bytes: u64,
@@ -145,11 +176,8 @@ async fn take_shared(
     scan: &Scan,
     lease: &mut Lease,
     columns: &[usize],
+    patience: Duration,
 ) -> Result<Vec<Option<Slice>>, ScanError> {
-    let patience = match scan.length() {
-        ScanLength::Long => PATIENCE_TO_SHARE,
-        ScanLength::Short | ScanLength::Tiny => Duration::ZERO,
-    };
     let until = tokio::time::Instant::now() + patience;
     let is_whole = scan.selection(lease.chunk).is_none();
     let mut slices = Vec::with_capacity(columns.len());
@@ -177,6 +205,7 @@ async fn share(
     until: tokio::time::Instant,
 ) -> Result<Option<Slice>, ScanError> {
     let (driver, key) = (scan.driver(), lease.key(column));
+    let mut counts_at = tokio::time::Instant::now();
     loop {
         let freed = driver.memory().freed.notified();
         // Before the look-up: a scan that is handed the chunk meanwhile then counts twice, not never.
@@ -197,12 +226,20 @@ async fn share(
             return Ok(None);
         }
         let bytes = whole_bytes(scan, lease, column);
-        if let Some(memory) = driver.try_reserve_to_share(bytes, wanted) {
+        // To find out what others could give up takes a count of all that there is: not each time that some is freed.
+        let now = tokio::time::Instant::now();
+        let counts = now >= counts_at;
+        if counts {
+            counts_at = now + LOOK_AGAIN;
+        }
+        if let Some(memory) = driver.try_reserve_to_share(bytes, counts.then_some(wanted)) {
             if let Some(decoding) = driver.decoded().begin(key) {
                 return decode_whole(scan, lease, column, decoding, memory).map(Some);
             }
-        } else if !driver.wait(freed, until).await {
+        } else if now >= until {
             return Ok(None);
+        } else {
+            driver.wait(freed, until.min(counts_at)).await;
         }
     }
 }
@@ -219,7 +256,7 @@ fn decode_whole(
     let mut charges = Charges::default();
     slice.iter().for_each(|array| memory.charge(array, &mut charges));
     scan.driver().note_decoded(lease.key(column));
-    decoding.finish(Arc::clone(&slice));
+    decoding.finish(Arc::clone(&slice), charges.bytes());
     // Some may wait for memory to decode the same.
     scan.driver().memory().freed.notify_waiters();
     add_time(&scan.counters().decode_ns, started.elapsed());

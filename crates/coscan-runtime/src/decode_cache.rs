@@ -30,7 +30,19 @@ enum Content {
     Absent,
     /// Somebody decodes it; told when that has ended, one way or the other.
     Decoding(Arc<Notify>),
-    Ready(Slice),
+    Ready {
+        slice: Slice,
+        /// Memory of its buffers.
+        bytes: u64,
+    },
+}
+
+/// A slice that is kept for scans that have still to come to its chunk, and for nobody else.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept {
+    pub(crate) key: SliceKey,
+    /// Memory that is free when it goes.
+    pub(crate) bytes: u64,
 }
 
 #[derive(Debug)]
@@ -75,7 +87,7 @@ impl DecodeCache {
             entry.expected.checked_sub(1).expect("a slice is taken as often as it was expected");
         let is_last = entry.expected == 0;
         match entry.content {
-            Content::Ready(_) => is_last,
+            Content::Ready { .. } => is_last,
             Content::Decoding(_) => false,
             Content::Absent => {
                 if is_last {
@@ -89,7 +101,9 @@ impl DecodeCache {
     /// What there is of a slice, for a worker that expects it.
     pub(crate) fn look_up(&self, key: SliceKey) -> Lookup {
         match self.lock().get(&key) {
-            Some(Entry { content: Content::Ready(slice), .. }) => Lookup::Ready(Arc::clone(slice)),
+            Some(Entry { content: Content::Ready { slice, .. }, .. }) => {
+                Lookup::Ready(Arc::clone(slice))
+            }
             Some(Entry { content: Content::Decoding(ended), .. }) => {
                 Lookup::Decoding(Arc::clone(ended).notified_owned())
             }
@@ -114,16 +128,29 @@ impl DecodeCache {
     /// All slices that are there, and how many workers expect each.
     pub(crate) fn ready(&self) -> Vec<(SliceKey, usize)> {
         let entries = self.lock();
-        let ready = entries.iter().filter(|(_, entry)| matches!(entry.content, Content::Ready(_)));
+        let ready =
+            entries.iter().filter(|(_, entry)| matches!(entry.content, Content::Ready { .. }));
         ready.map(|(&key, entry)| (key, entry.expected)).collect()
+    }
+
+    /// The slices whose memory is free when they go: no worker expects them, no query holds arrays of theirs.
+    pub(crate) fn kept(&self) -> Vec<Kept> {
+        let entries = self.lock();
+        let kept = entries.iter().filter_map(|(&key, entry)| match &entry.content {
+            Content::Ready { slice, bytes } if entry.expected == 0 && is_unshared(slice) => {
+                Some(Kept { key, bytes: *bytes })
+            }
+            _ => None,
+        });
+        kept.collect()
     }
 
     /// Takes a slice out unless workers expect it; true if it was there.
     pub(crate) fn remove_unexpected(&self, key: SliceKey) -> bool {
         let mut entries = self.lock();
-        let removable = entries
-            .get(&key)
-            .is_some_and(|entry| entry.expected == 0 && matches!(entry.content, Content::Ready(_)));
+        let removable = entries.get(&key).is_some_and(|entry| {
+            entry.expected == 0 && matches!(entry.content, Content::Ready { .. })
+        });
         let removed = if removable { entries.remove(&key) } else { None };
         drop(entries);
         removed.is_some()
@@ -145,6 +172,11 @@ impl DecodeCache {
     }
 }
 
+/// Whether nobody else has the slice or one of its arrays.
+fn is_unshared(slice: &Slice) -> bool {
+    Arc::strong_count(slice) == 1 && slice.iter().all(|array| Arc::strong_count(array) == 1)
+}
+
 /// The right and duty to decode a slice, without waiting for anything meanwhile: others wait for it. If it is dropped,
 /// they may try.
 #[derive(Debug)]
@@ -155,10 +187,10 @@ pub(crate) struct Decoding {
 }
 
 impl Decoding {
-    /// Hands the slice to all who wait for it.
-    pub(crate) fn finish(mut self, slice: Slice) {
+    /// Hands the slice, whose buffers have so many bytes, to all who wait for it.
+    pub(crate) fn finish(mut self, slice: Slice, bytes: u64) {
         self.has_ended = true;
-        self.cache.end(self.key, Content::Ready(slice));
+        self.cache.end(self.key, Content::Ready { slice, bytes });
     }
 }
 
@@ -204,7 +236,7 @@ mod tests {
         assert!(is_told(told).await);
         assert!(cache.begin(KEY).is_none(), "one at a time");
         let told = ended(&cache);
-        second.finish(Slice::from([]));
+        second.finish(Slice::from([]), 0);
         assert!(is_told(told).await);
         assert!(matches!(cache.look_up(KEY), Lookup::Ready(_)));
     }
@@ -212,7 +244,7 @@ mod tests {
     #[test]
     fn a_slice_stays_while_workers_expect_it() {
         let cache = cache_expected_by(2);
-        cache.begin(KEY).expect("nobody decodes it").finish(Slice::from([]));
+        cache.begin(KEY).expect("nobody decodes it").finish(Slice::from([]), 0);
         assert!(!cache.taken(KEY), "another expects it");
         assert!(!cache.remove_unexpected(KEY));
         assert!(cache.taken(KEY));

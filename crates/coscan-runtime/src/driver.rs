@@ -11,14 +11,14 @@ mod inner;
 mod room;
 mod slices;
 
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use coscan_core::log::RecordedManager;
 use coscan_core::{
-    ChunkIndex, Index, PageId, PageIndex, RequestError, ScanId, ScanLength, ScanReport, ScanSpec,
+    ChunkIndex, Index, PageId, PageIndex, RequestError, ScanId, ScanReport, ScanSpec,
     StartScanError, Time, WorkerIndex,
 };
 use tokio::runtime::Handle;
@@ -39,6 +39,7 @@ use crate::recording::Recorder;
 use crate::registry::Registry;
 use inner::Inner;
 pub(crate) use inner::RunningScan;
+pub(crate) use room::LOOK_AGAIN;
 
 /// What a worker that asked for a chunk gets: a chunk, nothing more, or the reason why not.
 pub(crate) type Answer = Result<Option<Lease>, ScanError>;
@@ -55,10 +56,11 @@ pub(crate) struct Driver {
     gates: Gates,
     processors: Arc<Processors>,
     options: Options,
-    started: Instant,
     reading: Reading,
     this: Weak<Driver>,
     pool_held_bytes: AtomicU64,
+    /// How many commands core was given, but for those that change the limit of the pool.
+    generation: AtomicU64,
     slices_of_all: Arc<SliceCounters>,
     /// Chunks in the hands of workers.
     pub(crate) leases: AtomicUsize,
@@ -71,12 +73,12 @@ impl Driver {
             decoded: Arc::default(),
             memory: Arc::new(Memory::new(&options, driver.clone() as _)),
             gates: Gates::new(options.request_bytes_max, options.request_wait),
-            processors: Arc::default(),
+            processors: Arc::new(Processors::new(Instant::now())),
             options,
-            started: Instant::now(),
             reading,
             this: driver.clone(),
             pool_held_bytes: AtomicU64::new(0),
+            generation: AtomicU64::new(0),
             slices_of_all: Arc::default(),
             leases: AtomicUsize::new(0),
         });
@@ -88,7 +90,7 @@ impl Driver {
         &self.options
     }
 
-    pub(crate) fn processors(&self) -> &Processors {
+    pub(crate) fn processors(&self) -> &Arc<Processors> {
         &self.processors
     }
 
@@ -128,7 +130,11 @@ impl Driver {
         self: &Arc<Self>,
         leave: impl FnOnce(&mut Registry, &mut RecordedManager, Time),
     ) {
-        self.command(|inner, now| leave(&mut inner.registry, &mut inner.core, now));
+        self.command(|inner, now| {
+            if inner.check().is_ok() {
+                leave(&mut inner.registry, &mut inner.core, now);
+            }
+        });
     }
 
     /// Registers a scan, step by step: the lock is not held for all its chunks.
@@ -136,7 +142,7 @@ impl Driver {
         self: &Arc<Self>,
         spec: &ScanSpec,
         running: &RunningScan,
-    ) -> Result<(ScanId, ScanLength), ScanError> {
+    ) -> Result<ScanId, ScanError> {
         let mut steps = steps(&spec.chunks).into_iter();
         let chunks = steps.next().unwrap_or_default();
         // An index selection has few chunks, and takes no more later.
@@ -144,23 +150,22 @@ impl Driver {
             None => ScanSpec { chunks, ..spec.clone() },
             Some(_) => spec.clone(),
         };
-        let (id, length) = self.with_room(|inner, now| {
+        let id = self.with_room(|inner, now| {
             let id = inner.core.start_scan(now, first.clone())?;
+            running.polls.set_length(inner.core.length_of(id));
             inner.scans.insert(id, running.clone());
-            Ok((id, inner.core.length_of(id)))
+            Ok(id)
         })?;
         if spec.pages.is_some() {
-            return Ok((id, length));
+            return Ok(id);
         }
         for chunks in steps {
-            let extended =
-                self.with_room(|inner, now| inner.core.extend_scan(now, id, chunks.clone()));
-            if let Err(error) = extended {
+            if let Err(error) = self.extend_step(id, &chunks) {
                 self.cancel_scan(id);
                 return Err(error);
             }
         }
-        Ok((id, self.lock().core.length_of(id)))
+        Ok(id)
     }
 
     /// A running scan needs these chunks, too.
@@ -169,8 +174,20 @@ impl Driver {
         scan: ScanId,
         chunks: &[Range<ChunkIndex>],
     ) -> Result<(), ScanError> {
-        steps(chunks).into_iter().try_for_each(|chunks| {
-            self.with_room(|inner, now| inner.core.extend_scan(now, scan, chunks.clone()))
+        steps(chunks).into_iter().try_for_each(|chunks| self.extend_step(scan, &chunks))
+    }
+
+    fn extend_step(
+        self: &Arc<Self>,
+        scan: ScanId,
+        chunks: &[Range<ChunkIndex>],
+    ) -> Result<(), ScanError> {
+        self.with_room(|inner, now| {
+            inner.core.extend_scan(now, scan, chunks.to_vec())?;
+            if let Some(running) = inner.scans.get(&scan) {
+                running.polls.set_length(inner.core.length_of(scan));
+            }
+            Ok(())
         })
     }
 
@@ -180,15 +197,21 @@ impl Driver {
         register: impl Fn(&mut Inner, Time) -> Result<R, StartScanError>,
     ) -> Result<R, ScanError> {
         loop {
-            let registered = self.command(&register);
-            let Err(StartScanError::PoolTooSmall { chunk_bytes, .. }) = registered else {
-                return Ok(registered?);
+            let registered = self.command(|inner, now| {
+                inner.check()?;
+                register(inner, now).map_err(ScanError::from)
+            });
+            let Err(ScanError::Start(StartScanError::PoolTooSmall { chunk_bytes, .. })) = registered
+            else {
+                return registered;
             };
             let pool_bytes = self.memory.pool_bytes_max();
             if chunk_bytes > pool_bytes {
                 return Err(StartScanError::PoolTooSmall { pool_bytes, chunk_bytes }.into());
             }
-            if !self.memory.grow_pool(chunk_bytes) && !self.drop_least_wanted(usize::MAX) {
+            if let Err(missing) = self.memory.grow_pool(chunk_bytes)
+                && !self.make_room(missing, usize::MAX)
+            {
                 return Err(self.exhausted(chunk_bytes));
             }
         }
@@ -203,7 +226,7 @@ impl Driver {
         let (sender, receiver) = oneshot::channel();
         self.command(|inner, now| {
             let refusal = match inner.scans.get(&scan) {
-                None => ScanError::Cancelled,
+                None => inner.check().err().unwrap_or(ScanError::Cancelled),
                 Some(RunningScan { failed: Some(error), .. }) => error.clone(),
                 Some(_) => {
                     inner.waiters.insert((scan, worker), sender);
@@ -224,18 +247,9 @@ impl Driver {
         self.command(|inner, now| inner.core.release_chunk(now, scan, worker));
     }
 
-    /// A worker gives a chunk back as it got it: the scan needs it again.
-    pub(crate) fn return_chunk(self: &Arc<Self>, scan: ScanId, worker: WorkerIndex) {
-        self.command(|inner, now| inner.core.return_chunk(now, scan, worker));
-    }
-
-    /// A worker is gone: what it asked for is not handed out, and nothing is read for it any more.
+    /// A worker asks for nothing more, or cannot take the chunk that it was handed: that goes back to its scan.
     pub(crate) fn withdraw(self: &Arc<Self>, scan: ScanId, worker: WorkerIndex) {
-        let waiter = self.command(|inner, now| {
-            inner.core.withdraw_worker(now, scan, worker);
-            inner.waiters.remove(&(scan, worker))
-        });
-        drop(waiter);
+        self.command(|inner, now| inner.withdraw(now, scan, worker));
     }
 
     pub(crate) fn narrow_scan(self: &Arc<Self>, scan: ScanId, unwanted: &[ChunkIndex]) {
@@ -313,7 +327,8 @@ impl Driver {
     /// Whether a scan still wants any of these pages.
     pub(crate) fn wants_any(&self, pages: impl IntoIterator<Item = PageId>) -> bool {
         let inner = self.lock();
-        pages.into_iter().any(|page| !inner.core.state().is_unwanted(page))
+        inner.check().is_ok()
+            && pages.into_iter().any(|page| !inner.core.state().is_unwanted(page))
     }
 
     /// Reports pages of a load, each read or not.
@@ -323,6 +338,9 @@ impl Driver {
         pages: Vec<(PageIndex, Result<Bytes, ScanError>)>,
     ) {
         self.command(|inner, now| {
+            if inner.check().is_err() {
+                return;
+            }
             for (page, result) in pages {
                 let id = load.source.placement.page_id(page);
                 match result {
@@ -350,8 +368,10 @@ impl Driver {
         inner.stop_recording();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> Locked<'_> {
+        // What a panic has left here was given up at once: see `Locked`.
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        Locked { inner, was_panicking: std::thread::panicking() }
     }
 }
 
@@ -375,3 +395,34 @@ fn steps(chunks: &[Range<ChunkIndex>]) -> Vec<Vec<Range<ChunkIndex>>> {
     }
     steps
 }
+/// What is behind the lock. If something panics while it is held, all that runs is given up: core may be half changed, and
+/// to go on would be to give wrong rows, or to wait for ever.
+struct Locked<'a> {
+    inner: MutexGuard<'a, Inner>,
+    was_panicking: bool,
+}
+
+impl Deref for Locked<'_> {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.inner
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut Inner {
+        &mut self.inner
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        if !self.was_panicking && std::thread::panicking() {
+            self.inner.break_off();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

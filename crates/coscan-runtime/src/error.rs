@@ -20,6 +20,19 @@ pub enum ScanError {
         /// How many columns there are.
         columns: usize,
     },
+    /// Ranges of rows that do not ascend, or overlap.
+    #[error(
+        "rows {start}..{end} are asked for after rows up to {before}: give ranges of rows from first to last that do not \
+         overlap"
+    )]
+    RowsOutOfOrder {
+        /// The first row of the range.
+        start: u64,
+        /// The row after its last.
+        end: u64,
+        /// The row after the last of the ranges before it.
+        before: u64,
+    },
     /// A page could not be read, also not when tried again.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -58,6 +71,12 @@ pub enum ScanError {
         /// Bytes that queries and their decoded columns hold.
         held_bytes: u64,
     },
+    /// Something panicked inside of the buffer manager. It runs no scan any more.
+    #[error(
+        "the buffer manager has panicked and stopped; make a new one and register the tables with it. This is a bug in \
+         coscan: please report it with what was printed when it panicked"
+    )]
+    Broken,
     /// The scan was cancelled.
     #[error("the scan was cancelled")]
     Cancelled,

@@ -1,4 +1,4 @@
-//! A chunk in the hands of a worker.
+//! A chunk in the hands of a worker, until it has opened its columns.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,13 +25,28 @@ pub(crate) struct Lease {
     pub(crate) pages: Vec<(PageIndex, Bytes)>,
     /// Columns that others may take, too, decoded, and that the worker has not taken yet.
     pub(crate) untaken: Vec<usize>,
-    /// Whether the worker never got it: then its scan gets the chunk again.
-    pub(crate) is_untouched: bool,
     /// For whoever takes the chunk from here on: until it is dropped, too, longer scans give way.
     pub(crate) at_work: Option<AtWork>,
+    pub(crate) hold: Hold,
+}
+
+/// What becomes of a chunk when its lease is dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Hold {
+    /// It goes back to the scan, whose workers get it again: nothing of it was taken.
+    Untouched,
+    /// Its pages are free, the worker goes on with what it made of them.
+    Opened,
+    /// It has gone back.
+    Returned,
 }
 
 impl Lease {
+    /// The worker has all that it needs of the pages.
+    pub(crate) fn opened(mut self) {
+        self.hold = Hold::Opened;
+    }
+
     /// The stored bytes of a page of this chunk.
     ///
     /// # Panics
@@ -72,9 +87,10 @@ impl Drop for Lease {
         }
         self.pages.clear();
         self.driver.leases.fetch_sub(1, Ordering::Relaxed);
-        match self.is_untouched {
-            true => self.driver.return_chunk(self.scan, self.worker),
-            false => self.driver.release(self.scan, self.worker),
+        match self.hold {
+            Hold::Untouched => self.driver.withdraw(self.scan, self.worker),
+            Hold::Opened => self.driver.release(self.scan, self.worker),
+            Hold::Returned => {}
         }
     }
 }

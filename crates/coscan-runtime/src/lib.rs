@@ -28,6 +28,7 @@ mod reservation;
 mod scan;
 mod stream;
 mod table;
+mod waiting;
 
 pub use error::ScanError;
 pub use manager::BufferManager;

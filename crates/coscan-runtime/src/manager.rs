@@ -88,8 +88,8 @@ impl BufferManager {
     /// Columns are indexes into the fields of the table's schema; rows ascending ranges from the start of the table.
     ///
     /// # Errors
-    /// If a column does not exist, the pool is too small for one chunk of these columns, or queries hold the memory that
-    /// the pool would need for it.
+    /// If a column does not exist, rows do not ascend or overlap, the pool is too small for one chunk of these columns, or
+    /// queries hold the memory that the pool would need for it.
     pub fn scan(
         &self,
         table: &SharedTable,

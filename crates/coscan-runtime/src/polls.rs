@@ -1,30 +1,138 @@
-//! When the workers of a scan were last polled: a query that does not go on shows it by that.
+//! Whether the workers of a scan are being polled: a query that does not go on shows it by that.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
 
-use coscan_core::{Index, Time, WorkerIndex};
+use coscan_core::{Index, ScanLength, Time, WorkerIndex};
 
-/// The time of the latest poll of each worker.
+/// A worker that was not polled for this long is not at work: a query at work takes a batch every few milliseconds.
+pub(crate) const PAUSE: Duration = Duration::from_millis(20);
+
+/// What is known of the workers of a scan while they work, and how long the scan is: one place for all who ask.
 #[derive(Debug)]
 pub(crate) struct Polls {
-    latest_ns: Box<[AtomicU64]>,
+    length: AtomicU8,
+    workers: Box<[WorkerPolls]>,
+}
+
+#[derive(Debug, Default)]
+struct WorkerPolls {
+    /// Until when it counts as at work if it is not polled again; the end of time while it is being polled.
+    until_ns: AtomicU64,
+    /// How long it stands still by itself, which is no pause of its query.
+    stands_still_ns: AtomicU64,
+    /// Core counts it among the workers at work.
+    counts: AtomicBool,
 }
 
 impl Polls {
     /// For this many workers, none of them polled yet.
     pub(crate) fn new(workers: usize) -> Self {
-        Self { latest_ns: (0..workers).map(|_| AtomicU64::new(0)).collect() }
+        let workers = std::iter::repeat_with(WorkerPolls::default).take(workers).collect();
+        Self { length: AtomicU8::new(ScanLength::Long as u8), workers }
     }
 
-    /// A worker is polled.
-    pub(crate) fn note(&self, worker: WorkerIndex, now: Time) {
-        self.latest_ns[worker.as_usize()].store(now.0, Ordering::Relaxed);
+    /// How long the scan was beside others when it started or was last handed a chunk.
+    pub(crate) fn length(&self) -> ScanLength {
+        let length = self.length.load(Ordering::Relaxed);
+        let all = [ScanLength::Tiny, ScanLength::Short];
+        all.into_iter().find(|&it| it as u8 == length).unwrap_or(ScanLength::Long)
     }
 
-    /// Workers that were not polled since then.
-    pub(crate) fn before(&self, time: Time) -> impl Iterator<Item = WorkerIndex> + '_ {
-        let polled = self.latest_ns.iter().map(|latest_ns| Time(latest_ns.load(Ordering::Relaxed)));
-        let before = polled.enumerate().filter(move |(_, latest)| *latest < time);
-        before.map(|(worker, _)| WorkerIndex::from_usize(worker))
+    pub(crate) fn set_length(&self, length: ScanLength) {
+        self.length.store(length as u8, Ordering::Relaxed);
+    }
+
+    /// A worker has asked for a chunk: it is not at work until it is handed one.
+    pub(crate) fn asked(&self, worker: WorkerIndex) {
+        self.of(worker).counts.store(false, Ordering::Relaxed);
+    }
+
+    /// A worker was handed a chunk.
+    pub(crate) fn handed(&self, worker: WorkerIndex, now: Time) {
+        let worker = self.of(worker);
+        worker.counts.store(true, Ordering::Relaxed);
+        // It may be at the poll in which it asked.
+        worker.until_ns.fetch_max(after(now, PAUSE), Ordering::Relaxed);
+    }
+
+    /// A worker is being polled from now on.
+    pub(crate) fn begin(&self, worker: WorkerIndex) {
+        self.of(worker).until_ns.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// A worker is no longer being polled.
+    pub(crate) fn end(&self, worker: WorkerIndex, now: Time) {
+        let worker = self.of(worker);
+        let stands_still = Duration::from_nanos(worker.stands_still_ns.load(Ordering::Relaxed));
+        worker.until_ns.store(after(now, PAUSE + stands_still), Ordering::Relaxed);
+    }
+
+    /// For how long a worker will stand still by itself.
+    pub(crate) fn stand_still(&self, worker: WorkerIndex, pause: Duration) {
+        let pause_ns = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
+        self.of(worker).stands_still_ns.store(pause_ns, Ordering::Relaxed);
+    }
+
+    /// Until when a worker counts as at work; no time if it does not now.
+    pub(crate) fn at_work_until(&self, worker: WorkerIndex, now: Time) -> Option<Time> {
+        let until = Time(self.of(worker).until_ns.load(Ordering::Relaxed));
+        (until > now).then_some(until)
+    }
+
+    /// Workers that core counts as at work and that are not. Each is named once for a chunk.
+    pub(crate) fn newly_paused(&self, now: Time) -> impl Iterator<Item = WorkerIndex> + '_ {
+        let workers = (0..self.workers.len()).map(WorkerIndex::from_usize);
+        workers.filter(move |&worker| {
+            self.at_work_until(worker, now).is_none()
+                && self.of(worker).counts.swap(false, Ordering::Relaxed)
+        })
+    }
+
+    fn of(&self, worker: WorkerIndex) -> &WorkerPolls {
+        &self.workers[worker.as_usize()]
+    }
+}
+
+fn after(now: Time, pause: Duration) -> u64 {
+    now.0.saturating_add(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORKER: WorkerIndex = WorkerIndex(0);
+
+    fn paused(polls: &Polls, ms: u64) -> usize {
+        polls.newly_paused(Time(ms * 1_000_000)).count()
+    }
+
+    #[test]
+    fn a_worker_is_paused_once_a_chunk_when_it_is_not_polled_and_not_while_it_is() {
+        let polls = Polls::new(1);
+        assert_eq!(paused(&polls, 1_000), 0, "it has no chunk");
+        polls.handed(WORKER, Time(0));
+        polls.begin(WORKER);
+        assert_eq!(paused(&polls, 1_000), 0, "a long poll is no pause");
+        polls.end(WORKER, Time(1_000_000_000));
+        assert_eq!(paused(&polls, 1_019), 0);
+        assert_eq!((paused(&polls, 1_020), paused(&polls, 1_040)), (1, 0));
+        polls.handed(WORKER, Time(1_050_000_000));
+        assert_eq!(paused(&polls, 1_069), 0, "its query has time to wake up");
+        assert_eq!(paused(&polls, 1_070), 1);
+        polls.handed(WORKER, Time(2_000_000_000));
+        polls.asked(WORKER);
+        assert_eq!(paused(&polls, 3_000), 0, "it waits for a chunk");
+    }
+
+    #[test]
+    fn a_worker_that_stands_still_by_itself_is_not_paused_for_so_long() {
+        let polls = Polls::new(1);
+        polls.handed(WORKER, Time(0));
+        polls.begin(WORKER);
+        polls.stand_still(WORKER, Duration::from_millis(100));
+        polls.end(WORKER, Time(0));
+        assert_eq!((paused(&polls, 119), paused(&polls, 120)), (0, 1));
     }
 }

@@ -2,15 +2,19 @@
 //!
 //! An async runtime does not take a processor from a task: whoever is ready waits until those before it stop by
 //! themselves, and a query over batches that are all there may go on for a long time. So the workers of scans stop every
-//! millisecond to let others in, and stand still while a shorter scan has a chunk to work on, at most half of their time.
+//! millisecond to let others in, and stand still while a shorter scan works on a chunk, at most half of their time. A scan
+//! whose query does not poll it works on none.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use coscan_core::ScanLength;
-use futures::FutureExt;
-use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use coscan_core::{ScanLength, Time, WorkerIndex};
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+use crate::polls::Polls;
 
 /// How long a worker goes on before it lets others in.
 pub(crate) const TURN: Duration = Duration::from_millis(1);
@@ -18,74 +22,90 @@ pub(crate) const TURN: Duration = Duration::from_millis(1);
 /// The longest that a worker stands still without going on for a turn.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
-/// The chunks at hand that longer scans give way to.
-#[derive(Debug, Default)]
+/// The workers that have a chunk at hand.
+#[derive(Debug)]
 pub(crate) struct Processors {
-    at_hand: watch::Sender<AtHand>,
+    /// What times are counted from.
+    started: Instant,
+    at_hand: Mutex<AtHand>,
+    /// Told when a worker that others may give way to has done its chunk.
+    done: Notify,
 }
 
-/// How many chunks workers of scans of each length have at hand.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 struct AtHand {
-    tiny: usize,
-    short: usize,
-}
-
-impl AtHand {
-    /// How many there are that a scan of this length gives way to.
-    fn before(self, length: ScanLength) -> usize {
-        match length {
-            ScanLength::Tiny => 0,
-            ScanLength::Short => self.tiny,
-            ScanLength::Long => self.tiny + self.short,
-        }
-    }
-
-    fn of_length(&mut self, length: ScanLength) -> Option<&mut usize> {
-        match length {
-            ScanLength::Tiny => Some(&mut self.tiny),
-            ScanLength::Short => Some(&mut self.short),
-            ScanLength::Long => None,
-        }
-    }
+    workers: BTreeMap<u64, (Arc<Polls>, WorkerIndex)>,
+    next: u64,
 }
 
 impl Processors {
-    /// A worker of a scan of this length has a chunk at hand until what this returns is dropped.
-    pub(crate) fn work(self: &Arc<Self>, length: ScanLength) -> AtWork {
-        self.change(length, |count| *count += 1);
-        AtWork { processors: Arc::clone(self), length }
+    /// Nobody works. Times are counted from `started`.
+    pub(crate) fn new(started: Instant) -> Self {
+        Self { started, at_hand: Mutex::default(), done: Notify::new() }
     }
 
-    /// Waits until nobody has a chunk at hand that a scan of this length gives way to, or this time has passed.
-    pub(crate) fn give_way(
-        &self,
-        length: ScanLength,
-        pause: Duration,
-    ) -> impl Future<Output = ()> + use<> {
-        let mut at_hand = self.at_hand.subscribe();
-        let over = async move {
-            let _ = at_hand.wait_for(|at_hand| at_hand.before(length) == 0).await;
-        };
-        // Either way the worker goes on.
-        timeout(pause, over).map(|_| ())
+    /// The time now.
+    pub(crate) fn now(&self) -> Time {
+        Time(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    fn change(&self, length: ScanLength, change: impl FnOnce(&mut usize)) {
-        self.at_hand.send_if_modified(|at_hand| at_hand.of_length(length).map(change).is_some());
+    /// A worker has a chunk at hand until what this returns is dropped. It counts while it is polled.
+    pub(crate) fn work(self: &Arc<Self>, polls: Arc<Polls>, worker: WorkerIndex) -> AtWork {
+        let mut at_hand = self.lock();
+        let id = at_hand.next;
+        at_hand.next += 1;
+        at_hand.workers.insert(id, (polls, worker));
+        AtWork { processors: Arc::clone(self), id }
+    }
+
+    /// Waits until nobody is at work whom a scan of this length gives way to, or this time has passed. Timers are on
+    /// `runtime`.
+    pub(crate) async fn give_way(&self, length: ScanLength, pause: Duration, runtime: &Handle) {
+        let end = Instant::now() + pause;
+        loop {
+            // Before the look: whoever is done meanwhile tells it.
+            let done = self.done.notified();
+            let Some(until) = self.shorter_until(length) else { return };
+            if Instant::now() >= end {
+                return;
+            }
+            // They may stop being polled, which nobody tells.
+            let until = self.started.checked_add(Duration::from_nanos(until.0)).unwrap_or(end);
+            let next = {
+                let _runtime = runtime.enter();
+                timeout_at(end.min(until), done)
+            };
+            // Either way it looks again.
+            let _ = next.await;
+        }
+    }
+
+    /// Until when shorter scans are at work, as far as is known now; `None` if none is.
+    fn shorter_until(&self, length: ScanLength) -> Option<Time> {
+        let now = self.now();
+        let at_hand = self.lock();
+        let shorter = at_hand.workers.values().filter(|(polls, _)| polls.length() < length);
+        shorter.filter_map(|(polls, worker)| polls.at_work_until(*worker, now)).max()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, AtHand> {
+        self.at_hand.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A worker has a chunk at hand, as far as others give way to it.
+/// A worker has a chunk at hand.
 #[derive(Debug)]
 pub(crate) struct AtWork {
     processors: Arc<Processors>,
-    length: ScanLength,
+    id: u64,
 }
 
 impl Drop for AtWork {
     fn drop(&mut self) {
-        self.processors.change(self.length, |count| *count -= 1);
+        let removed = self.processors.lock().workers.remove(&self.id);
+        if removed.is_some_and(|(polls, _)| polls.length() < ScanLength::Long) {
+            self.processors.done.notify_waiters();
+        }
     }
 }
 
@@ -122,15 +142,14 @@ impl Turns {
         let now = Instant::now();
         self.ahead += now - self.asked;
         self.asked = now;
-        let waits_for = processors.at_hand.borrow().before(length);
-        if waits_for > 0 && self.ahead > TURN {
+        if now - self.since <= TURN {
+            return Turn::Go;
+        }
+        self.since = now;
+        if self.ahead > TURN && processors.shorter_until(length).is_some() {
             return Turn::GiveWay(self.ahead.min(PAUSE_MAX));
         }
-        if now - self.since > TURN {
-            self.since = now;
-            return Turn::Yield;
-        }
-        Turn::Go
+        Turn::Yield
     }
 
     /// It goes on after it has waited.
@@ -146,46 +165,64 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::polls::PAUSE;
+
+    const WORKER: WorkerIndex = WorkerIndex(0);
+
+    fn processors() -> Arc<Processors> {
+        Arc::new(Processors::new(Instant::now()))
+    }
+
+    /// A worker of a scan of this length that is being polled.
+    fn working(processors: &Arc<Processors>, length: ScanLength) -> (Arc<Polls>, AtWork) {
+        let polls = Arc::new(Polls::new(1));
+        polls.set_length(length);
+        polls.begin(WORKER);
+        (Arc::clone(&polls), processors.work(polls, WORKER))
+    }
+
+    async fn give_way(processors: &Processors, pause: Duration) -> Duration {
+        let started = Instant::now();
+        processors.give_way(ScanLength::Long, pause, &Handle::current()).await;
+        started.elapsed()
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_long_scan_stands_still_while_a_short_one_works() {
-        let processors = Arc::new(Processors::default());
-        let mut turns = Turns::new();
+        let processors = processors();
+        let (mut turns, mut of_short) = (Turns::new(), Turns::new());
         tokio::time::advance(TURN * 2).await;
         assert_eq!(turns.next(&processors, ScanLength::Long), Turn::Yield);
-        let short = processors.work(ScanLength::Short);
-        assert_eq!(turns.next(&processors, ScanLength::Short), Turn::Go, "not to its like");
-        let tiny = processors.work(ScanLength::Tiny);
-        assert!(matches!(turns.next(&processors, ScanLength::Short), Turn::GiveWay(_)));
+        let (_, short) = working(&processors, ScanLength::Short);
+        assert_eq!(of_short.next(&processors, ScanLength::Short), Turn::Yield, "not to its like");
+        let (_, tiny) = working(&processors, ScanLength::Tiny);
+        tokio::time::advance(TURN * 2).await;
+        assert!(matches!(of_short.next(&processors, ScanLength::Short), Turn::GiveWay(_)));
         drop(tiny);
         let Turn::GiveWay(pause) = turns.next(&processors, ScanLength::Long) else {
             panic!("it goes on")
         };
-        assert_eq!(pause, TURN * 2);
-        let started = Instant::now();
+        assert_eq!(pause, TURN * 4);
         let ends = async {
             tokio::time::sleep(TURN * 3).await;
             drop(short);
         };
-        tokio::join!(processors.give_way(ScanLength::Long, pause), ends);
-        assert_eq!(started.elapsed(), TURN * 3);
+        assert_eq!(tokio::join!(give_way(&processors, pause), ends).0, TURN * 3);
         turns.resume(true);
         assert_eq!(turns.next(&processors, ScanLength::Long), Turn::Go);
     }
 
     #[tokio::test(start_paused = true)]
     async fn it_stands_still_for_half_of_its_time_at_most() {
-        let processors = Arc::new(Processors::default());
-        let _short = processors.work(ScanLength::Short);
+        let processors = processors();
+        let _short = working(&processors, ScanLength::Short);
         let mut turns = Turns::new();
         let (mut worked, mut stood) = (Duration::ZERO, Duration::ZERO);
         for _ in 0..1_000 {
             tokio::time::advance(TURN * 8).await;
             worked += TURN * 8;
             if let Turn::GiveWay(pause) = turns.next(&processors, ScanLength::Long) {
-                let started = Instant::now();
-                processors.give_way(ScanLength::Long, pause).await;
-                stood += started.elapsed();
+                stood += give_way(&processors, pause).await;
                 turns.resume(true);
             }
         }
@@ -194,8 +231,31 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn it_stands_still_for_no_scan_that_is_not_polled() {
+        let processors = processors();
+        let (polls, _short) = working(&processors, ScanLength::Short);
+        assert_eq!(give_way(&processors, PAUSE_MAX).await, PAUSE_MAX, "it is polled all the time");
+        polls.end(WORKER, processors.now());
+        assert_eq!(give_way(&processors, PAUSE_MAX).await, PAUSE);
+        assert_eq!(give_way(&processors, PAUSE_MAX).await, Duration::ZERO);
+        polls.begin(WORKER);
+        assert_eq!(give_way(&processors, PAUSE_MAX).await, PAUSE_MAX, "it is polled again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_scan_does_not_give_way_to_its_own_workers_whatever_its_length_becomes() {
+        let processors = processors();
+        let (polls, _one) = working(&processors, ScanLength::Long);
+        let _other = processors.work(Arc::clone(&polls), WORKER);
+        for length in [ScanLength::Short, ScanLength::Tiny, ScanLength::Long] {
+            polls.set_length(length);
+            assert_eq!(processors.shorter_until(polls.length()), None, "{length:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn every_worker_lets_others_in_now_and_then() {
-        let processors = Arc::new(Processors::default());
+        let processors = processors();
         let mut turns = Turns::new();
         let mut yields = 0;
         for _ in 0..100 {

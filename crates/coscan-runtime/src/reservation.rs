@@ -11,7 +11,7 @@ use arrow::array::ArrayData;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{Buffer, MemoryPool, MemoryReservation};
 
-use crate::memory::{Holder, Memory};
+use crate::memory::{Holder, Memory, Missing};
 
 /// Memory taken for decoding. What it was not needed for goes back when this is dropped.
 #[derive(Debug)]
@@ -26,10 +26,22 @@ pub(crate) struct Charges(BTreeMap<usize, Weak<Charge>>);
 
 impl Reservation {
     /// Takes memory for decoding if there is some.
-    pub(crate) fn try_new(memory: &Arc<Memory>, bytes: u64) -> Option<Self> {
-        memory
-            .try_take(Holder::Decoded, bytes)
-            .then(|| Self { memory: Arc::clone(memory), left_bytes: bytes })
+    ///
+    /// # Errors
+    /// How much is missing.
+    pub(crate) fn try_new(memory: &Arc<Memory>, bytes: u64) -> Result<Self, Missing> {
+        memory.try_take(Holder::Decoded, bytes)?;
+        Ok(Self { memory: Arc::clone(memory), left_bytes: bytes })
+    }
+
+    /// Bytes that it was not needed for yet.
+    pub(crate) fn left_bytes(&self) -> u64 {
+        self.left_bytes
+    }
+
+    /// Adds another one to it.
+    pub(crate) fn add(&mut self, mut other: Self) {
+        self.left_bytes += std::mem::take(&mut other.left_bytes);
     }
 
     /// Takes a part off into one of its own, at most what is left.
@@ -66,6 +78,14 @@ impl Reservation {
         let charge = Arc::new(charge);
         charges.0.insert(address, Arc::downgrade(&charge));
         charge
+    }
+}
+
+impl Charges {
+    /// Bytes of the buffers that are still referenced.
+    pub(crate) fn bytes(&self) -> u64 {
+        let charges = self.0.values().filter_map(Weak::upgrade);
+        charges.map(|charge| charge.bytes.load(Ordering::Relaxed)).sum()
     }
 }
 

@@ -55,8 +55,6 @@ pub struct Scan {
     /// Keeps the table registered.
     table: SharedTable,
     id: ScanId,
-    /// Longer ones give way to it.
-    length: ScanLength,
     columns: Vec<usize>,
     schema: SchemaRef,
     /// Rows wanted of chunks that are not wanted whole, counted from the start of the chunk.
@@ -79,6 +77,7 @@ impl Scan {
         if let Some(&column) = request.columns.iter().find(|&&column| column >= fields.len()) {
             return Err(ScanError::UnknownColumn { column, columns: fields.len() });
         }
+        check_rows(&request.rows)?;
         let mut groups: Vec<_> =
             request.columns.iter().map(|&column| parquet.group_of_column(column)).collect();
         groups.sort_unstable();
@@ -119,12 +118,11 @@ impl Scan {
             polls: Arc::clone(&polls),
             failed: None,
         };
-        let (id, length) = driver.start_scan(&spec, &running)?;
+        let id = driver.start_scan(&spec, &running)?;
         Ok(Arc::new(Self {
             driver: Arc::clone(driver),
             table,
             id,
-            length,
             columns: request.columns,
             schema: Arc::new(schema),
             partial,
@@ -216,14 +214,14 @@ impl Scan {
         &self.columns
     }
 
-    /// One of its workers is polled.
-    pub(crate) fn note_poll(&self, worker: WorkerIndex) {
-        self.polls.note(worker, self.driver.now());
+    /// Whether its workers are polled.
+    pub(crate) fn polls(&self) -> &Arc<Polls> {
+        &self.polls
     }
 
-    /// How long it is beside others.
+    /// How long it is beside others: longer ones give way to it.
     pub(crate) fn length(&self) -> ScanLength {
-        self.length
+        self.polls.length()
     }
 
     pub(crate) fn counters(&self) -> &ScanCounters {
@@ -249,6 +247,18 @@ impl Drop for Scan {
     fn drop(&mut self) {
         self.cancel();
     }
+}
+
+/// Whether ranges of rows ascend without overlap.
+fn check_rows(rows: &[Range<u64>]) -> Result<(), ScanError> {
+    let mut before = 0;
+    for &Range { start, end } in rows {
+        if start < before || end < start {
+            return Err(ScanError::RowsOutOfOrder { start, end, before });
+        }
+        before = end;
+    }
+    Ok(())
 }
 
 /// For each chunk of which only some rows are wanted: which, counted from its start.

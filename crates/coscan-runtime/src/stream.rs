@@ -6,7 +6,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
@@ -14,18 +14,22 @@ use coscan_core::WorkerIndex;
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream};
 
-use crate::columns::ChunkColumns;
+use crate::columns::{ChunkColumns, Opening};
 use crate::error::ScanError;
 use crate::metrics::add_time;
-use crate::processors::{AtWork, Turn, Turns};
+use crate::polls::Polls;
+use crate::processors::{AtWork, Processors, Turn, Turns};
+use crate::reservation::Reservation;
 use crate::scan::Scan;
+use crate::waiting::Stage;
 
 /// Record batches of one worker of a scan, in the order in which the scheduler hands out chunks.
 ///
-/// Drop it to stop: the rest of the chunk that it was handed, or has asked for, goes with it. After an error it ends, and
-/// so do the other workers of the scan.
+/// Drop it to stop. The other workers of the scan get all chunks but the one that it has given rows of: what is left of
+/// that goes with it. After an error it ends, and so do the other workers of the scan.
 pub struct ScanStream {
     schema: SchemaRef,
+    polled: Polled,
     state: State,
 }
 
@@ -43,8 +47,17 @@ enum State {
 impl ScanStream {
     pub(crate) fn new(scan: Arc<Scan>, index: WorkerIndex) -> Self {
         let schema = Arc::clone(scan.schema());
-        let worker = Worker { current: None, scan, index, turns: Turns::new() };
-        Self { schema, state: State::Resting(Box::new(worker)) }
+        let (polls, processors) = (Arc::clone(scan.polls()), scan.driver().processors());
+        let polled = Polled { polls, worker: index, processors: Arc::clone(processors) };
+        let worker = Worker {
+            current: None,
+            scan,
+            index,
+            turns: Turns::new(),
+            memory: None,
+            has_ended: false,
+        };
+        Self { schema, polled, state: State::Resting(Box::new(worker)) }
     }
 
     /// The schema of the batches.
@@ -64,16 +77,24 @@ impl Stream for ScanStream {
     type Item = Result<RecordBatch, ScanError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.polled.begin();
+        let polled = self.go_on(context);
+        self.polled.end();
+        polled
+    }
+}
+
+impl ScanStream {
+    fn go_on(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch, ScanError>>> {
         loop {
             match std::mem::replace(&mut self.state, State::Ended) {
                 State::Ended => return Poll::Ready(None),
                 State::Resting(mut worker) => {
-                    worker.scan.note_poll(worker.index);
                     let turn = worker.next_turn();
                     if turn == Turn::Go
                         && let Step::Batch(next) = worker.next_at_once()
                     {
-                        return Poll::Ready(self.settle(worker, next));
+                        return Poll::Ready(self.settle(worker, next.map(Some)));
                     }
                     let work = async move {
                         worker.wait_for(turn).await;
@@ -87,31 +108,44 @@ impl Stream for ScanStream {
                         self.state = State::Working(work);
                         return Poll::Pending;
                     }
-                    Poll::Ready((_, Ok(None))) => return Poll::Ready(None),
-                    Poll::Ready((worker, Ok(Some(batch)))) => {
-                        return Poll::Ready(self.settle(worker, Ok(batch)));
-                    }
-                    Poll::Ready((worker, Err(error))) => {
-                        return Poll::Ready(self.settle(worker, Err(error)));
-                    }
+                    Poll::Ready((worker, next)) => return Poll::Ready(self.settle(worker, next)),
                 },
             }
         }
     }
-}
 
-impl ScanStream {
     fn settle(
         &mut self,
-        worker: Box<Worker>,
-        next: Result<RecordBatch, ScanError>,
+        mut worker: Box<Worker>,
+        next: NextBatch,
     ) -> Option<Result<RecordBatch, ScanError>> {
         match &next {
-            Ok(_) => self.state = State::Resting(worker),
+            Ok(Some(_)) => self.state = State::Resting(worker),
+            Ok(None) => worker.has_ended = true,
             // Rows are missing now: no other worker may end as if all had come.
-            Err(error) => worker.scan.fail(error),
+            Err(error) => {
+                worker.has_ended = true;
+                worker.scan.fail(error);
+            }
         }
-        Some(next)
+        next.transpose()
+    }
+}
+
+/// Tells whether a worker is being polled. It outlives the worker.
+struct Polled {
+    polls: Arc<Polls>,
+    worker: WorkerIndex,
+    processors: Arc<Processors>,
+}
+
+impl Polled {
+    fn begin(&self) {
+        self.polls.begin(self.worker);
+    }
+
+    fn end(&self) {
+        self.polls.end(self.worker, self.processors.now());
     }
 }
 
@@ -121,6 +155,20 @@ struct Worker {
     scan: Arc<Scan>,
     index: WorkerIndex,
     turns: Turns,
+    /// Memory that it has waited for, for the next chunk that it is handed.
+    memory: Option<Reservation>,
+    /// It was told that there is no more, or why not.
+    has_ended: bool,
+}
+
+impl Drop for Worker {
+    /// Nobody takes what it is handed, or works on what it was handed: its scan goes on without it.
+    fn drop(&mut self) {
+        // The last one takes the scan with it.
+        if !self.has_ended && Arc::strong_count(&self.scan) > 1 {
+            self.scan.driver().withdraw(self.scan.id(), self.index);
+        }
+    }
 }
 
 /// What a worker can do without waiting.
@@ -143,12 +191,10 @@ impl Worker {
             Turn::Go => return,
             Turn::Yield => tokio::task::yield_now().await,
             Turn::GiveWay(pause) => {
-                let driver = self.scan.driver();
-                let over = {
-                    let _runtime = driver.runtime().enter();
-                    driver.processors().give_way(self.scan.length(), pause)
-                };
-                over.await;
+                let (driver, polls) = (self.scan.driver(), self.scan.polls());
+                polls.stand_still(self.index, pause);
+                driver.processors().give_way(polls.length(), pause, driver.runtime()).await;
+                polls.stand_still(self.index, Duration::ZERO);
             }
         }
         self.turns.resume(matches!(turn, Turn::GiveWay(_)));
@@ -169,7 +215,7 @@ impl Worker {
             match self.next_at_once() {
                 Step::Batch(batch) => return batch.map(Some),
                 Step::NeedsMemory { bytes } => {
-                    let reservation = self.scan.driver().reserve(bytes).await?;
+                    let reservation = self.scan.driver().reserve(bytes, Stage::Working).await?;
                     if let Some(current) = &mut self.current {
                         current.columns.provide(reservation);
                     }
@@ -183,22 +229,31 @@ impl Worker {
         }
     }
 
-    /// Waits for the next chunk; false if there is none.
+    /// Waits for the next chunk, and for memory to open it; false if there is none.
     async fn open_next_chunk(&mut self) -> Result<bool, ScanError> {
-        let asked = Instant::now();
-        let answer = self.scan.driver().request_chunk(self.scan.id(), self.index).await;
-        add_time(&self.scan.counters().wait_ns, asked.elapsed());
-        self.scan.note_poll(self.index);
-        self.turns.resume(false);
-        let Some(mut lease) = answer.unwrap_or(Err(ScanError::Cancelled))? else {
-            return Ok(false);
-        };
-        lease.is_untouched = false;
-        let at_work = lease.at_work.take();
-        let rows_left = self.scan.rows_wanted(lease.chunk);
-        let columns = ChunkColumns::open(&self.scan, lease).await?;
-        self.current = Some(ChunkBatches { columns, rows_left, _at_work: at_work });
-        Ok(true)
+        let driver = Arc::clone(self.scan.driver());
+        loop {
+            let asked = Instant::now();
+            self.scan.polls().asked(self.index);
+            let answer = driver.request_chunk(self.scan.id(), self.index).await;
+            add_time(&self.scan.counters().wait_ns, asked.elapsed());
+            self.turns.resume(false);
+            let Some(mut lease) = answer.unwrap_or(Err(ScanError::Cancelled))? else {
+                return Ok(false);
+            };
+            let at_work = lease.at_work.take();
+            let rows_left = self.scan.rows_wanted(lease.chunk);
+            match ChunkColumns::open(&self.scan, lease, self.memory.take()).await? {
+                Opening::Opened(columns) => {
+                    self.current = Some(ChunkBatches { columns, rows_left, _at_work: at_work });
+                    return Ok(true);
+                }
+                Opening::NeedsMemory { bytes } => {
+                    drop(at_work);
+                    self.memory = Some(driver.reserve(bytes, Stage::Opening).await?);
+                }
+            }
+        }
     }
 }
 

@@ -12,7 +12,9 @@ use common::{
     manager_with,
 };
 use coscan_runtime::core::PolicyKind;
-use coscan_runtime::{BufferManager, Options, ScanError, ScanRequest, ScanStream, SharedTable};
+use coscan_runtime::{
+    BufferManager, Options, Scan, ScanError, ScanRequest, ScanStream, SharedTable,
+};
 use futures::future::join_all;
 use futures::{FutureExt, StreamExt};
 
@@ -108,9 +110,9 @@ async fn a_stream_dropped_while_it_waits_for_memory_lets_others_have_it() {
         let waited = tokio::time::timeout(Duration::from_secs(5), stream.next()).await;
         assert!(waited.is_err(), "there is no memory");
     }
-    assert_eq!(manager.report().chunks_in_use, 2);
+    assert_eq!(manager.report().chunks_in_use, 0, "who waits for memory keeps no pages");
     drop(first);
-    assert_eq!((manager.report().scans, manager.report().chunks_in_use), (1, 1));
+    assert_eq!(manager.report().scans, 1);
     operators.give(rest - 1);
     assert!(are_rows(in_time(ids(second)).await, 0..ROWS));
     assert_free(&manager).await;
@@ -194,6 +196,140 @@ async fn a_worker_may_be_taken_up_again_after_its_stream_was_dropped() {
     assert_free(&manager).await;
 }
 
+/// A scan for two workers.
+fn for_two(manager: &BufferManager, table: &SharedTable) -> Arc<Scan> {
+    let request = ScanRequest { workers: 2, ..ScanRequest::of_columns(table, vec![0]) };
+    manager.start_scan(table, request).unwrap()
+}
+
+fn policies() -> impl Iterator<Item = Options> {
+    PolicyKind::ALL.into_iter().map(|policy| large().policy(policy))
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_worker_waited_for_goes_to_the_others_when_it_is_dropped() {
+    for options in policies() {
+        let policy = options.policy;
+        let (manager, table, gate) = gated(options).await;
+        let scan = for_two(&manager, &table);
+        let [mut gone, stays] = [0, 1].map(|worker| scan.worker(worker));
+        assert_waits(&mut gone);
+        drop(gone);
+        gate.open();
+        assert!(are_rows(in_time(ids(stays)).await, 0..ROWS), "{policy}");
+        let chunks = scan.metrics().chunks;
+        assert_eq!(chunks.chunks_delivered, chunks.chunks_needed, "{policy}");
+        drop(scan);
+        assert_free(&manager).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chunk_that_a_dropped_worker_never_took_goes_to_the_others() {
+    for options in policies() {
+        let policy = options.policy;
+        let (manager, table, gate) = gated(options).await;
+        let scan = for_two(&manager, &table);
+        let [mut gone, stays] = [0, 1].map(|worker| scan.worker(worker));
+        assert_waits(&mut gone);
+        gate.open();
+        in_time(async {
+            while manager.report().chunks_in_use == 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        })
+        .await;
+        drop(gone);
+        assert_eq!(manager.report().chunks_in_use, 0, "{policy}");
+        assert!(are_rows(in_time(ids(stays)).await, 0..ROWS), "{policy}");
+        drop(scan);
+        assert_free(&manager).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_dropped_within_a_chunk_takes_only_that_chunk_along() {
+    for options in policies() {
+        let policy = options.policy;
+        let (manager, table, gate) = gated(options).await;
+        gate.open();
+        let scan = for_two(&manager, &table);
+        let [mut gone, stays] = [0, 1].map(|worker| scan.worker(worker));
+        let batch = in_time(gone.next()).await.unwrap().unwrap();
+        let chunk = common::int64s(&batch, 0)[0] as u64 / CHUNK_ROWS;
+        drop((gone, batch));
+        let found = common::sorted(in_time(ids(stays)).await.unwrap());
+        let rows = (0..ROWS).filter(|row| row / CHUNK_ROWS != chunk).map(|row| row as i64);
+        assert!(found.into_iter().eq(rows), "{policy}");
+        drop(scan);
+        assert_free(&manager).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_a_worker_that_was_dropped() {
+    let (manager, table, gate) = gated(Options { active_workers_max: 1, ..large() }).await;
+    gate.open();
+    let mut other = scan(&manager, &table, &[0]);
+    let for_two = for_two(&manager, &table);
+    let mut gone = for_two.worker(0);
+    in_time(gone.next()).await.unwrap().unwrap();
+    let time_to_first = async |stream: &mut ScanStream| {
+        let asked = tokio::time::Instant::now();
+        in_time(stream.next()).await.unwrap().unwrap();
+        asked.elapsed()
+    };
+    assert!(
+        tokio::time::timeout(Duration::from_millis(10), other.next()).await.is_err(),
+        "one at a time"
+    );
+    drop(gone);
+    assert_eq!(time_to_first(&mut other).await, Duration::ZERO);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_come_and_go_and_no_row_that_was_not_given_is_lost() {
+    for options in policies() {
+        let policy = options.policy;
+        let (manager, table, gate) = gated(options).await;
+        gate.open();
+        let request = ScanRequest { workers: 4, ..ScanRequest::of_columns(&table, vec![0]) };
+        let scan = manager.start_scan(&table, request).unwrap();
+        let workers = (0..4).map(|worker| {
+            let scan = Arc::clone(&scan);
+            tokio::spawn(async move {
+                let mut chunks = Vec::new();
+                // Polled some times, dropped, taken up again: only what has given rows is gone.
+                for polls in 0.. {
+                    let mut stream = scan.worker(worker);
+                    for _ in 0..polls % 3 {
+                        match stream.next().now_or_never() {
+                            Some(None) => return chunks,
+                            Some(Some(batch)) => {
+                                chunks.push(common::int64s(&batch.unwrap(), 0)[0] / 1000);
+                            }
+                            None => tokio::task::yield_now().await,
+                        }
+                    }
+                    drop(stream);
+                    tokio::task::yield_now().await;
+                }
+                unreachable!()
+            })
+        });
+        let mut chunks: Vec<_> = in_time(join_all(workers.collect::<Vec<_>>()))
+            .await
+            .into_iter()
+            .flat_map(|worker| worker.unwrap())
+            .collect();
+        chunks.sort_unstable();
+        chunks.dedup();
+        assert!(chunks.into_iter().eq(0..12), "{policy}");
+        drop(scan);
+        assert_free(&manager).await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn narrowing_a_scan_drops_what_was_decoded_for_it() {
     let (manager, table, gate) = gated(large()).await;
@@ -262,4 +398,18 @@ fn scans_learn_that_the_runtime_of_the_manager_is_gone() {
         }
         assert_free(&manager).await;
     });
+}
+
+#[test]
+fn however_many_scans_wait_when_the_runtime_of_the_manager_goes_all_are_told() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (manager, table, _closed) = runtime.block_on(gated(large()));
+    let mut waiting: Vec<_> = (0..2_000).map(|_| scan(&manager, &table, &[0])).collect();
+    runtime.block_on(async { waiting.iter_mut().for_each(assert_waits) });
+    // One failure leads to the next read, and that to the next failure.
+    drop(runtime);
+    for stream in &mut waiting {
+        let answer = stream.next().now_or_never().expect("nobody waits for ever");
+        assert!(matches!(answer, Some(Err(ScanError::ShutDown))), "{answer:?}");
+    }
 }

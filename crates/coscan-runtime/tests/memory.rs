@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
+use common::stores::{FatedStore, Gate};
 use common::{
     CHUNK_ROWS, Fixture, LARGE, are_rows, assert_free, file_bytes, ids, in_time, int64s,
     largest_chunk_bytes, manager_with,
@@ -14,7 +15,7 @@ use common::{
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options, ScanError, ScanStream, SharedTable};
 use futures::future::join_all;
-use futures::{StreamExt, TryStreamExt};
+use futures::{FutureExt, StreamExt, TryStreamExt};
 use parquet::basic::Compression;
 
 const ROWS: u64 = 12 * CHUNK_ROWS;
@@ -332,6 +333,138 @@ async fn a_query_may_wait_for_one_scan_in_the_midst_of_another() {
         }
         assert_free(&manager).await;
     }
+}
+
+/// Takes what operators can get, holds it for a while, gives it back, again and again.
+async fn take_and_give(manager: BufferManager) {
+    let operators = manager.operator_memory();
+    loop {
+        let mut taken = 0;
+        for bits in (10..20).rev() {
+            while operators.try_take(1 << bits) {
+                taken += 1 << bits;
+            }
+        }
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        operators.give(taken);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_fails_while_operators_take_all_and_give_it_back() {
+    for policy in PolicyKind::ALL {
+        let (manager, table) = smallest(200 << 10, policy).await;
+        let columns = [&[0, 1, 2][..], &[0], &[0, 2], &[0, 1]].repeat(4);
+        let streams: Vec<_> =
+            columns.into_iter().map(|columns| scan(&manager, &table, columns)).collect();
+        let operators = tokio::spawn(take_and_give(manager.clone()));
+        tokio::task::yield_now().await;
+        let scans = streams.into_iter().map(|mut stream| {
+            tokio::spawn(async move {
+                let mut ids = Vec::new();
+                while let Some(batch) = stream.next().await {
+                    ids.extend(int64s(&batch?, 0));
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                Ok(ids)
+            })
+        });
+        for scan in in_time(join_all(scans.collect::<Vec<_>>())).await {
+            assert!(are_rows(scan.unwrap(), 0..ROWS), "{policy}");
+        }
+        operators.abort();
+        assert!(operators.await.is_err());
+        manager.operator_memory().give(manager.report().operator_bytes);
+        assert_free(&manager).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_memory_keeps_nothing_from_the_pool() {
+    const SCANS: u64 = 6;
+    for policy in PolicyKind::ALL {
+        let fixture = Fixture::new(ROWS).await;
+        let gate = Gate::opened();
+        let table = fixture.table_behind(|store| FatedStore::gated(store, &gate)).await;
+        gate.close();
+        let chunk_bytes = largest_chunk_bytes(&table);
+        let options = Options {
+            pool_bytes_min: chunk_bytes,
+            active_workers_max: 100,
+            loads_in_flight_max: 100,
+            ..Options::with_pool_bytes(SCANS * chunk_bytes, 300 << 10)
+        };
+        let manager = manager_with(options.policy(policy));
+        let table = manager.register(table);
+        // A chunk for each: together they are the whole pool.
+        let mut streams: Vec<_> = (0..SCANS)
+            .map(|scan| scan * CHUNK_ROWS..(scan + 1) * CHUNK_ROWS)
+            .map(|rows| manager.scan(&table, &[0, 1, 2], &[rows]).unwrap())
+            .collect();
+        let operators = manager.operator_memory();
+        assert!(operators.try_take(300 << 10));
+        assert!(streams.iter_mut().all(|stream| stream.next().now_or_never().is_none()));
+        gate.open();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(manager.report().chunks_in_use, SCANS as usize, "{policy}");
+        // Only the pool can give memory to decode.
+        let found: Result<Vec<_>, _> =
+            in_time(join_all(streams.into_iter().map(ids))).await.into_iter().collect();
+        assert!(are_rows(found.map(|ids| ids.concat()), 0..SCANS * CHUNK_ROWS), "{policy}");
+        operators.give(300 << 10);
+        assert_free(&manager).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_needs_much_memory_is_not_passed_for_ever_by_those_who_need_little() {
+    let (manager, table) = smallest(200 << 10, PolicyKind::Relevance).await;
+    // Parts of chunks are shared with nobody: each decodes for itself.
+    let parts: Vec<_> = (0..ROWS).step_by(1000).map(|start| start..start + 999).collect();
+    let wide = manager.scan(&table, &[0, 1, 2], &parts).unwrap();
+    let narrow = (0..40).map(|number| {
+        let (manager, table, parts) = (manager.clone(), table.clone(), parts.clone());
+        tokio::spawn(async move {
+            let mut stream = manager.scan(&table, &[0], &parts)?;
+            while let Some(batch) = stream.next().await {
+                let _held = batch?;
+                tokio::time::sleep(Duration::from_millis(1_000 + 7 * number)).await;
+            }
+            Ok::<_, ScanError>(())
+        })
+    });
+    let narrow: Vec<_> = narrow.collect();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let found = tokio::spawn(ids(wide));
+    let narrow = in_time(join_all(narrow)).await;
+    assert!(narrow.into_iter().all(|narrow| narrow.unwrap().is_ok()));
+    assert_eq!(in_time(found).await.unwrap().unwrap().len(), 12 * 999);
+    assert_free(&manager).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn columns_kept_for_later_stay_when_operators_would_not_get_enough_for_them() {
+    let (manager, table) = smallest(300 << 10, PolicyKind::Relevance).await;
+    let _later = scan(&manager, &table, &[0]);
+    assert!(are_rows(in_time(ids(scan(&manager, &table, &[0]))).await, 0..ROWS));
+    let decoded_bytes = manager.report().decoded_bytes;
+    assert!(decoded_bytes > 0, "kept for the later one");
+    let operators = manager.operator_memory();
+    assert!(!operators.try_take(manager.options().memory_bytes));
+    assert_eq!(manager.report().decoded_bytes, decoded_bytes);
+    // No more of them go than are needed.
+    let report = manager.report();
+    let free_bytes = report.memory_bytes - manager.options().pool_bytes_min - decoded_bytes;
+    assert!(operators.try_take(free_bytes - 10_000));
+    let before = manager.report().decoded_bytes;
+    let mut taken = free_bytes - 10_000;
+    while manager.report().decoded_bytes == before {
+        assert!(operators.try_take(4096));
+        taken += 4096;
+    }
+    assert!(manager.report().decoded_bytes >= before / 2, "{:?}", manager.report());
+    operators.give(taken);
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,7 +12,7 @@ use common::{
 };
 use coscan_runtime::core::{Order, PolicyKind};
 use coscan_runtime::storage::stores::{LimitedStore, Limits};
-use coscan_runtime::{BufferManager, Options, ScanRequest};
+use coscan_runtime::{BufferManager, Options, ScanError, ScanRequest};
 use futures::future::join_all;
 
 /// Row groups of a chunk.
@@ -47,6 +47,24 @@ async fn few_rows_are_read_by_their_pages() {
         assert_eq!((read.requests, read.bytes), (1, bytes), "{policy}");
         assert_free(&manager).await;
     }
+}
+
+#[tokio::test]
+async fn rows_that_do_not_ascend_or_overlap_are_refused() {
+    let fixture = Fixture::new(2 * CHUNK_ROWS).await;
+    let manager = manager(PolicyKind::Relevance, LARGE);
+    let table = manager.register(fixture.table().await);
+    let backwards = std::ops::Range { start: 30, end: 20 };
+    for rows in [[100..200, 0..50], [0..100, 99..200], [0..10, backwards]] {
+        let refused = manager.scan(&table, &[0], &rows).unwrap_err();
+        assert!(matches!(refused, ScanError::RowsOutOfOrder { .. }), "{refused:?}");
+        assert!(refused.to_string().contains("from first to last"), "{refused}");
+    }
+    // Ranges may touch, be empty, or go beyond the table.
+    let found = ids(manager.scan(&table, &[0], &[0..10, 10..20, 25..25, 1990..9999]).unwrap());
+    let found = sorted(found.await.unwrap());
+    assert!(found.into_iter().eq((0..20).chain(1990..2000)));
+    assert_free(&manager).await;
 }
 
 #[tokio::test]

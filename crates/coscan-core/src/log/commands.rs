@@ -227,12 +227,10 @@ commands! {
         = request_chunk(now, scan, worker);
     ReleaseChunk { now: Time, scan: ScanId, worker: WorkerIndex } -> ()
         = release_chunk(now, scan, worker);
-    ReturnChunk { now: Time, scan: ScanId, worker: WorkerIndex } -> ()
-        = return_chunk(now, scan, worker);
-    WithdrawWorker { now: Time, scan: ScanId, worker: WorkerIndex } -> ()
-        = withdraw_worker(now, scan, worker);
     PauseWorker { now: Time, scan: ScanId, worker: WorkerIndex } -> ()
         = pause_worker(now, scan, worker);
+    WithdrawWorker { now: Time, scan: ScanId, worker: WorkerIndex } -> ()
+        = withdraw_worker(now, scan, worker);
     NarrowScan { now: Time, scan: ScanId, unwanted: Vec<ChunkIndex> } -> ()
         = narrow_scan(now, scan, unwanted);
     CancelScan { now: Time, scan: ScanId } -> ()
@@ -271,14 +269,13 @@ impl Command {
             Self::RemovePages { now, .. }
             | Self::RetireChunks { now, .. }
             | Self::ExtendScan { now, .. }
-            | Self::ReturnChunk { now, .. }
-            | Self::WithdrawWorker { now, .. }
             | Self::OfferPage { now, .. }
             | Self::RemoveTable { now, .. }
             | Self::StartScan { now, .. }
             | Self::RequestChunk { now, .. }
             | Self::ReleaseChunk { now, .. }
             | Self::PauseWorker { now, .. }
+            | Self::WithdrawWorker { now, .. }
             | Self::NarrowScan { now, .. }
             | Self::CancelScan { now, .. }
             | Self::SetPoolBytes { now, .. }

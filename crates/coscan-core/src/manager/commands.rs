@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use super::{ActiveBufferManager, largest_chunk_bytes};
-use crate::action::Action;
 use crate::error::{RequestError, StartScanError};
 use crate::ids::{ChunkIndex, GroupIndex, Index, PageId, ScanId, TableId, Time, WorkerIndex};
 use crate::manager::picking::picks;
@@ -145,6 +144,28 @@ impl ActiveBufferManager {
         }
     }
 
+    /// A worker has gone, or cannot go on with what it was handed: it no longer waits nor counts as at work, and nothing is
+    /// read for it, until it asks again. A chunk whose pages it has not released goes back: its scan needs that chunk again.
+    pub fn withdraw_worker(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
+        self.at(now);
+        self.waiting.retain(|&waiting| waiting != (scan, worker));
+        self.actions.retain(|action| !action.answers(scan, worker));
+        let Some(registered) = self.state.scans.get_mut(&scan) else { return };
+        let failed = registered.failed;
+        let Some(state) = registered.worker(worker) else { return };
+        if let Worker::Busy { chunk, pinned: true, .. } = std::mem::replace(state, Worker::Gone) {
+            registered.report.chunks_delivered -= 1;
+            let is_needed = registered.needed.contains(chunk);
+            for id in self.state.pages_of(&self.state.scans[&scan], chunk) {
+                self.state.unpin(id);
+            }
+            if !failed && !is_needed {
+                self.state.need(scan, &IndexSet::from_iter([chunk]));
+                self.policy.on_delivered(&self.state, scan, chunk);
+            }
+        }
+    }
+
     /// A worker's query does not go on for now: it waits for something else, or nobody takes its rows. Until the worker
     /// asks again it does not count as one at work.
     pub fn pause_worker(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
@@ -254,39 +275,6 @@ impl ActiveBufferManager {
         self.state.move_page(page, Place::Cached);
         self.policy.on_page_loaded(&self.state, page);
         true
-    }
-
-    /// A worker is gone: what it used is free, what it asked for is not delivered, and nothing is read for it any more. A
-    /// chunk that it was handed is not given to another. If it asks again it is back.
-    pub fn withdraw_worker(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
-        let undelivered = |action: &Action| match action {
-            Action::Deliver { scan: of, worker: to, .. } => (*of, *to) == (scan, worker),
-            _ => false,
-        };
-        if self.actions.iter().any(undelivered) {
-            self.return_chunk(now, scan, worker);
-        }
-        self.release_chunk(now, scan, worker);
-        let Some(registered) = self.state.scans.get_mut(&scan) else { return };
-        if let Some(state) = registered.worker(worker) {
-            *state = Worker::Gone;
-            self.waiting.retain(|&waiting| waiting != (scan, worker));
-            let answers = |action: &Action| action.answers(scan, worker);
-            self.actions.retain(|action| !answers(action));
-        }
-    }
-
-    /// A worker gives back the chunk that it was handed last, as it got it: the scan needs it again.
-    pub fn return_chunk(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
-        self.release_chunk(now, scan, worker);
-        let Some(registered) = self.state.scans.get_mut(&scan) else { return };
-        let Some(Worker::Busy { chunk, .. }) = registered.worker(worker).copied() else { return };
-        registered.workers[worker.as_usize()] = Worker::Idle;
-        if registered.failed || registered.needed.contains(chunk) {
-            return;
-        }
-        registered.report.chunks_delivered -= 1;
-        self.state.need(scan, &std::iter::once(chunk).collect());
     }
 }
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use coscan_core::{Action, ChunkIndex, ScanId, Time, WorkerIndex};
 
+use super::Driver;
 use super::inner::Inner;
-use super::{Answer, Driver};
 use crate::error::ScanError;
-use crate::lease::Lease;
+use crate::lease::{Hold, Lease};
 use crate::load::{self, Load, Source, Urgency};
 use crate::memory::ElasticPool;
 
@@ -21,15 +21,24 @@ pub(super) struct Afterwards {
     timer: Option<Time>,
     evicted: Vec<Bytes>,
     /// Chunks whose worker has gone.
-    pub(super) unclaimed: Vec<Answer>,
+    pub(super) unclaimed: Vec<Lease>,
     /// Some scan no longer needs what it needed: decoded columns may be unwanted.
     pub(super) needs_dropped: bool,
+}
+
+impl Afterwards {
+    pub(super) fn is_empty(&self) -> bool {
+        let Self { loads, timer, evicted, unclaimed, needs_dropped } = self;
+        let is_nothing_dropped = evicted.is_empty() && unclaimed.is_empty() && !needs_dropped;
+        loads.is_empty() && timer.is_none() && is_nothing_dropped
+    }
 }
 
 impl Driver {
     /// Passes something to core, then does what core says.
     pub(super) fn command<R>(self: &Arc<Self>, command: impl FnOnce(&mut Inner, Time) -> R) -> R {
         let result = self.decide(command);
+        self.generation.fetch_add(1, Ordering::Relaxed);
         self.do_afterwards();
         result
     }
@@ -112,6 +121,8 @@ impl Driver {
             .map(|page| (placement.page_of(of_table, page), inner.frames[&page].clone()))
             .collect();
         pages.sort_unstable_by_key(|(page, _)| *page);
+        running.polls.set_length(inner.core.length_of(scan));
+        running.polls.handed(worker, self.now());
         let lease = Lease {
             driver: Arc::clone(self),
             untaken: running.shared_columns(of_table),
@@ -120,8 +131,8 @@ impl Driver {
             worker,
             chunk: of_table,
             pages,
-            is_untouched: true,
-            at_work: Some(self.processors.work(inner.core.length_of(scan))),
+            at_work: Some(self.processors.work(Arc::clone(&running.polls), worker)),
+            hold: Hold::Untouched,
         };
         for &column in &lease.untaken {
             self.decoded.expect(lease.key(column));
@@ -130,8 +141,21 @@ impl Driver {
         lease
     }
 
+    /// Does what was noted. That may give commands in its turn: a runtime that shuts down drops a load at once, and core
+    /// decides the next one. So one does all of it, thing after thing.
     fn do_afterwards(self: &Arc<Self>) {
-        let afterwards = std::mem::take(&mut self.lock().afterwards);
+        let mut doing = None;
+        while let Some(afterwards) = {
+            let is_at_it = doing.is_some();
+            self.lock().take_afterwards(is_at_it)
+        } {
+            doing.get_or_insert_with(|| DoingAfterwards(self));
+            self.follow_up(afterwards);
+        }
+        std::mem::forget(doing);
+    }
+
+    fn follow_up(self: &Arc<Self>, afterwards: Afterwards) {
         for load in afterwards.loads {
             self.runtime().spawn(load::run(load));
         }
@@ -140,7 +164,7 @@ impl Driver {
             let wait = Duration::from_nanos(time.since(self.now()));
             self.runtime().spawn(async move {
                 tokio::time::sleep(wait).await;
-                driver.handle_timeout();
+                driver.handle_timeout(time);
             });
         }
         drop(afterwards.evicted);
@@ -162,9 +186,9 @@ impl Driver {
         });
     }
 
-    fn handle_timeout(self: &Arc<Self>) {
+    fn handle_timeout(self: &Arc<Self>, time: Time) {
         self.command(|inner, now| {
-            inner.armed = None;
+            inner.timer_called(time);
             inner.report_pauses(now);
             inner.core.handle_timeout(now);
         });
@@ -172,7 +196,16 @@ impl Driver {
 
     /// The time as core counts it.
     pub(crate) fn now(&self) -> Time {
-        Time(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        self.processors.now()
+    }
+}
+
+/// Lets others do what is left if it panics.
+struct DoingAfterwards<'a>(&'a Driver);
+
+impl Drop for DoingAfterwards<'_> {
+    fn drop(&mut self) {
+        self.0.lock().leave_afterwards();
     }
 }
 
@@ -186,9 +219,17 @@ impl ElasticPool for Driver {
         self.pool_held_bytes.load(Ordering::Relaxed)
     }
 
+    fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
     fn settle(&self) {
         if let Some(driver) = self.this.upgrade() {
             driver.do_afterwards();
         }
+    }
+
+    fn freed(&self) {
+        self.serve_line();
     }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use coscan_core::log::RecordedManager;
 use coscan_core::{
-    ActiveBufferManager, ChunkIndex, GroupIndex, LoadId, PageId, ScanId, TableId, Time, WorkerIndex,
+    ActiveBufferManager, ChunkIndex, GroupIndex, LoadId, PageId, PolicyKind, ScanId, TableId, Time,
+    WorkerIndex,
 };
 use tokio::sync::oneshot;
 
@@ -14,6 +15,7 @@ use super::Answer;
 use super::actions::Afterwards;
 use crate::decode_cache::SliceKey;
 use crate::error::ScanError;
+use crate::lease::Hold;
 use crate::load::Urgency;
 use crate::metrics::ScanCounters;
 use crate::options::Options;
@@ -22,9 +24,6 @@ use crate::polls::Polls;
 use crate::recording::Recorder;
 use crate::registry::Registry;
 use crate::scan::PartialChunks;
-
-/// A worker that was not polled for this long is paused: a query at work takes a batch every few milliseconds.
-const PAUSE_NS: u64 = 20_000_000;
 
 /// A registered scan, as far as core does not know it.
 #[derive(Clone, Debug)]
@@ -78,6 +77,10 @@ pub(super) struct Inner {
     /// When a timer will call.
     pub(super) armed: Option<Time>,
     pub(super) afterwards: Afterwards,
+    /// Somebody does what is left for afterwards.
+    is_at_afterwards: bool,
+    /// Something panicked while it changed what is here: nothing runs any more.
+    is_broken: bool,
 }
 
 impl Inner {
@@ -98,7 +101,49 @@ impl Inner {
             read_errors: BTreeMap::new(),
             armed: None,
             afterwards: Afterwards::default(),
+            is_at_afterwards: false,
+            is_broken: false,
         }
+    }
+
+    /// Gives up all that runs, because a panic has left it half changed. Every scan is told, and none can start.
+    pub(super) fn break_off(&mut self) {
+        let core = ActiveBufferManager::new(self.core.config(), PolicyKind::default().build());
+        self.core = RecordedManager::unrecorded(core);
+        self.recorder = None;
+        self.armed = None;
+        self.is_broken = true;
+        self.registry = Registry::default();
+        self.frames.clear();
+        self.loads.clear();
+        self.scans.clear();
+        self.read_errors.clear();
+        for (_, waiter) in std::mem::take(&mut self.waiters) {
+            // Whoever has gone need not know.
+            let _ = waiter.send(Err(ScanError::Broken));
+        }
+    }
+
+    /// Whether scans may run.
+    ///
+    /// # Errors
+    /// [`ScanError::Broken`] if something panicked.
+    pub(super) fn check(&self) -> Result<(), ScanError> {
+        if self.is_broken { Err(ScanError::Broken) } else { Ok(()) }
+    }
+
+    /// What is left for afterwards, for whoever is at it; `None` if there is nothing, or another one is.
+    pub(super) fn take_afterwards(&mut self, is_at_it: bool) -> Option<Afterwards> {
+        if self.is_at_afterwards != is_at_it {
+            return None;
+        }
+        self.is_at_afterwards = !self.afterwards.is_empty();
+        self.is_at_afterwards.then(|| std::mem::take(&mut self.afterwards))
+    }
+
+    /// Whoever was at what is left for afterwards did not end it.
+    pub(super) fn leave_afterwards(&mut self) {
+        self.is_at_afterwards = false;
     }
 
     /// How many scans still need a slice as a whole, of all tables that list the file. Core counts by column group, which
@@ -127,13 +172,29 @@ impl Inner {
             Some(sender) => sender.send(answer).err(),
             None => Some(answer),
         };
-        self.afterwards.unclaimed.extend(unclaimed);
+        if let Some(Ok(Some(mut lease))) = unclaimed {
+            // At once: the worker may be taken up again and ask before the lease is dropped.
+            lease.hold = Hold::Returned;
+            self.afterwards.unclaimed.push(lease);
+            self.withdraw(self.core.state().now(), scan, worker);
+        }
     }
 
-    /// Tells core which workers their queries have paused: those that were not polled for a while.
+    /// A worker has gone, or gives back the chunk that it was handed.
+    pub(super) fn withdraw(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
+        self.waiters.remove(&(scan, worker));
+        self.core.withdraw_worker(now, scan, worker);
+        if self.scans.get(&scan).is_some_and(|scan| scan.failed.is_some()) {
+            // Nobody will take what is given back.
+            let needed = self.needed(scan).collect();
+            self.core.narrow_scan(now, scan, needed);
+        }
+    }
+
+    /// Tells core which workers their queries have paused: those that are not polled.
     pub(super) fn report_pauses(&mut self, now: Time) {
         for (&scan, running) in &self.scans {
-            for worker in running.polls.before(Time(now.0.saturating_sub(PAUSE_NS))) {
+            for worker in running.polls.newly_paused(now) {
                 self.core.pause_worker(now, scan, worker);
             }
         }
@@ -170,6 +231,11 @@ impl Inner {
         self.recorder = None;
     }
 
+    /// The timer for this time has called. It may have been followed by one for an earlier time, and that by others.
+    pub(super) fn timer_called(&mut self, time: Time) {
+        self.armed = self.armed.filter(|&armed| armed != time);
+    }
+
     /// When a timer has to be armed: core wants to be called, and no timer will call by then.
     pub(super) fn timer_to_arm(&mut self, now: Time) -> Option<Time> {
         let wanted = self.core.poll_timeout().filter(|&time| time > now)?;
@@ -178,5 +244,20 @@ impl Inner {
         }
         self.armed = Some(wanted);
         Some(wanted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_that_another_one_has_replaced_disarms_none() {
+        let mut inner = Inner::new(&Options::with_memory_bytes(1 << 20), None);
+        inner.armed = Some(Time(50));
+        inner.timer_called(Time(100));
+        assert_eq!(inner.armed, Some(Time(50)));
+        inner.timer_called(Time(50));
+        assert_eq!(inner.armed, None);
     }
 }

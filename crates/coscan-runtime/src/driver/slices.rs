@@ -2,6 +2,7 @@
 
 use super::Driver;
 use crate::decode_cache::SliceKey;
+use crate::memory::Missing;
 
 impl Driver {
     /// How many scans still need each of these slices.
@@ -30,19 +31,32 @@ impl Driver {
         });
     }
 
-    /// Drops the decoded column that fewest scans want, if that is no more than `wanted_max` and nobody waits for it.
-    pub(crate) fn drop_least_wanted(&self, wanted_max: usize) -> bool {
-        loop {
-            let slices = self.unexpected_slices();
-            let wanted = self.interested(slices.iter().copied());
-            let least = slices.into_iter().zip(wanted).min_by_key(|(_, wanted)| *wanted);
-            let Some((key, _)) = least.filter(|(_, wanted)| *wanted <= wanted_max) else {
-                return false;
-            };
-            if self.drop_slice(key) {
-                return true;
+    /// Drops decoded columns that nobody waits for until so much is free: those that fewest scans want, and no more than
+    /// `wanted_max`, first. If all of them are too few, none goes, and the result is false.
+    pub(crate) fn make_room(&self, missing: Missing, wanted_max: usize) -> bool {
+        let kept = self.decoded.kept();
+        let enough = |bytes: u64| bytes >= missing.bytes;
+        if !enough(kept.iter().map(|kept| kept.bytes).sum()) {
+            return false;
+        }
+        let wanted = self.interested(kept.iter().map(|kept| kept.key));
+        let mut least: Vec<_> =
+            kept.iter().zip(wanted).filter(|(_, wanted)| *wanted <= wanted_max).collect();
+        if !enough(least.iter().map(|(kept, _)| kept.bytes).sum()) {
+            return false;
+        }
+        least.sort_by_key(|(kept, wanted)| (*wanted, kept.key));
+        let mut dropped_bytes = 0;
+        for (kept, _) in least {
+            if enough(dropped_bytes) {
+                break;
+            }
+            if self.drop_slice(kept.key) {
+                dropped_bytes += kept.bytes;
             }
         }
+        // Zero if workers took them all meanwhile.
+        dropped_bytes > 0
     }
 
     fn unexpected_slices(&self) -> Vec<SliceKey> {

@@ -127,12 +127,6 @@ impl History {
             | Command::WithdrawWorker { scan, worker, .. } => {
                 self.working.remove(&(*scan, *worker));
             }
-            Command::ReturnChunk { scan, worker, .. } => {
-                let chunk = self.working.remove(&(*scan, *worker));
-                if let Some((chunk, scan)) = chunk.zip(self.scans.get_mut(scan)) {
-                    scan.needed.insert(chunk);
-                }
-            }
             Command::NarrowScan { scan, unwanted, .. } => self.narrow(*scan, unwanted),
             Command::CancelScan { scan, .. } => {
                 self.working.retain(|(working, _), _| working != scan);

@@ -105,7 +105,8 @@ fn read_aligned(file: &File, range: &Range<u64>) -> io::Result<Bytes> {
         .and_then(|bytes| bytes.checked_add(ALIGNMENT_BYTES).map(|_| bytes))
         .ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
 
-    // Zeroed memory of this size comes from the operating system as it is: nothing is written.
+    // Zeroed, as no one may see what is not initialized. Fresh memory of the operating system is zero already; what the
+    // allocator has had before it has to clear.
     let mut memory = vec![0_u8; window_bytes + ALIGNMENT_BYTES];
     let address = memory.as_ptr().addr();
     let aligned = address.next_multiple_of(ALIGNMENT_BYTES) - address;
