@@ -98,6 +98,9 @@ pub trait Policy: fmt::Debug + Send {
     /// A scan was registered.
     fn on_scan_started(&mut self, _state: &State, _scan: ScanId) {}
 
+    /// A scan needs more than before.
+    fn on_scan_extended(&mut self, _state: &State, _scan: ScanId) {}
+
     /// A scan was taken off.
     fn on_scan_ended(&mut self, _scan: ScanId) {}
 

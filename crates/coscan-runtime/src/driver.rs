@@ -11,13 +11,14 @@ mod inner;
 mod room;
 mod slices;
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use coscan_core::{
-    ChunkIndex, PageId, PageIndex, RequestError, ScanId, ScanLength, ScanReport, ScanSpec,
-    StartScanError, TableId, WorkerIndex,
+    ChunkIndex, Index, PageId, PageIndex, RequestError, ScanId, ScanLength, ScanReport, ScanSpec,
+    StartScanError, TableId, Time, WorkerIndex,
 };
 use coscan_storage::table::ParquetTable;
 use tokio::runtime::Handle;
@@ -130,15 +131,31 @@ impl Driver {
         spec: &ScanSpec,
         running: &RunningScan,
     ) -> Result<(ScanId, ScanLength), ScanError> {
+        self.with_room(|inner, now| {
+            let id = inner.core.start_scan(now, spec.clone())?;
+            let length = inner.core.length_of(id);
+            inner.scans.insert(id, running.clone());
+            Ok((id, length))
+        })
+    }
+
+    pub(crate) fn extend_scan(
+        self: &Arc<Self>,
+        scan: ScanId,
+        rows: &[Range<u64>],
+    ) -> Result<(), ScanError> {
+        self.with_room(|inner, now| inner.core.extend_scan(now, scan, rows.to_vec()))
+    }
+
+    /// Tries a command again for which the pool is too small, as long as the pool can grow.
+    fn with_room<R>(
+        self: &Arc<Self>,
+        command: impl Fn(&mut Inner, Time) -> Result<R, StartScanError>,
+    ) -> Result<R, ScanError> {
         loop {
-            let started = self.command(|inner, now| {
-                let id = inner.core.start_scan(now, spec.clone())?;
-                let length = inner.core.length_of(id);
-                inner.scans.insert(id, running.clone());
-                Ok((id, length))
-            });
-            let Err(StartScanError::PoolTooSmall { chunk_bytes, .. }) = started else {
-                return Ok(started?);
+            let done = self.command(&command);
+            let Err(StartScanError::PoolTooSmall { chunk_bytes, .. }) = done else {
+                return Ok(done?);
             };
             let pool_bytes = self.memory.pool_bytes_max();
             if chunk_bytes > pool_bytes {
@@ -181,11 +198,23 @@ impl Driver {
         self.command(|inner, now| inner.core.release_chunk(now, scan, worker));
     }
 
-    pub(crate) fn narrow_scan(self: &Arc<Self>, scan: ScanId, unwanted: &[ChunkIndex]) {
+    /// Takes chunks off what a scan needs; returns how many it did need.
+    pub(crate) fn narrow_scan(self: &Arc<Self>, scan: ScanId, unwanted: &[ChunkIndex]) -> usize {
         self.command(|inner, now| {
+            let needed =
+                |inner: &Inner| inner.core.state().scan(scan).map_or(0, |it| it.needed().len());
+            let before = needed(inner);
             inner.core.narrow_scan(now, scan, unwanted.to_vec());
             inner.afterwards.needs_dropped = true;
-        });
+            before - needed(inner)
+        })
+    }
+
+    /// The chunks that the workers of a scan were handed.
+    pub(crate) fn handed_chunks(&self, scan: ScanId) -> Vec<(ChunkIndex, usize)> {
+        let inner = self.lock();
+        let handed = inner.scans.get(&scan).into_iter().flat_map(|scan| &scan.handed);
+        handed.map(|&(chunk, worker)| (chunk, worker.as_usize())).collect()
     }
 
     /// Ends a scan for all its workers, for what happened to one of them.

@@ -73,6 +73,7 @@ impl Scan {
         driver: &Arc<Driver>,
         table: &SharedTable,
         request: ScanRequest,
+        first: Option<&[ChunkIndex]>,
     ) -> Result<Arc<Self>, ScanError> {
         let parquet = table.table();
         let fields = parquet.schema().fields();
@@ -94,7 +95,7 @@ impl Scan {
         let spec = ScanSpec {
             table: table.id(),
             groups,
-            rows: request.rows,
+            rows: first.map_or(request.rows, |chunks| rows_of(parquet, &partial, chunks)),
             order: request.order,
             workers: request.workers,
             weight: request.weight,
@@ -110,6 +111,7 @@ impl Scan {
             partial: Arc::clone(&partial),
             counters: Arc::clone(&counters),
             polls: Arc::clone(&polls),
+            handed: Vec::new(),
             failed: None,
         };
         let (id, length) = driver.start_scan(&spec, &running)?;
@@ -150,9 +152,24 @@ impl Scan {
         self.table.table()
     }
 
-    /// Gives up chunks that have not been handed out yet.
-    pub fn narrow(&self, unwanted: &[ChunkIndex]) {
-        self.driver.narrow_scan(self.id, unwanted);
+    /// Needs more chunks of its request from now on. Those that it was handed it would be handed again. A worker that has
+    /// ended takes none of them; a new stream of it would.
+    ///
+    /// # Errors
+    /// If the pool is too small for one of them, or queries hold the memory that the pool would need for it.
+    pub fn extend(&self, chunks: &[ChunkIndex]) -> Result<(), ScanError> {
+        self.driver.extend_scan(self.id, &rows_of(self.table(), &self.partial, chunks))
+    }
+
+    /// Gives up chunks that have not been handed out yet; returns how many.
+    pub fn narrow(&self, unwanted: &[ChunkIndex]) -> usize {
+        self.driver.narrow_scan(self.id, unwanted)
+    }
+
+    /// The chunks that were handed out so far, each with its worker; none once it has ended.
+    #[must_use]
+    pub fn handed(&self) -> Vec<(ChunkIndex, usize)> {
+        self.driver.handed_chunks(self.id)
     }
 
     /// Chunks that have not been handed out yet, in ascending order; none once it has ended.
@@ -240,6 +257,29 @@ fn partial_chunks(table: &ParquetTable, rows: &[Range<u64>]) -> PartialChunks {
         wanted.iter().map(|range| range.end - range.start).sum::<u64>() < rows.end - rows.start
     });
     partial
+}
+
+/// The rows wanted of some chunks, which ascend.
+fn rows_of(
+    table: &ParquetTable,
+    partial: &PartialChunks,
+    chunks: &[ChunkIndex],
+) -> Vec<Range<u64>> {
+    let mut rows: Vec<Range<u64>> = Vec::new();
+    for &chunk in chunks {
+        let whole = table.layout().rows(chunk);
+        match partial.get(&chunk) {
+            Some(wanted) => {
+                let in_table = |rows: &Range<u64>| rows.start + whole.start..rows.end + whole.start;
+                rows.extend(wanted.iter().map(in_table));
+            }
+            None => match rows.last_mut() {
+                Some(last) if last.end == whole.start => last.end = whole.end,
+                _ => rows.push(whole),
+            },
+        }
+    }
+    rows
 }
 
 /// The pages that hold the rows, if they are few of those of their chunks: an index selection [CS04 §4.2].

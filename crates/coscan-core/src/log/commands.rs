@@ -4,7 +4,7 @@
 //! records it and the way to do it again. [`RecordedManager`] gives no other way to change the manager, so a new command
 //! cannot be forgotten: who calls it does not compile.
 
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -173,6 +173,8 @@ commands! {
         = remove_table(now, table);
     StartScan { now: Time, spec: ScanSpec } -> Result<ScanId, StartScanError>
         = start_scan(now, &spec);
+    ExtendScan { now: Time, scan: ScanId, rows: Vec<Range<u64>> } -> Result<(), StartScanError>
+        = extend_scan(now, scan, &rows);
     RequestChunk { now: Time, scan: ScanId, worker: WorkerIndex } -> Result<(), RequestError>
         = request_chunk(now, scan, worker);
     ReleaseChunk { now: Time, scan: ScanId, worker: WorkerIndex } -> ()
@@ -211,6 +213,7 @@ impl Command {
             }
             Self::RemoveTable { now, .. }
             | Self::StartScan { now, .. }
+            | Self::ExtendScan { now, .. }
             | Self::RequestChunk { now, .. }
             | Self::ReleaseChunk { now, .. }
             | Self::PauseWorker { now, .. }

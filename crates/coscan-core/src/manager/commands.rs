@@ -1,5 +1,6 @@
 //! Commands: tables and scans come and go, workers ask and release, the pool changes its size.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::{ActiveBufferManager, largest_chunk_bytes};
@@ -61,11 +62,7 @@ impl ActiveBufferManager {
         let chunks: IndexSet<ChunkIndex> =
             spec.rows.iter().flat_map(|rows| layout.chunks_in(rows.clone())).collect();
         let picks = picks(&layout, spec, &groups, &chunks, self.config.request_bytes)?;
-        let chunk_bytes = largest_chunk_bytes(&layout, chunks.iter(), &groups);
-        let pool_bytes = self.state.pool_bytes();
-        if chunk_bytes > pool_bytes {
-            return Err(StartScanError::PoolTooSmall { pool_bytes, chunk_bytes });
-        }
+        self.check_room(&layout, &chunks, &groups)?;
         self.at(now);
         let id = ScanId(self.next_scan);
         self.next_scan += 1;
@@ -79,6 +76,50 @@ impl ActiveBufferManager {
         self.state.need(id, &chunks);
         self.policy.on_scan_started(&self.state, id);
         Ok(id)
+    }
+
+    /// A scan needs more: every chunk that holds one of these rows. What it needs already stays as it is; what it was
+    /// handed it would be handed again. Workers that were told that nothing is left may ask again.
+    ///
+    /// A scan that does not run any more, or has failed, needs nothing.
+    ///
+    /// # Errors
+    /// If the pool can never hold one of the chunks. The scan then needs what it needed before.
+    pub fn extend_scan(
+        &mut self,
+        now: Time,
+        scan: ScanId,
+        rows: &[Range<u64>],
+    ) -> Result<(), StartScanError> {
+        let Some(registered) = self.state.scans.get(&scan).filter(|scan| !scan.failed) else {
+            return Ok(());
+        };
+        let layout = self.state.table(registered.table).layout();
+        let chunks = rows.iter().flat_map(|rows| layout.chunks_in(rows.clone()));
+        let chunks: IndexSet<ChunkIndex> =
+            chunks.filter(|&chunk| !registered.needed.contains(chunk)).collect();
+        self.check_room(layout, &chunks, &registered.groups)?;
+        self.at(now);
+        let registered = self.state.scans.get_mut(&scan).expect("looked up above");
+        registered.report.chunks_needed += chunks.len() as u64;
+        self.state.need(scan, &chunks);
+        self.policy.on_scan_extended(&self.state, scan);
+        Ok(())
+    }
+
+    /// Whether the pool can hold the largest of these chunks.
+    fn check_room(
+        &self,
+        layout: &Layout,
+        chunks: &IndexSet<ChunkIndex>,
+        groups: &IndexSet<GroupIndex>,
+    ) -> Result<(), StartScanError> {
+        let chunk_bytes = largest_chunk_bytes(layout, chunks.iter(), groups);
+        let pool_bytes = self.state.pool_bytes();
+        match chunk_bytes > pool_bytes {
+            true => Err(StartScanError::PoolTooSmall { pool_bytes, chunk_bytes }),
+            false => Ok(()),
+        }
     }
 
     /// A worker wants its next chunk. If it still works on one, that is released. It is answered by

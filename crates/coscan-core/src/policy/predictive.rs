@@ -122,6 +122,12 @@ impl Policy for Predictive {
         self.throttle.add(state.now(), scan.id());
     }
 
+    fn on_scan_extended(&mut self, state: &State, scan: ScanId) {
+        if let Some(scan) = state.scan(scan) {
+            self.next_uses.add(state, scan);
+        }
+    }
+
     fn on_scan_ended(&mut self, scan: ScanId) {
         self.sequence.forget(scan);
         self.next_uses.remove(scan);

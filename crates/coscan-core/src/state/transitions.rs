@@ -73,9 +73,9 @@ impl State {
         }
     }
 
-    /// Files chunks that a new scan needs, and says that their pages are wanted.
+    /// Files chunks that a scan did not need before, and says that their pages are wanted.
     pub(crate) fn need(&mut self, scan: ScanId, chunks: &IndexSet<ChunkIndex>) {
-        let scan = self.scans.get_mut(&scan).expect("the scan was just registered");
+        let scan = self.scans.get_mut(&scan).expect("the scan runs");
         let table = self.tables.get_mut(&scan.table).expect("a scan's table stays registered");
         let slot = scan.slot;
         table.classes.set_groups(slot, &scan.groups);

@@ -1,6 +1,7 @@
 //! The naive model: what the manager should know, recounted from scratch, and the rules I1 to I6 as seen from outside.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use coscan_core::*;
@@ -87,6 +88,31 @@ impl Model {
     pub fn scan_ended(&mut self, scan: ScanId) {
         self.scans.remove(&scan);
         self.useless_loads = 0;
+    }
+
+    /// The rows of those chunks that are new to a scan, and its workers that have finished.
+    pub fn scan_extended(
+        &mut self,
+        id: ScanId,
+        chunks: &[u32],
+    ) -> (Vec<Range<u64>>, Vec<WorkerIndex>) {
+        let Some(scan) = self.scans.get_mut(&id) else { return Default::default() };
+        let layout = &self.layouts[&scan.spec.table];
+        let chunks: BTreeSet<_> = chunks.iter().copied().map(ChunkIndex).collect();
+        let is_new = |chunk: &ChunkIndex| {
+            let known = [&scan.needed, &scan.delivered, &scan.narrowed];
+            chunk.as_usize() < layout.chunk_count() && !known.iter().any(|it| it.contains(chunk))
+        };
+        let new: Vec<_> = chunks.into_iter().filter(is_new).collect();
+        let rows = new.iter().map(|&chunk| layout.rows(chunk)).collect();
+        let finished = (0..scan.workers.len()).filter(|&it| scan.workers[it] == At::Finished);
+        let finished = finished.map(WorkerIndex::from_usize).collect();
+        self.useless_loads = 0;
+        if scan.failed {
+            return (rows, Vec::new());
+        }
+        scan.needed.extend(new);
+        (rows, finished)
     }
 
     pub fn scan_narrowed(&mut self, id: ScanId, chunks: impl Iterator<Item = ChunkIndex>) {

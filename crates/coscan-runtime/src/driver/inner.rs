@@ -33,6 +33,8 @@ pub(crate) struct RunningScan {
     pub(crate) partial: Arc<PartialChunks>,
     pub(crate) counters: Arc<ScanCounters>,
     pub(crate) polls: Arc<Polls>,
+    /// The chunks that its workers were handed.
+    pub(crate) handed: Vec<(ChunkIndex, WorkerIndex)>,
     pub(crate) failed: Option<ScanError>,
 }
 

@@ -1,6 +1,7 @@
 //! What a decision log tells about tables, scans and loads.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use coscan_core::log::{Command, Entry, Log, Reply};
@@ -100,6 +101,7 @@ impl History {
         match command {
             Command::RegisterTable { layout } => self.layouts.push(Arc::clone(layout)),
             Command::StartScan { spec, .. } => self.starting = Some(spec.clone()),
+            Command::ExtendScan { scan, rows, .. } => self.extend(*scan, rows),
             Command::RequestChunk { scan, worker, .. }
             | Command::PauseWorker { scan, worker, .. } => {
                 self.working.remove(&(*scan, *worker));
@@ -140,6 +142,19 @@ impl History {
             work_ps: 0,
         };
         self.scans.insert(id, scan);
+    }
+
+    /// What was refused is asked for again: rows are added once.
+    fn extend(&mut self, scan: ScanId, rows: &[Range<u64>]) {
+        let Some(scan) = self.scans.get_mut(&scan) else { return };
+        let layout = &self.layouts[scan.spec.table.as_usize()];
+        for rows in rows.iter().filter(|rows| !scan.spec.rows.contains(rows)).cloned() {
+            layout.chunks_in(rows.clone()).for_each(|chunk| {
+                scan.needed.insert(chunk);
+            });
+            scan.spec.rows.push(rows);
+        }
+        scan.spec.rows.sort_unstable_by_key(|rows| rows.start);
     }
 
     fn narrow(&mut self, scan: ScanId, unwanted: &[ChunkIndex]) {
