@@ -1,4 +1,4 @@
-//! The scan of a plan: all its partitions are workers of one registered scan.
+//! The scan of a plan.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -20,7 +20,7 @@ use datafusion::physical_plan::execution_plan::apply_expression_roots;
 use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
 };
-use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
@@ -30,8 +30,10 @@ use datafusion::physical_plan::{
 use crate::direct::Wish;
 use crate::metrics::ScanCounts;
 use crate::pruning::NeededChunks;
-use crate::run::{Run, RunPlan, Runs};
+use crate::reading::ReadingPlan;
+use crate::run::Executions;
 use crate::settings::SessionSettings;
+use crate::shares::Shares;
 use crate::source::{PlanSettings, ScanSource, is_dynamic, properties};
 use crate::stream::SharedScanStream;
 
@@ -47,12 +49,12 @@ pub struct SharedScanExec {
     filters: Vec<Arc<dyn PhysicalExpr>>,
     /// What the filters that are known before the query runs leave.
     needed: Arc<NeededChunks>,
-    /// The most rows that anybody wants of it.
+    /// The most rows that anybody wants of a partition.
     fetch: Option<usize>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
-    counts: OnceLock<Arc<ScanCounts>>,
-    runs: Runs,
+    /// Once a partition was executed.
+    executions: OnceLock<Arc<Executions>>,
 }
 
 impl SharedScanExec {
@@ -79,8 +81,7 @@ impl SharedScanExec {
             fetch: None,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
-            counts: OnceLock::new(),
-            runs: Runs::default(),
+            executions: OnceLock::new(),
         })
     }
 
@@ -95,8 +96,7 @@ impl SharedScanExec {
             fetch: self.fetch,
             properties: Arc::clone(&self.properties),
             metrics: ExecutionPlanMetricsSet::new(),
-            counts: OnceLock::new(),
-            runs: Runs::default(),
+            executions: OnceLock::new(),
         }
     }
 
@@ -134,26 +134,29 @@ impl SharedScanExec {
         self.properties.partitioning.partition_count()
     }
 
-    fn run_plan(&self) -> RunPlan {
-        let table = self.source.table.table();
-        RunPlan {
-            manager: self.source.manager.clone(),
-            table: self.source.table.clone(),
-            request: ScanRequest {
-                columns: self.projection.clone(),
-                rows: self.needed.rows_in(table, &self.needed.chunks),
-                order: self.order(),
-                workers: self.partition_count(),
-                weight: self.settings.weight,
-            },
-            needed: Arc::clone(&self.needed),
-            dynamic_filters: self.filters.iter().filter(|f| is_dynamic(f)).cloned().collect(),
-            in_list_max: self.settings.in_list_max,
-            fetch: self.fetch,
-            counts: Arc::clone(
-                self.counts.get_or_init(|| Arc::new(ScanCounts::new(&self.metrics))),
-            ),
-        }
+    /// What this instance of the plan has given and gives.
+    fn executions(&self) -> &Arc<Executions> {
+        self.executions.get_or_init(|| {
+            let table = self.source.table.table();
+            let counts = ScanCounts::new(&self.metrics);
+            counts.chunks_pruned.add(self.needed.pruned());
+            let shares = Shares::new(table.layout(), &self.needed.chunks, self.partition_count());
+            let plan = ReadingPlan {
+                manager: self.source.manager.clone(),
+                table: self.source.table.clone(),
+                request: ScanRequest {
+                    columns: self.projection.clone(),
+                    rows: self.needed.rows_in(table, &self.needed.chunks),
+                    order: self.order(),
+                    workers: self.partition_count(),
+                    weight: self.settings.weight,
+                },
+                dynamic_filters: self.filters.iter().filter(|f| is_dynamic(f)).cloned().collect(),
+                in_list_max: self.settings.in_list_max,
+                counts,
+            };
+            Arc::new(Executions::new(plan, shares))
+        })
     }
 
     /// The same with more filters, on the output's schema. Its partitions change only if they may.
@@ -260,16 +263,13 @@ impl ExecutionPlan for SharedScanExec {
         Ok(Arc::new(self.fresh()))
     }
 
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
+    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         if partition >= self.partition_count() {
             return internal_err!("partition {partition} of {}", self.partition_count());
         }
-        let run: Arc<Run> = self.runs.join(partition, &context, || self.run_plan());
-        let stream = SharedScanStream::new(run, partition, self.schema(), &self.metrics);
+        let execution = self.executions().execute(partition);
+        let baseline = BaselineMetrics::new(&self.metrics, partition);
+        let stream = SharedScanStream::new(execution, self.schema(), self.fetch, baseline);
         Ok(Box::pin(cooperative(stream)))
     }
 

@@ -24,8 +24,8 @@
 //! - it plans a [`SharedScanExec`] (`provider`, `source`, `exec`, `pruning`), or the engine's own scan where that costs less
 //!   (`direct`, `direct_reader`);
 //! - what small scans read is not spread over tasks (`one_task`);
-//! - each execution is a run (`run`), whose workers give the streams of its partitions (`stream`, `narrowing`,
-//!   `metrics`).
+//! - its partitions are executed (`run`): each has its share of the chunks (`shares`), together they are workers of a
+//!   scan (`reading`, `narrowing`, `metrics`), and each gives a stream (`stream`).
 
 mod direct;
 mod direct_reader;
@@ -40,9 +40,11 @@ mod one_task;
 mod order;
 mod provider;
 mod pruning;
+mod reading;
 mod run;
 mod session;
 mod settings;
+mod shares;
 mod source;
 mod statistics;
 mod stream;
