@@ -51,6 +51,8 @@ pub struct SharedScanExec {
     needed: Arc<NeededChunks>,
     /// The most rows that anybody wants of a partition.
     fetch: Option<usize>,
+    /// Whether a user said how the rows of its query are dealt out.
+    has_partitions_asked_for: bool,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
     /// Once a partition was executed.
@@ -79,6 +81,7 @@ impl SharedScanExec {
             filters,
             needed: Arc::new(needed),
             fetch: None,
+            has_partitions_asked_for: false,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
             executions: OnceLock::new(),
@@ -94,6 +97,7 @@ impl SharedScanExec {
             filters: self.filters.clone(),
             needed: Arc::clone(&self.needed),
             fetch: self.fetch,
+            has_partitions_asked_for: self.has_partitions_asked_for,
             properties: Arc::clone(&self.properties),
             metrics: ExecutionPlanMetricsSet::new(),
             executions: OnceLock::new(),
@@ -102,6 +106,14 @@ impl SharedScanExec {
 
     pub(crate) fn with_limit(self, fetch: Option<usize>) -> Self {
         Self { fetch, ..self }
+    }
+
+    pub(crate) fn with_partitions_asked_for(&self) -> Self {
+        Self { has_partitions_asked_for: true, ..self.fresh() }
+    }
+
+    pub(crate) fn has_partitions_asked_for(&self) -> bool {
+        self.has_partitions_asked_for
     }
 
     /// What it asks for.
@@ -151,12 +163,18 @@ impl SharedScanExec {
                     workers: self.partition_count(),
                     weight: self.settings.weight,
                 },
-                dynamic_filters: self.filters.iter().filter(|f| is_dynamic(f)).cloned().collect(),
+                dynamic_filters: self.dynamic_filters(),
                 in_list_max: self.settings.in_list_max,
                 counts,
             };
             Arc::new(Executions::new(plan, shares))
         })
+    }
+
+    /// Filters that are filled in while the query runs: none below a limit, which counts rows that they rule out.
+    fn dynamic_filters(&self) -> Vec<Arc<dyn PhysicalExpr>> {
+        let filters = self.filters.iter().filter(|filter| is_dynamic(filter));
+        filters.filter(|_| self.fetch.is_none()).cloned().collect()
     }
 
     /// The same with more filters, on the output's schema. Its partitions change only if they may.
@@ -179,6 +197,7 @@ impl SharedScanExec {
         }
         let (source, projection) = (Arc::clone(&self.source), self.projection.clone());
         let mut scan = Self::new(source, projection, all, self.settings)?.with_limit(self.fetch);
+        scan.has_partitions_asked_for = self.has_partitions_asked_for;
         if !matches!(phase, FilterPushdownPhase::Pre) {
             scan.properties = Arc::clone(&self.properties);
         }
@@ -329,6 +348,10 @@ impl ExecutionPlan for SharedScanExec {
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
         let answers = vec![PushedDown::No; result.parent_filters.len()];
         let propagation = FilterPushdownPropagation::with_parent_pushdown_result(answers);
+        if self.fetch.is_some() {
+            // These filters are above a limit: rows that they rule out count among the first ones.
+            return Ok(propagation);
+        }
         let filters = result.parent_filters.into_iter().map(|filter| filter.filter);
         Ok(match self.with_filters(filters, phase)? {
             Some(scan) => propagation.with_updated_node(Arc::new(scan)),

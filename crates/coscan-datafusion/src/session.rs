@@ -12,7 +12,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::factory::SharedTableFactory;
 use crate::memory::SharedMemoryPool;
-use crate::one_task::OneTask;
+use crate::one_task::{AskedForPartitions, OneTask};
 use crate::settings::SessionSettings;
 
 /// What the name of the file type is in `STORED AS`.
@@ -132,7 +132,8 @@ impl Coscan {
         let factory = Arc::new(SharedTableFactory::new(self.clone()));
         let mut existing = state.clone();
         let mut rules = existing.physical_optimizers().to_vec();
-        rules.retain(|rule| rule.name() != OneTask::NAME);
+        rules.retain(|rule| ![OneTask::NAME, AskedForPartitions::NAME].contains(&rule.name()));
+        rules.insert(0, Arc::new(AskedForPartitions));
         rules.push(Arc::new(OneTask));
         existing.config_mut().set_extension(Arc::new(self));
         SessionSettings::add_to(existing.config_mut());

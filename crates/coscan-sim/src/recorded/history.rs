@@ -148,7 +148,10 @@ impl History {
     fn extend(&mut self, scan: ScanId, rows: &[Range<u64>]) {
         let Some(scan) = self.scans.get_mut(&scan) else { return };
         let layout = &self.layouts[scan.spec.table.as_usize()];
-        for rows in rows.iter().filter(|rows| !scan.spec.rows.contains(rows)).cloned() {
+        for rows in rows.iter().cloned() {
+            if scan.spec.rows.contains(&rows) {
+                continue;
+            }
             layout.chunks_in(rows.clone()).for_each(|chunk| {
                 scan.needed.insert(chunk);
             });
