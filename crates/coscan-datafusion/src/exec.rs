@@ -11,10 +11,10 @@ use datafusion::common::{Statistics, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::ProjectionExprs;
-use datafusion::physical_expr::utils::reassign_expr_columns;
+use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
+use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::coop::cooperative;
 use datafusion::physical_plan::execution_plan::apply_expression_roots;
 use datafusion::physical_plan::filter_pushdown::{
@@ -24,12 +24,14 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSe
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
-    StatisticsArgs,
+    SortOrderPushdownResult, StatisticsArgs,
 };
+use log::debug;
 
 use crate::direct::Wish;
 use crate::metrics::ScanCounts;
 use crate::pruning::NeededChunks;
+use crate::ranking::SortKey;
 use crate::reading::ReadingPlan;
 use crate::run::Executions;
 use crate::settings::SessionSettings;
@@ -51,6 +53,8 @@ pub struct SharedScanExec {
     needed: Arc<NeededChunks>,
     /// The most rows that anybody wants of a partition.
     fetch: Option<usize>,
+    /// What a sort above it sorts by.
+    first_by: Option<SortKey>,
     /// Whether a user said how the rows of its query are dealt out.
     has_partitions_asked_for: bool,
     properties: Arc<PlanProperties>,
@@ -81,6 +85,7 @@ impl SharedScanExec {
             filters,
             needed: Arc::new(needed),
             fetch: None,
+            first_by: None,
             has_partitions_asked_for: false,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
@@ -97,6 +102,7 @@ impl SharedScanExec {
             filters: self.filters.clone(),
             needed: Arc::clone(&self.needed),
             fetch: self.fetch,
+            first_by: self.first_by.clone(),
             has_partitions_asked_for: self.has_partitions_asked_for,
             properties: Arc::clone(&self.properties),
             metrics: ExecutionPlanMetricsSet::new(),
@@ -163,12 +169,25 @@ impl SharedScanExec {
                     workers: self.partition_count(),
                     weight: self.settings.weight,
                 },
+                ranks: self.ranks(),
                 dynamic_filters: self.dynamic_filters(),
                 in_list_max: self.settings.in_list_max,
                 counts,
             };
             Arc::new(Executions::new(plan, shares))
         })
+    }
+
+    /// The rank of each chunk, if a filter is filled in that those of lower ranks make stricter: that of a top-k.
+    fn ranks(&self) -> Option<Vec<usize>> {
+        let key = self.first_by.as_ref()?;
+        let filters = self.dynamic_filters();
+        let mut columns = filters.iter().flat_map(collect_columns);
+        if !columns.any(|column| key.columns().any(|it| it == column.index())) {
+            return None;
+        }
+        let ranks = key.ranks(self.source.table.table());
+        ranks.inspect_err(|error| debug!("chunks are read in any order: {error}")).ok()
     }
 
     /// Filters that are filled in while the query runs: none below a limit, which counts rows that they rule out.
@@ -197,6 +216,7 @@ impl SharedScanExec {
         }
         let (source, projection) = (Arc::clone(&self.source), self.projection.clone());
         let mut scan = Self::new(source, projection, all, self.settings)?.with_limit(self.fetch);
+        scan.first_by.clone_from(&self.first_by);
         scan.has_partitions_asked_for = self.has_partitions_asked_for;
         if !matches!(phase, FilterPushdownPhase::Pre) {
             scan.properties = Arc::clone(&self.properties);
@@ -234,6 +254,9 @@ impl DisplayAs for SharedScanExec {
         if !self.filters.is_empty() {
             let filters: Vec<_> = self.filters.iter().map(ToString::to_string).collect();
             write!(f, ", predicate={}", filters.join(" AND "))?;
+        }
+        if let Some(key) = &self.first_by {
+            write!(f, ", first_by=[{}]", key.display(self.source.table.table()))?;
         }
         match self.fetch {
             Some(fetch) => write!(f, ", fetch={fetch}"),
@@ -338,6 +361,26 @@ impl ExecutionPlan for SharedScanExec {
         let properties = properties(&self.source, &columns, self.partition_count())?;
         let properties = Arc::new(properties);
         Ok(Some(Arc::new(Self { projection: columns, properties, ..self.fresh() })))
+    }
+
+    /// A top-k reads the chunks first that may hold its rows. Where the table declares another order, it is given up.
+    fn try_pushdown_sort(
+        &self,
+        order: &[PhysicalSortExpr],
+    ) -> Result<SortOrderPushdownResult<Arc<dyn ExecutionPlan>>> {
+        let key = SortKey::new(order, &self.projection).filter(|_| self.fetch.is_none());
+        let Some(key) = key else { return Ok(SortOrderPushdownResult::Unsupported) };
+        let declared = self.properties.equivalence_properties().output_ordering();
+        if declared.is_some_and(|declared| order.first() == Some(declared.first())) {
+            return Ok(SortOrderPushdownResult::Unsupported);
+        }
+        let mut scan = Self { first_by: Some(key), ..self.fresh() };
+        if self.order() == Order::InOrder {
+            let source = ScanSource { orderings: Vec::new(), ..self.source.as_ref().clone() };
+            let properties = properties(&source, &self.projection, self.partition_count())?;
+            scan = Self { source: Arc::new(source), properties: Arc::new(properties), ..scan };
+        }
+        Ok(SortOrderPushdownResult::Inexact { inner: Arc::new(scan) })
     }
 
     fn handle_child_pushdown_result(

@@ -23,7 +23,8 @@
 //!   `statistics`);
 //! - it plans a [`SharedScanExec`] (`provider`, `source`, `exec`, `pruning`), or the engine's own scan where that costs less
 //!   (`direct`, `direct_reader`);
-//! - what small scans read is not spread over tasks (`one_task`);
+//! - what small scans read is not spread over tasks (`one_task`), and scans know what a top-k sorts by (`first_rows`,
+//!   `ranking`);
 //! - its partitions are executed (`run`): each has its share of the chunks (`shares`), together they are workers of a
 //!   scan (`reading`, `narrowing`, `metrics`), and each gives a stream (`stream`).
 
@@ -32,6 +33,7 @@ mod direct_reader;
 mod error;
 mod exec;
 mod factory;
+mod first_rows;
 mod location;
 mod memory;
 mod metrics;
@@ -40,6 +42,7 @@ mod one_task;
 mod order;
 mod provider;
 mod pruning;
+mod ranking;
 mod reading;
 mod run;
 mod session;

@@ -10,6 +10,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use crate::error::from_scan;
 use crate::metrics::ScanCounts;
 use crate::narrowing::Narrowing;
+use crate::ranking::Queue;
 
 /// What the scans of a plan have in common.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(crate) struct ReadingPlan {
     pub(crate) request: ScanRequest,
     pub(crate) dynamic_filters: Vec<Arc<dyn PhysicalExpr>>,
     pub(crate) in_list_max: usize,
+    /// The rank of each chunk of the table, if those of lower ranks may make others unwanted.
+    pub(crate) ranks: Option<Vec<usize>>,
     pub(crate) counts: ScanCounts,
 }
 
@@ -28,6 +31,8 @@ pub(crate) struct ReadingPlan {
 pub(crate) struct Reading {
     plan: Arc<ReadingPlan>,
     workers: usize,
+    /// What it reads later, unless dynamic filters have ruled it out by then.
+    later: Mutex<Queue>,
     /// Once there is something to read.
     scan: OnceLock<Arc<Scan>>,
     /// Whoever finds it locked leaves narrowing to the other worker.
@@ -44,32 +49,62 @@ impl Reading {
         Self {
             plan: Arc::clone(plan),
             workers,
+            later: Mutex::new(Queue::new(workers)),
             scan: OnceLock::new(),
             narrowing: Mutex::new(narrowing),
             counted: Mutex::default(),
         }
     }
 
-    /// Reads chunks, too, as far as dynamic filters do not rule them out by now. Two calls at a time are not allowed.
+    /// Reads chunks, too, as far as dynamic filters do not rule them out when their turn comes. No other call of this or
+    /// of [`Self::go_on`] may be under way.
     pub(crate) fn add(&self, chunks: Vec<ChunkIndex>) -> Result<()> {
-        let (counts, count) = (&self.plan.counts, chunks.len());
-        counts.chunks_needed.add(count);
+        self.plan.counts.chunks_needed.add(chunks.len());
+        match &self.plan.ranks {
+            Some(ranks) => {
+                lock(&self.later).add(chunks, ranks);
+                self.go_on().map(|_| ())
+            }
+            None => self.read(chunks).map(|_| ()),
+        }
+    }
+
+    /// Whether a worker that has ended has reason to ask again: not all was handed out, or it is the turn of more.
+    pub(crate) fn go_on(&self) -> Result<bool> {
+        loop {
+            if self.scan.get().is_some_and(|scan| !scan.remaining().is_empty()) {
+                return Ok(true);
+            }
+            let next = lock(&self.later).take();
+            if next.is_empty() {
+                return Ok(false);
+            }
+            if self.read(next)? {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Reads chunks that dynamic filters do not rule out by now; whether there are any.
+    fn read(&self, chunks: Vec<ChunkIndex>) -> Result<bool> {
+        let count = chunks.len();
         let wanted = match lock(&self.narrowing).as_mut() {
             Some(narrowing) => narrowing.add(self.plan.table.table(), chunks),
             None => chunks,
         };
-        counts.chunks_narrowed.add(count - wanted.len());
+        self.plan.counts.chunks_narrowed.add(count - wanted.len());
         if wanted.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         if let Some(scan) = self.scan.get() {
-            return scan.extend(&wanted).map_err(from_scan);
+            scan.extend(&wanted).map_err(from_scan)?;
+            return Ok(true);
         }
         let request = ScanRequest { workers: self.workers, ..self.plan.request.clone() };
         let scan = self.plan.manager.start_scan_of(&self.plan.table, request, &wanted);
         let scan = scan.map_err(from_scan)?;
         self.scan.get_or_init(|| scan);
-        Ok(())
+        Ok(true)
     }
 
     /// The batches of a worker; `None` if there is nothing to read.
@@ -92,6 +127,7 @@ impl Reading {
 
     /// Reads no more of the chunks that nobody was handed and that are meant.
     pub(crate) fn give_up(&self, is_meant: impl Fn(ChunkIndex) -> bool) {
+        lock(&self.later).give_up(&is_meant);
         let Some(scan) = self.scan.get() else { return };
         let mut unwanted = scan.remaining();
         unwanted.retain(|&chunk| is_meant(chunk));

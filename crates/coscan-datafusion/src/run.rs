@@ -67,16 +67,13 @@ impl Executions {
         if state.partitions[partition] != Standing::New {
             state.fix();
         }
-        let stage = match state.is_fixed {
-            true => Stage::Alone,
-            false => {
-                state.partitions[partition] = Standing::Executed;
-                state.sharing += 1;
-                Stage::Sharing
-            }
-        };
+        let is_sharing = !state.is_fixed;
+        if is_sharing {
+            state.partitions[partition] = Standing::Executed;
+            state.sharing += 1;
+        }
         drop(state);
-        Execution { executions: Arc::clone(self), partition, stage, reading: None }
+        Execution { executions: Arc::clone(self), partition, is_sharing, reading: None }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -131,62 +128,53 @@ impl State {
 pub(crate) struct Execution {
     executions: Arc<Executions>,
     partition: usize,
-    stage: Stage,
-    /// What its current worker belongs to.
+    /// Whether it is a worker of the shared scan, or will be. If not, it reads alone.
+    is_sharing: bool,
+    /// What its worker belongs to, once it has one.
     reading: Option<Arc<Reading>>,
-}
-
-/// How far an execution has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
-    /// It is a worker of the shared scan, or will be.
-    Sharing,
-    /// What it has still to give it reads alone.
-    Alone,
-    /// It has no more to read.
-    Done,
 }
 
 impl Execution {
     /// The batches that it gives after those that it gave; `None` if there are no more. Call it when what it returned
     /// last has ended.
     pub(crate) fn next(&mut self) -> Result<Option<ScanStream>> {
-        loop {
-            match (self.stage, &self.reading) {
-                (Stage::Done, _) => return Ok(None),
-                (Stage::Alone, _) => return self.read_alone(Vec::new()),
-                (Stage::Sharing, None) => {
-                    let mut state = self.executions.lock();
-                    if !state.is_fixed {
-                        let shared = state.share(&self.executions.plan)?;
-                        let worker = shared.worker(self.partition);
-                        self.reading = Some(shared);
-                        return Ok(worker);
-                    }
-                    state.leave(self.partition);
-                    self.stage = Stage::Alone;
-                }
-                (Stage::Sharing, Some(shared)) => {
-                    let mut state = self.executions.lock();
-                    if !state.is_fixed {
-                        return Ok(None);
-                    }
-                    let mut given = shared.handed();
-                    given.retain(|(_, partition)| *partition == self.partition);
-                    let mut given: Vec<_> = given.into_iter().map(|(chunk, _)| chunk).collect();
-                    given.sort_unstable();
-                    shared.count();
-                    state.leave(self.partition);
-                    drop(state);
-                    return self.read_alone(given);
-                }
-            }
+        if !self.is_sharing {
+            return match self.reading.clone() {
+                None => self.read_alone(&[]),
+                Some(own) => Ok(if own.go_on()? { own.worker(0) } else { None }),
+            };
         }
+        let mut state = self.executions.lock();
+        let Some(shared) = self.reading.take() else {
+            if !state.is_fixed {
+                let shared = state.share(&self.executions.plan)?;
+                self.reading = Some(Arc::clone(&shared));
+                return Ok(shared.worker(self.partition));
+            }
+            state.leave(self.partition);
+            self.is_sharing = false;
+            drop(state);
+            return self.read_alone(&[]);
+        };
+        if !state.is_fixed {
+            let goes_on = shared.go_on()?;
+            let worker = if goes_on { shared.worker(self.partition) } else { None };
+            self.reading = Some(shared);
+            return Ok(worker);
+        }
+        state.leave(self.partition);
+        self.is_sharing = false;
+        drop(state);
+        shared.count();
+        let mut given = shared.handed();
+        given.retain(|(_, partition)| *partition == self.partition);
+        let mut given: Vec<_> = given.into_iter().map(|(chunk, _)| chunk).collect();
+        given.sort_unstable();
+        self.read_alone(&given)
     }
 
     /// Starts to read what its partition gives, but for some chunks, which ascend.
-    fn read_alone(&mut self, given: Vec<ChunkIndex>) -> Result<Option<ScanStream>> {
-        self.stage = Stage::Done;
+    fn read_alone(&mut self, given: &[ChunkIndex]) -> Result<Option<ScanStream>> {
         let mut chunks = self.executions.lock().shares.of(|giver| giver == self.partition);
         chunks.retain(|chunk| given.binary_search(chunk).is_err());
         let reading = Arc::new(Reading::new(&self.executions.plan, 1));
@@ -204,7 +192,7 @@ impl Execution {
 
 impl Drop for Execution {
     fn drop(&mut self) {
-        if self.stage == Stage::Sharing {
+        if self.is_sharing {
             self.executions.lock().leave(self.partition);
         }
         self.reading.iter().for_each(|reading| reading.count());
