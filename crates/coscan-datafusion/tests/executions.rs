@@ -148,7 +148,7 @@ async fn a_partition_that_was_dropped_half_way_gives_all_of_it_when_executed_aga
     drop(early);
     let mut batches = at_once(streams).await.concat();
     let others = ids(&batches).len();
-    assert!(others < ROWS as usize, "what it was handed is not given by others");
+    assert!(others <= 3800, "nobody else gives its share: {others}");
     let again = plan.execute(1, task).unwrap();
     batches.extend(in_a_task(again).await);
     assert_eq!(ids(&batches), all_ids());
