@@ -20,9 +20,6 @@ pub enum StartScanError {
     /// There is no such page.
     #[error("there is no page {0}")]
     UnknownPage(PageId),
-    /// A scan that picks pages, has failed or does not run takes no more chunks.
-    #[error("scan {0} cannot be extended: it does not run, has failed, or picks single pages")]
-    NotExtensible(ScanId),
     /// A scan without workers would never end.
     #[error("a scan needs at least one worker")]
     NoWorkers,

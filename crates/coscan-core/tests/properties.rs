@@ -49,6 +49,7 @@ struct ScanCase {
 
 #[derive(Clone, Debug)]
 enum Op {
+    Extend { scan: usize, chunks: Vec<u32> },
     Narrow { scan: usize, chunks: Vec<u32> },
     Cancel { scan: usize },
     Pool { percent: u64 },
@@ -124,6 +125,8 @@ fn any_scan() -> impl Strategy<Value = ScanCase> {
 
 fn any_op() -> impl Strategy<Value = Op> {
     prop_oneof![
+        3 => (0usize..8, prop::collection::vec(0u32..9, 0..6))
+            .prop_map(|(scan, chunks)| Op::Extend { scan, chunks }),
         3 => (0usize..8, prop::collection::vec(0u32..9, 0..6))
             .prop_map(|(scan, chunks)| Op::Narrow { scan, chunks }),
         3 => (0usize..8).prop_map(|scan| Op::Cancel { scan }),
@@ -292,6 +295,11 @@ impl Run {
     fn apply(&mut self, op: &Op) {
         let scan = |scan: usize| self.scans.get(scan).copied().flatten();
         match op {
+            Op::Extend { scan: index, chunks } => {
+                if let Some(scan) = scan(*index) {
+                    self.world.extend(scan, chunks);
+                }
+            }
             Op::Narrow { scan: index, chunks } => {
                 if let Some(scan) = scan(*index) {
                     self.world.narrow(scan, chunks);

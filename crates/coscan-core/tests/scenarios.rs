@@ -57,6 +57,24 @@ mod any_policy {
     use super::*;
 
     #[test]
+    fn a_scan_that_has_got_everything_goes_on_when_it_needs_more() {
+        for policy in PolicyKind::variants() {
+            let mut world = world(policy, 20);
+            let layout = world.add_table(&table(6, &[10]));
+            let scan = world.start(layout, &[0], 0..20, &[pace(5), NEVER]);
+            world.drive();
+            assert_eq!(deliveries(&world, scan), [0, 1], "{policy}");
+            world.extend(scan, &[1, 3, 5]);
+            world.drive();
+            let mut handed = deliveries(&world, scan);
+            handed.sort_unstable();
+            assert_eq!(handed, [0, 1, 3, 5], "{policy}");
+            let report = world.manager.report(scan).unwrap();
+            assert_eq!((report.chunks_needed, report.chunks_delivered), (4, 4), "{policy}");
+        }
+    }
+
+    #[test]
     fn two_scans_of_the_same_page_at_the_same_time_cause_one_read() {
         for policy in PolicyKind::variants() {
             let mut world = world(policy, 100);

@@ -1,4 +1,4 @@
-//! The scan of a plan: all its partitions are workers of one registered scan.
+//! The scan of a plan.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -11,27 +11,31 @@ use datafusion::common::{Statistics, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::ProjectionExprs;
-use datafusion::physical_expr::utils::reassign_expr_columns;
+use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
+use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::coop::cooperative;
 use datafusion::physical_plan::execution_plan::apply_expression_roots;
 use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
 };
-use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
-    StatisticsArgs,
+    SortOrderPushdownResult, StatisticsArgs,
 };
+use log::debug;
 
 use crate::direct::Wish;
 use crate::metrics::ScanCounts;
 use crate::pruning::NeededChunks;
-use crate::run::{Run, RunPlan, Runs};
+use crate::ranking::SortKey;
+use crate::reading::ReadingPlan;
+use crate::run::Executions;
 use crate::settings::SessionSettings;
+use crate::shares::Shares;
 use crate::source::{PlanSettings, ScanSource, is_dynamic, properties};
 use crate::stream::SharedScanStream;
 
@@ -47,12 +51,16 @@ pub struct SharedScanExec {
     filters: Vec<Arc<dyn PhysicalExpr>>,
     /// What the filters that are known before the query runs leave.
     needed: Arc<NeededChunks>,
-    /// The most rows that anybody wants of it.
+    /// The most rows that anybody wants of a partition.
     fetch: Option<usize>,
+    /// What a sort above it sorts by.
+    first_by: Option<SortKey>,
+    /// Whether a user said how the rows of its query are dealt out.
+    has_partitions_asked_for: bool,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
-    counts: OnceLock<Arc<ScanCounts>>,
-    runs: Runs,
+    /// Once a partition was executed.
+    executions: OnceLock<Arc<Executions>>,
 }
 
 impl SharedScanExec {
@@ -77,10 +85,11 @@ impl SharedScanExec {
             filters,
             needed: Arc::new(needed),
             fetch: None,
+            first_by: None,
+            has_partitions_asked_for: false,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
-            counts: OnceLock::new(),
-            runs: Runs::default(),
+            executions: OnceLock::new(),
         })
     }
 
@@ -93,15 +102,24 @@ impl SharedScanExec {
             filters: self.filters.clone(),
             needed: Arc::clone(&self.needed),
             fetch: self.fetch,
+            first_by: self.first_by.clone(),
+            has_partitions_asked_for: self.has_partitions_asked_for,
             properties: Arc::clone(&self.properties),
             metrics: ExecutionPlanMetricsSet::new(),
-            counts: OnceLock::new(),
-            runs: Runs::default(),
+            executions: OnceLock::new(),
         }
     }
 
     pub(crate) fn with_limit(self, fetch: Option<usize>) -> Self {
         Self { fetch, ..self }
+    }
+
+    pub(crate) fn with_partitions_asked_for(&self) -> Self {
+        Self { has_partitions_asked_for: true, ..self.fresh() }
+    }
+
+    pub(crate) fn has_partitions_asked_for(&self) -> bool {
+        self.has_partitions_asked_for
     }
 
     /// What it asks for.
@@ -134,26 +152,48 @@ impl SharedScanExec {
         self.properties.partitioning.partition_count()
     }
 
-    fn run_plan(&self) -> RunPlan {
-        let table = self.source.table.table();
-        RunPlan {
-            manager: self.source.manager.clone(),
-            table: self.source.table.clone(),
-            request: ScanRequest {
-                columns: self.projection.clone(),
-                rows: self.needed.rows_in(table, &self.needed.chunks),
-                order: self.order(),
-                workers: self.partition_count(),
-                weight: self.settings.weight,
-            },
-            needed: Arc::clone(&self.needed),
-            dynamic_filters: self.filters.iter().filter(|f| is_dynamic(f)).cloned().collect(),
-            in_list_max: self.settings.in_list_max,
-            fetch: self.fetch,
-            counts: Arc::clone(
-                self.counts.get_or_init(|| Arc::new(ScanCounts::new(&self.metrics))),
-            ),
+    /// What this instance of the plan has given and gives.
+    fn executions(&self) -> &Arc<Executions> {
+        self.executions.get_or_init(|| {
+            let table = self.source.table.table();
+            let counts = ScanCounts::new(&self.metrics);
+            counts.chunks_pruned.add(self.needed.pruned());
+            let shares = Shares::new(table.layout(), &self.needed.chunks, self.partition_count());
+            let plan = ReadingPlan {
+                manager: self.source.manager.clone(),
+                table: self.source.table.clone(),
+                request: ScanRequest {
+                    columns: self.projection.clone(),
+                    rows: self.needed.rows_in(table, &self.needed.chunks),
+                    order: self.order(),
+                    workers: self.partition_count(),
+                    weight: self.settings.weight,
+                },
+                ranks: self.ranks(),
+                dynamic_filters: self.dynamic_filters(),
+                in_list_max: self.settings.in_list_max,
+                counts,
+            };
+            Arc::new(Executions::new(plan, shares))
+        })
+    }
+
+    /// The rank of each chunk, if a filter is filled in that those of lower ranks make stricter: that of a top-k.
+    fn ranks(&self) -> Option<Vec<usize>> {
+        let key = self.first_by.as_ref()?;
+        let filters = self.dynamic_filters();
+        let mut columns = filters.iter().flat_map(collect_columns);
+        if !columns.any(|column| key.columns().any(|it| it == column.index())) {
+            return None;
         }
+        let ranks = key.ranks(self.source.table.table());
+        ranks.inspect_err(|error| debug!("chunks are read in any order: {error}")).ok()
+    }
+
+    /// Filters that are filled in while the query runs: none below a limit, which counts rows that they rule out.
+    fn dynamic_filters(&self) -> Vec<Arc<dyn PhysicalExpr>> {
+        let filters = self.filters.iter().filter(|filter| is_dynamic(filter));
+        filters.filter(|_| self.fetch.is_none()).cloned().collect()
     }
 
     /// The same with more filters, on the output's schema. Its partitions change only if they may.
@@ -176,6 +216,8 @@ impl SharedScanExec {
         }
         let (source, projection) = (Arc::clone(&self.source), self.projection.clone());
         let mut scan = Self::new(source, projection, all, self.settings)?.with_limit(self.fetch);
+        scan.first_by.clone_from(&self.first_by);
+        scan.has_partitions_asked_for = self.has_partitions_asked_for;
         if !matches!(phase, FilterPushdownPhase::Pre) {
             scan.properties = Arc::clone(&self.properties);
         }
@@ -212,6 +254,9 @@ impl DisplayAs for SharedScanExec {
         if !self.filters.is_empty() {
             let filters: Vec<_> = self.filters.iter().map(ToString::to_string).collect();
             write!(f, ", predicate={}", filters.join(" AND "))?;
+        }
+        if let Some(key) = &self.first_by {
+            write!(f, ", first_by=[{}]", key.display(self.source.table.table()))?;
         }
         match self.fetch {
             Some(fetch) => write!(f, ", fetch={fetch}"),
@@ -260,16 +305,13 @@ impl ExecutionPlan for SharedScanExec {
         Ok(Arc::new(self.fresh()))
     }
 
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
+    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         if partition >= self.partition_count() {
             return internal_err!("partition {partition} of {}", self.partition_count());
         }
-        let run: Arc<Run> = self.runs.join(partition, &context, || self.run_plan());
-        let stream = SharedScanStream::new(run, partition, self.schema(), &self.metrics);
+        let execution = self.executions().execute(partition);
+        let baseline = BaselineMetrics::new(&self.metrics, partition);
+        let stream = SharedScanStream::new(execution, self.schema(), self.fetch, baseline);
         Ok(Box::pin(cooperative(stream)))
     }
 
@@ -321,6 +363,26 @@ impl ExecutionPlan for SharedScanExec {
         Ok(Some(Arc::new(Self { projection: columns, properties, ..self.fresh() })))
     }
 
+    /// A top-k reads the chunks first that may hold its rows. Where the table declares another order, it is given up.
+    fn try_pushdown_sort(
+        &self,
+        order: &[PhysicalSortExpr],
+    ) -> Result<SortOrderPushdownResult<Arc<dyn ExecutionPlan>>> {
+        let key = SortKey::new(order, &self.projection).filter(|_| self.fetch.is_none());
+        let Some(key) = key else { return Ok(SortOrderPushdownResult::Unsupported) };
+        let declared = self.properties.equivalence_properties().output_ordering();
+        if declared.is_some_and(|declared| order.first() == Some(declared.first())) {
+            return Ok(SortOrderPushdownResult::Unsupported);
+        }
+        let mut scan = Self { first_by: Some(key), ..self.fresh() };
+        if self.order() == Order::InOrder {
+            let source = ScanSource { orderings: Vec::new(), ..self.source.as_ref().clone() };
+            let properties = properties(&source, &self.projection, self.partition_count())?;
+            scan = Self { source: Arc::new(source), properties: Arc::new(properties), ..scan };
+        }
+        Ok(SortOrderPushdownResult::Inexact { inner: Arc::new(scan) })
+    }
+
     fn handle_child_pushdown_result(
         &self,
         phase: FilterPushdownPhase,
@@ -329,6 +391,10 @@ impl ExecutionPlan for SharedScanExec {
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
         let answers = vec![PushedDown::No; result.parent_filters.len()];
         let propagation = FilterPushdownPropagation::with_parent_pushdown_result(answers);
+        if self.fetch.is_some() {
+            // These filters are above a limit: rows that they rule out count among the first ones.
+            return Ok(propagation);
+        }
         let filters = result.parent_filters.into_iter().map(|filter| filter.filter);
         Ok(match self.with_filters(filters, phase)? {
             Some(scan) => propagation.with_updated_node(Arc::new(scan)),

@@ -23,15 +23,17 @@
 //!   `partitions`, `order`, `statistics`);
 //! - it plans a [`SharedScanExec`] (`provider`, `source`, `exec`, `pruning`), or the engine's own scan where that costs less
 //!   (`direct`, `direct_reader`);
-//! - what small scans read is not spread over tasks (`one_task`);
-//! - each execution is a run (`run`), whose workers give the streams of its partitions (`stream`, `narrowing`,
-//!   `metrics`).
+//! - what small scans read is not spread over tasks (`one_task`), and scans know what a top-k sorts by (`first_rows`,
+//!   `ranking`);
+//! - its partitions are executed (`run`): each has its share of the chunks (`shares`), together they are workers of a
+//!   scan (`reading`, `narrowing`, `metrics`), and each gives a stream (`stream`).
 
 mod direct;
 mod direct_reader;
 mod error;
 mod exec;
 mod factory;
+mod first_rows;
 mod format;
 mod location;
 mod memory;
@@ -42,9 +44,12 @@ mod order;
 mod partitions;
 mod provider;
 mod pruning;
+mod ranking;
+mod reading;
 mod run;
 mod session;
 mod settings;
+mod shares;
 mod source;
 mod statistics;
 mod stream;

@@ -7,10 +7,10 @@ use datafusion::physical_plan::metrics::{
     Count, ExecutionPlanMetricsSet, MetricBuilder, MetricValue, Time,
 };
 
-/// The figures of all runs of a plan.
+/// The figures of all executions of a plan.
 #[derive(Debug)]
 pub(crate) struct ScanCounts {
-    chunks_needed: Count,
+    pub(crate) chunks_needed: Count,
     pub(crate) chunks_pruned: Count,
     pub(crate) chunks_narrowed: Count,
     chunks_delivered: Count,
@@ -52,8 +52,6 @@ impl ScanCounts {
     /// Adds what a scan did since it was last looked at.
     pub(crate) fn add(&self, before: &ScanMetrics, now: &ScanMetrics) {
         let (chunks_before, chunks) = (&before.chunks, &now.chunks);
-        add(&self.chunks_needed, chunks_before.chunks_needed, chunks.chunks_needed);
-        add(&self.chunks_narrowed, chunks_before.chunks_narrowed, chunks.chunks_narrowed);
         add(&self.chunks_delivered, chunks_before.chunks_delivered, chunks.chunks_delivered);
         add(&self.chunks_found_in_pool, chunks_before.chunks_found, chunks.chunks_found);
         add(&self.bytes_read, chunks_before.bytes_read, chunks.bytes_read);
@@ -63,12 +61,6 @@ impl ScanCounts {
         add_time(&self.time_waiting, before.wait, now.wait);
         add_time(&self.time_decoding, before.decode, now.decode);
         add_time(&self.time_reading, before.read, now.read);
-    }
-
-    /// Chunks that were wanted until a dynamic filter ruled them out, before the scan was registered.
-    pub(crate) fn narrowed_at_start(&self, chunks: usize) {
-        self.chunks_needed.add(chunks);
-        self.chunks_narrowed.add(chunks);
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Narrowing {
     filters: Vec<Arc<dyn PhysicalExpr>>,
     tracking: DynamicFilterTracking,
     in_list_max: usize,
-    /// Chunks that the scan was registered with, less those given up.
+    /// Chunks that the scan was to read, less those given up.
     wanted: Vec<ChunkIndex>,
     /// A filter has changed since it was judged.
     has_changed: bool,
@@ -29,35 +29,40 @@ pub(crate) struct Narrowing {
 }
 
 impl Narrowing {
-    /// Starts to watch filters, and judges them as they are now.
-    pub(crate) fn start(
-        table: &ParquetTable,
-        filters: Vec<Arc<dyn PhysicalExpr>>,
-        in_list_max: usize,
-        wanted: Vec<ChunkIndex>,
-    ) -> Self {
+    /// Starts to watch filters.
+    pub(crate) fn new(filters: Vec<Arc<dyn PhysicalExpr>>, in_list_max: usize) -> Self {
         let tracking = DynamicFilterTracking::classify(&conjunction(filters.iter().cloned()));
-        let rests_until = Instant::now();
-        let mut narrowing =
-            Self { filters, tracking, in_list_max, wanted, has_changed: true, rests_until };
-        narrowing.judge(table);
-        narrowing
-    }
-
-    /// Chunks that the filters leave.
-    pub(crate) fn wanted(&self) -> &[ChunkIndex] {
-        &self.wanted
-    }
-
-    /// Gives up chunks of a running scan if a filter has changed.
-    pub(crate) fn narrow(&mut self, scan: &Scan) {
-        self.has_changed |= self.tracking.watcher().is_some_and(|tracker| tracker.changed());
-        if self.has_changed && Instant::now() >= self.rests_until {
-            let unwanted = self.judge(scan.table());
-            if !unwanted.is_empty() {
-                scan.narrow(&unwanted);
-            }
+        Self {
+            filters,
+            tracking,
+            in_list_max,
+            wanted: Vec::new(),
+            has_changed: false,
+            rests_until: Instant::now(),
         }
+    }
+
+    /// The scan is to read these chunks, too. Returns those that the filters leave as they are now.
+    pub(crate) fn add(
+        &mut self,
+        table: &ParquetTable,
+        mut chunks: Vec<ChunkIndex>,
+    ) -> Vec<ChunkIndex> {
+        if let Some(keep) = may_match(table, &self.filters, self.in_list_max) {
+            chunks.retain(|chunk| keep[chunk.as_usize()]);
+        }
+        self.wanted.extend(&chunks);
+        chunks
+    }
+
+    /// Gives up chunks of the scan if a filter has changed; returns how many.
+    pub(crate) fn narrow(&mut self, scan: &Scan) -> usize {
+        self.has_changed |= self.tracking.watcher().is_some_and(|tracker| tracker.changed());
+        if !self.has_changed || Instant::now() < self.rests_until {
+            return 0;
+        }
+        let unwanted = self.judge(scan.table());
+        if unwanted.is_empty() { 0 } else { scan.narrow(&unwanted) }
     }
 
     /// Takes the chunks off that the filters rule out now, and returns them.

@@ -85,7 +85,7 @@ impl SharedTableProvider {
         orders: &[Vec<SortExpr>],
     ) -> Result<Self> {
         let (files, statistics) = statistics::of_table(table.table())?;
-        let orderings = order::of_files(table.table().schema(), &files, orders)?;
+        let orderings = order::of_files(table.table(), &files, orders)?;
         let source = ScanSource {
             manager: coscan.manager().clone(),
             table,
@@ -105,7 +105,7 @@ impl SharedTableProvider {
     /// If an order names a column that the table does not have.
     pub fn with_orders(&self, orders: &[Vec<SortExpr>]) -> Result<Self> {
         let source = self.source.as_ref().clone();
-        let orderings = order::of_files(&self.schema(), &source.files, orders)?;
+        let orderings = order::of_files(self.table().table(), &source.files, orders)?;
         let source = Arc::new(ScanSource { orderings, ..source });
         Ok(Self { source, definition: self.definition.clone() })
     }

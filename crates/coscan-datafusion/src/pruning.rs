@@ -7,6 +7,7 @@ use std::sync::Arc;
 use coscan_runtime::core::{ChunkIndex, Index};
 use coscan_storage::table::{ChunkStatistics, ParquetTable};
 use datafusion::arrow::array::{ArrayRef, BooleanArray, UInt64Array};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::pruning::PruningStatistics;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::physical_expr::{PhysicalExpr, conjunction_opt};
@@ -112,6 +113,16 @@ pub(crate) fn may_match(
     TableStatistics { table, of: Of::Chunks }.prune(filters, in_list_max)
 }
 
+/// Whether values may be NaN. Parquet's bounds leave it out, in the order of Arrow it is above all values, or if it is
+/// negative below all: chunks must not be ruled out by such bounds.
+pub(crate) fn may_be_nan(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, values) => may_be_nan(values),
+        DataType::RunEndEncoded(_, values) => may_be_nan(values.data_type()),
+        data_type => data_type.is_floating(),
+    }
+}
+
 /// Of what the statistics are.
 #[derive(Clone, Copy, Debug)]
 enum Of {
@@ -142,6 +153,12 @@ impl TableStatistics<'_> {
         }
     }
 
+    /// Bounds of a column whose values they bound.
+    fn bounds_of(&self, column: &Column) -> Option<ChunkStatistics> {
+        let field = self.table.schema().field_with_name(&column.name).ok()?;
+        if may_be_nan(field.data_type()) { None } else { self.of(column) }
+    }
+
     fn of(&self, column: &Column) -> Option<ChunkStatistics> {
         let column = self.table.schema().index_of(&column.name).ok()?;
         let statistics = match self.of {
@@ -160,11 +177,11 @@ impl TableStatistics<'_> {
 
 impl PruningStatistics for TableStatistics<'_> {
     fn min_values(&self, column: &Column) -> Option<ArrayRef> {
-        Some(self.of(column)?.min)
+        Some(self.bounds_of(column)?.min)
     }
 
     fn max_values(&self, column: &Column) -> Option<ArrayRef> {
-        Some(self.of(column)?.max)
+        Some(self.bounds_of(column)?.max)
     }
 
     fn num_containers(&self) -> usize {

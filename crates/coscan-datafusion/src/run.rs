@@ -1,202 +1,200 @@
-//! One execution of a plan's scan.
+//! The executions of a plan: however often its partitions are executed, at whatever time and in whatever task, one stream
+//! of each partition makes the table together, every row once.
 //!
-//! - A run begins when a partition is executed that the run before has executed already, or for another task.
-//! - Its scan is registered when the first of its streams is polled: by then a join knows the keys of its build side.
-//! - All streams of a run are workers of that scan. When the last of them ends, so does the scan, and its figures are
-//!   final. A partition that is executed only after that reads what the others have left.
+//! - Which partition gives a chunk is said once, for this instance of the plan: each has a share ([`Shares`]).
+//! - As long as each partition is executed once, they are workers of one scan, which needs the shares of those that were
+//!   executed. Whoever asks first is handed a chunk of any of these shares, and its partition gives it from then on.
+//! - When a partition is executed again, what was not handed out stays with the partition in whose share it is. Streams
+//!   that run go on with what is left of their partition in scans of their own, and so does every later stream.
+//! - A stream that is dropped leaves what was not handed out of its share to its partition.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use coscan_runtime::ScanStream;
 use coscan_runtime::core::ChunkIndex;
-use coscan_runtime::{BufferManager, Scan, ScanMetrics, ScanRequest, ScanStream, SharedTable};
 use datafusion::error::Result;
-use datafusion::execution::TaskContext;
-use datafusion::physical_expr::PhysicalExpr;
 
-use crate::error::from_scan;
-use crate::metrics::ScanCounts;
-use crate::narrowing::Narrowing;
-use crate::pruning::NeededChunks;
+use crate::reading::{Reading, ReadingPlan};
+use crate::shares::Shares;
 
-/// What a run reads.
+/// The executions of a plan.
 #[derive(Debug)]
-pub(crate) struct RunPlan {
-    pub(crate) manager: BufferManager,
-    pub(crate) table: SharedTable,
-    pub(crate) request: ScanRequest,
-    pub(crate) needed: Arc<NeededChunks>,
-    pub(crate) dynamic_filters: Vec<Arc<dyn PhysicalExpr>>,
-    pub(crate) in_list_max: usize,
-    pub(crate) fetch: Option<usize>,
-    pub(crate) counts: Arc<ScanCounts>,
-}
-
-/// The latest run of a plan.
-#[derive(Debug, Default)]
-pub(crate) struct Runs {
-    current: Mutex<Option<Arc<Run>>>,
-}
-
-impl Runs {
-    /// The run that executes a partition.
-    pub(crate) fn join(
-        &self,
-        partition: usize,
-        context: &Arc<TaskContext>,
-        plan: impl FnOnce() -> RunPlan,
-    ) -> Arc<Run> {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(run) = current.as_ref().filter(|run| run.admit(partition, context)) {
-            return Arc::clone(run);
-        }
-        let run = Arc::new(Run::new(plan(), context));
-        run.admit(partition, context);
-        *current = Some(Arc::clone(&run));
-        run
-    }
-}
-
-/// One execution.
-#[derive(Debug)]
-pub(crate) struct Run {
-    plan: RunPlan,
-    context: Weak<TaskContext>,
-    /// Rows that may still be given out; `usize::MAX` if all.
-    fetch_left: AtomicUsize,
-    state: Mutex<RunState>,
-    /// Dynamic filters, once the scan runs. Whoever finds it locked leaves narrowing to the other worker.
-    narrowing: Mutex<Option<Narrowing>>,
+pub(crate) struct Executions {
+    plan: Arc<ReadingPlan>,
+    state: Mutex<State>,
 }
 
 #[derive(Debug)]
-struct RunState {
-    /// Partitions that have a stream, or had one.
-    taken: Vec<bool>,
-    /// Streams that have not ended.
-    streams: usize,
-    scan: Option<Arc<Scan>>,
-    /// What is left to read when the scan is registered.
-    chunks_left: Vec<ChunkIndex>,
-    /// What the counts know of the scan.
-    counted: ScanMetrics,
+struct State {
+    shares: Shares,
+    partitions: Vec<Standing>,
+    /// Whether chunks change hands no more.
+    is_fixed: bool,
+    /// The scan that the partitions share, as long as they have streams.
+    shared: Option<Arc<Reading>>,
+    /// Streams that share it, or will.
+    sharing: usize,
 }
 
-impl Run {
-    fn new(plan: RunPlan, context: &Arc<TaskContext>) -> Self {
-        plan.counts.chunks_pruned.add(plan.needed.pruned());
-        let state = RunState {
-            taken: vec![false; plan.request.workers],
-            streams: 0,
-            scan: None,
-            chunks_left: plan.needed.chunks.clone(),
-            counted: ScanMetrics::default(),
+/// How a partition stands that was executed once at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Standing {
+    /// It was not executed yet.
+    New,
+    /// Its stream was not polled yet.
+    Executed,
+    /// The shared scan needs its share.
+    Read,
+    /// Its stream has ended or was dropped.
+    Left,
+}
+
+impl Executions {
+    pub(crate) fn new(plan: ReadingPlan, shares: Shares) -> Self {
+        let state = State {
+            shares,
+            partitions: vec![Standing::New; plan.request.workers],
+            is_fixed: false,
+            shared: None,
+            sharing: 0,
         };
-        Self {
-            context: Arc::downgrade(context),
-            fetch_left: AtomicUsize::new(plan.fetch.unwrap_or(usize::MAX)),
-            state: Mutex::new(state),
-            narrowing: Mutex::new(None),
-            plan,
-        }
+        Self { plan: Arc::new(plan), state: Mutex::new(state) }
     }
 
-    /// Takes a partition in, unless it has been executed or belongs to another task.
-    fn admit(&self, partition: usize, context: &Arc<TaskContext>) -> bool {
+    /// Executes a partition. Nothing is read until it is asked for [`Execution::next`].
+    pub(crate) fn execute(self: &Arc<Self>, partition: usize) -> Execution {
         let mut state = self.lock();
-        if state.taken[partition] || !std::ptr::eq(self.context.as_ptr(), Arc::as_ptr(context)) {
-            return false;
+        if state.partitions[partition] != Standing::New {
+            state.fix();
         }
-        state.taken[partition] = true;
-        state.streams += 1;
-        true
+        let is_sharing = !state.is_fixed;
+        if is_sharing {
+            state.partitions[partition] = Standing::Executed;
+            state.sharing += 1;
+        }
+        drop(state);
+        Execution { executions: Arc::clone(self), partition, is_sharing, reading: None }
     }
 
-    /// The batches of a partition; `None` if nothing is left to read.
-    pub(crate) fn open(&self, partition: usize) -> Result<Option<ScanStream>> {
-        if self.is_fetched() {
-            return Ok(None);
-        }
-        let mut state = self.lock();
-        if state.scan.is_none() && !state.chunks_left.is_empty() {
-            self.register(&mut state)?;
-        }
-        Ok(state.scan.as_ref().map(|scan| scan.worker(partition)))
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// From now on chunks change hands no more: each partition gives what it was handed and what is left of its share.
+    fn fix(&mut self) {
+        self.is_fixed = true;
+        self.end_sharing();
     }
 
-    fn register(&self, state: &mut RunState) -> Result<()> {
-        let table = self.plan.table.table();
-        let mut chunks = std::mem::take(&mut state.chunks_left);
-        if !self.plan.dynamic_filters.is_empty() {
-            let filters = self.plan.dynamic_filters.clone();
-            let count = chunks.len();
-            let narrowing = Narrowing::start(table, filters, self.plan.in_list_max, chunks);
-            chunks = narrowing.wanted().to_vec();
-            self.plan.counts.narrowed_at_start(count - chunks.len());
-            *self.narrowing.lock().unwrap_or_else(PoisonError::into_inner) = Some(narrowing);
+    /// The shared scan hands out nothing more, and who was handed a chunk gives it.
+    fn end_sharing(&mut self) {
+        let Some(shared) = self.shared.take() else { return };
+        shared.give_up(|_| true);
+        for (chunk, partition) in shared.handed() {
+            self.shares.assign(chunk, partition);
         }
-        if chunks.is_empty() {
-            return Ok(());
+    }
+
+    /// The shared scan, with the shares of all partitions that were executed.
+    fn share(&mut self, plan: &Arc<ReadingPlan>) -> Result<Arc<Reading>> {
+        let new = || Arc::new(Reading::new(plan, self.partitions.len()));
+        let shared = Arc::clone(self.shared.get_or_insert_with(new));
+        let is_new = |standing: &Standing| *standing == Standing::Executed;
+        shared.add(self.shares.of(|partition| is_new(&self.partitions[partition])))?;
+        let new = self.partitions.iter_mut().filter(|standing| is_new(standing));
+        new.for_each(|standing| *standing = Standing::Read);
+        Ok(shared)
+    }
+
+    /// The stream of a partition that shared, or would have, has ended or was dropped.
+    fn leave(&mut self, partition: usize) {
+        self.sharing -= 1;
+        if self.is_fixed {
+            return;
         }
-        let rows = self.plan.needed.rows_in(table, &chunks);
-        let request = ScanRequest { rows, ..self.plan.request.clone() };
-        let scan = self.plan.manager.start_scan(&self.plan.table, request).map_err(from_scan)?;
-        state.counted = ScanMetrics::default();
-        state.scan = Some(scan);
-        Ok(())
+        self.partitions[partition] = Standing::Left;
+        if self.sharing == 0 {
+            self.end_sharing();
+        } else if let Some(shared) = &self.shared {
+            shared.give_up(|chunk| self.shares.giver(chunk) == partition);
+        }
+    }
+}
+
+/// An execution of one partition.
+#[derive(Debug)]
+pub(crate) struct Execution {
+    executions: Arc<Executions>,
+    partition: usize,
+    /// Whether it is a worker of the shared scan, or will be. If not, it reads alone.
+    is_sharing: bool,
+    /// What its worker belongs to, once it has one.
+    reading: Option<Arc<Reading>>,
+}
+
+impl Execution {
+    /// The batches that it gives after those that it gave; `None` if there are no more. Call it when what it returned
+    /// last has ended.
+    pub(crate) fn next(&mut self) -> Result<Option<ScanStream>> {
+        if !self.is_sharing {
+            return match self.reading.clone() {
+                None => self.read_alone(&[]),
+                Some(own) => Ok(if own.go_on()? { own.worker(0) } else { None }),
+            };
+        }
+        let mut state = self.executions.lock();
+        let Some(shared) = self.reading.take() else {
+            if !state.is_fixed {
+                let shared = state.share(&self.executions.plan)?;
+                self.reading = Some(Arc::clone(&shared));
+                return Ok(shared.worker(self.partition));
+            }
+            state.leave(self.partition);
+            self.is_sharing = false;
+            drop(state);
+            return self.read_alone(&[]);
+        };
+        if !state.is_fixed {
+            let goes_on = shared.go_on()?;
+            let worker = if goes_on { shared.worker(self.partition) } else { None };
+            self.reading = Some(shared);
+            return Ok(worker);
+        }
+        state.leave(self.partition);
+        self.is_sharing = false;
+        drop(state);
+        shared.count();
+        let mut given = shared.handed();
+        given.retain(|(_, partition)| *partition == self.partition);
+        let mut given: Vec<_> = given.into_iter().map(|(chunk, _)| chunk).collect();
+        given.sort_unstable();
+        self.read_alone(&given)
+    }
+
+    /// Starts to read what its partition gives, but for some chunks, which ascend.
+    fn read_alone(&mut self, given: &[ChunkIndex]) -> Result<Option<ScanStream>> {
+        let mut chunks = self.executions.lock().shares.of(|giver| giver == self.partition);
+        chunks.retain(|chunk| given.binary_search(chunk).is_err());
+        let reading = Arc::new(Reading::new(&self.executions.plan, 1));
+        reading.add(chunks)?;
+        let worker = reading.worker(0);
+        self.reading = Some(reading);
+        Ok(worker)
     }
 
     /// Gives up chunks that dynamic filters have ruled out.
     pub(crate) fn narrow(&self) {
-        if self.plan.dynamic_filters.is_empty() {
-            return;
-        }
-        let Some(scan) = self.lock().scan.clone() else { return };
-        let Ok(mut narrowing) = self.narrowing.try_lock() else { return };
-        if let Some(narrowing) = narrowing.as_mut() {
-            narrowing.narrow(&scan);
-        }
+        self.reading.iter().for_each(|reading| reading.narrow());
     }
+}
 
-    /// How many of these rows are still wanted. They are not wanted again.
-    pub(crate) fn take_rows(&self, rows: usize) -> usize {
-        if self.plan.fetch.is_none() {
-            return rows;
+impl Drop for Execution {
+    fn drop(&mut self) {
+        if self.is_sharing {
+            self.executions.lock().leave(self.partition);
         }
-        let take = |left: usize| Some(left - left.min(rows));
-        let before = self.fetch_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
-        let taken = before.unwrap_or_else(|left| left).min(rows);
-        if self.is_fetched() {
-            // Workers that wait for a chunk need none any more.
-            let scan = self.lock().scan.clone();
-            scan.inspect(|scan| scan.cancel());
-        }
-        taken
-    }
-
-    /// Whether all rows that are wanted were given out.
-    pub(crate) fn is_fetched(&self) -> bool {
-        self.fetch_left.load(Ordering::Relaxed) == 0
-    }
-
-    /// A stream has ended or was dropped. Call it once a stream, after its worker is gone.
-    pub(crate) fn leave(&self) {
-        let mut state = self.lock();
-        state.streams -= 1;
-        let Some(scan) = state.scan.clone() else { return };
-        if state.streams == 0 {
-            if state.taken.contains(&false) && !self.is_fetched() {
-                state.chunks_left = scan.remaining();
-            }
-            scan.cancel();
-            state.scan = None;
-        }
-        let now = scan.metrics();
-        self.plan.counts.add(&state.counted, &now);
-        state.counted = now;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, RunState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.reading.iter().for_each(|reading| reading.count());
     }
 }

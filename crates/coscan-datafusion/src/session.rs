@@ -11,8 +11,9 @@ use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::factory::SharedTableFactory;
+use crate::first_rows::FirstRows;
 use crate::memory::SharedMemoryPool;
-use crate::one_task::OneTask;
+use crate::one_task::{AskedForPartitions, OneTask};
 use crate::settings::SessionSettings;
 
 /// What the name of the file type is in `STORED AS`.
@@ -132,7 +133,11 @@ impl Coscan {
         let factory = Arc::new(SharedTableFactory::new(self.clone()));
         let mut existing = state.clone();
         let mut rules = existing.physical_optimizers().to_vec();
-        rules.retain(|rule| rule.name() != OneTask::NAME);
+        let ours = [OneTask::NAME, AskedForPartitions::NAME, FirstRows::NAME];
+        rules.retain(|rule| !ours.contains(&rule.name()));
+        let before = rules.iter().position(|rule| rule.name() == FirstRows::BEFORE);
+        rules.insert(before.unwrap_or(rules.len()), Arc::new(FirstRows));
+        rules.insert(0, Arc::new(AskedForPartitions));
         rules.push(Arc::new(OneTask));
         existing.config_mut().set_extension(Arc::new(self));
         SessionSettings::add_to(existing.config_mut());

@@ -4,70 +4,79 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use coscan_runtime::{ScanError, ScanStream};
+use coscan_runtime::ScanStream;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::error::Result;
 use datafusion::execution::RecordBatchStream;
-use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, RecordOutput};
+use datafusion::physical_plan::metrics::{BaselineMetrics, RecordOutput};
 use futures::{Stream, StreamExt};
 
 use crate::error::from_scan;
-use crate::run::Run;
+use crate::run::Execution;
 
-/// A worker of a run's scan as a stream. Dropping it gives up its part.
+/// An execution of a partition as a stream. Dropping it gives up what it has not given.
 pub(crate) struct SharedScanStream {
     schema: SchemaRef,
-    partition: usize,
     /// Until the stream has ended.
-    run: Option<Arc<Run>>,
+    execution: Option<Execution>,
     /// Once it has been polled.
     worker: Option<ScanStream>,
+    /// Rows that may still be given out, if not all.
+    fetch_left: Option<usize>,
     baseline: BaselineMetrics,
 }
 
 impl SharedScanStream {
     pub(crate) fn new(
-        run: Arc<Run>,
-        partition: usize,
+        execution: Execution,
         schema: SchemaRef,
-        metrics: &ExecutionPlanMetricsSet,
+        fetch: Option<usize>,
+        baseline: BaselineMetrics,
     ) -> Self {
-        let baseline = BaselineMetrics::new(metrics, partition);
-        Self { schema, partition, run: Some(run), worker: None, baseline }
+        Self { schema, execution: Some(execution), worker: None, fetch_left: fetch, baseline }
     }
 
-    /// Leaves the run, with everything that it held.
+    /// Gives everything back that it held.
     fn end(&mut self) {
         self.worker = None;
-        if let Some(run) = self.run.take() {
-            run.leave();
+        if self.execution.take().is_some() {
             self.baseline.done();
         }
     }
 
+    fn is_fetched(&self) -> bool {
+        self.fetch_left == Some(0)
+    }
+
     fn poll_batch(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
-        let Some(run) = &self.run else { return Poll::Ready(None) };
-        if self.worker.is_none() {
-            match run.open(self.partition) {
-                Ok(Some(worker)) => self.worker = Some(worker),
+        if self.is_fetched() {
+            return Poll::Ready(None);
+        }
+        loop {
+            let Some(execution) = &mut self.execution else { return Poll::Ready(None) };
+            if let Some(worker) = &mut self.worker {
+                execution.narrow();
+                match ready!(worker.poll_next_unpin(context)) {
+                    Some(Ok(batch)) => return Poll::Ready(Some(Ok(self.take_of(batch)))),
+                    Some(Err(error)) => return Poll::Ready(Some(Err(from_scan(error)))),
+                    None => self.worker = None,
+                }
+            }
+            match execution.next() {
                 Ok(None) => return Poll::Ready(None),
+                Ok(worker) => self.worker = worker,
                 Err(error) => return Poll::Ready(Some(Err(error))),
             }
         }
-        let Some(worker) = &mut self.worker else { return Poll::Ready(None) };
-        run.narrow();
-        let next = match ready!(worker.poll_next_unpin(context)) {
-            None => return Poll::Ready(None),
-            Some(Err(ScanError::Cancelled)) if run.is_fetched() => return Poll::Ready(None),
-            Some(Err(error)) => Err(from_scan(error)),
-            Some(Ok(batch)) => match run.take_rows(batch.num_rows()) {
-                rows if rows == batch.num_rows() => Ok(batch),
-                0 => return Poll::Ready(None),
-                rows => Ok(batch.slice(0, rows)),
-            },
-        };
-        Poll::Ready(Some(next))
+    }
+
+    /// What is still wanted of a batch.
+    fn take_of(&mut self, batch: RecordBatch) -> RecordBatch {
+        let Some(left) = &mut self.fetch_left else { return batch };
+        let rows = batch.num_rows().min(*left);
+        *left -= rows;
+        if rows == batch.num_rows() { batch } else { batch.slice(0, rows) }
     }
 }
 
@@ -83,7 +92,7 @@ impl Stream for SharedScanStream {
             Poll::Ready(Some(Ok(batch))) => {
                 batch.record_output(&self.baseline);
                 // Its part is freed at once, not when somebody asks for one more batch.
-                if self.run.as_ref().is_some_and(|run| run.is_fetched()) {
+                if self.is_fetched() {
                     self.end();
                 }
             }

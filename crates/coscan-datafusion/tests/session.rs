@@ -32,9 +32,10 @@ async fn installing_keeps_tables_settings_and_the_session() {
     assert!(Coscan::of(&context.copied_config()).is_some());
     assert!(context.runtime_env().memory_pool.to_string().contains("coscan"));
     let rules = |context: &SessionContext| context.state().physical_optimizers().len();
-    assert_eq!(rules(&context), rules(&support::plain()) + 1);
+    let installed = rules(&context);
+    assert!(installed > rules(&support::plain()));
     coscan_datafusion::install(&context, &manager(PolicyKind::Relevance)).unwrap();
-    assert_eq!(rules(&context), rules(&support::plain()) + 1, "what was installed is replaced");
+    assert_eq!(rules(&context), installed, "what was installed is replaced");
     let options = context.copied_config();
     assert!(options.options().catalog.create_default_catalog_and_schema);
 }

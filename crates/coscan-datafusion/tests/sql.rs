@@ -1,4 +1,5 @@
-//! Every file in `slt/` gives the same rows on plain DataFusion, on coscan, and on coscan with a pool of two chunks.
+//! Every file in `slt/` gives the same rows on plain DataFusion, on coscan, on coscan with a pool of two chunks, and on
+//! coscan with the partitions of each scan executed one by one.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod support;
@@ -60,6 +61,12 @@ async fn coscan_gives_the_same_rows_whatever_the_policy() {
         let options = Options::with_pool_bytes(64 << 20, DECODE_BYTES).policy(policy);
         run_all("coscan", async |_| coscan(options.clone())).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn partitions_executed_one_by_one_give_the_same_rows() {
+    let options = Options::with_pool_bytes(64 << 20, DECODE_BYTES);
+    run_all("one-by-one", async |_| coscan(options.clone())).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -201,7 +201,8 @@ impl Driver {
                 inner.check()?;
                 register(inner, now).map_err(ScanError::from)
             });
-            let Err(ScanError::Start(StartScanError::PoolTooSmall { chunk_bytes, .. })) = registered
+            let Err(ScanError::Start(StartScanError::PoolTooSmall { chunk_bytes, .. })) =
+                registered
             else {
                 return registered;
             };
@@ -252,11 +253,23 @@ impl Driver {
         self.command(|inner, now| inner.withdraw(now, scan, worker));
     }
 
-    pub(crate) fn narrow_scan(self: &Arc<Self>, scan: ScanId, unwanted: &[ChunkIndex]) {
+    /// Takes chunks off what a scan needs; returns how many it did need.
+    pub(crate) fn narrow_scan(self: &Arc<Self>, scan: ScanId, unwanted: &[ChunkIndex]) -> usize {
         self.command(|inner, now| {
+            let needed =
+                |inner: &Inner| inner.core.state().scan(scan).map_or(0, |it| it.needed().len());
+            let before = needed(inner);
             inner.core.narrow_scan(now, scan, unwanted.to_vec());
             inner.afterwards.needs_dropped = true;
-        });
+            before - needed(inner)
+        })
+    }
+
+    /// The chunks that the workers of a scan were handed.
+    pub(crate) fn handed_chunks(&self, scan: ScanId) -> Vec<(ChunkIndex, usize)> {
+        let inner = self.lock();
+        let handed = inner.scans.get(&scan).into_iter().flat_map(|scan| &scan.handed);
+        handed.map(|&(chunk, worker)| (chunk, worker.as_usize())).collect()
     }
 
     /// Ends a scan for all its workers, for what happened to one of them.
@@ -327,8 +340,7 @@ impl Driver {
     /// Whether a scan still wants any of these pages.
     pub(crate) fn wants_any(&self, pages: impl IntoIterator<Item = PageId>) -> bool {
         let inner = self.lock();
-        inner.check().is_ok()
-            && pages.into_iter().any(|page| !inner.core.state().is_unwanted(page))
+        inner.check().is_ok() && pages.into_iter().any(|page| !inner.core.state().is_unwanted(page))
     }
 
     /// Reports pages of a load, each read or not.

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use coscan_core::ChunkIndex;
 use coscan_core::log::Header;
 use coscan_storage::table::ParquetTable;
 use tokio::io::AsyncWrite;
@@ -110,7 +111,21 @@ impl BufferManager {
         table: &SharedTable,
         request: ScanRequest,
     ) -> Result<Arc<Scan>, ScanError> {
-        Scan::start(&self.driver, table, request)
+        Scan::start(&self.driver, table, request, None)
+    }
+
+    /// As [`Self::start_scan`], for a query that needs only these chunks of its request for now, in ascending order.
+    /// [`Scan::extend`] adds others.
+    ///
+    /// # Errors
+    /// As [`Self::start_scan`].
+    pub fn start_scan_of(
+        &self,
+        table: &SharedTable,
+        request: ScanRequest,
+        chunks: &[ChunkIndex],
+    ) -> Result<Arc<Scan>, ScanError> {
+        Scan::start(&self.driver, table, request, Some(chunks))
     }
 
     /// The part of the budget that operators of queries draw on.

@@ -58,7 +58,12 @@ impl Placement {
     pub(crate) fn to_core_runs(&self, rows: &[Range<u64>]) -> Vec<Range<ChunkIndex>> {
         let layout = self.table.layout();
         let held = rows.iter().flat_map(|rows| layout.chunks_in(rows.clone()));
-        let mut chunks: Vec<_> = held.map(|chunk| self.to_core(chunk)).collect();
+        self.core_runs_of(&held.collect::<Vec<_>>())
+    }
+
+    /// The chunks of core that some chunks of the table are, as ascending runs of neighbours.
+    pub(crate) fn core_runs_of(&self, chunks: &[ChunkIndex]) -> Vec<Range<ChunkIndex>> {
+        let mut chunks: Vec<_> = chunks.iter().map(|&chunk| self.to_core(chunk)).collect();
         chunks.sort_unstable();
         chunks.dedup();
         let runs = chunks.chunk_by(|a, b| a.0 + 1 == b.0);

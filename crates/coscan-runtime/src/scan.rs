@@ -71,6 +71,7 @@ impl Scan {
         driver: &Arc<Driver>,
         table: &SharedTable,
         request: ScanRequest,
+        first: Option<&[ChunkIndex]>,
     ) -> Result<Arc<Self>, ScanError> {
         let parquet = table.table();
         let fields = parquet.schema().fields();
@@ -98,7 +99,10 @@ impl Scan {
         let spec = ScanSpec {
             table: table.id(),
             groups,
-            chunks: placement.to_core_runs(&request.rows),
+            chunks: match first {
+                None => placement.to_core_runs(&request.rows),
+                Some(chunks) => placement.core_runs_of(chunks),
+            },
             order: request.order,
             workers: request.workers,
             weight: request.weight,
@@ -116,6 +120,7 @@ impl Scan {
             partial: Arc::clone(&partial),
             counters: Arc::clone(&counters),
             polls: Arc::clone(&polls),
+            handed: Vec::new(),
             failed: None,
         };
         let id = driver.start_scan(&spec, &running)?;
@@ -155,20 +160,28 @@ impl Scan {
         self.table.table()
     }
 
-    /// Gives up chunks that have not been handed out yet.
-    pub fn narrow(&self, unwanted: &[ChunkIndex]) {
-        let placement = self.table.placement();
-        let unwanted: Vec<_> = unwanted.iter().map(|&chunk| placement.to_core(chunk)).collect();
-        self.driver.narrow_scan(self.id, &unwanted);
-    }
-
-    /// It needs the chunks that hold any of these rows, too, as rows from the start of the table. What it needs already is
-    /// passed over; what it was handed before it is handed again. A worker that has ended may be made anew.
+    /// Needs more chunks of its request from now on. Those that it was handed it would be handed again. A worker that has
+    /// ended takes none of them; a new stream of it would.
     ///
     /// # Errors
-    /// If it has ended, failed or reads single pages, or the pool is too small for one of the chunks.
-    pub fn extend(&self, rows: &[Range<u64>]) -> Result<(), ScanError> {
-        self.driver.extend_scan(self.id, &self.table.placement().to_core_runs(rows))
+    /// If the pool is too small for one of them, or queries hold the memory that the pool would need for it.
+    pub fn extend(&self, chunks: &[ChunkIndex]) -> Result<(), ScanError> {
+        self.driver.extend_scan(self.id, &self.table.placement().core_runs_of(chunks))
+    }
+
+    /// Gives up chunks that have not been handed out yet; returns how many.
+    pub fn narrow(&self, unwanted: &[ChunkIndex]) -> usize {
+        let placement = self.table.placement();
+        let unwanted: Vec<_> = unwanted.iter().map(|&chunk| placement.to_core(chunk)).collect();
+        self.driver.narrow_scan(self.id, &unwanted)
+    }
+
+    /// The chunks that were handed out so far, each with its worker; none once it has ended.
+    #[must_use]
+    pub fn handed(&self) -> Vec<(ChunkIndex, usize)> {
+        let placement = self.table.placement();
+        let handed = self.driver.handed_chunks(self.id).into_iter();
+        handed.map(|(chunk, worker)| (placement.to_table(chunk), worker)).collect()
     }
 
     /// Chunks that have not been handed out yet, in ascending order; none once it has ended.

@@ -268,10 +268,10 @@ impl Command {
             | Self::SliceDropped { .. } => None,
             Self::RemovePages { now, .. }
             | Self::RetireChunks { now, .. }
-            | Self::ExtendScan { now, .. }
             | Self::OfferPage { now, .. }
             | Self::RemoveTable { now, .. }
             | Self::StartScan { now, .. }
+            | Self::ExtendScan { now, .. }
             | Self::RequestChunk { now, .. }
             | Self::ReleaseChunk { now, .. }
             | Self::PauseWorker { now, .. }

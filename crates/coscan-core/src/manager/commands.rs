@@ -47,19 +47,22 @@ impl ActiveBufferManager {
         Ok(id)
     }
 
-    /// A scan needs these chunks, too. Those that it needs already are passed over; one that it was handed before it
-    /// will be handed again. Workers that were told that nothing is left may ask again.
+    /// A scan needs these chunks, too. What it needs already stays as it is; what it was handed it would be handed again.
+    /// Workers that were told that nothing is left may ask again.
+    ///
+    /// A scan that does not run any more, or has failed, needs nothing.
     ///
     /// # Errors
-    /// If it does not run or picks pages, a chunk is unknown, or the pool can never hold one of them.
+    /// If the table has no such chunk, or the pool can never hold one of them. The scan then needs what it needed before.
     pub fn extend_scan(
         &mut self,
         now: Time,
         scan: ScanId,
         chunks: &[Range<ChunkIndex>],
     ) -> Result<(), StartScanError> {
-        let running = self.state.scan(scan).filter(|scan| !scan.failed && !scan.picks());
-        let running = running.ok_or(StartScanError::NotExtensible(scan))?;
+        let Some(running) = self.state.scan(scan).filter(|scan| !scan.failed) else {
+            return Ok(());
+        };
         let table_id = running.table;
         let mut chunks = known_chunks(self.state.table(table_id), chunks)?;
         running.needed.iter().for_each(|needed| {

@@ -15,12 +15,13 @@ const TINY_CHUNKS: u64 = 2;
 /// The lengths of all scans that run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lengths {
-    /// Chunks that a scan needed when it started.
+    /// Chunks that a scan needed in all.
     chunks: BTreeMap<ScanId, u64>,
     longest: u64,
 }
 
 impl Lengths {
+    /// A scan starts, or needs more.
     pub(super) fn add(&mut self, scan: &Scan) {
         let chunks = scan.report().chunks_needed;
         self.chunks.insert(scan.id(), chunks);

@@ -153,12 +153,10 @@ impl Policy for Relevance {
     }
 
     fn on_scan_started(&mut self, state: &State, scan: ScanId) {
-        let Some(scan) = state.scan(scan) else { return };
-        self.lengths.add(scan);
-        self.returns.note(state, scan);
-        if goes_in_order(scan) {
-            self.in_order.add(state, scan);
+        if let Some(scan) = state.scan(scan) {
+            self.returns.note(state, scan);
         }
+        self.on_scan_extended(state, scan);
     }
 
     fn on_scan_extended(&mut self, state: &State, scan: ScanId) {

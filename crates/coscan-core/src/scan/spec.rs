@@ -66,7 +66,7 @@ pub(crate) fn indexes(chunks: &[Range<ChunkIndex>]) -> impl Iterator<Item = Chun
 /// What a scan has got so far, for EXPLAIN and reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ScanReport {
-    /// Chunks that it needed when it started.
+    /// Chunks that it needed when it started, and those that were added.
     pub chunks_needed: u64,
     /// Chunks that it gave up while it ran.
     pub chunks_narrowed: u64,

@@ -243,6 +243,16 @@ impl World {
         self.model.check(&self.manager);
     }
 
+    /// Adds those of these chunks that the scan neither needs, had, nor gave up. Workers that had finished ask again.
+    pub fn extend(&mut self, scan: ScanId, chunks: &[u32]) {
+        let (chunks, finished) = self.model.scan_extended(scan, chunks);
+        self.manager.extend_scan(Time(self.now), scan, chunks).unwrap();
+        for worker in finished {
+            self.plan(self.now, Happening::Ask(scan, worker));
+        }
+        self.model.check(&self.manager);
+    }
+
     pub fn narrow(&mut self, scan: ScanId, chunks: &[u32]) {
         let chunks: Vec<_> = chunks.iter().copied().map(ChunkIndex).collect();
         self.manager.narrow_scan(Time(self.now), scan, chunks.clone());

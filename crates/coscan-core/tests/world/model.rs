@@ -86,6 +86,31 @@ impl Model {
         self.useless_loads = 0;
     }
 
+    /// Those chunks that are new to a scan, and its workers that have finished.
+    pub fn scan_extended(
+        &mut self,
+        id: ScanId,
+        chunks: &[u32],
+    ) -> (Vec<Range<ChunkIndex>>, Vec<WorkerIndex>) {
+        let Some(scan) = self.scans.get_mut(&id) else { return Default::default() };
+        let table = &self.tables[&scan.spec.table];
+        let chunks: BTreeSet<_> = chunks.iter().copied().map(ChunkIndex).collect();
+        let is_new = |chunk: &ChunkIndex| {
+            let known = [&scan.needed, &scan.delivered, &scan.narrowed];
+            table.contains_key(chunk) && !known.iter().any(|it| it.contains(chunk))
+        };
+        let new: Vec<_> = chunks.into_iter().filter(is_new).collect();
+        let runs = new.iter().map(|&chunk| chunk..ChunkIndex(chunk.0 + 1)).collect();
+        let finished = (0..scan.workers.len()).filter(|&it| scan.workers[it] == At::Finished);
+        let finished = finished.map(WorkerIndex::from_usize).collect();
+        self.useless_loads = 0;
+        if scan.failed {
+            return (runs, Vec::new());
+        }
+        scan.needed.extend(new);
+        (runs, finished)
+    }
+
     pub fn scan_narrowed(&mut self, id: ScanId, chunks: impl Iterator<Item = ChunkIndex>) {
         let Some(scan) = self.scans.get_mut(&id) else { return };
         for chunk in chunks {

@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+pub mod one_by_one;
 pub mod slt;
 
 use std::fs::File;
@@ -139,6 +140,20 @@ pub fn partitions(plan: &Arc<dyn ExecutionPlan>) -> usize {
 /// A figure of EXPLAIN ANALYZE, summed over partitions.
 pub fn metric(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
     plan.metrics().unwrap().sum_by_name(name).unwrap_or_else(|| panic!("no {name}")).as_usize()
+}
+
+/// Numbers that look random and are the same in every run.
+#[derive(Clone, Debug)]
+pub struct Seeded(pub u64);
+
+impl Seeded {
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % bound.max(1)
+    }
 }
 
 /// Asserts that nothing runs and everything held can be given back.

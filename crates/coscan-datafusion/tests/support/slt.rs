@@ -9,7 +9,10 @@ use std::path::Path;
 use arrow::array::RecordBatch;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::error::Result;
+use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionContext;
+
+use super::one_by_one;
 
 /// One statement or query of a file.
 #[derive(Debug)]
@@ -41,6 +44,12 @@ pub async fn run(context: &SessionContext, sql: &str) -> Result<Vec<String>> {
     rows(&context.sql(sql).await?.collect().await?)
 }
 
+/// The same, with the partitions of each scan one after another in tasks of their own.
+async fn run_one_by_one(context: &SessionContext, sql: &str) -> Result<Vec<String>> {
+    let plan = one_by_one::scans(context.sql(sql).await?.create_physical_plan().await?)?;
+    rows(&collect(plan, context.task_ctx()).await?)
+}
+
 /// The rows of batches as text.
 pub fn rows(batches: &[RecordBatch]) -> Result<Vec<String>> {
     let options = FormatOptions::new().with_null("NULL");
@@ -67,7 +76,10 @@ pub async fn run_file(path: &Path, engine: &str, context: &SessionContext, data:
     for record in records.iter_mut().filter(|record| record.is_for(engine)) {
         let place = format!("{}:{} on {engine}", path.display(), record.line);
         let sql = record.sql.replace("$DATA", &data.display().to_string());
-        let result = run(context, &sql).await;
+        let result = match engine {
+            "one-by-one" => run_one_by_one(context, &sql).await,
+            _ => run(context, &sql).await,
+        };
         if let Some(wanted) = record.directive().strip_prefix("statement error") {
             let error = result.expect_err(&place).to_string();
             assert!(error.contains(wanted.trim()), "{place}: {error}");

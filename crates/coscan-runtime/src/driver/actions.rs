@@ -91,6 +91,9 @@ impl Driver {
                 inner.afterwards.evicted.extend(evicted);
             }
             Action::Deliver { scan, worker, chunk } => {
+                if let Some(running) = inner.scans.get_mut(&scan) {
+                    running.handed.push((chunk, worker));
+                }
                 let lease = self.lease(inner, scan, worker, chunk);
                 inner.answer(scan, worker, Ok(Some(lease)));
             }

@@ -35,6 +35,8 @@ pub(crate) struct RunningScan {
     pub(crate) partial: Arc<PartialChunks>,
     pub(crate) counters: Arc<ScanCounters>,
     pub(crate) polls: Arc<Polls>,
+    /// The chunks that its workers were handed.
+    pub(crate) handed: Vec<(ChunkIndex, WorkerIndex)>,
     pub(crate) failed: Option<ScanError>,
 }
 
@@ -184,10 +186,24 @@ impl Inner {
     pub(super) fn withdraw(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
         self.waiters.remove(&(scan, worker));
         self.core.withdraw_worker(now, scan, worker);
+        self.forget_returned(scan, worker);
         if self.scans.get(&scan).is_some_and(|scan| scan.failed.is_some()) {
             // Nobody will take what is given back.
             let needed = self.needed(scan).collect();
             self.core.narrow_scan(now, scan, needed);
+        }
+    }
+
+    /// What a worker gave back it was not handed.
+    fn forget_returned(&mut self, scan: ScanId, worker: WorkerIndex) {
+        let (Some(running), Some(needing)) =
+            (self.scans.get_mut(&scan), self.core.state().scan(scan))
+        else {
+            return;
+        };
+        let last = running.handed.iter().rposition(|(_, to)| *to == worker);
+        if let Some(last) = last.filter(|&last| needing.needed().contains(running.handed[last].0)) {
+            running.handed.remove(last);
         }
     }
 

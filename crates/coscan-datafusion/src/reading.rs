@@ -1,0 +1,156 @@
+//! A registered scan of chunks of a plan, and the dynamic filters that narrow it.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use coscan_runtime::core::ChunkIndex;
+use coscan_runtime::{BufferManager, Scan, ScanMetrics, ScanRequest, ScanStream, SharedTable};
+use datafusion::error::Result;
+use datafusion::physical_expr::PhysicalExpr;
+
+use crate::error::from_scan;
+use crate::metrics::ScanCounts;
+use crate::narrowing::Narrowing;
+use crate::ranking::Queue;
+
+/// What the scans of a plan have in common.
+#[derive(Debug)]
+pub(crate) struct ReadingPlan {
+    pub(crate) manager: BufferManager,
+    pub(crate) table: SharedTable,
+    /// Of all chunks that the plan needs, for as many workers as it has partitions.
+    pub(crate) request: ScanRequest,
+    pub(crate) dynamic_filters: Vec<Arc<dyn PhysicalExpr>>,
+    pub(crate) in_list_max: usize,
+    /// The rank of each chunk of the table, if those of lower ranks may make others unwanted.
+    pub(crate) ranks: Option<Vec<usize>>,
+    pub(crate) counts: ScanCounts,
+}
+
+/// A scan of some chunks of a plan. It ends when this and all its streams are dropped.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    plan: Arc<ReadingPlan>,
+    workers: usize,
+    /// What it reads later, unless dynamic filters have ruled it out by then.
+    later: Mutex<Queue>,
+    /// Once there is something to read.
+    scan: OnceLock<Arc<Scan>>,
+    /// Whoever finds it locked leaves narrowing to the other worker.
+    narrowing: Mutex<Option<Narrowing>>,
+    /// What the counts know of the scan.
+    counted: Mutex<ScanMetrics>,
+}
+
+impl Reading {
+    /// Of no chunk yet.
+    pub(crate) fn new(plan: &Arc<ReadingPlan>, workers: usize) -> Self {
+        let narrowing = (!plan.dynamic_filters.is_empty())
+            .then(|| Narrowing::new(plan.dynamic_filters.clone(), plan.in_list_max));
+        Self {
+            plan: Arc::clone(plan),
+            workers,
+            later: Mutex::new(Queue::new(workers)),
+            scan: OnceLock::new(),
+            narrowing: Mutex::new(narrowing),
+            counted: Mutex::default(),
+        }
+    }
+
+    /// Reads chunks, too, as far as dynamic filters do not rule them out when their turn comes. No other call of this or
+    /// of [`Self::go_on`] may be under way.
+    pub(crate) fn add(&self, chunks: Vec<ChunkIndex>) -> Result<()> {
+        self.plan.counts.chunks_needed.add(chunks.len());
+        match &self.plan.ranks {
+            Some(ranks) => {
+                lock(&self.later).add(chunks, ranks);
+                self.go_on().map(|_| ())
+            }
+            None => self.read(chunks).map(|_| ()),
+        }
+    }
+
+    /// Whether a worker that has ended has reason to ask again: not all was handed out, or it is the turn of more.
+    pub(crate) fn go_on(&self) -> Result<bool> {
+        loop {
+            if self.scan.get().is_some_and(|scan| !scan.remaining().is_empty()) {
+                return Ok(true);
+            }
+            let next = lock(&self.later).take();
+            if next.is_empty() {
+                return Ok(false);
+            }
+            if self.read(next)? {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Reads chunks that dynamic filters do not rule out by now; whether there are any.
+    fn read(&self, chunks: Vec<ChunkIndex>) -> Result<bool> {
+        let count = chunks.len();
+        let wanted = match lock(&self.narrowing).as_mut() {
+            Some(narrowing) => narrowing.add(self.plan.table.table(), chunks),
+            None => chunks,
+        };
+        self.plan.counts.chunks_narrowed.add(count - wanted.len());
+        if wanted.is_empty() {
+            return Ok(false);
+        }
+        if let Some(scan) = self.scan.get() {
+            scan.extend(&wanted).map_err(from_scan)?;
+            return Ok(true);
+        }
+        let request = ScanRequest { workers: self.workers, ..self.plan.request.clone() };
+        let scan = self.plan.manager.start_scan_of(&self.plan.table, request, &wanted);
+        let scan = scan.map_err(from_scan)?;
+        self.scan.get_or_init(|| scan);
+        Ok(true)
+    }
+
+    /// The batches of a worker; `None` if there is nothing to read.
+    pub(crate) fn worker(&self, worker: usize) -> Option<ScanStream> {
+        self.scan.get().map(|scan| scan.worker(worker))
+    }
+
+    /// Gives up chunks that dynamic filters have ruled out.
+    pub(crate) fn narrow(&self) {
+        if self.plan.dynamic_filters.is_empty() {
+            return;
+        }
+        let (Some(scan), Ok(mut narrowing)) = (self.scan.get(), self.narrowing.try_lock()) else {
+            return;
+        };
+        if let Some(narrowing) = narrowing.as_mut() {
+            self.plan.counts.chunks_narrowed.add(narrowing.narrow(scan));
+        }
+    }
+
+    /// Reads no more of the chunks that nobody was handed and that are meant.
+    pub(crate) fn give_up(&self, is_meant: impl Fn(ChunkIndex) -> bool) {
+        lock(&self.later).give_up(&is_meant);
+        let Some(scan) = self.scan.get() else { return };
+        let mut unwanted = scan.remaining();
+        unwanted.retain(|&chunk| is_meant(chunk));
+        if !unwanted.is_empty() {
+            scan.narrow(&unwanted);
+        }
+    }
+
+    /// The chunks that were handed out so far, each with its worker.
+    pub(crate) fn handed(&self) -> Vec<(ChunkIndex, usize)> {
+        self.scan.get().map_or_else(Vec::new, |scan| scan.handed())
+    }
+
+    /// Adds what the scan did to the counts of the plan.
+    pub(crate) fn count(&self) {
+        let Some(scan) = self.scan.get() else { return };
+        let mut counted = lock(&self.counted);
+        let now = scan.metrics();
+        self.plan.counts.add(&counted, &now);
+        *counted = now;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,105 @@
+//! Which partition of a plan gives which chunk.
+
+use coscan_runtime::core::{ChunkIndex, Layout};
+
+/// The partition that gives each chunk of a plan.
+///
+/// It follows from the plan alone, so that partitions of copies of the plan that are executed in different places make
+/// the table together. Only a chunk that its partition and another one could both give may change hands, once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Shares {
+    /// In ascending order.
+    chunks: Vec<ChunkIndex>,
+    /// The partition of each.
+    givers: Vec<usize>,
+}
+
+impl Shares {
+    /// As many rows for each partition as for the others, as far as whole chunks allow. A share is a run of chunks.
+    pub(crate) fn new(layout: &Layout, chunks: &[ChunkIndex], partitions: usize) -> Self {
+        let rows = |&chunk: &ChunkIndex| {
+            let rows = layout.rows(chunk);
+            u128::from(rows.end - rows.start)
+        };
+        let all: u128 = chunks.iter().map(rows).sum::<u128>().max(1);
+        let mut before = 0;
+        let giver = |chunk: &ChunkIndex| {
+            // By the middle of the chunk, in halves of rows.
+            let middle = 2 * before + rows(chunk);
+            before += rows(chunk);
+            let giver = middle * partitions as u128 / (2 * all);
+            usize::try_from(giver).unwrap_or(usize::MAX).min(partitions.saturating_sub(1))
+        };
+        Self { givers: chunks.iter().map(giver).collect(), chunks: chunks.to_vec() }
+    }
+
+    /// The chunks of some partitions, in ascending order.
+    pub(crate) fn of(&self, is_meant: impl Fn(usize) -> bool) -> Vec<ChunkIndex> {
+        let shares = self.chunks.iter().zip(&self.givers);
+        shares.filter(|(_, giver)| is_meant(**giver)).map(|(&chunk, _)| chunk).collect()
+    }
+
+    /// The partition that gives a chunk.
+    pub(crate) fn giver(&self, chunk: ChunkIndex) -> usize {
+        self.givers[self.position(chunk)]
+    }
+
+    /// From now on this partition gives the chunk.
+    pub(crate) fn assign(&mut self, chunk: ChunkIndex, partition: usize) {
+        let position = self.position(chunk);
+        self.givers[position] = partition;
+    }
+
+    fn position(&self, chunk: ChunkIndex) -> usize {
+        self.chunks.binary_search(&chunk).expect("the scans of a plan read its chunks only")
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+mod tests {
+    use coscan_runtime::core::Index;
+
+    use super::*;
+
+    fn layout(rows: &[u64]) -> Layout {
+        let mut layout = Layout::builder(0);
+        rows.iter().for_each(|&rows| {
+            layout.add_chunk(rows, Vec::new());
+        });
+        layout.build()
+    }
+
+    #[test]
+    fn shares_are_runs_of_about_as_many_rows() {
+        let layout = layout(&[10, 10, 10, 10, 5, 5, 30, 10, 10]);
+        let chunks: Vec<_> = [0, 1, 2, 3, 4, 5, 6].map(ChunkIndex::from_usize).to_vec();
+        let shares = Shares::new(&layout, &chunks, 2);
+        assert_eq!(shares.givers, [0, 0, 0, 0, 1, 1, 1]);
+        assert_eq!(Shares::new(&layout, &chunks, 1).givers, [0; 7]);
+        assert_eq!(Shares::new(&layout, &[], 4).of(|_| true), []);
+    }
+
+    #[test]
+    fn nobody_is_left_out_when_chunks_are_alike() {
+        for chunks in 1..20 {
+            let layout = layout(&vec![10; chunks]);
+            let all: Vec<_> = layout.chunks().collect();
+            for partitions in 1..=chunks {
+                let shares = Shares::new(&layout, &all, partitions);
+                let counts = (0..partitions).map(|it| shares.of(|giver| giver == it).len());
+                let (least, most) = (counts.clone().min().unwrap(), counts.max().unwrap());
+                assert!(least >= 1 && most - least <= 1, "{chunks} chunks, {partitions}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_chunk_may_change_hands() {
+        let layout = layout(&[10; 4]);
+        let all: Vec<_> = layout.chunks().collect();
+        let mut shares = Shares::new(&layout, &all, 2);
+        shares.assign(all[0], 1);
+        assert_eq!(shares.of(|giver| giver == 1), [all[0], all[2], all[3]]);
+    }
+}
