@@ -25,11 +25,11 @@ const FILE_BYTES: usize = 300_000;
 
 /// For servers that are silent on purpose: soon given up, and not tried again.
 const IMPATIENT: Timeouts =
-    Timeouts { idle: Duration::from_millis(300), retry: Duration::from_millis(100) };
+    Timeouts { idle: Duration::from_secs(1), retry: Duration::from_millis(100) };
 
 /// For servers that get better: what is silent is asked again.
 const PERSISTENT: Timeouts =
-    Timeouts { idle: Duration::from_millis(300), retry: Duration::from_secs(60) };
+    Timeouts { idle: Duration::from_secs(1), retry: Duration::from_secs(60) };
 
 fn store(stores: &Stores) -> Arc<dyn ObjectStore> {
     stores.resolve(&Url::parse(&format!("s3://{BUCKET}/")).unwrap()).unwrap().1
@@ -317,17 +317,9 @@ async fn a_broken_connection_goes_on_where_it_broke() {
     let store = store(&server.stores());
     server.fail_next([Fault::Reset(10_000), Fault::Reset(0), Fault::Reset(20_000)]);
     assert!(store.get_range(&file, 100..200_100).await.unwrap() == content[100..200_100]);
-    let ranges: Vec<_> = server
-        .take_requests()
-        .iter()
-        .map(|request| request.split('=').next_back().unwrap().to_owned())
-        .collect();
-    // Bytes that were under way may be lost with the connection, but none come twice.
-    let starts: Vec<u64> =
-        ranges.iter().map(|range| range.split('-').next().unwrap().parse().unwrap()).collect();
-    assert_eq!(ranges.len(), 4, "{ranges:?}");
-    assert!(starts.is_sorted() && starts[0] == 100 && starts[3] <= 30_100, "{ranges:?}");
-    assert!(ranges.iter().all(|range| range.ends_with("-200099")), "{ranges:?}");
+    let asked = server.take_requests();
+    let ranges: Vec<_> = asked.iter().map(|request| request.split_once('=').unwrap().1).collect();
+    assert_eq!(ranges, ["100-200099", "10100-200099", "10100-200099", "30100-200099"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -350,7 +342,7 @@ async fn a_silent_server_is_given_up_after_one_try() {
     let store = store(&server.stores_with_timeouts(IMPATIENT));
     server.fail_always(Fault::Silence);
     let error = store.get_range(&file, 0..1_000).await.unwrap_err();
-    assert!(error.to_string().contains("the store sent nothing for 300ms"), "{error}");
+    assert!(error.to_string().contains("the store sent nothing for 1s"), "{error}");
     assert_eq!(server.take_requests().len(), 1);
 
     let stores = server.stores_with_timeouts(IMPATIENT);
@@ -364,7 +356,7 @@ async fn a_server_that_falls_silent_is_given_up() {
     let store = store(&server.stores_with_timeouts(IMPATIENT));
     server.fail_always(Fault::Stall(10_000));
     let error = store.get_range(&file, 0..200_000).await.unwrap_err();
-    assert!(error.to_string().contains("the store sent nothing for 300ms"), "{error}");
+    assert!(error.to_string().contains("the store sent nothing for 1s"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -190,7 +190,6 @@ async fn answer(
     Ok(Response::from_parts(parts, body))
 }
 
-#[derive(PartialEq)]
 enum Break {
     Reset,
     Stall,
@@ -202,8 +201,10 @@ async fn broken(body: s3s::Body, bytes: usize, how: Break) -> Body {
     assert!(bytes < whole.len(), "breaks within {} bytes", whole.len());
     let first = stream::iter([Ok(Frame::data(whole.slice(..bytes)))]);
     let then = stream::once(async move {
-        if how == Break::Stall {
-            std::future::pending::<()>().await;
+        match how {
+            Break::Stall => std::future::pending().await,
+            // The first bytes leave before.
+            Break::Reset => tokio::task::yield_now().await,
         }
         Err("the connection is reset on purpose".into())
     });
