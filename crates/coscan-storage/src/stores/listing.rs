@@ -17,7 +17,8 @@ use super::registry::Stores;
 pub struct Listing {
     /// The store that holds the files.
     pub store: Arc<dyn ObjectStore>,
-    /// The root of that store, such as `file:///` or `s3://bucket/`.
+    /// The root of that store, such as `file:///` or `s3://bucket/`. What follows a `#` stands for its
+    /// options.
     pub store_url: Url,
     /// At least one file, sorted by path.
     pub files: Vec<ObjectMeta>,

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, LazyLock};
 
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
@@ -10,6 +11,9 @@ use object_store::gcp::GoogleCloudStorageBuilder;
 
 use super::cloud::Cloud;
 use super::error::StoreError;
+
+/// Random for each process, so that a stamp tells nothing of what it stands for.
+static STAMPS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 /// Settings of object stores by name, checked. Values never show: not in `Debug`, not in errors.
 ///
@@ -59,6 +63,11 @@ impl StoreOptions {
     pub(super) fn of<C: Cloud>(&self) -> impl Iterator<Item = (&str, C::Key, &str)> {
         let set = self.values.iter();
         set.filter_map(|(name, value)| Some((name.as_str(), key_of::<C>(name)?, value.as_str())))
+    }
+
+    /// The same for the same options, in this process. `None` if there are none.
+    pub(super) fn stamp(&self) -> Option<String> {
+        (!self.is_empty()).then(|| format!("{:016x}", STAMPS.hash_one(&self.values)))
     }
 
     /// All names, for errors.

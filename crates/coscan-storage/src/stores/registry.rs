@@ -79,6 +79,12 @@ impl Stores {
         Self { options, ..self.clone() }
     }
 
+    /// Whether there are options, of whatever store.
+    #[must_use]
+    pub fn has_options(&self) -> bool {
+        !self.options.is_empty()
+    }
+
     /// The same stores, but those across the network are waited for only so long.
     #[must_use]
     pub fn with_timeouts(&self, timeouts: Timeouts) -> Self {
@@ -86,7 +92,8 @@ impl Stores {
     }
 
     /// The store of `url`, and the URL of that store's root: `file:///`, `s3://bucket/`. The root is
-    /// what DataFusion registers a store under; it says nothing of options.
+    /// what DataFusion registers a store under. If there are options, what follows its `#` stands for
+    /// them, so that two roots are equal only if the stores are; it says nothing of their values.
     ///
     /// Nothing is read or reached here.
     ///
@@ -99,14 +106,17 @@ impl Stores {
             options: self.options.clone(),
             timeouts: self.timeouts,
         };
-        if let Some(store) = self.find(url, &identity) {
-            return Ok((root, store));
-        }
-        let built = self.build(&root)?;
-        // Two callers may have built at once: both get the one that came first.
-        let mut known = self.write();
-        let store = known.built.entry(identity).or_insert(built);
-        Ok((root, Arc::clone(store)))
+        let store = match self.find(url, &identity) {
+            Some(store) => store,
+            None => {
+                let built = self.build(&root)?;
+                // Two callers may have built at once: both get the one that came first.
+                Arc::clone(self.write().built.entry(identity).or_insert(built))
+            }
+        };
+        let mut root = root;
+        root.set_fragment(self.options.stamp().as_deref());
+        Ok((root, store))
     }
 
     fn find(&self, url: &Url, identity: &Identity) -> Option<Arc<dyn ObjectStore>> {

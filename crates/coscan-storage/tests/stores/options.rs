@@ -94,6 +94,19 @@ fn a_store_serves_only_those_with_its_options() {
 }
 
 #[test]
+fn the_address_of_a_store_tells_options_apart() {
+    let stores = Stores::new();
+    let url = Url::parse("s3://bucket/a").unwrap();
+    let root = |options| stores.with_options(options).resolve(&url).unwrap().0;
+    let plain = stores.resolve(&url).unwrap().0;
+    assert_eq!(plain.as_str(), "s3://bucket/");
+    let one = root(key("one"));
+    assert_eq!(one, root(key("one")));
+    assert!(one != root(key("two")) && one != plain);
+    assert!(one.as_str().starts_with("s3://bucket/#") && !one.as_str().contains("one"), "{one}");
+}
+
+#[test]
 fn a_registered_store_knows_nothing_of_options() {
     let stores = Stores::new();
     let registered: Arc<dyn ObjectStore> = Arc::new(DirectFileStore::new());

@@ -272,6 +272,7 @@ async fn nothing_that_can_be_printed_shows_a_secret() {
     let stores = server.stores();
     let listing = list_files(&stores, &location("trips")).await.unwrap();
     let table = open(&stores, "trips").await.unwrap();
+    assert_eq!(table.files()[0].name(), location("trips/1.parquet"));
     for text in [
         format!("{stores:?}"),
         format!("{listing:?}"),
