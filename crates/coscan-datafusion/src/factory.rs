@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use coscan_storage::stores::StoreOptions;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::CreateExternalTable;
 
+use crate::error::from_store;
 use crate::location::table_files;
 use crate::provider::SharedTableProvider;
 use crate::session::Coscan;
@@ -33,7 +35,9 @@ impl TableProviderFactory for SharedTableFactory {
     ) -> Result<Arc<dyn TableProvider>> {
         refuse_unsupported(command)?;
         let runtime = session.runtime_env();
-        let files = table_files(self.coscan.stores(), Some(runtime), &command.locations).await?;
+        let options = StoreOptions::new(command.options.clone()).map_err(from_store)?;
+        let stores = self.coscan.stores().with_options(options);
+        let files = table_files(&stores, Some(runtime), &command.locations).await?;
         let name = command.name.table().to_owned();
         let orders = command.order_exprs.clone();
         let provider = SharedTableProvider::open_files(&self.coscan, files, name, orders).await?;
@@ -45,8 +49,8 @@ impl TableProviderFactory for SharedTableFactory {
 fn refuse_unsupported(command: &CreateExternalTable) -> Result<()> {
     let refused = if !command.table_partition_cols.is_empty() {
         Some("PARTITIONED BY; name one partition's directory as the location".to_owned())
-    } else if let Some(option) = command.options.keys().min() {
-        Some(format!("OPTIONS such as {option}; leave them out"))
+    } else if let Some(option) = other_option(command) {
+        Some(format!("OPTIONS such as {option}; leave all out but those for its store"))
     } else if command.unbounded {
         Some("UNBOUNDED tables".to_owned())
     } else if command.constraints.iter().next().is_some() {
@@ -63,6 +67,11 @@ fn refuse_unsupported(command: &CreateExternalTable) -> Result<()> {
             command.name
         ))),
     }
+}
+
+/// An option that is not for the store.
+fn other_option(command: &CreateExternalTable) -> Option<&String> {
+    command.options.keys().filter(|option| !StoreOptions::is_for_store(option)).min()
 }
 
 /// Columns may be declared if they are the ones of the files.

@@ -20,6 +20,7 @@ pub(crate) async fn table_files(
     let mut files: Vec<TableFile> = Vec::new();
     for location in locations {
         let stores = runtime
+            .filter(|_| !stores.has_options())
             .and_then(|runtime| session_store(runtime, location))
             .unwrap_or_else(|| stores.clone());
         let listing = list_files(&stores, location).await.map_err(from_store)?;

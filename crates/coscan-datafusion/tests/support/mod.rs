@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+pub mod s3;
 pub mod slt;
 
 use std::fs::File;

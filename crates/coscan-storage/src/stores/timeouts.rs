@@ -28,9 +28,9 @@ pub struct Timeouts {
     /// How long a read may wait for the next bytes, the first included. However long all of them take, a request is
     /// over after 30 s. Default: 6 s.
     pub idle: Duration,
-    /// How long after its start a request is still tried again: at once where a connection breaks, after longer and
-    /// longer pauses where the store is overloaded. What takes longer by itself, such as `idle`, is not tried again.
-    /// Default: 5 s.
+    /// How long after its start a request is still tried again, with longer and longer pauses: connections that break or
+    /// are refused, and answers that say that the store is overloaded or at fault (5xx). What takes longer by itself,
+    /// such as `idle`, is not tried again. Default: 5 s.
     pub retry: Duration,
 }
 
