@@ -117,7 +117,7 @@ async fn a_table_has_the_rows_of_its_files() {
     let (server, rows) = server_with_table().await;
     for path in ["trips", "trips/", "trips/*.parquet", "**/*.parquet"] {
         let table = open(&server.stores(), path).await.unwrap();
-        assert_eq!(table.files().len(), 2, "{path}");
+        assert_eq!(table.parquet_files().len(), 2, "{path}");
         let read = read_table(&table).await.unwrap();
         assert_eq!(read.columns(), rows.columns(), "{path}");
     }
@@ -272,12 +272,12 @@ async fn nothing_that_can_be_printed_shows_a_secret() {
     let stores = server.stores();
     let listing = list_files(&stores, &location("trips")).await.unwrap();
     let table = open(&stores, "trips").await.unwrap();
-    assert_eq!(table.files()[0].name(), location("trips/1.parquet"));
+    assert_eq!(table.parquet_files()[0].file().name(), location("trips/1.parquet"));
     for text in [
         format!("{stores:?}"),
         format!("{listing:?}"),
         format!("{:?} {}", listing.store, listing.store),
-        format!("{:?}", table.files()),
+        format!("{:?}", table.parquet_files()),
     ] {
         assert_no_secret(&text);
         assert!(!text.contains(KEY_ID), "{text}");
