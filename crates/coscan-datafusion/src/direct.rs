@@ -22,8 +22,8 @@ use datafusion_datasource::TableSchema;
 use datafusion_datasource_parquet::{
     PagePruningAccessPlanFilter, ParquetAccessPlan, RowGroupAccess,
 };
+use object_store::memory::InMemory;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
-use url::Url;
 
 use crate::direct_reader::DirectReaders;
 use crate::pruning::{NeededChunks, rows_of};
@@ -57,7 +57,9 @@ pub(crate) fn plan(
     let is_candidate = source.direct_bytes_max > 0
         && source.orderings.is_empty()
         && (1..=CHUNKS_MAX).contains(&wish.needed.chunks.len());
-    let (Some(store_url), true) = (only_store(table), is_candidate) else { return Ok(None) };
+    if !is_candidate || !is_in_one_store(table) {
+        return Ok(None);
+    }
     let Some(predicate) = conjunction_opt(wish.filters.iter().cloned()) else { return Ok(None) };
     let direct_bytes = direct_bytes(table, wish, &predicate);
     let is_cheaper = direct_bytes <= source.direct_bytes_max
@@ -65,7 +67,6 @@ pub(crate) fn plan(
     if !is_cheaper {
         return Ok(None);
     }
-    let object_store_url = register_store(session, table, &store_url)?;
     let options = session.default_table_options().parquet;
     let constants = table.constants().iter().map(|constant| Arc::clone(&constant.field));
     let columns = TableSchema::builder(stored_columns(table))
@@ -78,7 +79,7 @@ pub(crate) fn plan(
         true => source.statistics.as_ref().clone(),
         false => Statistics::new_unknown(table.schema()),
     };
-    let config = FileScanConfigBuilder::new(object_store_url, Arc::new(parquet))
+    let config = FileScanConfigBuilder::new(unused_store(session)?, Arc::new(parquet))
         .with_file_groups(needed_files(source, wish.needed))
         .with_statistics(statistics)
         .with_projection_indices(Some(wish.projection.to_vec()))?
@@ -87,25 +88,21 @@ pub(crate) fn plan(
     Ok(Some(DataSourceExec::from_data_source(config)))
 }
 
-/// The store of all files; the engine's scan has only one.
-fn only_store(table: &ParquetTable) -> Option<Url> {
-    let (first, others) = table.parquet_files().split_first()?;
-    let url = first.version().store_url();
-    others.iter().all(|file| file.version().store_url() == url).then(|| url.clone())
+/// Whether the paths of its files tell them apart, which is how the engine's scan asks for them.
+fn is_in_one_store(table: &ParquetTable) -> bool {
+    let mut urls = table.parquet_files().iter().map(|file| file.version().store_url());
+    urls.next().is_some_and(|first| urls.all(|url| url == first))
 }
 
-/// The engine looks its store up by URL, though it reads through the table's own. A store that the session does not
-/// know yet is made known to it; one that it has stays.
-fn register_store(
-    session: &dyn Session,
-    table: &ParquetTable,
-    url: &Url,
-) -> Result<ObjectStoreUrl> {
+/// The engine looks the store of a scan up by URL, though the scan reads through the table's own. That one is not told to
+/// the session: whoever the session shares its stores with could then read with the table's credentials.
+fn unused_store(session: &dyn Session) -> Result<ObjectStoreUrl> {
+    let url = ObjectStoreUrl::parse("coscan://tables/")?;
     let registry = &session.runtime_env().object_store_registry;
-    if registry.get_store(url).is_err() {
-        registry.register_store(url, Arc::clone(&table.parquet_files()[0].file().store));
+    if registry.get_store(url.as_ref()).is_err() {
+        registry.register_store(url.as_ref(), Arc::new(InMemory::new()));
     }
-    ObjectStoreUrl::parse(url)
+    Ok(url)
 }
 
 /// The files that hold needed chunks, one a group.

@@ -1,13 +1,16 @@
 //! `CREATE EXTERNAL TABLE … STORED AS PARQUET`.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use coscan_storage::stores::StoreOptions;
 use datafusion::arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::CreateExternalTable;
 
+use crate::error::from_store;
 use crate::format::file_options;
 use crate::location::{ListedFile, Places};
 use crate::partitions::{self, TableListing};
@@ -34,12 +37,16 @@ impl TableProviderFactory for SharedTableFactory {
         command: &CreateExternalTable,
     ) -> Result<Arc<dyn TableProvider>> {
         refuse_unsupported(command)?;
-        let options = file_options(session, &command.options, self.coscan.table_options())?;
+        let (of_store, of_format): (HashMap<_, _>, HashMap<_, _>) =
+            command.options.clone().into_iter().partition(|(key, _)| StoreOptions::is_for_store(key));
+        let stores = StoreOptions::new(of_store).map_err(from_store)?;
+        let stores = self.coscan.stores().with_options(stores);
+        let options = file_options(session, &of_format, self.coscan.table_options())?;
         let execution = &session.config().options().execution;
         let declared = declared_columns(command)?;
         let places = Places {
-            stores: self.coscan.stores(),
-            runtime: Some(session.runtime_env()),
+            stores: &stores,
+            runtime: Some(session.runtime_env()).filter(|_| !stores.has_options()),
             ignores_subdirectories: execution.listing_table_ignore_subdirectory,
             takes_any_name: declared.is_some(),
         };

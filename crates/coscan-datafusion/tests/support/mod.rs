@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 pub mod one_by_one;
+pub mod s3;
 pub mod slt;
 
 use std::fs::File;

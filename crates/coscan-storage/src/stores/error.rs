@@ -37,15 +37,56 @@ pub enum StoreError {
     },
 
     /// The store's settings do not work.
-    #[error(
-        "cannot set up the store of {url}: {cause}. \
-         Check the URL and, for s3, the environment variables that begin with AWS_"
-    )]
+    #[error("cannot set up the store of {url}: {cause}. Check the URL and the settings: {help}")]
     NotBuilt {
-        /// The URL.
+        /// The root of the store.
         url: String,
         /// What the store said.
         cause: Box<object_store::Error>,
+        /// What to set.
+        help: &'static str,
+    },
+
+    /// A URL with a user or a password, which would show wherever the URL does.
+    #[error(
+        "the URL {url} has a user or a password before the host. Leave them out, and give credentials in the \
+         environment or in OPTIONS"
+    )]
+    UserInUrl {
+        /// The root of the store, without either.
+        url: String,
+    },
+
+    /// An option that no store has.
+    #[error(
+        "there is no option \"{option}\" for stores. Options are aws., gcp. or azure. and then what object_store calls \
+         the setting, such as aws.access_key_id, aws.secret_access_key, aws.region, aws.endpoint, aws.allow_http, \
+         gcp.service_account_path, azure.account_name, azure.account_key. Buckets stand in the URL"
+    )]
+    UnknownOption {
+        /// Its name.
+        option: String,
+    },
+
+    /// Options of which none is for the store of the URL.
+    #[error(
+        "the options {options} say nothing about {url}. For s3:// they begin with aws., for gs:// with gcp., for az:// \
+         and abfs:// with azure.; other locations take none"
+    )]
+    UnusedOptions {
+        /// Their names.
+        options: String,
+        /// The root of the store.
+        url: String,
+    },
+
+    /// Requests, with what proves who asks, would go over the network for all to see.
+    #[error("{setting} is an http: address. Write https:, or set {allow} to true")]
+    PlainHttp {
+        /// The option or variable that has the address.
+        setting: String,
+        /// What allows it.
+        allow: String,
     },
 
     /// There is no such file or directory.

@@ -1,9 +1,9 @@
 //! Which files of a store match a pattern, looking at no more directories than needed.
 
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt, future, stream};
 use glob::{MatchOptions, Pattern, PatternError};
 use object_store::path::Path;
-use object_store::{ObjectMeta, ObjectStore, Result};
+use object_store::{ListResult, ObjectMeta, ObjectStore, Result};
 
 /// `*` and `?` stay within a segment; names that begin with a dot must be spelled out.
 const OPTIONS: MatchOptions = MatchOptions {
@@ -11,6 +11,9 @@ const OPTIONS: MatchOptions = MatchOptions {
     require_literal_separator: true,
     require_literal_leading_dot: true,
 };
+
+/// Directories that are listed at the same time: each is a request or more.
+const LISTINGS_AT_A_TIME: usize = 16;
 
 /// A pattern, checked, one step per level of directories.
 #[derive(Debug, Clone)]
@@ -52,36 +55,47 @@ impl GlobPattern {
         let mut directories = vec![base];
         for (index, step) in self.steps.iter().enumerate() {
             let is_last = index + 1 == self.steps.len();
+            // Collected before streaming: a closure over borrowed paths is not general enough for callers that spawn.
+            let listings: Vec<_> =
+                directories.iter().map(|directory| step.list(store, directory)).collect();
+            let mut listings = stream::iter(listings).buffer_unordered(LISTINGS_AT_A_TIME);
             let mut next = Vec::new();
-            for directory in directories {
-                match step {
-                    Step::Name { text, pattern } => {
-                        let listed = store.list_with_delimiter(Some(&directory)).await?;
-                        if is_last {
-                            files.extend(
-                                listed.objects.into_iter().filter(|file| {
-                                    is_match(text, pattern, file.location.filename())
-                                }),
-                            );
-                        } else {
-                            next.extend(
-                                listed.common_prefixes.into_iter().filter(|directory| {
-                                    is_match(text, pattern, directory.filename())
-                                }),
-                            );
-                        }
-                    }
-                    Step::Rest { text, pattern } => {
-                        let below: Vec<_> = store.list(Some(&directory)).try_collect().await?;
-                        files.extend(below.into_iter().filter(|file| {
-                            is_match(text, pattern, relative(&file.location, &directory))
-                        }));
-                    }
+            while let Some((below, found)) = listings.try_next().await? {
+                next.extend(below);
+                if is_last {
+                    files.extend(found);
                 }
             }
+            drop(listings);
             directories = next;
         }
         Ok(files)
+    }
+}
+
+impl Step {
+    /// The directories and the files of a directory that match.
+    async fn list(
+        &self,
+        store: &dyn ObjectStore,
+        directory: &Path,
+    ) -> Result<(Vec<Path>, Vec<ObjectMeta>)> {
+        match self {
+            Self::Name { text, pattern } => {
+                let ListResult { mut common_prefixes, mut objects, .. } =
+                    store.list_with_delimiter(Some(directory)).await?;
+                common_prefixes.retain(|below| is_match(text, pattern, below.filename()));
+                objects.retain(|file| is_match(text, pattern, file.location.filename()));
+                Ok((common_prefixes, objects))
+            }
+            Self::Rest { text, pattern } => {
+                let is_wanted = |file: &ObjectMeta| {
+                    future::ready(is_match(text, pattern, relative(&file.location, directory)))
+                };
+                let below = store.list(Some(directory));
+                Ok((Vec::new(), below.try_filter(is_wanted).try_collect().await?))
+            }
+        }
     }
 }
 

@@ -17,7 +17,8 @@ use super::registry::Stores;
 pub struct Listing {
     /// The store that holds the files.
     pub store: Arc<dyn ObjectStore>,
-    /// The root of that store, such as `file:///` or `s3://bucket/`.
+    /// The root of that store, such as `file:///` or `s3://bucket/`. What follows a `#` stands for its
+    /// options.
     pub store_url: Url,
     /// At least one file, sorted by path.
     pub files: Vec<ObjectMeta>,
@@ -53,7 +54,7 @@ pub async fn list_files(stores: &Stores, location: &str) -> Result<Listing, Stor
             Err(cause) => return Err(place.unreachable(cause)),
         }
     };
-    files.sort_by(|left, right| left.location.cmp(&right.location));
+    files.sort_unstable_by(|left, right| left.location.cmp(&right.location));
     Ok(Listing { store, store_url, files })
 }
 
@@ -78,17 +79,16 @@ impl Place<'_> {
     }
 
     async fn files_of_directory(&self, directory: &Path) -> Result<Vec<ObjectMeta>, StoreError> {
-        let below: Vec<ObjectMeta> = self
-            .store
-            .list(Some(directory))
-            .try_collect()
-            .await
-            .map_err(|cause| self.not_listed(cause))?;
-        let exists = !below.is_empty() || self.is_local_directory().await;
-        let files: Vec<ObjectMeta> = below
-            .into_iter()
-            .filter(|file| relative(&file.location, directory).is_some_and(is_table_file))
-            .collect();
+        let mut below = self.store.list(Some(directory));
+        let mut files = Vec::new();
+        let mut exists = false;
+        while let Some(file) = below.try_next().await.map_err(|cause| self.not_listed(cause))? {
+            exists = true;
+            if relative(&file.location, directory).is_some_and(is_table_file) {
+                files.push(file);
+            }
+        }
+        exists = exists || self.is_local_directory().await;
         match (files.is_empty(), exists) {
             (false, _) => Ok(files),
             (true, true) => Err(StoreError::NoParquetFiles { location: self.text.to_owned() }),

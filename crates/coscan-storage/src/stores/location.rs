@@ -37,7 +37,9 @@ impl Location {
         }
         // The host may be in brackets (IPv6), so wildcards count in the path only.
         let (base, pattern) = split_pattern(text, path_start);
-        let base = Url::parse(base).map_err(|error| {
+        // Only web pages have parts; elsewhere the character is one of a name.
+        let base = if is_web { base.to_owned() } else { base.replace('#', "%23") };
+        let base = Url::parse(&base).map_err(|error| {
             wrong(text, &format!("{error}. Write scheme://host/path, or a path without ://"))
         })?;
         Ok(Self { base, pattern, is_directory: text.ends_with('/') })

@@ -6,7 +6,8 @@
 //!
 //! In call order:
 //!
-//! - [`Stores`] finds the store of a URL, [`list_files`] the files that a location names;
+//! - [`Stores`] finds the store of a URL, with [`StoreOptions`] and [`Timeouts`] if wanted;
+//! - [`list_files`] finds the files that a location names;
 //! - [`DirectFileStore`] reads local files past the operating system's cache;
 //! - [`LimitedStore`] reproduces a slow disk or a distant object store;
 //! - [`MeteredStore`] counts requests and bytes;
@@ -15,6 +16,8 @@
 //! Every store here serves `get_ranges` as the fewest *requests*: ranges with a small gap between
 //! them become one ([`COALESCE_GAP_BYTES`]). A request is one contiguous range of one file.
 
+mod cloud;
+mod credentials;
 mod delegate;
 mod direct;
 mod direct_file;
@@ -25,8 +28,13 @@ mod limited;
 mod listing;
 mod location;
 mod metered;
+mod options;
 mod ranges;
 mod registry;
+mod remote;
+mod silence;
+mod timeouts;
+mod web;
 
 pub use direct::DirectFileStore;
 pub use error::StoreError;
@@ -34,5 +42,7 @@ pub use faulty::{FaultCounts, Faults, FaultyStore};
 pub use limited::{LimitedStore, Limits};
 pub use listing::{Listing, list_files};
 pub use metered::{MeteredStore, ReadCounts, ReadRecord, StoreMetrics};
+pub use options::StoreOptions;
 pub use ranges::COALESCE_GAP_BYTES;
 pub use registry::Stores;
+pub use timeouts::Timeouts;

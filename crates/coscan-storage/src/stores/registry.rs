@@ -2,23 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::Duration;
 
+use object_store::ObjectStore;
 use object_store::aws::AmazonS3Builder;
-use object_store::http::HttpBuilder;
-use object_store::{ClientOptions, ObjectStore, RetryConfig};
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
 use url::Url;
 
+use super::cloud;
 use super::direct::DirectFileStore;
 use super::error::StoreError;
+use super::options::StoreOptions;
+use super::timeouts::Timeouts;
+use super::web;
 
 /// Schemes that work without registration, in the order in which errors list them.
-const BUILT_IN_SCHEMES: [&str; 4] = ["file", "http", "https", "s3"];
-
-/// A wrong host name should be reported while the user still looks at the screen. object_store's
-/// own limit is three minutes.
-const RETRIES_MAX: usize = 4;
-const RETRY_TIME_MAX: Duration = Duration::from_secs(20);
+const BUILT_IN_SCHEMES: [&str; 8] = ["file", "http", "https", "s3", "gs", "az", "abfs", "abfss"];
 
 /// Finds the store of a URL: a registered one, or one that it makes.
 ///
@@ -27,20 +26,35 @@ const RETRY_TIME_MAX: Duration = Duration::from_secs(20);
 /// | `file` | [`DirectFileStore`], one for all |
 /// | `http`, `https` | object_store's HTTP store, one per host |
 /// | `s3` | object_store's S3 store, one per bucket; settings from the `AWS_*` environment variables |
+/// | `gs` | object_store's store of Google Cloud Storage, one per bucket; settings from `GOOGLE_*` |
+/// | `az`, `abfs`, `abfss` | object_store's store of Azure, one per container; settings from `AZURE_*` |
+///
+/// Where no credentials are set, they are those of the machine: a service account or role that the cloud gave it, or
+/// what `gcloud` left on it.
 ///
 /// The path in a store is always the URL's whole path, also if a longer prefix was registered.
 /// Clones share everything.
 #[derive(Debug, Clone, Default)]
 pub struct Stores {
     known: Arc<RwLock<Known>>,
+    options: StoreOptions,
+    timeouts: Timeouts,
 }
 
 #[derive(Debug, Default)]
 struct Known {
     /// By prefix, each ending in a slash.
     registered: BTreeMap<String, Arc<dyn ObjectStore>>,
-    /// By root, such as `s3://bucket/`.
-    built: BTreeMap<String, Arc<dyn ObjectStore>>,
+    built: BTreeMap<Identity, Arc<dyn ObjectStore>>,
+}
+
+/// What makes two stores the same. The options are part of it, so that nobody reads with the credentials of others.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Identity {
+    /// Such as `s3://bucket/`.
+    root: String,
+    options: StoreOptions,
+    timeouts: Timeouts,
 }
 
 impl Stores {
@@ -58,70 +72,93 @@ impl Stores {
         self.write().registered.insert(with_final_slash(url_prefix), store);
     }
 
+    /// The same stores for those who have these options. Stores are shared with those only who have the same options;
+    /// registered ones know nothing of options and are not used, unless there are none.
+    #[must_use]
+    pub fn with_options(&self, options: StoreOptions) -> Self {
+        Self { options, ..self.clone() }
+    }
+
+    /// Whether there are options, of whatever store.
+    #[must_use]
+    pub fn has_options(&self) -> bool {
+        !self.options.is_empty()
+    }
+
+    /// The same stores, but those across the network are waited for only so long.
+    #[must_use]
+    pub fn with_timeouts(&self, timeouts: Timeouts) -> Self {
+        Self { timeouts, ..self.clone() }
+    }
+
     /// The store of `url`, and the URL of that store's root: `file:///`, `s3://bucket/`. The root is
-    /// what DataFusion registers a store under.
+    /// what DataFusion registers a store under. If there are options, what follows its `#` stands for
+    /// them, so that two roots are equal only if the stores are; it says nothing of their values.
     ///
     /// Nothing is read or reached here.
     ///
     /// # Errors
-    /// An unknown scheme, a missing bucket or host, settings that do not work.
+    /// An unknown scheme, a missing bucket or host, settings that do not work, options for other stores.
     pub fn resolve(&self, url: &Url) -> Result<(Url, Arc<dyn ObjectStore>), StoreError> {
-        let root = root_of(url);
-        if let Some(store) = self.find(url, &root) {
-            return Ok((root, store));
-        }
-        let built = self.build(url, &root)?;
-        // Two callers may have built at once: both get the one that came first.
-        let mut known = self.write();
-        let store = known.built.entry(root.to_string()).or_insert(built);
-        Ok((root.clone(), Arc::clone(store)))
+        let root = root_of(url)?;
+        let identity = Identity {
+            root: root.to_string(),
+            options: self.options.clone(),
+            timeouts: self.timeouts,
+        };
+        let store = match self.find(url, &identity) {
+            Some(store) => store,
+            None => {
+                let built = self.build(&root)?;
+                // Two callers may have built at once: both get the one that came first.
+                Arc::clone(self.write().built.entry(identity).or_insert(built))
+            }
+        };
+        let mut root = root;
+        root.set_fragment(self.options.stamp().as_deref());
+        Ok((root, store))
     }
 
-    fn find(&self, url: &Url, root: &Url) -> Option<Arc<dyn ObjectStore>> {
+    fn find(&self, url: &Url, identity: &Identity) -> Option<Arc<dyn ObjectStore>> {
         let wanted = with_final_slash(url);
         let known = self.read();
         let registered = known
             .registered
             .iter()
-            .filter(|(prefix, _)| wanted.starts_with(prefix.as_str()))
+            .filter(|(prefix, _)| self.options.is_empty() && wanted.starts_with(prefix.as_str()))
             .max_by_key(|(prefix, _)| prefix.len())
             .map(|(_, store)| store);
-        registered.or_else(|| known.built.get(root.as_str())).cloned()
+        registered.or_else(|| known.built.get(identity)).cloned()
     }
 
-    fn build(&self, url: &Url, root: &Url) -> Result<Arc<dyn ObjectStore>, StoreError> {
-        let not_built =
-            |cause| StoreError::NotBuilt { url: url.to_string(), cause: Box::new(cause) };
-        match url.scheme() {
-            "file" if url.host_str().is_some() => Err(StoreError::WrongLocation {
-                location: url.to_string(),
-                reason: "file URLs of this machine have three slashes: file:///path".to_owned(),
-            }),
-            "file" => Ok(Arc::new(DirectFileStore::new())),
-            "http" | "https" => HttpBuilder::new()
-                .with_url(root.as_str())
-                .with_client_options(ClientOptions::new().with_allow_http(true))
-                .with_retry(retry_config())
-                .build()
-                .map(|store| Arc::new(store) as Arc<dyn ObjectStore>)
-                .map_err(not_built),
-            "s3" => {
-                let bucket = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| {
-                    StoreError::MissingBucket { url: url.to_string(), scheme: "s3".to_owned() }
-                })?;
-                AmazonS3Builder::from_env()
-                    .with_bucket_name(bucket)
-                    .with_retry(retry_config())
-                    .build()
-                    .map(|store| Arc::new(store) as Arc<dyn ObjectStore>)
-                    .map_err(not_built)
+    fn build(&self, root: &Url) -> Result<Arc<dyn ObjectStore>, StoreError> {
+        let (options, timeouts) = (&self.options, self.timeouts);
+        Ok(match root.scheme() {
+            "s3" => Arc::new(cloud::build::<AmazonS3Builder>(root, options, timeouts)?),
+            "gs" => Arc::new(cloud::build::<GoogleCloudStorageBuilder>(root, options, timeouts)?),
+            "az" | "abfs" | "abfss" => {
+                Arc::new(cloud::build::<MicrosoftAzureBuilder>(root, options, timeouts)?)
             }
-            scheme => Err(StoreError::UnknownScheme {
-                url: url.to_string(),
-                scheme: scheme.to_owned(),
-                known: self.known_schemes(),
-            }),
-        }
+            _ if !options.is_empty() => {
+                let options = options.names();
+                return Err(StoreError::UnusedOptions { options, url: root.to_string() });
+            }
+            "http" | "https" => Arc::new(web::build(root, timeouts)?),
+            "file" if root.host_str().is_some() => {
+                return Err(StoreError::WrongLocation {
+                    location: root.to_string(),
+                    reason: "file URLs of this machine have three slashes: file:///path".to_owned(),
+                });
+            }
+            "file" => Arc::new(DirectFileStore::new()),
+            scheme => {
+                return Err(StoreError::UnknownScheme {
+                    url: root.to_string(),
+                    scheme: scheme.to_owned(),
+                    known: self.known_schemes(),
+                });
+            }
+        })
     }
 
     fn known_schemes(&self) -> String {
@@ -142,12 +179,22 @@ impl Stores {
 }
 
 /// The URL without path, query and fragment.
-fn root_of(url: &Url) -> Url {
+///
+/// # Errors
+/// It names a user or a password. In `abfs://container@account.…` the first part is no user.
+fn root_of(url: &Url) -> Result<Url, StoreError> {
     let mut root = url.clone();
     root.set_path("/");
     root.set_query(None);
     root.set_fragment(None);
-    root
+    let is_container = matches!(url.scheme(), "az" | "abfs" | "abfss");
+    if url.password().is_some() || !(url.username().is_empty() || is_container) {
+        // They fail only where there is no host, and then there is no user either.
+        let _ = root.set_password(None);
+        let _ = root.set_username("");
+        return Err(StoreError::UserInUrl { url: root.to_string() });
+    }
+    Ok(root)
 }
 
 /// So that `/fast` is a prefix of `/fast/file` but not of `/faster`.
@@ -160,8 +207,4 @@ fn with_final_slash(url: &Url) -> String {
         text.push('/');
     }
     text
-}
-
-fn retry_config() -> RetryConfig {
-    RetryConfig { max_retries: RETRIES_MAX, retry_timeout: RETRY_TIME_MAX, ..Default::default() }
 }

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore};
-use url::Url;
+use url::{Position, Url};
 
 /// One Parquet file, as it was when it was listed.
 #[derive(Clone, Debug)]
 pub struct TableFile {
     /// The store that holds the file.
     pub store: Arc<dyn ObjectStore>,
-    /// The store's address, such as `file:///` or `s3://bucket`; it names the file in errors.
+    /// The store's address, such as `file:///` or `s3://bucket`; it names the file in errors. What follows a `#` tells
+    /// stores with different options apart and is not shown.
     pub store_url: Url,
     /// Path, size and identity (entity tag, time of modification) of the file.
     pub meta: ObjectMeta,
@@ -85,7 +86,7 @@ impl FileVersion {
 
 impl fmt::Display for FileVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let store = self.store_url.as_str();
+        let store = &self.store_url[..Position::AfterPath];
         let slash = if store.ends_with('/') { "" } else { "/" };
         write!(f, "{store}{slash}{}", self.path)
     }

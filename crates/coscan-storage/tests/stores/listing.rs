@@ -145,8 +145,11 @@ async fn errors_say_what_to_do() {
         ("http://[bad/x", "\"http://[bad/x\" is not a usable location: invalid IPv6 address"),
         ("https://host/a?key=1", "a query after ? cannot be sent. Use a URL without one"),
         ("t/a**", "Use *, ?, [..], or ** between slashes"),
-        ("gs://bucket/a", "These work: a local path, file://, http://, https://, s3://."),
-        ("s3:///a", "s3:///a names no bucket. Write s3://bucket/path"),
+        (
+            "ftp://host/a",
+            "These work: a local path, file://, http://, https://, s3://, gs://, az://,",
+        ),
+        ("s3:///a", "s3:/// names no bucket. Write s3://bucket/path"),
     ] {
         let error = error_of(location).await;
         assert!(error.contains(expected), "{location}: {error}");

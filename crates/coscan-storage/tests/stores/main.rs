@@ -8,7 +8,10 @@ mod faulty;
 mod limited;
 mod listing;
 mod metered;
+mod options;
 mod registry;
+mod s3;
+mod s3_server;
 
 use std::sync::Arc;
 

@@ -1,0 +1,220 @@
+//! How long a store across the network may take to answer, and how long it is asked again.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
+    HttpResponseBody, HttpService, ReqwestConnector,
+};
+use object_store::{BackoffConfig, ClientOptions, RetryConfig};
+use tokio::time::{Instant, Sleep};
+
+use super::silence::Silence;
+
+/// How long a store across the network may take.
+///
+/// The defaults are made for callers that try four times, as scans do: a store that never answers then fails them within
+/// 25 s, one that refuses connections or all the time asks to slow down within 30 s. A store that has said nothing for
+/// four times `idle` counts as gone: requests fail at once, but for one that is sent each `idle` to see whether it is back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Timeouts {
+    /// How long a read may wait for the next bytes, the first included. However long all of them take, a request is
+    /// over after 30 s. Default: 6 s.
+    pub idle: Duration,
+    /// How long after its start a request is still tried again, with longer and longer pauses: connections that break or
+    /// are refused, and answers that say that the store is overloaded or at fault (5xx). What takes longer by itself,
+    /// such as `idle`, is not tried again. Default: 5 s.
+    pub retry: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { idle: Duration::from_secs(6), retry: Duration::from_secs(5) }
+    }
+}
+
+/// More tries than there is time for: the time is the limit.
+const RETRIES_MAX: usize = 1_000;
+
+/// A store that is silent for so many times `Timeouts::idle` is gone.
+const IDLE_TIMES_MAX: u32 = 4;
+
+/// Between two tries. A pause begins before `Timeouts::retry` is over and may end after it.
+const PAUSE_MAX: Duration = Duration::from_millis(1_500);
+
+impl Timeouts {
+    pub(super) fn retry_config(self) -> RetryConfig {
+        RetryConfig {
+            backoff: BackoffConfig { max_backoff: PAUSE_MAX, ..BackoffConfig::default() },
+            max_retries: RETRIES_MAX,
+            retry_timeout: self.retry,
+        }
+    }
+
+    pub(super) fn connector(self) -> IdleTimeoutConnector {
+        IdleTimeoutConnector { idle: self.idle }
+    }
+}
+
+/// Connects as object_store does by itself, which knows only a timeout for whole requests: that has to allow for the
+/// slowest of downloads, so a dead store would be waited for as long.
+#[derive(Debug)]
+pub(super) struct IdleTimeoutConnector {
+    idle: Duration,
+}
+
+impl HttpConnector for IdleTimeoutConnector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let client = ReqwestConnector::default().connect(options)?;
+        Ok(HttpClient::new(IdleTimeout::new(client, self.idle)))
+    }
+}
+
+#[derive(Debug)]
+struct IdleTimeout {
+    client: HttpClient,
+    idle: Duration,
+    silence: Arc<Silence>,
+}
+
+impl IdleTimeout {
+    fn new(client: HttpClient, idle: Duration) -> Self {
+        let silence = Arc::new(Silence::new(idle * IDLE_TIMES_MAX, idle));
+        Self { client, idle, silence }
+    }
+}
+
+#[async_trait]
+impl HttpService for IdleTimeout {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        // While something is sent the store has nothing to say.
+        if !request.method().is_safe() {
+            return self.client.execute(request).await;
+        }
+        if let Some(length) = self.silence.is_gone() {
+            return Err(HttpError::new(HttpErrorKind::Unknown, Gone { length, idle: self.idle }));
+        }
+        let asked = Instant::now();
+        let answer = tokio::time::timeout(self.idle, self.client.execute(request)).await;
+        let answer = answer.unwrap_or_else(|_| Err(silent(self.idle)));
+        match &answer {
+            Ok(_) => self.silence.heard(),
+            // It may have been the connection that took too long to come up.
+            Err(error) if error.kind() == HttpErrorKind::Timeout => self.silence.unanswered(asked),
+            Err(_) => {}
+        }
+        let watch = |body| IdleTimeoutBody {
+            body,
+            idle: self.idle,
+            silence: Arc::clone(&self.silence),
+            waiting: None,
+        };
+        Ok(answer?.map(|body| HttpResponseBody::new(watch(body))))
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the store sent nothing for {idle:?}")]
+struct Silent {
+    idle: Duration,
+}
+
+fn silent(idle: Duration) -> HttpError {
+    HttpError::new(HttpErrorKind::Timeout, Silent { idle })
+}
+
+/// Not tried again by object_store.
+#[derive(Debug, thiserror::Error)]
+#[error("the store has sent nothing for {} s; it is asked again every {idle:?}", length.as_secs())]
+struct Gone {
+    length: Duration,
+    idle: Duration,
+}
+
+/// A body whose next bytes may be waited for only so long.
+struct IdleTimeoutBody {
+    body: HttpResponseBody,
+    idle: Duration,
+    silence: Arc<Silence>,
+    /// Since when somebody waits for bytes, and until when. Nobody may, and then no time runs.
+    waiting: Option<(Instant, Pin<Box<Sleep>>)>,
+}
+
+impl Body for IdleTimeoutBody {
+    type Data = Bytes;
+    type Error = HttpError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
+        let this = &mut *self;
+        if let Poll::Ready(frame) = pin!(&mut this.body).poll_frame(context) {
+            this.waiting = None;
+            this.silence.heard();
+            return Poll::Ready(frame);
+        }
+        let start = || (Instant::now(), Box::pin(tokio::time::sleep(this.idle)));
+        let (since, timer) = this.waiting.get_or_insert_with(start);
+        ready!(timer.as_mut().poll(context));
+        this.silence.unanswered(*since);
+        Poll::Ready(Some(Err(silent(this.idle))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use object_store::client::HttpRequestBody;
+
+    use super::*;
+
+    /// Never answers.
+    #[derive(Debug)]
+    struct Dead;
+
+    #[async_trait]
+    impl HttpService for Dead {
+        async fn call(&self, _: HttpRequest) -> Result<HttpResponse, HttpError> {
+            std::future::pending().await
+        }
+    }
+
+    /// How long a request to a store took, in seconds, and what it failed with.
+    async fn ask(store: &HttpClient) -> (u64, String) {
+        let asked = Instant::now();
+        let answer = store.execute(HttpRequest::new(HttpRequestBody::empty())).await;
+        let error = answer.err().map(|error| error.to_string());
+        (asked.elapsed().as_secs(), error.unwrap_or_default())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_dead_store_is_waited_for_four_times_and_then_by_one_at_a_time() {
+        let idle = Timeouts::default().idle;
+        let store = HttpClient::new(IdleTimeout::new(HttpClient::new(Dead), idle));
+        for _ in 0..4 {
+            let (seconds, error) = ask(&store).await;
+            assert_eq!(seconds, 6);
+            assert!(error.contains("the store sent nothing for 6s"), "{error}");
+        }
+        let asked = futures::future::join_all((0..10).map(|_| ask(&store))).await;
+        let waited: Vec<_> = asked.iter().map(|(seconds, _)| *seconds).collect();
+        assert_eq!(waited, [6, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        let error = &asked[9].1;
+        assert!(error.contains("has sent nothing for 24 s; it is asked again every 6s"), "{error}");
+    }
+}
