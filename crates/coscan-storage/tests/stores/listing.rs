@@ -146,6 +146,7 @@ async fn errors_say_what_to_do() {
         ("https://host/a?key=1", "a query after ? cannot be sent. Use a URL without one"),
         ("t/a**", "Use *, ?, [..], or ** between slashes"),
         ("gs://bucket/a", "These work: a local path, file://, http://, https://, s3://."),
+        ("file:///none/a", "file:///none/a does not exist. Check the URL"),
         ("s3:///a", "s3:///a names no bucket. Write s3://bucket/path"),
     ] {
         let error = error_of(location).await;
