@@ -59,8 +59,8 @@ impl fmt::Display for EngineKind {
 /// A name that no engine has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "there is no engine `{0}`; choose from datafusion, normal, attach, elevator, relevance-2004, \
-     relevance-2007, relevance"
+    "there is no engine `{0}`; choose from datafusion, {policies}",
+    policies = PolicyKind::ALL.map(PolicyKind::name).join(", ")
 )]
 pub struct UnknownEngine(String);
 
