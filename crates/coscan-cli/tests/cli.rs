@@ -256,6 +256,8 @@ fn help_teaches() {
         (vec!["sql", "--help"], "predictive"),
         (vec!["bench", "streams", "--help"], "--engines"),
         (vec!["bench", "mixed", "--help"], "--in-order-streams"),
+        (vec!["bench", "small", "--help"], "90th"),
+        (vec!["bench", "small", "--help"], "default: all tables"),
         (vec!["bench", "flatness", "--help"], "Figure 7"),
         (vec!["sim", "--help"], "virtual time"),
     ] {
@@ -348,4 +350,34 @@ fn mixed_streams_run_together_and_alone_with_equal_answers() {
         }
         assert!(of_stream(4).all(|query| query["percent"] == 1));
     }
+}
+
+#[test]
+fn small_queries_give_equal_answers_on_every_engine() {
+    let directory = TempDir::new().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let (data, json) = (path("data"), path("small.json"));
+    let numbers = "--scale 0.01 --streams 3 --queries 8 --rounds 2 --warm";
+    let engines = ["--engines", "datafusion,normal,relevance", "--data", &data, "--json", &json];
+    let bench = [&["bench", "small"][..], &numbers.split(' ').collect::<Vec<_>>(), &engines];
+    let shown = stdout(&run(&bench.concat()));
+    for part in ["relevance", "90th percentile", "join lines and parts (Q14)", "answers equal"] {
+        assert!(shown.contains(part), "{part} in\n{shown}");
+    }
+    let reports: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    let reports = reports.as_array().unwrap();
+    assert_eq!(reports.len(), 3);
+    for report in reports {
+        assert_eq!(report["answers_equal"], true);
+        let counts = report["kinds"].as_array().unwrap().iter().map(|kind| kind["count"].as_u64());
+        assert_eq!(counts.map(Option::unwrap).sum::<u64>(), 2 * 3 * 8);
+        let times = ["median_s", "p90_s", "p99_s", "total_s"].map(|name| report[name].as_f64());
+        assert!(times.into_iter().all(|time| time.unwrap() > 0.0), "{report}");
+    }
+    for name in ["median", "p90", "p99", "total"] {
+        assert_eq!(reports[0]["ratios"][name], 1.0);
+    }
+    let none = run(&["bench", "small", "--data", &data, "--streams", "0"]);
+    assert!(stderr(&none).contains("nothing to run"), "{}", stderr(&none));
 }
