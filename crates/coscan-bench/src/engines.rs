@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use arrow::array::RecordBatch;
 use coscan_core::PolicyKind;
-use coscan_datafusion::{Coscan, SharedTableProvider};
+use coscan_datafusion::{Coscan, QueryError, SharedTableProvider};
 use coscan_runtime::{BufferManager, ManagerReport};
 use coscan_storage::stores::{
     LimitedStore, Limits, Listing, MeteredStore, StoreMetrics, Stores, list_files,
@@ -59,8 +59,8 @@ impl fmt::Display for EngineKind {
 /// A name that no engine has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "there is no engine `{0}`; choose from datafusion, normal, attach, elevator, relevance-2004, \
-     relevance-2007, relevance"
+    "there is no engine `{0}`; choose from datafusion, {policies}",
+    policies = PolicyKind::ALL.map(PolicyKind::name).join(", ")
 )]
 pub struct UnknownEngine(String);
 
@@ -107,9 +107,9 @@ impl Source {
     }
 }
 
-/// A DataFusion session, with or without coscan, that reads one table through a metered device.
+/// A DataFusion session, with or without coscan, that reads one table, and others if asked to, through a metered device.
 ///
-/// The table is there twice: with an order declared that its rows keep, and without. coscan shares pages between both.
+/// The first table is there twice: with an order declared that its rows keep, and without. coscan shares pages between both.
 pub struct SqlEngine {
     name: String,
     context: SessionContext,
@@ -157,6 +157,20 @@ impl SqlEngine {
         opened.context.register_table(table, Arc::new(provider))?;
         opened.context.register_table(in_order_table(table), Arc::new(in_order))?;
         Ok(opened.engine(name, Some(manager)))
+    }
+
+    /// Adds another table of the same store, to be read through the same device. It declares no order.
+    ///
+    /// # Errors
+    /// If the table cannot be opened.
+    pub async fn add_table(&self, name: &str, location: &str) -> Result<(), EngineError> {
+        let Some(coscan) = Coscan::of(&self.context.copied_config()) else {
+            let options = ParquetReadOptions::default().file_extension("");
+            return Ok(self.context.register_parquet(name, location, options).await?);
+        };
+        let provider = SharedTableProvider::open(&coscan, &[location.to_owned()]).await?;
+        self.context.register_table(name, Arc::new(provider))?;
+        Ok(())
     }
 
     /// What coscan holds now; `None` for plain DataFusion.
@@ -218,7 +232,8 @@ impl Engine for SqlEngine {
     }
 
     fn query<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<Vec<RecordBatch>, EngineError>> {
-        async move { Ok(self.context.sql(sql).await?.collect().await?) }.boxed()
+        let answer = async move { self.context.sql(sql).await?.collect().await };
+        async move { Ok(answer.await.map_err(QueryError::from)?) }.boxed()
     }
 
     fn io(&self) -> IoCount {

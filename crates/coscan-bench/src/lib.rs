@@ -5,6 +5,9 @@
 //! [`answers`] compares what engines answered, [`metrics`] holds what was measured, and [`report`]
 //! shows it as text and as a page with pictures.
 //!
+//! [`alone`] and [`small`] measure what coscan costs where sharing gains little: queries that run alone, and streams of
+//! small ones.
+//!
 //! What this crate does not do: it decides nothing about scheduling, and it has no command line.
 
 pub mod alone;
@@ -15,5 +18,6 @@ pub mod metrics;
 pub mod process;
 pub mod report;
 pub mod runner;
+pub mod small;
 pub mod tpch;
 pub mod workload;

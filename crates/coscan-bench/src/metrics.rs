@@ -139,7 +139,7 @@ impl KindReport {
 }
 
 /// The smallest of the values that at least this percentage of them do not exceed; zero of nothing.
-fn percentile(values: &[f64], percent: usize) -> f64 {
+pub(crate) fn percentile(values: &[f64], percent: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let rank = (sorted.len() * percent).div_ceil(100);

@@ -1,4 +1,5 @@
-//! The TPC-H table `lineitem` as one Parquet file, made on this machine and kept for the next run.
+//! The TPC-H table `lineitem` as one Parquet file, made on this machine and kept for the next run; [`others`] makes those
+//! that are joined with it.
 //!
 //! What the file looks like: row groups of [`ROW_GROUP_ROWS`] rows, Snappy compression, data pages
 //! of the writer's default size, statistics per row group and per page, offset index. The rows are
@@ -7,6 +8,8 @@
 //!
 //! How it is made: parts of the table are generated in parallel, cut into row groups in order,
 //! encoded in parallel, and written in order. The bytes do not depend on the number of threads.
+
+mod others;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter};
@@ -27,6 +30,8 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use tpchgen::generators::LineItemGenerator;
 use tpchgen_arrow::LineItemArrow;
+
+pub use others::others;
 
 /// Rows in each row group; the last one may be shorter.
 pub const ROW_GROUP_ROWS: usize = 131_072;
@@ -55,10 +60,10 @@ pub enum TpchError {
         source: io::Error,
     },
     /// Encoding failed.
-    #[error("cannot encode lineitem as Parquet: {0}")]
+    #[error("cannot encode a table as Parquet: {0}")]
     Parquet(#[from] ParquetError),
     /// Generating failed.
-    #[error("cannot generate lineitem: {0}")]
+    #[error("cannot generate a table: {0}")]
     Arrow(#[from] ArrowError),
 }
 
@@ -85,12 +90,25 @@ pub fn lineitem(
     scale_factor: f64,
     progress: Progress<'_>,
 ) -> Result<PathBuf, TpchError> {
-    if !(scale_factor > 0.0 && scale_factor <= 1000.0) {
-        return Err(TpchError::ScaleFactor(scale_factor));
-    }
+    check_scale(scale_factor)?;
     let path = lineitem_path(directory, scale_factor);
+    make(directory, &path, |file| write_lineitem(file, scale_factor, progress))?;
+    Ok(path)
+}
+
+fn check_scale(scale_factor: f64) -> Result<(), TpchError> {
+    let is_usable = scale_factor > 0.0 && scale_factor <= 1000.0;
+    if is_usable { Ok(()) } else { Err(TpchError::ScaleFactor(scale_factor)) }
+}
+
+/// Writes the file at `path`, unless it is there.
+fn make(
+    directory: &Path,
+    path: &Path,
+    write: impl FnOnce(&File) -> Result<(), TpchError>,
+) -> Result<(), TpchError> {
     if path.exists() {
-        return Ok(path);
+        return Ok(());
     }
     let partial = path.with_extension("parquet.partial");
     let failed = |source| TpchError::Write { path: partial.clone(), source };
@@ -101,17 +119,16 @@ pub fn lineitem(
     file.lock().map_err(failed)?;
     if path.exists() {
         // Another process made it while this one waited for the lock.
-        return Ok(path);
+        return Ok(());
     }
     file.set_len(0).map_err(failed)?;
-    if let Err(error) = write_lineitem(&file, scale_factor, progress) {
+    if let Err(error) = write(&file) {
         // Give the space back; the error that counts is the first one.
         let _ = file.set_len(0);
         return Err(error);
     }
     file.sync_all().map_err(failed)?;
-    fs::rename(&partial, &path).map_err(failed)?;
-    Ok(path)
+    fs::rename(&partial, path).map_err(failed)
 }
 
 /// Generates, encodes and writes in waves of a few parts per thread.

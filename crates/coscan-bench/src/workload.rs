@@ -13,6 +13,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
+pub(crate) use query::used_key;
 pub use query::{KEY, Kind, Percent, Query, in_order_table, label};
 
 /// The kinds that queries are drawn from, each letter equally likely: `FFS` draws two fast
@@ -178,7 +179,7 @@ fn draw_keys(
     let places = u64::try_from(keys_total - keys_read + 1).unwrap_or(u64::MAX);
     let mut low = first + i128::from(random.below(places));
     if percent == Percent::ONE_KEY {
-        low = query::used_key(low).max(first);
+        low = used_key(low).max(first);
     }
     let key = |value: i128| i64::try_from(value).expect("a key between two keys");
     Some(key(low)..=key(low + keys_read - 1))

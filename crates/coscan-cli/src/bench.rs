@@ -1,6 +1,7 @@
 //! `coscan bench`: measurements on one's own data.
 
 mod mixed;
+mod small;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,6 +19,7 @@ use coscan_runtime::storage::stores::Limits;
 use coscan_runtime::storage::table::{PageLayout, TableOptions};
 
 use mixed::Mixed;
+use small::Small;
 
 use crate::compare::{compare, describe, write_picture, write_pictures};
 use crate::interrupt::interrupted;
@@ -38,6 +40,7 @@ enum Measure {
     Mixed(Box<Mixed>),
     Flatness(Flatness),
     Alone(Alone),
+    Small(Small),
 }
 
 /// Streams of queries at the same time, on each engine: the table and pictures of `coscan demo` on your own data.
@@ -114,6 +117,22 @@ struct Common {
         value_delimiter = ','
     )]
     engines: Vec<EngineKind>,
+    #[command(flatten)]
+    device: DeviceArguments,
+    /// Milliseconds between the starts of two streams [default: a tenth of the longest query alone]
+    #[arg(long, value_name = "N")]
+    stagger_ms: Option<u64>,
+    /// Write a page with pictures
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write each picture as an SVG file
+    #[arg(long, value_name = "DIRECTORY")]
+    svg: Option<PathBuf>,
+}
+
+/// What coscan reads from, and how.
+#[derive(Debug, Args)]
+struct DeviceArguments {
     /// coscan's pool of stored pages [default: a quarter of the bytes that the queries touch]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pool_bytes: Option<u64>,
@@ -129,21 +148,27 @@ struct Common {
     /// Read local files through the operating system's cache, and everything once before measuring
     #[arg(long)]
     warm: bool,
-    /// Milliseconds between the starts of two streams [default: a tenth of the longest query alone]
-    #[arg(long, value_name = "N")]
-    stagger_ms: Option<u64>,
     /// The least rows of a chunk
     #[arg(long, default_value_t = TableOptions::default().chunk_rows, value_name = "N")]
     chunk_rows: u64,
     /// Read whole row groups, all columns in one request
     #[arg(long)]
     row_layout: bool,
-    /// Write a page with pictures
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-    /// Write each picture as an SVG file
-    #[arg(long, value_name = "DIRECTORY")]
-    svg: Option<PathBuf>,
+}
+
+impl DeviceArguments {
+    fn device(&self) -> Device {
+        let limits = Limits {
+            bytes_per_second: self.bandwidth,
+            latency: Duration::from_millis(self.latency_ms),
+        };
+        Device { limits, system_cache: self.warm }
+    }
+
+    fn table_options(&self) -> TableOptions {
+        let layout = if self.row_layout { PageLayout::Row } else { PageLayout::Column };
+        TableOptions { chunk_rows: self.chunk_rows, layout, ..TableOptions::default() }
+    }
 }
 
 impl Bench {
@@ -154,6 +179,7 @@ impl Bench {
                 Measure::Mixed(mixed) => mixed.run().await,
                 Measure::Flatness(flatness) => flatness.run().await,
                 Measure::Alone(alone) => alone.run().await,
+                Measure::Small(small) => small.run().await,
             }
         };
         tokio::select! {
@@ -165,28 +191,16 @@ impl Bench {
 
 impl Common {
     fn experiment(&self, groups: Vec<StreamGroup>) -> Experiment {
-        let limits = Limits {
-            bytes_per_second: self.bandwidth,
-            latency: Duration::from_millis(self.latency_ms),
-        };
-        let layout = if self.row_layout { PageLayout::Row } else { PageLayout::Column };
         Experiment {
-            source: Source {
-                location: self.table.1.clone(),
-                device: Device { limits, system_cache: self.warm },
-            },
+            source: Source { location: self.table.1.clone(), device: self.device.device() },
             table: self.table.0.clone(),
             groups,
             seed: self.seed,
             stagger: self.stagger_ms.map(Duration::from_millis),
-            pool: self.pool_bytes.map_or(PoolSize::PartOfTouched(0.25), PoolSize::Bytes),
-            decode_bytes: self.decode_bytes,
-            table_options: TableOptions {
-                chunk_rows: self.chunk_rows,
-                layout,
-                ..TableOptions::default()
-            },
-            warm: self.warm,
+            pool: self.device.pool_bytes.map_or(PoolSize::PartOfTouched(0.25), PoolSize::Bytes),
+            decode_bytes: self.device.decode_bytes,
+            table_options: self.device.table_options(),
+            warm: self.device.warm,
         }
     }
 }

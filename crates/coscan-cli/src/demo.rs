@@ -15,6 +15,7 @@ use coscan_runtime::storage::table::TableOptions;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::compare::{compare, describe, write_pictures};
+use crate::data::data_directory;
 use crate::interrupt::interrupted;
 use crate::sizes::parse_bytes;
 use crate::{Failure, INTERRUPTED};
@@ -92,9 +93,7 @@ impl Demo {
 
     /// Makes lineitem unless an earlier run left it.
     async fn make_table(&self) -> Result<PathBuf, Failure> {
-        let directory = self.data.clone().or_else(cache_directory);
-        let directory = directory
-            .ok_or("there is no home directory; say where data goes with --data DIRECTORY")?;
+        let directory = data_directory(self.data.as_ref())?;
         let scale = self.scale;
         let bar = ProgressBar::new(0);
         if let Ok(style) =
@@ -113,12 +112,4 @@ impl Demo {
         bar.finish_and_clear();
         Ok(path)
     }
-}
-
-/// `$XDG_CACHE_HOME/coscan/data`, or the same below the home directory.
-fn cache_directory() -> Option<PathBuf> {
-    let cache =
-        std::env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let cache = cache.or_else(|| Some(std::env::home_dir()?.join(".cache")))?;
-    Some(cache.join("coscan/data"))
 }

@@ -3,6 +3,7 @@
 
 mod bench;
 mod compare;
+mod data;
 mod demo;
 mod interrupt;
 mod replay;

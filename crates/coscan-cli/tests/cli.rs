@@ -129,12 +129,106 @@ fn queries_in_order_are_refused_where_the_rows_are_not() {
     assert!(stderr(&output).contains("leave queries in order (O) out"), "{}", stderr(&output));
 }
 
+#[test]
+fn scripts_run_side_by_side_and_print_in_order() {
+    let (directory, path) = numbers();
+    let script = |name: &str, text: &str| {
+        let path = directory.path().join(name).display().to_string();
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    // The first takes longest, the second prints more than is kept in memory.
+    let slow = "SELECT count(*) AS slow FROM t a, t b WHERE a.n + b.n = 7; SELECT 1 AS one";
+    let slow = script("slow.sql", slow);
+    let many = script("many.sql", "SELECT a.n, b.n FROM t a, t b WHERE b.n <= 50 ORDER BY 1, 2");
+    let own = script("own.sql", "CREATE VIEW v AS SELECT sum(n) AS s FROM t; SELECT s FROM v");
+    let again = script("again.sql", "CREATE VIEW v AS SELECT 7 AS s; SELECT s FROM v");
+    let scripts = [&slow, &many, &own, &again];
+    let table = format!("t={path}");
+    let run_with = |jobs: &str| {
+        let mut arguments = vec!["sql", "-q", "--format", "csv", "--table", &table, "--jobs", jobs];
+        arguments.extend(scripts.iter().flat_map(|script| ["-f", script.as_str()]));
+        arguments.extend(["-e", "SELECT 'given' AS first"]);
+        stdout(&run(&arguments))
+    };
+    let many: String =
+        (1..=1000).flat_map(|a| (1..=50).map(move |b| format!("{a},{b}\n"))).collect();
+    let expected = format!("first\ngiven\nslow\n6\none\n1\nn,n\n{many}s\n500500\ns\n7\n");
+    for jobs in ["1", "3", "64"] {
+        assert!(run_with(jobs) == expected, "{jobs} at a time");
+    }
+}
+
+#[test]
+fn a_script_that_fails_is_named_and_the_others_go_on() {
+    let (directory, path) = numbers();
+    let broken = directory.path().join("broken.sql").display().to_string();
+    std::fs::write(&broken, "SELECT 1 AS before; SELECT nothing FROM t; SELECT 2 AS after")
+        .unwrap();
+    let table = format!("t={path}");
+    let arguments = ["sql", "-q", "--format", "csv", "--table", &table, "--jobs", "2"];
+    let rest = ["-f", &broken, "-e", "SELECT max(n) AS m FROM t", "-e", "SELECT 'open"];
+    let output = run(&[&arguments[..], &rest].concat());
+    assert!(!output.status.success());
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "m\n1000\nbefore\n1\n");
+    let errors = stderr(&output);
+    assert!(
+        errors.contains(&format!("coscan: {broken}: ")) && errors.contains("nothing"),
+        "{errors}"
+    );
+    assert!(errors.contains("coscan: -e number 2: "), "{errors}");
+    assert_eq!(errors.matches("coscan: ").count(), 2, "{errors}");
+    let none = run(&["sql", "--table", &table, "--jobs", "2"]);
+    assert!(!none.status.success());
+    assert!(stderr(&none).contains("--file"), "{}", stderr(&none));
+}
+
+#[test]
+fn errors_are_in_our_words() {
+    let (directory, path) = numbers();
+    let bytes = std::fs::read(&path).unwrap();
+    // The pages are zeroed, the footer is left.
+    let damaged = directory.path().join("damaged.parquet").display().to_string();
+    let data = bytes.len() / 2;
+    std::fs::write(&damaged, [b"PAR1", &vec![0; data - 4][..], &bytes[data..]].concat()).unwrap();
+    let table = format!("t={damaged}");
+    for query in ["SELECT sum(n) FROM t", "SELECT n, count(*) FROM t GROUP BY n"] {
+        let output = run(&["sql", "--table", &table, "-e", query]);
+        let error = stderr(&output);
+        assert!(error.starts_with("coscan: column `n` of "), "{error}");
+        assert!(error.contains("write or copy the file again"), "{error}");
+    }
+    let output = run(&["sql", "-e", "SELEC 1"]);
+    assert!(stderr(&output).starts_with("coscan: sql parser error: "), "{}", stderr(&output));
+}
+
+/// Counts to so many that it does not end.
+#[cfg(unix)]
+const FOREVER: &str = "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 100000000) b WHERE a.value + b.value < 0";
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_all_scripts() {
+    let mut child = coscan()
+        .args(["sql", "-q", "--format", "csv", "--jobs", "3"])
+        .args(["-e", &format!("SELECT 'ready' AS r; {FOREVER}"), "-e", FOREVER, "-e", FOREVER])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "r");
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), Some(130), "{status}");
+}
+
 #[cfg(unix)]
 #[test]
 fn an_interrupt_ends_a_running_query() {
-    let forever = "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 100000000) b WHERE a.value + b.value < 0";
     let mut child = coscan()
-        .args(["sql", "-q", "--format", "csv", "-e", "SELECT 'ready' AS r", "-e", forever])
+        .args(["sql", "-q", "--format", "csv", "-e", "SELECT 'ready' AS r", "-e", FOREVER])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -158,8 +252,12 @@ fn help_teaches() {
         (vec!["--help"], "coscan demo"),
         (vec!["demo", "--help"], "--bandwidth"),
         (vec!["sql", "--help"], "NAME=URL"),
+        (vec!["sql", "--help"], "--jobs 8 -f daily.sql"),
+        (vec!["sql", "--help"], "predictive"),
         (vec!["bench", "streams", "--help"], "--engines"),
         (vec!["bench", "mixed", "--help"], "--in-order-streams"),
+        (vec!["bench", "small", "--help"], "90th"),
+        (vec!["bench", "small", "--help"], "default: all tables"),
         (vec!["bench", "flatness", "--help"], "Figure 7"),
         (vec!["sim", "--help"], "virtual time"),
     ] {
@@ -252,4 +350,34 @@ fn mixed_streams_run_together_and_alone_with_equal_answers() {
         }
         assert!(of_stream(4).all(|query| query["percent"] == 1));
     }
+}
+
+#[test]
+fn small_queries_give_equal_answers_on_every_engine() {
+    let directory = TempDir::new().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let (data, json) = (path("data"), path("small.json"));
+    let numbers = "--scale 0.01 --streams 3 --queries 8 --rounds 2 --warm";
+    let engines = ["--engines", "datafusion,normal,relevance", "--data", &data, "--json", &json];
+    let bench = [&["bench", "small"][..], &numbers.split(' ').collect::<Vec<_>>(), &engines];
+    let shown = stdout(&run(&bench.concat()));
+    for part in ["relevance", "90th percentile", "join lines and parts (Q14)", "answers equal"] {
+        assert!(shown.contains(part), "{part} in\n{shown}");
+    }
+    let reports: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    let reports = reports.as_array().unwrap();
+    assert_eq!(reports.len(), 3);
+    for report in reports {
+        assert_eq!(report["answers_equal"], true);
+        let counts = report["kinds"].as_array().unwrap().iter().map(|kind| kind["count"].as_u64());
+        assert_eq!(counts.map(Option::unwrap).sum::<u64>(), 2 * 3 * 8);
+        let times = ["median_s", "p90_s", "p99_s", "total_s"].map(|name| report[name].as_f64());
+        assert!(times.into_iter().all(|time| time.unwrap() > 0.0), "{report}");
+    }
+    for name in ["median", "p90", "p99", "total"] {
+        assert_eq!(reports[0]["ratios"][name], 1.0);
+    }
+    let none = run(&["bench", "small", "--data", &data, "--streams", "0"]);
+    assert!(stderr(&none).contains("nothing to run"), "{}", stderr(&none));
 }

@@ -1,10 +1,16 @@
-//! What coscan reports, as the errors of DataFusion that fit.
+//! What coscan reports, as the errors of DataFusion that fit, and what of an error of DataFusion people read.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::{fmt, io};
 
 use coscan_runtime::ScanError;
 use coscan_runtime::core::StartScanError;
 use coscan_storage::stores::StoreError;
 use coscan_storage::table::TableError;
+use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
+use parquet::errors::ParquetError;
 
 /// A scan that cannot start or go on.
 pub(crate) fn from_scan(error: ScanError) -> DataFusionError {
@@ -27,4 +33,119 @@ pub(crate) fn from_store(error: StoreError) -> DataFusionError {
 /// Files that make no table.
 pub(crate) fn from_table(error: TableError) -> DataFusionError {
     DataFusionError::External(Box::new(error))
+}
+
+/// Why a statement failed, in words for whoever wrote it: without what the layers that the error came through put
+/// before it, such as `Arrow error: External error: `. What says of which sort it is stays, such as `Resources
+/// exhausted: `.
+///
+/// Its source is the error as it came.
+#[derive(Debug)]
+pub struct QueryError(DataFusionError);
+
+impl From<DataFusionError> for QueryError {
+    fn from(error: DataFusionError) -> Self {
+        Self(error)
+    }
+}
+
+impl fmt::Display for QueryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&text(&self.0))
+    }
+}
+
+impl Error for QueryError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+/// What an error says once it is taken out of those that only pass it on.
+fn text(error: &(dyn Error + 'static)) -> String {
+    if let Some(error) = error.downcast_ref::<DataFusionError>() {
+        text_of_engine(error)
+    } else if let Some(error) = error.downcast_ref::<Arc<DataFusionError>>() {
+        text_of_engine(error)
+    } else if let Some(ArrowError::ExternalError(inner)) = error.downcast_ref() {
+        text(inner.as_ref())
+    } else if let Some(ParquetError::External(inner)) = error.downcast_ref() {
+        text(inner.as_ref())
+    } else if let Some(inner) = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        text(inner)
+    } else {
+        error.to_string()
+    }
+}
+
+fn text_of_engine(error: &DataFusionError) -> String {
+    match error {
+        DataFusionError::External(inner) => text(inner.as_ref()),
+        DataFusionError::ArrowError(inner, _) => text(inner.as_ref()),
+        DataFusionError::ParquetError(inner) => text(inner.as_ref()),
+        DataFusionError::IoError(inner) => text(inner),
+        DataFusionError::ObjectStore(inner) => inner.to_string(),
+        DataFusionError::SQL(inner, _) => inner.to_string(),
+        DataFusionError::Shared(inner) => text_of_engine(inner),
+        DataFusionError::Diagnostic(_, inner) => text_of_engine(inner),
+        DataFusionError::Context(context, inner) => {
+            format!("{context}\ncaused by\n{}", text_of_engine(inner))
+        }
+        DataFusionError::Collection(errors) => {
+            errors.iter().map(text_of_engine).collect::<Vec<_>>().join("\n")
+        }
+        error => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(error: DataFusionError) -> String {
+        QueryError::from(error).to_string()
+    }
+
+    fn own() -> DataFusionError {
+        from_scan(ScanError::ReadPanicked)
+    }
+
+    #[test]
+    fn layers_that_only_pass_an_error_on_are_not_shown() {
+        let expected = ScanError::ReadPanicked.to_string();
+        let arrow = |error| DataFusionError::from(ArrowError::ExternalError(Box::new(error)));
+        let parquet = |error| DataFusionError::from(ParquetError::External(Box::new(error)));
+        let shared = |error| DataFusionError::Shared(Arc::new(error));
+        for error in [
+            own(),
+            arrow(own()),
+            parquet(own()),
+            shared(arrow(shared(own()))),
+            DataFusionError::External(Box::new(Arc::new(own()))),
+            DataFusionError::from(io::Error::other(arrow(own()))),
+        ] {
+            assert_eq!(shown(error), expected);
+        }
+        let context = own().context("while it spills");
+        assert_eq!(shown(context), format!("while it spills\ncaused by\n{expected}"));
+        assert_eq!(
+            shown(DataFusionError::Collection(vec![own(), own()])),
+            [expected.as_str(); 2].join("\n")
+        );
+    }
+
+    #[test]
+    fn the_sort_of_an_error_is_shown() {
+        let exhausted = || DataFusionError::ResourcesExhausted("no memory".to_owned());
+        let passed_on = DataFusionError::from(ArrowError::ExternalError(Box::new(exhausted())));
+        assert_eq!(shown(passed_on), "Resources exhausted: no memory");
+        let division = DataFusionError::from(ArrowError::DivideByZero);
+        assert_eq!(shown(division), ArrowError::DivideByZero.to_string());
+    }
+
+    #[test]
+    fn the_whole_error_is_its_source() {
+        let error = QueryError::from(own());
+        assert_eq!(error.source().map(ToString::to_string), Some(own().to_string()));
+    }
 }

@@ -54,6 +54,7 @@ mod source;
 mod statistics;
 mod stream;
 
+pub use error::QueryError;
 pub use exec::SharedScanExec;
 pub use memory::SharedMemoryPool;
 pub use provider::SharedTableProvider;

@@ -3,7 +3,7 @@
 //! [`table`] is CS07 Table 2 as plain text. [`html`] is the same with pictures as one page that
 //! needs nothing else. The pictures are also to be had one by one, for a README: [`reads`] is CS07
 //! Figure 4, [`latency`] and [`bytes`] show Table 2, [`flatness`] is CS07 Figure 7. [`mixed`] shows several runs beside
-//! each other, as plain text.
+//! each other and [`small`] small queries, as plain text.
 //!
 //! All of them take the reports in the order in which they are to be shown. The first one is what
 //! the others are compared with.
@@ -15,6 +15,7 @@ pub mod latency;
 pub mod mixed;
 pub mod reads;
 mod rows;
+pub mod small;
 pub mod table;
 
 /// What was run and on what: the head of a report.

@@ -205,7 +205,7 @@ pub const KEY: &str = "l_orderkey";
 const KEYS_PER_ORDER: u64 = 4;
 
 /// The nearest key at or below this one that TPC-H uses.
-pub(super) fn used_key(key: i128) -> i128 {
+pub(crate) fn used_key(key: i128) -> i128 {
     key - key.rem_euclid(32) + key.rem_euclid(8)
 }
 

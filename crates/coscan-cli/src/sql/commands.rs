@@ -1,5 +1,7 @@
 //! What the shell understands beside SQL: lines that begin with a backslash.
 
+use std::io::stdout;
+
 use clap::ValueEnum;
 use coscan_runtime::ManagerReport;
 
@@ -35,8 +37,10 @@ pub(super) async fn run(session: &mut Session, line: &str) -> Result<Next, Failu
     match (words.next().unwrap_or_default(), words.next(), words.next()) {
         (r"\q" | r"\quit", None, None) => return Ok(Next::Quit),
         (r"\?" | r"\h" | r"\help", _, _) => println!("{HELP}"),
-        (r"\d", None, None) => session.execute("SHOW TABLES").await?,
-        (r"\d", Some(name), None) => session.execute(&format!("DESCRIBE {name}")).await?,
+        (r"\d", None, None) => session.execute("SHOW TABLES", stdout()).await?,
+        (r"\d", Some(name), None) => {
+            session.execute(&format!("DESCRIBE {name}"), stdout()).await?;
+        }
         (r"\table", Some(name), Some(url)) => session.add_table(name, url).await?,
         (r"\timing", None, None) => {
             session.timing = !session.timing;

@@ -1,16 +1,19 @@
 //! `coscan sql`: SQL on shared tables, one statement after another.
 
+mod blocks;
 mod commands;
+mod jobs;
 mod output;
 mod session;
 mod shell;
 mod statements;
 
-use std::io::{IsTerminal, Read};
+use std::io::{IsTerminal, Read, stdout};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use coscan_core::PolicyKind;
 
 use crate::interrupt::interrupted;
@@ -25,6 +28,15 @@ use session::Session;
 /// Without -e and -f it reads statements from the terminal (or from standard input, if that is no terminal). In the
 /// shell, end a statement with `;` and type \? for help.
 #[derive(Debug, Args)]
+#[command(
+    group = ArgGroup::new("scripts").args(["execute", "file"]).multiple(true),
+    after_help = "\
+Examples:
+  coscan sql -t trips=trips/*.parquet              a shell on your own files
+  coscan sql -t trips=trips/ --format csv -f daily.sql > daily.csv
+  coscan sql -t trips=trips/ --jobs 8 -f daily.sql -f weekly.sql -f cities.sql
+                                                   three scripts at the same time: what they all need is read once"
+)]
 pub(crate) struct Sql {
     /// Run this SQL and end; may be given several times
     #[arg(short, long = "execute", value_name = "SQL")]
@@ -32,6 +44,13 @@ pub(crate) struct Sql {
     /// Run the SQL in this file and end; may be given several times
     #[arg(short, long, value_name = "FILE")]
     file: Vec<PathBuf>,
+    /// Run at most N of the scripts (-e and -f) at the same time, so that they share what they read
+    ///
+    /// Each script has a session of its own: it sees the tables of --table, but not what other scripts create or set.
+    /// Its output comes as one block, in the order of the arguments, -e before -f. One that fails is named, and the others
+    /// go on. Without --jobs the scripts run one after another in one session, and the first failure ends all.
+    #[arg(short, long, value_name = "N", requires = "scripts")]
+    jobs: Option<NonZeroUsize>,
     /// A table: its name, and a file, directory, pattern or URL of Parquet files
     #[arg(short, long = "table", value_name = "NAME=URL", value_parser = parse_table)]
     tables: Vec<(String, String)>,
@@ -47,8 +66,7 @@ pub(crate) struct Sql {
     /// Memory for everything: pages, decoded columns, operators [default: half of the machine's]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory: Option<u64>,
-    /// What to read next: normal, attach, elevator or relevance
-    #[arg(long, default_value_t = PolicyKind::default())]
+    #[arg(long, default_value_t = PolicyKind::default(), help = policy_help())]
     policy: PolicyKind,
 }
 
@@ -61,22 +79,20 @@ impl Sql {
         for (name, url) in &self.tables {
             session.add_table(name, url).await?;
         }
-        let mut scripts = self.execute;
-        for file in &self.file {
-            let script = std::fs::read_to_string(file)
-                .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-            scripts.push(script);
+        let mut scripts = self.scripts()?;
+        if let Some(jobs) = self.jobs {
+            return jobs::run(&session, scripts, jobs).await;
         }
         if scripts.is_empty() {
             if std::io::stdin().is_terminal() {
                 return shell::run(session).await;
             }
-            let mut script = String::new();
-            std::io::stdin().read_to_string(&mut script)?;
-            scripts.push(script);
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text)?;
+            scripts.push(Script { name: "standard input".to_owned(), text });
         }
         for script in scripts {
-            match run_script(&mut session, &script).await {
+            match run_script(&mut session, &script.text).await {
                 Ok(Outcome::Done) => {}
                 Ok(Outcome::Interrupted) => return Ok(ExitCode::from(INTERRUPTED)),
                 // Nobody reads the rest, as with `| head`: that is no failure.
@@ -86,6 +102,29 @@ impl Sql {
         }
         Ok(ExitCode::SUCCESS)
     }
+
+    /// The scripts of the arguments.
+    fn scripts(&self) -> Result<Vec<Script>, Failure> {
+        let given = self.execute.iter().enumerate().map(|(index, text)| {
+            Ok(Script { name: format!("-e number {}", index + 1), text: text.clone() })
+        });
+        let files = self.file.iter().map(|file| {
+            let name = file.display().to_string();
+            match std::fs::read_to_string(file) {
+                Ok(text) => Ok(Script { name, text }),
+                Err(error) => Err(format!("cannot read {name}: {error}").into()),
+            }
+        });
+        given.chain(files).collect()
+    }
+}
+
+/// Some statements of the user.
+#[derive(Debug)]
+struct Script {
+    /// What messages call it.
+    name: String,
+    text: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -99,7 +138,7 @@ async fn run_script(session: &mut Session, script: &str) -> Result<Outcome, Fail
     let mut interrupt = std::pin::pin!(interrupted());
     for statement in statements::split(script)? {
         tokio::select! {
-            result = session.execute(&statement) => result?,
+            result = session.execute(&statement, stdout()) => result?,
             () = &mut interrupt => {
                 eprintln!("cancelled");
                 return Ok(Outcome::Interrupted);
@@ -107,4 +146,8 @@ async fn run_script(session: &mut Session, script: &str) -> Result<Outcome, Fail
         }
     }
     Ok(Outcome::Done)
+}
+
+fn policy_help() -> String {
+    format!("What to read next: {}", PolicyKind::ALL.map(PolicyKind::name).join(", "))
 }

@@ -6,6 +6,7 @@ use arrow::array::RecordBatch;
 use arrow::csv::WriterBuilder;
 use arrow::datatypes::SchemaRef;
 use arrow::json::ArrayWriter;
+use arrow::json::writer::{JsonArray, WriterBuilder as JsonWriterBuilder};
 use arrow::util::display::FormatOptions;
 use arrow::util::pretty::pretty_format_batches_with_options;
 use clap::ValueEnum;
@@ -42,7 +43,10 @@ impl<W: Write> Printer<W> {
         let style = match format {
             Format::Table => Style::Table { out, rows_max, kept: Vec::new() },
             Format::Csv => Style::Csv(Box::new(WriterBuilder::new().with_header(true).build(out))),
-            Format::Json => Style::Json(ArrayWriter::new(out)),
+            // A field that is left out could as well be one that the query does not have.
+            Format::Json => Style::Json(
+                JsonWriterBuilder::new().with_explicit_nulls(true).build::<_, JsonArray>(out),
+            ),
         };
         Self { schema, rows: 0, style }
     }
@@ -149,7 +153,7 @@ mod tests {
         assert_eq!(printed(Format::Csv, None, 0), "id,name\n");
         assert_eq!(
             printed(Format::Json, Some(1), 2),
-            "[{\"id\":0,\"name\":\"n0\"},{\"name\":\"n1\"}]\n"
+            "[{\"id\":0,\"name\":\"n0\"},{\"id\":null,\"name\":\"n1\"}]\n"
         );
         assert_eq!(printed(Format::Json, None, 0), "[]\n");
     }

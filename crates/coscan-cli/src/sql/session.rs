@@ -1,10 +1,13 @@
 //! A DataFusion session whose Parquet tables are shared.
 
-use std::io::{BufWriter, stdout};
+use std::io::{BufWriter, Write};
 use std::time::Instant;
 
 use coscan_core::PolicyKind;
+use coscan_datafusion::QueryError;
 use coscan_runtime::{BufferManager, ManagerReport, Options};
+use datafusion::common::TableReference;
+use datafusion::error::Result as EngineResult;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::StreamExt;
 
@@ -15,6 +18,10 @@ use crate::sql::output::{Format, Printer};
 pub(super) struct Session {
     context: SessionContext,
     manager: BufferManager,
+    /// The names of those that were added as files.
+    tables: Vec<String>,
+    /// What messages on its statements begin with, if several sessions run.
+    name: Option<String>,
     pub(super) format: Format,
     pub(super) rows_max: Option<usize>,
     pub(super) timing: bool,
@@ -25,38 +32,74 @@ impl Session {
     pub(super) fn new(memory_bytes: Option<u64>, policy: PolicyKind) -> Result<Self, Failure> {
         let options = memory_bytes.map_or_else(Options::default, Options::with_memory_bytes);
         let manager = BufferManager::new(options.policy(policy))?;
-        let context =
-            SessionContext::new_with_config(SessionConfig::new().with_information_schema(true));
-        coscan_datafusion::install(&context, &manager)?;
-        Ok(Self { context, manager, format: Format::Table, rows_max: None, timing: true })
+        let context = new_context(&manager).map_err(QueryError::from)?;
+        Ok(Self {
+            context,
+            manager,
+            tables: Vec::new(),
+            name: None,
+            format: Format::Table,
+            rows_max: None,
+            timing: true,
+        })
+    }
+
+    /// Another session with the tables that were added to this one, opened once for both. What either of them adds or
+    /// sets from now on, the other does not see.
+    pub(super) async fn another(&self, name: &str) -> Result<Self, Failure> {
+        let context = new_context(&self.manager).map_err(QueryError::from)?;
+        self.copy_tables_to(&context).await.map_err(QueryError::from)?;
+        Ok(Self {
+            context,
+            manager: self.manager.clone(),
+            tables: self.tables.clone(),
+            name: Some(name.to_owned()),
+            ..*self
+        })
+    }
+
+    async fn copy_tables_to(&self, context: &SessionContext) -> EngineResult<()> {
+        for table in &self.tables {
+            let table = TableReference::bare(table.as_str());
+            let provider = self.context.table_provider(table.clone()).await?;
+            context.register_table(table, provider)?;
+        }
+        Ok(())
     }
 
     /// Adds a table of Parquet files.
-    pub(super) async fn add_table(&self, name: &str, url: &str) -> Result<(), Failure> {
-        let (name, url) = (name.replace('"', "\"\""), url.replace('\'', "''"));
-        let sql = format!("CREATE EXTERNAL TABLE \"{name}\" STORED AS PARQUET LOCATION '{url}'");
-        self.context.sql(&sql).await?.collect().await?;
+    pub(super) async fn add_table(&mut self, name: &str, url: &str) -> Result<(), Failure> {
+        let (quoted, url) = (name.replace('"', "\"\""), url.replace('\'', "''"));
+        let sql = format!("CREATE EXTERNAL TABLE \"{quoted}\" STORED AS PARQUET LOCATION '{url}'");
+        let created = async { self.context.sql(&sql).await?.collect().await };
+        created.await.map_err(QueryError::from)?;
+        self.tables.push(name.to_owned());
         Ok(())
     }
 
     /// Runs one statement and prints its result. Dropping the future cancels it.
-    pub(super) async fn execute(&mut self, sql: &str) -> Result<(), Failure> {
+    pub(super) async fn execute(
+        &mut self,
+        sql: &str,
+        out: impl Write + Send,
+    ) -> Result<(), Failure> {
         let started = Instant::now();
-        let frame = self.context.sql(sql).await?;
-        let mut batches = frame.execute_stream().await?;
+        let stream = async { self.context.sql(sql).await?.execute_stream().await };
+        let mut batches = stream.await.map_err(QueryError::from)?;
         // Statements such as CREATE give a result without columns.
         let has_rows = !batches.schema().fields().is_empty();
-        let out = BufWriter::new(stdout());
+        let out = BufWriter::new(out);
         let mut printer = Printer::new(out, self.format, self.rows_max, batches.schema());
         while let Some(batch) = batches.next().await {
-            printer.print(&batch?)?;
+            printer.print(&batch.map_err(QueryError::from)?)?;
         }
         let rows = if has_rows { Some(printer.finish()?) } else { None };
         if self.timing {
+            let name = self.name.as_ref().map_or(String::new(), |name| format!("{name}: "));
             let rows = rows.map_or(String::new(), |rows| {
                 format!("{rows} {}, ", if rows == 1 { "row" } else { "rows" })
             });
-            eprintln!("{rows}{:.3} s", started.elapsed().as_secs_f64());
+            eprintln!("{name}{rows}{:.3} s", started.elapsed().as_secs_f64());
         }
         Ok(())
     }
@@ -65,4 +108,11 @@ impl Session {
     pub(super) fn report(&self) -> ManagerReport {
         self.manager.report()
     }
+}
+
+fn new_context(manager: &BufferManager) -> EngineResult<SessionContext> {
+    let config = SessionConfig::new().with_information_schema(true);
+    let context = SessionContext::new_with_config(config);
+    coscan_datafusion::install(&context, manager)?;
+    Ok(context)
 }

@@ -90,12 +90,12 @@ pub enum StoreError {
     },
 
     /// There is no such file or directory.
-    #[error("{location} does not exist. Check the name; relative paths start at {start}")]
+    #[error("{location} does not exist. Check the {}", what_to_check(.start.as_deref()))]
     NotFound {
         /// As given by the user.
         location: String,
-        /// Where relative paths start.
-        start: String,
+        /// Where relative paths start; `None` for a URL.
+        start: Option<String>,
     },
 
     /// A directory holds no Parquet files.
@@ -140,4 +140,8 @@ pub enum StoreError {
         /// What the store said.
         cause: Box<object_store::Error>,
     },
+}
+
+fn what_to_check(start: Option<&str>) -> String {
+    start.map_or_else(|| "URL".to_owned(), |start| format!("name; relative paths start at {start}"))
 }

@@ -90,8 +90,9 @@ async fn absolute(text: &str, base: &str) -> Result<PathBuf, StoreError> {
 }
 
 pub(super) fn not_found(text: &str) -> StoreError {
-    let start = std::env::current_dir().unwrap_or_else(|_| Path::new(".").to_path_buf());
-    StoreError::NotFound { location: text.to_owned(), start: start.display().to_string() }
+    let start = || std::env::current_dir().unwrap_or_else(|_| Path::new(".").to_path_buf());
+    let start = url_path_start(text).is_none().then(|| start().display().to_string());
+    StoreError::NotFound { location: text.to_owned(), start }
 }
 
 pub(super) fn wrong(text: &str, reason: &str) -> StoreError {

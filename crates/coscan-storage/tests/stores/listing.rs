@@ -149,6 +149,7 @@ async fn errors_say_what_to_do() {
             "ftp://host/a",
             "These work: a local path, file://, http://, https://, s3://, gs://, az://,",
         ),
+        ("file:///none/a", "file:///none/a does not exist. Check the URL"),
         ("s3:///a", "s3:/// names no bucket. Write s3://bucket/path"),
     ] {
         let error = error_of(location).await;

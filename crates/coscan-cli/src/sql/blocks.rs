@@ -1,0 +1,202 @@
+//! Output of scripts that run at the same time, one whole block after another.
+//!
+//! The script whose turn it is prints at once. What the others print meanwhile is kept: a little in memory, the rest in
+//! one temporary file without a name, which goes when the process ends.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What is kept of a script in memory, in bytes; more of it goes to the file.
+const MEMORY_BYTES: usize = 64 << 10;
+
+/// The blocks of all scripts, in their order.
+///
+/// Nobody waits for a lock while the output is slow but who prints to it: each block has a lock of its own, which is
+/// taken before those of the output and the file.
+#[derive(Debug)]
+pub(super) struct Blocks<W> {
+    out: Mutex<W>,
+    file: Mutex<Option<File>>,
+    blocks: Vec<Mutex<Block>>,
+}
+
+/// What a script has printed and nobody has seen yet.
+#[derive(Debug, Default)]
+struct Block {
+    /// All scripts before it have ended: nothing is kept any more.
+    is_current: bool,
+    has_ended: bool,
+    /// Where the first of it lies in the file.
+    filed: Vec<Range<u64>>,
+    memory: Vec<u8>,
+}
+
+impl<W: Write> Blocks<W> {
+    /// For so many scripts.
+    pub(super) fn new(out: W, scripts: usize) -> Arc<Self> {
+        let block = |place| Mutex::new(Block { is_current: place == 0, ..Block::default() });
+        let blocks = (0..scripts).map(block).collect();
+        Arc::new(Self { out: Mutex::new(out), file: Mutex::default(), blocks })
+    }
+
+    /// Where a script prints to.
+    pub(super) fn writer(self: &Arc<Self>, place: usize) -> BlockWriter<W> {
+        BlockWriter { blocks: Arc::clone(self), place }
+    }
+
+    /// A script prints no more. If it was its turn, what was kept of the next ones is printed, up to the first that still
+    /// runs.
+    fn end(&self, place: usize) -> io::Result<()> {
+        let mut block = lock(&self.blocks[place]);
+        block.has_ended = true;
+        let mut is_over = block.is_current;
+        drop(block);
+        for next in &self.blocks[place + 1..] {
+            if !is_over {
+                break;
+            }
+            let mut block = lock(next);
+            block.is_current = true;
+            self.print_kept(&mut block)?;
+            is_over = block.has_ended;
+        }
+        lock(&self.out).flush()
+    }
+
+    fn print_kept(&self, block: &mut Block) -> io::Result<()> {
+        let mut out = lock(&self.out);
+        for range in std::mem::take(&mut block.filed) {
+            let mut bytes = vec![0; MEMORY_BYTES];
+            let mut at = range.start;
+            while at < range.end {
+                let count = (range.end - at).min(MEMORY_BYTES as u64) as usize;
+                self.read(at, &mut bytes[..count])?;
+                out.write_all(&bytes[..count])?;
+                at += count as u64;
+            }
+        }
+        out.write_all(&std::mem::take(&mut block.memory))
+    }
+
+    fn keep(&self, block: &mut Block, bytes: &[u8]) -> io::Result<()> {
+        block.memory.extend_from_slice(bytes);
+        if block.memory.len() > MEMORY_BYTES {
+            let range = self.append(&block.memory)?;
+            block.memory.clear();
+            match block.filed.last_mut() {
+                Some(last) if last.end == range.start => last.end = range.end,
+                _ => block.filed.push(range),
+            }
+        }
+        Ok(())
+    }
+
+    fn append(&self, bytes: &[u8]) -> io::Result<Range<u64>> {
+        let mut file = lock(&self.file);
+        let file = match &mut *file {
+            Some(file) => file,
+            none => none.insert(tempfile::tempfile()?),
+        };
+        let start = file.seek(SeekFrom::End(0))?;
+        file.write_all(bytes)?;
+        Ok(start..start + bytes.len() as u64)
+    }
+
+    fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let mut file = lock(&self.file);
+        let file = file.as_mut().expect("what is in the file was written to it");
+        file.seek(SeekFrom::Start(at))?;
+        file.read_exact(bytes)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Prints to the block of a script.
+#[derive(Debug)]
+pub(super) struct BlockWriter<W> {
+    blocks: Arc<Blocks<W>>,
+    place: usize,
+}
+
+impl<W: Write> BlockWriter<W> {
+    /// Ends the block.
+    ///
+    /// # Errors
+    /// If what was kept of the next blocks cannot be printed.
+    pub(super) fn end(self) -> io::Result<()> {
+        self.blocks.end(self.place)
+    }
+}
+
+impl<W: Write> Write for BlockWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut block = lock(&self.blocks.blocks[self.place]);
+        if block.is_current {
+            return lock(&self.blocks.out).write(bytes);
+        }
+        self.blocks.keep(&mut block, bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let block = lock(&self.blocks.blocks[self.place]);
+        if block.is_current { lock(&self.blocks.out).flush() } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn printed(blocks: &Blocks<Vec<u8>>) -> String {
+        String::from_utf8(lock(&blocks.out).clone()).unwrap()
+    }
+
+    #[test]
+    fn a_block_is_printed_at_once_when_it_is_its_turn_and_kept_until_then() {
+        let blocks = Blocks::new(Vec::new(), 4);
+        let [mut first, mut second, mut third, mut fourth] =
+            [0, 1, 2, 3].map(|place| blocks.writer(place));
+        third.write_all(b"third ").unwrap();
+        second.write_all(b"second ").unwrap();
+        first.write_all(b"first ").unwrap();
+        assert_eq!(printed(&blocks), "first ");
+        third.end().unwrap();
+        assert_eq!(printed(&blocks), "first ");
+        first.end().unwrap();
+        assert_eq!(printed(&blocks), "first second ");
+        second.write_all(b"more ").unwrap();
+        fourth.write_all(b"fourth").unwrap();
+        assert_eq!(printed(&blocks), "first second more ");
+        second.end().unwrap();
+        assert_eq!(printed(&blocks), "first second more third fourth");
+        fourth.end().unwrap();
+    }
+
+    #[test]
+    fn what_is_kept_does_not_stay_in_memory_and_comes_back_in_order() {
+        let blocks = Blocks::new(Vec::new(), 3);
+        let [first, mut second, mut third] = [0, 1, 2].map(|place| blocks.writer(place));
+        let line = |name: &str, number| format!("{name} {number}\n");
+        for number in 0..50_000 {
+            second.write_all(line("second", number).as_bytes()).unwrap();
+            third.write_all(line("third", number).as_bytes()).unwrap();
+        }
+        for block in &blocks.blocks[1..] {
+            let block = lock(block);
+            assert!(block.memory.len() <= MEMORY_BYTES && block.filed.len() > 1, "{block:?}");
+        }
+        third.end().unwrap();
+        second.end().unwrap();
+        first.end().unwrap();
+        let lines =
+            ["second", "third"].map(|name| (0..50_000).map(move |number| line(name, number)));
+        assert!(printed(&blocks) == lines.into_iter().flatten().collect::<String>());
+    }
+}

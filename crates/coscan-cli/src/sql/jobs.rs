@@ -1,0 +1,76 @@
+//! Scripts side by side: each in a session of its own, all on one buffer manager, so that they share what they read.
+
+use std::io::{Write, stdout};
+use std::num::NonZeroUsize;
+use std::process::ExitCode;
+
+use tokio::task::JoinSet;
+
+use crate::interrupt::interrupted;
+use crate::sql::blocks::{BlockWriter, Blocks};
+use crate::sql::session::Session;
+use crate::sql::{Script, output, statements};
+use crate::{Failure, INTERRUPTED};
+
+/// Runs scripts, at most `jobs` of them at a time, in sessions like this one. They begin in their order, and what they
+/// print comes in their order. One that fails ends, the others go on; Ctrl-C ends all.
+pub(super) async fn run(
+    session: &Session,
+    scripts: Vec<Script>,
+    jobs: NonZeroUsize,
+) -> Result<ExitCode, Failure> {
+    tokio::select! {
+        result = run_all(session, scripts, jobs) => result,
+        () = interrupted() => {
+            eprintln!("cancelled");
+            Ok(ExitCode::from(INTERRUPTED))
+        }
+    }
+}
+
+async fn run_all(
+    session: &Session,
+    scripts: Vec<Script>,
+    jobs: NonZeroUsize,
+) -> Result<ExitCode, Failure> {
+    let blocks = Blocks::new(stdout(), scripts.len());
+    let mut waiting = scripts.into_iter().enumerate();
+    let mut running = JoinSet::new();
+    let mut has_failed = false;
+    loop {
+        while running.len() < jobs.get()
+            && let Some((place, script)) = waiting.next()
+        {
+            let session = session.another(&script.name).await?;
+            running.spawn(run_one(session, script, blocks.writer(place)));
+        }
+        let Some(ended) = running.join_next().await else { break };
+        match ended? {
+            (_, Ok(())) => {}
+            // Nobody reads the rest, as with `| head`: that is no failure.
+            (_, Err(error)) if output::is_broken_pipe(&error) => break,
+            (name, Err(error)) => {
+                has_failed = true;
+                eprintln!("coscan: {name}: {error}");
+            }
+        }
+    }
+    Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Runs the statements of a script; the first that fails ends it. Returns its name, too.
+async fn run_one<W: Write + Send>(
+    mut session: Session,
+    script: Script,
+    mut block: BlockWriter<W>,
+) -> (String, Result<(), Failure>) {
+    let statements = async {
+        for statement in statements::split(&script.text)? {
+            session.execute(&statement, &mut block).await?;
+        }
+        Ok(())
+    };
+    let result = statements.await;
+    let ended = block.end().map_err(Failure::from);
+    (script.name, result.and(ended))
+}
