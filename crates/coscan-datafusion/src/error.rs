@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::{fmt, io};
 
-use coscan_runtime::ScanError;
+use coscan_runtime::{OpenError, ScanError};
 use coscan_runtime::core::StartScanError;
 use coscan_storage::stores::StoreError;
 use coscan_storage::table::TableError;
@@ -28,6 +28,14 @@ pub(crate) fn from_scan(error: ScanError) -> DataFusionError {
 /// A location that leads to no files.
 pub(crate) fn from_store(error: StoreError) -> DataFusionError {
     DataFusionError::External(Box::new(error))
+}
+
+/// Files that cannot be opened.
+pub(crate) fn from_open(error: OpenError) -> DataFusionError {
+    match error {
+        OpenError::Memory(error) => from_scan(error),
+        error => DataFusionError::External(Box::new(error)),
+    }
 }
 
 /// Files that make no table.

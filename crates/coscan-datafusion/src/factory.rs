@@ -12,8 +12,9 @@ use datafusion::logical_expr::CreateExternalTable;
 
 use crate::error::from_store;
 use crate::format::file_options;
-use crate::location::{ListedFile, Places};
-use crate::partitions::{self, TableListing};
+use crate::listing::Listing;
+use crate::location::ListedFile;
+use crate::partitions;
 use crate::provider::SharedTableProvider;
 use crate::session::Coscan;
 
@@ -47,20 +48,23 @@ impl TableProviderFactory for SharedTableFactory {
         let options = file_options(session, &of_format, self.coscan.table_options())?;
         let execution = &session.config().options().execution;
         let declared = declared_columns(command)?;
-        let places = Places {
-            stores: &stores,
-            runtime: Some(session.runtime_env()).filter(|_| !stores.has_options()),
+        let infers = execution.listing_table_factory_infer_partitions && declared.is_none();
+        let mut listing = Listing {
+            coscan: self.coscan.clone(),
+            name: command.name.table().to_owned(),
+            locations: command.locations.clone(),
+            runtime: Some(Arc::clone(session.runtime_env())).filter(|_| !stores.has_options()),
+            stores,
             ignores_subdirectories: execution.listing_table_ignore_subdirectory,
             takes_any_name: declared.is_some(),
+            options,
+            orders: command.order_exprs.clone(),
+            partitions: Vec::new(),
+            columns: declared,
         };
-        let files = places.list(&command.locations).await?;
-        let infers = execution.listing_table_factory_infer_partitions && declared.is_none();
-        let partitions = partition_columns(command, infers, &files)?;
-        let listing = TableListing::new(files, &partitions, declared)?;
-        let name = command.name.table().to_owned();
-        let orders = command.order_exprs.clone();
-        let provider =
-            SharedTableProvider::open_files(&self.coscan, listing, options, name, orders).await?;
+        let files = listing.files().await?;
+        listing.partitions = partition_columns(command, infers, &files)?;
+        let provider = SharedTableProvider::of_listing(listing, files).await?;
         Ok(Arc::new(provider.with_definition(command.definition.clone())))
     }
 }

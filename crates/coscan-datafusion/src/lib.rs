@@ -19,8 +19,8 @@
 //!
 //! In call order:
 //! - [`install`] or [`Coscan::install`] sets a session up (`session`, `settings`, `memory`);
-//! - `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes a [`SharedTableProvider`] (`factory`, `format`, `location`,
-//!   `partitions`, `order`, `statistics`);
+//! - `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes a [`SharedTableProvider`] (`factory`, `format`), whose files are
+//!   listed now and again (`snapshots`, `listing`, `location`, `partitions`, `order`, `statistics`);
 //! - it plans a [`SharedScanExec`] (`provider`, `source`, `exec`, `pruning`), or the engine's own scan where that costs less
 //!   (`direct`, `direct_reader`);
 //! - what small scans read is not spread over tasks (`one_task`), and scans know what a top-k sorts by (`first_rows`,
@@ -35,6 +35,7 @@ mod exec;
 mod factory;
 mod first_rows;
 mod format;
+mod listing;
 mod location;
 mod memory;
 mod metrics;
@@ -49,6 +50,7 @@ mod reading;
 mod run;
 mod session;
 mod settings;
+mod snapshots;
 mod shares;
 mod source;
 mod statistics;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use coscan_runtime::{BufferManager, OperatorMemory};
 use datafusion::error::{DataFusionError, Result};
@@ -51,6 +51,22 @@ impl SharedMemoryPool {
             held_bytes: AtomicUsize::new(0),
             spilling: Mutex::default(),
         }
+    }
+
+    /// The one of all sessions of a manager: they share what there is for operators that spill.
+    #[must_use]
+    pub fn of_manager(manager: &BufferManager) -> Arc<dyn MemoryPool> {
+        /// The pool holds the manager, so the manager does not hold the pool.
+        #[derive(Default)]
+        struct Known(Mutex<Option<Weak<dyn MemoryPool>>>);
+        let known = manager.extension(Known::default);
+        let mut known = known.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pool) = known.as_ref().and_then(Weak::upgrade) {
+            return pool;
+        }
+        let pool = Self::tracked(manager);
+        *known = Some(Arc::downgrade(&pool));
+        pool
     }
 
     /// The same, with errors that name who holds most.

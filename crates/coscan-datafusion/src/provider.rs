@@ -1,10 +1,10 @@
 //! A table of a session whose scans are shared.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use coscan_runtime::{BufferManager, SharedTable};
-use coscan_storage::table::{FileOptions, ParquetFile, ParquetTable};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DFSchema, Statistics};
@@ -15,21 +15,25 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use log::debug;
 
-use crate::error::from_table;
 use crate::exec::SharedScanExec;
-use crate::location::Places;
-use crate::partitions::{self, TableListing};
+use crate::listing::Listing;
+use crate::location::ListedFile;
 use crate::session::Coscan;
+use crate::settings::SessionSettings;
+use crate::snapshots::Snapshots;
 use crate::source::{PlanSettings, ScanSource};
-use crate::{direct, order, statistics};
+use crate::{direct, order, partitions, statistics};
 
 /// A table whose scans all queries share, to be registered with a session.
 ///
-/// `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes one in a session with [`Coscan`] installed. The table's pages
-/// leave the pool when the last clone is dropped and the last query on it has ended.
+/// `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes one in a session with [`Coscan`] installed. Its files are those that
+/// were there when it was made, or was [refreshed](Self::refresh). Tables that list the same file share its pages; those
+/// leave the pool when nobody lists the file any more.
 #[derive(Clone, Debug)]
 pub struct SharedTableProvider {
-    source: Arc<ScanSource>,
+    snapshots: Arc<Snapshots>,
+    /// The columns of all snapshots.
+    schema: SchemaRef,
     definition: Option<String>,
 }
 
@@ -38,22 +42,27 @@ impl SharedTableProvider {
     /// stores of `coscan`.
     ///
     /// # Errors
-    /// If a location leads to no files, they cannot be read, or have different columns.
+    /// If a location leads to no files, they cannot be read, or have columns that do not fit together.
     pub async fn open(coscan: &Coscan, locations: &[String]) -> Result<Self> {
-        let places = Places {
-            stores: coscan.stores(),
+        let mut listing = Listing {
+            coscan: coscan.clone(),
+            name: locations.first().map_or_else(String::new, |location| short_name(location)),
+            locations: locations.to_vec(),
+            stores: coscan.stores().clone(),
             runtime: None,
             ignores_subdirectories: true,
             takes_any_name: false,
+            options: coscan.table_options(),
+            orders: Vec::new(),
+            partitions: Vec::new(),
+            columns: None,
         };
-        let files = places.list(locations).await?;
-        let partitions = partitions::infer(&files)?;
-        let listing = TableListing::new(files, &partitions, None)?;
-        let name = locations.first().map_or_else(String::new, |location| short_name(location));
-        Self::open_files(coscan, listing, coscan.table_options(), name, Vec::new()).await
+        let files = listing.files().await?;
+        listing.partitions = partitions::infer(&files)?;
+        Self::of_listing(listing, files).await
     }
 
-    /// A provider of a table that is registered with a manager already. It declares no order.
+    /// A provider of a table that is registered with a manager already. It declares no order, and its files are fixed.
     ///
     /// # Errors
     /// If the statistics of a file cannot be understood.
@@ -61,53 +70,38 @@ impl SharedTableProvider {
         let files = table.table().parquet_files();
         let name =
             files.first().map_or_else(String::new, |file| short_name(&file.version().to_string()));
-        Self::of_table(&Coscan::new(manager), table.clone(), name, &[])
-    }
-
-    pub(crate) async fn open_files(
-        coscan: &Coscan,
-        listing: TableListing,
-        options: FileOptions,
-        name: String,
-        orders: Vec<Vec<SortExpr>>,
-    ) -> Result<Self> {
-        let TableListing { files, columns } = listing;
-        let files = ParquetFile::open_all(files, options).await.map_err(from_table)?;
-        let table = ParquetTable::with_columns(files, columns).map_err(from_table)?;
-        let table = coscan.manager().register(Arc::new(table));
-        Self::of_table(coscan, table, name, &orders)
-    }
-
-    fn of_table(
-        coscan: &Coscan,
-        table: SharedTable,
-        name: String,
-        orders: &[Vec<SortExpr>],
-    ) -> Result<Self> {
         let (files, statistics) = statistics::of_table(table.table())?;
-        let orderings = order::of_files(table.table(), &files, orders)?;
-        let source = ScanSource {
-            manager: coscan.manager().clone(),
-            table,
+        Ok(Self::of_snapshots(Snapshots::fixed(ScanSource {
+            manager: manager.clone(),
+            table: table.clone(),
             name,
             files,
             statistics: Arc::new(statistics),
-            orderings,
-            direct_bytes_max: coscan.direct_bytes_max(),
-        };
-        Ok(Self { source: Arc::new(source), definition: None })
+            orderings: Vec::new(),
+            direct_bytes_max: Coscan::new(manager).direct_bytes_max(),
+        })))
     }
 
-    /// The same table, its rows in these orders, as `WITH ORDER` declares: scans of it are in order. It shares pages with
-    /// this one. An order that the files one after another do not keep is dropped.
+    pub(crate) async fn of_listing(listing: Listing, files: Vec<ListedFile>) -> Result<Self> {
+        let source = listing.snapshot(files).await?;
+        Ok(Self::of_snapshots(Snapshots::of(listing, source)))
+    }
+
+    fn of_snapshots(snapshots: Snapshots) -> Self {
+        let schema = Arc::clone(snapshots.current().table.table().schema());
+        Self { snapshots: Arc::new(snapshots), schema, definition: None }
+    }
+
+    /// The files that the table has now, its rows in these orders, as `WITH ORDER` declares: scans of it are in order. It
+    /// shares pages with this one. An order that the files one after another do not keep is dropped. It is not refreshed.
     ///
     /// # Errors
     /// If an order names a column that the table does not have.
     pub fn with_orders(&self, orders: &[Vec<SortExpr>]) -> Result<Self> {
-        let source = self.source.as_ref().clone();
-        let orderings = order::of_files(self.table().table(), &source.files, orders)?;
-        let source = Arc::new(ScanSource { orderings, ..source });
-        Ok(Self { source, definition: self.definition.clone() })
+        let source = self.snapshots.current().as_ref().clone();
+        let orderings = order::of_files(source.table.table(), &source.files, orders)?;
+        let snapshots = Snapshots::fixed(ScanSource { orderings, ..source });
+        Ok(Self { definition: self.definition.clone(), ..Self::of_snapshots(snapshots) })
     }
 
     /// The same with the statement that made it.
@@ -116,10 +110,19 @@ impl SharedTableProvider {
         Self { definition, ..self }
     }
 
-    /// The table that it shares.
+    /// The table that it shares, as it is now.
     #[must_use]
-    pub fn table(&self) -> &SharedTable {
-        &self.source.table
+    pub fn table(&self) -> SharedTable {
+        self.snapshots.current().table.clone()
+    }
+
+    /// Lists the files again. Queries that are planned from now on see those that are there now, with the columns that the
+    /// table has had from the start; queries that run go on with what they have. Only files that are new are opened.
+    ///
+    /// # Errors
+    /// If the files cannot be listed or opened, or a new one does not fit the columns. The table then stays as it was.
+    pub async fn refresh(&self) -> Result<()> {
+        self.snapshots.refresh(None).await
     }
 
     /// Filters as the scan sees them; those that it cannot use are applied above it in any case.
@@ -140,7 +143,7 @@ impl SharedTableProvider {
 #[async_trait]
 impl TableProvider for SharedTableProvider {
     fn schema(&self) -> SchemaRef {
-        Arc::clone(self.source.table.table().schema())
+        Arc::clone(&self.schema)
     }
 
     fn table_type(&self) -> TableType {
@@ -152,7 +155,7 @@ impl TableProvider for SharedTableProvider {
     }
 
     fn statistics(&self) -> Option<Statistics> {
-        Some(self.source.statistics.as_ref().clone())
+        Some(self.snapshots.current().statistics.as_ref().clone())
     }
 
     fn supports_filters_pushdown(
@@ -169,13 +172,17 @@ impl TableProvider for SharedTableProvider {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        if let Some(seconds) = SessionSettings::of(session.config()).refresh {
+            self.snapshots.refresh_after(Duration::from_secs(seconds)).await?;
+        }
+        let source = self.snapshots.current();
         let filters = self.physical_filters(session, filters)?;
-        let columns = self.source.table.table().schema().fields().len();
+        let columns = self.schema.fields().len();
         let projection = projection.cloned().unwrap_or_else(|| (0..columns).collect());
         let settings = PlanSettings::of_session(session.config());
-        let scan = SharedScanExec::new(Arc::clone(&self.source), projection, filters, settings)?;
+        let scan = SharedScanExec::new(Arc::clone(&source), projection, filters, settings)?;
         let scan = scan.with_limit(limit);
-        match direct::plan(session, &self.source, &scan.wish())? {
+        match direct::plan(session, &source, &scan.wish())? {
             Some(direct) => Ok(direct),
             None => Ok(Arc::new(scan)),
         }

@@ -43,12 +43,12 @@ impl Coscan {
     /// Reads, once read past the pool, that are so small that sharing them gains nothing.
     const DIRECT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-    /// The usual settings: stores found by their URL, chunks of the usual size, one memory budget for all.
+    /// The usual settings: the stores of the manager, found by their URL, chunks of the usual size, one memory budget for all.
     #[must_use]
     pub fn new(manager: &BufferManager) -> Self {
         Self {
             manager: manager.clone(),
-            stores: Stores::new(),
+            stores: manager.stores().clone(),
             table_options: TableOptions::default(),
             shares_memory: true,
             direct_bytes_max: Self::DIRECT_BYTES_MAX,
@@ -125,7 +125,7 @@ impl Coscan {
         let mut state = state_ref.write();
         let creates_defaults = state.config().options().catalog.create_default_catalog_and_schema;
         let runtime = if self.shares_memory {
-            let memory_pool = SharedMemoryPool::tracked(&self.manager);
+            let memory_pool = SharedMemoryPool::of_manager(&self.manager);
             Arc::new(RuntimeEnv { memory_pool, ..state.runtime_env().as_ref().clone() })
         } else {
             Arc::clone(state.runtime_env())

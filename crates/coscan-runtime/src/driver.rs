@@ -21,17 +21,20 @@ use coscan_core::{
     ChunkIndex, Index, PageId, PageIndex, RequestError, ScanId, ScanReport, ScanSpec,
     StartScanError, Time, WorkerIndex,
 };
+use coscan_storage::stores::Stores;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::decode_cache::DecodeCache;
 use crate::error::ScanError;
+use crate::extensions::Extensions;
 use crate::gate::Gates;
 use crate::lease::Lease;
 use crate::load::Load;
 use crate::memory::Memory;
 use crate::metrics::{ManagerReport, SliceCounters};
+use crate::open_files::OpenFiles;
 use crate::options::Options;
 use crate::processors::Processors;
 use crate::reading::Reading;
@@ -62,6 +65,9 @@ pub(crate) struct Driver {
     /// How many commands core was given, but for those that change the limit of the pool.
     generation: AtomicU64,
     slices_of_all: Arc<SliceCounters>,
+    stores: Stores,
+    open_files: OpenFiles,
+    extensions: Extensions,
     /// Chunks in the hands of workers.
     pub(crate) leases: AtomicUsize,
 }
@@ -80,6 +86,9 @@ impl Driver {
             pool_held_bytes: AtomicU64::new(0),
             generation: AtomicU64::new(0),
             slices_of_all: Arc::default(),
+            stores: Stores::new(),
+            open_files: OpenFiles::default(),
+            extensions: Extensions::default(),
             leases: AtomicUsize::new(0),
         });
         driver.give_back_idle_pages();
@@ -105,6 +114,18 @@ impl Driver {
 
     pub(crate) fn decoded(&self) -> &Arc<DecodeCache> {
         &self.decoded
+    }
+
+    pub(crate) fn stores(&self) -> &Stores {
+        &self.stores
+    }
+
+    pub(crate) fn open_files(&self) -> &OpenFiles {
+        &self.open_files
+    }
+
+    pub(crate) fn extensions(&self) -> &Extensions {
+        &self.extensions
     }
 
     /// What reads pass on their way to a device.
@@ -332,6 +353,7 @@ impl Driver {
             pool_limit_bytes: inner.core.state().pool_bytes(),
             decoded_bytes: usage.decoded_bytes,
             operator_bytes: usage.operator_bytes,
+            footer_bytes: usage.footer_bytes,
             held_bytes_max: self.memory.held_bytes_max(),
             memory_bytes: self.memory.budget_bytes(),
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use coscan_core::StartScanError;
-use coscan_storage::table::{DecodeError, ReadError};
+use coscan_storage::table::{DecodeError, ReadError, TableError};
 
 /// Why a scan cannot start or go on. It can be cloned, so that all workers of a scan can be told.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -92,4 +92,16 @@ impl ScanError {
             _ => false,
         }
     }
+}
+
+/// Why files cannot be opened.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// A file cannot be read, or is not sound Parquet.
+    #[error(transparent)]
+    File(#[from] TableError),
+    /// There is no memory for a footer.
+    #[error(transparent)]
+    Memory(#[from] ScanError),
 }

@@ -1,16 +1,18 @@
 //! The way in: one manager for all queries that are to share.
 
+use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
 use coscan_core::ChunkIndex;
 use coscan_core::log::Header;
-use coscan_storage::table::ParquetTable;
+use coscan_storage::stores::Stores;
+use coscan_storage::table::{FileOptions, ParquetFile, ParquetTable, TableFile};
 use tokio::io::AsyncWrite;
 use tokio::runtime::Handle;
 
 use crate::driver::Driver;
-use crate::error::ScanError;
+use crate::error::{OpenError, ScanError};
 use crate::memory::OperatorMemory;
 use crate::metrics::ManagerReport;
 use crate::options::{Options, OptionsError, cores};
@@ -67,6 +69,34 @@ impl BufferManager {
         let driver = Driver::new(options, Reading::on_own_threads()?, Some(recorder));
         let recording = Recording { driver: Arc::clone(&driver), writer };
         Ok((Self { driver }, recording))
+    }
+
+    /// The object stores that its tables are read from, made when first needed and kept: all who read through them have one
+    /// client for each store.
+    #[must_use]
+    pub fn stores(&self) -> &Stores {
+        self.driver.stores()
+    }
+
+    /// Opens files, in the order given. A version that somebody has open already, opened in the same way, is not read
+    /// again: it is the same file. Footers count as memory.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is not sound Parquet, or there is no memory for its footer.
+    pub async fn open_files(
+        &self,
+        files: Vec<TableFile>,
+        options: FileOptions,
+    ) -> Result<Vec<Arc<ParquetFile>>, OpenError> {
+        self.driver.open_files().open(&self.driver, files, options).await
+    }
+
+    /// What a program keeps beside the manager for all who share it, one of each type; made when first asked for.
+    ///
+    /// # Panics
+    /// If `make` asks for another one.
+    pub fn extension<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        self.driver.extensions().get(make)
     }
 
     /// Registers a table. It shares the pages of its files with all tables that list them, and is scheduled together with

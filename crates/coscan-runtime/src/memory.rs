@@ -21,6 +21,7 @@ const STEPS: u64 = 64;
 pub(crate) enum Holder {
     Decoded,
     Operators,
+    Footers,
 }
 
 /// The pool, as far as the budget is concerned.
@@ -50,6 +51,8 @@ pub struct MemoryUse {
     pub decoded_bytes: u64,
     /// Operators.
     pub operator_bytes: u64,
+    /// Footers and page indexes of open files.
+    pub footer_bytes: u64,
     /// What the pool may hold now.
     pub pool_limit_bytes: u64,
 }
@@ -302,13 +305,14 @@ impl Memory {
 
 impl MemoryUse {
     fn outside_bytes(&self) -> u64 {
-        self.decoded_bytes + self.operator_bytes
+        self.decoded_bytes + self.operator_bytes + self.footer_bytes
     }
 
     fn held(&mut self, holder: Holder) -> &mut u64 {
         match holder {
             Holder::Decoded => &mut self.decoded_bytes,
             Holder::Operators => &mut self.operator_bytes,
+            Holder::Footers => &mut self.footer_bytes,
         }
     }
 }

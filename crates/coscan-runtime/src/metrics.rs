@@ -96,6 +96,8 @@ pub struct ManagerReport {
     pub decoded_bytes: u64,
     /// Bytes of the operators that draw on the same budget.
     pub operator_bytes: u64,
+    /// Bytes of footers and page indexes of open files.
+    pub footer_bytes: u64,
     /// The most bytes of all kinds held at once so far.
     pub held_bytes_max: u64,
     /// The budget.

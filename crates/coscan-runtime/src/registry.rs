@@ -11,7 +11,9 @@ use coscan_core::log::RecordedManager;
 use coscan_core::{
     ChunkIndex, ChunkSpec, DeviceId, GroupIndex, Index, PageId, PageIndex, TableId, Time,
 };
-use coscan_storage::table::{FileOptions, FileVersion, PageLayout, ParquetFile, ParquetTable};
+use coscan_storage::table::{
+    FileOptions, FileVersion, PageLayout, ParquetFile, ParquetTable, TableFile,
+};
 
 /// An open file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -85,9 +87,9 @@ pub(crate) struct Registry {
 }
 
 impl FileKey {
-    pub(crate) fn of(file: &ParquetFile) -> Self {
-        let store = Arc::as_ptr(&file.file().store).cast::<()>().addr();
-        Self { version: file.version().clone(), options: file.options(), store }
+    pub(crate) fn new(file: &TableFile, options: FileOptions) -> Self {
+        let store = Arc::as_ptr(&file.store).cast::<()>().addr();
+        Self { version: file.version(), options, store }
     }
 }
 
@@ -105,7 +107,7 @@ impl Registry {
         core: &mut RecordedManager,
         file: &ParquetFile,
     ) -> (FileId, PageId) {
-        let key = FileKey::of(file);
+        let key = FileKey::new(file.file(), file.options());
         if let Some(&id) = self.by_key.get(&key) {
             let open = self.files.get_mut(&id).expect("a version that is known is open");
             open.holders += 1;

@@ -125,7 +125,7 @@ impl Driver {
         ScanError::Exhausted {
             wanted_bytes,
             budget_bytes: self.memory.budget_bytes(),
-            held_bytes: usage.decoded_bytes + usage.operator_bytes,
+            held_bytes: usage.decoded_bytes + usage.operator_bytes + usage.footer_bytes,
         }
     }
 }
