@@ -423,13 +423,13 @@ async fn who_needs_much_memory_is_not_passed_for_ever_by_those_who_need_little()
     // Parts of chunks are shared with nobody: each decodes for itself.
     let parts: Vec<_> = (0..ROWS).step_by(1000).map(|start| start..start + 999).collect();
     let wide = manager.scan(&table, &[0, 1, 2], &parts).unwrap();
-    let narrow = (0..40).map(|number| {
+    let narrow = (0..60).map(|number| {
         let (manager, table, parts) = (manager.clone(), table.clone(), parts.clone());
         tokio::spawn(async move {
             let mut stream = manager.scan(&table, &[0], &parts)?;
             while let Some(batch) = stream.next().await {
                 let _held = batch?;
-                tokio::time::sleep(Duration::from_millis(1_000 + 7 * number)).await;
+                tokio::time::sleep(Duration::from_millis(1_500 + 11 * number)).await;
             }
             Ok::<_, ScanError>(())
         })
