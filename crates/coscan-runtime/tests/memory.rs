@@ -444,6 +444,20 @@ async fn who_needs_much_memory_is_not_passed_for_ever_by_those_who_need_little()
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_needs_more_memory_than_there_is_does_not_wait_for_it() {
+    let (manager, table) = smallest(20 << 10, PolicyKind::Relevance).await;
+    let others = [(); 4].map(|()| ids(scan(&manager, &table, &[0])));
+    let started = tokio::time::Instant::now();
+    let error = ids(scan(&manager, &table, &[0, 1, 2])).await.unwrap_err();
+    assert!(matches!(error, ScanError::Exhausted { .. }), "{error}");
+    assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
+    for other in in_time(join_all(others)).await {
+        assert!(are_rows(other, 0..ROWS));
+    }
+    assert_free(&manager).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn columns_kept_for_later_stay_when_operators_would_not_get_enough_for_them() {
     let (manager, table) = smallest(300 << 10, PolicyKind::Relevance).await;
     let _later = scan(&manager, &table, &[0]);
