@@ -8,12 +8,13 @@
 
 mod actions;
 mod inner;
+mod locked;
 mod room;
 mod slices;
 
-use std::ops::{Deref, DerefMut, Range};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use bytes::Bytes;
 use coscan_core::log::RecordedManager;
@@ -42,6 +43,7 @@ use crate::recording::Recorder;
 use crate::registry::Registry;
 use inner::Inner;
 pub(crate) use inner::RunningScan;
+use locked::Locked;
 pub(crate) use room::LOOK_AGAIN;
 
 /// What a worker that asked for a chunk gets: a chunk, nothing more, or the reason why not.
@@ -403,9 +405,7 @@ impl Driver {
     }
 
     fn lock(&self) -> Locked<'_> {
-        // What a panic has left here was given up at once: see `Locked`.
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        Locked { inner, was_panicking: std::thread::panicking() }
+        Locked::new(&self.inner)
     }
 }
 
@@ -428,34 +428,6 @@ fn steps(chunks: &[Range<ChunkIndex>]) -> Vec<Vec<Range<ChunkIndex>>> {
         }
     }
     steps
-}
-/// What is behind the lock. If something panics while it is held, all that runs is given up: core may be half changed, and
-/// to go on would be to give wrong rows, or to wait for ever.
-struct Locked<'a> {
-    inner: MutexGuard<'a, Inner>,
-    was_panicking: bool,
-}
-
-impl Deref for Locked<'_> {
-    type Target = Inner;
-
-    fn deref(&self) -> &Inner {
-        &self.inner
-    }
-}
-
-impl DerefMut for Locked<'_> {
-    fn deref_mut(&mut self) -> &mut Inner {
-        &mut self.inner
-    }
-}
-
-impl Drop for Locked<'_> {
-    fn drop(&mut self) {
-        if !self.was_panicking && std::thread::panicking() {
-            self.inner.break_off();
-        }
-    }
 }
 
 #[cfg(test)]

@@ -118,6 +118,11 @@ impl Memory {
         self.budget_bytes
     }
 
+    /// What decoding and operators can have at most, when nobody else has any.
+    pub(crate) fn most_bytes(&self) -> u64 {
+        self.budget_bytes - self.floor_bytes(&self.lock())
+    }
+
     pub(crate) fn usage(&self) -> MemoryUse {
         self.lock().usage
     }

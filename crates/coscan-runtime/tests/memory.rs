@@ -423,13 +423,13 @@ async fn who_needs_much_memory_is_not_passed_for_ever_by_those_who_need_little()
     // Parts of chunks are shared with nobody: each decodes for itself.
     let parts: Vec<_> = (0..ROWS).step_by(1000).map(|start| start..start + 999).collect();
     let wide = manager.scan(&table, &[0, 1, 2], &parts).unwrap();
-    let narrow = (0..40).map(|number| {
+    let narrow = (0..60).map(|number| {
         let (manager, table, parts) = (manager.clone(), table.clone(), parts.clone());
         tokio::spawn(async move {
             let mut stream = manager.scan(&table, &[0], &parts)?;
             while let Some(batch) = stream.next().await {
                 let _held = batch?;
-                tokio::time::sleep(Duration::from_millis(1_000 + 7 * number)).await;
+                tokio::time::sleep(Duration::from_millis(1_500 + 11 * number)).await;
             }
             Ok::<_, ScanError>(())
         })
@@ -440,6 +440,20 @@ async fn who_needs_much_memory_is_not_passed_for_ever_by_those_who_need_little()
     let narrow = in_time(join_all(narrow)).await;
     assert!(narrow.into_iter().all(|narrow| narrow.unwrap().is_ok()));
     assert_eq!(in_time(found).await.unwrap().unwrap().len(), 12 * 999);
+    assert_free(&manager).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_needs_more_memory_than_there_is_does_not_wait_for_it() {
+    let (manager, table) = smallest(20 << 10, PolicyKind::Relevance).await;
+    let others = [(); 4].map(|()| ids(scan(&manager, &table, &[0])));
+    let started = tokio::time::Instant::now();
+    let error = ids(scan(&manager, &table, &[0, 1, 2])).await.unwrap_err();
+    assert!(matches!(error, ScanError::Exhausted { .. }), "{error}");
+    assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
+    for other in in_time(join_all(others)).await {
+        assert!(are_rows(other, 0..ROWS));
+    }
     assert_free(&manager).await;
 }
 

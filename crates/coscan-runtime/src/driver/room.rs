@@ -62,10 +62,14 @@ impl Driver {
     /// Memory for decoding, as soon as there is some.
     ///
     /// # Errors
-    /// [`ScanError::Exhausted`] if queries hold it for too long.
+    /// [`ScanError::Exhausted`] if queries hold it for too long, or it is more than there can ever be.
     pub(crate) async fn reserve(&self, bytes: u64, stage: Stage) -> Result<Reservation, ScanError> {
         if let Some(reservation) = self.try_reserve(bytes, stage) {
             return Ok(reservation);
+        }
+        if bytes > self.memory.most_bytes() {
+            // Whoever waits in vain lets nobody pass.
+            return Err(self.exhausted(bytes));
         }
         let mut place = self.memory.line.enter(stage, bytes);
         self.watch_line();
