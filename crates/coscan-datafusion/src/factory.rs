@@ -37,8 +37,11 @@ impl TableProviderFactory for SharedTableFactory {
         command: &CreateExternalTable,
     ) -> Result<Arc<dyn TableProvider>> {
         refuse_unsupported(command)?;
-        let (of_store, of_format): (HashMap<_, _>, HashMap<_, _>) =
-            command.options.clone().into_iter().partition(|(key, _)| StoreOptions::is_for_store(key));
+        let (of_store, of_format): (HashMap<_, _>, HashMap<_, _>) = command
+            .options
+            .clone()
+            .into_iter()
+            .partition(|(key, _)| StoreOptions::is_for_store(key));
         let stores = StoreOptions::new(of_store).map_err(from_store)?;
         let stores = self.coscan.stores().with_options(stores);
         let options = file_options(session, &of_format, self.coscan.table_options())?;
