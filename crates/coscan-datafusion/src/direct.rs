@@ -61,13 +61,16 @@ pub(crate) fn plan(
         return Ok(None);
     }
     let Some(predicate) = conjunction_opt(wish.filters.iter().cloned()) else { return Ok(None) };
+    let options = session.default_table_options().parquet;
+    if !options.global.enable_page_index {
+        return Ok(None);
+    }
     let direct_bytes = direct_bytes(table, wish, &predicate);
     let is_cheaper = direct_bytes <= source.direct_bytes_max
         && direct_bytes.saturating_mul(PART_MAX) <= shared_bytes(table, wish);
     if !is_cheaper {
         return Ok(None);
     }
-    let options = session.default_table_options().parquet;
     let constants = table.constants().iter().map(|constant| Arc::clone(&constant.field));
     let columns = TableSchema::builder(stored_columns(table))
         .with_table_partition_cols(constants.collect::<Vec<_>>())

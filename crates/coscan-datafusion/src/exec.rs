@@ -70,6 +70,8 @@ impl SharedScanExec {
         filters: Vec<Arc<dyn PhysicalExpr>>,
         settings: PlanSettings,
     ) -> Result<Self> {
+        // A scan uses filters for nothing else.
+        let filters = if settings.prunes { filters } else { Vec::new() };
         let known: Vec<_> = filters.iter().filter(|filter| !is_dynamic(filter)).cloned().collect();
         let needed = NeededChunks::find(source.table.table(), &known, settings.in_list_max);
         // In order, one worker: several that are merged above would each have to hold a chunk before any goes on.

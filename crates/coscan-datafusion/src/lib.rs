@@ -24,7 +24,7 @@
 //! - it plans a [`SharedScanExec`] (`provider`, `source`, `exec`, `pruning`), or the engine's own scan where that costs less
 //!   (`direct`, `direct_reader`);
 //! - what small scans read is not spread over tasks (`one_task`), and scans know what a top-k sorts by (`first_rows`,
-//!   `ranking`);
+//!   `ranking`); what statistics answer is checked when it runs (`unchanged`);
 //! - its partitions are executed (`run`): each has its share of the chunks (`shares`), together they are workers of a
 //!   scan (`reading`, `narrowing`, `metrics`), and each gives a stream (`stream`).
 
@@ -55,6 +55,7 @@ mod shares;
 mod source;
 mod statistics;
 mod stream;
+mod unchanged;
 
 pub use error::QueryError;
 pub use exec::SharedScanExec;

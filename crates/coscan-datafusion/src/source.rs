@@ -37,6 +37,8 @@ pub(crate) struct ScanSource {
 pub(crate) struct PlanSettings {
     /// The most partitions of a scan.
     pub(crate) partitions_max: usize,
+    /// Whether filters rule chunks out.
+    pub(crate) prunes: bool,
     /// Lists longer than this do not prune chunks.
     pub(crate) in_list_max: usize,
     /// Whether the optimizer is told what the footers say.
@@ -49,6 +51,7 @@ impl PlanSettings {
     pub(crate) fn of_session(config: &SessionConfig) -> Self {
         Self {
             partitions_max: config.target_partitions(),
+            prunes: config.options().execution.parquet.pruning,
             in_list_max: config.options().execution.parquet.max_in_list_size,
             has_statistics: config.collect_statistics(),
             weight: SessionSettings::of(config).weight,

@@ -25,9 +25,9 @@ impl ParquetFile {
     ///
     /// `selection` lists the wanted rows as ascending ranges without overlap, counted from the first row of the chunk;
     /// without it all rows are wanted. `pages` gives the stored bytes of every page in the slice of the chunk and the
-    /// column that holds any of them ([`Self::pages_of_rows`]). The arrays have at most `batch_rows` rows each (at least
-    /// 1) and the type of the column in [`Self::fields`]. Strings and binaries may refer to the bytes of the pages and
-    /// keep them in memory.
+    /// column that holds any of them ([`Self::pages_of_rows`]). The arrays have the type of the column in
+    /// [`Self::fields`], and at most `batch_rows` rows each (at least one). Strings and binaries may refer to the bytes of
+    /// the pages and keep them in memory.
     ///
     /// # Errors
     /// If the selection is not such a list, or the bytes are not what the footer promises. More errors may come from

@@ -17,7 +17,7 @@ use parquet::file::metadata::{
 };
 
 use super::read::read_range;
-use super::{ReadError, TableError, TableFile};
+use super::{ReadError, TableError, TableFile, thrift};
 
 /// Read from the end of a file first: the footer and most page indexes fit in.
 const TAIL_BYTES: u64 = 128 * 1024;
@@ -25,6 +25,8 @@ const TAIL_BYTES: u64 = 128 * 1024;
 const FILE_BYTES_MIN: u64 = 12;
 const MAGIC: &[u8] = b"PAR1";
 const MAGIC_ENCRYPTED: &[u8] = b"PARE";
+/// The field of a footer that says how columns are encrypted.
+const ENCRYPTION_ALGORITHM: i16 = 8;
 
 /// The footer of a file, checked.
 pub(super) async fn read(file: &TableFile, name: &Arc<str>) -> Result<ParquetMetaData, TableError> {
@@ -43,6 +45,10 @@ pub(super) async fn read(file: &TableFile, name: &Arc<str>) -> Result<ParquetMet
         return Err(TableError::NotParquet { file: Arc::clone(name), reason });
     }
 
+    if says_encrypted(&tail) {
+        return Err(TableError::Encrypted { file: Arc::clone(name) });
+    }
+
     let corrupt = |reason| TableError::Corrupt { file: Arc::clone(name), reason };
     let reader = ParquetMetaDataReader::new()
         .with_page_index_policy(PageIndexPolicy::Optional)
@@ -58,6 +64,17 @@ pub(super) async fn read(file: &TableFile, name: &Arc<str>) -> Result<ParquetMet
         without_false_dictionaries(metadata).map_err(|error| corrupt(error.to_string()))?;
     check(&metadata, name, file_bytes)?;
     Ok(metadata)
+}
+
+/// Whether the footer can be read but says that columns are encrypted. Of a footer that is not all in the tail nothing is
+/// known.
+fn says_encrypted(tail: &[u8]) -> bool {
+    let footer = || {
+        let (rest, length) = tail.strip_suffix(MAGIC)?.split_last_chunk()?;
+        let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+        thrift::has_field(&rest[rest.len().checked_sub(length)?..], ENCRYPTION_ALGORITHM)
+    };
+    footer().unwrap_or(false)
 }
 
 /// Serves parquet from the tail that has been read, and from the file where that is not enough.

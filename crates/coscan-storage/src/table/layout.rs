@@ -203,12 +203,11 @@ impl Planner<'_> {
         let leaves = self.leaves_of_column[column].clone();
         let ranges: Vec<_> = leaves.map(|leaf| self.leaf_bytes(row_group, leaf)).collect();
         let is_adjacent = ranges.windows(2).all(|pair| pair[0].end == pair[1].start);
-        let pages = match (ranges.first(), ranges.last()) {
-            (Some(first), Some(last)) if is_adjacent => vec![first.start..last.end],
-            _ => ranges,
-        };
-        let add = |bytes| self.add_page(row_group, bytes, PageContents::Whole);
-        pages.into_iter().map(add).collect()
+        let mut add = |bytes| self.add_page(row_group, bytes, PageContents::Whole);
+        match (ranges.first(), ranges.last()) {
+            (Some(first), Some(last)) if is_adjacent => vec![add(first.start..last.end)],
+            _ => ranges.into_iter().map(add).collect(),
+        }
     }
 
     /// The pages of a flat column of a split row group, each with the parts that it serves.

@@ -45,6 +45,7 @@ mod snapshot;
 mod statistics;
 mod table_pages;
 mod table_statistics;
+mod thrift;
 mod types;
 mod version;
 mod zones;

@@ -150,6 +150,15 @@ impl TableFile {
     pub async fn read(&self, range: Range<u64>) -> Result<Bytes, ReadError> {
         read_range(self, &self.name().into(), range).await
     }
+
+    /// Asks the store whether the file is still the one that was listed, without reading any of it.
+    ///
+    /// # Errors
+    /// If it has changed or is gone, or its store fails.
+    pub async fn check(&self) -> Result<(), ReadError> {
+        let options = GetOptions { head: true, ..GetOptions::default() };
+        get(self, &self.name().into(), options).await.map(drop)
+    }
 }
 
 /// Reads ranges of a file, ascending and without overlap, in one request.
@@ -163,7 +172,8 @@ async fn read_ranges(
     if whole.is_empty() {
         return Ok(vec![Bytes::new(); ranges.len()]);
     }
-    let result = get(file, name, whole.clone()).await?;
+    let range = Some(GetRange::Bounded(whole.clone()));
+    let result = get(file, name, GetOptions { range, ..GetOptions::default() }).await?;
     let truncated = |actual_bytes| ReadError::Truncated {
         file: Arc::clone(name),
         offset: whole.start,
@@ -178,15 +188,18 @@ async fn read_ranges(
     body.into_pages().ok_or_else(|| truncated(body_bytes))
 }
 
-/// Starts a read on condition that the file is the one that was listed.
-async fn get(file: &TableFile, name: &Arc<str>, range: Range<u64>) -> Result<GetResult, ReadError> {
+/// Asks for something of a file on condition that it is the one that was listed.
+async fn get(
+    file: &TableFile,
+    name: &Arc<str>,
+    options: GetOptions,
+) -> Result<GetResult, ReadError> {
     // A weak entity tag (RFC 9110 §8.8.1) never satisfies If-Match.
     let strong_tag = file.meta.e_tag.clone().filter(|tag| !tag.starts_with("W/"));
     let options = GetOptions {
-        range: Some(GetRange::Bounded(range)),
         if_unmodified_since: strong_tag.is_none().then_some(file.meta.last_modified),
         if_match: strong_tag,
-        ..GetOptions::default()
+        ..options
     };
     let result = file.store.get_opts(&file.meta.location, options).await;
     let result = result.map_err(|error| from_store(name, error))?;

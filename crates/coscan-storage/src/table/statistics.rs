@@ -45,11 +45,11 @@ impl ChunkStatistics {
     /// Of all chunks of several files, from those of each, in this order.
     pub(super) fn concat(parts: &[Self], data_type: &DataType) -> Result<Self, ArrowError> {
         let join = |pick: fn(&Self) -> &dyn Array, data_type: &DataType| {
-            let arrays: Vec<_> = parts.iter().map(|part| pick(part)).collect();
+            let arrays: Vec<_> = parts.iter().map(pick).collect();
             if arrays.is_empty() { Ok(new_empty_array(data_type)) } else { concat(&arrays) }
         };
-        let flags = |pick: fn(&Self) -> &BooleanArray| parts.iter().flat_map(|p| pick(p)).collect();
-        let counts = |pick: fn(&Self) -> &UInt64Array| parts.iter().flat_map(|p| pick(p)).collect();
+        let flags = |pick: fn(&Self) -> &BooleanArray| parts.iter().flat_map(pick).collect();
+        let counts = |pick: fn(&Self) -> &UInt64Array| parts.iter().flat_map(pick).collect();
         Ok(Self {
             min: join(|part| &*part.min, data_type)?,
             max: join(|part| &*part.max, data_type)?,

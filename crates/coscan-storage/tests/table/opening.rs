@@ -99,6 +99,21 @@ async fn what_is_not_parquet_is_said_so() {
 }
 
 #[tokio::test]
+async fn encrypted_columns_under_a_plain_footer_are_said_so() {
+    let sound = write(&[rows(0..10)], row_groups(10));
+    // The footer, its length, and PAR1. It ends in the end of a struct: before it goes the field of the algorithm.
+    let (body, magic) = sound.split_at(sound.len() - 4);
+    let (body, length) = body.split_last_chunk().unwrap();
+    let (body, end) = body.split_at(body.len() - 1);
+    assert_eq!(end, [0]);
+    let algorithm = [0x1c, 0x1c, 0, 0, 0];
+    let length = u32::from_le_bytes(*length) + algorithm.len() as u32 - 1;
+    let bytes = [body, &algorithm[..], &length.to_le_bytes()[..], magic].concat();
+    let encrypted = error(&[bytes.into()]).await;
+    assert!(encrypted.contains("is encrypted"), "{encrypted}");
+}
+
+#[tokio::test]
 async fn a_damaged_footer_is_an_error_and_never_a_panic() {
     let sound = write(&[rows(0..100)], row_groups(50));
     let cut = try_open(&[sound.slice(..sound.len() - 100)], options(10)).await;

@@ -193,6 +193,7 @@ async fn a_changed_or_missing_file_is_never_read() {
     let (memory, files) = store(std::slice::from_ref(&file)).await;
     let path = files[0].meta.location.clone();
     let table = ParquetTable::open(files.clone(), options(100)).await.unwrap();
+    files[0].check().await.unwrap();
     // The same size, other bytes.
     memory.put(&path, write(&[rows(0..100)], row_groups(100)).into()).await.unwrap();
     let error = table.read_pages(&[PageIndex(0)]).await.remove(0).unwrap_err();
@@ -200,9 +201,11 @@ async fn a_changed_or_missing_file_is_never_read() {
     let text =
         "memory:///table/0.parquet has changed since the table was opened; open the table again";
     assert_eq!(error.to_string(), text);
-    let error = ParquetTable::open(files, options(100)).await.unwrap_err();
+    assert!(matches!(files[0].check().await, Err(ReadError::Changed { .. })));
+    let error = ParquetTable::open(files.clone(), options(100)).await.unwrap_err();
     assert!(error.to_string().contains("has changed"), "{error}");
     memory.delete(&path).await.unwrap();
+    assert!(matches!(files[0].check().await, Err(ReadError::Missing { .. })));
     let error = table.read_pages(&[PageIndex(0)]).await.remove(0).unwrap_err();
     assert!(matches!(error, ReadError::Missing { .. }) && !error.is_retryable());
 }
