@@ -100,9 +100,12 @@ impl Queue {
         Self { chunks: Vec::new(), next: first.max(1) }
     }
 
-    pub(crate) fn add(&mut self, chunks: Vec<ChunkIndex>, ranks: &[usize]) {
+    /// Adds chunks; without ranks they come in no order.
+    pub(crate) fn add(&mut self, chunks: Vec<ChunkIndex>, ranks: Option<&[usize]>) {
         self.chunks.extend(chunks);
-        self.chunks.sort_unstable_by_key(|chunk| std::cmp::Reverse(ranks[chunk.as_usize()]));
+        if let Some(ranks) = ranks {
+            self.chunks.sort_unstable_by_key(|chunk| std::cmp::Reverse(ranks[chunk.as_usize()]));
+        }
     }
 
     /// The chunks that come next, in ascending order: twice as many each time.
@@ -129,7 +132,7 @@ mod tests {
         let chunks: Vec<_> = (0..10).map(ChunkIndex::from_usize).collect();
         let ranks = [9, 8, 7, 6, 5, 0, 1, 2, 3, 4];
         let mut queue = Queue::new(2);
-        queue.add(chunks, &ranks);
+        queue.add(chunks, Some(&ranks));
         let mut numbers = || queue.take().iter().map(|chunk| chunk.0).collect::<Vec<_>>();
         assert_eq!(numbers(), [5, 6]);
         assert_eq!(numbers(), [4, 7, 8, 9]);

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use coscan_runtime::core::ChunkIndex;
-use coscan_runtime::{BufferManager, Scan, ScanMetrics, ScanRequest, ScanStream, SharedTable};
+use coscan_runtime::{
+    BufferManager, Scan, ScanError, ScanMetrics, ScanRequest, ScanStream, SharedTable,
+};
 use datafusion::error::Result;
 use datafusion::physical_expr::PhysicalExpr;
 
@@ -31,7 +33,7 @@ pub(crate) struct ReadingPlan {
 pub(crate) struct Reading {
     plan: Arc<ReadingPlan>,
     workers: usize,
-    /// What it reads later, unless dynamic filters have ruled it out by then.
+    /// What it does not read yet: dynamic filters may rule it out by then.
     later: Mutex<Queue>,
     /// Once there is something to read.
     scan: OnceLock<Arc<Scan>>,
@@ -46,38 +48,34 @@ impl Reading {
     pub(crate) fn new(plan: &Arc<ReadingPlan>, workers: usize) -> Self {
         let narrowing = (!plan.dynamic_filters.is_empty())
             .then(|| Narrowing::new(plan.dynamic_filters.clone(), plan.in_list_max));
+        let first = if plan.ranks.is_some() { workers } else { usize::MAX };
         Self {
             plan: Arc::clone(plan),
             workers,
-            later: Mutex::new(Queue::new(workers)),
+            later: Mutex::new(Queue::new(first)),
             scan: OnceLock::new(),
             narrowing: Mutex::new(narrowing),
             counted: Mutex::default(),
         }
     }
 
-    /// Reads chunks, too, as far as dynamic filters do not rule them out when their turn comes. No other call of this or
-    /// of [`Self::go_on`] may be under way.
-    pub(crate) fn add(&self, chunks: Vec<ChunkIndex>) -> Result<()> {
+    /// Is to read chunks, too, as far as dynamic filters do not rule them out when their turn comes.
+    pub(crate) fn add(&self, chunks: Vec<ChunkIndex>) {
         self.plan.counts.chunks_needed.add(chunks.len());
-        match &self.plan.ranks {
-            Some(ranks) => {
-                lock(&self.later).add(chunks, ranks);
-                self.go_on().map(|_| ())
-            }
-            None => self.read(chunks).map(|_| ()),
-        }
+        lock(&self.later).add(chunks, self.plan.ranks.as_deref());
     }
 
-    /// Whether a worker that has ended has reason to ask again: not all was handed out, or it is the turn of more.
+    /// Whether there is something for a worker to ask for: not all was handed out, or it is the turn of more. After an
+    /// error another call tries again. No two of them may be under way.
     pub(crate) fn go_on(&self) -> Result<bool> {
         loop {
-            if self.scan.get().is_some_and(|scan| !scan.remaining().is_empty()) {
+            let has_more = self.scan.get().is_some_and(|scan| !scan.is_handed_out());
+            if has_more && self.plan.ranks.is_some() {
                 return Ok(true);
             }
             let next = lock(&self.later).take();
             if next.is_empty() {
-                return Ok(false);
+                return Ok(has_more);
             }
             if self.read(next)? {
                 return Ok(true);
@@ -96,15 +94,24 @@ impl Reading {
         if wanted.is_empty() {
             return Ok(false);
         }
-        if let Some(scan) = self.scan.get() {
-            scan.extend(&wanted).map_err(from_scan)?;
-            return Ok(true);
+        let reads = match self.scan.get() {
+            Some(scan) => scan.extend(&wanted),
+            None => self.start(&wanted),
+        };
+        match reads {
+            Ok(()) => Ok(true),
+            Err(error) => {
+                lock(&self.later).add(wanted, self.plan.ranks.as_deref());
+                Err(from_scan(error))
+            }
         }
+    }
+
+    fn start(&self, chunks: &[ChunkIndex]) -> Result<(), ScanError> {
         let request = ScanRequest { workers: self.workers, ..self.plan.request.clone() };
-        let scan = self.plan.manager.start_scan_of(&self.plan.table, request, &wanted);
-        let scan = scan.map_err(from_scan)?;
+        let scan = self.plan.manager.start_scan_of(&self.plan.table, request, chunks)?;
         self.scan.get_or_init(|| scan);
-        Ok(true)
+        Ok(())
     }
 
     /// The batches of a worker; `None` if there is nothing to read.

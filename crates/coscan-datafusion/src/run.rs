@@ -102,9 +102,12 @@ impl State {
         let new = || Arc::new(Reading::new(plan, self.partitions.len()));
         let shared = Arc::clone(self.shared.get_or_insert_with(new));
         let is_new = |standing: &Standing| *standing == Standing::Executed;
-        shared.add(self.shares.of(|partition| is_new(&self.partitions[partition])))?;
-        let new = self.partitions.iter_mut().filter(|standing| is_new(standing));
-        new.for_each(|standing| *standing = Standing::Read);
+        if self.partitions.iter().any(is_new) {
+            shared.add(self.shares.of(|partition| is_new(&self.partitions[partition])));
+            let new = self.partitions.iter_mut().filter(|standing| is_new(standing));
+            new.for_each(|standing| *standing = Standing::Read);
+        }
+        shared.go_on()?;
         Ok(shared)
     }
 
@@ -178,7 +181,8 @@ impl Execution {
         let mut chunks = self.executions.lock().shares.of(|giver| giver == self.partition);
         chunks.retain(|chunk| given.binary_search(chunk).is_err());
         let reading = Arc::new(Reading::new(&self.executions.plan, 1));
-        reading.add(chunks)?;
+        reading.add(chunks);
+        reading.go_on()?;
         let worker = reading.worker(0);
         self.reading = Some(reading);
         Ok(worker)

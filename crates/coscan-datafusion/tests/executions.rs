@@ -39,8 +39,11 @@ fn ids_of(batch: &RecordBatch) -> Vec<i64> {
     batch.column(0).as_primitive::<Int64Type>().values().to_vec()
 }
 
-fn all_ids() -> Vec<i64> {
-    (0..ROWS).collect()
+/// These are the ids of the whole table, sorted.
+fn assert_all(ids: &[i64], what: impl std::fmt::Display) {
+    let twice = ids.windows(2).filter(|two| two[0] == two[1]).count();
+    let count = ids.len();
+    assert!(ids.iter().copied().eq(0..ROWS), "{what}: {count} rows, {twice} of them twice");
 }
 
 /// What a partition gives, in a task of its own.
@@ -65,7 +68,7 @@ async fn partitions_one_by_one_in_tasks_of_their_own() {
         assert!((1200..=1300).contains(&ids(&given).len()), "{}", ids(&given).len());
         batches.extend(given);
     }
-    assert_eq!(ids(&batches), all_ids());
+    assert_all(&ids(&batches), "the partitions");
     assert_eq!((metric(&plan, "chunks_needed"), metric(&plan, "chunks_delivered")), (50, 50));
     drop(batches);
     assert_all_frees(&manager).await;
@@ -78,7 +81,7 @@ async fn partitions_at_once_in_tasks_of_their_own() {
         let plan = plan(&context, "SELECT id FROM numbers").await;
         let streams = (0..4).map(|partition| plan.execute(partition, context.task_ctx()).unwrap());
         let batches = at_once(streams.collect()).await.concat();
-        assert_eq!(ids(&batches), all_ids());
+        assert_all(&ids(&batches), "the partitions");
         assert_eq!(metric(&plan, "chunks_delivered"), 50, "each chunk is read once");
     }
     assert_all_frees(&manager).await;
@@ -93,7 +96,7 @@ async fn two_collects_at_a_time_in_one_task_and_in_two() {
         let second = if round % 2 == 0 { Arc::clone(&first) } else { context.task_ctx() };
         let tasks = [first, second].map(|task| tokio::spawn(collect(Arc::clone(&plan), task)));
         for batches in futures::future::join_all(tasks).await {
-            assert_eq!(ids(&batches.unwrap().unwrap()), all_ids(), "round {round}");
+            assert_all(&ids(&batches.unwrap().unwrap()), format!("round {round}"));
         }
     }
     assert_all_frees(&manager).await;
@@ -121,7 +124,7 @@ async fn an_idle_partition_takes_from_those_that_run_but_not_from_others() {
         rest.extend(ids(&in_a_task(stream).await));
     }
     rest.sort_unstable();
-    assert_eq!(rest, all_ids());
+    assert_all(&rest, "the partitions");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -133,7 +136,7 @@ async fn copies_of_a_plan_make_the_table_together() {
         let copy = plan(&context, "SELECT id FROM numbers").await;
         batches.extend(in_a_task(copy.execute(partition, context.task_ctx()).unwrap()).await);
     }
-    assert_eq!(ids(&batches), all_ids());
+    assert_all(&ids(&batches), "the partitions");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -151,7 +154,7 @@ async fn a_partition_that_was_dropped_half_way_gives_all_of_it_when_executed_aga
     assert!(others <= 3800, "nobody else gives its share: {others}");
     let again = plan.execute(1, task).unwrap();
     batches.extend(in_a_task(again).await);
-    assert_eq!(ids(&batches), all_ids());
+    assert_all(&ids(&batches), "the partitions");
     drop(batches);
     assert_all_frees(&manager).await;
 }
@@ -266,7 +269,7 @@ async fn whatever_is_executed_when_and_dropped_when() {
             }
             let mut all: Vec<_> = complete.iter().flat_map(|streams| streams[0].clone()).collect();
             all.sort_unstable();
-            assert_eq!(all, all_ids(), "{policy}, seed {seed}");
+            assert_all(&all, format!("{policy}, seed {seed}"));
         }
         assert_all_frees(&manager).await;
     }

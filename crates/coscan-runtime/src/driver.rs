@@ -334,6 +334,10 @@ impl Driver {
         self.lock().needed(scan).collect()
     }
 
+    pub(crate) fn is_handed_out(&self, scan: ScanId) -> bool {
+        self.lock().core.state().scan(scan).is_none_or(|scan| scan.needed().is_empty())
+    }
+
     /// Evicts every page that no scan needs.
     pub(crate) fn evict_unwanted(self: &Arc<Self>) {
         self.command(|inner, now| {

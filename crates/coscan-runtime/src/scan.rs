@@ -176,6 +176,12 @@ impl Scan {
         self.driver.narrow_scan(self.id, &unwanted)
     }
 
+    /// Whether nothing is left to be handed out for now.
+    #[must_use]
+    pub fn is_handed_out(&self) -> bool {
+        self.driver.is_handed_out(self.id)
+    }
+
     /// The chunks that were handed out so far, each with its worker; none once it has ended.
     #[must_use]
     pub fn handed(&self) -> Vec<(ChunkIndex, usize)> {
