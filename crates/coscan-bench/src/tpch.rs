@@ -1,4 +1,4 @@
-//! The TPC-H table `lineitem` as one Parquet file, made on this machine and kept for the next run; [`others`] makes those
+//! The TPC-H table `lineitem` as one Parquet file, made on this machine and kept for the next run; [`others()`] makes those
 //! that are joined with it.
 //!
 //! What the file looks like: row groups of [`ROW_GROUP_ROWS`] rows, Snappy compression, data pages

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use coscan_core::PolicyKind;
 use coscan_sim::experiment::{self, Prepared, Run};
-use coscan_sim::{Metric, Options};
+use coscan_sim::{Metric, Options, Spec};
 
 /// The runs of a case with the first seed, one a policy.
 fn runs<const COUNT: usize>(experiment: &str, case: &str, policies: [&str; COUNT]) -> [Run; COUNT] {
@@ -75,4 +75,63 @@ fn a_small_hot_table_stays_beside_what_long_scans_come_to() {
     });
     let screen = screens.sum::<f64>() / 3.0;
     assert!(screen < 0.7, "most of it is in the pool: {screen}");
+}
+
+/// Everything is in the pool soon, and loads take next to no time.
+const SMALL_QUERIES: &str = r#"
+name = "small"
+title = "small queries, everything in the pool"
+
+[machine]
+cores = 2
+active_workers = 6
+pool = "100 %"
+
+[machine.disk.seek-transfer]
+seek = "10 us"
+bandwidth = "20 GB/s"
+
+[table.lineitem]
+rows = 900_000
+chunks = 7
+columns = { a = 8, b = 8 }
+
+[table.customer]
+rows = 22_500
+chunks = 1
+columns = { a = 8 }
+
+[query.groups]
+table = "lineitem"
+cost = "90 ms"
+workers = 2
+
+[query.sum]
+table = "lineitem"
+columns = ["a"]
+cost = "30 ms"
+workers = 2
+
+[query.count]
+table = "customer"
+cost = "2 ms"
+
+[streams.all]
+count = 12
+draw = 30
+from = ["groups", "sum", "count"]
+"#;
+
+#[test]
+fn nobody_is_passed_again_and_again_where_loads_take_no_time() {
+    let spec = Spec::parse(SMALL_QUERIES).unwrap();
+    let prepared = Arc::new(Prepared::new(&spec.cases[0], 1).unwrap());
+    let run = |policy: PolicyKind| prepared.run(policy.build(), Options::default()).unwrap();
+    // The first shares processors equally.
+    let [equal, relevance] = [PolicyKind::Normal, PolicyKind::Relevance].map(run);
+    for kind in ["groups", "sum", "count"] {
+        let p99 = |run: &Run| run.value_of(kind, Metric::NormalizedLatencyP99).unwrap();
+        let (equal, relevance) = (p99(&equal), p99(&relevance));
+        assert!(relevance < 2.5 * equal, "{kind}: {relevance} beside {equal}");
+    }
 }

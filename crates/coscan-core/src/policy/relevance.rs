@@ -2,12 +2,11 @@
 //!
 //! What differs from [`Relevance2007`]:
 //! - Chunks are handed to as many workers as there are processors for, first to whoever has least work left, counting
-//!   less of it the more of it is in the pool (`work_left`). Scans that would crawl together finish one after the other.
+//!   less of it the more of it is in the pool (`Work`). Scans that would crawl together finish one after the other.
 //! - A chunk that other scans need too, though they do not wait, is read before one that they do not; of equal ones the
 //!   chunk behind the last one is read, so that reads go on where the device stands.
 //! - What is decoded now is handed out first: it is decoded once for all who take it now.
 
-use std::cell::OnceCell;
 use std::cmp::Reverse;
 
 use crate::classes::Class;
@@ -80,23 +79,43 @@ fn goes_in_order(scan: &Scan) -> bool {
     scan.order() == Order::InOrder && !scan.picks()
 }
 
-/// Nanoseconds of work that a scan has left, divided by one plus the percentage of it that is in the pool: what is there
-/// should be used before it goes. Who waits for a processor has one chunk less left for each load that it waited.
-fn work_left(state: &State, scan: &Scan, usual_chunk_ns: impl FnOnce() -> f64) -> f64 {
-    let waited_ns = scan.waiting_since().map_or(0, |since| state.now().since(since));
-    let weight = f64::from(scan.weight());
-    let needed = scan.needed().len() as f64;
-    let left = (needed - weight * waited_loads(state, waited_ns)).max(0.5);
-    let chunk_ns = scan.chunk_ns().map_or_else(usual_chunk_ns, |ns| ns as f64);
-    let percent_there = 100.0 * (scan.stock() as f64 / (needed + 1.0)).min(1.0);
-    left * chunk_ns / weight / (1.0 + percent_there)
+/// How fast chunks are done now.
+struct Work {
+    /// Nanoseconds that scans take for a chunk on average: what a scan that has done none yet is taken to need.
+    chunk_ns: f64,
+    /// Nanoseconds until it is somebody's turn again: until a worker has done a chunk, or a load has ended if that takes
+    /// longer. Where everything is in the pool loads say nothing of how long a scan has to wait.
+    turn_ns: f64,
 }
 
-/// Nanoseconds that scans take for a chunk on average: what a scan that has done none yet is taken to need.
-fn usual_chunk_ns(state: &State) -> f64 {
-    let known = state.scans().filter_map(Scan::chunk_ns);
-    let (count, sum) = known.fold((0, 0.0), |(count, sum), ns| (count + 1, sum + ns as f64));
-    if count == 0 { 1.0 } else { sum / f64::from(count) }
+impl Work {
+    fn of(state: &State) -> Self {
+        let (mut known, mut sum, mut active) = (0, 0.0, 0);
+        for scan in state.scans() {
+            active += scan.active_workers();
+            if let Some(chunk_ns) = scan.chunk_ns() {
+                known += 1;
+                sum += chunk_ns as f64;
+            }
+        }
+        let chunk_ns = if known == 0 { 1.0 } else { sum / f64::from(known) };
+        let load_ns = state.load_ns().unwrap_or(0) as f64;
+        Self { chunk_ns, turn_ns: load_ns.max(chunk_ns / active.max(1) as f64) }
+    }
+
+    /// Nanoseconds of work that a scan has left, divided by one plus the percentage of it that is in the pool: what is
+    /// there should be used before it goes. Who waits for a processor has one chunk less left for each turn of its share
+    /// that it waited.
+    fn left(&self, state: &State, scan: &Scan) -> f64 {
+        let waited_ns = scan.waiting_since().map_or(0, |since| state.now().since(since));
+        let waited_turns = waited_ns as f64 / self.turn_ns / state.scan_count() as f64;
+        let weight = f64::from(scan.weight());
+        let needed = scan.needed().len() as f64;
+        let left = (needed - weight * waited_turns).max(0.5);
+        let chunk_ns = scan.chunk_ns().map_or(self.chunk_ns, |ns| ns as f64);
+        let percent_there = 100.0 * (scan.stock() as f64 / (needed + 1.0)).min(1.0);
+        left * chunk_ns / weight / (1.0 + percent_there)
+    }
 }
 
 /// The deliverable chunk of which most column groups are decoded, of equals the one that fewest scans need, and how many
@@ -219,11 +238,10 @@ impl Policy for Relevance {
     /// First whoever can use most of what is decoded now, so that scans meet at a chunk while it is decoded and in the
     /// processors' caches; then whoever has least left.
     fn prefer_worker(&self, state: &State, ready: &[ScanId]) -> usize {
-        let usual = OnceCell::new();
-        let usual_chunk_ns = || *usual.get_or_init(|| usual_chunk_ns(state));
+        let work = Work::of(state);
         let rank = |&position: &usize| {
             let scan = state.scan(ready[position]).expect("a waiting scan runs");
-            let left = Score(work_left(state, scan, usual_chunk_ns));
+            let left = Score(work.left(state, scan));
             (Reverse(most_decoded(state, scan).0), left)
         };
         (0..ready.len()).min_by_key(rank).unwrap_or(0)
