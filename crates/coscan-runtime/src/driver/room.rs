@@ -124,7 +124,7 @@ impl Driver {
         let _ = freed.await;
     }
 
-    pub(super) fn exhausted(&self, wanted_bytes: u64) -> ScanError {
+    pub(crate) fn exhausted(&self, wanted_bytes: u64) -> ScanError {
         let usage = self.memory.usage();
         ScanError::Exhausted {
             wanted_bytes,
