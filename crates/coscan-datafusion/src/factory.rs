@@ -49,7 +49,7 @@ impl TableProviderFactory for SharedTableFactory {
         let declared = declared_columns(command)?;
         let places = Places {
             stores: &stores,
-            runtime: Some(session.runtime_env()).filter(|_| !stores.has_options()),
+            runtime: Some(&**session.runtime_env()).filter(|_| !stores.has_options()),
             ignores_subdirectories: execution.listing_table_ignore_subdirectory,
             takes_any_name: declared.is_some(),
         };
