@@ -53,7 +53,8 @@ impl Times {
 
     fn print(mut self, what: &str) {
         self.0.sort_unstable();
-        let at = |part: f64| self.0[((self.0.len() - 1) as f64 * part) as usize].as_secs_f64() * 1e6;
+        let at =
+            |part: f64| self.0[((self.0.len() - 1) as f64 * part) as usize].as_secs_f64() * 1e6;
         let average = self.sum().as_secs_f64() * 1e6 / self.0.len() as f64;
         println!(
             "{what:<28} {:>9} calls, average {average:>8.2} us, 99 % {:>8.2} us, most {:>9.2} us",
@@ -100,12 +101,15 @@ impl Crowd {
                 if file == 0 {
                     first_pages.push(first);
                 }
-                let slice = |chunk: u64, group| vec![PageId(first.0 + (chunk * GROUPS + group) as u32)];
+                let slice =
+                    |chunk: u64, group| vec![PageId(first.0 + (chunk * GROUPS + group) as u32)];
                 let chunk = |chunk| ChunkSpec {
                     rows: 10,
                     slices: (0..GROUPS).map(|group| slice(chunk, group)).collect(),
                 };
-                manager.append_chunks(id, &(0..CHUNKS_OF_FILE).map(chunk).collect::<Vec<_>>()).unwrap();
+                manager
+                    .append_chunks(id, &(0..CHUNKS_OF_FILE).map(chunk).collect::<Vec<_>>())
+                    .unwrap();
             }
         }
         let mut crowd = Self {

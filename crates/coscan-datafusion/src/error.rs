@@ -4,8 +4,8 @@ use std::error::Error;
 use std::sync::Arc;
 use std::{fmt, io};
 
-use coscan_runtime::{OpenError, ScanError};
 use coscan_runtime::core::StartScanError;
+use coscan_runtime::{OpenError, ScanError};
 use coscan_storage::stores::StoreError;
 use coscan_storage::table::TableError;
 use datafusion::arrow::error::ArrowError;

@@ -7,8 +7,8 @@ use coscan_storage::table::{FileOptions, ParquetFile, TableFile};
 
 use crate::driver::Driver;
 use crate::error::OpenError;
-use crate::registry::FileKey;
 use crate::memory::{Holder, Memory};
+use crate::registry::FileKey;
 
 /// All files that were opened, as long as anybody has them.
 #[derive(Debug, Default)]
