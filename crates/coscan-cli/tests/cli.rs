@@ -184,6 +184,23 @@ fn a_script_that_fails_is_named_and_the_others_go_on() {
 }
 
 #[test]
+fn a_table_is_listed_again_when_it_is_refreshed() {
+    let (directory, _) = numbers();
+    let table = format!("t={}/", directory.path().display());
+    let more = directory.path().join("more.parquet").display().to_string();
+    let script = format!(
+        "COPY (SELECT 0 AS n, 0 AS squared) TO '{more}'; SELECT count(n) AS c FROM t; \
+         REFRESH TABLE t; SELECT count(n) AS c FROM t; REFRESH TABLE nobody"
+    );
+    let output = run(&["sql", "--quiet", "--format", "csv", "-t", &table, "-e", &script]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.ends_with("c\n1000\nc\n1001\n"), "{text}");
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("nobody"), "{error}");
+}
+
+#[test]
 fn errors_are_in_our_words() {
     let (directory, path) = numbers();
     let bytes = std::fs::read(&path).unwrap();

@@ -60,7 +60,7 @@ mod unchanged;
 pub use error::QueryError;
 pub use exec::SharedScanExec;
 pub use memory::SharedMemoryPool;
-pub use provider::SharedTableProvider;
+pub use provider::{SharedTableProvider, refresh};
 pub use session::{Coscan, install};
 pub use settings::SessionSettings;
 

@@ -7,12 +7,13 @@ use async_trait::async_trait;
 use coscan_runtime::{BufferManager, SharedTable};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{DFSchema, Statistics};
+use datafusion::common::{DFSchema, Statistics, TableReference, plan_err};
 use datafusion::datasource::TableType;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, SortExpr, TableProviderFilterPushDown};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::prelude::SessionContext;
 use log::debug;
 
 use crate::exec::SharedScanExec;
@@ -186,6 +187,22 @@ impl TableProvider for SharedTableProvider {
             Some(direct) => Ok(direct),
             None => Ok(Arc::new(scan)),
         }
+    }
+}
+
+/// Lists the files of a table of a session again, as [`SharedTableProvider::refresh`] does.
+///
+/// # Errors
+/// As there; or if there is no such table, or coscan did not make it.
+pub async fn refresh(context: &SessionContext, table: impl Into<TableReference>) -> Result<()> {
+    let table = table.into();
+    let provider = context.table_provider(table.clone()).await?;
+    match provider.downcast_ref::<SharedTableProvider>() {
+        Some(shared) => shared.refresh().await,
+        None => plan_err!(
+            "{table} is no shared table, so its files are not listed again; make it with CREATE EXTERNAL TABLE … STORED \
+             AS PARQUET"
+        ),
     }
 }
 

@@ -11,7 +11,7 @@ extensions_options! {
         /// if it had half as much left to read.
         pub weight: u32, default = 1
         /// Seconds after which the files of a table are listed again when a query on it is planned; 0 for each query.
-        /// Without it, only `REFRESH TABLE` lists them.
+        /// Without it, they are listed again only when [`refresh`](crate::refresh) says so.
         pub refresh: Option<u64>, default = None
     }
 }

@@ -116,7 +116,7 @@ async fn options_are_checked() {
     let context = session(&manager(PolicyKind::Relevance), &Stores::new());
     for (name, expected) in [
         ("aws.acess_key_id", "no option \"aws.acess_key_id\""),
-        ("format.compression", "OPTIONS such as format.compression"),
+        ("format.pruning", "does not obey the option format.pruning"),
         ("gcp.base_url", "gcp.base_url say nothing about s3:"),
     ] {
         let options = [(name.to_owned(), "a-value".to_owned())].into();

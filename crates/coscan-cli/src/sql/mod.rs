@@ -4,6 +4,7 @@ mod blocks;
 mod commands;
 mod jobs;
 mod output;
+mod refresh;
 mod session;
 mod shell;
 mod statements;

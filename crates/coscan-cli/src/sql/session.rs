@@ -13,6 +13,7 @@ use futures::StreamExt;
 
 use crate::Failure;
 use crate::sql::output::{Format, Printer};
+use crate::sql::refresh::refreshed_table;
 
 /// What statements run in, and how their results are printed.
 pub(super) struct Session {
@@ -84,6 +85,10 @@ impl Session {
         out: impl Write + Send,
     ) -> Result<(), Failure> {
         let started = Instant::now();
+        if let Some(table) = refreshed_table(sql)? {
+            coscan_datafusion::refresh(&self.context, table).await.map_err(QueryError::from)?;
+            return Ok(());
+        }
         let stream = async { self.context.sql(sql).await?.execute_stream().await };
         let mut batches = stream.await.map_err(QueryError::from)?;
         // Statements such as CREATE give a result without columns.

@@ -67,6 +67,11 @@ impl Credentials {
                 );
                 Error::Generic { store, source: source.into() }
             }
+            // A listing that is denied is no error of its own in `object_store`.
+            (Error::Generic { store, source }, None) if is_denial(&source.to_string()) => {
+                let source = format!("{source}. {}", self.used()).into();
+                Error::Generic { store, source }
+            }
             (error, _) => error,
         }
     }
@@ -116,4 +121,8 @@ impl Credentials {
     fn clean(&self, text: String) -> String {
         self.secrets.iter().fold(text, |text, secret| text.replace(secret, HIDDEN))
     }
+}
+/// Whether a server says that whoever asks may not, or should say who it is.
+fn is_denial(text: &str) -> bool {
+    text.contains("403 Forbidden") || text.contains("401 Unauthorized")
 }

@@ -1,0 +1,40 @@
+//! `REFRESH TABLE name`: the files of a table are listed again.
+
+use datafusion::common::TableReference;
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+/// The table that a statement refreshes, if that is what it does.
+///
+/// # Errors
+/// If it begins so, but does not name one table.
+pub(super) fn refreshed_table(statement: &str) -> Result<Option<TableReference>, String> {
+    let parser = Parser::new(&GenericDialect {}).try_with_sql(statement);
+    let Ok(mut parser) = parser else { return Ok(None) }; // The engine says what is wrong with it.
+    let begins = parser.parse_keyword(Keyword::REFRESH) && parser.parse_keyword(Keyword::TABLE);
+    if !begins {
+        return Ok(None);
+    }
+    let name = parser.parse_object_name(false).map_err(|error| error.to_string())?;
+    match parser.next_token().token {
+        Token::EOF => Ok(Some(TableReference::parse_str(&name.to_string()))),
+        other => Err(format!("REFRESH TABLE names one table, but {other} follows")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refresh_names_a_table() {
+        let table = |sql| refreshed_table(sql).map(|table| table.map(|table| table.to_string()));
+        assert_eq!(table("refresh table t"), Ok(Some("t".to_owned())));
+        assert_eq!(table("REFRESH TABLE public.t -- now"), Ok(Some("public.t".to_owned())));
+        assert_eq!(table("SELECT 1"), Ok(None));
+        assert!(table("REFRESH TABLE").is_err());
+        assert!(table("REFRESH TABLE a b").is_err());
+    }
+}
