@@ -235,7 +235,7 @@ impl Crowd {
 fn main() {
     let chunks = TABLES * FILES_OF_TABLE * CHUNKS_OF_FILE;
     println!("{chunks} chunks of {GROUPS} columns in {TABLES} tables, {SCANS} scans");
-    for policy in [PolicyKind::Relevance] {
+    for policy in [PolicyKind::Relevance, PolicyKind::Elevator] {
         let mut crowd = Crowd::new(policy);
         crowd.run(COUNTED);
         let Crowd { decisions, events, starts, ends, .. } = crowd;

@@ -57,7 +57,8 @@ index! {
     TableId, "t"
 }
 index! {
-    /// A chunk of a table, counted from its first row.
+    /// A chunk of a table. In a table made of a [`Layout`](crate::Layout) they count from the first row, else in the order
+    /// in which they were added; the index of a retired chunk is given again.
     ChunkIndex, "c"
 }
 index! {

@@ -20,7 +20,7 @@
 //! In call order:
 //! - [`install`] or [`Coscan::install`] sets a session up (`session`, `settings`, `memory`);
 //! - `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes a [`SharedTableProvider`] (`factory`, `format`), whose files are
-//!   listed now and again (`snapshots`, `listing`, `location`, `partitions`, `order`, `statistics`);
+//!   listed when it is made and when it is refreshed (`snapshots`, `listing`, `location`, `partitions`, `order`, `statistics`);
 //! - it plans a [`SharedScanExec`] (`provider`, `source`, `exec`, `pruning`), or the engine's own scan where that costs less
 //!   (`direct`, `direct_reader`);
 //! - what small scans read is not spread over tasks (`one_task`), and scans know what a top-k sorts by (`first_rows`,

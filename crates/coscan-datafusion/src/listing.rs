@@ -1,4 +1,4 @@
-//! Where the files of a table are listed, now and again: each list is a snapshot.
+//! How the files of a table are listed. Each list makes a snapshot.
 
 use std::sync::Arc;
 

@@ -174,7 +174,7 @@ impl TableProvider for SharedTableProvider {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         if let Some(seconds) = SessionSettings::of(session.config()).refresh {
-            self.snapshots.refresh_after(Duration::from_secs(seconds)).await?;
+            self.snapshots.refresh_after(Duration::from_secs(seconds)).await;
         }
         let source = self.snapshots.current();
         let filters = self.physical_filters(session, filters)?;

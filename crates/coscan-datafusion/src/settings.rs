@@ -10,8 +10,9 @@ extensions_options! {
         /// How much the queries of this session count beside those of others, at least 1: one of weight 2 is served as
         /// if it had half as much left to read.
         pub weight: u32, default = 1
-        /// Seconds after which the files of a table are listed again when a query on it is planned; 0 for each query.
-        /// Without it, they are listed again only when [`refresh`](crate::refresh) says so.
+        /// Seconds after which the files of a table are listed again when a query on it is planned; 0 for each mention in
+        /// a query. If that fails, the query sees the files of the last list, and the reason is logged. Without it, they are
+        /// listed again only by [`refresh`](crate::refresh).
         pub refresh: Option<u64>, default = None
     }
 }

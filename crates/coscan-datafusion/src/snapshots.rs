@@ -40,12 +40,16 @@ impl Snapshots {
         Arc::clone(&self.snapshot().source)
     }
 
-    /// Lists the files again unless that was done in so short a time before.
-    pub(crate) async fn refresh_after(&self, age: Duration) -> Result<()> {
-        if self.listing.is_some() && self.snapshot().listed.elapsed() >= age {
-            self.refresh(Some(age)).await?;
+    /// Lists the files again unless that was done in so short a time before. If they cannot be listed, or one of them is not
+    /// whole yet, the last snapshot stays.
+    pub(crate) async fn refresh_after(&self, age: Duration) {
+        if self.listing.is_some()
+            && self.snapshot().listed.elapsed() >= age
+            && let Err(error) = self.refresh(Some(age)).await
+        {
+            let name = &self.current().name;
+            log::warn!("the files of {name} stay as they were listed last: {error}");
         }
-        Ok(())
     }
 
     /// Lists the files again. Without `age` that is done in any case, else unless another has done so meanwhile.

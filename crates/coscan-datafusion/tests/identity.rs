@@ -201,6 +201,8 @@ async fn a_file_that_cannot_be_read_leaves_the_table_as_it_was() {
     let error = provider(&context, "t").await.refresh().await.unwrap_err();
     assert!(error.to_string().contains("1.parquet"), "{error}");
     assert_eq!(run(&context, "SELECT count(*) FROM t").await, [ROWS.to_string()]);
+    run(&context, "SET coscan.refresh = 0").await;
+    assert_eq!(run(&context, "SELECT count(*) FROM t").await, [ROWS.to_string()]);
 }
 
 #[tokio::test]

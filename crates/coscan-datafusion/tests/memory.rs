@@ -32,7 +32,7 @@ async fn the_pool_gives_way_down_to_its_floor_and_grows_back() {
     reservation.try_grow(12 * MIB).unwrap();
     // It gives way by steps, so a little more than was asked for.
     let limit_bytes = manager.report().pool_limit_bytes;
-    assert!((4 << 20) - (128 << 10) <= limit_bytes && limit_bytes <= 4 << 20, "{limit_bytes}");
+    assert!(((4 << 20) - (128 << 10)..=4 << 20).contains(&limit_bytes), "{limit_bytes}");
     reservation.try_grow(3 * MIB).unwrap();
     assert_eq!(manager.report().pool_limit_bytes, 1 << 20);
     let error = reservation.try_grow(1).unwrap_err().to_string();

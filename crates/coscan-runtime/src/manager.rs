@@ -71,15 +71,15 @@ impl BufferManager {
         Ok((Self { driver }, recording))
     }
 
-    /// The object stores that its tables are read from, made when first needed and kept: all who read through them have one
+    /// The object stores of this manager. Each is made when first needed and then kept, so that all who use them have one
     /// client for each store.
     #[must_use]
     pub fn stores(&self) -> &Stores {
         self.driver.stores()
     }
 
-    /// Opens files, in the order given. A version that somebody has open already, opened in the same way, is not read
-    /// again: it is the same file. Footers count as memory.
+    /// Opens files, in the order given. A file version that is already open with the same options is shared, not read
+    /// again. Footers count against the memory budget.
     ///
     /// # Errors
     /// If a file cannot be read or is not sound Parquet, or there is no memory for its footer.
@@ -91,10 +91,8 @@ impl BufferManager {
         self.driver.open_files().open(&self.driver, files, options).await
     }
 
-    /// What a program keeps beside the manager for all who share it, one of each type; made when first asked for.
-    ///
-    /// # Panics
-    /// If `make` asks for another one.
+    /// A value that a program keeps with the manager, one of each type, made when first asked for. `make` must not call this
+    /// again: it would wait for ever.
     pub fn extension<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         self.driver.extensions().get(make)
     }
