@@ -33,7 +33,7 @@ fn same<T: PartialEq + std::fmt::Debug>(
 /// Recounts a state from its pages and from what its scans need.
 pub(crate) fn audit(state: &State) -> Result<(), Discrepancy> {
     let mut held_bytes = 0;
-    let (mut cached, mut unwanted) = (BTreeSet::new(), BTreeSet::new());
+    let (mut cached, mut unwanted) = (Vec::new(), Vec::new());
     for (id, table) in state.tables() {
         audit_table(state, id, table)?;
     }
@@ -41,13 +41,20 @@ pub(crate) fn audit(state: &State) -> Result<(), Discrepancy> {
         audit_page(state, id)?;
         held_bytes += if page.place == Place::Cold { 0 } else { page.bytes };
         if page.place == Place::Cached {
-            cached.insert(id);
+            cached.push(id);
             unwanted.extend((page.wanted == 0).then_some(id));
         }
     }
     same(|| "bytes held".into(), held_bytes, state.held_bytes())?;
-    same(|| "cached pages".into(), cached, state.cached_pages().collect())?;
-    same(|| "unwanted pages".into(), unwanted, state.unwanted_pages().collect())
+    same(|| "cached pages".into(), cached, sorted(state.cached_pages()))?;
+    same(|| "unwanted pages".into(), unwanted, sorted(state.unwanted_pages()))
+}
+
+/// In ascending order, one that is listed twice twice.
+fn sorted(pages: impl Iterator<Item = PageId>) -> Vec<PageId> {
+    let mut pages: Vec<_> = pages.collect();
+    pages.sort_unstable();
+    pages
 }
 
 /// Who wants a page, and which slices say that they have it.

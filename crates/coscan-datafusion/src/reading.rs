@@ -143,6 +143,17 @@ impl Reading {
         }
     }
 
+    /// Reads nothing more, also not what its workers give back. The chunks that were handed out, each with its worker.
+    pub(crate) fn close(&self) -> Vec<(ChunkIndex, usize)> {
+        lock(&self.later).give_up(|_| true);
+        self.scan.get().map_or_else(Vec::new, |scan| scan.close())
+    }
+
+    /// The chunks that were handed out, if nothing is left to be handed out.
+    pub(crate) fn all_handed_out(&self) -> Option<Vec<(ChunkIndex, usize)>> {
+        self.scan.get().map_or_else(|| Some(Vec::new()), |scan| scan.all_handed_out())
+    }
+
     /// The chunks that were handed out so far, each with its worker.
     pub(crate) fn handed(&self) -> Vec<(ChunkIndex, usize)> {
         self.scan.get().map_or_else(Vec::new, |scan| scan.handed())

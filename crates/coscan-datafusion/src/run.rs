@@ -91,10 +91,24 @@ impl State {
     /// The shared scan hands out nothing more, and who was handed a chunk gives it.
     fn end_sharing(&mut self) {
         let Some(shared) = self.shared.take() else { return };
-        shared.give_up(|_| true);
-        for (chunk, partition) in shared.handed() {
+        self.assign(shared.close());
+    }
+
+    fn assign(&mut self, handed: Vec<(ChunkIndex, usize)>) {
+        for (chunk, partition) in handed {
             self.shares.assign(chunk, partition);
         }
+    }
+
+    /// Whether a partition that shares is to ask for more. If not, what others hold of its share is theirs from now on:
+    /// one that cannot open its chunk gives it back, and the partition has ended by then.
+    fn goes_on(&mut self, shared: &Reading) -> Result<bool> {
+        if shared.go_on()? {
+            return Ok(true);
+        }
+        let Some(handed) = shared.all_handed_out() else { return Ok(true) };
+        self.assign(handed);
+        Ok(false)
     }
 
     /// The shared scan, with the shares of all partitions that were executed.
@@ -160,7 +174,7 @@ impl Execution {
             return self.read_alone(&[]);
         };
         if !state.is_fixed {
-            let goes_on = shared.go_on()?;
+            let goes_on = state.goes_on(&shared)?;
             let worker = if goes_on { shared.worker(self.partition) } else { None };
             self.reading = Some(shared);
             return Ok(worker);

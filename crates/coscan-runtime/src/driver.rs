@@ -290,9 +290,7 @@ impl Driver {
 
     /// The chunks that the workers of a scan were handed.
     pub(crate) fn handed_chunks(&self, scan: ScanId) -> Vec<(ChunkIndex, usize)> {
-        let inner = self.lock();
-        let handed = inner.scans.get(&scan).into_iter().flat_map(|scan| &scan.handed);
-        handed.map(|&(chunk, worker)| (chunk, worker.as_usize())).collect()
+        handed(&self.lock(), scan)
     }
 
     /// Ends a scan for all its workers, for what happened to one of them.
@@ -336,6 +334,26 @@ impl Driver {
 
     pub(crate) fn is_handed_out(&self, scan: ScanId) -> bool {
         self.lock().core.state().scan(scan).is_none_or(|scan| scan.needed().is_empty())
+    }
+
+    /// The chunks that the workers of a scan were handed, if nothing is left to be handed out.
+    pub(crate) fn all_handed_out(&self, scan: ScanId) -> Option<Vec<(ChunkIndex, usize)>> {
+        let inner = self.lock();
+        let is_all = inner.core.state().scan(scan).is_none_or(|scan| scan.needed().is_empty());
+        is_all.then(|| handed(&inner, scan))
+    }
+
+    /// Hands out nothing more of a scan, also not what its workers give back from now on. Returns what they were handed.
+    pub(crate) fn close_scan(self: &Arc<Self>, scan: ScanId) -> Vec<(ChunkIndex, usize)> {
+        self.command(|inner, now| {
+            let needed = inner.needed(scan).collect();
+            inner.core.narrow_scan(now, scan, needed);
+            inner.afterwards.needs_dropped = true;
+            if let Some(running) = inner.scans.get_mut(&scan) {
+                running.is_closed = true;
+            }
+            handed(inner, scan)
+        })
     }
 
     /// Evicts every page that no scan needs.
@@ -411,6 +429,12 @@ impl Driver {
     fn lock(&self) -> Locked<'_> {
         Locked::new(&self.inner)
     }
+}
+
+/// The chunks that the workers of a scan were handed, each with its worker.
+fn handed(inner: &Inner, scan: ScanId) -> Vec<(ChunkIndex, usize)> {
+    let handed = inner.scans.get(&scan).into_iter().flat_map(|scan| &scan.handed);
+    handed.map(|&(chunk, worker)| (chunk, worker.as_usize())).collect()
 }
 
 /// Runs of chunks, in steps of a bounded number of chunks.

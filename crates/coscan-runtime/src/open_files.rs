@@ -86,12 +86,19 @@ impl OpenFiles {
         }
         let memory = FooterMemory::take(driver, file.memory_bytes())?;
         let open = OpenFile { file: Arc::downgrade(&file), _memory: memory };
-        let before = self.lock().insert(key, open);
-        drop(before); // Not under the lock: that gives memory back.
-        Ok(file)
+        let mut known = self.lock();
+        let first = known.get(&key).and_then(|open| open.file.upgrade());
+        let unused = match first {
+            Some(_) => Some(open),
+            None => known.insert(key, open),
+        };
+        drop(known);
+        drop(unused); // Not under the lock: that gives memory back.
+        Ok(first.unwrap_or(file))
     }
 
-    fn forget_closed(&self) {
+    /// Gives back the memory of files that nobody has any more.
+    pub(crate) fn forget_closed(&self) {
         let closed: Vec<_> = {
             let mut known = self.lock();
             known.extract_if(.., |_, open| open.file.strong_count() == 0).collect()

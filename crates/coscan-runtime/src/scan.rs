@@ -122,6 +122,7 @@ impl Scan {
             polls: Arc::clone(&polls),
             handed: Vec::new(),
             failed: None,
+            is_closed: false,
         };
         let id = driver.start_scan(&spec, &running)?;
         Ok(Arc::new(Self {
@@ -185,9 +186,25 @@ impl Scan {
     /// The chunks that were handed out so far, each with its worker; none once it has ended.
     #[must_use]
     pub fn handed(&self) -> Vec<(ChunkIndex, usize)> {
+        self.of_table(self.driver.handed_chunks(self.id))
+    }
+
+    /// As [`Self::handed`], if nothing is left to be handed out.
+    #[must_use]
+    pub fn all_handed_out(&self) -> Option<Vec<(ChunkIndex, usize)>> {
+        self.driver.all_handed_out(self.id).map(|handed| self.of_table(handed))
+    }
+
+    /// Gives up all chunks that have not been handed out yet, and those that workers give back from now on because they could
+    /// not open them. Returns what was handed out, as [`Self::handed`].
+    pub fn close(&self) -> Vec<(ChunkIndex, usize)> {
+        self.of_table(self.driver.close_scan(self.id))
+    }
+
+    fn of_table(&self, handed: Vec<(ChunkIndex, usize)>) -> Vec<(ChunkIndex, usize)> {
         let placement = self.table.placement();
-        let handed = self.driver.handed_chunks(self.id).into_iter();
-        handed.map(|(chunk, worker)| (placement.to_table(chunk), worker)).collect()
+        let of_table = |(chunk, worker)| (placement.to_table(chunk), worker);
+        handed.into_iter().map(of_table).collect()
     }
 
     /// Chunks that have not been handed out yet, in ascending order; none once it has ended.

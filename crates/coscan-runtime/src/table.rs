@@ -1,5 +1,6 @@
 //! A table that scans share: registered with a manager as long as somebody holds it.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use coscan_core::TableId;
@@ -78,8 +79,12 @@ impl SharedTable {
         if placement.is_in_order() {
             return self.clone();
         }
-        // Without a name: nobody adds files to it.
-        let register = || Self::register(driver, None, Arc::clone(&placement.table));
+        let register = || {
+            // Under a name that nobody else has: so nobody adds files to it.
+            static NEXT: AtomicU64 = AtomicU64::new(0);
+            let name = format!("in order {}", NEXT.fetch_add(1, Ordering::Relaxed));
+            Self::register(driver, Some(&name), Arc::clone(&placement.table))
+        };
         in_order.get_or_init(register).clone()
     }
 }

@@ -27,6 +27,9 @@ impl ActiveBufferManager {
         now: Time,
         pages: Range<PageId>,
     ) -> Result<(), RemovePagesError> {
+        if pages.start == pages.end {
+            return Ok(());
+        }
         if !self.state.pages.contains(&pages) {
             return Err(RemovePagesError::UnknownPage(pages));
         }

@@ -34,8 +34,10 @@ impl State {
         for (group, slice) in spec.slices.iter().enumerate() {
             let group = GroupIndex::from_usize(group);
             for &id in slice {
-                self.pages[id].join(SliceId { table: table_id, chunk, group });
-                self.pool.refile(id, &self.pages[id]);
+                let page = &mut self.pages[id];
+                self.pool.unfile(id, page); // It may count for a table from now on.
+                page.join(SliceId { table: table_id, chunk, group });
+                self.pool.refile(id, page);
             }
         }
         chunk

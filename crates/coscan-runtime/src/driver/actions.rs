@@ -185,6 +185,7 @@ impl Driver {
                 tokio::time::sleep(keep_idle).await;
                 let Some(driver) = driver.upgrade() else { return };
                 driver.command(|inner, now| inner.core.evict_idle(now));
+                driver.open_files().forget_closed();
             }
         });
     }

@@ -38,6 +38,8 @@ pub(crate) struct RunningScan {
     /// The chunks that its workers were handed.
     pub(crate) handed: Vec<(ChunkIndex, WorkerIndex)>,
     pub(crate) failed: Option<ScanError>,
+    /// Nothing more is handed out, also not what is given back.
+    pub(crate) is_closed: bool,
 }
 
 impl RunningScan {
@@ -187,7 +189,7 @@ impl Inner {
         self.waiters.remove(&(scan, worker));
         self.core.withdraw_worker(now, scan, worker);
         self.forget_returned(scan, worker);
-        if self.scans.get(&scan).is_some_and(|scan| scan.failed.is_some()) {
+        if self.scans.get(&scan).is_some_and(|scan| scan.failed.is_some() || scan.is_closed) {
             // Nobody will take what is given back.
             let needed = self.needed(scan).collect();
             self.core.narrow_scan(now, scan, needed);
