@@ -1,0 +1,242 @@
+//! Commands on scans: they start, need more or less, their workers ask and go, they end.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use coscan_core::{
+    ChunkIndex, Index, RequestError, ScanId, ScanReport, ScanSpec, StartScanError, Time,
+    WorkerIndex,
+};
+use tokio::sync::oneshot;
+
+use super::inner::Inner;
+use super::{Answer, Driver, RunningScan};
+use crate::error::ScanError;
+
+/// Chunks that a scan is registered for, or gives up, under one hold of the lock.
+const STEP_CHUNKS: usize = 1024;
+
+impl Driver {
+    /// Registers a scan, step by step: the lock is not held for all its chunks.
+    pub(crate) fn start_scan(
+        self: &Arc<Self>,
+        spec: &ScanSpec,
+        running: &RunningScan,
+    ) -> Result<ScanId, ScanError> {
+        let mut steps = steps(&spec.chunks).into_iter();
+        let chunks = steps.next().unwrap_or_default();
+        // An index selection has few chunks, and takes no more later.
+        let first = match spec.pages {
+            None => ScanSpec { chunks, ..spec.clone() },
+            Some(_) => spec.clone(),
+        };
+        let id = self.with_room(|inner, now| {
+            let id = inner.core.start_scan(now, first.clone())?;
+            running.polls.set_length(inner.core.length_of(id));
+            inner.scans.insert(id, running.clone());
+            Ok(id)
+        })?;
+        if spec.pages.is_some() {
+            return Ok(id);
+        }
+        for chunks in steps {
+            if let Err(error) = self.extend_step(id, &chunks) {
+                self.cancel_scan(id);
+                return Err(error);
+            }
+        }
+        Ok(id)
+    }
+
+    /// A running scan needs these chunks, too.
+    pub(crate) fn extend_scan(
+        self: &Arc<Self>,
+        scan: ScanId,
+        chunks: &[Range<ChunkIndex>],
+    ) -> Result<(), ScanError> {
+        steps(chunks).into_iter().try_for_each(|chunks| self.extend_step(scan, &chunks))
+    }
+
+    fn extend_step(
+        self: &Arc<Self>,
+        scan: ScanId,
+        chunks: &[Range<ChunkIndex>],
+    ) -> Result<(), ScanError> {
+        self.with_room(|inner, now| {
+            inner.core.extend_scan(now, scan, chunks.to_vec())?;
+            if let Some(running) = inner.scans.get(&scan) {
+                running.polls.set_length(inner.core.length_of(scan));
+            }
+            Ok(())
+        })
+    }
+
+    /// Registers chunks, with a larger pool if it has only given way to others.
+    fn with_room<R>(
+        self: &Arc<Self>,
+        register: impl Fn(&mut Inner, Time) -> Result<R, StartScanError>,
+    ) -> Result<R, ScanError> {
+        loop {
+            let registered = self.command(|inner, now| {
+                inner.check()?;
+                register(inner, now).map_err(ScanError::from)
+            });
+            let Err(ScanError::Start(StartScanError::PoolTooSmall { chunk_bytes, .. })) =
+                registered
+            else {
+                return registered;
+            };
+            let pool_bytes = self.memory.pool_bytes_max();
+            if chunk_bytes > pool_bytes {
+                return Err(StartScanError::PoolTooSmall { pool_bytes, chunk_bytes }.into());
+            }
+            if let Err(missing) = self.memory.grow_pool(chunk_bytes)
+                && !self.make_room(missing, usize::MAX)
+            {
+                return Err(self.exhausted(chunk_bytes));
+            }
+        }
+    }
+
+    /// Asks for the next chunk of a worker. The answer comes when core decides it.
+    pub(crate) fn request_chunk(
+        self: &Arc<Self>,
+        scan: ScanId,
+        worker: WorkerIndex,
+    ) -> oneshot::Receiver<Answer> {
+        let (sender, receiver) = oneshot::channel();
+        self.command(|inner, now| {
+            let refusal = match inner.scans.get(&scan) {
+                None => inner.check().err().unwrap_or(ScanError::Cancelled),
+                Some(RunningScan { failed: Some(error), .. }) => error.clone(),
+                Some(_) => {
+                    inner.waiters.insert((scan, worker), sender);
+                    match inner.core.request_chunk(now, scan, worker) {
+                        // An earlier stream of this worker asked and was dropped: this one takes its place.
+                        Ok(()) | Err(RequestError::AlreadyWaiting(..)) => {}
+                        Err(error) => unreachable!("a running scan's worker may ask: {error}"),
+                    }
+                    return;
+                }
+            };
+            let _ = sender.send(Err(refusal));
+        });
+        receiver
+    }
+
+    pub(crate) fn release(self: &Arc<Self>, scan: ScanId, worker: WorkerIndex) {
+        self.command(|inner, now| inner.core.release_chunk(now, scan, worker));
+    }
+
+    /// A worker asks for nothing more, or cannot take the chunk that it was handed: that goes back to its scan.
+    pub(crate) fn withdraw(self: &Arc<Self>, scan: ScanId, worker: WorkerIndex) {
+        self.command(|inner, now| inner.withdraw(now, scan, worker));
+    }
+
+    /// Takes chunks off what a scan needs; returns how many it did need.
+    pub(crate) fn narrow_scan(self: &Arc<Self>, scan: ScanId, unwanted: &[ChunkIndex]) -> usize {
+        self.command(|inner, now| {
+            let needed =
+                |inner: &Inner| inner.core.state().scan(scan).map_or(0, |it| it.needed().len());
+            let before = needed(inner);
+            inner.core.narrow_scan(now, scan, unwanted.to_vec());
+            inner.afterwards.needs_dropped = true;
+            before - needed(inner)
+        })
+    }
+
+    /// The chunks that the workers of a scan were handed.
+    pub(crate) fn handed_chunks(&self, scan: ScanId) -> Vec<(ChunkIndex, usize)> {
+        handed(&self.lock(), scan)
+    }
+
+    /// Ends a scan for all its workers, for what happened to one of them.
+    pub(crate) fn fail_scan(self: &Arc<Self>, scan: ScanId, error: &ScanError) {
+        self.command(|inner, now| {
+            inner.fail(scan, error);
+            let needed = inner.needed(scan).collect();
+            inner.core.narrow_scan(now, scan, needed);
+        });
+    }
+
+    /// Ends a scan; returns what it got.
+    pub(crate) fn cancel_scan(self: &Arc<Self>, scan: ScanId) -> ScanReport {
+        let report = self.report_scan(scan);
+        // Step by step: the lock is not held for all its chunks.
+        while self.command(|inner, now| {
+            let needed: Vec<_> = inner.needed(scan).take(STEP_CHUNKS).collect();
+            let is_long = needed.len() == STEP_CHUNKS;
+            if is_long {
+                inner.core.narrow_scan(now, scan, needed);
+            }
+            is_long
+        }) {}
+        self.command(|inner, now| {
+            inner.core.cancel_scan(now, scan);
+            inner.scans.remove(&scan);
+            inner.waiters.retain(|&(waiting, _), _| waiting != scan);
+            inner.afterwards.needs_dropped = true;
+        });
+        report
+    }
+
+    pub(crate) fn report_scan(&self, scan: ScanId) -> ScanReport {
+        self.lock().core.report(scan).unwrap_or_default()
+    }
+
+    /// Chunks that a scan was not handed yet, in ascending order.
+    pub(crate) fn remaining_chunks(&self, scan: ScanId) -> Vec<ChunkIndex> {
+        self.lock().needed(scan).collect()
+    }
+
+    pub(crate) fn is_handed_out(&self, scan: ScanId) -> bool {
+        self.lock().core.state().scan(scan).is_none_or(|scan| scan.needed().is_empty())
+    }
+
+    /// The chunks that the workers of a scan were handed, if nothing is left to be handed out.
+    pub(crate) fn all_handed_out(&self, scan: ScanId) -> Option<Vec<(ChunkIndex, usize)>> {
+        let inner = self.lock();
+        let is_all = inner.core.state().scan(scan).is_none_or(|scan| scan.needed().is_empty());
+        is_all.then(|| handed(&inner, scan))
+    }
+
+    /// Hands out nothing more of a scan, also not what its workers give back from now on. Returns what they were handed.
+    pub(crate) fn close_scan(self: &Arc<Self>, scan: ScanId) -> Vec<(ChunkIndex, usize)> {
+        self.command(|inner, now| {
+            let needed = inner.needed(scan).collect();
+            inner.core.narrow_scan(now, scan, needed);
+            inner.afterwards.needs_dropped = true;
+            if let Some(running) = inner.scans.get_mut(&scan) {
+                running.is_closed = true;
+            }
+            handed(inner, scan)
+        })
+    }
+}
+
+/// The chunks that the workers of a scan were handed, each with its worker.
+fn handed(inner: &Inner, scan: ScanId) -> Vec<(ChunkIndex, usize)> {
+    let handed = inner.scans.get(&scan).into_iter().flat_map(|scan| &scan.handed);
+    handed.map(|&(chunk, worker)| (chunk, worker.as_usize())).collect()
+}
+
+/// Runs of chunks, in steps of a bounded number of chunks.
+fn steps(chunks: &[Range<ChunkIndex>]) -> Vec<Vec<Range<ChunkIndex>>> {
+    let mut steps = vec![Vec::new()];
+    let mut room = STEP_CHUNKS;
+    for run in chunks {
+        let mut start = run.start.as_usize();
+        while start < run.end.as_usize() {
+            if room == 0 {
+                steps.push(Vec::new());
+                room = STEP_CHUNKS;
+            }
+            let end = run.end.as_usize().min(start + room);
+            let step = steps.last_mut().expect("there is one");
+            step.push(ChunkIndex::from_usize(start)..ChunkIndex::from_usize(end));
+            room -= end - start;
+            start = end;
+        }
+    }
+    steps
+}
