@@ -7,8 +7,8 @@ use crate::ids::{ChunkIndex, GroupIndex, Index, PageId, SliceId, TableId};
 use crate::pages::Place;
 use crate::scan::Scan;
 use crate::set::IndexSet;
-use crate::state::State;
-use crate::table::Table;
+use crate::state::{Standings, State};
+use crate::table::{Starved, Table};
 
 /// A count that is not what it should be: a bug in the buffer manager.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -45,9 +45,24 @@ pub(crate) fn audit(state: &State) -> Result<(), Discrepancy> {
             unwanted.extend((page.wanted == 0).then_some(id));
         }
     }
+    audit_standings(state)?;
     same(|| "bytes held".into(), held_bytes, state.held_bytes())?;
     same(|| "cached pages".into(), cached, sorted(state.cached_pages()))?;
     same(|| "unwanted pages".into(), unwanted, sorted(state.unwanted_pages()))
+}
+
+/// How all scans stand, filed anew.
+fn audit_standings(state: &State) -> Result<(), Discrepancy> {
+    let mut standings = Standings::default();
+    for (id, table) in state.tables() {
+        let mut starved = Starved::default();
+        for scan in state.scans_of(id) {
+            let mut scan = Scan { filed: None, ..scan.clone() };
+            standings.file(&mut scan, &mut starved);
+        }
+        same(|| format!("starved scans of {id:?}"), &starved, &table.starved)?;
+    }
+    same(|| "scans by how they stand".into(), &standings, &state.standings)
 }
 
 /// In ascending order, one that is listed twice twice.

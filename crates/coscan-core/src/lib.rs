@@ -44,8 +44,8 @@ pub use ids::{
 pub use layout::{Layout, LayoutBuilder};
 pub use manager::{ActiveBufferManager, Config};
 pub use policy::{Policy, PolicyKind, UnknownPolicy};
-pub use scan::{Order, Scan, ScanLength, ScanReport, ScanSpec};
+pub use scan::{LengthBounds, Order, Scan, ScanLength, ScanReport, ScanSpec};
 pub use set::{IndexSet, LongSet};
 pub use slots::Slots;
-pub use state::State;
+pub use state::{State, Wanting, WantingKind};
 pub use table::Table;

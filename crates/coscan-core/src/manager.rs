@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::Action;
 use crate::audit::{Discrepancy, audit};
-use crate::ids::{ChunkIndex, GroupIndex, PageId, ScanId, TableId, Time, WorkerIndex};
+use crate::ids::{ChunkIndex, GroupIndex, PageId, ScanId, TableId, Time};
 use crate::pages::Place;
 use crate::policy::Policy;
 use crate::scan::{Scan, ScanLength, ScanReport};
@@ -120,8 +120,6 @@ pub struct ActiveBufferManager {
     state: State,
     policy: Box<dyn Policy>,
     actions: VecDeque<Action>,
-    /// Workers that wait, in the order in which they asked.
-    waiting: Vec<(ScanId, WorkerIndex)>,
     /// Running scans by the bytes of the largest chunk that they were registered for: the pool keeps room for it.
     widest: BTreeSet<(u64, ScanId)>,
     /// When a scan that found no room will be given some.
@@ -148,7 +146,6 @@ impl ActiveBufferManager {
             state: State::new(config.pool_bytes, config.wait_max_ns),
             policy,
             actions: VecDeque::new(),
-            waiting: Vec::new(),
             widest: BTreeSet::new(),
             deadline: None,
             held_back: None,
@@ -208,7 +205,8 @@ impl ActiveBufferManager {
     /// How long a running scan is beside others, as far as its policy tells short ones from long ones.
     #[must_use]
     pub fn length_of(&self, scan: ScanId) -> ScanLength {
-        self.state.scan(scan).map_or(ScanLength::Long, |scan| self.policy.length(scan))
+        let bounds = self.policy.length_bounds(&self.state);
+        self.state.scan(scan).map_or(ScanLength::Long, |scan| bounds.length_of(scan.size()))
     }
 
     /// Recounts all counts from scratch: for tests and simulators, since it walks over every page.
@@ -232,11 +230,10 @@ impl ActiveBufferManager {
         self.changed = true;
     }
 
-    /// Takes all that a scan needs off it, and its workers out of the queue. What they use stays until released.
+    /// Takes all that a scan needs off it. What its workers use stays until released.
     fn drop_needs(&mut self, scan: ScanId) {
         let needed: Vec<_> = self.state.scans[&scan].needed.iter().collect();
         self.state.unneed(scan, &needed);
-        self.waiting.retain(|&(waiting, _)| waiting != scan);
     }
 
     fn evict(&mut self, victims: Vec<PageId>) {

@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::ids::{ChunkIndex, PageId, ScanId, TableId};
-use crate::scan::{Scan, ScanLength};
+use crate::scan::{LengthBounds, Scan};
 use crate::slots::Slots;
 use crate::state::State;
 
@@ -127,11 +127,11 @@ pub trait Policy: fmt::Debug + Send {
     /// Every page MUST satisfy [`Room::may_go`].
     fn choose_victims(&mut self, state: &State, room: &Room<'_>) -> Vec<PageId>;
 
-    /// How long a scan is beside others. Short ones cut the line at the processors: they are handed chunks although
+    /// Which scans are short beside others. Short ones cut the line at the processors: they are handed chunks although
     /// enough workers are at work, twice as many in all. Tiny ones also do at the device, since what they want takes
     /// little: they are read for ahead of what is queued, although enough is being read for others; twice as much in all.
-    fn length(&self, _scan: &Scan) -> ScanLength {
-        ScanLength::Long
+    fn length_bounds(&self, _state: &State) -> LengthBounds {
+        LengthBounds::default()
     }
 
     /// Whether it schedules processors, too: no more workers than [`crate::Config::active_workers_max`] are at work, and

@@ -13,12 +13,13 @@ use crate::ids::{
 };
 use crate::pages::Place;
 use crate::set::{IndexSet, LongSet};
+use crate::state::Standing;
 use crate::table::Table;
 
 pub(crate) use pace::Pace;
 pub(crate) use spec::indexes;
-pub use spec::{Order, ScanLength, ScanReport, ScanSpec};
-pub(crate) use worker::Worker;
+pub use spec::{LengthBounds, Order, ScanLength, ScanReport, ScanSpec};
+pub(crate) use worker::{Turn, Worker};
 
 /// A registered scan.
 #[derive(Clone, Debug)]
@@ -47,6 +48,8 @@ pub struct Scan {
     pub(crate) pace: Pace,
     pub(crate) failed: bool,
     pub(crate) report: ScanReport,
+    /// How it stood when that was last filed.
+    pub(crate) filed: Option<Standing>,
 }
 
 impl Scan {
@@ -76,6 +79,7 @@ impl Scan {
             pace: Pace::default(),
             failed: false,
             report: ScanReport::default(),
+            filed: None,
         }
     }
 
@@ -145,6 +149,18 @@ impl Scan {
     #[must_use]
     pub fn order(&self) -> Order {
         self.order
+    }
+
+    /// Whether it is known when it comes to a page: it goes in order, and reads whole chunks.
+    #[must_use]
+    pub fn goes_in_order(&self) -> bool {
+        self.order == Order::InOrder && !self.picks()
+    }
+
+    /// How much it reads in all, in chunks: what it is short or long by. 0 if it picks pages.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        if self.picks() { 0 } else { self.report.chunks_needed }
     }
 
     /// Chunks that it has still to receive.

@@ -67,6 +67,12 @@ impl Slots {
         devices.into_iter().all(|device| self.closed.contains(&device))
     }
 
+    /// Whether nothing may be read from a device.
+    #[must_use]
+    pub fn is_closed(&self, device: DeviceId) -> bool {
+        self.closed.contains(&device)
+    }
+
     /// Whether something may be read for a scan.
     #[must_use]
     pub fn admit(&self, scan: &Scan) -> bool {

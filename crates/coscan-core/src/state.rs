@@ -2,7 +2,9 @@
 //!
 //! Policies read it; only the state machine in [`crate::ActiveBufferManager`] changes it, through `transitions`.
 
+mod standings;
 mod transitions;
+mod wanting;
 
 use std::collections::BTreeMap;
 
@@ -15,6 +17,9 @@ use crate::pool::Pool;
 use crate::scan::Scan;
 use crate::set::IndexSet;
 use crate::table::Table;
+
+pub(crate) use standings::{Standing, Standings};
+pub use wanting::{Wanting, WantingKind};
 
 /// Pages of one chunk that are being read.
 #[derive(Clone, Debug)]
@@ -46,6 +51,9 @@ pub struct State {
     pub(crate) load_ns: u64,
     /// Nanoseconds after which who waits is served first.
     pub(crate) wait_max_ns: u64,
+    pub(crate) standings: Standings,
+    /// How many times a worker has begun to wait.
+    pub(crate) turns: u64,
 }
 
 impl State {
@@ -60,6 +68,8 @@ impl State {
             loads: BTreeMap::new(),
             load_ns: 0,
             wait_max_ns,
+            standings: Standings::default(),
+            turns: 0,
         }
     }
 
@@ -164,6 +174,54 @@ impl State {
         table.slots.get(slot.as_usize()).copied().flatten().and_then(|id| self.scan(id))
     }
 
+    /// Scans for which something can be read, and too little is there or on its way, kind by kind.
+    pub fn wanting(&self) -> impl Iterator<Item = (&WantingKind, &Wanting)> {
+        self.standings.wanting.iter()
+    }
+
+    /// The running scans of a [size](Scan::size) below this.
+    pub fn scans_below(&self, size: u64) -> impl Iterator<Item = &Scan> {
+        let sizes = self.standings.sizes.range(..(size, ScanId(0)));
+        sizes.filter_map(|&(_, id)| self.scan(id))
+    }
+
+    /// What the scans that go in order and read whole chunks need on average, in chunks.
+    #[must_use]
+    pub fn in_order_needed(&self) -> usize {
+        let needed = self.standings.in_order_needed;
+        (needed.sum / needed.scans.max(1) as u128) as usize
+    }
+
+    /// The [size](Scan::size) of the largest running scan.
+    #[must_use]
+    pub fn largest_size(&self) -> u64 {
+        self.standings.sizes.last().map_or(0, |&(size, _)| size)
+    }
+
+    /// Nanoseconds that the running scans take for a chunk, on average over those of which it is known.
+    #[must_use]
+    pub fn average_chunk_ns(&self) -> Option<f64> {
+        self.standings.chunk_ns.average()
+    }
+
+    /// Picoseconds that they take for a row, the same.
+    #[must_use]
+    pub fn average_row_ps(&self) -> Option<f64> {
+        self.standings.row_ps.average()
+    }
+
+    /// Workers that are at work on a chunk, but for those that their queries have paused.
+    #[must_use]
+    pub fn active_workers(&self) -> usize {
+        self.standings.active_workers.sum as usize
+    }
+
+    /// Whether no worker has a chunk.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.standings.busy_workers.sum == 0
+    }
+
     /// The slots of a table's scans that pass a test.
     #[must_use]
     pub fn slots_where(&self, table: TableId, test: impl Fn(&Scan) -> bool) -> IndexSet<SlotIndex> {
@@ -173,6 +231,20 @@ impl State {
     /// Cached pages, least recently used first.
     pub fn cached_pages(&self) -> impl Iterator<Item = PageId> + '_ {
         self.pool.cached.iter().map(|&(_, id)| id)
+    }
+
+    /// Cached pages that a scan will come to, each once, least recently used first.
+    #[must_use]
+    pub fn cached_pages_of(&self, scan: &Scan) -> Vec<PageId> {
+        let table = self.table(scan.table);
+        let has_some = |chunk: &ChunkIndex| !table.classes.class_of(*chunk).key().cached.is_empty();
+        let pages = scan.needed.iter().filter(has_some).flat_map(|chunk| scan.pages(table, chunk));
+        let used = pages.map(|id| (self.page(id).used_at, id));
+        let mut cached: Vec<_> =
+            used.filter(|&(_, id)| self.page(id).place == Place::Cached).collect();
+        cached.sort_unstable();
+        cached.dedup();
+        cached.into_iter().map(|(_, id)| id).collect()
     }
 
     /// Cached pages that no scan will come to, least recently used first.

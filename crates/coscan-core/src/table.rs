@@ -6,6 +6,8 @@ use crate::chunks::{ChunkSpec, Chunks};
 use crate::classes::{ClassKey, Classes};
 use crate::ids::{ChunkIndex, DeviceId, GroupIndex, Index, PageId, ScanId, SlotIndex};
 use crate::pages::Place;
+use crate::scan::Scan;
+use crate::set::IndexSet;
 
 /// A registered table.
 #[derive(Clone, Debug)]
@@ -19,6 +21,11 @@ pub struct Table {
     pub(crate) scans: BTreeSet<ScanId>,
     /// Of those, the ones that pick pages: classes do not count them.
     pub(crate) picking: BTreeSet<ScanId>,
+    /// The slots of the scans that go in order and read whole chunks.
+    pub(crate) in_order: IndexSet<SlotIndex>,
+    pub(crate) starved: Starved,
+    /// For each column group, the slots of the scans that read it.
+    pub(crate) readers: Vec<IndexSet<SlotIndex>>,
     /// The running scan at each slot.
     pub(crate) slots: Vec<Option<ScanId>>,
     free_slots: BTreeSet<SlotIndex>,
@@ -26,6 +33,14 @@ pub struct Table {
     pub(crate) last_load: Option<ChunkIndex>,
     /// Of which slices the caller holds columns decoded now, and how many.
     pub(crate) decoded: BTreeMap<(ChunkIndex, GroupIndex), u32>,
+}
+
+/// The slots of a table's starved scans.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Starved {
+    pub(crate) slots: IndexSet<SlotIndex>,
+    /// Those that would be with one chunk less, too.
+    pub(crate) or_almost: IndexSet<SlotIndex>,
 }
 
 /// Where the pages of a slice are: how many in which place.
@@ -69,6 +84,9 @@ impl Table {
             classes: Classes::default(),
             scans: BTreeSet::new(),
             picking: BTreeSet::new(),
+            in_order: IndexSet::new(),
+            starved: Starved::default(),
+            readers: vec![IndexSet::new(); group_count],
             slots: Vec::new(),
             free_slots: BTreeSet::new(),
             last_load: None,
@@ -168,6 +186,55 @@ impl Table {
         self.chunks.slice(chunk, group)
     }
 
+    /// The slots of its starved scans.
+    #[must_use]
+    pub fn starved(&self) -> &IndexSet<SlotIndex> {
+        &self.starved.slots
+    }
+
+    /// The slots of its scans that are starved, or would be with one chunk less.
+    #[must_use]
+    pub fn almost_starved(&self) -> &IndexSet<SlotIndex> {
+        &self.starved.or_almost
+    }
+
+    /// The slots of its scans that go in order and read whole chunks.
+    #[must_use]
+    pub fn in_order(&self) -> &IndexSet<SlotIndex> {
+        &self.in_order
+    }
+
+    /// The slots of its scans that read any of these column groups.
+    #[must_use]
+    pub fn readers_of(&self, groups: &IndexSet<GroupIndex>) -> IndexSet<SlotIndex> {
+        let mut readers = IndexSet::new();
+        groups.iter().for_each(|group| readers.union_with(&self.readers[group.as_usize()]));
+        readers
+    }
+
+    /// Lists a scan among those that run.
+    pub(crate) fn add_scan(&mut self, scan: &Scan) {
+        self.scans.insert(scan.id());
+        if scan.picks() {
+            self.picking.insert(scan.id());
+        }
+        self.in_order.set(scan.slot(), scan.goes_in_order());
+        for group in scan.groups().iter() {
+            self.readers[group.as_usize()].insert(scan.slot());
+        }
+    }
+
+    /// Takes a scan off those that run.
+    pub(crate) fn remove_scan(&mut self, scan: &Scan) {
+        self.scans.remove(&scan.id());
+        self.picking.remove(&scan.id());
+        self.in_order.remove(scan.slot());
+        for group in scan.groups().iter() {
+            self.readers[group.as_usize()].remove(scan.slot());
+        }
+        self.free_slot(scan.slot());
+    }
+
     /// Gives a new scan the lowest slot that is free.
     pub(crate) fn take_slot(&mut self, scan: ScanId) -> SlotIndex {
         let slot = self.free_slots.pop_first().unwrap_or_else(|| {
@@ -178,7 +245,7 @@ impl Table {
         slot
     }
 
-    pub(crate) fn free_slot(&mut self, slot: SlotIndex) {
+    fn free_slot(&mut self, slot: SlotIndex) {
         self.slots[slot.as_usize()] = None;
         self.free_slots.insert(slot);
     }

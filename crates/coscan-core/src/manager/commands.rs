@@ -114,22 +114,25 @@ impl ActiveBufferManager {
         worker: WorkerIndex,
     ) -> Result<(), RequestError> {
         self.release_chunk(now, scan, worker);
-        let registered = self.state.scans.get_mut(&scan).ok_or(RequestError::UnknownScan(scan))?;
-        let failed = registered.failed;
-        let state = registered.worker(worker).ok_or(RequestError::UnknownWorker(scan, worker))?;
-        if failed {
-            *state = Worker::Finished;
-            return Err(RequestError::Failed(scan));
-        }
-        if matches!(state, Worker::Waiting { .. }) {
-            return Err(RequestError::AlreadyWaiting(scan, worker));
-        }
-        let stood = std::mem::replace(state, Worker::Waiting { since: self.state.now });
-        if let Worker::Busy { since, active: true, .. } = stood {
-            registered.worked(self.state.now.since(since));
-        }
-        self.waiting.push((scan, worker));
-        Ok(())
+        let (turn, since) = (self.state.next_turn(), self.state.now);
+        let wait = |registered: &mut Scan| {
+            let failed = registered.failed;
+            let state =
+                registered.worker(worker).ok_or(RequestError::UnknownWorker(scan, worker))?;
+            if failed {
+                *state = Worker::Finished;
+                return Err(RequestError::Failed(scan));
+            }
+            if matches!(state, Worker::Waiting { .. }) {
+                return Err(RequestError::AlreadyWaiting(scan, worker));
+            }
+            let stood = std::mem::replace(state, Worker::Waiting { since, turn });
+            if let Worker::Busy { since: began, active: true, .. } = stood {
+                registered.worked(since.since(began));
+            }
+            Ok(())
+        };
+        self.state.change_scan(scan, wait).ok_or(RequestError::UnknownScan(scan))?
     }
 
     /// A worker no longer uses the pages of its chunk, though it may still work on what it made of them.
@@ -151,18 +154,19 @@ impl ActiveBufferManager {
     /// read for it, until it asks again. A chunk whose pages it has not released goes back: its scan needs that chunk again.
     pub fn withdraw_worker(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
         self.at(now);
-        self.waiting.retain(|&waiting| waiting != (scan, worker));
         self.actions.retain(|action| !action.answers(scan, worker));
-        let Some(registered) = self.state.scans.get_mut(&scan) else { return };
-        let failed = registered.failed;
-        let Some(state) = registered.worker(worker) else { return };
-        if let Worker::Busy { chunk, pinned: true, .. } = std::mem::replace(state, Worker::Gone) {
-            registered.report.chunks_delivered -= 1;
-            let is_needed = registered.needed.contains(chunk);
+        let withdraw = |scan: &mut Scan| {
+            let stood = std::mem::replace(scan.worker(worker)?, Worker::Gone);
+            let Worker::Busy { chunk, pinned: true, .. } = stood else { return None };
+            scan.report.chunks_delivered -= 1;
+            Some((chunk, !scan.failed && !scan.needed.contains(chunk)))
+        };
+        let given_back = self.state.change_scan(scan, withdraw).flatten();
+        if let Some((chunk, is_needed)) = given_back {
             for id in self.state.pages_of(&self.state.scans[&scan], chunk) {
                 self.state.unpin(id);
             }
-            if !failed && !is_needed {
+            if is_needed {
                 self.state.need(scan, &IndexSet::from_iter([chunk]));
                 self.policy.on_delivered(&self.state, scan, chunk);
             }
@@ -173,10 +177,11 @@ impl ActiveBufferManager {
     /// asks again it does not count as one at work.
     pub fn pause_worker(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
         self.at(now);
-        let registered = self.state.scans.get_mut(&scan);
-        if let Some(Worker::Busy { active, .. }) = registered.and_then(|scan| scan.worker(worker)) {
-            *active = false;
-        }
+        self.state.change_scan(scan, |scan| {
+            if let Some(Worker::Busy { active, .. }) = scan.worker(worker) {
+                *active = false;
+            }
+        });
     }
 
     /// A scan no longer needs these chunks. Chunks that it was handed, or never needed, are passed over.

@@ -1,92 +1,105 @@
 //! Deliveries: workers that wait are answered in the order in which they asked, or as a policy that schedules processors
 //! prefers, no more of them at a time than the processors can use.
 
+use std::collections::BTreeSet;
+
 use super::ActiveBufferManager;
 use crate::action::Action;
 use crate::ids::{ChunkIndex, ScanId, Time, WorkerIndex};
-use crate::scan::{Order, Scan, ScanLength, Worker};
+use crate::scan::{Order, Scan, Worker};
+
+/// Of each kind, how many scans a decision looks at that could go on: the bound on its cost.
+const CANDIDATES_MAX: usize = 32;
 
 impl ActiveBufferManager {
     /// Answers a waiting worker that can be answered, if there is one.
     pub(super) fn answer_waiting(&mut self) {
         if !self.policy.schedules_workers() {
-            return self.answer_from(0);
+            return self.answer_in_turn();
         }
-        if self.waiting.is_empty() {
-            self.held_back = None;
+        if let Some(&(_, finished)) = self.state.standings.finished.first() {
+            self.answer(finished);
             return;
         }
-        let finished = |&(id, _): &(ScanId, WorkerIndex)| self.state.scans[&id].needed.is_empty();
-        if let Some(position) = self.waiting.iter().position(finished) {
-            return self.answer_from(position);
-        }
-        let ready = self.ready();
-        let Some(&first) = ready.first() else {
+        let Some(&(_, first)) = self.state.standings.ready.by_turn.first() else {
             self.held_back = None;
             return;
         };
-        if self.is_overdue(first) {
-            return self.answer_from(first);
-        }
-        let short: Vec<_> =
-            ready.iter().copied().filter(|&it| self.is_short(self.waiting[it].0)).collect();
-        let active: usize = self.state.scans().map(Scan::active_workers).sum();
-        let max = self.config.active_workers_max;
-        let cuts_line = |&position: &usize| {
-            active / 2 < max || self.state.scans[&self.waiting[position].0].picks()
+        let (active, max) = (self.state.active_workers(), self.config.active_workers_max);
+        let next = if self.is_overdue(first) {
+            Some(first).filter(|_| active / 2 < max)
+        } else if let Some(short) = self.preferred(&self.ready_short()) {
+            let cuts_line = || active / 2 < max || self.state.scans[&short].picks();
+            Some(short).filter(|_| active < max || cuts_line())
+        } else if active < max {
+            self.preferred(&self.ready())
+        } else {
+            None
         };
-        let next = match short.is_empty() {
-            true => Some(ready).filter(|_| active < max).map(|ready| self.preferred(&ready)),
-            false => Some(self.preferred(&short)).filter(|it| active < max || cuts_line(it)),
-        };
-        if let Some(position) = next {
-            self.answer_from(position);
+        if let Some(scan) = next {
+            self.answer(scan);
         } else if self.held_back.is_none() {
             self.held_back = Some(Time(self.state.now.0.saturating_add(self.config.pause_ns)));
         }
     }
 
-    /// The waiting workers for whom a chunk is there.
-    fn ready(&self) -> Vec<usize> {
-        let deliverable = |&position: &usize| {
-            let (id, _) = self.waiting[position];
-            self.state.scans[&id].is_deliverable()
-        };
-        (0..self.waiting.len()).filter(deliverable).collect()
-    }
-
-    /// Which of some waiting workers the policy prefers.
-    fn preferred(&self, positions: &[usize]) -> usize {
-        let scans: Vec<_> = positions.iter().map(|&position| self.waiting[position].0).collect();
-        positions[self.policy.prefer_worker(&self.state, &scans)]
-    }
-
-    fn is_short(&self, id: ScanId) -> bool {
-        self.length_of(id) <= ScanLength::Short
-    }
-
-    fn is_overdue(&self, position: usize) -> bool {
-        let since = self.state.scans[&self.waiting[position].0].waiting_since();
-        since.is_some_and(|since| self.state.is_overdue(since))
-    }
-
-    /// Answers the first waiting worker from this position on that can be answered.
-    fn answer_from(&mut self, start: usize) {
-        for position in start..self.waiting.len() {
-            let (id, worker) = self.waiting[position];
-            let scan = self.state.scan(id).expect("a waiting scan runs");
-            if scan.needed.is_empty() {
-                self.waiting.remove(position);
-                self.set_worker(id, worker, Worker::Finished);
-                self.actions.push_back(Action::Finish { scan: id, worker });
-                return;
-            }
-            if let Some(chunk) = self.policy.choose_delivery(&self.state, id) {
-                self.waiting.remove(position);
-                self.deliver(id, worker, chunk);
+    /// Answers the first waiting worker that can be answered.
+    fn answer_in_turn(&mut self) {
+        let standings = &self.state.standings;
+        let turns: Vec<_> = standings.finished.union(&standings.ready.by_turn).copied().collect();
+        for (_, scan) in turns {
+            if self.answer(scan) {
                 return;
             }
         }
+    }
+
+    /// Scans with a worker that waits and a chunk for it: those that have waited longest, and those that need least.
+    fn ready(&self) -> Vec<ScanId> {
+        let ready = &self.state.standings.ready;
+        let waited = ready.by_turn.iter().map(|&(_, id)| id).take(CANDIDATES_MAX);
+        let needing = ready.by_needed.iter().map(|&(_, id)| id).take(CANDIDATES_MAX);
+        self.in_turn(waited.chain(needing))
+    }
+
+    /// Of those, the short ones.
+    fn ready_short(&self) -> Vec<ScanId> {
+        let bounds = self.policy.length_bounds(&self.state);
+        let short = self.state.standings.ready.by_size.range(..(bounds.short_below, ScanId(0)));
+        self.in_turn(short.map(|&(_, id)| id).take(CANDIDATES_MAX))
+    }
+
+    /// In the order in which they began to wait, each once.
+    fn in_turn(&self, scans: impl Iterator<Item = ScanId>) -> Vec<ScanId> {
+        let turn = |id| self.state.scans[&id].longest_waiting().map(|(turn, ..)| (turn, id));
+        let turns: BTreeSet<_> = scans.filter_map(turn).collect();
+        turns.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// Which of some scans with waiting workers the policy prefers.
+    fn preferred(&self, scans: &[ScanId]) -> Option<ScanId> {
+        match scans {
+            [] | [_] => scans.first().copied(),
+            _ => Some(scans[self.policy.prefer_worker(&self.state, scans)]),
+        }
+    }
+
+    fn is_overdue(&self, scan: ScanId) -> bool {
+        let since = self.state.scans[&scan].waiting_since();
+        since.is_some_and(|since| self.state.is_overdue(since))
+    }
+
+    /// Answers the worker of a scan that has waited longest, if it can be answered.
+    fn answer(&mut self, id: ScanId) -> bool {
+        let scan = self.state.scan(id).expect("a waiting scan runs");
+        let (.., worker) = scan.longest_waiting().expect("a scan is answered that waits");
+        if scan.needed.is_empty() {
+            self.set_worker(id, worker, Worker::Finished);
+            self.actions.push_back(Action::Finish { scan: id, worker });
+            return true;
+        }
+        let chunk = self.policy.choose_delivery(&self.state, id);
+        chunk.inspect(|&chunk| self.deliver(id, worker, chunk)).is_some()
     }
 
     fn deliver(&mut self, id: ScanId, worker: WorkerIndex, chunk: ChunkIndex) {
@@ -118,15 +131,17 @@ impl ActiveBufferManager {
             worker,
             Worker::Busy { chunk, since: self.state.now, pinned: true, active: true },
         );
-        let found = stood == Worker::Waiting { since: self.state.now };
-        let scan = self.state.scans.get_mut(&id).expect("a waiting scan runs");
-        let rows = self.state.tables[&scan.table].rows(chunk);
-        scan.pace.handed(self.state.now, rows);
-        let report = &mut scan.report;
-        report.chunks_delivered += 1;
-        report.chunks_found += u64::from(found);
-        report.bytes_read += bytes_read;
-        report.bytes_reused += bytes_reused;
+        let now = self.state.now;
+        let found = matches!(stood, Worker::Waiting { since, .. } if since == now);
+        let rows = self.state.tables[&self.state.scans[&id].table].rows(chunk);
+        self.state.change_scan(id, |scan| {
+            scan.pace.handed(now, rows);
+            let report = &mut scan.report;
+            report.chunks_delivered += 1;
+            report.chunks_found += u64::from(found);
+            report.bytes_read += bytes_read;
+            report.bytes_reused += bytes_reused;
+        });
         self.policy.on_delivered(&self.state, id, chunk);
         self.changed = true;
         self.actions.push_back(Action::Deliver { scan: id, worker, chunk });
@@ -134,7 +149,9 @@ impl ActiveBufferManager {
 
     /// Says where a worker stands now; returns where it stood.
     fn set_worker(&mut self, scan: ScanId, worker: WorkerIndex, to: Worker) -> Worker {
-        let scan = self.state.scans.get_mut(&scan).expect("a waiting scan runs");
-        std::mem::replace(scan.worker(worker).expect("a waiting worker exists"), to)
+        let replace = |scan: &mut Scan| {
+            std::mem::replace(scan.worker(worker).expect("a waiting worker exists"), to)
+        };
+        self.state.change_scan(scan, replace).expect("a waiting scan runs")
     }
 }

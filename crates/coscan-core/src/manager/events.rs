@@ -34,7 +34,7 @@ impl ActiveBufferManager {
         scans.sort_unstable();
         for scan in scans {
             self.drop_needs(scan);
-            self.state.scans.get_mut(&scan).expect("a scan that needs a page runs").fail();
+            self.state.change_scan(scan, Scan::fail).expect("a scan that needs a page runs");
             self.actions.push_back(Action::Fail { scan, page });
         }
         self.end_finished_loads();

@@ -62,7 +62,9 @@ impl ActiveBufferManager {
 
     /// Makes loads urgent that an urgent scan waits for, though they are for others.
     pub(super) fn hasten_loads(&mut self) {
-        if self.waiting.is_empty() || self.state.loads.values().all(|load| load.urgent) {
+        if self.state.standings.waiting.is_empty()
+            || self.state.loads.values().all(|load| load.urgent)
+        {
             return;
         }
         let starving = |scan: &&Scan| scan.starving_since().is_some();
@@ -90,7 +92,8 @@ impl ActiveBufferManager {
     }
 
     fn tiny_scans(&self) -> impl Iterator<Item = &Scan> {
-        self.state.scans().filter(|scan| self.policy.length(scan) == ScanLength::Tiny)
+        let bounds = self.policy.length_bounds(&self.state);
+        self.state.scans_below(bounds.tiny_below)
     }
 
     fn propose(
@@ -119,10 +122,12 @@ impl ActiveBufferManager {
         if self.held_back.is_some() || slots.are_closed(self.state.devices()) {
             return false;
         }
-        let admitted = self.state.scans().filter(|scan| slots.admit(scan));
-        let ends = admitted.filter_map(|scan| self.patience_end(scan.id()));
-        let Some(end) = ends.min() else { return false };
-        if end <= self.state.now || self.state.scans().all(|scan| scan.busy_workers() == 0) {
+        let waiting = self.state.standings.waiting.iter();
+        let admitted =
+            waiting.filter_map(|&(_, id)| self.state.scan(id).filter(|it| slots.admit(it)));
+        let mut ends = admitted.filter_map(|scan| self.patience_end(scan.id()));
+        let Some(end) = ends.next() else { return false };
+        if end <= self.state.now || self.state.is_idle() {
             return true;
         }
         self.deadline = Some(end);

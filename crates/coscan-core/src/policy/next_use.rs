@@ -31,8 +31,7 @@ impl NextUses {
     pub(super) fn add(&mut self, state: &State, scan: &Scan) {
         self.forecast.add(state, scan);
         // A page that nobody came to is not filed. Where others come to it, too, its time is looked at when it comes up.
-        let reads = |id: &PageId| state.chunks_read(scan, *id).next().is_some();
-        for id in state.cached_pages().filter(reads) {
+        for id in state.cached_pages_of(scan) {
             self.file(state, id);
         }
     }

@@ -11,15 +11,15 @@ use std::cmp::Reverse;
 
 use crate::classes::Class;
 use crate::ids::{ChunkIndex, PageId, ScanId, SlotIndex, TableId, Time};
-use crate::policy::lengths::Lengths;
+use crate::policy::lengths::length_bounds;
 use crate::policy::next_use::NextUses;
 use crate::policy::ranking::{Score, best_first};
-use crate::policy::relevance_2007::{Relevance2007, helped_by, overlapping, plan, wanting};
+use crate::policy::relevance_2007::{Relevance2007, helped_by, overlapping, plan};
 use crate::policy::returns::Returns;
 use crate::policy::{Attempt, LoadPlan, Policy, Room};
-use crate::scan::{Order, Scan, ScanLength};
+use crate::scan::{LengthBounds, Order, Scan};
 use crate::set::IndexSet;
-use crate::state::State;
+use crate::state::{State, WantingKind};
 
 /// What a scan counts that needs a chunk, but has enough to go on with, beside one that waits.
 const LATER: f64 = 0.01;
@@ -36,8 +36,6 @@ pub struct Relevance {
     paper: Relevance2007,
     /// When the scans in order come to the pages.
     in_order: NextUses,
-    /// How long the scans are.
-    lengths: Lengths,
     /// How often scans come to the tables.
     returns: Returns,
 }
@@ -48,35 +46,48 @@ fn waited_loads(state: &State, waited_ns: u64) -> f64 {
     loads / state.scan_count() as f64
 }
 
-/// Whom to read for, largest first: who has waited too long; then, as in the paper, who has fewest chunks left, and who
-/// waits gains one for each load that it waited. Scans in order count as much as they do on average, unless they have
-/// much less left: those that go on together, one a little behind the other, read once for all.
-fn reading_rank(
-    state: &State,
-    scan: &Scan,
+/// Whom to read for, largest first: who has waited too long, longest in front; then by [`Reading::score`].
+type ReadingRank = (Option<Reverse<Time>>, Score);
+
+/// What the rank of a scan that wants something to be read depends on, beside how long it has waited and what it needs.
+struct Reading<'a> {
+    state: &'a State,
+    kind: WantingKind,
     in_order_needed: usize,
-) -> (Option<Reverse<Time>>, Score, Reverse<ScanId>) {
-    let since = scan.starving_since();
-    let overdue = since.filter(|&since| state.is_overdue(since)).map(Reverse);
-    let waited_ns = since.map_or(0, |since| state.now().since(since));
-    let weight = f64::from(scan.weight());
-    let gained = weight * waited_loads(state, waited_ns);
-    let own = scan.needed().len();
-    let together = goes_in_order(scan) && own * MUCH_LESS > in_order_needed;
-    let needed = if together { in_order_needed } else { own };
-    (overdue, Score(gained - needed as f64 / weight), Reverse(scan.id()))
 }
 
-/// Chunks that scans in order have left on average.
-fn in_order_needed(state: &State) -> usize {
-    let needed = state.scans().filter(|scan| goes_in_order(scan)).map(|scan| scan.needed().len());
-    let (count, sum) = needed.fold((0, 0), |(count, sum), needed| (count + 1, sum + needed));
-    sum / count.max(1)
+impl Reading<'_> {
+    fn rank(&self, since: Option<Time>, needed: usize) -> ReadingRank {
+        let overdue = since.filter(|&since| self.state.is_overdue(since)).map(Reverse);
+        (overdue, self.score(since, needed))
+    }
+
+    /// As in the paper, who has fewest chunks left, and who waits gains one for each load that it waited. Scans in order
+    /// count as much as they do on average, unless they have much less left: those that go on together, one a little
+    /// behind the other, read once for all.
+    fn score(&self, since: Option<Time>, own: usize) -> Score {
+        let waited_ns = since.map_or(0, |since| self.state.now().since(since));
+        let weight = f64::from(self.kind.weight);
+        let gained = weight * waited_loads(self.state, waited_ns);
+        let together = self.kind.goes_in_order && own * MUCH_LESS > self.in_order_needed;
+        let needed = if together { self.in_order_needed } else { own };
+        Score(gained - needed as f64 / weight)
+    }
 }
 
-/// Whether it is known when a scan comes to a page.
-fn goes_in_order(scan: &Scan) -> bool {
-    scan.order() == Order::InOrder && !scan.picks()
+/// The scan to read for.
+fn choose_scan<'a>(state: &'a State, attempt: &Attempt<'_>) -> Option<&'a Scan> {
+    let in_order_needed = state.in_order_needed();
+    let open = state.wanting().filter(|(kind, _)| !attempt.slots.is_closed(kind.device));
+    let highest = open.filter_map(|(&kind, wanting)| {
+        let reading = Reading { state, kind, in_order_needed };
+        let rank = |id: ScanId| {
+            let scan = state.scan(id).filter(|scan| attempt.admits(scan))?;
+            Some(reading.rank(scan.starving_since(), scan.needed().len()))
+        };
+        wanting.highest(rank, |since, needed| reading.rank(since, needed))
+    });
+    highest.max().and_then(|(_, Reverse(id))| state.scan(id))
 }
 
 /// How fast chunks are done now.
@@ -90,17 +101,10 @@ struct Work {
 
 impl Work {
     fn of(state: &State) -> Self {
-        let (mut known, mut sum, mut active) = (0, 0.0, 0);
-        for scan in state.scans() {
-            active += scan.active_workers();
-            if let Some(chunk_ns) = scan.chunk_ns() {
-                known += 1;
-                sum += chunk_ns as f64;
-            }
-        }
-        let chunk_ns = if known == 0 { 1.0 } else { sum / f64::from(known) };
+        let chunk_ns = state.average_chunk_ns().unwrap_or(1.0);
+        let active = state.active_workers().max(1) as f64;
         let load_ns = state.load_ns().unwrap_or(0) as f64;
-        Self { chunk_ns, turn_ns: load_ns.max(chunk_ns / active.max(1) as f64) }
+        Self { chunk_ns, turn_ns: load_ns.max(chunk_ns / active) }
     }
 
     /// Nanoseconds of work that a scan has left, divided by one plus the percentage of it that is in the pool: what is
@@ -180,8 +184,7 @@ impl Policy for Relevance {
 
     fn on_scan_extended(&mut self, state: &State, scan: ScanId) {
         let Some(scan) = state.scan(scan) else { return };
-        self.lengths.add(scan);
-        if goes_in_order(scan) {
+        if scan.goes_in_order() {
             self.in_order.add(state, scan);
         }
     }
@@ -191,7 +194,6 @@ impl Policy for Relevance {
     }
 
     fn on_scan_ended(&mut self, scan: ScanId) {
-        self.lengths.remove(scan);
         self.in_order.remove(scan);
     }
 
@@ -214,9 +216,7 @@ impl Policy for Relevance {
     }
 
     fn choose_load(&mut self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
-        let wanting = wanting(state, attempt);
-        let in_order_needed = if self.in_order.is_empty() { 0 } else { in_order_needed(state) };
-        let scan = wanting.max_by_key(|scan| reading_rank(state, scan, in_order_needed))?;
+        let scan = choose_scan(state, attempt)?;
         let helped = helped_by(state, scan);
         let chunk = choose_chunk(state, scan, &helped)?;
         Some(plan(state, scan, &helped, chunk))
@@ -227,8 +227,8 @@ impl Policy for Relevance {
         self.paper.victims(state, room, in_order, self.returns.returning(state))
     }
 
-    fn length(&self, scan: &Scan) -> ScanLength {
-        self.lengths.of(scan)
+    fn length_bounds(&self, state: &State) -> LengthBounds {
+        length_bounds(state)
     }
 
     fn schedules_workers(&self) -> bool {

@@ -43,21 +43,22 @@ pub(super) fn wanting<'a>(
     state: &'a State,
     attempt: &Attempt<'_>,
 ) -> impl Iterator<Item = &'a Scan> {
-    let has_room = |scan: &&Scan| attempt.admits(scan);
-    let wants = |scan: &&Scan| scan.wants_load() && scan.loadable().next().is_some();
-    state.scans().filter(wants).filter(has_room)
+    let open = state.wanting().filter(|(kind, _)| !attempt.slots.is_closed(kind.device));
+    let scans = open.flat_map(|(_, wanting)| wanting.scans()).filter_map(|id| state.scan(id));
+    scans.filter(|scan| attempt.admits(scan))
 }
 
 /// Starved scans that a load for `scan` may help, `scan` itself among them.
 pub(super) fn helped_by(state: &State, scan: &Scan) -> IndexSet<SlotIndex> {
-    state.slots_where(scan.table(), |other| {
-        other.id() == scan.id() || other.is_starved() && other.groups().intersects(scan.groups())
-    })
+    let table = state.table(scan.table());
+    let mut helped = table.readers_of(scan.groups()).intersection(table.starved());
+    helped.insert(scan.slot());
+    helped
 }
 
 /// Scans of the same table that share a column group with this one, itself among them.
 pub(super) fn overlapping(state: &State, scan: &Scan) -> IndexSet<SlotIndex> {
-    state.slots_where(scan.table(), |other| other.groups().intersects(scan.groups()))
+    state.table(scan.table()).readers_of(scan.groups())
 }
 
 /// The pages to read of a chunk: what the scan needs, small ones first so that it can go on early, then what the other
@@ -134,7 +135,7 @@ impl Relevance2007 {
     ) -> impl Iterator<Item = (Score, &'a Class)> + use<'a> {
         let table = state.table(id);
         let scores = self.scores_for(table);
-        let almost_starved = state.slots_where(id, Scan::is_almost_starved);
+        let almost_starved = table.almost_starved();
         let others = table.scans().len() - almost_starved.len();
         let bound = move |scans: usize| match scores {
             Scores::Row => Score(-first_second(scans.saturating_sub(others), scans).0),
@@ -142,7 +143,7 @@ impl Relevance2007 {
         };
         let score = move |class: &Class| {
             let key = class.key();
-            let here = key.scans.intersection(&almost_starved);
+            let here = key.scans.intersection(almost_starved);
             let kept = match scores {
                 Scores::Row => first_second(here.len(), key.scans.len()),
                 Scores::Column => {

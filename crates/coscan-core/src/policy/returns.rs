@@ -3,7 +3,7 @@
 //! Among pages of one table nothing changes: those that somebody comes to stay longer. Between tables, a small one that
 //! is read every few seconds stays beside what a long scan comes to in a minute.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::{TableId, Time};
 use crate::policy::Chosen;
@@ -84,7 +84,8 @@ impl Returning {
 
     /// Takes what nobody wants of other tables, least recently used first.
     pub(super) fn take_others(&self, state: &State, chosen: &mut Chosen<'_>) {
-        let is_other = |id| self.tables.iter().all(|(_, table)| *table != id);
+        let known: BTreeSet<_> = self.tables.iter().map(|&(_, table)| table).collect();
+        let is_other = |id| !known.contains(&id);
         chosen.take_all(state, state.unwanted_pages_where(is_other));
     }
 

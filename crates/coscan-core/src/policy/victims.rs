@@ -13,7 +13,7 @@ use crate::policy::{Chosen, Room, Strictness};
 use crate::scan::{Order, Scan};
 use crate::set::IndexSet;
 use crate::state::State;
-use last_used::{AnyOrder, LastUsed};
+use last_used::{LastUsed, any_order_ns, in_order_groups};
 
 /// Pages to evict: first what no scan will come to, then class by class, in the order given, what no scan will miss too
 /// much. A page that serves several chunks goes with the last of their classes. What nobody wants of tables that scans
@@ -32,17 +32,16 @@ pub(super) fn choose_victims<'a>(
     }
     let mut in_order = in_order.map(|next_uses| LastUsed::new(state, next_uses));
     let compares = in_order.is_some() || !returning.is_empty();
-    let any_order = if compares { AnyOrder::new(state) } else { AnyOrder::default() };
     let losses = Losses::new(state, room);
-    let mut victims = Victims { state, room, chosen, losses, any_order, returning };
+    let mut victims = Victims { state, room, chosen, losses, returning };
     let mut passed = BTreeSet::new();
     for (table, class) in classes {
         passed.insert((table, class.index()));
         let mut kept = IndexSet::new();
-        let ns = victims.any_order.ns(table, class);
+        let ns = if compares { any_order_ns(state, table, class) } else { u64::MAX };
         victims.returning.take_before(state, &mut victims.chosen, table, ns);
         if let Some(last_used) = &mut in_order {
-            kept = last_used.in_order_groups(state, table, class);
+            kept = in_order_groups(state.table(table), class);
             victims.take_used_after(last_used, ns);
         }
         if victims.chosen.enough() {
@@ -66,7 +65,6 @@ struct Victims<'a, 'r> {
     room: &'r Room<'r>,
     chosen: Chosen<'r>,
     losses: Losses<'a>,
-    any_order: AnyOrder,
     returning: Returning,
 }
 
@@ -74,7 +72,7 @@ impl Victims<'_, '_> {
     /// What is used later than in so many nanoseconds, of what scans in order come to.
     fn take_used_after(&mut self, last_used: &mut LastUsed<'_>, ns: u64) {
         while !self.chosen.enough()
-            && let Some((page_ns, id)) = last_used.next_after(self.state, &self.any_order, ns)
+            && let Some((page_ns, id)) = last_used.next_after(self.state, ns)
         {
             if let Some(table) = self.state.home(id) {
                 self.returning.take_before(self.state, &mut self.chosen, table, page_ns);

@@ -24,8 +24,12 @@ impl Pace {
 
     /// Picoseconds a row; `None` until known. Who waits for longer than usual is slower than he was.
     pub(crate) fn row_ps(&self, now: Time) -> Option<u64> {
-        let known = (self.row_ps > 0).then_some(self.row_ps)?;
-        Some(known.max(self.current(now).unwrap_or(0)))
+        Some(self.smoothed()?.max(self.current(now).unwrap_or(0)))
+    }
+
+    /// The same at the time when it was last handed a chunk.
+    pub(crate) fn smoothed(&self) -> Option<u64> {
+        (self.row_ps > 0).then_some(self.row_ps)
     }
 
     /// As if the chunk that it was handed last ended now.

@@ -28,6 +28,29 @@ pub enum ScanLength {
     Long,
 }
 
+/// The [sizes](crate::Scan::size) below which scans are short beside others. By default none is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LengthBounds {
+    /// Below it a scan is short.
+    pub short_below: u64,
+    /// Below it a scan is tiny; no more than `short_below`.
+    pub tiny_below: u64,
+}
+
+impl LengthBounds {
+    /// The length of a scan of this size.
+    #[must_use]
+    pub fn length_of(self, size: u64) -> ScanLength {
+        if size < self.tiny_below {
+            ScanLength::Tiny
+        } else if size < self.short_below {
+            ScanLength::Short
+        } else {
+            ScanLength::Long
+        }
+    }
+}
+
 /// What a query wants to read.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ScanSpec {

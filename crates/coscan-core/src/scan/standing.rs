@@ -1,7 +1,7 @@
 //! How a scan stands: what it has at hand, what is on its way, since when it waits.
 
-use super::{Order, Scan, Worker};
-use crate::ids::{ChunkIndex, Time};
+use super::{Order, Scan, Turn, Worker};
+use crate::ids::{ChunkIndex, Index, Time, WorkerIndex};
 
 impl Scan {
     /// How many chunks a scan keeps before it to go on without waiting: one for each worker and one more; none if all
@@ -92,10 +92,16 @@ impl Scan {
     /// Since when its longest waiting worker waits.
     #[must_use]
     pub fn waiting_since(&self) -> Option<Time> {
-        let since = |worker: &Worker| match worker {
-            Worker::Waiting { since } => Some(*since),
+        self.longest_waiting().map(|(_, since, _)| since)
+    }
+
+    /// The worker that waits longest: its turn, since when it waits, and which one it is.
+    pub(crate) fn longest_waiting(&self) -> Option<(Turn, Time, WorkerIndex)> {
+        let workers = self.workers.iter().enumerate();
+        let waiting = workers.filter_map(|(worker, state)| match *state {
+            Worker::Waiting { since, turn } => Some((turn, since, WorkerIndex::from_usize(worker))),
             _ => None,
-        };
-        self.workers.iter().filter_map(since).min()
+        });
+        waiting.min()
     }
 }

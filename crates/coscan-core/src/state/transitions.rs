@@ -3,7 +3,7 @@
 use crate::chunks::ChunkSpec;
 use crate::ids::{ChunkIndex, GroupIndex, Index, LoadId, PageId, ScanId, SliceId, TableId};
 use crate::pages::Place;
-use crate::scan::Scan;
+use crate::scan::{Scan, Turn};
 use crate::set::IndexSet;
 use crate::state::State;
 use crate::table::{Places, Table};
@@ -82,15 +82,17 @@ impl State {
 
     /// Follows a page with its slices, the classes of their chunks and what the scans that need them have.
     fn recount(&mut self, id: PageId, from: Place, to: Place) {
-        let Self { pages, tables, scans, .. } = self;
+        let Self { pages, tables, scans, standings, .. } = self;
         for slice in pages[id].slices() {
             let table = tables.get_mut(&slice.table).expect("a page's table stays registered");
-            for scan in &table.picking {
-                let scan = scans.get_mut(scan).expect("a table lists running scans");
+            let picking: Vec<_> = table.picking.iter().copied().collect();
+            for scan in picking {
+                let scan = scans.get_mut(&scan).expect("a table lists running scans");
                 if scan.needed.contains(slice.chunk) && scan.reads(slice.group, id) {
                     let places: Vec<_> =
                         scan.pages(table, slice.chunk).map(|page| pages[page].place).collect();
                     scan.refile_by(slice.chunk, places.into_iter());
+                    standings.file(scan, &mut table.starved);
                 }
             }
             let position = table.slice_position(slice.chunk, slice.group);
@@ -110,6 +112,7 @@ impl State {
                 let scan = scan.expect("a class lists running scans");
                 if scan.groups.contains(slice.group) {
                     scan.refile(slice.chunk, key);
+                    standings.file(scan, &mut table.starved);
                 }
             }
         }
@@ -117,7 +120,7 @@ impl State {
 
     /// Files chunks that a scan needs from now on, none of which it needs yet, and says that their pages are wanted.
     pub(crate) fn need(&mut self, scan: ScanId, chunks: &IndexSet<ChunkIndex>) {
-        let Self { pages, tables, scans, pool, .. } = self;
+        let Self { pages, tables, scans, pool, standings, .. } = self;
         let scan = scans.get_mut(&scan).expect("the scan runs");
         let table = tables.get_mut(&scan.table).expect("a scan's table stays registered");
         let slot = scan.slot;
@@ -143,11 +146,12 @@ impl State {
                 }
             }
         }
+        standings.file(scan, &mut table.starved);
     }
 
     /// Takes chunks off what a scan needs; their pages are wanted by one less.
     pub(crate) fn unneed(&mut self, scan: ScanId, chunks: &[ChunkIndex]) {
-        let Self { pages, tables, scans, pool, .. } = self;
+        let Self { pages, tables, scans, pool, standings, .. } = self;
         let scan = scans.get_mut(&scan).expect("the scan runs");
         let table = tables.get_mut(&scan.table).expect("a scan's table stays registered");
         let slot = scan.slot;
@@ -166,6 +170,26 @@ impl State {
                 }
             }
         }
+        standings.file(scan, &mut table.starved);
+    }
+
+    /// Changes how a scan stands, if it runs.
+    pub(crate) fn change_scan<R>(
+        &mut self,
+        id: ScanId,
+        change: impl FnOnce(&mut Scan) -> R,
+    ) -> Option<R> {
+        let scan = self.scans.get_mut(&id)?;
+        let changed = change(scan);
+        let table = self.tables.get_mut(&scan.table).expect("a scan's table stays registered");
+        self.standings.file(scan, &mut table.starved);
+        Some(changed)
+    }
+
+    /// The next place in the queue of workers that wait.
+    pub(crate) fn next_turn(&mut self) -> Turn {
+        self.turns += 1;
+        Turn(self.turns)
     }
 
     pub(crate) fn pin(&mut self, id: PageId) {
@@ -208,20 +232,16 @@ impl State {
     /// Registers a scan with its table.
     pub(crate) fn add_scan(&mut self, scan: Scan) {
         let table = self.tables.get_mut(&scan.table).expect("looked up before");
-        table.scans.insert(scan.id);
-        if scan.picks() {
-            table.picking.insert(scan.id);
-        }
+        table.add_scan(&scan);
         self.scans.insert(scan.id, scan);
     }
 
     /// Takes a scan off that needs nothing any more.
     pub(crate) fn remove_scan(&mut self, scan: ScanId) {
-        let scan = self.scans.remove(&scan).expect("looked up before");
+        let mut scan = self.scans.remove(&scan).expect("looked up before");
         let table: &mut Table =
             self.tables.get_mut(&scan.table).expect("a scan's table stays registered");
-        table.scans.remove(&scan.id);
-        table.picking.remove(&scan.id);
-        table.free_slot(scan.slot);
+        self.standings.take_out(&mut scan, &mut table.starved);
+        table.remove_scan(&scan);
     }
 }

@@ -1,0 +1,175 @@
+//! How the running scans stand, filed anew whenever one changes: a decision finds the scans that it looks for without a
+//! walk over all of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::ids::{ScanId, Time};
+use crate::scan::{Scan, Turn};
+use crate::state::wanting::{Wanting, WantingKind};
+use crate::table::Starved;
+
+/// What a scan is filed by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Standing {
+    size: u64,
+    needed: usize,
+    /// Of the worker that waits longest.
+    waiting: Option<(Turn, Time)>,
+    is_deliverable: bool,
+    is_starved: bool,
+    is_almost_starved: bool,
+    wants_load: bool,
+    busy_workers: usize,
+    active_workers: usize,
+    /// 0 if unknown.
+    chunk_ns: u64,
+    row_ps: Option<u64>,
+}
+
+impl Standing {
+    pub(crate) fn of(scan: &Scan) -> Self {
+        Self {
+            size: scan.size(),
+            needed: scan.needed.len(),
+            waiting: scan.longest_waiting().map(|(turn, since, _)| (turn, since)),
+            is_deliverable: scan.is_deliverable(),
+            is_starved: scan.is_starved(),
+            is_almost_starved: scan.is_almost_starved(),
+            wants_load: scan.wants_load() && scan.loadable().next().is_some(),
+            busy_workers: scan.busy_workers(),
+            active_workers: scan.active_workers(),
+            chunk_ns: scan.chunk_ns,
+            row_ps: scan.pace.smoothed(),
+        }
+    }
+
+    fn turn(self) -> Option<Turn> {
+        self.waiting.map(|(turn, _)| turn)
+    }
+
+    fn ready(self) -> Option<Turn> {
+        self.turn().filter(|_| self.is_deliverable)
+    }
+
+    fn starving_since(self) -> Option<Time> {
+        self.waiting.filter(|_| !self.is_deliverable).map(|(_, since)| since)
+    }
+}
+
+/// The running scans by how they stand.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Standings {
+    /// All of them, smallest first.
+    pub(crate) sizes: BTreeSet<(u64, ScanId)>,
+    /// Those with a worker that waits, for longest in front.
+    pub(crate) waiting: BTreeSet<(Turn, ScanId)>,
+    /// Of those, the ones that need nothing more.
+    pub(crate) finished: BTreeSet<(Turn, ScanId)>,
+    /// Of those, the ones that a chunk is there for.
+    pub(crate) ready: Ready,
+    pub(crate) wanting: BTreeMap<WantingKind, Wanting>,
+    pub(crate) busy_workers: Sum,
+    pub(crate) active_workers: Sum,
+    /// Nanoseconds for a chunk, of those of which that is known.
+    pub(crate) chunk_ns: Sum,
+    /// Picoseconds for a row, of those of which that is known.
+    pub(crate) row_ps: Sum,
+    /// Chunks needed by those that go in order and read whole chunks.
+    pub(crate) in_order_needed: Sum,
+}
+
+/// Scans with a worker that waits and a chunk that is there for it, in several orders.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Ready {
+    pub(crate) by_turn: BTreeSet<(Turn, ScanId)>,
+    pub(crate) by_size: BTreeSet<(u64, ScanId)>,
+    pub(crate) by_needed: BTreeSet<(usize, ScanId)>,
+}
+
+/// What scans have of something together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Sum {
+    /// How many have some.
+    pub(crate) scans: usize,
+    pub(crate) sum: u128,
+}
+
+impl Sum {
+    /// What those that have some have on average.
+    pub(crate) fn average(self) -> Option<f64> {
+        (self.scans > 0).then(|| self.sum as f64 / self.scans as f64)
+    }
+
+    fn change(&mut self, [from, to]: [Option<u64>; 2]) {
+        self.scans = self.scans - usize::from(from.is_some()) + usize::from(to.is_some());
+        self.sum = self.sum - u128::from(from.unwrap_or(0)) + u128::from(to.unwrap_or(0));
+    }
+}
+
+impl Standings {
+    /// Files a scan by how it stands now.
+    pub(crate) fn file(&mut self, scan: &mut Scan, starved: &mut Starved) {
+        let standing = Standing::of(scan);
+        if scan.filed != Some(standing) {
+            let from = scan.filed.replace(standing);
+            self.move_scan(scan, from, Some(standing));
+            starved.slots.set(scan.slot, standing.is_starved);
+            starved.or_almost.set(scan.slot, standing.is_almost_starved);
+        }
+    }
+
+    /// Takes a scan out.
+    pub(crate) fn take_out(&mut self, scan: &mut Scan, starved: &mut Starved) {
+        let from = scan.filed.take();
+        self.move_scan(scan, from, None);
+        starved.slots.remove(scan.slot);
+        starved.or_almost.remove(scan.slot);
+    }
+
+    fn move_scan(&mut self, scan: &Scan, from: Option<Standing>, to: Option<Standing>) {
+        let both = [from, to];
+        let keys = |key: fn(Standing) -> Option<Turn>| {
+            both.map(|it| it.and_then(key).map(|turn| (turn, scan.id)))
+        };
+        move_key(&mut self.sizes, both.map(|it| it.map(|it| (it.size, scan.id))));
+        move_key(&mut self.waiting, keys(Standing::turn));
+        move_key(&mut self.finished, keys(|it| it.turn().filter(|_| it.needed == 0)));
+        move_key(&mut self.ready.by_turn, keys(Standing::ready));
+        let ready = both.map(|it| it.filter(|it| it.ready().is_some()));
+        move_key(&mut self.ready.by_size, ready.map(|it| it.map(|it| (it.size, scan.id))));
+        move_key(&mut self.ready.by_needed, ready.map(|it| it.map(|it| (it.needed, scan.id))));
+        self.move_wanting(scan, both.map(|it| it.filter(|it| it.wants_load)));
+        let counts = |count: fn(Standing) -> Option<u64>| both.map(|it| it.and_then(count));
+        self.busy_workers.change(counts(|it| Some(it.busy_workers as u64)));
+        self.active_workers.change(counts(|it| Some(it.active_workers as u64)));
+        self.chunk_ns.change(counts(|it| Some(it.chunk_ns).filter(|&ns| ns > 0)));
+        self.row_ps.change(counts(|it| it.row_ps));
+        if scan.goes_in_order() {
+            self.in_order_needed.change(counts(|it| Some(it.needed as u64)));
+        }
+    }
+
+    fn move_wanting(&mut self, scan: &Scan, [from, to]: [Option<Standing>; 2]) {
+        let both = [from, to].map(|it| it.map(|it| (it.starving_since(), it.needed)));
+        if both[0] == both[1] {
+            return;
+        }
+        let goes_in_order = scan.goes_in_order();
+        let kind = WantingKind { device: scan.device, weight: scan.weight, goes_in_order };
+        let wanting = self.wanting.entry(kind).or_default();
+        both[0].inspect(|&(since, needed)| wanting.remove(scan.id, since, needed));
+        both[1].inspect(|&(since, needed)| wanting.add(scan.id, since, needed));
+        if wanting.is_empty() {
+            self.wanting.remove(&kind);
+        }
+    }
+}
+
+fn move_key<K: Ord + Copy>(keys: &mut BTreeSet<K>, [from, to]: [Option<K>; 2]) {
+    if from != to {
+        from.inspect(|key| {
+            keys.remove(key);
+        });
+        keys.extend(to);
+    }
+}
