@@ -85,7 +85,7 @@ impl Crowd {
     fn new(policy: PolicyKind) -> Self {
         let chunks = TABLES * FILES_OF_TABLE * CHUNKS_OF_FILE;
         let config = Config {
-            pool_bytes: chunks / 8 * CHUNK_BYTES,
+            pool_bytes: chunks / 64 * CHUNK_BYTES,
             active_workers_max: 24,
             request_bytes: 50,
             ..Config::default()

@@ -18,7 +18,7 @@ use crate::action::Action;
 use crate::audit::{Discrepancy, audit};
 use crate::ids::{ChunkIndex, GroupIndex, PageId, ScanId, TableId, Time};
 use crate::pages::Place;
-use crate::policy::Policy;
+use crate::policy::{Policy, Room};
 use crate::scan::{Scan, ScanLength, ScanReport};
 use crate::set::IndexSet;
 use crate::state::State;
@@ -234,6 +234,13 @@ impl ActiveBufferManager {
     fn drop_needs(&mut self, scan: ScanId) {
         let needed: Vec<_> = self.state.scans[&scan].needed.iter().collect();
         self.state.unneed(scan, &needed);
+    }
+
+    fn choose_victims(&mut self, room: &Room<'_>) -> Vec<PageId> {
+        let mut changed = std::mem::take(&mut self.state.changed);
+        changed.append(&mut self.state.pool.changed);
+        changed.into_iter().for_each(|table| self.policy.on_table_changed(table));
+        self.policy.choose_victims(&self.state, room)
     }
 
     fn evict(&mut self, victims: Vec<PageId>) {

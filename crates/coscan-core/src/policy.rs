@@ -6,6 +6,7 @@ mod attach;
 mod elevator;
 mod kind;
 mod lengths;
+mod merge;
 mod next_use;
 mod normal;
 mod page_map;
@@ -104,6 +105,10 @@ pub trait Policy: fmt::Debug + Send {
 
     /// A scan was taken off.
     fn on_scan_ended(&mut self, _scan: ScanId) {}
+
+    /// Since victims were last chosen, it has changed what scans need of a table, what of it is in the pool, or when that
+    /// was used; or the table is gone.
+    fn on_table_changed(&mut self, _table: TableId) {}
 
     /// A table was taken off, after its last scan.
     fn on_table_removed(&mut self, _table: TableId) {}

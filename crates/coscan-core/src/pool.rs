@@ -16,6 +16,8 @@ pub(crate) struct Pool {
     pub(crate) cached: BTreeSet<(u64, PageId)>,
     /// Of those, the ones that no scan will come to, by the first table that lists them, if any does. No set is empty.
     pub(crate) unwanted: BTreeMap<Option<TableId>, BTreeSet<(u64, PageId)>>,
+    /// Tables of which unwanted pages came, went or were used since that was last taken.
+    pub(crate) changed: BTreeSet<TableId>,
     uses: u64,
     /// How many uses there were when the period of [`Self::begin_period`] began.
     period_began: u64,
@@ -28,6 +30,7 @@ impl Pool {
             held_bytes: 0,
             cached: BTreeSet::new(),
             unwanted: BTreeMap::new(),
+            changed: BTreeSet::new(),
             uses: 0,
             period_began: 0,
         }
@@ -62,11 +65,21 @@ impl Pool {
     pub(crate) fn refile(&mut self, id: PageId, page: &Page) {
         if page.place == Place::Cached {
             self.cached.insert((page.used_at, id));
-            if page.wanted == 0 {
-                self.unwanted.entry(page.home()).or_default().insert((page.used_at, id));
-            } else {
-                self.unfile_unwanted(id, page);
-            }
+            self.refile_wanted(id, page);
+        }
+    }
+
+    /// The same for a page that may be wanted now, or may not, by the same tables.
+    pub(crate) fn refile_wanted(&mut self, id: PageId, page: &Page) {
+        if page.place != Place::Cached {
+            return;
+        }
+        if page.wanted == 0 {
+            let home = page.home();
+            self.unwanted.entry(home).or_default().insert((page.used_at, id));
+            self.changed.extend(home);
+        } else {
+            self.unfile_unwanted(id, page);
         }
     }
 
@@ -78,11 +91,13 @@ impl Pool {
 
     fn unfile_unwanted(&mut self, id: PageId, page: &Page) {
         let home = page.home();
-        if let Some(pages) = self.unwanted.get_mut(&home) {
-            pages.remove(&(page.used_at, id));
+        if let Some(pages) = self.unwanted.get_mut(&home)
+            && pages.remove(&(page.used_at, id))
+        {
             if pages.is_empty() {
                 self.unwanted.remove(&home);
             }
+            self.changed.extend(home);
         }
     }
 }

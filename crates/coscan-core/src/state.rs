@@ -6,7 +6,7 @@ mod standings;
 mod transitions;
 mod wanting;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::{
     ChunkIndex, DeviceId, GroupIndex, Index, LoadId, PageId, ScanId, SliceId, SlotIndex, TableId,
@@ -52,6 +52,8 @@ pub struct State {
     /// Nanoseconds after which who waits is served first.
     pub(crate) wait_max_ns: u64,
     pub(crate) standings: Standings,
+    /// Tables of which scans need something else, or something else is in the pool, since that was last taken.
+    pub(crate) changed: BTreeSet<TableId>,
     /// How many times a worker has begun to wait.
     pub(crate) turns: u64,
 }
@@ -69,6 +71,7 @@ impl State {
             load_ns: 0,
             wait_max_ns,
             standings: Standings::default(),
+            changed: BTreeSet::new(),
             turns: 0,
         }
     }
@@ -110,6 +113,12 @@ impl State {
     #[must_use]
     pub fn table(&self, table: TableId) -> &Table {
         self.tables.get(&table).expect("a scan's table stays registered")
+    }
+
+    /// Whether a table is registered.
+    #[must_use]
+    pub fn knows(&self, table: TableId) -> bool {
+        self.tables.contains_key(&table)
     }
 
     /// The devices of all tables, each once.
@@ -249,23 +258,25 @@ impl State {
 
     /// Cached pages that no scan will come to, least recently used first.
     pub fn unwanted_pages(&self) -> impl Iterator<Item = PageId> + '_ {
-        self.unwanted_pages_where(|_| true)
-    }
-
-    /// Those of the tables that pass a test, least recently used first. A page that several tables list counts for the
-    /// one that listed it first, one that no table lists passes any test.
-    pub fn unwanted_pages_where(
-        &self,
-        test: impl Fn(TableId) -> bool,
-    ) -> impl Iterator<Item = PageId> + '_ {
-        let tables = self.pool.unwanted.iter().filter(move |(table, _)| table.is_none_or(&test));
-        let mut tables: Vec<_> = tables.map(|(_, pages)| pages.iter().peekable()).collect();
+        let mut tables: Vec<_> =
+            self.pool.unwanted.values().map(|pages| pages.iter().peekable()).collect();
         std::iter::from_fn(move || {
             let oldest = tables.iter_mut().filter_map(|pages| Some((*pages.peek()?, pages)));
             let (&(_, id), pages) = oldest.min_by_key(|((used_at, _), _)| *used_at)?;
             pages.next();
             Some(id)
         })
+    }
+
+    /// Those of a table, each with its last use as a count of uses. A page that several tables list counts for the one
+    /// that listed it first.
+    pub fn unwanted_pages_of(&self, table: TableId) -> impl Iterator<Item = (u64, PageId)> + '_ {
+        self.pool.unwanted.get(&Some(table)).into_iter().flatten().copied()
+    }
+
+    /// Those that no table lists.
+    pub fn unlisted_pages(&self) -> impl Iterator<Item = PageId> + '_ {
+        self.pool.unwanted.get(&None).into_iter().flatten().map(|&(_, id)| id)
     }
 
     /// Whether a page is neither in the pool nor being read.

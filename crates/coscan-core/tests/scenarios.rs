@@ -549,7 +549,7 @@ mod relevance {
     use super::*;
 
     fn build(scores: Scores, pool_bytes: u64) -> World {
-        World::new(Box::new(Relevance2007 { scores: Some(scores) }), pool_bytes, 1)
+        World::new(Box::new(Relevance2007::with_scores(scores)), pool_bytes, 1)
     }
 
     #[test]

@@ -224,7 +224,7 @@ impl ActiveBufferManager {
             let bytes = self.state.held_bytes().saturating_sub(target);
             if bytes > 0 {
                 let room = Room { plan: None, bytes, strictness };
-                let victims = self.policy.choose_victims(&self.state, &room);
+                let victims = self.choose_victims(&room);
                 self.evict(victims);
             }
         }

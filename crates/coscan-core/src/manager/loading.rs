@@ -196,7 +196,7 @@ impl ActiveBufferManager {
             return Some(Vec::new());
         }
         let room = Room { plan: Some(plan), bytes, strictness };
-        let victims = self.policy.choose_victims(&self.state, &room);
+        let victims = self.choose_victims(&room);
         let freed: u64 = victims.iter().map(|&id| self.state.bytes_of(id)).sum();
         (freed >= bytes).then_some(victims)
     }

@@ -66,7 +66,7 @@ impl PolicyKind {
             PolicyKind::Attach => Box::new(Attach::default()),
             PolicyKind::Elevator => Box::new(Elevator::default()),
             PolicyKind::Predictive(switches) => Box::new(Predictive::new(switches)),
-            PolicyKind::Relevance2004 => Box::new(Relevance2004),
+            PolicyKind::Relevance2004 => Box::new(Relevance2004::default()),
             PolicyKind::Relevance2007 => Box::new(Relevance2007::default()),
             PolicyKind::Relevance => Box::new(Relevance::default()),
         }

@@ -33,7 +33,7 @@ pub(super) fn first_second(first: usize, second: usize) -> Score {
 
 /// How many classes a decision looks at: the bound on its cost. Classes come in the order that the scores favour, so
 /// what is left out is seldom better.
-const CLASSES_MAX: usize = 256;
+pub(super) const CLASSES_MAX: usize = 256;
 
 /// Classes, best first. `classes` come in the order of how many scans need them; `bound` says what a class that so many
 /// scans need, or any after it, can score at most. So the walk ends as soon as nothing better can follow.

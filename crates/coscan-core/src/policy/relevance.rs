@@ -189,6 +189,11 @@ impl Policy for Relevance {
         }
     }
 
+    fn on_table_changed(&mut self, table: TableId) {
+        self.paper.table_changed(table);
+        self.returns.changed(table);
+    }
+
     fn on_table_removed(&mut self, table: TableId) {
         self.returns.forget(table);
     }

@@ -4,13 +4,15 @@
 //! Starved is a scan without any chunk to go on with, not one with a single one left as in [CS07 §4].
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use crate::classes::Class;
 use crate::ids::{ChunkIndex, PageId, ScanId, SlotIndex, TableId};
+use crate::policy::merge::Heads;
 use crate::policy::ranking::{Score, best_first, first_second};
 use crate::policy::relevance_2007::{plan, wanting};
 use crate::policy::returns::Returning;
-use crate::policy::victims::{choose_victims, merge};
+use crate::policy::victims::choose_victims;
 use crate::policy::{Attempt, LoadPlan, Policy, Room};
 use crate::scan::{Order, Scan};
 use crate::set::IndexSet;
@@ -18,7 +20,12 @@ use crate::state::State;
 
 /// The policy `relevance-2004`.
 #[derive(Clone, Debug, Default)]
-pub struct Relevance2004;
+pub struct Relevance2004 {
+    /// For each table, the smallest `keepRelevance` of its classes.
+    least_needed: Heads<Score>,
+    /// Tables to be looked at anew before the next choice of victims.
+    changed: BTreeSet<TableId>,
+}
 
 /// Has no chunk at hand (`availableChunks` is empty).
 fn is_starved(scan: &Scan) -> bool {
@@ -66,9 +73,17 @@ impl Policy for Relevance2004 {
         Some(plan(state, scan, &starved, chunk))
     }
 
+    fn on_table_changed(&mut self, table: TableId) {
+        self.changed.insert(table);
+    }
+
     fn choose_victims(&mut self, state: &State, room: &Room<'_>) -> Vec<PageId> {
-        let tables = state.tables().map(|(id, _)| (id, least_needed(state, id))).collect();
-        choose_victims(state, room, merge(tables), None, Returning::default())
+        for id in std::mem::take(&mut self.changed) {
+            let least = state.knows(id).then(|| least_needed(state, id).next()).flatten();
+            self.least_needed.set(id, least.map(|(score, _)| score));
+        }
+        let classes = self.least_needed.merge(|id| least_needed(state, id));
+        choose_victims(state, room, classes, None, Returning::default())
     }
 
     /// The chunk that came first.

@@ -2,12 +2,15 @@
 //! bytes; evict what almost starved scans miss least; hand out what few others want, to everybody who can go on
 //! [CS07 §4, §6.2, Figures 3 and 11].
 
+use std::collections::BTreeSet;
+
 use crate::classes::Class;
 use crate::ids::{ChunkIndex, PageId, ScanId, SlotIndex, TableId};
+use crate::policy::merge::Heads;
 use crate::policy::next_use::NextUses;
 use crate::policy::ranking::{Score, best_first, first_second};
 use crate::policy::returns::Returning;
-use crate::policy::victims::{choose_victims, merge};
+use crate::policy::victims::choose_victims;
 use crate::policy::{Attempt, LoadPlan, Policy, Room};
 use crate::scan::{Order, Scan};
 use crate::set::IndexSet;
@@ -28,6 +31,10 @@ pub enum Scores {
 pub struct Relevance2007 {
     /// The scores for all tables; by default those that fit a table's layout.
     pub scores: Option<Scores>,
+    /// For each table, the smallest `keepRelevance` of its classes.
+    least_kept: Heads<Score>,
+    /// Tables to be looked at anew before the next choice of victims.
+    changed: BTreeSet<TableId>,
 }
 
 /// Short scans first, but those that wait gain a chunk for every average load they have waited, shared by all running
@@ -86,10 +93,47 @@ pub(super) fn plan(
     LoadPlan { scan: scan.id(), chunk, pages }
 }
 
+/// The scores that fit a table's layout, if none are prescribed.
+fn scores_for(scores: Option<Scores>, table: &Table) -> Scores {
+    let one_group = table.group_count() == 1;
+    scores.unwrap_or(if one_group { Scores::Row } else { Scores::Column })
+}
+
+/// The classes of a table, smallest `keepRelevance` first.
+fn least_kept(
+    state: &State,
+    scores: Option<Scores>,
+    id: TableId,
+) -> impl Iterator<Item = (Score, &Class)> {
+    let table = state.table(id);
+    let scores = scores_for(scores, table);
+    let almost_starved = table.almost_starved();
+    let others = table.scans().len() - almost_starved.len();
+    let bound = move |scans: usize| match scores {
+        Scores::Row => Score(-first_second(scans.saturating_sub(others), scans).0),
+        Scores::Column => Score(0.0),
+    };
+    let score = move |class: &Class| {
+        let key = class.key();
+        let here = key.scans.intersection(almost_starved);
+        let kept = match scores {
+            Scores::Row => first_second(here.len(), key.scans.len()),
+            Scores::Column => {
+                let groups = table.classes().groups_of(&here);
+                let cached_bytes = state.cached_bytes(id, class.first(), &groups);
+                Score(here.len() as f64 / cached_bytes.max(1) as f64)
+            }
+        };
+        Some(Score(0.0 - kept.0)) // Never -0.0, which would rank below the bound.
+    };
+    best_first(table.classes().in_pool(), bound, score)
+}
+
 impl Relevance2007 {
-    fn scores_for(&self, table: &Table) -> Scores {
-        let one_group = table.group_count() == 1;
-        self.scores.unwrap_or(if one_group { Scores::Row } else { Scores::Column })
+    /// With these scores for all tables.
+    #[must_use]
+    pub fn with_scores(scores: Scores) -> Self {
+        Self { scores: Some(scores), ..Self::default() }
     }
 
     /// The chunk with the largest `loadRelevance` for a scan.
@@ -103,7 +147,7 @@ impl Relevance2007 {
             return scan.loadable().next();
         }
         let table = state.table(scan.table());
-        let scores = self.scores_for(table);
+        let scores = scores_for(self.scores, table);
         let bound = |scans: usize| match scores {
             Scores::Row => first_second(helped.len().min(scans), scans),
             Scores::Column => Score(f64::INFINITY),
@@ -127,47 +171,27 @@ impl Relevance2007 {
         best.map(|(_, class)| class.first()).or_else(|| scan.loadable().next())
     }
 
-    /// The classes of a table, smallest `keepRelevance` first.
-    fn least_kept<'a>(
-        &self,
-        state: &'a State,
-        id: TableId,
-    ) -> impl Iterator<Item = (Score, &'a Class)> + use<'a> {
-        let table = state.table(id);
-        let scores = self.scores_for(table);
-        let almost_starved = table.almost_starved();
-        let others = table.scans().len() - almost_starved.len();
-        let bound = move |scans: usize| match scores {
-            Scores::Row => Score(-first_second(scans.saturating_sub(others), scans).0),
-            Scores::Column => Score(0.0),
-        };
-        let score = move |class: &Class| {
-            let key = class.key();
-            let here = key.scans.intersection(almost_starved);
-            let kept = match scores {
-                Scores::Row => first_second(here.len(), key.scans.len()),
-                Scores::Column => {
-                    let groups = table.classes().groups_of(&here);
-                    let cached_bytes = state.cached_bytes(id, class.first(), &groups);
-                    Score(here.len() as f64 / cached_bytes.max(1) as f64)
-                }
-            };
-            Some(Score(0.0 - kept.0)) // Never -0.0, which would rank below the bound.
-        };
-        best_first(table.classes().in_pool(), bound, score)
+    /// A table is not what it was.
+    pub(super) fn table_changed(&mut self, table: TableId) {
+        self.changed.insert(table);
     }
 
     /// What goes: chunks with the smallest `keepRelevance`; of what scans in order come to, if their next uses are known,
     /// what is used last.
     pub(super) fn victims(
-        &self,
+        &mut self,
         state: &State,
         room: &Room<'_>,
         in_order: Option<&mut NextUses>,
-        returning: Returning,
+        returning: Returning<'_>,
     ) -> Vec<PageId> {
-        let tables = state.tables().map(|(id, _)| (id, self.least_kept(state, id))).collect();
-        choose_victims(state, room, merge(tables), in_order, returning)
+        let scores = self.scores;
+        for id in std::mem::take(&mut self.changed) {
+            let least = state.knows(id).then(|| least_kept(state, scores, id).next()).flatten();
+            self.least_kept.set(id, least.map(|(score, _)| score));
+        }
+        let classes = self.least_kept.merge(|id| least_kept(state, scores, id));
+        choose_victims(state, room, classes, in_order, returning)
     }
 
     /// The chunk with the largest `useRelevance` for a scan.
@@ -176,7 +200,7 @@ impl Relevance2007 {
             return scan.deliverable().next();
         }
         let table = state.table(scan.table());
-        let scores = self.scores_for(table);
+        let scores = scores_for(self.scores, table);
         let overlapping = match scores {
             Scores::Row => IndexSet::new(),
             Scores::Column => overlapping(state, scan),
@@ -217,6 +241,10 @@ impl Policy for Relevance2007 {
         let helped = helped_by(state, scan);
         let chunk = self.choose_chunk(state, scan, &helped)?;
         Some(plan(state, scan, &helped, chunk))
+    }
+
+    fn on_table_changed(&mut self, table: TableId) {
+        self.table_changed(table);
     }
 
     fn choose_victims(&mut self, state: &State, room: &Room<'_>) -> Vec<PageId> {

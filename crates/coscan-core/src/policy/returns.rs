@@ -3,20 +3,31 @@
 //! Among pages of one table nothing changes: those that somebody comes to stay longer. Between tables, a small one that
 //! is read every few seconds stays beside what a long scan comes to in a minute.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter::Peekable;
 
 use crate::ids::{TableId, Time};
 use crate::policy::Chosen;
+use crate::policy::merge::Heads;
 use crate::scan::Scan;
 use crate::state::State;
 
 /// The part of a new scan in what is known of a table.
 const WEIGHT: f64 = 0.25;
 
-/// How often scans come to tables.
+/// How often scans come to tables, and what that says of the pages that nobody wants now.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Returns {
-    tables: BTreeMap<TableId, Visits>,
+    visits: BTreeMap<TableId, Visits>,
+    /// Tables to be filed anew before the next choice.
+    changed: BTreeSet<TableId>,
+    /// Tables with unwanted pages, by nanoseconds until a scan is expected that comes to one of them.
+    returning: Heads<u64>,
+    /// Those of which that is not known, by when the page was last used that was not used for longest.
+    others: Heads<Reverse<u64>>,
+    /// When tables are filed anew although nothing happens: the longer no scan comes, the later it is expected.
+    due: BTreeSet<(Time, TableId)>,
 }
 
 /// The scans that came to a table.
@@ -27,6 +38,7 @@ struct Visits {
     interval_ns: Option<f64>,
     /// The part of the chunks that one needs, on average.
     part: f64,
+    due: Option<Time>,
 }
 
 impl Returns {
@@ -34,59 +46,106 @@ impl Returns {
     pub(super) fn note(&mut self, state: &State, scan: &Scan) {
         let chunks = state.table(scan.table()).chunk_count().max(1);
         let part = scan.needed().len() as f64 / chunks as f64;
-        let first = Visits { last: state.now(), interval_ns: None, part };
-        let visits = self.tables.entry(scan.table()).or_insert(first);
-        if visits.last == state.now() {
-            return;
+        let known = self.visits.len();
+        let first = Visits { last: state.now(), interval_ns: None, part, due: None };
+        let visits = self.visits.entry(scan.table()).or_insert(first);
+        if visits.last != state.now() {
+            let interval_ns = state.now().since(visits.last) as f64;
+            let known_ns = visits.interval_ns.unwrap_or(interval_ns);
+            visits.interval_ns = Some(known_ns + (interval_ns - known_ns) * WEIGHT);
+            visits.part += (part - visits.part) * WEIGHT;
+            visits.last = state.now();
         }
-        let interval_ns = state.now().since(visits.last) as f64;
-        let known_ns = visits.interval_ns.unwrap_or(interval_ns);
-        visits.interval_ns = Some(known_ns + (interval_ns - known_ns) * WEIGHT);
-        visits.part += (part - visits.part) * WEIGHT;
-        visits.last = state.now();
+        self.changed.insert(scan.table());
+        self.recount(known);
+    }
+
+    /// Pages of a table are wanted no more, or again, or came and went.
+    pub(super) fn changed(&mut self, table: TableId) {
+        self.changed.insert(table);
     }
 
     pub(super) fn forget(&mut self, table: TableId) {
-        self.tables.remove(&table);
-    }
-
-    /// Nanoseconds until a scan is expected that comes to some page of a table; `None` if nothing is known. The longer
-    /// none came, the longer it is expected to take.
-    fn return_ns(&self, now: Time, table: TableId) -> Option<u64> {
-        let visits = self.tables.get(&table)?;
-        let interval_ns = visits.interval_ns?.max(now.since(visits.last) as f64);
-        Some((interval_ns / visits.part.max(f64::MIN_POSITIVE)) as u64)
-    }
-
-    /// The tables whose unwanted pages are worth something. With one table there is nothing to compare.
-    pub(super) fn returning(&self, state: &State) -> Returning {
-        if self.tables.len() < 2 {
-            return Returning::default();
+        let known = self.visits.len();
+        if let Some(due) = self.visits.remove(&table).and_then(|visits| visits.due) {
+            self.due.remove(&(due, table));
         }
-        let known = self.tables.keys();
-        let mut tables: Vec<_> =
-            known.filter_map(|&table| Some((self.return_ns(state.now(), table)?, table))).collect();
-        tables.sort_unstable();
-        Returning { tables }
+        self.changed.insert(table);
+        self.recount(known);
+    }
+
+    /// With one table there is nothing to compare. Files that one anew when it gets company, or loses it.
+    fn recount(&mut self, before: usize) {
+        if (before < 2) != (self.visits.len() < 2) {
+            self.changed.extend(self.visits.keys());
+        }
+    }
+
+    /// What is known now.
+    pub(super) fn returning(&mut self, state: &State) -> Returning<'_> {
+        while let Some(&(due, table)) = self.due.first().filter(|(due, _)| *due <= state.now()) {
+            self.due.remove(&(due, table));
+            self.changed.insert(table);
+        }
+        for table in std::mem::take(&mut self.changed) {
+            self.file(state, table);
+        }
+        let farthest: Box<dyn Iterator<Item = _>> = Box::new(self.returning.largest_first());
+        Returning {
+            others: Some(&self.others),
+            farthest: Some(farthest.peekable()),
+            taken: BTreeSet::new(),
+        }
+    }
+
+    fn file(&mut self, state: &State, table: TableId) {
+        let oldest = state.unwanted_pages_of(table).next().map(|(used_at, _)| Reverse(used_at));
+        let compares = self.visits.len() >= 2;
+        let visits = self.visits.get_mut(&table).filter(|_| compares);
+        let mut return_ns = None;
+        if let Some(visits) = visits
+            && let Some(interval_ns) = visits.interval_ns
+        {
+            let waited_ns = state.now().since(visits.last) as f64;
+            let interval_ns = interval_ns.max(waited_ns).max(1.0);
+            return_ns = Some((interval_ns / visits.part.max(f64::MIN_POSITIVE)) as u64);
+            let due = Time(visits.last.0.saturating_add((interval_ns * 2.0) as u64));
+            if let Some(before) = visits.due.replace(due) {
+                self.due.remove(&(before, table));
+            }
+            self.due.insert((due, table));
+        }
+        self.returning.set(table, return_ns.filter(|_| oldest.is_some()));
+        self.others.set(table, oldest.filter(|_| return_ns.is_none()));
     }
 }
 
-/// Tables whose unwanted pages have not gone yet, those that scans come to first in front.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Returning {
-    tables: Vec<(u64, TableId)>,
+/// Tables whose unwanted pages have not gone yet.
+#[derive(Default)]
+pub(super) struct Returning<'a> {
+    others: Option<&'a Heads<Reverse<u64>>>,
+    /// Those that scans come to last in front.
+    farthest: Option<Farthest<'a>>,
+    taken: BTreeSet<TableId>,
 }
 
-impl Returning {
-    pub(super) fn is_empty(&self) -> bool {
-        self.tables.is_empty()
+type Farthest<'a> = Peekable<Box<dyn Iterator<Item = (u64, TableId)> + 'a>>;
+
+impl Returning<'_> {
+    /// Whether no scan is expected.
+    pub(super) fn is_empty(&mut self) -> bool {
+        self.farthest.as_mut().is_none_or(|farthest| farthest.peek().is_none())
     }
 
-    /// Takes what nobody wants of other tables, least recently used first.
+    /// Takes what nobody wants of tables that no scan is expected to come to, least recently used first.
     pub(super) fn take_others(&self, state: &State, chosen: &mut Chosen<'_>) {
-        let known: BTreeSet<_> = self.tables.iter().map(|&(_, table)| table).collect();
-        let is_other = |id| !known.contains(&id);
-        chosen.take_all(state, state.unwanted_pages_where(is_other));
+        let Some(others) = self.others else {
+            return chosen.take_all(state, state.unwanted_pages());
+        };
+        chosen.take_all(state, state.unlisted_pages());
+        let unwanted =
+            |table| state.unwanted_pages_of(table).map(|(used_at, id)| (Reverse(used_at), id));
+        chosen.take_all(state, others.merge(unwanted).map(|(_, id)| id));
     }
 
     /// Takes what nobody wants of this table, and of those that scans come to only after so many nanoseconds.
@@ -97,23 +156,29 @@ impl Returning {
         table: TableId,
         ns: u64,
     ) {
-        if let Some(position) = self.tables.iter().position(|(_, own)| *own == table) {
-            chosen.take_all(state, state.unwanted_pages_where(|it| it == table));
-            self.tables.remove(position);
+        if !self.is_empty() {
+            self.take(state, chosen, table);
         }
-        while !chosen.enough()
-            && let Some((_, id)) = self.tables.pop_if(|(return_ns, _)| *return_ns >= ns)
-        {
-            chosen.take_all(state, state.unwanted_pages_where(|it| it == id));
-        }
+        self.take_from(state, chosen, ns);
     }
 
     /// Takes the rest.
     pub(super) fn take_rest(&mut self, state: &State, chosen: &mut Chosen<'_>) {
+        self.take_from(state, chosen, 0);
+    }
+
+    fn take_from(&mut self, state: &State, chosen: &mut Chosen<'_>, ns: u64) {
         while !chosen.enough()
-            && let Some((_, id)) = self.tables.pop()
+            && let Some(farthest) = &mut self.farthest
+            && let Some((_, table)) = farthest.next_if(|(return_ns, _)| *return_ns >= ns)
         {
-            chosen.take_all(state, state.unwanted_pages_where(|it| it == id));
+            self.take(state, chosen, table);
+        }
+    }
+
+    fn take(&mut self, state: &State, chosen: &mut Chosen<'_>, table: TableId) {
+        if self.taken.insert(table) {
+            chosen.take_all(state, state.unwanted_pages_of(table).map(|(_, id)| id));
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::classes::Class;
 use crate::ids::{ChunkIndex, ClassIndex, GroupIndex, PageId, ScanId, SliceId, TableId};
 use crate::policy::next_use::NextUses;
-use crate::policy::ranking::Score;
+use crate::policy::ranking::CLASSES_MAX;
 use crate::policy::returns::Returning;
 use crate::policy::{Chosen, Room, Strictness};
 use crate::scan::{Order, Scan};
@@ -23,7 +23,7 @@ pub(super) fn choose_victims<'a>(
     room: &Room<'_>,
     classes: impl Iterator<Item = (TableId, &'a Class)>,
     in_order: Option<&mut NextUses>,
-    returning: Returning,
+    mut returning: Returning<'_>,
 ) -> Vec<PageId> {
     let mut chosen = Chosen::new(*room);
     returning.take_others(state, &mut chosen);
@@ -35,7 +35,7 @@ pub(super) fn choose_victims<'a>(
     let losses = Losses::new(state, room);
     let mut victims = Victims { state, room, chosen, losses, returning };
     let mut passed = BTreeSet::new();
-    for (table, class) in classes {
+    for (table, class) in classes.take(CLASSES_MAX) {
         passed.insert((table, class.index()));
         let mut kept = IndexSet::new();
         let ns = if compares { any_order_ns(state, table, class) } else { u64::MAX };
@@ -60,15 +60,15 @@ pub(super) fn choose_victims<'a>(
     victims.chosen.into_pages()
 }
 
-struct Victims<'a, 'r> {
+struct Victims<'a, 'r, 't> {
     state: &'a State,
     room: &'r Room<'r>,
     chosen: Chosen<'r>,
     losses: Losses<'a>,
-    returning: Returning,
+    returning: Returning<'t>,
 }
 
-impl Victims<'_, '_> {
+impl Victims<'_, '_, '_> {
     /// What is used later than in so many nanoseconds, of what scans in order come to.
     fn take_used_after(&mut self, last_used: &mut LastUsed<'_>, ns: u64) {
         while !self.chosen.enough()
@@ -253,20 +253,4 @@ impl<'a> Losses<'a> {
             true => Verdict::ClassStays,
         }
     }
-}
-
-/// Merges the classes of several tables, best first.
-pub(super) fn merge<'a>(
-    tables: Vec<(TableId, impl Iterator<Item = (Score, &'a Class)> + 'a)>,
-) -> impl Iterator<Item = (TableId, &'a Class)> {
-    let mut tables: Vec<_> =
-        tables.into_iter().map(|(table, classes)| (table, classes.peekable())).collect();
-    std::iter::from_fn(move || {
-        let scores = tables.iter_mut().enumerate().map(|(position, (_, classes))| {
-            (classes.peek().map(|(score, _)| *score), std::cmp::Reverse(position))
-        });
-        let (_, std::cmp::Reverse(best)) = scores.max()?;
-        let (table, classes) = &mut tables[best];
-        classes.next().map(|(_, class)| (*table, class))
-    })
 }

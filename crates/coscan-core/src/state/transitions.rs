@@ -16,6 +16,7 @@ impl State {
 
     /// Takes a table off that has no chunks any more.
     pub(crate) fn remove_table(&mut self, id: TableId) {
+        self.changed.insert(id);
         let table = self.tables.remove(&id).expect("looked up before");
         let tables = self.devices.get_mut(&table.device).expect("its tables are counted");
         *tables -= 1;
@@ -26,6 +27,7 @@ impl State {
 
     /// Adds a chunk to a table. What is in the pool of it already counts at once.
     pub(crate) fn add_chunk(&mut self, table_id: TableId, spec: &ChunkSpec) -> ChunkIndex {
+        self.changed.insert(table_id);
         let table = self.tables.get_mut(&table_id).expect("looked up before");
         let places =
             |slice: &Vec<PageId>| Places::of(slice.iter().map(|&page| self.pages[page].place));
@@ -45,6 +47,7 @@ impl State {
 
     /// Takes a chunk that no scan needs out of its table. Its pages stay.
     pub(crate) fn remove_chunk(&mut self, table_id: TableId, chunk: ChunkIndex) {
+        self.changed.insert(table_id);
         let table = self.tables.get_mut(&table_id).expect("looked up before");
         for group in (0..table.group_count()).map(GroupIndex::from_usize) {
             for &id in table.slice(chunk, group) {
@@ -82,8 +85,9 @@ impl State {
 
     /// Follows a page with its slices, the classes of their chunks and what the scans that need them have.
     fn recount(&mut self, id: PageId, from: Place, to: Place) {
-        let Self { pages, tables, scans, standings, .. } = self;
+        let Self { pages, tables, scans, standings, changed, .. } = self;
         for slice in pages[id].slices() {
+            changed.insert(slice.table);
             let table = tables.get_mut(&slice.table).expect("a page's table stays registered");
             let picking: Vec<_> = table.picking.iter().copied().collect();
             for scan in picking {
@@ -120,8 +124,9 @@ impl State {
 
     /// Files chunks that a scan needs from now on, none of which it needs yet, and says that their pages are wanted.
     pub(crate) fn need(&mut self, scan: ScanId, chunks: &IndexSet<ChunkIndex>) {
-        let Self { pages, tables, scans, pool, standings, .. } = self;
+        let Self { pages, tables, scans, pool, standings, changed, .. } = self;
         let scan = scans.get_mut(&scan).expect("the scan runs");
+        changed.insert(scan.table);
         let table = tables.get_mut(&scan.table).expect("a scan's table stays registered");
         let slot = scan.slot;
         table.classes.set_groups(slot, &scan.groups);
@@ -142,7 +147,7 @@ impl State {
                 let page = &mut pages[id];
                 page.wanted += 1;
                 if page.wanted == 1 {
-                    pool.refile(id, page);
+                    pool.refile_wanted(id, page);
                 }
             }
         }
@@ -151,8 +156,9 @@ impl State {
 
     /// Takes chunks off what a scan needs; their pages are wanted by one less.
     pub(crate) fn unneed(&mut self, scan: ScanId, chunks: &[ChunkIndex]) {
-        let Self { pages, tables, scans, pool, standings, .. } = self;
+        let Self { pages, tables, scans, pool, standings, changed, .. } = self;
         let scan = scans.get_mut(&scan).expect("the scan runs");
+        changed.insert(scan.table);
         let table = tables.get_mut(&scan.table).expect("a scan's table stays registered");
         let slot = scan.slot;
         if !scan.picks() {
@@ -166,7 +172,7 @@ impl State {
                 let page = &mut pages[id];
                 page.wanted = page.wanted.checked_sub(1).expect("a needed page was wanted");
                 if page.wanted == 0 {
-                    pool.refile(id, page);
+                    pool.refile_wanted(id, page);
                 }
             }
         }
@@ -183,6 +189,7 @@ impl State {
         let changed = change(scan);
         let table = self.tables.get_mut(&scan.table).expect("a scan's table stays registered");
         self.standings.file(scan, &mut table.starved);
+        self.changed.insert(scan.table);
         Some(changed)
     }
 
