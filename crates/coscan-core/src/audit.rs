@@ -123,6 +123,12 @@ fn audit_table(state: &State, id: TableId, table: &Table) -> Result<(), Discrepa
                 (needed && there, needed && cold),
                 (scan.available.contains(chunk), scan.cold.contains(chunk)),
             )?;
+            let decoded = table.decoded.groups(chunk, &scan.groups);
+            same(
+                || format!("decoded of {chunk:?} for {:?}", scan.id),
+                if needed && there { decoded } else { 0 },
+                scan.decoded.of(chunk),
+            )?;
         }
     }
     same(|| format!("chunks in classes of {id:?}"), table.chunk_count(), in_classes)

@@ -15,6 +15,7 @@ mod action;
 mod audit;
 mod chunks;
 mod classes;
+mod decoded;
 mod error;
 mod ids;
 mod layout;

@@ -8,6 +8,7 @@ mod standing;
 mod worker;
 
 use crate::classes::ClassKey;
+use crate::decoded::{DecodedChunks, DecodedSlices};
 use crate::ids::{
     ChunkIndex, DeviceId, GroupIndex, Index, PageId, ScanId, SlotIndex, TableId, Time, WorkerIndex,
 };
@@ -48,6 +49,8 @@ pub struct Scan {
     pub(crate) pace: Pace,
     pub(crate) failed: bool,
     pub(crate) report: ScanReport,
+    /// Needed chunks that are there, of which something that it reads is decoded.
+    pub(crate) decoded: DecodedChunks,
     /// How it stood when that was last filed.
     pub(crate) filed: Option<Standing>,
 }
@@ -79,6 +82,7 @@ impl Scan {
             pace: Pace::default(),
             failed: false,
             report: ScanReport::default(),
+            decoded: DecodedChunks::default(),
             filed: None,
         }
     }
@@ -281,6 +285,13 @@ impl Scan {
         self.needed.remove(chunk);
         self.available.remove(chunk);
         self.cold.remove(chunk);
+        self.decoded.set(chunk, 0);
+    }
+
+    /// Files a chunk anew by what of it is decoded, after that has changed, or whether it is there.
+    pub(crate) fn refile_decoded(&mut self, chunk: ChunkIndex, decoded: &DecodedSlices) {
+        let is_there = self.is_available(chunk);
+        self.decoded.set(chunk, if is_there { decoded.groups(chunk, &self.groups) } else { 0 });
     }
 
     /// It cannot go on: nobody waits for it any more.

@@ -344,25 +344,6 @@ impl State {
         self.sum_bytes(table, chunk, groups, Place::Cached)
     }
 
-    /// Chunks of which the caller holds something decoded now, in order.
-    pub fn decoded_chunks(&self, table: TableId) -> impl Iterator<Item = ChunkIndex> + '_ {
-        let mut last = None;
-        let chunks = self.table(table).decoded.keys().map(|&(chunk, _)| chunk);
-        chunks.filter(move |&chunk| last.replace(chunk) != Some(chunk))
-    }
-
-    /// How many of some column groups of a chunk the caller holds decoded now.
-    #[must_use]
-    pub fn decoded_groups(
-        &self,
-        table: TableId,
-        chunk: ChunkIndex,
-        groups: &IndexSet<GroupIndex>,
-    ) -> usize {
-        let decoded = &self.table(table).decoded;
-        groups.iter().filter(|&group| decoded.contains_key(&(chunk, group))).count()
-    }
-
     fn sum_bytes(
         &self,
         table: TableId,

@@ -1,9 +1,10 @@
 //! A registered table: its chunks and where their pages are, who scans it, and the classes of its chunks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::chunks::{ChunkSpec, Chunks};
 use crate::classes::{ClassKey, Classes};
+use crate::decoded::DecodedSlices;
 use crate::ids::{ChunkIndex, DeviceId, GroupIndex, Index, PageId, ScanId, SlotIndex};
 use crate::pages::Place;
 use crate::scan::Scan;
@@ -31,8 +32,7 @@ pub struct Table {
     free_slots: BTreeSet<SlotIndex>,
     /// The chunk of the load that was started last.
     pub(crate) last_load: Option<ChunkIndex>,
-    /// Of which slices the caller holds columns decoded now, and how many.
-    pub(crate) decoded: BTreeMap<(ChunkIndex, GroupIndex), u32>,
+    pub(crate) decoded: DecodedSlices,
 }
 
 /// The slots of a table's starved scans.
@@ -90,7 +90,7 @@ impl Table {
             slots: Vec::new(),
             free_slots: BTreeSet::new(),
             last_load: None,
-            decoded: BTreeMap::new(),
+            decoded: DecodedSlices::default(),
         }
     }
 
@@ -112,9 +112,7 @@ impl Table {
     pub(crate) fn remove_chunk(&mut self, chunk: ChunkIndex) {
         self.chunks.remove(chunk);
         self.classes.remove(chunk);
-        for group in (0..self.group_count()).map(GroupIndex::from_usize) {
-            self.decoded.remove(&(chunk, group));
-        }
+        self.decoded.forget(chunk);
     }
 
     pub(crate) fn slice_position(&self, chunk: ChunkIndex, group: GroupIndex) -> usize {

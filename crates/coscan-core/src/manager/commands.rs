@@ -253,19 +253,12 @@ impl ActiveBufferManager {
 
     /// The caller holds this slice decoded; deliveries may prefer it.
     pub fn slice_decoded(&mut self, table: TableId, chunk: ChunkIndex, group: GroupIndex) {
-        if let Some(table) = self.state.tables.get_mut(&table) {
-            *table.decoded.entry((chunk, group)).or_default() += 1;
-        }
+        self.state.recount_decoded(table, chunk, |decoded| decoded.add(chunk, group));
     }
 
     /// The caller no longer holds this slice decoded.
     pub fn slice_dropped(&mut self, table: TableId, chunk: ChunkIndex, group: GroupIndex) {
-        if let Some(table) = self.state.tables.get_mut(&table) {
-            let columns = table.decoded.get_mut(&(chunk, group));
-            if columns.is_some_and(|columns| std::mem::replace(columns, *columns - 1) == 1) {
-                table.decoded.remove(&(chunk, group));
-            }
-        }
+        self.state.recount_decoded(table, chunk, |decoded| decoded.remove(chunk, group));
     }
 
     /// A page arrived that nobody asked for, from another server or as part of another read. Taken if it is cold, some

@@ -54,12 +54,14 @@ impl ActiveBufferManager {
         }
     }
 
-    /// Scans with a worker that waits and a chunk for it: those that have waited longest, and those that need least.
+    /// Scans with a worker that waits and a chunk for it: those that have waited longest, those that need least, and those
+    /// that can use most of what is decoded.
     fn ready(&self) -> Vec<ScanId> {
         let ready = &self.state.standings.ready;
         let waited = ready.by_turn.iter().map(|&(_, id)| id).take(CANDIDATES_MAX);
         let needing = ready.by_needed.iter().map(|&(_, id)| id).take(CANDIDATES_MAX);
-        self.in_turn(waited.chain(needing))
+        let decoded = ready.by_decoded.iter().map(|&(_, id)| id).take(CANDIDATES_MAX);
+        self.in_turn(waited.chain(needing).chain(decoded))
     }
 
     /// Of those, the short ones.

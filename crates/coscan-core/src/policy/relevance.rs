@@ -122,20 +122,12 @@ impl Work {
     }
 }
 
-/// The deliverable chunk of which most column groups are decoded, of equals the one that fewest scans need, and how many
-/// groups that are.
-fn most_decoded(state: &State, scan: &Scan) -> (usize, Option<ChunkIndex>) {
+/// The deliverable chunk of which most column groups are decoded, of equals the one that fewest scans need.
+fn most_decoded(state: &State, scan: &Scan) -> Option<ChunkIndex> {
     let classes = state.table(scan.table()).classes();
-    let rank = |chunk| {
-        let decoded = state.decoded_groups(scan.table(), chunk, scan.groups());
-        (decoded, Reverse(classes.class_of(chunk).key().scans.len()), Reverse(chunk))
-    };
-    let chunks = state.decoded_chunks(scan.table()).take(DECODED_MAX);
-    let chunks = chunks.filter(|&chunk| scan.could_be_handed(chunk));
-    match chunks.map(rank).max() {
-        Some((groups @ 1.., _, Reverse(chunk))) => (groups, Some(chunk)),
-        _ => (0, None),
-    }
+    let needing = |&chunk: &ChunkIndex| classes.class_of(chunk).key().scans.len();
+    let chunks = scan.most_decoded_chunks().take(DECODED_MAX);
+    chunks.filter(|&chunk| scan.could_be_handed(chunk)).min_by_key(needing)
 }
 
 /// The chunk that helps most waiting scans for the fewest bytes, then most others.
@@ -247,13 +239,13 @@ impl Policy for Relevance {
         let rank = |&position: &usize| {
             let scan = state.scan(ready[position]).expect("a waiting scan runs");
             let left = Score(work.left(state, scan));
-            (Reverse(most_decoded(state, scan).0), left)
+            (Reverse(scan.most_decoded()), left)
         };
         (0..ready.len()).min_by_key(rank).unwrap_or(0)
     }
 
     fn choose_delivery(&mut self, state: &State, scan: ScanId) -> Option<ChunkIndex> {
         let scan = state.scan(scan)?;
-        most_decoded(state, scan).1.or_else(|| self.paper.delivery(state, scan))
+        most_decoded(state, scan).or_else(|| self.paper.delivery(state, scan))
     }
 }

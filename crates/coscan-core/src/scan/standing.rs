@@ -44,6 +44,23 @@ impl Scan {
         next.take_while(|&chunk| there(chunk)).count()
     }
 
+    /// Of the chunks that it could be handed at once, the one of which most column groups are decoded: how many that are.
+    #[must_use]
+    pub fn most_decoded(&self) -> usize {
+        match self.order {
+            Order::Any => self.decoded.most(),
+            Order::InOrder => self.needed.first().map_or(0, |first| self.decoded.of(first)),
+        }
+    }
+
+    /// The chunks that it could be handed at once of which so many are decoded; none if nothing is.
+    pub fn most_decoded_chunks(&self) -> impl Iterator<Item = ChunkIndex> + '_ {
+        let chunks = self.decoded.with_most().filter(|_| self.order == Order::Any);
+        let is_decoded = |chunk: &ChunkIndex| self.decoded.of(*chunk) > 0;
+        let first = self.needed.first().filter(|_| self.order == Order::InOrder);
+        chunks.chain(first.filter(is_decoded))
+    }
+
     /// Whether a chunk is in its [`stock`](Self::stock), or on its way there.
     #[must_use]
     pub fn counts_on(&self, chunk: ChunkIndex) -> bool {

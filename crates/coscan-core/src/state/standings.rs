@@ -1,6 +1,7 @@
 //! How the running scans stand, filed anew whenever one changes: a decision finds the scans that it looks for without a
 //! walk over all of them.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::{ScanId, Time};
@@ -19,6 +20,7 @@ pub(crate) struct Standing {
     is_starved: bool,
     is_almost_starved: bool,
     wants_load: bool,
+    most_decoded: usize,
     busy_workers: usize,
     active_workers: usize,
     /// 0 if unknown.
@@ -36,6 +38,7 @@ impl Standing {
             is_starved: scan.is_starved(),
             is_almost_starved: scan.is_almost_starved(),
             wants_load: scan.wants_load() && scan.loadable().next().is_some(),
+            most_decoded: scan.most_decoded(),
             busy_workers: scan.busy_workers(),
             active_workers: scan.active_workers(),
             chunk_ns: scan.chunk_ns,
@@ -84,6 +87,8 @@ pub(crate) struct Ready {
     pub(crate) by_turn: BTreeSet<(Turn, ScanId)>,
     pub(crate) by_size: BTreeSet<(u64, ScanId)>,
     pub(crate) by_needed: BTreeSet<(usize, ScanId)>,
+    /// Those that can use most of what is decoded in front.
+    pub(crate) by_decoded: BTreeSet<(Reverse<usize>, ScanId)>,
 }
 
 /// What scans have of something together.
@@ -138,6 +143,9 @@ impl Standings {
         let ready = both.map(|it| it.filter(|it| it.ready().is_some()));
         move_key(&mut self.ready.by_size, ready.map(|it| it.map(|it| (it.size, scan.id))));
         move_key(&mut self.ready.by_needed, ready.map(|it| it.map(|it| (it.needed, scan.id))));
+        let decoded = ready.map(|it| it.filter(|it| it.most_decoded > 0));
+        let decoded = decoded.map(|it| it.map(|it| (Reverse(it.most_decoded), scan.id)));
+        move_key(&mut self.ready.by_decoded, decoded);
         self.move_wanting(scan, both.map(|it| it.filter(|it| it.wants_load)));
         let counts = |count: fn(Standing) -> Option<u64>| both.map(|it| it.and_then(count));
         self.busy_workers.change(counts(|it| Some(it.busy_workers as u64)));

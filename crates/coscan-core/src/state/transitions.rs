@@ -1,6 +1,7 @@
 //! The transitions of the state, which keep its counts right.
 
 use crate::chunks::ChunkSpec;
+use crate::decoded::DecodedSlices;
 use crate::ids::{ChunkIndex, GroupIndex, Index, LoadId, PageId, ScanId, SliceId, TableId};
 use crate::pages::Place;
 use crate::scan::{Scan, Turn};
@@ -96,6 +97,7 @@ impl State {
                     let places: Vec<_> =
                         scan.pages(table, slice.chunk).map(|page| pages[page].place).collect();
                     scan.refile_by(slice.chunk, places.into_iter());
+                    scan.refile_decoded(slice.chunk, &table.decoded);
                     standings.file(scan, &mut table.starved);
                 }
             }
@@ -116,6 +118,7 @@ impl State {
                 let scan = scan.expect("a class lists running scans");
                 if scan.groups.contains(slice.group) {
                     scan.refile(slice.chunk, key);
+                    scan.refile_decoded(slice.chunk, &table.decoded);
                     standings.file(scan, &mut table.starved);
                 }
             }
@@ -143,6 +146,7 @@ impl State {
             } else {
                 scan.refile(chunk, table.classes.class_of(chunk).key());
             }
+            scan.refile_decoded(chunk, &table.decoded);
             for id in scan.pages(table, chunk) {
                 let page = &mut pages[id];
                 page.wanted += 1;
@@ -177,6 +181,27 @@ impl State {
             }
         }
         standings.file(scan, &mut table.starved);
+    }
+
+    /// A slice is decoded, or not any more: the scans that can use it follow.
+    pub(crate) fn recount_decoded(
+        &mut self,
+        id: TableId,
+        chunk: ChunkIndex,
+        change: impl FnOnce(&mut DecodedSlices) -> bool,
+    ) {
+        let Self { tables, scans, standings, .. } = self;
+        let Some(table) = tables.get_mut(&id) else { return };
+        if !change(&mut table.decoded) || !table.chunks.contains(chunk) {
+            return;
+        }
+        let counted = &table.classes.class_of(chunk).key().scans;
+        let counted = counted.iter().filter_map(|slot| table.slots[slot.as_usize()]);
+        for scan in counted.chain(table.picking.iter().copied()) {
+            let scan = scans.get_mut(&scan).expect("a table lists running scans");
+            scan.refile_decoded(chunk, &table.decoded);
+            standings.file(scan, &mut table.starved);
+        }
     }
 
     /// Changes how a scan stands, if it runs.
