@@ -724,6 +724,28 @@ mod relevance {
     }
 
     #[test]
+    fn a_page_of_more_chunks_than_a_choice_looks_at_goes_when_somebody_waits_for_room() {
+        for policy in [PolicyKind::Relevance, PolicyKind::Relevance2007, PolicyKind::Relevance2004]
+        {
+            let mut world = world(policy, 100);
+            let mut builder = Layout::builder(1);
+            let page = builder.add_page(GroupIndex(0), 100);
+            (0..300).for_each(|_| {
+                builder.add_chunk(10, vec![vec![page]]);
+            });
+            let shared = world.add_table(&std::sync::Arc::new(builder.build()));
+            warm(&mut world, shared, &[0], 0..10);
+            for end in 1..=300 {
+                world.start(shared, &[0], 0..10 * end, &[NEVER]);
+            }
+            let other = world.add_table(&table(1, &[100]));
+            let waits = world.start(other, &[0], 0..10, &[pace(1)]);
+            world.drive_until(world.now + 100 * PATIENCE_NS);
+            assert!(world.finished.contains(&waits), "{policy}");
+        }
+    }
+
+    #[test]
     fn small_columns_are_read_first() {
         let mut world = world(PolicyKind::Relevance, 1_000);
         let table = world.add_table(&table(1, &[300, 20, 100]));
@@ -854,6 +876,21 @@ mod processors {
             world.drive();
             assert_eq!(world.finished.len(), 5);
         }
+    }
+
+    #[test]
+    fn where_all_have_waited_too_long_twice_as_many_are_at_work_and_no_more() {
+        let mut world = World::with_workers(PolicyKind::Relevance.build(), 1000, 1, 1);
+        let table = world.add_table(&table(6, &[10]));
+        warm(&mut world, table, &[0], 0..60);
+        let scans: Vec<_> =
+            (0..20).map(|_| world.start(table, &[0], 0..60, &[pace(10 * PATIENCE_NS)])).collect();
+        let mut most = 0;
+        while world.step() {
+            most = most.max(world.manager.state().active_workers());
+        }
+        assert_eq!(most, 2);
+        assert!(scans.iter().all(|scan| world.finished.contains(scan)));
     }
 
     #[test]

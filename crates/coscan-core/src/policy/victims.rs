@@ -57,6 +57,10 @@ pub(super) fn choose_victims<'a>(
     }
     victims.returning.take_rest(state, &mut victims.chosen);
     victims.take_picked();
+    if room.strictness == Strictness::MayRobTrigger {
+        // A page of many chunks may be kept by a class beyond those looked at; somebody waits for room.
+        victims.chosen.take_all(state, state.cached_pages());
+    }
     victims.chosen.into_pages()
 }
 

@@ -83,3 +83,54 @@ impl Wanting {
         highest
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// More for who has waited longer or needs less; some have none.
+    fn rank(since: Option<Time>, needed: usize) -> i64 {
+        since.map_or(0, |since| 40 - since.0 as i64) - 3 * needed as i64
+    }
+
+    proptest! {
+        #[test]
+        fn nobody_ranks_higher_than_the_highest(
+            scans in prop::collection::vec((prop::option::of(0u64..40), 0usize..20, any::<bool>()), 0..60),
+        ) {
+            let scans: Vec<_> =
+                scans.iter().map(|&(since, needed, out)| (since.map(Time), needed, out)).collect();
+            let mut wanting = Wanting::default();
+            for (id, &(since, needed, _)) in (0..).map(ScanId).zip(&scans) {
+                wanting.add(id, since, needed);
+            }
+            let rank_of = |id: ScanId| {
+                let (since, needed, out) = scans[id.0 as usize];
+                (!out).then(|| rank(since, needed))
+            };
+            let all = wanting.scans().filter_map(|id| Some((rank_of(id)?, Reverse(id))));
+            prop_assert_eq!(wanting.highest(rank_of, rank), all.max());
+            for (id, &(since, needed, _)) in (0..).map(ScanId).zip(&scans) {
+                wanting.remove(id, since, needed);
+            }
+            prop_assert_eq!(wanting, Wanting::default());
+        }
+    }
+
+    #[test]
+    fn few_are_looked_at_where_one_has_waited_longest_and_needs_least() {
+        let mut wanting = Wanting::default();
+        (0..1_000).for_each(|id| wanting.add(ScanId(id), Some(Time(u64::from(id))), id as usize));
+        let looked_at = Cell::new(0);
+        let rank_of = |id: ScanId| {
+            looked_at.set(looked_at.get() + 1);
+            Some(rank(Some(Time(u64::from(id.0))), id.0 as usize))
+        };
+        assert_eq!(wanting.highest(rank_of, rank), Some((40, Reverse(ScanId(0)))));
+        assert!(looked_at.get() <= 4, "{}", looked_at.get());
+    }
+}
