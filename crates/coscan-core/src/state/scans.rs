@@ -1,0 +1,115 @@
+//! The running scans: who needs a chunk, who wants something to be read, what they are on average.
+
+use crate::ids::{ChunkIndex, Index, ScanId, SlotIndex, TableId};
+use crate::scan::Scan;
+use crate::set::IndexSet;
+use crate::state::{State, Wanting, WantingKind};
+use crate::table::Table;
+
+impl State {
+    /// A running scan.
+    #[must_use]
+    pub fn scan(&self, scan: ScanId) -> Option<&Scan> {
+        self.scans.get(&scan)
+    }
+
+    /// How many scans run.
+    #[must_use]
+    pub fn scan_count(&self) -> usize {
+        self.scans.len()
+    }
+
+    /// All running scans, oldest first.
+    pub fn scans(&self) -> impl Iterator<Item = &Scan> {
+        self.scans.values()
+    }
+
+    /// The running scans of a table, oldest first.
+    pub fn scans_of(&self, table: TableId) -> impl Iterator<Item = &Scan> + Clone {
+        self.table(table).scans.iter().filter_map(|&id| self.scan(id))
+    }
+
+    /// Scans that still need a chunk [CS07 §4, `numberInterestedQueries`].
+    pub fn interested(
+        &self,
+        table: TableId,
+        chunk: ChunkIndex,
+    ) -> impl Iterator<Item = &Scan> + Clone {
+        let table = self.table(table);
+        self.scans_at(table, &table.classes.class_of(chunk).key().scans)
+    }
+
+    /// The running scans of a table that pick pages: none of them is among the interested of a chunk.
+    pub fn picking(&self, table: TableId) -> impl Iterator<Item = &Scan> + Clone {
+        self.table(table).picking.iter().filter_map(|&id| self.scan(id))
+    }
+
+    /// The scans of a table at these slots.
+    pub fn scans_at<'a>(
+        &'a self,
+        table: &'a Table,
+        slots: &'a IndexSet<SlotIndex>,
+    ) -> impl Iterator<Item = &'a Scan> + Clone {
+        slots.iter().filter_map(|slot| self.scan_at(table, slot))
+    }
+
+    /// The scan of a table at a slot.
+    #[must_use]
+    pub fn scan_at(&self, table: &Table, slot: SlotIndex) -> Option<&Scan> {
+        table.slots.get(slot.as_usize()).copied().flatten().and_then(|id| self.scan(id))
+    }
+
+    /// Scans for which something can be read, and too little is there or on its way, kind by kind.
+    pub fn wanting(&self) -> impl Iterator<Item = (&WantingKind, &Wanting)> {
+        self.standings.wanting.iter()
+    }
+
+    /// The running scans of a [size](Scan::size) below this.
+    pub fn scans_below(&self, size: u64) -> impl Iterator<Item = &Scan> {
+        let sizes = self.standings.sizes.range(..(size, ScanId(0)));
+        sizes.filter_map(|&(_, id)| self.scan(id))
+    }
+
+    /// What the scans that go in order and read whole chunks need on average, in chunks.
+    #[must_use]
+    pub fn in_order_needed(&self) -> usize {
+        let needed = self.standings.in_order_needed;
+        (needed.sum / needed.scans.max(1) as u128) as usize
+    }
+
+    /// The [size](Scan::size) of the largest running scan.
+    #[must_use]
+    pub fn largest_size(&self) -> u64 {
+        self.standings.sizes.last().map_or(0, |&(size, _)| size)
+    }
+
+    /// Nanoseconds that the running scans take for a chunk, on average over those of which it is known.
+    #[must_use]
+    pub fn average_chunk_ns(&self) -> Option<f64> {
+        self.standings.chunk_ns.average()
+    }
+
+    /// Picoseconds that they take for a row, the same.
+    #[must_use]
+    pub fn average_row_ps(&self) -> Option<f64> {
+        self.standings.row_ps.average()
+    }
+
+    /// Workers that are at work on a chunk, but for those that their queries have paused.
+    #[must_use]
+    pub fn active_workers(&self) -> usize {
+        self.standings.active_workers.sum as usize
+    }
+
+    /// Whether no worker has a chunk.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.standings.busy_workers.sum == 0
+    }
+
+    /// The slots of a table's scans that pass a test.
+    #[must_use]
+    pub fn slots_where(&self, table: TableId, test: impl Fn(&Scan) -> bool) -> IndexSet<SlotIndex> {
+        self.scans_of(table).filter(|scan| test(scan)).map(Scan::slot).collect()
+    }
+}
