@@ -20,6 +20,7 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use super::file::ParquetFile;
 use super::layout::{page_locations, rows_of_data_page};
 use super::pages::{PageContents, StoredChunk, StoredPage};
+use super::prefix::LeafPrefix;
 
 /// The pages of one column of one chunk, ready to be decoded.
 pub(super) struct ColumnPages {
@@ -68,6 +69,28 @@ impl ColumnPages {
             rows.push(start..end);
             for (leaf, pages) in leaves.clone().zip(&mut leaf_pages) {
                 pages.push(LeafPages::whole(file, row_group, leaf, chunk.is_part, &segments));
+            }
+        }
+        let metadata = Arc::clone(&file.metadata);
+        Ok(Self { metadata, row_groups, leaves, leaf_pages, rows })
+    }
+
+    /// Takes the first pages of each leaf in each row group, which hold all rows of it that are wanted.
+    pub(super) fn of_prefixes(
+        file: &ParquetFile,
+        column: usize,
+        prefixes: &[LeafPrefix],
+    ) -> Result<Self, ParquetError> {
+        let leaves = file.leaves(column);
+        let mut leaf_pages = vec![Vec::new(); leaves.len()];
+        let (mut row_groups, mut rows) = (Vec::new(), Vec::new());
+        let mut start = 0;
+        for prefixes in prefixes.chunk_by(|a, b| a.row_group == b.row_group) {
+            row_groups.push(prefixes[0].row_group);
+            rows.push(start..start + prefixes[0].rows);
+            start += row_count(&file.metadata, prefixes[0].row_group);
+            for prefix in prefixes {
+                leaf_pages[prefix.leaf - leaves.start].push(LeafPages::of_prefix(file, prefix)?);
             }
         }
         let metadata = Arc::clone(&file.metadata);
@@ -175,6 +198,19 @@ impl LeafPages {
         Ok((rows, pages))
     }
 
+    /// The first pages of a column chunk.
+    fn of_prefix(file: &ParquetFile, prefix: &LeafPrefix) -> Result<Self, ParquetError> {
+        let (start, bytes) = prefix.pages();
+        let column = file.metadata.row_group(prefix.row_group).column(prefix.leaf).clone();
+        let column = column.into_builder().set_total_compressed_size(bytes.len() as i64).build()?;
+        Ok(Self {
+            column: Arc::new(column),
+            segments: Arc::new(Segments::new(std::iter::once((start, bytes)))),
+            row_count: usize::try_from(prefix.rows).unwrap_or(usize::MAX),
+            locations: prefix.locations(&file.metadata).map(<[_]>::to_vec),
+        })
+    }
+
     fn reader(self) -> Result<Box<dyn PageReader>, ParquetError> {
         let reader =
             SerializedPageReader::new(self.segments, &self.column, self.row_count, self.locations)?;
@@ -194,7 +230,7 @@ impl Iterator for LeafPagesIterator {
 
 impl PageIterator for LeafPagesIterator {}
 
-fn row_count(metadata: &ParquetMetaData, row_group: usize) -> u64 {
+pub(super) fn row_count(metadata: &ParquetMetaData, row_group: usize) -> u64 {
     metadata.row_group(row_group).num_rows().cast_unsigned()
 }
 

@@ -1,5 +1,5 @@
-//! Just enough of Thrift's compact protocol to see which fields a footer has. The Parquet library passes over those that it
-//! does not know.
+//! Just enough of Thrift's compact protocol to see which fields a footer has, which the Parquet library passes over if it
+//! does not know them, and how far a page reaches, which it does not tell.
 
 /// Whether a struct, which begins here, has a field. `None` if it cannot be understood.
 pub(super) fn has_field(bytes: &[u8], wanted: i16) -> Option<bool> {
@@ -14,6 +14,40 @@ pub(super) fn has_field(bytes: &[u8], wanted: i16) -> Option<bool> {
     }
     Some(false)
 }
+
+/// What the header of a page says of its size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PageHeader {
+    pub(super) header_bytes: u64,
+    /// What follows the header.
+    pub(super) body_bytes: u64,
+    /// Values and nulls, if it is a data page.
+    pub(super) values: Option<u64>,
+    /// Rows, if it is a data page that says so.
+    pub(super) rows: Option<u64>,
+}
+
+/// The header of a page, which begins here. `None` if it cannot be understood or is not all there.
+pub(super) fn page_header(bytes: &[u8]) -> Option<PageHeader> {
+    let mut reader = Reader { bytes, depth: 0 };
+    let (mut body_bytes, mut values, mut rows) = (None, None, None);
+    let mut id = 0;
+    while let Some((next, kind)) = reader.field(id)? {
+        match (next, kind) {
+            (3, I32) => body_bytes = Some(u64::try_from(reader.integer()?).ok()?),
+            (5, STRUCT) => [values] = reader.counts([1])?,
+            (8, STRUCT) => [values, rows] = reader.counts([1, 3])?,
+            _ => reader.skip(kind)?,
+        }
+        id = next;
+    }
+    let header_bytes = (bytes.len() - reader.bytes.len()) as u64;
+    Some(PageHeader { header_bytes, body_bytes: body_bytes?, values, rows })
+}
+
+/// The types of fields that matter.
+const I32: u8 = 5;
+const STRUCT: u8 = 12;
 
 /// Structs within structs, at most: footers have a handful.
 const DEPTH_MAX: usize = 64;
@@ -47,6 +81,25 @@ impl Reader<'_> {
         None
     }
 
+    fn integer(&mut self) -> Option<i64> {
+        let zigzag = self.number()?;
+        Some((zigzag >> 1).cast_signed() ^ -(zigzag & 1).cast_signed())
+    }
+
+    /// Fields of the struct that begins here: 32-bit integers, not negative.
+    fn counts<const N: usize>(&mut self, wanted: [i16; N]) -> Option<[Option<u64>; N]> {
+        let mut counts = [None; N];
+        let mut id = 0;
+        while let Some((next, kind)) = self.field(id)? {
+            match wanted.iter().position(|&wanted| wanted == next && kind == I32) {
+                Some(position) => counts[position] = Some(u64::try_from(self.integer()?).ok()?),
+                None => self.skip(kind)?,
+            }
+            id = next;
+        }
+        Some(counts)
+    }
+
     /// The number and type of the next field, after that with the number `last`; none at the end of the struct.
     fn field(&mut self, last: i16) -> Option<Option<(i16, u8)>> {
         let head = self.byte()?;
@@ -54,10 +107,7 @@ impl Reader<'_> {
             return Some(None);
         }
         let id = match head >> 4 {
-            0 => {
-                let zigzag = self.number()?;
-                i16::try_from((zigzag >> 1).cast_signed() ^ -(zigzag & 1).cast_signed()).ok()?
-            }
+            0 => i16::try_from(self.integer()?).ok()?,
             step => last.checked_add(i16::from(step))?,
         };
         Some(Some((id, head & 0x0f)))
@@ -76,7 +126,7 @@ impl Reader<'_> {
             }
             9 | 10 => self.skip_list(),
             11 => self.skip_map(),
-            12 => self.skip_struct(),
+            STRUCT => self.skip_struct(),
             _ => None,
         }
     }
@@ -143,5 +193,27 @@ mod tests {
             assert_eq!(has_field(&bytes[..end], 22), None, "cut off after {end}");
         }
         assert_eq!(has_field(&[0x1c; 1000], 2), None, "too deep");
+    }
+
+    #[test]
+    fn headers_of_pages_say_how_far_they_reach() {
+        // 1: type, 2: 100 bytes, 3: 40 compressed, 8: {1: 7 values, 2: no nulls, 3: 5 rows, 4: encoding}.
+        let second =
+            [0x15, 6, 0x15, 200, 1, 0x15, 80, 0x5c, 0x15, 14, 0x15, 0, 0x15, 10, 0x15, 0, 0, 0];
+        let header =
+            PageHeader { header_bytes: 18, body_bytes: 40, values: Some(7), rows: Some(5) };
+        assert_eq!(page_header(&second), Some(header));
+        // 5: {1: 7 values, 2: encoding}, and what follows.
+        let first = [0x15, 0, 0x15, 200, 1, 0x15, 80, 0x2c, 0x15, 14, 0x15, 0, 0, 0, 1, 2, 3];
+        let header = PageHeader { header_bytes: 14, rows: None, ..header };
+        assert_eq!(page_header(&first), Some(header));
+        // 7: {1: 7 values}, a dictionary.
+        let dictionary = [0x15, 4, 0x15, 200, 1, 0x15, 80, 0x4c, 0x15, 14, 0, 0];
+        let header = PageHeader { header_bytes: 12, values: None, ..header };
+        assert_eq!(page_header(&dictionary), Some(header));
+        for end in 0..second.len() {
+            assert_eq!(page_header(&second[..end]), None, "cut off after {end}");
+        }
+        assert_eq!(page_header(&[0x35, 1, 0]), None, "a negative size");
     }
 }

@@ -1,0 +1,191 @@
+//! The first rows of a chunk, from the first pages of its columns.
+
+use std::ops::Range;
+
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
+use bytes::Bytes;
+use coscan_core::ChunkIndex;
+use coscan_storage::table::{ColumnPrefix, DecodeError, ParquetTable};
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::{
+    EnabledStatistics, WriterProperties, WriterPropertiesBuilder, WriterVersion,
+};
+
+use crate::support::{open, options, reference, row_groups, rows, small_pages, write};
+
+/// Reads of a file all that a prefix wants, and nothing else. Returns it with the number of times it wanted more, and
+/// the bytes read.
+fn read(mut prefix: ColumnPrefix, file: &Bytes) -> Result<(ColumnPrefix, usize, u64), DecodeError> {
+    let (mut rounds, mut read_bytes) = (0, 0);
+    loop {
+        let wanted = prefix.wanted();
+        if wanted.is_empty() {
+            return Ok((prefix, rounds, read_bytes));
+        }
+        rounds += 1;
+        let part = |range: &Range<u64>| file.slice(range.start as usize..range.end as usize);
+        read_bytes += wanted.iter().map(|range| range.end - range.start).sum::<u64>();
+        prefix.push(wanted.iter().map(part).collect())?;
+        assert!(prefix.needed_bytes() <= prefix.all_bytes());
+    }
+}
+
+fn first_rows(table: &ParquetTable, prefix: &ColumnPrefix) -> Result<ArrayRef, DecodeError> {
+    let mut decoder = table.decode_prefix(prefix)?;
+    let array = decoder.next().expect("one array")?;
+    assert!(decoder.next().is_none(), "all rows are in the first array");
+    Ok(array)
+}
+
+/// All ways to lay pages out: with and without a page index, of both versions, compressed or not.
+fn layouts() -> Vec<(String, WriterProperties)> {
+    let zstd = Compression::ZSTD(ZstdLevel::default());
+    let mut layouts = Vec::new();
+    for is_small in [true, false] {
+        for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+            for compression in [Compression::UNCOMPRESSED, Compression::SNAPPY, zstd] {
+                for has_index in [true, false] {
+                    let builder = match is_small {
+                        true => small_pages(),
+                        false => WriterProperties::builder().set_data_page_row_count_limit(1500),
+                    };
+                    let builder = builder.set_writer_version(version).set_compression(compression);
+                    let name = format!("{is_small} {version:?} {compression} {has_index}");
+                    layouts
+                        .push((name, if has_index { builder } else { unindexed(builder) }.build()));
+                }
+            }
+        }
+    }
+    layouts
+}
+
+fn unindexed(builder: WriterPropertiesBuilder) -> WriterPropertiesBuilder {
+    builder.set_statistics_enabled(EnabledStatistics::Chunk).set_offset_index_disabled(true)
+}
+
+#[tokio::test]
+async fn the_first_rows_are_those_of_the_chunk() {
+    let batch = rows(0..3000);
+    for (layout, properties) in layouts() {
+        let file = write(std::slice::from_ref(&batch), properties);
+        let table = open(std::slice::from_ref(&file), options(10_000)).await;
+        let expected = reference(&table, std::slice::from_ref(&file));
+        for (column, field) in table.schema().fields().iter().enumerate() {
+            for count in [1, 10, 200, 201, 1777, 3000] {
+                let prefix = table.prefix(ChunkIndex(0), column, count).unwrap();
+                let (prefix, ..) = read(prefix, &file).unwrap();
+                let found = first_rows(&table, &prefix).unwrap();
+                let wanted = expected.column(column).slice(0, count as usize);
+                assert_eq!(&found, &wanted, "{count} rows of {} in {layout}", field.name());
+            }
+        }
+        assert!(table.prefix(ChunkIndex(0), 0, 3001).is_none());
+    }
+}
+
+#[tokio::test]
+async fn few_rows_take_few_bytes() {
+    for (has_index, rounds_max) in [(true, 1), (false, 3)] {
+        let builder = WriterProperties::builder().set_data_page_row_count_limit(2000);
+        let builder = if has_index { builder } else { unindexed(builder) };
+        let file = write(&vec![rows(0..3000); 14], builder.build());
+        let table = open(std::slice::from_ref(&file), options(100_000)).await;
+        for (column, field) in table.schema().fields().iter().enumerate() {
+            let prefix = table.prefix(ChunkIndex(0), column, 10).unwrap();
+            let all_bytes = prefix.all_bytes();
+            let leaf = table.parquet_metadata(0).row_group(0).column(column);
+            let dictionary_bytes = leaf.data_page_offset() as u64 - leaf.byte_range().0;
+            let (_, rounds, read_bytes) = read(prefix, &file).unwrap();
+            let kind = field.data_type();
+            // The levels of repeated columns are not looked into: without an index all of them is read.
+            let is_repeated = kind.is_nested() && !matches!(kind, DataType::Dictionary(..));
+            if has_index || !is_repeated {
+                assert!(rounds <= rounds_max, "{rounds} rounds for {}", field.name());
+                assert!(
+                    read_bytes <= dictionary_bytes + (all_bytes / 8).max(40_000),
+                    "{read_bytes} of {all_bytes} bytes of {}",
+                    field.name()
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn rows_of_several_row_groups_come_together() {
+    for index in [true, false] {
+        let builder = small_pages().set_max_row_group_row_count(Some(300));
+        let builder = if index { builder } else { unindexed(builder) };
+        let file = write(&[rows(0..3000)], builder.build());
+        let table = open(std::slice::from_ref(&file), options(3000)).await;
+        let expected = reference(&table, std::slice::from_ref(&file));
+        for column in 0..table.schema().fields().len() {
+            for count in [299, 300, 301, 950] {
+                let prefix = table.prefix(ChunkIndex(0), column, count).unwrap();
+                let (prefix, ..) = read(prefix, &file).unwrap();
+                let found = first_rows(&table, &prefix).unwrap();
+                assert_eq!(&found, &expected.column(column).slice(0, count as usize));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_column_that_a_file_lacks_is_repeated() {
+    let all = rows(0..100);
+    let key = all.project(&[0]).unwrap();
+    let files = [write(&[all], row_groups(100)), write(&[key], row_groups(100))];
+    let table = open(&files, options(100)).await;
+    let prefix = table.prefix(ChunkIndex(1), 1, 10).unwrap();
+    assert!(prefix.wanted().is_empty());
+    let array = first_rows(&table, &prefix).unwrap();
+    assert_eq!((array.len(), array.null_count()), (10, 10));
+}
+
+#[tokio::test]
+async fn a_part_of_a_row_group_that_begins_in_the_middle_has_no_prefix() {
+    let table = open(&[write(&[rows(0..3000)], small_pages().build())], options(1000)).await;
+    assert!(table.layout().chunks().count() > 1);
+    assert!(table.prefix(ChunkIndex(0), 0, 10).is_some());
+    assert!(table.prefix(ChunkIndex(1), 0, 10).is_none());
+}
+
+#[tokio::test]
+async fn damaged_pages_are_errors_or_other_values() {
+    let properties = || small_pages().set_compression(Compression::SNAPPY);
+    for properties in [properties().build(), unindexed(properties()).build()] {
+        let file = write(&[rows(0..2000)], properties);
+        let table = open(std::slice::from_ref(&file), options(10_000)).await;
+        let mut errors = 0;
+        for column in 0..table.schema().fields().len() {
+            let leaf = table.parquet_metadata(0).row_group(0).column(column);
+            let start = leaf.byte_range().0 as usize;
+            for at in start..start + 200 {
+                let mut damaged = file.to_vec();
+                damaged[at] ^= 0x55;
+                let prefix = table.prefix(ChunkIndex(0), column, 300).unwrap();
+                let found = read(prefix, &damaged.into())
+                    .and_then(|(prefix, ..)| first_rows(&table, &prefix));
+                match found {
+                    Ok(array) => assert_eq!(array.len(), 300),
+                    Err(error) => {
+                        errors += 1;
+                        assert!(error.to_string().contains("damaged"), "{error}");
+                    }
+                }
+            }
+        }
+        assert!(errors > 0);
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_an_error() {
+    let file = write(&[rows(0..2000)], unindexed(small_pages()).build());
+    let table = open(std::slice::from_ref(&file), options(10_000)).await;
+    let prefix = table.prefix(ChunkIndex(0), 0, 300).unwrap();
+    let error = first_rows(&table, &prefix).unwrap_err();
+    assert!(error.to_string().contains("`key`"), "{error}");
+}
