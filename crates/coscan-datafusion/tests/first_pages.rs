@@ -27,10 +27,7 @@ const STEP: usize = 5_000;
 /// Writes a row group of columns `c0`, the number of the row, `c1`, `c2` and so on: numbers that repeat, numbers that do not,
 /// texts.
 fn write_wide(path: &Path, columns: usize, rows: std::ops::Range<i64>, has_index: bool) {
-    let builder = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .set_data_page_row_count_limit(STEP)
-        .set_dictionary_page_size_limit(16 << 10);
+    let builder = WriterProperties::builder().set_compression(Compression::SNAPPY);
     let properties = match has_index {
         true => builder.build(),
         false => builder
@@ -90,7 +87,7 @@ async fn few_rows_of_many_columns_read_few_bytes() {
         let batches = expected.await.unwrap();
         assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 10);
         let read = read.snapshot();
-        assert!(read.bytes * 4 <= all_bytes, "{read:?} of {all_bytes}, {has_index}");
+        assert!(read.bytes * 8 <= all_bytes, "{read:?} of {all_bytes}, {has_index}");
         assert_eq!(metric(&leaf(&plan), "pages_decoded"), 200);
         assert!(metric(&leaf(&plan), "bytes_read") as u64 <= read.bytes);
         let held: usize = batches.iter().map(RecordBatch::get_array_memory_size).sum();

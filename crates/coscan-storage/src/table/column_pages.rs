@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 use parquet::arrow::arrow_reader::RowGroups;
-use parquet::column::page::{PageIterator, PageReader};
+use parquet::column::page::{Page, PageIterator, PageReader};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use parquet::file::page_index::offset_index::PageLocation;
@@ -20,7 +20,7 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use super::file::ParquetFile;
 use super::layout::{page_locations, rows_of_data_page};
 use super::pages::{PageContents, StoredChunk, StoredPage};
-use super::prefix::LeafPrefix;
+use super::prefix::{CutReader, LeafPrefix, LeafStart, WholePages};
 
 /// The pages of one column of one chunk, ready to be decoded.
 pub(super) struct ColumnPages {
@@ -28,7 +28,7 @@ pub(super) struct ColumnPages {
     row_groups: Vec<usize>,
     leaves: Range<usize>,
     /// For each leaf, its pages in each row group.
-    leaf_pages: Vec<Vec<LeafPages>>,
+    leaf_pages: Vec<Vec<LeafSource>>,
     /// The rows that the pages hold, counted from the first row of the chunk's first row group: a range a row group that
     /// is there.
     pub(super) rows: Vec<Range<u64>>,
@@ -60,7 +60,7 @@ impl ColumnPages {
             if in_row_group().any(|page| is_run(&page)) {
                 let (run_rows, pages) = LeafPages::of_runs(file, row_group, in_row_group())?;
                 rows.push(run_rows);
-                leaf_pages[0].push(pages);
+                leaf_pages[0].push(LeafSource::Stored(pages));
                 continue;
             }
             let segments = Arc::new(Segments::new(
@@ -68,7 +68,8 @@ impl ColumnPages {
             ));
             rows.push(start..end);
             for (leaf, pages) in leaves.clone().zip(&mut leaf_pages) {
-                pages.push(LeafPages::whole(file, row_group, leaf, chunk.is_part, &segments));
+                let whole = LeafPages::whole(file, row_group, leaf, chunk.is_part, &segments);
+                pages.push(LeafSource::Stored(whole));
             }
         }
         let metadata = Arc::clone(&file.metadata);
@@ -90,7 +91,7 @@ impl ColumnPages {
             rows.push(start..start + prefixes[0].rows);
             start += row_count(&file.metadata, prefixes[0].row_group);
             for prefix in prefixes {
-                leaf_pages[prefix.leaf - leaves.start].push(LeafPages::of_prefix(file, prefix)?);
+                leaf_pages[prefix.leaf - leaves.start].push(LeafSource::of_prefix(file, prefix)?);
             }
         }
         let metadata = Arc::clone(&file.metadata);
@@ -120,7 +121,34 @@ impl RowGroups for ColumnPages {
     }
 }
 
-/// The pages of one leaf in one row group.
+/// Where pages of one leaf in one row group come from.
+#[derive(Clone)]
+enum LeafSource {
+    Stored(LeafPages),
+    /// Cut off behind the rows that are wanted.
+    Cut(Vec<Page>),
+}
+
+impl LeafSource {
+    fn of_prefix(file: &ParquetFile, prefix: &LeafPrefix) -> Result<Self, ParquetError> {
+        match &prefix.pages {
+            LeafStart::Whole(pages) => Ok(Self::Stored(LeafPages::of_prefix(file, prefix, pages)?)),
+            LeafStart::Cut(pages, _) => {
+                let missing = || ParquetError::EOF("its first page is not all there".to_owned());
+                Ok(Self::Cut(pages.pages().ok_or_else(missing)?.clone()))
+            }
+        }
+    }
+
+    fn reader(self) -> Result<Box<dyn PageReader>, ParquetError> {
+        match self {
+            Self::Stored(pages) => pages.reader(),
+            Self::Cut(pages) => Ok(Box::new(CutReader::new(pages))),
+        }
+    }
+}
+
+/// The pages of one leaf in one row group, as they are stored.
 #[derive(Clone)]
 struct LeafPages {
     column: Arc<ColumnChunkMetaData>,
@@ -199,15 +227,22 @@ impl LeafPages {
     }
 
     /// The first pages of a column chunk.
-    fn of_prefix(file: &ParquetFile, prefix: &LeafPrefix) -> Result<Self, ParquetError> {
-        let (start, bytes) = prefix.pages();
+    fn of_prefix(
+        file: &ParquetFile,
+        prefix: &LeafPrefix,
+        pages: &WholePages,
+    ) -> Result<Self, ParquetError> {
+        let (start, bytes) = pages.pages();
         let column = file.metadata.row_group(prefix.row_group).column(prefix.leaf).clone();
         let column = column.into_builder().set_total_compressed_size(bytes.len() as i64).build()?;
+        let locations = pages.listed().and_then(|listed| {
+            page_locations(&file.metadata, prefix.row_group, prefix.leaf)?.get(..listed)
+        });
         Ok(Self {
             column: Arc::new(column),
             segments: Arc::new(Segments::new(std::iter::once((start, bytes)))),
             row_count: usize::try_from(prefix.rows).unwrap_or(usize::MAX),
-            locations: prefix.locations(&file.metadata).map(<[_]>::to_vec),
+            locations: locations.map(<[_]>::to_vec),
         })
     }
 
@@ -218,13 +253,13 @@ impl LeafPages {
     }
 }
 
-struct LeafPagesIterator(std::vec::IntoIter<LeafPages>);
+struct LeafPagesIterator(std::vec::IntoIter<LeafSource>);
 
 impl Iterator for LeafPagesIterator {
     type Item = Result<Box<dyn PageReader>, ParquetError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.next().map(LeafPages::reader)
+        self.0.next().map(LeafSource::reader)
     }
 }
 

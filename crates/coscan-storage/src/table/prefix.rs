@@ -1,8 +1,17 @@
 //! The first rows of a chunk, from the first pages of its column chunks: whoever wants ten rows of a million need not
 //! read and decode all of them.
 //!
-//! A column chunk is read from its start until the pages that hold the rows are there. How far that is the page index
-//! says, where the file has one; else the headers of the pages do, one after the other as they come.
+//! - Pages can be large: of a first data page that holds all of the rows, and of its dictionary, just the start is read and
+//!   decompressed, as far as it holds values of these rows (`cut_pages`, `cut`, `start`, `hybrid`).
+//! - Where that is not possible a column chunk is read from its start until the pages that hold the rows are there. How far
+//!   that is the page index says, where the file has one; else the headers of the pages do, one after the other as they
+//!   come (`whole`).
+
+mod cut;
+mod cut_pages;
+mod hybrid;
+mod start;
+mod whole;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,14 +19,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use coscan_core::{ChunkIndex, PageIndex};
 use parquet::file::metadata::ParquetMetaData;
-use parquet::file::page_index::offset_index::PageLocation;
 
 use super::column_pages::row_count;
-use super::layout::page_locations;
-use super::thrift::page_header;
 use super::{ColumnDecoder, DecodeError, ParquetTable};
+pub(super) use cut::CutReader;
+use cut_pages::CutPages;
+pub(super) use whole::WholePages;
 
-/// What is read where the next header of a page is to be: with it, the whole of a small page.
+/// What is read where a page begins, at least: with its header, the whole of a small page.
 const STEP_BYTES: u64 = 16 * 1024;
 
 /// Headers have a few dozen bytes, and a minimum and a maximum.
@@ -93,7 +102,7 @@ impl ColumnPrefix {
     /// What is to be read next, as ranges of bytes of the file that holds the chunk. None if all is there.
     #[must_use]
     pub fn wanted(&self) -> Vec<Range<u64>> {
-        self.leaves.iter().filter_map(LeafPrefix::wanted).collect()
+        self.leaves.iter().flat_map(LeafPrefix::wanted).collect()
     }
 
     /// Adds the bytes that were wanted, in the same order. More may be wanted then: headers of pages say how far they
@@ -102,9 +111,13 @@ impl ColumnPrefix {
     /// # Errors
     /// If what was read is not the start of a column chunk.
     pub fn push(&mut self, read: Vec<Bytes>) -> Result<(), DecodeError> {
-        let wanting = self.leaves.iter_mut().filter(|leaf| leaf.wanted().is_some());
-        for (leaf, bytes) in wanting.zip(read) {
-            leaf.push(bytes).map_err(|reason| DecodeError::Corrupt {
+        let mut read = read.into_iter();
+        for leaf in &mut self.leaves {
+            let read = read.by_ref().take(leaf.wanted().len()).collect::<Vec<_>>();
+            if read.is_empty() {
+                continue;
+            }
+            leaf.push(read).map_err(|reason| DecodeError::Corrupt {
                 file: Arc::clone(&self.file),
                 column: self.name.clone(),
                 chunk: self.chunk,
@@ -117,7 +130,7 @@ impl ColumnPrefix {
     /// Bytes that are there, or wanted next: at least so many are needed.
     #[must_use]
     pub fn needed_bytes(&self) -> u64 {
-        self.leaves.iter().map(|leaf| leaf.needed_bytes).sum()
+        self.leaves.iter().map(LeafPrefix::needed_bytes).sum()
     }
 
     /// Bytes of the column chunks, of which it needs the first.
@@ -134,125 +147,56 @@ pub(super) struct LeafPrefix {
     pub(super) leaf: usize,
     /// Of the row group, to be held.
     pub(super) rows: u64,
-    /// Offsets of the column chunk in the file.
-    bytes: Range<u64>,
-    /// Whether a row may have several values.
-    is_repeated: bool,
-    read: Bytes,
-    /// So much of the column chunk is needed, as far as is known.
-    needed_bytes: u64,
-    extent: Extent,
+    pub(super) pages: LeafStart,
 }
 
-/// How far the pages reach.
-#[derive(Clone, Copy, Debug)]
-enum Extent {
-    /// All of the column chunk.
-    All,
-    /// So many data pages, as the page index says.
-    Pages(usize),
-    /// As headers will say: a page begins `start` bytes behind the start of the column chunk, and those before it hold
-    /// `rows` rows.
-    Found { start: u64, rows: u64 },
+/// What is read of a column chunk.
+#[derive(Clone, Debug)]
+pub(super) enum LeafStart {
+    /// Whole pages.
+    Whole(WholePages),
+    /// The start of a page. If that does not do, the other.
+    Cut(Box<CutPages>, WholePages),
 }
 
 impl LeafPrefix {
     fn new(metadata: &ParquetMetaData, row_group: usize, leaf: usize, rows: u64) -> Self {
-        let column = metadata.row_group(row_group).column(leaf);
-        let (start, length) = column.byte_range();
-        let locations = page_locations(metadata, row_group, leaf);
-        let (extent, needed_bytes) = if rows == row_count(metadata, row_group) {
-            (Extent::All, length)
-        } else if let Some(locations) = locations {
-            let is_needed = |page: &PageLocation| page.first_row_index.cast_unsigned() < rows;
-            let pages = locations.partition_point(is_needed);
-            let last = &locations[pages - 1];
-            let end = last.offset + i64::from(last.compressed_page_size);
-            (Extent::Pages(pages), end.cast_unsigned() - start)
-        } else {
-            let first_page = column.data_page_offset().cast_unsigned().saturating_sub(start);
-            (Extent::Found { start: 0, rows: 0 }, first_page.min(length) + STEP_BYTES)
+        let whole = WholePages::new(metadata, row_group, leaf, rows);
+        let pages = match CutPages::new(metadata.row_group(row_group).column(leaf), rows) {
+            Some(cut) if whole.may_be_cut() => LeafStart::Cut(Box::new(cut), whole),
+            _ => LeafStart::Whole(whole),
         };
-        let is_repeated = column.column_descr().max_rep_level() > 0;
-        Self {
-            row_group,
-            leaf,
-            rows,
-            bytes: start..start + length,
-            is_repeated,
-            read: Bytes::new(),
-            needed_bytes: needed_bytes.min(length),
-            extent,
+        Self { row_group, leaf, rows, pages }
+    }
+
+    fn wanted(&self) -> Vec<Range<u64>> {
+        match &self.pages {
+            LeafStart::Whole(pages) => pages.wanted().into_iter().collect(),
+            LeafStart::Cut(pages, _) => pages.wanted(),
+        }
+    }
+
+    fn push(&mut self, read: Vec<Bytes>) -> Result<(), String> {
+        match &mut self.pages {
+            LeafStart::Whole(pages) => read.into_iter().try_for_each(|bytes| pages.push(bytes)),
+            LeafStart::Cut(pages, whole) => {
+                if !pages.push(read) {
+                    self.pages = LeafStart::Whole(whole.clone());
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn needed_bytes(&self) -> u64 {
+        match &self.pages {
+            LeafStart::Whole(pages) => pages.needed_bytes(),
+            LeafStart::Cut(pages, _) => pages.needed_bytes(),
         }
     }
 
     fn all_bytes(&self) -> u64 {
-        self.bytes.end - self.bytes.start
-    }
-
-    fn wanted(&self) -> Option<Range<u64>> {
-        let wanted =
-            self.bytes.start + self.read.len() as u64..self.bytes.start + self.needed_bytes;
-        (!wanted.is_empty()).then_some(wanted)
-    }
-
-    fn push(&mut self, bytes: Bytes) -> Result<(), String> {
-        self.read =
-            if self.read.is_empty() { bytes } else { [&self.read[..], &bytes].concat().into() };
-        while let Extent::Found { start, rows } = self.extent {
-            if rows >= self.rows || start == self.all_bytes() {
-                return self.need(start);
-            }
-            let rest = usize::try_from(start).ok().and_then(|start| self.read.get(start..));
-            let rest = rest.unwrap_or_default();
-            let Some(header) = page_header(rest) else {
-                let is_cut_off = (self.read.len() as u64) < self.all_bytes()
-                    && (rest.len() as u64) < HEADER_BYTES_MAX;
-                let more = start + (2 * rest.len() as u64).max(STEP_BYTES);
-                return match is_cut_off {
-                    true => self.need(more.min(self.all_bytes())),
-                    false => Err(format!("the header of the page {start} bytes on makes no sense")),
-                };
-            };
-            let held = match (header.values, header.rows) {
-                (_, Some(rows)) => rows,
-                (Some(values), None) if !self.is_repeated => values,
-                // How many rows begin in the page only its levels say, and the last one may go on in the next.
-                (Some(_), None) => {
-                    self.extent = Extent::All;
-                    return self.need(self.all_bytes());
-                }
-                (None, None) => 0,
-            };
-            let end = start.saturating_add(header.header_bytes).saturating_add(header.body_bytes);
-            self.extent = Extent::Found { start: end, rows: rows + held };
-        }
-        Ok(())
-    }
-
-    fn need(&mut self, bytes: u64) -> Result<(), String> {
-        if bytes > self.all_bytes() {
-            return Err(format!("a page reaches {} bytes too far", bytes - self.all_bytes()));
-        }
-        self.needed_bytes = self.needed_bytes.max(bytes);
-        Ok(())
-    }
-
-    /// Where its pages begin, and what is there of those that are needed.
-    pub(super) fn pages(&self) -> (u64, Bytes) {
-        let end = match self.extent {
-            Extent::Found { start, .. } => usize::try_from(start).unwrap_or(usize::MAX),
-            Extent::All | Extent::Pages(_) => self.read.len(),
-        };
-        (self.bytes.start, self.read.slice(..end.min(self.read.len())))
-    }
-
-    /// Where the data pages are, if the page index says so.
-    pub(super) fn locations<'a>(
-        &self,
-        metadata: &'a ParquetMetaData,
-    ) -> Option<&'a [PageLocation]> {
-        let Extent::Pages(pages) = self.extent else { return None };
-        page_locations(metadata, self.row_group, self.leaf)?.get(..pages)
+        let (LeafStart::Whole(whole) | LeafStart::Cut(_, whole)) = &self.pages;
+        whole.all_bytes()
     }
 }
