@@ -19,7 +19,7 @@ use parquet::basic::Compression;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use url::Url;
 
-use support::{create, explain, leaf, metric, partitions, plain, plan, run};
+use support::{Seeded, create, explain, leaf, metric, partitions, plain, plan, run};
 
 /// Rows of a batch that is written at a time.
 const STEP: usize = 5_000;
@@ -162,6 +162,19 @@ async fn the_rows_are_those_of_the_plain_engine() {
         let text = explain(&context, &format!("EXPLAIN {sql}")).await;
         assert_eq!(text.contains("reads=first_pages"), is_short, "{sql}: {text}");
     }
+    let mut random = Seeded(7);
+    for _ in 0..20 {
+        let others = (0..5).map(|_| format!("c{}", random.below(6)));
+        let columns: Vec<_> = others.enumerate().map(|(at, it)| format!("{it} AS o{at}")).collect();
+        let (limit, offset) = (1 + random.below(3000), random.below(3000));
+        let (columns, end) = (columns.join(", "), offset + limit);
+        let sql = format!("SELECT c2, {columns}, c5 FROM wide LIMIT {limit} OFFSET {offset}");
+        let named = format!("WHERE c0 >= {offset} AND c0 < {end} ORDER BY c0");
+        let reference_sql = format!("SELECT c2, {columns}, c5 FROM wide {named}");
+        assert_eq!(run(&context, &sql).await, run(&reference, &reference_sql).await, "{sql}");
+        let text = explain(&context, &format!("EXPLAIN {sql}")).await;
+        assert!(text.contains("reads=first_pages"), "{sql}: {text}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -224,6 +237,9 @@ async fn first_rows_of_a_thousand_columns() {
         write_wide(&path, 1_000, 0..300_000, has_index);
         let all_bytes = path.metadata().unwrap().len();
         let (context, _manager, read) = session(data.path()).await;
+        let started = Instant::now();
+        explain(&context, "EXPLAIN SELECT * FROM wide LIMIT 10").await;
+        println!("planning alone: {:?}", started.elapsed());
         for run_of in ["cold", "again"] {
             read.reset();
             let started = Instant::now();

@@ -21,7 +21,7 @@ use crate::table::SharedTable;
 use crate::waiting::Stage;
 
 /// So much is read, and then decoded, at a time.
-const WINDOW_BYTES: u64 = 16 << 20;
+const WINDOW_BYTES: u64 = 8 << 20;
 
 /// Chunks are read as a whole if less than this part of their bytes can be left out.
 const PART_MAX: u64 = 2;

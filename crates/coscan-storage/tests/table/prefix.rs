@@ -1,8 +1,9 @@
 //! The first rows of a chunk, from the first pages of its columns.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
 use arrow_schema::DataType;
 use bytes::Bytes;
 use coscan_core::ChunkIndex;
@@ -87,6 +88,31 @@ async fn the_first_rows_are_those_of_the_chunk() {
             }
         }
         assert!(table.prefix(ChunkIndex(0), 0, 3001).is_none());
+    }
+}
+
+#[tokio::test]
+async fn the_first_rows_may_all_be_null() {
+    let late = (0..3000).map(|row| (row >= 500).then(|| format!("value {row}")));
+    let late: ArrayRef = Arc::new(late.collect::<StringArray>());
+    let never: ArrayRef = Arc::new(Int64Array::new_null(3000));
+    let flags: ArrayRef =
+        Arc::new((0..3000).map(|row| (row > 20).then_some(row % 2 == 0)).collect::<BooleanArray>());
+    let columns = [("late", late), ("never", never), ("flags", flags)];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    for (layout, properties) in layouts() {
+        let file = write(std::slice::from_ref(&batch), properties);
+        let table = open(std::slice::from_ref(&file), options(10_000)).await;
+        let expected = reference(&table, std::slice::from_ref(&file));
+        for column in 0..3 {
+            for count in [1, 20, 21, 22, 500, 501, 2999] {
+                let prefix = table.prefix(ChunkIndex(0), column, count).unwrap();
+                let (prefix, ..) = read(prefix, &file).unwrap();
+                let found = first_rows(&table, &prefix).unwrap();
+                let wanted = expected.column(column).slice(0, count as usize);
+                assert_eq!(&found, &wanted, "{count} rows of column {column} in {layout}");
+            }
+        }
     }
 }
 

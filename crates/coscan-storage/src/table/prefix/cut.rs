@@ -86,30 +86,53 @@ impl Cutter {
             true => Cut::Unfit,
             false => more,
         };
-        let Some(data_page) =
-            DataPage::of(data.header.contents).filter(|it| it.values >= self.rows)
-        else {
+        let data_page = DataPage::of(data.header.contents, self.max_level);
+        let Some(data_page) = data_page.filter(|page| page.values >= self.rows) else {
             return Cut::Unfit;
         };
-        let Some(CutData { page, entries }) = self.cut_data(data_page, data) else {
+        let Some(CutData { page, entries }) =
+            self.as_far_as_needed(data, |body_bytes| self.cut_data(data_page, data, body_bytes))
+        else {
             return more(data, Cut::MoreData);
         };
         let (Some(entries), Some(dictionary)) = (entries, dictionary) else {
             // Without a dictionary, places in it mean nothing.
             return if entries.is_some() { Cut::Unfit } else { Cut::Done(vec![page]) };
         };
-        match self.cut_dictionary(dictionary, entries) {
+        let cut = |body_bytes| self.cut_dictionary(dictionary, entries, body_bytes);
+        match self.as_far_as_needed(dictionary, cut) {
             Some(dictionary) => Cut::Done(vec![dictionary, page]),
             None => more(dictionary, Cut::MoreDictionary),
         }
     }
 
-    /// `None` if more is needed, or it is damaged.
-    fn cut_data(&self, data_page: DataPage, data: PageStart<'_>) -> Option<CutData> {
-        let uncompressed_bytes = usize::try_from(data.header.uncompressed_bytes).ok()?;
+    /// Tries with more and more of a page decompressed: a little of what is there does most often.
+    fn as_far_as_needed<T>(
+        &self,
+        page: PageStart<'_>,
+        cut: impl Fn(usize) -> Option<T>,
+    ) -> Option<T> {
+        let all_bytes = usize::try_from(page.header.uncompressed_bytes).ok()?;
+        let mut bytes = start::first_bytes(self.codec);
+        while bytes < all_bytes {
+            if let Some(cut) = cut(bytes) {
+                return Some(cut);
+            }
+            bytes = bytes.saturating_mul(8);
+        }
+        cut(all_bytes)
+    }
+
+    /// A page from the first `body_bytes` of its body, decompressed. `None` if more is needed, or it is damaged.
+    fn cut_data(
+        &self,
+        data_page: DataPage,
+        data: PageStart<'_>,
+        body_bytes: usize,
+    ) -> Option<CutData> {
         let (body, levels) = match data_page.levels {
             Levels::Counted => {
-                let body = start::decompress(self.codec, data.body, uncompressed_bytes);
+                let body = start::decompress(self.codec, data.body, body_bytes);
                 let levels = match self.max_level {
                     0 => 0..0,
                     _ => 4..4 + counted(&body, 0)?,
@@ -120,7 +143,7 @@ impl Cutter {
                 let bytes = usize::try_from(bytes).ok()?;
                 let (levels, values) = data.body.split_at_checked(bytes)?;
                 let codec = if is_compressed { self.codec } else { Compression::UNCOMPRESSED };
-                let values_max = uncompressed_bytes.checked_sub(bytes)?;
+                let values_max = body_bytes.checked_sub(bytes)?;
                 let values = start::decompress(codec, values, values_max);
                 ([levels, &values].concat().into(), 0..bytes)
             }
@@ -172,16 +195,20 @@ impl Cutter {
         Some(CutData { page, entries })
     }
 
-    /// The first entries of a dictionary. `None` if more is needed, or it is damaged.
-    fn cut_dictionary(&self, dictionary: PageStart<'_>, entries: u64) -> Option<Page> {
+    /// The first entries of a dictionary, likewise.
+    fn cut_dictionary(
+        &self,
+        dictionary: PageStart<'_>,
+        entries: u64,
+        body_bytes: usize,
+    ) -> Option<Page> {
         let Contents::Dictionary { values, encoding } = dictionary.header.contents else {
             return None;
         };
         if entries > values || ![PLAIN, PLAIN_DICTIONARY].contains(&encoding) {
             return None;
         }
-        let uncompressed_bytes = usize::try_from(dictionary.header.uncompressed_bytes).ok()?;
-        let body = start::decompress(self.codec, dictionary.body, uncompressed_bytes);
+        let body = start::decompress(self.codec, dictionary.body, body_bytes);
         let entries_bytes = self.plain_bytes(&body, entries)?;
         Some(Page::DictionaryPage {
             buf: Bytes::copy_from_slice(body.get(..entries_bytes)?),
@@ -244,9 +271,12 @@ enum Levels {
 }
 
 impl DataPage {
-    fn of(contents: Contents) -> Option<Self> {
+    fn of(contents: Contents, max_level: u32) -> Option<Self> {
         let (values, encoding, levels) = match contents {
-            Contents::Data { values, encoding, definition_levels: RLE } => {
+            // Where there are no levels, writers say whatever they like of them.
+            Contents::Data { values, encoding, definition_levels }
+                if max_level == 0 || definition_levels == RLE =>
+            {
                 (values, encoding, Levels::Counted)
             }
             Contents::DataV2 { values, encoding, definition_bytes, is_compressed, .. } => {

@@ -10,6 +10,15 @@ pub(super) fn is_known(codec: Compression) -> bool {
     matches!(codec, Compression::UNCOMPRESSED | Compression::SNAPPY | Compression::ZSTD(_))
 }
 
+/// How many bytes to ask for first.
+pub(super) fn first_bytes(codec: Compression) -> usize {
+    match codec {
+        // It works block by block: fewer take as long.
+        Compression::ZSTD(_) => 128 * 1024,
+        _ => 1024,
+    }
+}
+
 /// The first bytes, as many as the start of the compressed bytes says and at most `bytes_max`. Where those make no sense it
 /// ends.
 pub(super) fn decompress(codec: Compression, compressed: &[u8], bytes_max: usize) -> Cow<'_, [u8]> {
