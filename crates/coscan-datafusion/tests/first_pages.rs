@@ -226,8 +226,8 @@ async fn a_file_that_changed_is_an_error() {
     support::assert_all_frees(&manager).await;
 }
 
-/// Measures the first rows of a row group of 1,000 columns and 300,000 rows: `cargo test --test first_pages -- --ignored
-/// --nocapture`.
+/// Measures the first rows of a row group of 1,000 columns and 300,000 rows: `cargo test --workspace --test first_pages --
+/// --ignored --nocapture`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "a measurement: the file takes minutes to write"]
 async fn first_rows_of_a_thousand_columns() {
