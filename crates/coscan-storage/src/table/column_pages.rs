@@ -8,19 +8,19 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use parquet::arrow::arrow_reader::RowGroups;
 use parquet::column::page::{Page, PageIterator, PageReader};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use parquet::file::page_index::offset_index::PageLocation;
-use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::file::ParquetFile;
 use super::layout::{page_locations, rows_of_data_page};
 use super::pages::{PageContents, StoredChunk, StoredPage};
 use super::prefix::{CutReader, LeafPrefix, LeafStart, WholePages};
+use super::segments::Segments;
 
 /// The pages of one column of one chunk, ready to be decoded.
 pub(super) struct ColumnPages {
@@ -267,50 +267,4 @@ impl PageIterator for LeafPagesIterator {}
 
 pub(super) fn row_count(metadata: &ParquetMetaData, row_group: usize) -> u64 {
     metadata.row_group(row_group).num_rows().cast_unsigned()
-}
-
-/// Parts of a file, each at its offset.
-struct Segments(Vec<(u64, Bytes)>);
-
-impl Segments {
-    fn new(segments: impl Iterator<Item = (u64, Bytes)>) -> Self {
-        let mut segments: Vec<_> = segments.collect();
-        segments.sort_unstable_by_key(|(offset, _)| *offset);
-        Self(segments)
-    }
-
-    /// What is there from an offset on.
-    fn from(&self, start: u64) -> Result<Bytes, ParquetError> {
-        let after = self.0.partition_point(|(offset, _)| *offset <= start);
-        let found = after.checked_sub(1).and_then(|position| {
-            let (offset, bytes) = &self.0[position];
-            let skipped = usize::try_from(start - offset).ok()?;
-            (skipped <= bytes.len()).then(|| bytes.slice(skipped..))
-        });
-        found.ok_or_else(|| ParquetError::EOF(format!("no page holds the byte at offset {start}")))
-    }
-}
-
-impl Length for Segments {
-    fn len(&self) -> u64 {
-        self.0.last().map_or(0, |(offset, bytes)| offset + bytes.len() as u64)
-    }
-}
-
-impl ChunkReader for Segments {
-    type T = bytes::buf::Reader<Bytes>;
-
-    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        Ok(self.from(start)?.reader())
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        let bytes = self.from(start)?;
-        if bytes.len() < length {
-            let there = bytes.len();
-            let reason = format!("{length} bytes at offset {start} are needed, {there} are there");
-            return Err(ParquetError::EOF(reason));
-        }
-        Ok(bytes.slice(..length))
-    }
 }

@@ -43,6 +43,7 @@ mod prefix;
 mod read;
 mod rows;
 mod schema;
+mod segments;
 mod snapshot;
 mod statistics;
 mod table_pages;

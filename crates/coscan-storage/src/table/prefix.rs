@@ -9,6 +9,7 @@
 
 mod cut;
 mod cut_pages;
+mod cut_reader;
 mod hybrid;
 mod start;
 mod whole;
@@ -22,8 +23,8 @@ use parquet::file::metadata::ParquetMetaData;
 
 use super::column_pages::row_count;
 use super::{ColumnDecoder, DecodeError, ParquetTable};
-pub(super) use cut::CutReader;
 use cut_pages::CutPages;
+pub(super) use cut_reader::CutReader;
 pub(super) use whole::WholePages;
 
 /// What is read where a page begins, at least: with its header, the whole of a small page.
