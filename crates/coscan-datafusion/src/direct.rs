@@ -66,8 +66,11 @@ pub(crate) fn plan(
         return Ok(None);
     }
     let direct_bytes = direct_bytes(table, wish, &predicate);
+    // Of the needed rows, or of the needed chunks where those are not known.
+    let needed_rows = wish.needed.rows_in(table, &wish.needed.chunks);
+    let shared_bytes = stored_bytes(table, wish.projection, &needed_rows);
     let is_cheaper = direct_bytes <= source.direct_bytes_max
-        && direct_bytes.saturating_mul(PART_MAX) <= shared_bytes(table, wish);
+        && direct_bytes.saturating_mul(PART_MAX) <= shared_bytes;
     if !is_cheaper {
         return Ok(None);
     }
@@ -116,14 +119,13 @@ fn needed_files(source: &ScanSource, needed: &NeededChunks) -> Vec<FileGroup> {
     files.into_iter().map(|file| FileGroup::new(vec![source.files[file].clone()])).collect()
 }
 
-/// Stored bytes of the needed rows, or of the needed chunks where those are not known.
-fn shared_bytes(table: &ParquetTable, wish: &Wish<'_>) -> u64 {
+/// Stored bytes of the pages that some columns have of some rows.
+pub(crate) fn stored_bytes(table: &ParquetTable, projection: &[usize], rows: &[Range<u64>]) -> u64 {
     let mut groups: Vec<_> =
-        wish.projection.iter().map(|&column| table.group_of_column(column)).collect();
+        projection.iter().map(|&column| table.group_of_column(column)).collect();
     groups.sort_unstable();
     groups.dedup();
-    let rows = wish.needed.rows_in(table, &wish.needed.chunks);
-    let pages = table.pages_for(&groups, &rows);
+    let pages = table.pages_for(&groups, rows);
     pages.into_iter().map(|page| table.layout().bytes_of(page)).sum()
 }
 

@@ -23,12 +23,13 @@ use datafusion::physical_plan::filter_pushdown::{
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
-    SortOrderPushdownResult, StatisticsArgs,
+    DisplayAs, DisplayFormatType, EmptyRecordBatchStream, ExecutionPlan, PlanProperties,
+    ReplaceChildrenOptions, SortOrderPushdownResult, StatisticsArgs,
 };
 use log::debug;
 
 use crate::direct::Wish;
+use crate::first_pages::{self, FirstPagesStream};
 use crate::metrics::ScanCounts;
 use crate::pruning::NeededChunks;
 use crate::ranking::SortKey;
@@ -116,6 +117,43 @@ impl SharedScanExec {
         Self { fetch, ..self }
     }
 
+    /// The same in one partition if that does for the rows that are wanted.
+    pub(crate) fn in_few_partitions(self) -> Result<Self> {
+        if self.first_rows().is_none() {
+            return Ok(self);
+        }
+        let properties = Arc::new(properties(&self.source, &self.projection, 1)?);
+        Ok(Self { properties, ..self })
+    }
+
+    /// How many rows, the first of the table, do, if they are so few that only their pages are read. The first partition
+    /// then gives them all.
+    fn first_rows(&self) -> Option<u64> {
+        first_pages::rows(&self.source, &self.wish())
+    }
+
+    /// A stream of these rows, or of none.
+    fn execute_first_rows(
+        &self,
+        partition: usize,
+        rows: u64,
+        baseline: BaselineMetrics,
+    ) -> Result<SendableRecordBatchStream> {
+        if partition > 0 {
+            return Ok(Box::pin(EmptyRecordBatchStream::new(self.schema())));
+        }
+        let request = ScanRequest {
+            columns: self.projection.clone(),
+            rows: std::iter::once(0..rows).collect(),
+            order: self.order(),
+            workers: 1,
+            weight: self.settings.weight,
+        };
+        let counts = ScanCounts::new(&self.metrics);
+        let stream = FirstPagesStream::new(&self.source, request, counts, baseline)?;
+        Ok(Box::pin(cooperative(stream)))
+    }
+
     pub(crate) fn with_partitions_asked_for(&self) -> Self {
         Self { has_partitions_asked_for: true, ..self.fresh() }
     }
@@ -140,8 +178,11 @@ impl SharedScanExec {
         &self.source.table
     }
 
-    /// The rows of the chunks that it needs, or the only ones of them.
+    /// The rows of the chunks that it needs, or the only ones of them, or the first that do.
     pub(crate) fn row_count(&self) -> u64 {
+        if let Some(rows) = self.first_rows() {
+            return rows;
+        }
         let rows = self.needed.rows_in(self.source.table.table(), &self.needed.chunks);
         rows.iter().map(|rows| rows.end - rows.start).sum()
     }
@@ -260,8 +301,11 @@ impl DisplayAs for SharedScanExec {
         if let Some(key) = &self.first_by {
             write!(f, ", first_by=[{}]", key.display(self.source.table.table()))?;
         }
-        match self.fetch {
-            Some(fetch) => write!(f, ", fetch={fetch}"),
+        if let Some(fetch) = self.fetch {
+            write!(f, ", fetch={fetch}")?;
+        }
+        match self.first_rows() {
+            Some(_) => write!(f, ", reads=first_pages"),
             None => Ok(()),
         }
     }
@@ -311,8 +355,11 @@ impl ExecutionPlan for SharedScanExec {
         if partition >= self.partition_count() {
             return internal_err!("partition {partition} of {}", self.partition_count());
         }
-        let execution = self.executions().execute(partition);
         let baseline = BaselineMetrics::new(&self.metrics, partition);
+        if let Some(rows) = self.first_rows() {
+            return self.execute_first_rows(partition, rows, baseline);
+        }
+        let execution = self.executions().execute(partition);
         let stream = SharedScanStream::new(execution, self.schema(), self.fetch, baseline);
         Ok(Box::pin(cooperative(stream)))
     }

@@ -22,7 +22,7 @@
 //! - `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes a [`SharedTableProvider`] (`factory`, `format`), whose files are
 //!   listed when it is made and when it is refreshed (`snapshots`, `listing`, `location`, `partitions`, `order`, `statistics`);
 //! - it plans a [`SharedScanExec`] (`provider`, `source`, `exec`, `pruning`), or the engine's own scan where that costs less
-//!   (`direct`, `direct_reader`);
+//!   (`direct`, `direct_reader`); a few first rows take no more than the first pages of each column (`first_pages`);
 //! - what small scans read is not spread over tasks (`one_task`), and scans know what a top-k sorts by (`first_rows`,
 //!   `ranking`); what statistics answer is checked when it runs (`unchanged`);
 //! - its partitions are executed (`run`): each has its share of the chunks (`shares`), together they are workers of a
@@ -33,6 +33,7 @@ mod direct_reader;
 mod error;
 mod exec;
 mod factory;
+mod first_pages;
 mod first_rows;
 mod format;
 mod listing;

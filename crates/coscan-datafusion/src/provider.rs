@@ -182,7 +182,7 @@ impl TableProvider for SharedTableProvider {
         let projection = projection.cloned().unwrap_or_else(|| (0..columns).collect());
         let settings = PlanSettings::of_session(session.config());
         let scan = SharedScanExec::new(Arc::clone(&source), projection, filters, settings)?;
-        let scan = scan.with_limit(limit);
+        let scan = scan.with_limit(limit).in_few_partitions()?;
         match direct::plan(session, &source, &scan.wish())? {
             Some(direct) => Ok(direct),
             None => Ok(Arc::new(scan)),

@@ -76,7 +76,7 @@ impl Coscan {
     }
 
     /// Scans that need few bytes of the chunks they touch, and at most this many, are left to the engine's own scan.
-    /// 0 shares every scan.
+    /// 0 shares every scan, also of a few first rows.
     #[must_use]
     pub fn with_direct_bytes_max(self, direct_bytes_max: u64) -> Self {
         Self { direct_bytes_max, ..self }

@@ -66,12 +66,7 @@ impl ChunkColumns {
         mut lease: Lease,
         memory: Option<Reservation>,
     ) -> Result<Opening, ScanError> {
-        let mut distinct = scan.columns().to_vec();
-        distinct.sort_unstable();
-        distinct.dedup();
-        let fields = scan.columns().iter().map(|column| distinct.binary_search(column));
-        let fields =
-            fields.collect::<Result<_, _>>().expect("every column of the scan is among them");
+        let (distinct, fields) = distinct(scan.columns());
         // Nobody waits while holding memory that others may wait for: all would wait for ever.
         let patience = match (&memory, scan.length()) {
             (None, ScanLength::Long) => PATIENCE_TO_SHARE,
@@ -139,6 +134,16 @@ impl ChunkColumns {
     pub(crate) fn provide(&mut self, batch: Reservation) {
         self.batch = Some(batch);
     }
+}
+
+/// The distinct ones of some columns, and for each column which of them it is.
+pub(crate) fn distinct(columns: &[usize]) -> (Vec<usize>, Vec<usize>) {
+    let mut distinct = columns.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let fields = columns.iter().map(|column| distinct.binary_search(column));
+    let fields = fields.collect::<Result<_, _>>().expect("every column is among them");
+    (distinct, fields)
 }
 
 /// So much memory, part of which may be there already; `None` if there is no more.

@@ -180,6 +180,11 @@ impl Driver {
         }
     }
 
+    /// The bytes of a page, if it is in the pool. It stays there no longer for it.
+    pub(crate) fn cached(&self, page: PageId) -> Option<Bytes> {
+        self.lock().frames.get(&page).cloned()
+    }
+
     /// Whether a scan still wants any of these pages.
     pub(crate) fn wants_any(&self, pages: impl IntoIterator<Item = PageId>) -> bool {
         let inner = self.lock();

@@ -5,13 +5,15 @@
 //! `coscan-core` does. Here are the loads under way, the bytes of the pool, decoded columns, memory and cancellation.
 //!
 //! [`BufferManager`] is the way in. A [`SharedTable`] is a table registered with it, a [`Scan`] what a query still
-//! needs of one, a [`ScanStream`] the record batches that one of its workers takes.
+//! needs of one, a [`ScanStream`] the record batches that one of its workers takes. [`FirstRows`] are so few rows that
+//! nobody has to read chunks for them.
 
 mod columns;
 mod decode_cache;
 mod driver;
 mod error;
 mod extensions;
+mod first_rows;
 mod gate;
 mod lease;
 mod load;
@@ -33,6 +35,7 @@ mod table;
 mod waiting;
 
 pub use error::{OpenError, ScanError};
+pub use first_rows::FirstRows;
 pub use manager::BufferManager;
 pub use memory::{MemoryUse, OperatorMemory};
 pub use metrics::{ManagerReport, ScanMetrics};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use coscan_core::{LoadId, PageIndex};
-use coscan_storage::table::{PageRequest, put_together};
+use coscan_storage::table::{PageRequest, ReadError, put_together};
 use futures::future::join_all;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
@@ -136,20 +136,31 @@ impl Source {
 
     async fn send(&self, request: &PageRequest) -> Result<Vec<Bytes>, ScanError> {
         let store = &self.placement.table.parquet_files()[request.file()].file().store_url;
-        let gate = self.driver.gates().of(store.as_str());
-        let passage = gate.pass(request.byte_count(), self.urgency.is_urgent()).await;
-        // The store's time begins here: a wait at the gate is none of its fault.
-        let timeout = self.driver.options().read_timeout;
-        let read = AssertUnwindSafe(self.placement.table.read(request)).catch_unwind();
-        match tokio::time::timeout(timeout, read).await {
-            Ok(Ok(Ok(read))) => {
-                passage.answered();
-                Ok(read)
-            }
-            Ok(Ok(Err(error))) => Err(error.into()),
-            Ok(Err(_)) => Err(ScanError::ReadPanicked),
-            Err(_) => Err(ScanError::ReadTimeout { timeout }),
+        let (bytes, urgent) = (request.byte_count(), self.urgency.is_urgent());
+        ask(&self.driver, store.as_str(), bytes, urgent, self.placement.table.read(request)).await
+    }
+}
+
+/// Makes a request to a store once its gate lets so many bytes pass, and waits for the answer as long as it may take.
+pub(crate) async fn ask<T>(
+    driver: &Driver,
+    store: &str,
+    bytes: u64,
+    urgent: impl Future<Output = ()>,
+    request: impl Future<Output = Result<T, ReadError>>,
+) -> Result<T, ScanError> {
+    let passage = driver.gates().of(store).pass(bytes, urgent).await;
+    // The store's time begins here: a wait at the gate is none of its fault.
+    let timeout = driver.options().read_timeout;
+    let answer = AssertUnwindSafe(request).catch_unwind();
+    match tokio::time::timeout(timeout, answer).await {
+        Ok(Ok(Ok(answer))) => {
+            passage.answered();
+            Ok(answer)
         }
+        Ok(Ok(Err(error))) => Err(error.into()),
+        Ok(Err(_)) => Err(ScanError::ReadPanicked),
+        Err(_) => Err(ScanError::ReadTimeout { timeout }),
     }
 }
 

@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 
 use crate::driver::Driver;
 use crate::error::{OpenError, ScanError};
+use crate::first_rows::FirstRows;
 use crate::memory::OperatorMemory;
 use crate::metrics::ManagerReport;
 use crate::options::{Options, OptionsError, cores};
@@ -154,6 +155,22 @@ impl BufferManager {
         chunks: &[ChunkIndex],
     ) -> Result<Arc<Scan>, ScanError> {
         Scan::start(&self.driver, table, request, Some(chunks))
+    }
+
+    /// Reads rows that are few of those of their chunks, the first ones of each: only the first pages of each column, past the
+    /// pool, though what is in the pool is used. Where that is not possible or costs as much as to read chunks, a scan
+    /// gives what is left.
+    ///
+    /// They come in the order of the table up to there. The number of workers is of no account.
+    ///
+    /// # Errors
+    /// If a column does not exist, or rows do not ascend or overlap.
+    pub fn first_rows(
+        &self,
+        table: &SharedTable,
+        request: ScanRequest,
+    ) -> Result<FirstRows, ScanError> {
+        FirstRows::start(&self.driver, table, request)
     }
 
     /// The part of the budget that operators of queries draw on.

@@ -23,6 +23,28 @@ pub struct ScanMetrics {
     pub read: Duration,
 }
 
+impl ScanMetrics {
+    /// What both did.
+    pub(crate) fn plus(self, other: &Self) -> Self {
+        let (a, b) = (&self.chunks, &other.chunks);
+        Self {
+            chunks: ScanReport {
+                chunks_needed: a.chunks_needed + b.chunks_needed,
+                chunks_narrowed: a.chunks_narrowed + b.chunks_narrowed,
+                chunks_delivered: a.chunks_delivered + b.chunks_delivered,
+                chunks_found: a.chunks_found + b.chunks_found,
+                bytes_read: a.bytes_read + b.bytes_read,
+                bytes_reused: a.bytes_reused + b.bytes_reused,
+            },
+            slices_decoded: self.slices_decoded + other.slices_decoded,
+            slices_reused: self.slices_reused + other.slices_reused,
+            wait: self.wait + other.wait,
+            decode: self.decode + other.decode,
+            read: self.read + other.read,
+        }
+    }
+}
+
 /// Columns of chunks: decoded, or taken decoded from another scan.
 #[derive(Debug, Default)]
 pub(crate) struct SliceCounters {

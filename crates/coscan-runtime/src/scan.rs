@@ -44,6 +44,18 @@ impl ScanRequest {
         let rows = std::iter::once(0..table.table().layout().row_count()).collect();
         Self { columns, rows, order: Order::Any, workers: 1, weight: 1 }
     }
+
+    /// The schema of the batches, if the table has what is asked for.
+    pub(crate) fn schema(&self, table: &ParquetTable) -> Result<SchemaRef, ScanError> {
+        let fields = table.schema().fields();
+        let field = |&column: &usize| {
+            let unknown = ScanError::UnknownColumn { column, columns: fields.len() };
+            fields.get(column).cloned().ok_or(unknown)
+        };
+        let schema = self.columns.iter().map(field).collect::<Result<Vec<_>, _>>()?;
+        check_rows(&self.rows)?;
+        Ok(Arc::new(Schema::new(schema)))
+    }
 }
 
 /// A registered scan. All workers of a query take from it; each chunk goes to the worker that asks first.
@@ -74,18 +86,11 @@ impl Scan {
         first: Option<&[ChunkIndex]>,
     ) -> Result<Arc<Self>, ScanError> {
         let parquet = table.table();
-        let fields = parquet.schema().fields();
-        if let Some(&column) = request.columns.iter().find(|&&column| column >= fields.len()) {
-            return Err(ScanError::UnknownColumn { column, columns: fields.len() });
-        }
-        check_rows(&request.rows)?;
+        let schema = request.schema(parquet)?;
         let mut groups: Vec<_> =
             request.columns.iter().map(|&column| parquet.group_of_column(column)).collect();
         groups.sort_unstable();
         groups.dedup();
-        let schema = Schema::new(
-            request.columns.iter().map(|&column| Arc::clone(&fields[column])).collect::<Vec<_>>(),
-        );
         let partial = Arc::new(partial_chunks(parquet, &request.rows));
         let pages = match partial.is_empty() {
             true => None,
@@ -130,7 +135,7 @@ impl Scan {
             table,
             id,
             columns: request.columns,
-            schema: Arc::new(schema),
+            schema,
             partial,
             counters,
             polls,

@@ -8,18 +8,19 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use parquet::arrow::arrow_reader::RowGroups;
-use parquet::column::page::{PageIterator, PageReader};
+use parquet::column::page::{Page, PageIterator, PageReader};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use parquet::file::page_index::offset_index::PageLocation;
-use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::file::ParquetFile;
 use super::layout::{page_locations, rows_of_data_page};
 use super::pages::{PageContents, StoredChunk, StoredPage};
+use super::prefix::{CutReader, LeafPrefix, LeafStart, WholePages};
+use super::segments::Segments;
 
 /// The pages of one column of one chunk, ready to be decoded.
 pub(super) struct ColumnPages {
@@ -27,7 +28,7 @@ pub(super) struct ColumnPages {
     row_groups: Vec<usize>,
     leaves: Range<usize>,
     /// For each leaf, its pages in each row group.
-    leaf_pages: Vec<Vec<LeafPages>>,
+    leaf_pages: Vec<Vec<LeafSource>>,
     /// The rows that the pages hold, counted from the first row of the chunk's first row group: a range a row group that
     /// is there.
     pub(super) rows: Vec<Range<u64>>,
@@ -59,7 +60,7 @@ impl ColumnPages {
             if in_row_group().any(|page| is_run(&page)) {
                 let (run_rows, pages) = LeafPages::of_runs(file, row_group, in_row_group())?;
                 rows.push(run_rows);
-                leaf_pages[0].push(pages);
+                leaf_pages[0].push(LeafSource::Stored(pages));
                 continue;
             }
             let segments = Arc::new(Segments::new(
@@ -67,7 +68,30 @@ impl ColumnPages {
             ));
             rows.push(start..end);
             for (leaf, pages) in leaves.clone().zip(&mut leaf_pages) {
-                pages.push(LeafPages::whole(file, row_group, leaf, chunk.is_part, &segments));
+                let whole = LeafPages::whole(file, row_group, leaf, chunk.is_part, &segments);
+                pages.push(LeafSource::Stored(whole));
+            }
+        }
+        let metadata = Arc::clone(&file.metadata);
+        Ok(Self { metadata, row_groups, leaves, leaf_pages, rows })
+    }
+
+    /// Takes the first pages of each leaf in each row group, which hold all rows of it that are wanted.
+    pub(super) fn of_prefixes(
+        file: &ParquetFile,
+        column: usize,
+        prefixes: &[LeafPrefix],
+    ) -> Result<Self, ParquetError> {
+        let leaves = file.leaves(column);
+        let mut leaf_pages = vec![Vec::new(); leaves.len()];
+        let (mut row_groups, mut rows) = (Vec::new(), Vec::new());
+        let mut start = 0;
+        for prefixes in prefixes.chunk_by(|a, b| a.row_group == b.row_group) {
+            row_groups.push(prefixes[0].row_group);
+            rows.push(start..start + prefixes[0].rows);
+            start += row_count(&file.metadata, prefixes[0].row_group);
+            for prefix in prefixes {
+                leaf_pages[prefix.leaf - leaves.start].push(LeafSource::of_prefix(file, prefix)?);
             }
         }
         let metadata = Arc::clone(&file.metadata);
@@ -97,7 +121,34 @@ impl RowGroups for ColumnPages {
     }
 }
 
-/// The pages of one leaf in one row group.
+/// Where pages of one leaf in one row group come from.
+#[derive(Clone)]
+enum LeafSource {
+    Stored(LeafPages),
+    /// Cut off behind the rows that are wanted.
+    Cut(Vec<Page>),
+}
+
+impl LeafSource {
+    fn of_prefix(file: &ParquetFile, prefix: &LeafPrefix) -> Result<Self, ParquetError> {
+        match &prefix.pages {
+            LeafStart::Whole(pages) => Ok(Self::Stored(LeafPages::of_prefix(file, prefix, pages)?)),
+            LeafStart::Cut(pages, _) => {
+                let missing = || ParquetError::EOF("its first page is not all there".to_owned());
+                Ok(Self::Cut(pages.pages().ok_or_else(missing)?.clone()))
+            }
+        }
+    }
+
+    fn reader(self) -> Result<Box<dyn PageReader>, ParquetError> {
+        match self {
+            Self::Stored(pages) => pages.reader(),
+            Self::Cut(pages) => Ok(Box::new(CutReader::new(pages))),
+        }
+    }
+}
+
+/// The pages of one leaf in one row group, as they are stored.
 #[derive(Clone)]
 struct LeafPages {
     column: Arc<ColumnChunkMetaData>,
@@ -175,6 +226,26 @@ impl LeafPages {
         Ok((rows, pages))
     }
 
+    /// The first pages of a column chunk.
+    fn of_prefix(
+        file: &ParquetFile,
+        prefix: &LeafPrefix,
+        pages: &WholePages,
+    ) -> Result<Self, ParquetError> {
+        let (start, bytes) = pages.pages();
+        let column = file.metadata.row_group(prefix.row_group).column(prefix.leaf).clone();
+        let column = column.into_builder().set_total_compressed_size(bytes.len() as i64).build()?;
+        let locations = pages.listed().and_then(|listed| {
+            page_locations(&file.metadata, prefix.row_group, prefix.leaf)?.get(..listed)
+        });
+        Ok(Self {
+            column: Arc::new(column),
+            segments: Arc::new(Segments::new(std::iter::once((start, bytes)))),
+            row_count: usize::try_from(prefix.rows).unwrap_or(usize::MAX),
+            locations: locations.map(<[_]>::to_vec),
+        })
+    }
+
     fn reader(self) -> Result<Box<dyn PageReader>, ParquetError> {
         let reader =
             SerializedPageReader::new(self.segments, &self.column, self.row_count, self.locations)?;
@@ -182,64 +253,18 @@ impl LeafPages {
     }
 }
 
-struct LeafPagesIterator(std::vec::IntoIter<LeafPages>);
+struct LeafPagesIterator(std::vec::IntoIter<LeafSource>);
 
 impl Iterator for LeafPagesIterator {
     type Item = Result<Box<dyn PageReader>, ParquetError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.next().map(LeafPages::reader)
+        self.0.next().map(LeafSource::reader)
     }
 }
 
 impl PageIterator for LeafPagesIterator {}
 
-fn row_count(metadata: &ParquetMetaData, row_group: usize) -> u64 {
+pub(super) fn row_count(metadata: &ParquetMetaData, row_group: usize) -> u64 {
     metadata.row_group(row_group).num_rows().cast_unsigned()
-}
-
-/// Parts of a file, each at its offset.
-struct Segments(Vec<(u64, Bytes)>);
-
-impl Segments {
-    fn new(segments: impl Iterator<Item = (u64, Bytes)>) -> Self {
-        let mut segments: Vec<_> = segments.collect();
-        segments.sort_unstable_by_key(|(offset, _)| *offset);
-        Self(segments)
-    }
-
-    /// What is there from an offset on.
-    fn from(&self, start: u64) -> Result<Bytes, ParquetError> {
-        let after = self.0.partition_point(|(offset, _)| *offset <= start);
-        let found = after.checked_sub(1).and_then(|position| {
-            let (offset, bytes) = &self.0[position];
-            let skipped = usize::try_from(start - offset).ok()?;
-            (skipped <= bytes.len()).then(|| bytes.slice(skipped..))
-        });
-        found.ok_or_else(|| ParquetError::EOF(format!("no page holds the byte at offset {start}")))
-    }
-}
-
-impl Length for Segments {
-    fn len(&self) -> u64 {
-        self.0.last().map_or(0, |(offset, bytes)| offset + bytes.len() as u64)
-    }
-}
-
-impl ChunkReader for Segments {
-    type T = bytes::buf::Reader<Bytes>;
-
-    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        Ok(self.from(start)?.reader())
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        let bytes = self.from(start)?;
-        if bytes.len() < length {
-            let there = bytes.len();
-            let reason = format!("{length} bytes at offset {start} are needed, {there} are there");
-            return Err(ParquetError::EOF(reason));
-        }
-        Ok(bytes.slice(..length))
-    }
 }

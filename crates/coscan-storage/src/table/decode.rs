@@ -17,6 +17,7 @@ use parquet::errors::ParquetError;
 
 use super::column_pages::ColumnPages;
 use super::panics::caught;
+use super::prefix::LeafPrefix;
 use super::types::adapt;
 use super::{DecodeError, ParquetFile};
 
@@ -44,17 +45,9 @@ impl ParquetFile {
         batch_rows: usize,
     ) -> Result<ColumnDecoder, DecodeError> {
         let stored = self.chunk(chunk);
-        let field = self.field(column);
         let everything = 0..stored.row_count();
         let selected = selection.unwrap_or(std::slice::from_ref(&everything));
-        let mut decoder = ColumnDecoder {
-            source: None,
-            rows_left: self.count_selected(chunk, selection)?,
-            data_type: field.data_type().clone(),
-            file: Arc::clone(&self.name),
-            column: field.name().clone(),
-            chunk,
-        };
+        let mut decoder = self.decoder(chunk, column, self.count_selected(chunk, selection)?);
         if decoder.rows_left == 0 {
             return Ok(decoder);
         }
@@ -83,6 +76,43 @@ impl ParquetFile {
         let reader = caught(make_reader).map_err(|reason| decoder.corrupt(reason))?;
         decoder.source = Some(Source::Pages(Box::new(reader)));
         Ok(decoder)
+    }
+
+    /// As [`Self::decode`], of the first rows of a chunk, which is to have them, from prefixes that hold them. They come in
+    /// one array.
+    pub(super) fn decode_prefixes(
+        &self,
+        chunk: ChunkIndex,
+        column: usize,
+        rows: u64,
+        prefixes: &[LeafPrefix],
+    ) -> Result<ColumnDecoder, DecodeError> {
+        let mut decoder = self.decoder(chunk, column, rows);
+        if rows == 0 {
+            return Ok(decoder);
+        }
+        let make_reader = || -> Result<_, ParquetError> {
+            let pages = ColumnPages::of_prefixes(self, column, prefixes)?;
+            let batch_rows = usize::try_from(rows)?;
+            let levels = self.levels(column)?;
+            ParquetRecordBatchReader::try_new_with_row_groups(levels, &pages, batch_rows, None)
+        };
+        let reader = caught(make_reader).map_err(|reason| decoder.corrupt(reason))?;
+        decoder.source = Some(Source::Pages(Box::new(reader)));
+        Ok(decoder)
+    }
+
+    /// One that has nothing to decode yet.
+    fn decoder(&self, chunk: ChunkIndex, column: usize, rows_left: u64) -> ColumnDecoder {
+        let field = self.field(column);
+        ColumnDecoder {
+            source: None,
+            rows_left,
+            data_type: field.data_type().clone(),
+            file: Arc::clone(&self.name),
+            column: field.name().clone(),
+            chunk,
+        }
     }
 
     /// As [`Self::decode`], of a column that the file does not store: `value` in every row, an array of one.

@@ -12,6 +12,7 @@
 //! - [`ParquetFile::requests`] says how to fetch pages as they are stored, [`ParquetFile::read`] does (`read`, `body`);
 //! - [`ParquetFile::pages_of_rows`] says which pages hold some rows (`rows`);
 //! - [`ParquetFile::decode`] turns the pages of one column of one chunk into Arrow arrays (`decode`, `column_pages`).
+//! - [`ParquetTable::prefix`] reads and decodes just the first rows of a chunk (`prefix`).
 //!
 //! Tables have all of these too, with chunks and pages counted over all files, and with the columns that a file lacks or
 //! has with another type (`table_pages`, `table_statistics`, `types`).
@@ -38,9 +39,11 @@ mod options;
 mod pages;
 mod panics;
 mod per_column;
+mod prefix;
 mod read;
 mod rows;
 mod schema;
+mod segments;
 mod snapshot;
 mod statistics;
 mod table_pages;
@@ -56,7 +59,8 @@ pub use error::{DecodeError, ReadError, TableError};
 pub use file::ParquetFile;
 pub use locations::LocationError;
 pub use options::{ColumnTypes, FileOptions, PageLayout, TableOptions};
-pub use read::{PageRequest, put_together};
+pub use prefix::ColumnPrefix;
+pub use read::{GAP_BYTES_MAX, PageRequest, put_together};
 pub use snapshot::ParquetTable;
 pub use statistics::ChunkStatistics;
 pub use types::widens;

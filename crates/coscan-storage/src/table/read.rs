@@ -13,7 +13,7 @@ use super::body::split_body;
 use super::{ParquetFile, ReadError, TableFile};
 
 /// Pages that lie closer than this are read together: on object stores and disks alike a request costs more.
-const GAP_BYTES_MAX: u64 = 64 * 1024;
+pub const GAP_BYTES_MAX: u64 = 64 * 1024;
 
 impl ParquetFile {
     /// The requests that read these pages, each page once: neighbours together, none of more than `bytes_max` bytes
@@ -149,6 +149,14 @@ impl TableFile {
     /// If it has changed, is gone or too short, or its store fails.
     pub async fn read(&self, range: Range<u64>) -> Result<Bytes, ReadError> {
         read_range(self, &self.name().into(), range).await
+    }
+
+    /// Reads ranges of the file, ascending and without overlap, in one request. Each has its own allocation.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub async fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, ReadError> {
+        read_ranges(self, &self.name().into(), ranges).await
     }
 
     /// Asks the store whether the file is still the one that was listed, without reading any of it.

@@ -94,6 +94,16 @@ impl ParquetTable {
         self.parquet_files()[request.file()].read(request).await
     }
 
+    /// Where a page lies, as offsets in its file.
+    ///
+    /// # Panics
+    /// If there is no such page.
+    #[must_use]
+    pub fn range_of_page(&self, page: PageIndex) -> Range<u64> {
+        let (file, page) = self.place_of_page(page);
+        self.parquet_files()[file].page(page).bytes.clone()
+    }
+
     /// The pages of some column groups that hold any of these rows, which count from the start of the table and ascend
     /// without overlap. Each page once, in ascending order.
     ///

@@ -8,6 +8,7 @@ mod files;
 mod layouts;
 mod opening;
 mod picking;
+mod prefix;
 mod reading;
 mod statistics;
 mod support;

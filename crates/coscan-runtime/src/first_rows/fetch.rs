@@ -1,0 +1,130 @@
+//! Bytes of column chunks: from the pool what is there, the rest from the store in requests that take in neighbours.
+
+use std::future::ready;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use bytes::Bytes;
+use coscan_core::ChunkIndex;
+use coscan_storage::table::GAP_BYTES_MAX;
+use futures::{StreamExt, TryStreamExt, stream};
+use tokio::task::JoinSet;
+
+use super::chunk_reader::{ChunkReader, Column};
+use crate::error::ScanError;
+use crate::load::ask;
+use crate::metrics::add_time;
+
+/// Requests under way at the same time: they are small, so it is their number that takes time.
+const REQUESTS_AT_A_TIME: usize = 64;
+
+impl ChunkReader {
+    /// What columns of a chunk want next: from the pool what is there, the rest from the store.
+    pub(super) async fn fetch(
+        &self,
+        chunk: ChunkIndex,
+        columns: &[Column],
+    ) -> Result<Vec<Vec<Bytes>>, ScanError> {
+        let started = Instant::now();
+        let mut ranges = Vec::new();
+        let mut found = Vec::new();
+        for column in columns {
+            for range in column.prefix.wanted() {
+                found.push(self.find_in_pool(chunk, self.columns[column.position], &range));
+                ranges.push(range);
+            }
+        }
+        let missing: Vec<_> = (0..ranges.len()).filter(|&range| found[range].is_none()).collect();
+        let bytes = |range: usize| ranges[range].end - ranges[range].start;
+        let read_bytes: u64 = missing.iter().map(|&range| bytes(range)).sum();
+        let all_bytes: u64 = (0..ranges.len()).map(bytes).sum();
+        for (range, read) in self.read_ranges(chunk, &ranges, missing).await? {
+            found[range] = Some(read);
+        }
+        self.progress.bytes_read.fetch_add(read_bytes, Ordering::Relaxed);
+        self.progress.bytes_reused.fetch_add(all_bytes - read_bytes, Ordering::Relaxed);
+        add_time(&self.progress.counters.read_ns, started.elapsed());
+        let mut found = found.into_iter().flatten();
+        let of_column =
+            |column: &Column| found.by_ref().take(column.prefix.wanted().len()).collect();
+        Ok(columns.iter().map(of_column).collect())
+    }
+
+    /// Bytes of the file that holds a chunk, if pages of a column that are in the pool have them all.
+    fn find_in_pool(&self, chunk: ChunkIndex, column: usize, wanted: &Range<u64>) -> Option<Bytes> {
+        let table = self.table.table();
+        let mut parts = Vec::new();
+        let mut end = wanted.start;
+        for &page in table.layout().slice(chunk, table.group_of_column(column)) {
+            let held = table.range_of_page(page);
+            if end < wanted.end && held.contains(&end) {
+                let bytes = self.driver.cached(self.table.placement().page_id(page))?;
+                let offset = |at: u64| usize::try_from(at - held.start).ok();
+                let part_end = held.end.min(wanted.end);
+                parts.push(bytes.slice(offset(end)?..offset(part_end)?));
+                end = part_end;
+            }
+        }
+        let is_one = parts.len() == 1;
+        (end == wanted.end).then(|| if is_one { parts.remove(0) } else { parts.concat().into() })
+    }
+
+    /// Reads the missing ones of some ranges of the file that holds a chunk.
+    async fn read_ranges(
+        &self,
+        chunk: ChunkIndex,
+        ranges: &[Range<u64>],
+        missing: Vec<usize>,
+    ) -> Result<Vec<(usize, Bytes)>, ScanError> {
+        let bytes_max = self.driver.options().request_bytes_max;
+        let requests = requests(ranges, missing, bytes_max);
+        if requests.is_empty() {
+            return Ok(Vec::new());
+        }
+        let table = self.table.table();
+        let file = table.parquet_files()[table.chunk_file(chunk)].file().clone();
+        let (driver, ranges) = (Arc::clone(&self.driver), ranges.to_vec());
+        let reading = async move {
+            let read = |request: Vec<usize>| {
+                let ranges: Vec<_> = request.iter().map(|&range| ranges[range].clone()).collect();
+                let (file, driver) = (&file, &driver);
+                async move {
+                    let bytes = ranges[ranges.len() - 1].end - ranges[0].start;
+                    let store = file.store_url.as_str();
+                    let read = file.read_ranges(&ranges);
+                    let read = ask(driver, store, bytes, ready(()), read).await?;
+                    Ok::<Vec<_>, ScanError>(request.into_iter().zip(read).collect())
+                }
+            };
+            let requests: Vec<_> = requests.into_iter().map(read).collect();
+            let reading = stream::iter(requests).buffer_unordered(REQUESTS_AT_A_TIME);
+            reading.try_concat().await
+        };
+        // Where nobody polls for milliseconds. It ends when this is dropped.
+        let mut task = JoinSet::new();
+        task.spawn_on(reading, self.driver.runtime());
+        let read = task.join_next().await.expect("there is a task");
+        read.unwrap_or(Err(ScanError::ShutDown))
+    }
+}
+
+/// Requests for the missing ones of some ranges: neighbours together, in at most so many bytes.
+fn requests(ranges: &[Range<u64>], mut missing: Vec<usize>, bytes_max: u64) -> Vec<Vec<usize>> {
+    missing.sort_unstable_by_key(|&range| ranges[range].start);
+    let mut requests: Vec<Vec<usize>> = Vec::new();
+    for range in missing {
+        let fits = |request: &&mut Vec<usize>| {
+            let (first, last) = (&ranges[request[0]], &ranges[request[request.len() - 1]]);
+            let gap = ranges[range].start.checked_sub(last.end);
+            gap.is_some_and(|gap| gap <= GAP_BYTES_MAX)
+                && ranges[range].end - first.start <= bytes_max
+        };
+        match requests.last_mut().filter(fits) {
+            Some(request) => request.push(range),
+            None => requests.push(vec![range]),
+        }
+    }
+    requests
+}

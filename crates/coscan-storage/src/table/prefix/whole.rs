@@ -1,0 +1,155 @@
+//! Whole pages, from the start of a column chunk.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use parquet::file::metadata::ParquetMetaData;
+use parquet::file::page_index::offset_index::PageLocation;
+
+use super::{HEADER_BYTES_MAX, STEP_BYTES};
+use crate::table::column_pages::row_count;
+use crate::table::layout::page_locations;
+use crate::table::thrift::{Contents, page_header};
+
+/// The first pages of a column chunk, each with all that belongs to it.
+#[derive(Clone, Debug)]
+pub(in crate::table) struct WholePages {
+    /// To be held.
+    rows: u64,
+    /// Offsets of the column chunk in the file.
+    bytes: Range<u64>,
+    /// Whether a row may have several values.
+    is_repeated: bool,
+    read: Bytes,
+    /// So much of the column chunk is needed, as far as is known.
+    needed_bytes: u64,
+    extent: Extent,
+}
+
+/// How far the pages reach.
+#[derive(Clone, Copy, Debug)]
+enum Extent {
+    /// All of the column chunk.
+    All,
+    /// So many data pages, as the page index says.
+    Pages(usize),
+    /// As headers will say: a page begins `start` bytes behind the start of the column chunk, and those before it hold
+    /// `rows` rows.
+    Found { start: u64, rows: u64 },
+}
+
+impl WholePages {
+    pub(super) fn new(
+        metadata: &ParquetMetaData,
+        row_group: usize,
+        leaf: usize,
+        rows: u64,
+    ) -> Self {
+        let column = metadata.row_group(row_group).column(leaf);
+        let (start, length) = column.byte_range();
+        let locations = page_locations(metadata, row_group, leaf);
+        let (extent, needed_bytes) = if rows == row_count(metadata, row_group) {
+            (Extent::All, length)
+        } else if let Some(locations) = locations {
+            let is_needed = |page: &PageLocation| page.first_row_index.cast_unsigned() < rows;
+            let pages = locations.partition_point(is_needed);
+            let last = &locations[pages - 1];
+            let end = last.offset + i64::from(last.compressed_page_size);
+            (Extent::Pages(pages), end.cast_unsigned() - start)
+        } else {
+            let first_page = column.data_page_offset().cast_unsigned().saturating_sub(start);
+            (Extent::Found { start: 0, rows: 0 }, first_page.min(length) + STEP_BYTES)
+        };
+        let is_repeated = column.column_descr().max_rep_level() > 0;
+        Self {
+            rows,
+            bytes: start..start + length,
+            is_repeated,
+            read: Bytes::new(),
+            needed_bytes: needed_bytes.min(length),
+            extent,
+        }
+    }
+
+    pub(super) fn all_bytes(&self) -> u64 {
+        self.bytes.end - self.bytes.start
+    }
+
+    pub(super) fn wanted(&self) -> Option<Range<u64>> {
+        let wanted =
+            self.bytes.start + self.read.len() as u64..self.bytes.start + self.needed_bytes;
+        (!wanted.is_empty()).then_some(wanted)
+    }
+
+    pub(super) fn push(&mut self, bytes: Bytes) -> Result<(), String> {
+        self.read =
+            if self.read.is_empty() { bytes } else { [&self.read[..], &bytes].concat().into() };
+        while let Extent::Found { start, rows } = self.extent {
+            if rows >= self.rows || start == self.all_bytes() {
+                return self.need(start);
+            }
+            let rest = usize::try_from(start).ok().and_then(|start| self.read.get(start..));
+            let rest = rest.unwrap_or_default();
+            let Some(header) = page_header(rest) else {
+                let is_cut_off = (self.read.len() as u64) < self.all_bytes()
+                    && (rest.len() as u64) < HEADER_BYTES_MAX;
+                let more = start + (2 * rest.len() as u64).max(STEP_BYTES);
+                return match is_cut_off {
+                    true => self.need(more.min(self.all_bytes())),
+                    false => Err(format!("the header of the page {start} bytes on makes no sense")),
+                };
+            };
+            let held = match header.contents {
+                Contents::DataV2 { rows, .. } => rows,
+                Contents::Data { values, .. } if !self.is_repeated => values,
+                // How many rows begin in the page only its levels say, and the last one may go on in the next.
+                Contents::Data { .. } => {
+                    self.extent = Extent::All;
+                    return self.need(self.all_bytes());
+                }
+                Contents::Dictionary { .. } | Contents::Other => 0,
+            };
+            let end = start.saturating_add(header.header_bytes).saturating_add(header.body_bytes);
+            self.extent = Extent::Found { start: end, rows: rows + held };
+        }
+        Ok(())
+    }
+
+    fn need(&mut self, bytes: u64) -> Result<(), String> {
+        if bytes > self.all_bytes() {
+            return Err(format!("a page reaches {} bytes too far", bytes - self.all_bytes()));
+        }
+        self.needed_bytes = self.needed_bytes.max(bytes);
+        Ok(())
+    }
+
+    /// Whether the start of the first data page may do.
+    pub(super) fn may_be_cut(&self) -> bool {
+        match self.extent {
+            Extent::All => false,
+            Extent::Pages(pages) => pages == 1,
+            Extent::Found { .. } => true,
+        }
+    }
+
+    pub(super) fn needed_bytes(&self) -> u64 {
+        self.needed_bytes
+    }
+
+    /// Where its pages begin, and what is there of those that are needed.
+    pub(in crate::table) fn pages(&self) -> (u64, Bytes) {
+        let end = match self.extent {
+            Extent::Found { start, .. } => usize::try_from(start).unwrap_or(usize::MAX),
+            Extent::All | Extent::Pages(_) => self.read.len(),
+        };
+        (self.bytes.start, self.read.slice(..end.min(self.read.len())))
+    }
+
+    /// How many data pages there are, if the page index says where they are.
+    pub(in crate::table) fn listed(&self) -> Option<usize> {
+        match self.extent {
+            Extent::Pages(pages) => Some(pages),
+            Extent::All | Extent::Found { .. } => None,
+        }
+    }
+}
