@@ -178,6 +178,11 @@ impl SharedScanExec {
         &self.source.table
     }
 
+    /// Whether its files were listed for the query that it is of.
+    pub(crate) fn is_listed_by_query(&self) -> bool {
+        self.source.listed_by_query
+    }
+
     /// The rows of the chunks that it needs, or the only ones of them, or the first that do.
     pub(crate) fn row_count(&self) -> u64 {
         if let Some(rows) = self.first_rows() {

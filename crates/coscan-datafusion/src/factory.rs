@@ -10,13 +10,13 @@ use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::CreateExternalTable;
 
+use crate::coscan::Coscan;
 use crate::error::from_store;
 use crate::format::file_options;
 use crate::listing::Listing;
 use crate::location::ListedFile;
 use crate::partitions;
 use crate::provider::SharedTableProvider;
-use crate::session::Coscan;
 
 /// Makes shared tables.
 #[derive(Debug)]

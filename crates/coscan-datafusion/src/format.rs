@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use coscan_storage::table::{ColumnTypes, FileOptions};
 use datafusion::arrow::datatypes::TimeUnit;
 use datafusion::catalog::Session;
-use datafusion::common::config::ConfigFileType;
+use datafusion::common::config::{ConfigFileType, ParquetOptions};
 use datafusion::common::not_impl_err;
 use datafusion::error::{DataFusionError, Result};
 
@@ -34,7 +34,14 @@ pub(crate) fn file_options(
     let mut table = session.default_table_options();
     table.set_config_format(ConfigFileType::PARQUET);
     table.alter_with_string_hash_map(options)?;
-    let parquet = table.parquet.global;
+    Ok(FileOptions { types: column_types(&table.parquet.global)?, ..usual })
+}
+
+/// The types that options of Parquet ask for.
+///
+/// # Errors
+/// If an option cannot be obeyed, or makes no sense.
+pub(crate) fn column_types(parquet: &ParquetOptions) -> Result<ColumnTypes> {
     let int96_unit = parquet.coerce_int96.as_deref().map(time_unit).transpose()?;
     if let (Some(_), Some(zone)) = (int96_unit, &parquet.coerce_int96_tz) {
         return not_impl_err!(
@@ -42,12 +49,11 @@ pub(crate) fn file_options(
              datafusion.execution.parquet.coerce_int96_tz, and name the zone in queries"
         );
     }
-    let types = ColumnTypes {
+    Ok(ColumnTypes {
         views: parquet.schema_force_view_types,
         binary_as_string: parquet.binary_as_string,
         int96_unit,
-    };
-    Ok(FileOptions { types, ..usual })
+    })
 }
 
 fn time_unit(text: &str) -> Result<TimeUnit> {

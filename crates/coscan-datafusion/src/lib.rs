@@ -28,6 +28,7 @@
 //! - its partitions are executed (`run`): each has its share of the chunks (`shares`), together they are workers of a
 //!   scan (`reading`, `narrowing`, `metrics`), and each gives a stream (`stream`).
 
+mod coscan;
 mod direct;
 mod direct_reader;
 mod error;
@@ -36,7 +37,9 @@ mod factory;
 mod first_pages;
 mod first_rows;
 mod format;
+mod known;
 mod listing;
+mod listing_table;
 mod location;
 mod memory;
 mod metrics;
@@ -44,6 +47,8 @@ mod narrowing;
 mod one_task;
 mod order;
 mod partitions;
+mod planner;
+mod planning;
 mod provider;
 mod pruning;
 mod ranking;
@@ -58,11 +63,12 @@ mod statistics;
 mod stream;
 mod unchanged;
 
+pub use coscan::Coscan;
 pub use error::QueryError;
 pub use exec::SharedScanExec;
 pub use memory::SharedMemoryPool;
 pub use provider::{SharedTableProvider, refresh};
-pub use session::{Coscan, install};
+pub use session::install;
 pub use settings::SessionSettings;
 
 pub use coscan_runtime as runtime;

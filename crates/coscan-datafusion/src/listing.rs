@@ -5,14 +5,15 @@ use std::sync::Arc;
 use coscan_storage::stores::Stores;
 use coscan_storage::table::{FileOptions, ParquetTable};
 use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::error::Result;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::SortExpr;
 
+use crate::coscan::Coscan;
 use crate::error::{from_open, from_table};
 use crate::location::{ListedFile, Places};
 use crate::partitions::TableListing;
-use crate::session::Coscan;
 use crate::source::ScanSource;
 use crate::{order, statistics};
 
@@ -52,21 +53,15 @@ impl Listing {
     pub(crate) async fn snapshot(&self, files: Vec<ListedFile>) -> Result<ScanSource> {
         let listing = TableListing::new(files, &self.partitions, self.columns.clone())?;
         let TableListing { files, columns } = listing;
-        let manager = self.coscan.manager();
-        let files = manager.open_files(files, self.options).await.map_err(from_open)?;
-        let table = ParquetTable::with_columns(files, columns).map_err(from_table)?;
-        let shared = manager.register_snapshot(&self.identity(), Arc::new(table));
-        let (files, statistics) = statistics::of_table(shared.table())?;
-        let orderings = order::of_files(shared.table(), &files, &self.orders)?;
-        Ok(ScanSource {
-            manager: manager.clone(),
-            table: shared,
-            name: self.name.clone(),
-            files,
-            statistics: Arc::new(statistics),
-            orderings,
-            direct_bytes_max: self.coscan.direct_bytes_max(),
-        })
+        let files = self.coscan.manager().open_files(files, self.options).await;
+        let table = ParquetTable::with_columns(files.map_err(from_open)?, columns);
+        let table = table.map_err(from_table)?;
+        let locations = self.locations.iter().map(|location| ListingTableUrl::parse(location).ok());
+        let identity = match locations.collect::<Option<Vec<_>>>() {
+            Some(urls) => identity(&urls, self.options),
+            None => format!("{:?} {:?}", self.locations, self.options),
+        };
+        registered(&self.coscan, self.name.clone(), &identity, table, &self.orders)
     }
 
     /// The same with the columns of a snapshot: files that come later are read as these.
@@ -78,9 +73,35 @@ impl Listing {
         let stored: Vec<_> = fields.filter(is_stored).cloned().collect();
         Self { columns: Some(Arc::new(Schema::new(stored))), ..self }
     }
+}
 
-    /// What makes its snapshots those of one table.
-    fn identity(&self) -> String {
-        format!("{:?} {:?}", self.locations, self.options)
-    }
+/// What makes snapshots those of one table: where their files are listed, and how they are opened.
+pub(crate) fn identity(urls: &[ListingTableUrl], options: FileOptions) -> String {
+    let pattern = |url: &ListingTableUrl| url.get_glob().as_ref().map(ToString::to_string);
+    let locations: Vec<_> = urls.iter().map(|url| (url.as_str(), pattern(url))).collect();
+    format!("{locations:?} {options:?}")
+}
+
+/// What plans read of a table, which becomes a snapshot of the one with this identity.
+pub(crate) fn registered(
+    coscan: &Coscan,
+    name: String,
+    identity: &str,
+    table: ParquetTable,
+    orders: &[Vec<SortExpr>],
+) -> Result<ScanSource> {
+    let manager = coscan.manager();
+    let shared = manager.register_snapshot(identity, Arc::new(table));
+    let (files, statistics) = statistics::of_table(shared.table())?;
+    let orderings = order::of_files(shared.table(), &files, orders)?;
+    Ok(ScanSource {
+        manager: manager.clone(),
+        table: shared,
+        name,
+        files: Arc::new(files),
+        statistics: Arc::new(statistics),
+        orderings,
+        direct_bytes_max: coscan.direct_bytes_max(),
+        listed_by_query: false,
+    })
 }

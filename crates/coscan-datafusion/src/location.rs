@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use coscan_storage::stores::{Listing, Stores, list_files};
+use coscan_storage::stores::{Listing, StoreError as StoresError, Stores, list_files};
 use coscan_storage::table::{FileVersion, TableFile};
 use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::error::Result;
@@ -138,6 +138,19 @@ fn listed(
 fn before_pattern(location: &str) -> &str {
     let Some(wildcard) = location.find(WILDCARDS) else { return location };
     location[..wildcard].rfind('/').map_or(".", |slash| &location[..=slash])
+}
+
+/// The store that files of a table of the session are read from, and its address.
+///
+/// # Errors
+/// If no store is known for the URL.
+pub(crate) fn store_of(
+    runtime: &RuntimeEnv,
+    stores: &Stores,
+    url: &Url,
+) -> Result<(Url, Arc<dyn ObjectStore>), StoresError> {
+    let of_session = session_store(runtime, url.as_str());
+    of_session.as_ref().unwrap_or(stores).resolve(url)
 }
 
 /// The store that the session has registered for a URL, as the only one of its kind.

@@ -7,23 +7,21 @@ use async_trait::async_trait;
 use coscan_runtime::{BufferManager, SharedTable};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{DFSchema, Statistics, TableReference, plan_err};
+use datafusion::common::{Statistics, TableReference, plan_err};
 use datafusion::datasource::TableType;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, SortExpr, TableProviderFilterPushDown};
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
-use log::debug;
 
-use crate::exec::SharedScanExec;
+use crate::coscan::Coscan;
 use crate::listing::Listing;
 use crate::location::ListedFile;
-use crate::session::Coscan;
+use crate::planning::Question;
 use crate::settings::SessionSettings;
 use crate::snapshots::Snapshots;
-use crate::source::{PlanSettings, ScanSource};
-use crate::{direct, order, partitions, statistics};
+use crate::source::ScanSource;
+use crate::{order, partitions, planning, source, statistics};
 
 /// A table whose scans all queries share, to be registered with a session.
 ///
@@ -47,7 +45,9 @@ impl SharedTableProvider {
     pub async fn open(coscan: &Coscan, locations: &[String]) -> Result<Self> {
         let mut listing = Listing {
             coscan: coscan.clone(),
-            name: locations.first().map_or_else(String::new, |location| short_name(location)),
+            name: locations
+                .first()
+                .map_or_else(String::new, |location| source::short_name(location)),
             locations: locations.to_vec(),
             stores: coscan.stores().clone(),
             runtime: None,
@@ -69,17 +69,19 @@ impl SharedTableProvider {
     /// If the statistics of a file cannot be understood.
     pub fn new(manager: &BufferManager, table: &SharedTable) -> Result<Self> {
         let files = table.table().parquet_files();
-        let name =
-            files.first().map_or_else(String::new, |file| short_name(&file.version().to_string()));
+        let name = files
+            .first()
+            .map_or_else(String::new, |file| source::short_name(&file.version().to_string()));
         let (files, statistics) = statistics::of_table(table.table())?;
         Ok(Self::of_snapshots(Snapshots::fixed(ScanSource {
             manager: manager.clone(),
             table: table.clone(),
             name,
-            files,
+            files: Arc::new(files),
             statistics: Arc::new(statistics),
             orderings: Vec::new(),
             direct_bytes_max: Coscan::new(manager).direct_bytes_max(),
+            listed_by_query: false,
         })))
     }
 
@@ -125,20 +127,6 @@ impl SharedTableProvider {
     pub async fn refresh(&self) -> Result<()> {
         self.snapshots.refresh(None).await
     }
-
-    /// Filters as the scan sees them; those that it cannot use are applied above it in any case.
-    fn physical_filters(
-        &self,
-        session: &dyn Session,
-        filters: &[Expr],
-    ) -> Result<Vec<Arc<dyn PhysicalExpr>>> {
-        let schema = DFSchema::try_from(self.schema())?;
-        let physical = |filter: &Expr| {
-            let expression = session.create_physical_expr(filter.clone(), &schema);
-            expression.inspect_err(|error| debug!("{filter} does not prune: {error}")).ok()
-        };
-        Ok(filters.iter().filter_map(physical).collect())
-    }
 }
 
 #[async_trait]
@@ -177,16 +165,9 @@ impl TableProvider for SharedTableProvider {
             self.snapshots.refresh_after(Duration::from_secs(seconds)).await;
         }
         let source = self.snapshots.current();
-        let filters = self.physical_filters(session, filters)?;
-        let columns = self.schema.fields().len();
-        let projection = projection.cloned().unwrap_or_else(|| (0..columns).collect());
-        let settings = PlanSettings::of_session(session.config());
-        let scan = SharedScanExec::new(Arc::clone(&source), projection, filters, settings)?;
-        let scan = scan.with_limit(limit).in_few_partitions()?;
-        match direct::plan(session, &source, &scan.wish())? {
-            Some(direct) => Ok(direct),
-            None => Ok(Arc::new(scan)),
-        }
+        let filters = planning::physical_filters(session, &self.schema, filters)?;
+        let projection = projection.map(Vec::as_slice);
+        planning::plan(session, &source, Question { projection, filters, limit })
     }
 }
 
@@ -204,11 +185,4 @@ pub async fn refresh(context: &SessionContext, table: impl Into<TableReference>)
              AS PARQUET"
         ),
     }
-}
-
-/// The last part of a location, without the ending of its name.
-fn short_name(location: &str) -> String {
-    let trimmed = location.trim_end_matches('/');
-    let last = trimmed.rsplit('/').next().unwrap_or(trimmed);
-    last.strip_suffix(".parquet").unwrap_or(last).to_owned()
 }

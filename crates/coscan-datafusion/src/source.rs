@@ -23,13 +23,22 @@ pub(crate) struct ScanSource {
     /// For EXPLAIN.
     pub(crate) name: String,
     /// All files, with the statistics of each.
-    pub(crate) files: FileGroup,
+    pub(crate) files: Arc<FileGroup>,
     /// Of the whole table, a column a field of its schema.
     pub(crate) statistics: Arc<Statistics>,
     /// Orders that all rows of the table keep.
     pub(crate) orderings: Vec<LexOrdering>,
     /// The most bytes that the engine's own scan may read instead.
     pub(crate) direct_bytes_max: u64,
+    /// Whether its files were listed for the very query, as the engine does for its own tables.
+    pub(crate) listed_by_query: bool,
+}
+
+/// What a table is named in EXPLAIN if it has no other name: the last part of its location, without an ending.
+pub(crate) fn short_name(location: &str) -> String {
+    let trimmed = location.trim_end_matches('/');
+    let last = trimmed.rsplit('/').next().unwrap_or(trimmed);
+    last.strip_suffix(".parquet").unwrap_or(last).to_owned()
 }
 
 /// What a session says about plans.

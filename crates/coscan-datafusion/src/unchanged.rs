@@ -75,11 +75,13 @@ impl PhysicalOptimizerRule for UnchangedFiles {
     }
 }
 
-/// The shared tables that a plan reads.
+/// The shared tables that a plan reads, but those whose files were listed for it.
 fn tables_of(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<Arc<ParquetTable>>> {
     let mut tables = Vec::new();
     plan.apply(|plan| {
-        if let Some(scan) = plan.downcast_ref::<SharedScanExec>() {
+        if let Some(scan) = plan.downcast_ref::<SharedScanExec>()
+            && !scan.is_listed_by_query()
+        {
             tables.push(Arc::clone(scan.table().table()));
         }
         Ok(TreeNodeRecursion::Continue)

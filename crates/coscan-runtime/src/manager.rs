@@ -7,7 +7,7 @@ use std::sync::Arc;
 use coscan_core::ChunkIndex;
 use coscan_core::log::Header;
 use coscan_storage::stores::Stores;
-use coscan_storage::table::{FileOptions, ParquetFile, ParquetTable, TableFile};
+use coscan_storage::table::{FileOptions, FileToOpen, ParquetFile, ParquetTable, TableFile};
 use tokio::io::AsyncWrite;
 use tokio::runtime::Handle;
 
@@ -80,16 +80,23 @@ impl BufferManager {
     }
 
     /// Opens files, in the order given. A file version that is already open with the same options is shared, not read
-    /// again. Footers count against the memory budget.
+    /// again; nor is a file read whose footer is given. Footers count against the memory budget.
     ///
     /// # Errors
     /// If a file cannot be read or is not sound Parquet, or there is no memory for its footer.
     pub async fn open_files(
         &self,
-        files: Vec<TableFile>,
+        files: impl IntoIterator<Item = impl Into<FileToOpen>>,
         options: FileOptions,
     ) -> Result<Vec<Arc<ParquetFile>>, OpenError> {
+        let files = files.into_iter().map(Into::into).collect();
         self.driver.open_files().open(&self.driver, files, options).await
+    }
+
+    /// Whether a file version is open with these options, so that to open it again reads nothing.
+    #[must_use]
+    pub fn is_open(&self, file: &TableFile, options: FileOptions) -> bool {
+        self.driver.open_files().is_open(file, options)
     }
 
     /// A value that a program keeps with the manager, one of each type, made when first asked for. `make` must not call this

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use coscan_storage::table::{FileOptions, ParquetFile, TableFile};
+use coscan_storage::table::{FileOptions, FileToOpen, ParquetFile, TableFile};
 
 use crate::driver::Driver;
 use crate::error::OpenError;
@@ -48,15 +48,15 @@ impl Drop for FooterMemory {
 }
 
 impl OpenFiles {
-    /// Opens files, in the order given. Footers are read of those that nobody has open.
+    /// Opens files, in the order given. Footers are read of those that nobody has open, unless they are given.
     pub(crate) async fn open(
         &self,
         driver: &Driver,
-        files: Vec<TableFile>,
+        files: Vec<FileToOpen>,
         options: FileOptions,
     ) -> Result<Vec<Arc<ParquetFile>>, OpenError> {
         self.forget_closed();
-        let keys: Vec<_> = files.iter().map(|file| FileKey::new(file, options)).collect();
+        let keys: Vec<_> = files.iter().map(|open| FileKey::new(&open.file, options)).collect();
         let mut open: Vec<_> = keys.iter().map(|key| self.find(key)).collect();
         let missing = files.into_iter().zip(&open).filter(|(_, open)| open.is_none());
         let missing = missing.map(|(file, _)| file).collect();
@@ -68,6 +68,11 @@ impl OpenFiles {
             }
         }
         Ok(open.into_iter().flatten().collect())
+    }
+
+    /// Whether anybody has a file open.
+    pub(crate) fn is_open(&self, file: &TableFile, options: FileOptions) -> bool {
+        self.find(&FileKey::new(file, options)).is_some()
     }
 
     fn find(&self, key: &FileKey) -> Option<Arc<ParquetFile>> {

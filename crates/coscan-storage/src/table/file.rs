@@ -21,8 +21,8 @@ use super::panics::caught;
 use super::per_column::PerColumn;
 use super::zones::Zones;
 use super::{
-    ChunkStatistics, ColumnTypes, FileOptions, FileVersion, PageLayout, TableError, TableFile,
-    footer,
+    ChunkStatistics, ColumnTypes, FileOptions, FileToOpen, FileVersion, PageLayout, TableError,
+    TableFile, footer,
 };
 
 /// How many footers are read at the same time: as many as object stores answer at once without slowing down.
@@ -51,14 +51,22 @@ pub struct ParquetFile {
 }
 
 impl ParquetFile {
-    /// Opens a file. Reads just the footer, with its page index.
+    /// Opens a file. Reads just the footer, with its page index, if that is not given.
     ///
     /// # Errors
     /// If the file cannot be read, is not sound Parquet, or uses what coscan does not know.
-    pub async fn open(file: TableFile, options: FileOptions) -> Result<Arc<Self>, TableError> {
+    pub async fn open(
+        file: impl Into<FileToOpen>,
+        options: FileOptions,
+    ) -> Result<Arc<Self>, TableError> {
+        let FileToOpen { file, footer } = file.into();
         let version = file.version();
         let name: Arc<str> = version.to_string().into();
-        let metadata = Arc::new(footer::read(&file, &name).await?);
+        let metadata = match footer.filter(|footer| footer::is_whole(footer)) {
+            Some(footer) => footer,
+            None => footer::read(&file, &name).await?,
+        };
+        let metadata = footer::checked(metadata, &name, file.meta.size)?;
         let schema = caught(|| read_schema(&metadata, options.types)).map_err(|reason| {
             TableError::Corrupt {
                 file: Arc::clone(&name),
@@ -96,7 +104,7 @@ impl ParquetFile {
     /// # Errors
     /// As [`Self::open`], of the first that fails.
     pub async fn open_all(
-        files: Vec<TableFile>,
+        files: Vec<FileToOpen>,
         options: FileOptions,
     ) -> Result<Vec<Arc<Self>>, TableError> {
         let opening = stream::iter(files).map(|file| Self::open(file, options));

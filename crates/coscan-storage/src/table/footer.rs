@@ -28,8 +28,11 @@ const MAGIC_ENCRYPTED: &[u8] = b"PARE";
 /// The field of a footer that says how columns are encrypted.
 const ENCRYPTION_ALGORITHM: i16 = 8;
 
-/// The footer of a file, checked.
-pub(super) async fn read(file: &TableFile, name: &Arc<str>) -> Result<ParquetMetaData, TableError> {
+/// The footer of a file as it is there.
+pub(super) async fn read(
+    file: &TableFile,
+    name: &Arc<str>,
+) -> Result<Arc<ParquetMetaData>, TableError> {
     let file_bytes = file.meta.size;
     if file_bytes < FILE_BYTES_MIN {
         let reason = format!("it has {file_bytes} bytes, too few to be one");
@@ -60,10 +63,31 @@ pub(super) async fn read(file: &TableFile, name: &Arc<str>) -> Result<ParquetMet
         Ok(error) => TableError::Read(error),
         Err(reason) => corrupt(format!("its footer cannot be understood ({reason})")),
     })?;
-    let metadata =
-        without_false_dictionaries(metadata).map_err(|error| corrupt(error.to_string()))?;
+    Ok(Arc::new(metadata))
+}
+
+/// The footer of a file of so many bytes, if later code can rely on it.
+pub(super) fn checked(
+    metadata: Arc<ParquetMetaData>,
+    name: &Arc<str>,
+    file_bytes: u64,
+) -> Result<Arc<ParquetMetaData>, TableError> {
+    let metadata = without_false_dictionaries(metadata).map_err(|error| TableError::Corrupt {
+        file: Arc::clone(name),
+        reason: error.to_string(),
+    })?;
     check(&metadata, name, file_bytes)?;
     Ok(metadata)
+}
+
+/// Whether the page index is there, if the file has one: chunks are cut along it.
+pub(super) fn is_whole(metadata: &ParquetMetaData) -> bool {
+    let has = |part: fn(&ColumnChunkMetaData) -> Option<i64>| {
+        let mut columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
+        columns.any(|column| part(column).is_some())
+    };
+    (metadata.offset_index().is_some() || !has(ColumnChunkMetaData::offset_index_offset))
+        && (metadata.column_index().is_some() || !has(ColumnChunkMetaData::column_index_offset))
 }
 
 /// Whether the footer can be read but says that columns are encrypted. Of a footer that is not all in the tail nothing is
@@ -117,7 +141,9 @@ fn into_read_error(error: ParquetError) -> Result<ReadError, String> {
 }
 
 /// Some writers say "no dictionary" as offset 0, where parquet would look for one.
-fn without_false_dictionaries(metadata: ParquetMetaData) -> Result<ParquetMetaData, ParquetError> {
+fn without_false_dictionaries(
+    metadata: Arc<ParquetMetaData>,
+) -> Result<Arc<ParquetMetaData>, ParquetError> {
     let is_false = |column: &ColumnChunkMetaData| {
         column
             .dictionary_page_offset()
@@ -135,9 +161,9 @@ fn without_false_dictionaries(metadata: ParquetMetaData) -> Result<ParquetMetaDa
             row_group.columns().iter().cloned().map(repair_column).collect();
         row_group.into_builder().set_column_metadata(columns?).build()
     };
-    let mut builder = metadata.into_builder();
+    let mut builder = Arc::unwrap_or_clone(metadata).into_builder();
     let row_groups: Result<_, _> = builder.take_row_groups().into_iter().map(repair).collect();
-    Ok(builder.set_row_groups(row_groups?).build())
+    Ok(Arc::new(builder.set_row_groups(row_groups?).build()))
 }
 
 /// Whether all column chunks lie in the file, and there is one for each leaf of the schema.

@@ -64,4 +64,4 @@ pub use read::{GAP_BYTES_MAX, PageRequest, put_together};
 pub use snapshot::ParquetTable;
 pub use statistics::ChunkStatistics;
 pub use types::widens;
-pub use version::{FileVersion, TableFile};
+pub use version::{FileToOpen, FileVersion, TableFile};

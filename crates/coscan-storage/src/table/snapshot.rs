@@ -48,6 +48,7 @@ impl ParquetTable {
     /// If there are no files, a file cannot be read or is not sound Parquet, or the types of a column in two files have
     /// nothing in common.
     pub async fn open(files: Vec<TableFile>, options: FileOptions) -> Result<Self, TableError> {
+        let files = files.into_iter().map(Into::into).collect();
         Self::of_files(ParquetFile::open_all(files, options).await?)
     }
 

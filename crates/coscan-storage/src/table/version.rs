@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore};
+use parquet::file::metadata::ParquetMetaData;
 use url::{Position, Url};
 
 /// One Parquet file, as it was when it was listed.
@@ -43,6 +44,21 @@ impl TableFile {
             size: self.meta.size,
             stamp,
         }
+    }
+}
+
+/// A file, with its footer if that is known already.
+#[derive(Clone, Debug)]
+pub struct FileToOpen {
+    /// The file.
+    pub file: TableFile,
+    /// What the engine has read of this version of the file. One without the page index that the file has is not used.
+    pub footer: Option<Arc<ParquetMetaData>>,
+}
+
+impl From<TableFile> for FileToOpen {
+    fn from(file: TableFile) -> Self {
+        Self { file, footer: None }
     }
 }
 
