@@ -77,6 +77,20 @@ fn sql_takes_statements_from_arguments_files_and_standard_input() {
 }
 
 #[test]
+fn a_query_names_files() {
+    let (directory, path) = numbers();
+    for location in [path, format!("{}/", directory.path().display())] {
+        let sql = |sql: &str| {
+            let sql = sql.replace("FROM", &format!("FROM '{location}'"));
+            stdout(&run(&["sql", "-q", "--format", "csv", "-e", &sql]))
+        };
+        assert_eq!(sql("SELECT sum(n) AS s FROM WHERE n > 998"), "s\n1999\n");
+        let plan = sql("EXPLAIN SELECT sum(n + 1) AS s FROM");
+        assert!(plan.contains("SharedScanExec"), "{plan}");
+    }
+}
+
+#[test]
 fn explain_analyze_shows_what_a_scan_did() {
     let (_directory, path) = numbers();
     let explain = "EXPLAIN ANALYZE SELECT sum(squared) FROM t";

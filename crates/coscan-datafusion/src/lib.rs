@@ -18,11 +18,14 @@
 //! ```
 //!
 //! In call order:
-//! - [`install`] or [`Coscan::install`] sets a session up (`session`, `settings`, `memory`);
+//! - [`install`] or [`Coscan::install`] sets a session up (`session`, `coscan`, `settings`, `memory`);
 //! - `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes a [`SharedTableProvider`] (`factory`, `format`), whose files are
 //!   listed when it is made and when it is refreshed (`snapshots`, `listing`, `location`, `partitions`, `order`, `statistics`);
-//! - it plans a [`SharedScanExec`] (`provider`, `source`, `exec`, `pruning`), or the engine's own scan where that costs less
-//!   (`direct`, `direct_reader`); a few first rows take no more than the first pages of each column (`first_pages`);
+//! - what the engine made of Parquet files becomes shared when a query is planned (`planner`, `listing_table`), and is
+//!   remembered for the next one (`known`);
+//! - both plan a [`SharedScanExec`] (`provider`, `planning`, `source`, `exec`, `pruning`), or the engine's own scan where that
+//!   costs less (`direct`, `direct_reader`); a few first rows take no more than the first pages of each column
+//!   (`first_pages`);
 //! - what small scans read is not spread over tasks (`one_task`), and scans know what a top-k sorts by (`first_rows`,
 //!   `ranking`); what statistics answer is checked when it runs (`unchanged`);
 //! - its partitions are executed (`run`): each has its share of the chunks (`shares`), together they are workers of a

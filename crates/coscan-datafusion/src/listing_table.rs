@@ -9,7 +9,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use coscan_runtime::OpenError;
 use coscan_storage::table::{
-    ConstantColumn, FileOptions, FileToOpen, ParquetTable, TableColumns, TableError, TableFile,
+    ConstantColumn, FileOptions, FileToOpen, ParquetFile, ParquetTable, TableColumns, TableError,
+    TableFile, widens,
 };
 use datafusion::arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{ScanArgs, ScanResult, Session, TableProvider};
@@ -246,6 +247,10 @@ impl<'a> FileList<'a> {
             }
             Err(error) => return Err(from_open(error)),
         };
+        if !self.fit(&files) {
+            debug!("the engine casts columns of {} itself", files[0].version());
+            return Ok(None);
+        }
         let orders = &self.table.options().file_sort_order;
         let columns = TableColumns { declared: Some(self.stored()), constants: self.constants()? };
         let source = ParquetTable::with_columns(files, columns).map_err(from_table);
@@ -260,6 +265,20 @@ impl<'a> FileList<'a> {
                 Ok(None)
             }
         }
+    }
+
+    /// Whether all values of the files are values of the table's columns. Other casts may fail, and the engine fails only
+    /// for rows that it reads.
+    fn fit(&self, files: &[Arc<ParquetFile>]) -> bool {
+        let (stored, _) = self.split();
+        let fits = |file: &ParquetFile, field: &FieldRef| {
+            let own = file.fields().find(field.name()).map(|(_, own)| own.data_type());
+            own.is_none_or(|own| own == field.data_type() || widens(own, field.data_type()))
+        };
+        files.iter().enumerate().all(|(index, file)| {
+            let is_as_before = index > 0 && files[index - 1].fields() == file.fields();
+            is_as_before || stored.iter().all(|field| fits(file, field))
+        })
     }
 
     /// Whether what the engine knows of files lets it leave out some.

@@ -7,15 +7,15 @@ mod support;
 use std::path::Path;
 use std::sync::Arc;
 
-use coscan_datafusion::{Coscan, SharedTableProvider};
+use coscan_datafusion::{Coscan, SharedScanExec, SharedTableProvider};
 use coscan_runtime::BufferManager;
 use coscan_runtime::core::PolicyKind;
 use coscan_storage::stores::{MeteredStore, StoreMetrics, Stores};
-use datafusion::prelude::SessionContext;
+use datafusion::prelude::{ParquetReadOptions, SessionContext};
 use futures::StreamExt;
 use object_store::local::LocalFileSystem;
 
-use support::{create, manager, plain, run};
+use support::{create, leaf, manager, plain, plan, run};
 
 const ROWS: i64 = 4_000;
 
@@ -117,6 +117,64 @@ async fn two_sessions_at_a_time_decode_what_one_does() {
     assert_eq!(metrics.snapshot().bytes, bytes, "each page is read once");
     let report = together.report();
     assert_eq!(report.slices_decoded + report.slices_reused, 2 * decoded);
+}
+
+/// Three sessions with the same files as `t`: a shared table, one that the engine made, and a name of the directory.
+async fn three_ways(
+    manager: &BufferManager,
+    stores: &Stores,
+    location: &Path,
+) -> [(SessionContext, String); 3] {
+    let created = session(manager, stores);
+    create(&created, "t", location).await;
+    let registered = session(manager, stores);
+    let path = location.display().to_string();
+    registered.register_parquet("t", &path, ParquetReadOptions::default()).await.unwrap();
+    let named = session(manager, stores).enable_url_table();
+    let by_url = SUM.replace("FROM t", &format!("FROM '{path}/'"));
+    [(created, SUM.to_owned()), (registered, SUM.to_owned()), (named, by_url)]
+}
+
+#[tokio::test]
+async fn tables_of_the_engine_share_with_shared_tables() {
+    let data = tempfile::tempdir().unwrap();
+    (0..3).for_each(|number| add_file(data.path(), number));
+    let manager = manager(PolicyKind::Relevance);
+    let (stores, metrics) = counted();
+    let sessions = three_ways(&manager, &stores, data.path()).await;
+    let mut tables = Vec::new();
+    let mut answers = Vec::new();
+    let mut bytes = Vec::new();
+    for (context, sql) in &sessions {
+        let scan = leaf(&plan(context, &sql.replace("sum(id)", "sum(id + 1)")).await);
+        tables.push(scan.downcast_ref::<SharedScanExec>().unwrap().table().id());
+        answers.push(run(context, sql).await);
+        bytes.push(metrics.snapshot().bytes);
+    }
+    assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
+    assert_eq!(bytes, [bytes[0]; 3], "neither footers nor pages are read again");
+    assert_eq!(tables, [tables[0]; 3], "they are scheduled as one table");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_made_in_three_ways_decode_at_a_time_what_one_does() {
+    let data = tempfile::tempdir().unwrap();
+    (0..4).for_each(|number| add_file(data.path(), number));
+    let alone = manager(PolicyKind::Relevance);
+    let (stores, metrics) = counted();
+    let [(context, sql), ..] = three_ways(&alone, &stores, data.path()).await;
+    run(&context, &sql).await;
+    let (decoded, bytes) = (alone.report().slices_decoded, metrics.snapshot().bytes);
+
+    let together = manager(PolicyKind::Relevance);
+    let (stores, metrics) = counted();
+    let sessions = three_ways(&together, &stores, data.path()).await;
+    let [a, b, c] = sessions.each_ref().map(|(context, sql)| run(context, sql));
+    let (a, b, c) = tokio::join!(a, b, c);
+    assert!(a == b && b == c, "{a:?} {b:?} {c:?}");
+    assert_eq!(metrics.snapshot().bytes, bytes, "each page is read once");
+    let report = together.report();
+    assert_eq!(report.slices_decoded + report.slices_reused, 3 * decoded);
 }
 
 #[tokio::test]

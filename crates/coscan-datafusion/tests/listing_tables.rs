@@ -317,6 +317,7 @@ async fn what_coscan_cannot_read_is_left_to_the_engine() {
     let sql = "SELECT id FROM t WHERE id = '42'";
     for _ in 0..2 {
         assert_eq!(run(&context, sql).await, ["42"]);
+        assert_eq!(scans_of(&context, sql).await, ["DataSourceExec"]);
     }
     // Texts that are no views are read as such.
     let schema = support::numbers(0..1).schema();

@@ -1,14 +1,16 @@
-//! Every file in `slt/` gives the same rows on plain DataFusion, on coscan, on coscan with a pool of two chunks, and on
-//! coscan with the partitions of each scan executed one by one.
+//! Every file in `slt/` gives the same rows on plain DataFusion, on coscan, on coscan with a pool of two chunks, on coscan
+//! with the partitions of each scan executed one by one, and on coscan with tables that the engine made.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod support;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use coscan_datafusion::Coscan;
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options};
+use datafusion::datasource::listing_table_factory::ListingTableFactory;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use support::slt::run_file;
@@ -67,6 +69,21 @@ async fn coscan_gives_the_same_rows_whatever_the_policy() {
 async fn partitions_executed_one_by_one_give_the_same_rows() {
     let options = Options::with_pool_bytes(64 << 20, DECODE_BYTES);
     run_all("one-by-one", async |_| coscan(options.clone())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn tables_that_the_engine_made_give_the_same_rows() {
+    let manager = support::manager(PolicyKind::Relevance);
+    let of_engine = async |_: &PathBuf| {
+        let coscan = Coscan::new(&manager).with_table_options(support::TABLE_OPTIONS);
+        let context = installed(coscan.with_direct_bytes_max(0));
+        let factory = Arc::new(ListingTableFactory::new());
+        context.state_ref().write().table_factories_mut().insert("PARQUET".to_owned(), factory);
+        context
+    };
+    run_all("listing-tables", of_engine).await;
+    let decoded = manager.report().slices_decoded;
+    assert!(decoded > 1000, "scans are shared: {decoded} slices were decoded");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

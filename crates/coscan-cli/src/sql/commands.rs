@@ -22,6 +22,7 @@ const HELP: &str = r"End a statement with ; to run it. Ctrl-C stops a query, Ctr
   \q               end the shell
 
 CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'URL' adds a shared table, too.
+SELECT … FROM 'trips/2024.parquet' reads a file, FROM 'trips/' a directory, shared with all others that do.
 EXPLAIN ANALYZE SELECT … shows what a query read, and what it found because others had read it.";
 
 /// What the shell does after a command.

@@ -117,7 +117,8 @@ impl Session {
 
 fn new_context(manager: &BufferManager) -> EngineResult<SessionContext> {
     let config = SessionConfig::new().with_information_schema(true);
-    let context = SessionContext::new_with_config(config);
+    // So that a query may name files: SELECT … FROM 'trips.parquet'.
+    let context = SessionContext::new_with_config(config).enable_url_table();
     coscan_datafusion::install(&context, manager)?;
     Ok(context)
 }
