@@ -1,19 +1,19 @@
 //! The scan of a plan.
 
-use std::fmt;
+mod display;
+mod execution;
+mod pushdown;
+
 use std::sync::{Arc, OnceLock};
 
+use coscan_runtime::SharedTable;
 use coscan_runtime::core::Order;
-use coscan_runtime::{ScanRequest, SharedTable};
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Statistics, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::projection::ProjectionExprs;
-use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::coop::cooperative;
 use datafusion::physical_plan::execution_plan::apply_expression_roots;
@@ -23,20 +23,14 @@ use datafusion::physical_plan::filter_pushdown::{
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, EmptyRecordBatchStream, ExecutionPlan, PlanProperties,
-    ReplaceChildrenOptions, SortOrderPushdownResult, StatisticsArgs,
+    ExecutionPlan, PlanProperties, ReplaceChildrenOptions, SortOrderPushdownResult, StatisticsArgs,
 };
-use log::debug;
 
 use crate::direct::Wish;
-use crate::first_pages::{self, FirstPagesStream};
-use crate::metrics::ScanCounts;
+use crate::first_pages;
 use crate::pruning::NeededChunks;
 use crate::ranking::SortKey;
-use crate::reading::ReadingPlan;
 use crate::run::Executions;
-use crate::settings::SessionSettings;
-use crate::shares::Shares;
 use crate::source::{PlanSettings, ScanSource, is_dynamic, properties};
 use crate::stream::SharedScanStream;
 
@@ -132,28 +126,6 @@ impl SharedScanExec {
         first_pages::rows(&self.source, &self.wish())
     }
 
-    /// A stream of these rows, or of none.
-    fn execute_first_rows(
-        &self,
-        partition: usize,
-        rows: u64,
-        baseline: BaselineMetrics,
-    ) -> Result<SendableRecordBatchStream> {
-        if partition > 0 {
-            return Ok(Box::pin(EmptyRecordBatchStream::new(self.schema())));
-        }
-        let request = ScanRequest {
-            columns: self.projection.clone(),
-            rows: std::iter::once(0..rows).collect(),
-            order: self.order(),
-            workers: 1,
-            weight: self.settings.weight,
-        };
-        let counts = ScanCounts::new(&self.metrics);
-        let stream = FirstPagesStream::new(&self.source, request, counts, baseline)?;
-        Ok(Box::pin(cooperative(stream)))
-    }
-
     pub(crate) fn with_partitions_asked_for(&self) -> Self {
         Self { has_partitions_asked_for: true, ..self.fresh() }
     }
@@ -198,121 +170,6 @@ impl SharedScanExec {
 
     fn partition_count(&self) -> usize {
         self.properties.partitioning.partition_count()
-    }
-
-    /// What this instance of the plan has given and gives.
-    fn executions(&self) -> &Arc<Executions> {
-        self.executions.get_or_init(|| {
-            let table = self.source.table.table();
-            let counts = ScanCounts::new(&self.metrics);
-            counts.chunks_pruned.add(self.needed.pruned());
-            let shares = Shares::new(table.layout(), &self.needed.chunks, self.partition_count());
-            let plan = ReadingPlan {
-                manager: self.source.manager.clone(),
-                table: self.source.table.clone(),
-                request: ScanRequest {
-                    columns: self.projection.clone(),
-                    rows: self.needed.rows_in(table, &self.needed.chunks),
-                    order: self.order(),
-                    workers: self.partition_count(),
-                    weight: self.settings.weight,
-                },
-                ranks: self.ranks(),
-                dynamic_filters: self.dynamic_filters(),
-                in_list_max: self.settings.in_list_max,
-                counts,
-            };
-            Arc::new(Executions::new(plan, shares))
-        })
-    }
-
-    /// The rank of each chunk, if a filter is filled in that those of lower ranks make stricter: that of a top-k.
-    fn ranks(&self) -> Option<Vec<usize>> {
-        let key = self.first_by.as_ref()?;
-        let filters = self.dynamic_filters();
-        let mut columns = filters.iter().flat_map(collect_columns);
-        if !columns.any(|column| key.columns().any(|it| it == column.index())) {
-            return None;
-        }
-        let ranks = key.ranks(self.source.table.table());
-        ranks.inspect_err(|error| debug!("chunks are read in any order: {error}")).ok()
-    }
-
-    /// Filters that are filled in while the query runs: none below a limit, which counts rows that they rule out.
-    fn dynamic_filters(&self) -> Vec<Arc<dyn PhysicalExpr>> {
-        let filters = self.filters.iter().filter(|filter| is_dynamic(filter));
-        filters.filter(|_| self.fetch.is_none()).cloned().collect()
-    }
-
-    /// The same with more filters, on the output's schema. Its partitions change only if they may.
-    fn with_filters(
-        &self,
-        filters: impl Iterator<Item = Arc<dyn PhysicalExpr>>,
-        phase: FilterPushdownPhase,
-    ) -> Result<Option<Self>> {
-        let table_schema = self.source.table.table().schema();
-        let mut all = self.filters.clone();
-        for filter in filters {
-            let output = self.output_projection();
-            let filter = reassign_expr_columns(output.unproject_expr(&filter)?, table_schema)?;
-            if !all.contains(&filter) {
-                all.push(filter);
-            }
-        }
-        if all.len() == self.filters.len() {
-            return Ok(None);
-        }
-        let (source, projection) = (Arc::clone(&self.source), self.projection.clone());
-        let mut scan = Self::new(source, projection, all, self.settings)?.with_limit(self.fetch);
-        scan.first_by.clone_from(&self.first_by);
-        scan.has_partitions_asked_for = self.has_partitions_asked_for;
-        if !matches!(phase, FilterPushdownPhase::Pre) {
-            scan.properties = Arc::clone(&self.properties);
-        }
-        Ok(Some(scan))
-    }
-
-    fn output_projection(&self) -> ProjectionExprs {
-        ProjectionExprs::from_indices(&self.projection, self.source.table.table().schema())
-    }
-}
-
-impl DisplayAs for SharedScanExec {
-    fn fmt_as(&self, kind: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let schema = self.schema();
-        let columns: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-        let order = if self.order() == Order::Any { "any" } else { "table" };
-        let policy = self.source.manager.options().policy;
-        let (needed, total) = (self.needed.chunks.len(), self.needed.total);
-        if matches!(kind, DisplayFormatType::TreeRender) {
-            writeln!(f, "table={}", self.source.name)?;
-            writeln!(f, "policy={policy}")?;
-            return writeln!(f, "chunks={needed} of {total}");
-        }
-        write!(f, "SharedScanExec: table={}, policy={policy}, order={order}", self.source.name)?;
-        if self.settings.weight != SessionSettings::default().weight {
-            write!(f, ", weight={}", self.settings.weight)?;
-        }
-        write!(f, ", chunks={needed} of {total} ({} pruned)", self.needed.pruned())?;
-        if let Some(picked) = &self.needed.picked {
-            let rows: u64 = picked.iter().map(|rows| rows.end - rows.start).sum();
-            write!(f, ", rows={rows}")?;
-        }
-        write!(f, ", projection=[{}]", columns.join(", "))?;
-        if !self.filters.is_empty() {
-            let filters: Vec<_> = self.filters.iter().map(ToString::to_string).collect();
-            write!(f, ", predicate={}", filters.join(" AND "))?;
-        }
-        if let Some(key) = &self.first_by {
-            write!(f, ", first_by=[{}]", key.display(self.source.table.table()))?;
-        }
-        if let Some(fetch) = self.fetch {
-            write!(f, ", fetch={fetch}")?;
-        }
-        match self.first_rows() {
-            Some(_) => write!(f, ", reads=first_pages"),
-            None => Ok(()),
-        }
     }
 }
 
@@ -403,18 +260,7 @@ impl ExecutionPlan for SharedScanExec {
         &self,
         projection: &ProjectionExec,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-        let mut columns = Vec::with_capacity(projection.expr().len());
-        for expression in projection.expr() {
-            let Some(column) = expression.expr.downcast_ref::<Column>() else { return Ok(None) };
-            let column_of_table = self.projection[column.index()];
-            if column.name() != expression.alias || columns.contains(&column_of_table) {
-                return Ok(None);
-            }
-            columns.push(column_of_table);
-        }
-        let properties = properties(&self.source, &columns, self.partition_count())?;
-        let properties = Arc::new(properties);
-        Ok(Some(Arc::new(Self { projection: columns, properties, ..self.fresh() })))
+        Ok(self.with_projection(projection)?.map(|scan| Arc::new(scan) as _))
     }
 
     /// A top-k reads the chunks first that may hold its rows. Where the table declares another order, it is given up.
@@ -422,19 +268,10 @@ impl ExecutionPlan for SharedScanExec {
         &self,
         order: &[PhysicalSortExpr],
     ) -> Result<SortOrderPushdownResult<Arc<dyn ExecutionPlan>>> {
-        let key = SortKey::new(order, &self.projection).filter(|_| self.fetch.is_none());
-        let Some(key) = key else { return Ok(SortOrderPushdownResult::Unsupported) };
-        let declared = self.properties.equivalence_properties().output_ordering();
-        if declared.is_some_and(|declared| order.first() == Some(declared.first())) {
-            return Ok(SortOrderPushdownResult::Unsupported);
-        }
-        let mut scan = Self { first_by: Some(key), ..self.fresh() };
-        if self.order() == Order::InOrder {
-            let source = ScanSource { orderings: Vec::new(), ..self.source.as_ref().clone() };
-            let properties = properties(&source, &self.projection, self.partition_count())?;
-            scan = Self { source: Arc::new(source), properties: Arc::new(properties), ..scan };
-        }
-        Ok(SortOrderPushdownResult::Inexact { inner: Arc::new(scan) })
+        Ok(match self.with_first_by(order)? {
+            Some(scan) => SortOrderPushdownResult::Inexact { inner: Arc::new(scan) },
+            None => SortOrderPushdownResult::Unsupported,
+        })
     }
 
     fn handle_child_pushdown_result(

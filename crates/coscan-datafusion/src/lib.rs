@@ -21,7 +21,7 @@
 //! - [`install`] or [`Coscan::install`] sets a session up (`session`, `coscan`, `settings`, `memory`);
 //! - `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes a [`SharedTableProvider`] (`factory`, `format`), whose files are
 //!   listed when it is made and when it is refreshed (`snapshots`, `listing`, `location`, `partitions`, `order`, `statistics`);
-//! - what the engine made of Parquet files becomes shared when a query is planned (`planner`, `listing_table`), and is
+//! - what the engine made of Parquet files becomes shared when a query is planned (`planner`, `listing_table`, `file_list`), and is
 //!   remembered for the next one (`known`);
 //! - both plan a [`SharedScanExec`] (`provider`, `planning`, `source`, `exec`, `pruning`), or the engine's own scan where that
 //!   costs less (`direct`, `direct_reader`); a few first rows take no more than the first pages of each column
@@ -37,6 +37,7 @@ mod direct_reader;
 mod error;
 mod exec;
 mod factory;
+mod file_list;
 mod first_pages;
 mod first_rows;
 mod format;

@@ -1,0 +1,48 @@
+//! What EXPLAIN shows of a shared scan.
+
+use std::fmt;
+
+use coscan_runtime::core::Order;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
+
+use super::SharedScanExec;
+use crate::settings::SessionSettings;
+
+impl DisplayAs for SharedScanExec {
+    fn fmt_as(&self, kind: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let schema = self.schema();
+        let columns: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        let order = if self.order() == Order::Any { "any" } else { "table" };
+        let policy = self.source.manager.options().policy;
+        let (needed, total) = (self.needed.chunks.len(), self.needed.total);
+        if matches!(kind, DisplayFormatType::TreeRender) {
+            writeln!(f, "table={}", self.source.name)?;
+            writeln!(f, "policy={policy}")?;
+            return writeln!(f, "chunks={needed} of {total}");
+        }
+        write!(f, "SharedScanExec: table={}, policy={policy}, order={order}", self.source.name)?;
+        if self.settings.weight != SessionSettings::default().weight {
+            write!(f, ", weight={}", self.settings.weight)?;
+        }
+        write!(f, ", chunks={needed} of {total} ({} pruned)", self.needed.pruned())?;
+        if let Some(picked) = &self.needed.picked {
+            let rows: u64 = picked.iter().map(|rows| rows.end - rows.start).sum();
+            write!(f, ", rows={rows}")?;
+        }
+        write!(f, ", projection=[{}]", columns.join(", "))?;
+        if !self.filters.is_empty() {
+            let filters: Vec<_> = self.filters.iter().map(ToString::to_string).collect();
+            write!(f, ", predicate={}", filters.join(" AND "))?;
+        }
+        if let Some(key) = &self.first_by {
+            write!(f, ", first_by=[{}]", key.display(self.source.table.table()))?;
+        }
+        if let Some(fetch) = self.fetch {
+            write!(f, ", fetch={fetch}")?;
+        }
+        match self.first_rows() {
+            Some(_) => write!(f, ", reads=first_pages"),
+            None => Ok(()),
+        }
+    }
+}

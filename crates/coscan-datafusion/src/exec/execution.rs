@@ -1,0 +1,89 @@
+//! What a shared scan does once it is executed.
+
+use std::sync::Arc;
+
+use coscan_runtime::ScanRequest;
+use datafusion::error::Result;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_plan::coop::cooperative;
+use datafusion::physical_plan::metrics::BaselineMetrics;
+use datafusion::physical_plan::{EmptyRecordBatchStream, ExecutionPlan};
+use log::debug;
+
+use super::SharedScanExec;
+use crate::first_pages::FirstPagesStream;
+use crate::metrics::ScanCounts;
+use crate::reading::ReadingPlan;
+use crate::run::Executions;
+use crate::shares::Shares;
+use crate::source::is_dynamic;
+
+impl SharedScanExec {
+    /// A stream of the first rows of the table if it is the first partition, else of none.
+    pub(super) fn execute_first_rows(
+        &self,
+        partition: usize,
+        rows: u64,
+        baseline: BaselineMetrics,
+    ) -> Result<SendableRecordBatchStream> {
+        if partition > 0 {
+            return Ok(Box::pin(EmptyRecordBatchStream::new(self.schema())));
+        }
+        let request = ScanRequest {
+            columns: self.projection.clone(),
+            rows: std::iter::once(0..rows).collect(),
+            order: self.order(),
+            workers: 1,
+            weight: self.settings.weight,
+        };
+        let counts = ScanCounts::new(&self.metrics);
+        let stream = FirstPagesStream::new(&self.source, request, counts, baseline)?;
+        Ok(Box::pin(cooperative(stream)))
+    }
+
+    /// What this instance of the plan has given and gives.
+    pub(super) fn executions(&self) -> &Arc<Executions> {
+        self.executions.get_or_init(|| {
+            let table = self.source.table.table();
+            let counts = ScanCounts::new(&self.metrics);
+            counts.chunks_pruned.add(self.needed.pruned());
+            let shares = Shares::new(table.layout(), &self.needed.chunks, self.partition_count());
+            let plan = ReadingPlan {
+                manager: self.source.manager.clone(),
+                table: self.source.table.clone(),
+                request: ScanRequest {
+                    columns: self.projection.clone(),
+                    rows: self.needed.rows_in(table, &self.needed.chunks),
+                    order: self.order(),
+                    workers: self.partition_count(),
+                    weight: self.settings.weight,
+                },
+                ranks: self.ranks(),
+                dynamic_filters: self.dynamic_filters(),
+                in_list_max: self.settings.in_list_max,
+                counts,
+            };
+            Arc::new(Executions::new(plan, shares))
+        })
+    }
+
+    /// The rank of each chunk, if a filter is filled in that those of lower ranks make stricter: that of a top-k.
+    fn ranks(&self) -> Option<Vec<usize>> {
+        let key = self.first_by.as_ref()?;
+        let filters = self.dynamic_filters();
+        let mut columns = filters.iter().flat_map(collect_columns);
+        if !columns.any(|column| key.columns().any(|it| it == column.index())) {
+            return None;
+        }
+        let ranks = key.ranks(self.source.table.table());
+        ranks.inspect_err(|error| debug!("chunks are read in any order: {error}")).ok()
+    }
+
+    /// Filters that are filled in while the query runs: none below a limit, which counts rows that they rule out.
+    fn dynamic_filters(&self) -> Vec<Arc<dyn PhysicalExpr>> {
+        let filters = self.filters.iter().filter(|filter| is_dynamic(filter));
+        filters.filter(|_| self.fetch.is_none()).cloned().collect()
+    }
+}
