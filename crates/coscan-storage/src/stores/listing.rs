@@ -50,7 +50,11 @@ pub async fn list_files(stores: &Stores, location: &str) -> Result<Listing, Stor
     } else {
         match store.head(&base).await {
             Ok(file) => vec![file],
-            Err(Error::NotFound { .. }) => place.files_of_directory(&base).await?,
+            Err(Error::NotFound { .. }) => match place.files_of_directory(&base).await {
+                // The server answers, and has no such file: it is not one that lists directories.
+                Err(StoreError::NotListable { .. }) => return Err(not_found(location)),
+                files => files?,
+            },
             Err(cause) => return Err(place.unreachable(cause)),
         }
     };

@@ -11,6 +11,14 @@ pub enum TableError {
     /// No file was given.
     #[error("a table needs at least one Parquet file: name a path or pattern that matches some")]
     NoFiles,
+    /// A file stands in the list more than once.
+    #[error(
+        "{file} is listed twice, so its rows would be there twice; list each file of a table once"
+    )]
+    ListedTwice {
+        /// The file.
+        file: Arc<str>,
+    },
     /// The file is something else.
     #[error("{file} is not a Parquet file: {reason}; name only Parquet files")]
     NotParquet {

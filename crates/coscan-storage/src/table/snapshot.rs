@@ -1,6 +1,6 @@
 //! A table at a moment: a list of files with one schema.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -45,8 +45,8 @@ impl ParquetTable {
     /// Opens a table over these files, in this order. Reads the footers only, some at a time.
     ///
     /// # Errors
-    /// If there are no files, a file cannot be read or is not sound Parquet, or the types of a column in two files have
-    /// nothing in common.
+    /// If there are no files, a file is listed twice, cannot be read or is not sound Parquet, or the types of a column in two
+    /// files have nothing in common.
     pub async fn open(files: Vec<TableFile>, options: FileOptions) -> Result<Self, TableError> {
         let files = files.into_iter().map(Into::into).collect();
         Self::of_files(ParquetFile::open_all(files, options).await?)
@@ -55,7 +55,7 @@ impl ParquetTable {
     /// The table of these files, in this order. Nothing is read and nothing of the files is copied.
     ///
     /// # Errors
-    /// If there are no files, or the types of a column in two files have nothing in common.
+    /// If there are no files, one is listed twice, or the types of a column in two files have nothing in common.
     ///
     /// # Panics
     /// If the files were opened under different page layouts.
@@ -66,7 +66,7 @@ impl ParquetTable {
     /// As [`Self::of_files`], with what else is known of its columns.
     ///
     /// # Errors
-    /// As [`Self::of_files`], and if a file cannot be read as the declared columns.
+    /// As [`Self::of_files`], and if a file is listed twice or cannot be read as the declared columns.
     ///
     /// # Panics
     /// If the files were opened under different page layouts, or a constant column does not have a value a file of
@@ -79,6 +79,13 @@ impl ParquetTable {
         let page_layout = first.options().layout;
         let is_same = |file: &Arc<ParquetFile>| file.options().layout == page_layout;
         assert!(files.iter().all(is_same), "the files of a table have one page layout");
+        let mut listed = HashSet::new();
+        let identity = |file: &ParquetFile| Arc::as_ptr(&file.file().store).cast::<()>();
+        if let Some(file) =
+            files.iter().find(|file| !listed.insert((file.version(), identity(file))))
+        {
+            return Err(TableError::ListedTwice { file: Arc::clone(&file.name) });
+        }
         for ConstantColumn { field, values } in &columns.constants {
             assert_eq!(values.len(), files.len(), "`{}` has a value a file", field.name());
             let has_type = match field.data_type() {

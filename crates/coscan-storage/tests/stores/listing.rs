@@ -4,6 +4,7 @@ use std::sync::Arc;
 use coscan_storage::stores::{Faults, FaultyStore, StoreError, Stores, list_files};
 use object_store::memory::InMemory;
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use url::Url;
 
 use super::memory_with;
@@ -167,4 +168,42 @@ async fn a_store_that_does_not_answer_is_said() {
     assert!(matches!(error, StoreError::Unreachable { .. }), "{error}");
     assert!(error.to_string().starts_with("cannot read memory:///a.parquet: "), "{error}");
     assert!(error.to_string().contains("Check that you may read it"), "{error}");
+}
+
+/// A web server that has no files and does not list directories; its address.
+async fn server_without_files() -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut connection, _)) = listener.accept().await {
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                match connection.read_u8().await {
+                    Ok(byte) => request.push(byte),
+                    Err(_) => break,
+                }
+            }
+            let status = match request.starts_with(b"HEAD") {
+                true => "404 Not Found",
+                false => "405 Method Not Allowed",
+            };
+            let head =
+                format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            connection.write_all(head.as_bytes()).await.unwrap();
+        }
+    });
+    format!("http://{address}")
+}
+
+#[tokio::test]
+async fn a_web_server_that_lacks_a_file_is_told_from_one_that_does_not_list() {
+    let server = server_without_files().await;
+    for (location, expected) in [
+        ("t/a.parquet", "t/a.parquet does not exist. Check the URL"),
+        ("t/", "does not list directories"),
+        ("t/*.parquet", "does not list directories"),
+    ] {
+        let error = list_files(&Stores::new(), &format!("{server}/{location}")).await.unwrap_err();
+        assert!(error.to_string().contains(expected), "{location}: {error}");
+    }
 }

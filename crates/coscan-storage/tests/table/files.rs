@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use coscan_core::{ChunkIndex, PageIndex};
 use coscan_storage::table::{
-    FileOptions, PageLayout, ParquetFile, ParquetTable, TableError, put_together,
+    FileOptions, FileToOpen, PageLayout, ParquetFile, ParquetTable, TableError, put_together,
 };
 use object_store::ObjectStoreExt;
 
@@ -124,14 +124,59 @@ async fn what_a_file_takes_in_memory_grows_with_what_is_asked_of_it() {
 #[tokio::test]
 async fn a_table_of_many_files_is_made_in_one_pass() {
     let (_, listed) = store(&[write(&[rows(0..10)], row_groups(10))]).await;
-    let file = ParquetFile::open(listed[0].clone(), options(10)).await.unwrap();
-    let table = ParquetTable::of_files(vec![file; 50_000]).unwrap();
-    let last = ChunkIndex(49_999);
-    assert_eq!(table.place_of(last), (49_999, ChunkIndex(0)));
-    assert_eq!(table.layout().rows(last), 499_990..500_000);
+    let first = ParquetFile::open(listed[0].clone(), options(10)).await.unwrap();
+    let mut files = Vec::new();
+    for number in 0..20_000 {
+        let mut file = listed[0].clone();
+        file.meta.location = format!("table/{number}.parquet").into();
+        let open = FileToOpen { file, footer: Some(Arc::clone(first.metadata())) };
+        files.push(ParquetFile::open(open, options(10)).await.unwrap());
+    }
+    let table = ParquetTable::of_files(files).unwrap();
+    let last = ChunkIndex(19_999);
+    assert_eq!(table.place_of(last), (19_999, ChunkIndex(0)));
+    assert_eq!(table.layout().rows(last), 199_990..200_000);
 }
 
 #[tokio::test]
 async fn no_files_are_no_table() {
     assert!(matches!(ParquetTable::of_files(vec![]), Err(TableError::NoFiles)));
+}
+
+#[tokio::test]
+async fn a_footer_that_is_given_is_not_read() {
+    let (memory, listed) = store(&[write(&[rows(0..300)], row_groups(100))]).await;
+    let read = ParquetFile::open(listed[0].clone(), options(100)).await.unwrap();
+    memory.delete(&listed[0].meta.location).await.unwrap();
+    let with = |footer| FileToOpen { file: listed[0].clone(), footer: Some(Arc::new(footer)) };
+    let footer = read.metadata().as_ref().clone();
+    let given = ParquetFile::open(with(footer.clone()), options(100)).await.unwrap();
+    assert_eq!((given.chunk_count(), given.page_count()), (3, read.page_count()));
+    assert_eq!(given.fields(), read.fields());
+    // Chunks are cut along the page index: a footer without the one that the file has is not whole.
+    for footer in [
+        footer.clone().into_builder().set_offset_index(None).build(),
+        footer.clone().into_builder().set_column_index(None).build(),
+    ] {
+        let error = ParquetFile::open(with(footer), options(100)).await.err();
+        assert!(matches!(error, Some(TableError::Read(_))), "{error:?}");
+    }
+    // It is checked as one that was read.
+    let mut short = with(footer);
+    short.file.meta.size = 100;
+    let error = ParquetFile::open(short, options(100)).await.err();
+    assert!(matches!(error, Some(TableError::Corrupt { .. })), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_file_that_is_listed_twice_is_refused() {
+    let bytes = [write(&[rows(0..300)], row_groups(100)), write(&[rows(0..300)], row_groups(100))];
+    let (_memory, listed) = store(&bytes).await;
+    let again = vec![listed[0].clone(), listed[1].clone(), listed[0].clone()];
+    let error = ParquetTable::open(again, options(100)).await.unwrap_err().to_string();
+    assert!(error.contains("0.parquet is listed twice"), "{error}");
+    // The same path in another store is another file.
+    let (_other, elsewhere) = store(&bytes).await;
+    let table = ParquetTable::open(vec![listed[0].clone(), elsewhere[0].clone()], options(100));
+    assert_eq!(table.await.unwrap().layout().row_count(), 600);
 }
