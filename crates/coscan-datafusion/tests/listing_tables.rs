@@ -5,10 +5,11 @@ mod support;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use coscan_datafusion::{Coscan, SharedScanExec};
-use coscan_runtime::BufferManager;
 use coscan_runtime::core::PolicyKind;
+use coscan_runtime::{BufferManager, Options};
 use coscan_storage::stores::{MeteredStore, StoreMetrics, Stores};
 use coscan_storage::table::TableOptions;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
@@ -22,7 +23,7 @@ use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
 
-use support::{explain, leaf, manager, plan, run, shared};
+use support::{create, explain, leaf, manager, plan, run, shared};
 
 const SUM: &str = "SELECT count(*), sum(id), sum(value) FROM t";
 
@@ -228,6 +229,38 @@ async fn a_listing_that_is_known_is_not_opened_again() {
 }
 
 #[tokio::test]
+async fn lists_that_nobody_uses_or_that_take_too_much_are_not_kept() {
+    let data = tempfile::tempdir().unwrap();
+    for (name, rows) in [("large", 4000), ("small", 100)] {
+        support::write_numbers(&data.path().join(format!("{name}.parquet")), 0..rows);
+    }
+    let usual = Options::with_pool_bytes(64 << 20, 256 << 20);
+    for (options, keeps) in [
+        (usual.clone(), true),
+        (Options { keep_idle: Duration::from_nanos(1), ..usual }, false),
+        (Options::with_memory_bytes(1 << 20), false),
+    ] {
+        let manager = BufferManager::new(options).unwrap();
+        let context = shared(&manager);
+        let mut footer_bytes = Vec::new();
+        for name in ["small", "large", "small"] {
+            register(&context, name, &data.path().join(format!("{name}.parquet"))).await;
+            let sql = format!("SELECT count(*) FROM {name} WHERE id + value >= 0");
+            assert_eq!(scans_of(&context, &sql).await, ["SharedScanExec"]);
+            run(&context, &sql).await;
+            // What is closed gives its memory back when something else is opened.
+            create(&context, "other", &data.path().join("small.parquet")).await;
+            run(&context, "DROP TABLE other").await;
+            footer_bytes.push(manager.report().footer_bytes);
+            context.deregister_table(name).unwrap();
+        }
+        let large_is_kept = footer_bytes[2] > 2 * footer_bytes[0];
+        assert_eq!(large_is_kept, keeps, "{footer_bytes:?}");
+        assert!(footer_bytes[0] > 0, "{footer_bytes:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_scan_that_needs_few_of_many_files_opens_no_more_than_the_engine() {
     let data = tempfile::tempdir().unwrap();
     for number in 0..30 {
@@ -235,36 +268,26 @@ async fn a_scan_that_needs_few_of_many_files_opens_no_more_than_the_engine() {
         support::write_numbers(&path, number * 100..(number + 1) * 100);
     }
     let schema = support::numbers(0..1).schema();
-    for (sql, collects) in [
-        ("SELECT id, text FROM t LIMIT 5", false),
-        ("SELECT id, text FROM t LIMIT 5", true),
-        ("SELECT id FROM t WHERE id = 1234", true),
+    for (sql, collects, keeps, scan) in [
+        ("SELECT id, text FROM t LIMIT 5", false, false, "DataSourceExec"),
+        ("SELECT id, text FROM t LIMIT 5", true, false, "DataSourceExec"),
+        ("SELECT id FROM t WHERE id = 1234", true, false, "DataSourceExec"),
+        // Without statistics the engine opens all files, too.
+        ("SELECT id FROM t WHERE id = 1234", false, false, "SharedScanExec"),
+        ("SELECT id FROM t WHERE id >= 0", true, false, "SharedScanExec"),
+        // Footers that statistics were taken from cost nothing.
+        ("SELECT id FROM t WHERE id = 1234", true, true, "SharedScanExec"),
     ] {
-        let mut requests = Vec::new();
-        for is_shared in [false, true] {
-            let manager = manager(PolicyKind::Relevance);
-            let (context, metrics) = counted(&manager);
-            let context = match is_shared {
-                true => context,
-                false => {
-                    let plain = support::plain();
-                    let store = context.runtime_env().object_store_registry.clone();
-                    let url = "file:///".parse().unwrap();
-                    plain.register_object_store(&url, store.get_store(&url).unwrap());
-                    plain
-                }
-            };
-            // Nothing is kept of the footers that statistics were taken from.
-            run(&context, "SET datafusion.runtime.metadata_cache_limit = '0K'").await;
-            run(&context, &format!("SET datafusion.execution.collect_statistics = {collects}"))
-                .await;
-            let options = ParquetReadOptions::default().schema(&schema);
-            let location = data.path().display().to_string();
-            context.register_parquet("t", &location, options).await.unwrap();
-            run(&context, sql).await;
-            requests.push(metrics.snapshot().requests);
-        }
-        assert!(requests[1] <= requests[0], "{sql}: {requests:?}");
+        let manager = manager(PolicyKind::Relevance);
+        let context = shared(&manager);
+        let kept = if keeps { "50M" } else { "0K" };
+        run(&context, &format!("SET datafusion.runtime.metadata_cache_limit = '{kept}'")).await;
+        run(&context, &format!("SET datafusion.execution.collect_statistics = {collects}")).await;
+        let options = ParquetReadOptions::default().schema(&schema);
+        let location = data.path().display().to_string();
+        context.register_parquet("t", &location, options).await.unwrap();
+        assert_eq!(scans_of(&context, sql).await, [scan], "{sql}, {collects}, {keeps}");
+        assert_eq!(manager.report().footer_bytes > 0, scan == "SharedScanExec", "{sql}");
     }
 }
 
