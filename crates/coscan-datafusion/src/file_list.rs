@@ -39,6 +39,8 @@ pub(crate) struct FileList<'a> {
     pub(crate) table: &'a ListingTable,
     /// Of the table: what is stored, then the columns of directories.
     pub(crate) schema: SchemaRef,
+    /// Whether its files keep an order that the table does not declare.
+    pub(crate) has_undeclared_order: bool,
     options: FileOptions,
     /// In the order of their paths.
     files: Vec<&'a PartitionedFile>,
@@ -68,7 +70,14 @@ impl<'a> FileList<'a> {
         types.views &= !schema.fields().iter().any(|field| has_texts(field.data_type()));
         let mut files: Vec<_> = config.file_groups.iter().flat_map(FileGroup::iter).collect();
         files.sort_unstable_by(|a, b| a.object_meta.location.cmp(&b.object_meta.location));
-        Some(Self { table, schema, options: FileOptions { types, ..usual }, files })
+        Some(Self {
+            table,
+            schema,
+            has_undeclared_order: !config.output_ordering.is_empty()
+                && table.options().file_sort_order.is_empty(),
+            options: FileOptions { types, ..usual },
+            files,
+        })
     }
 
     pub(crate) fn key(&self, store: &Arc<dyn ObjectStore>) -> ListKey {

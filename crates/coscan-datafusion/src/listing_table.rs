@@ -32,6 +32,8 @@ pub(crate) struct SharedListingTable {
     table: Arc<dyn TableProvider>,
     /// For EXPLAIN.
     name: String,
+    /// Whether the query sorts the rows of the scan.
+    is_sorted_above: bool,
     coscan: Arc<Coscan>,
 }
 
@@ -44,7 +46,13 @@ impl SharedListingTable {
     ) -> Option<Self> {
         let listing = table.downcast_ref::<ListingTable>()?;
         listing.options().format.downcast_ref::<ParquetFormat>()?;
-        Some(Self { table, name: short_name(name), coscan: Arc::clone(coscan) })
+        let (name, coscan) = (short_name(name), Arc::clone(coscan));
+        Some(Self { table, name, is_sorted_above: false, coscan })
+    }
+
+    /// The same in a query that sorts the rows of the scan, or not.
+    pub(crate) fn sorted_above(self, is_sorted_above: bool) -> Self {
+        Self { is_sorted_above, ..self }
     }
 
     /// A shared scan of the files that a plan of the engine reads, `None` if they cannot be shared.
@@ -56,6 +64,8 @@ impl SharedListingTable {
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let table = self.table.downcast_ref::<ListingTable>();
         let list = table.and_then(|table| FileList::of(table, plan, self.coscan.table_options()));
+        // Files that say themselves in which order they are need no sort if the engine reads them.
+        let list = list.filter(|list| !(self.is_sorted_above && list.has_undeclared_order));
         let Some(list) = list else { return Ok(None) };
         let url = list.table.table_paths()[0].get_url();
         let store = store_of(session.runtime_env(), self.coscan.stores(), url);

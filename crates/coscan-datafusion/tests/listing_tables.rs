@@ -328,6 +328,48 @@ async fn declared_orders_are_kept_or_left_to_the_engine() {
 }
 
 #[tokio::test]
+async fn orders_that_files_keep_undeclared_spare_no_sort_less_than_without_coscan() {
+    let data = tempfile::tempdir().unwrap();
+    let plain = support::plain();
+    let context = shared(&manager(PolicyKind::Relevance));
+    let location = data.path().display();
+    for number in 0..2 {
+        let copy = format!(
+            "COPY (SELECT value AS id, value % 7 AS key FROM generate_series({}, {}) ORDER BY id) \
+             TO '{location}/{number}.parquet'",
+            number * 500,
+            number * 500 + 499
+        );
+        run(&plain, &copy).await;
+    }
+    for context in [&plain, &context] {
+        register(context, "t", data.path()).await;
+    }
+    for (sql, scan) in [
+        ("SELECT id FROM t ORDER BY id", "DataSourceExec"),
+        (
+            "SELECT id + 1 FROM (SELECT id FROM t WHERE key < 3) ORDER BY id LIMIT 700",
+            "DataSourceExec",
+        ),
+        ("SELECT id, row_number() OVER (ORDER BY id) FROM t ORDER BY id", "DataSourceExec"),
+        ("SELECT key, sum(id) FROM t GROUP BY key ORDER BY key", "SharedScanExec"),
+        ("SELECT id FROM t WHERE id % 9 = 0", "SharedScanExec"),
+    ] {
+        let sorts = async |context| {
+            let plan = explain(context, &format!("EXPLAIN {sql}")).await;
+            plan.matches("SortExec").count()
+        };
+        assert_eq!(sorts(&context).await, sorts(&plain).await, "{sql}");
+        assert_eq!(scans_of(&context, sql).await, [scan], "{sql}");
+        let sorted = |mut rows: Vec<String>| {
+            rows.sort();
+            rows
+        };
+        assert_eq!(sorted(run(&context, sql).await), sorted(run(&plain, sql).await), "{sql}");
+    }
+}
+
+#[tokio::test]
 async fn what_coscan_cannot_read_is_left_to_the_engine() {
     let data = tempfile::tempdir().unwrap();
     let path = data.path().join("t.parquet");
