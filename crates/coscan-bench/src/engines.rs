@@ -15,7 +15,7 @@ use coscan_runtime::{BufferManager, ManagerReport};
 use coscan_storage::stores::{
     LimitedStore, Limits, Listing, MeteredStore, StoreMetrics, Stores, list_files,
 };
-use coscan_storage::table::{TableFile, TableOptions};
+use coscan_storage::table::{FileOptions, TableFile};
 use datafusion::logical_expr::SortExpr;
 use datafusion::prelude::{ParquetReadOptions, SessionContext, col};
 use futures::FutureExt;
@@ -144,7 +144,7 @@ impl SqlEngine {
         source: &Source,
         table: &str,
         manager: BufferManager,
-        table_options: TableOptions,
+        table_options: FileOptions,
     ) -> Result<Self, EngineError> {
         let opened = Opened::new(source).await?;
         let name = manager.options().policy.name();

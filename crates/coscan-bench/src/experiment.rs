@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use coscan_core::PolicyKind;
 use coscan_runtime::{BufferManager, ManagerReport, Options};
-use coscan_storage::table::{ParquetTable, TableFile, TableOptions};
+use coscan_storage::table::{FileOptions, ParquetTable, TableFile};
 
 use crate::engines::{EngineKind, Source, SqlEngine};
 use crate::metrics::{Standalone, average};
@@ -52,7 +52,7 @@ pub struct Experiment {
     /// coscan's memory for decoded columns, in bytes.
     pub decode_bytes: u64,
     /// How coscan lays the table out.
-    pub table_options: TableOptions,
+    pub table_options: FileOptions,
     /// Whether every engine reads all that the queries touch once before it is measured.
     pub warm: bool,
 }

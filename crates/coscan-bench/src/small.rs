@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use coscan_runtime::{BufferManager, Options};
-use coscan_storage::table::TableOptions;
+use coscan_storage::table::FileOptions;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
@@ -39,7 +39,7 @@ pub struct Small {
     /// coscan's memory for decoded columns, in bytes.
     pub decode_bytes: u64,
     /// How coscan lays tables out.
-    pub table_options: TableOptions,
+    pub table_options: FileOptions,
     /// Whether a query of each kind runs on every engine before the first round.
     pub warm: bool,
     /// Streams that run at the same time.

@@ -16,7 +16,7 @@ use coscan_bench::report::flatness::{self, FlatnessPoint};
 use coscan_bench::report::{html, table};
 use coscan_bench::workload::{Mix, Percent, StreamGroup};
 use coscan_runtime::storage::stores::Limits;
-use coscan_runtime::storage::table::{PageLayout, TableOptions};
+use coscan_runtime::storage::table::{FileOptions, PageLayout};
 
 use mixed::Mixed;
 use small::Small;
@@ -149,7 +149,7 @@ struct DeviceArguments {
     #[arg(long)]
     warm: bool,
     /// The least rows of a chunk
-    #[arg(long, default_value_t = TableOptions::default().chunk_rows, value_name = "N")]
+    #[arg(long, default_value_t = FileOptions::default().chunk_rows, value_name = "N")]
     chunk_rows: u64,
     /// Read whole row groups, all columns in one request
     #[arg(long)]
@@ -165,9 +165,9 @@ impl DeviceArguments {
         Device { limits, system_cache: self.warm }
     }
 
-    fn table_options(&self) -> TableOptions {
+    fn table_options(&self) -> FileOptions {
         let layout = if self.row_layout { PageLayout::Row } else { PageLayout::Column };
-        TableOptions { chunk_rows: self.chunk_rows, layout, ..TableOptions::default() }
+        FileOptions { chunk_rows: self.chunk_rows, layout, ..FileOptions::default() }
     }
 }
 

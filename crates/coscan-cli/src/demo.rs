@@ -11,7 +11,7 @@ use coscan_bench::report::{html, table};
 use coscan_bench::tpch;
 use coscan_bench::workload::StreamGroup;
 use coscan_runtime::storage::stores::Limits;
-use coscan_runtime::storage::table::TableOptions;
+use coscan_runtime::storage::table::FileOptions;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::compare::{compare, describe, write_pictures};
@@ -76,7 +76,7 @@ impl Demo {
             stagger: None,
             pool: PoolSize::PartOfTouched(0.25),
             decode_bytes: 256 << 20,
-            table_options: TableOptions::default(),
+            table_options: FileOptions::default(),
             warm: false,
         };
         eprintln!("16 streams of 4 queries on lineitem, scale {}:", self.scale);

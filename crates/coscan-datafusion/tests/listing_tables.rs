@@ -11,7 +11,7 @@ use coscan_datafusion::{Coscan, SharedScanExec};
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options};
 use coscan_storage::stores::{MeteredStore, StoreMetrics, Stores};
-use coscan_storage::table::TableOptions;
+use coscan_storage::table::FileOptions;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::dataframe::DataFrameWriteOptions;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
@@ -197,7 +197,7 @@ fn counted(manager: &BufferManager) -> (SessionContext, Arc<StoreMetrics>) {
     let store: Arc<dyn ObjectStore> = Arc::new(store);
     let context = support::plain();
     context.register_object_store(&"file:///".parse().unwrap(), store);
-    let options = TableOptions { chunk_rows: 100, ..TableOptions::default() };
+    let options = FileOptions { chunk_rows: 100, ..FileOptions::default() };
     let coscan = Coscan::new(manager).with_stores(Stores::new()).with_table_options(options);
     coscan.install(&context).unwrap();
     (context, metrics)

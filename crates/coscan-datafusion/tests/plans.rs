@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use coscan_datafusion::{Coscan, SharedTableProvider};
 use coscan_runtime::core::PolicyKind;
-use coscan_storage::table::TableOptions;
+use coscan_storage::table::FileOptions;
 use datafusion::common::stats::Precision;
 use datafusion::logical_expr::Partitioning;
 use datafusion::physical_plan::StatisticsArgs;
@@ -53,7 +53,7 @@ async fn a_small_scan_is_not_spread_over_tasks() {
         std::fs::create_dir(&directory).unwrap();
         support::write(&directory.join("one.parquet"), &support::numbers(0..rows), 1 << 20);
         let coscan = Coscan::of(context.state().config()).unwrap().as_ref().clone();
-        let coscan = coscan.with_table_options(TableOptions::default());
+        let coscan = coscan.with_table_options(FileOptions::default());
         let table = SharedTableProvider::open(&coscan, &[directory.display().to_string()]).await;
         context.register_table(format!("of_{rows}"), Arc::new(table.unwrap())).unwrap();
         let sql = format!("SELECT value FROM of_{rows} WHERE key = 3");

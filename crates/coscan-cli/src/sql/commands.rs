@@ -72,6 +72,8 @@ fn pool_text(report: &ManagerReport) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use coscan_runtime::{BufferManager, Options};
 
     use super::*;

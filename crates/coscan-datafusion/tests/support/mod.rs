@@ -15,7 +15,7 @@ use coscan_datafusion::{Coscan, SharedTableProvider};
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options};
 use coscan_storage::stores::{DirectFileStore, MeteredStore, StoreMetrics, Stores};
-use coscan_storage::table::{ColumnTypes, PageLayout, TableOptions};
+use coscan_storage::table::{ColumnTypes, FileOptions, PageLayout};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use parquet::arrow::ArrowWriter;
@@ -26,8 +26,8 @@ use url::Url;
 pub const CHUNK_ROWS: u64 = 100;
 
 /// Small chunks.
-pub const TABLE_OPTIONS: TableOptions =
-    TableOptions { chunk_rows: CHUNK_ROWS, layout: PageLayout::Column, types: ColumnTypes::USUAL };
+pub const TABLE_OPTIONS: FileOptions =
+    FileOptions { chunk_rows: CHUNK_ROWS, layout: PageLayout::Column, types: ColumnTypes::USUAL };
 
 /// Writes `id` (0 to `rows`), `key` (`id % 10`), `value` (a half of `id`) and `text`, a row group a chunk.
 pub fn write_numbers(path: &Path, ids: std::ops::Range<i64>) {
@@ -94,7 +94,7 @@ pub async fn metered(
     let metered = MeteredStore::new(Arc::new(DirectFileStore::new()), Arc::clone(&metrics));
     let stores = Stores::new();
     stores.register(&Url::parse("file:///").unwrap(), Arc::new(metered));
-    let options = TableOptions { chunk_rows: 10_000, ..TableOptions::default() };
+    let options = FileOptions { chunk_rows: 10_000, ..FileOptions::default() };
     let coscan = Coscan::new(&manager(PolicyKind::Relevance)).with_stores(stores);
     let context = plain();
     adjust(coscan.with_table_options(options)).install(&context).unwrap();

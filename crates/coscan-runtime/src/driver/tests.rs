@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow_array::{Int64Array, RecordBatch};
-use coscan_storage::table::{ParquetTable, TableFile, TableOptions};
+use coscan_storage::table::{FileOptions, ParquetTable, TableFile};
 use futures::{FutureExt, StreamExt};
 use object_store::memory::InMemory;
 use object_store::path::Path;
@@ -27,7 +27,7 @@ async fn table() -> Arc<ParquetTable> {
     store.put(&path, writer.into_inner().unwrap().into()).await.unwrap();
     let meta = store.head(&path).await.unwrap();
     let file = TableFile { store, store_url: "memory:///".parse().unwrap(), meta };
-    Arc::new(ParquetTable::open(vec![file], TableOptions::default()).await.unwrap())
+    Arc::new(ParquetTable::open(vec![file], FileOptions::default()).await.unwrap())
 }
 
 /// As if core had found out that something is not as it must be.

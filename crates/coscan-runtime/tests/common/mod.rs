@@ -12,7 +12,7 @@ use arrow_schema::{DataType, Field, Schema};
 use coscan_runtime::ScanStream;
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::storage::stores::{MeteredStore, StoreMetrics};
-use coscan_runtime::storage::table::{ParquetTable, TableFile, TableOptions};
+use coscan_runtime::storage::table::{FileOptions, ParquetTable, TableFile};
 use coscan_runtime::{BufferManager, Options, ScanError};
 use futures::TryStreamExt;
 use object_store::memory::InMemory;
@@ -106,7 +106,7 @@ impl Fixture {
             store_url: "memory:///".parse().unwrap(),
             meta,
         };
-        let options = TableOptions { chunk_rows, ..TableOptions::default() };
+        let options = FileOptions { chunk_rows, ..FileOptions::default() };
         let table = ParquetTable::open(vec![file], options).await.unwrap();
         self.metrics.reset();
         Arc::new(table)

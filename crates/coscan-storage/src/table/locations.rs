@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{ParquetTable, TableError, TableFile, TableOptions};
+use super::{FileOptions, ParquetTable, TableError, TableFile};
 use crate::stores::{StoreError, Stores, list_files};
 
 /// Why a table cannot be opened by the locations of its files.
@@ -26,7 +26,7 @@ impl ParquetTable {
     pub async fn open_locations<S: AsRef<str>>(
         stores: &Stores,
         locations: &[S],
-        options: TableOptions,
+        options: FileOptions,
     ) -> Result<Self, LocationError> {
         let mut files = Vec::new();
         for location in locations {

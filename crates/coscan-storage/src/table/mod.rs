@@ -58,7 +58,7 @@ pub use decode::ColumnDecoder;
 pub use error::{DecodeError, ReadError, TableError};
 pub use file::ParquetFile;
 pub use locations::LocationError;
-pub use options::{ColumnTypes, FileOptions, PageLayout, TableOptions};
+pub use options::{ColumnTypes, FileOptions, PageLayout};
 pub use prefix::ColumnPrefix;
 pub use read::{GAP_BYTES_MAX, PageRequest, put_together};
 pub use snapshot::ParquetTable;

@@ -46,9 +46,6 @@ impl Default for ColumnTypes {
     }
 }
 
-/// The options of all files of a table.
-pub type TableOptions = FileOptions;
-
 impl Default for FileOptions {
     fn default() -> Self {
         Self { chunk_rows: 131_072, layout: PageLayout::Column, types: ColumnTypes::default() }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use coscan_core::PageIndex;
 use coscan_storage::stores::{StoreError, StoreOptions, Stores, Timeouts, list_files};
 use coscan_storage::table::{
-    ParquetTable, ReadError, TableError, TableFile, TableOptions, put_together,
+    FileOptions, ParquetTable, ReadError, TableError, TableFile, put_together,
 };
 use object_store::path::Path;
 use object_store::{Error, GetOptions, ObjectStore, ObjectStoreExt};
@@ -76,7 +76,7 @@ fn parquet(rows: &RecordBatch) -> Bytes {
 
 async fn open(stores: &Stores, path: &str) -> Result<ParquetTable, String> {
     let opened =
-        ParquetTable::open_locations(stores, &[location(path)], TableOptions::default()).await;
+        ParquetTable::open_locations(stores, &[location(path)], FileOptions::default()).await;
     opened.map_err(|error| error.to_string())
 }
 
@@ -371,7 +371,7 @@ async fn a_table_of_a_silent_server_does_not_open() {
         store_url: files.store_url.clone(),
         meta: meta.clone(),
     });
-    let error = ParquetTable::open(files.collect(), TableOptions::default()).await.unwrap_err();
+    let error = ParquetTable::open(files.collect(), FileOptions::default()).await.unwrap_err();
     assert!(matches!(error, TableError::Read(ReadError::Store { .. })), "{error}");
     assert!(error.to_string().contains("sent nothing"), "{error}");
 }

@@ -6,7 +6,7 @@ use arrow_array::{ArrayRef, Int32Array, RecordBatch, StructArray};
 use arrow_schema::{DataType, Field, Schema};
 use bytes::Bytes;
 use coscan_core::{ChunkIndex, Index};
-use coscan_storage::table::{ColumnDecoder, DecodeError, PageLayout, TableOptions};
+use coscan_storage::table::{ColumnDecoder, DecodeError, FileOptions, PageLayout};
 use parquet::basic::Compression;
 use parquet::file::properties::{WriterProperties, WriterVersion};
 
@@ -64,7 +64,7 @@ async fn row_layout() {
     let files = [write(&[rows(0..1000)], row_groups(150))];
     let table = open(
         &files,
-        TableOptions { chunk_rows: 300, layout: PageLayout::Row, ..TableOptions::default() },
+        FileOptions { chunk_rows: 300, layout: PageLayout::Row, ..FileOptions::default() },
     )
     .await;
     assert_eq!((table.layout().group_count(), table.layout().page_count()), (1, 7));

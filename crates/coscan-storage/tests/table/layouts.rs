@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use coscan_core::{ChunkIndex, GroupIndex, PageIndex};
-use coscan_storage::table::{PageLayout, ParquetTable, TableOptions};
+use coscan_storage::table::{FileOptions, PageLayout, ParquetTable};
 use parquet::file::metadata::ParquetMetaData;
 
 use crate::support::{open, options, row_groups, rows, small_pages, write};
@@ -26,7 +26,7 @@ async fn pages_hold_every_stored_byte_once() {
     ];
     for layout in [PageLayout::Column, PageLayout::Row] {
         let table =
-            open(&files, TableOptions { chunk_rows: 700, layout, ..TableOptions::default() }).await;
+            open(&files, FileOptions { chunk_rows: 700, layout, ..FileOptions::default() }).await;
         let stored: u64 = (0..3).map(|file| stored_bytes(table.parquet_metadata(file))).sum();
         assert_eq!(page_bytes(&table), stored, "{layout:?}");
         for page in 0..table.layout().page_count() as u32 {

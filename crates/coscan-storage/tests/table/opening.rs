@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::DataType;
 use bytes::Bytes;
-use coscan_storage::table::{PageLayout, ParquetTable, TableError, TableOptions};
+use coscan_storage::table::{FileOptions, PageLayout, ParquetTable, TableError};
 
 use crate::support::{open, options, row_groups, rows, try_open, write};
 
@@ -42,7 +42,7 @@ async fn the_schema_is_as_datafusion_reads_it() {
 
 #[tokio::test]
 async fn no_files() {
-    let found = ParquetTable::open(vec![], TableOptions::default()).await;
+    let found = ParquetTable::open(vec![], FileOptions::default()).await;
     assert!(matches!(found, Err(TableError::NoFiles)));
 }
 
@@ -75,14 +75,14 @@ async fn files_without_rows_add_no_chunks() {
     for layout in [PageLayout::Column, PageLayout::Row] {
         let table = open(
             std::slice::from_ref(&empty),
-            TableOptions { chunk_rows: 10, layout, ..TableOptions::default() },
+            FileOptions { chunk_rows: 10, layout, ..FileOptions::default() },
         )
         .await;
         assert_eq!((table.layout().chunk_count(), table.layout().page_count()), (0, 0));
         assert_eq!(table.statistics(0).unwrap().min.len(), 0);
         let files = [empty.clone(), write(&[rows(0..10)], row_groups(10)), empty.clone()];
         let table =
-            open(&files, TableOptions { chunk_rows: 10, layout, ..TableOptions::default() }).await;
+            open(&files, FileOptions { chunk_rows: 10, layout, ..FileOptions::default() }).await;
         assert_eq!(table.layout().chunk_count(), 1);
         assert_eq!(table.chunk_file(coscan_core::ChunkIndex(0)), 1);
     }

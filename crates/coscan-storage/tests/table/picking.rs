@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use coscan_core::{ChunkIndex, GroupIndex, PageIndex};
-use coscan_storage::table::{PageLayout, ParquetTable, TableOptions, put_together};
+use coscan_storage::table::{FileOptions, PageLayout, ParquetTable, put_together};
 
 use crate::support::{open, options, read_all, row_groups, rows, small_pages, write};
 
@@ -73,7 +73,7 @@ fn decode(
 #[tokio::test]
 async fn few_rows_need_the_pages_of_their_row_groups() {
     for layout in [PageLayout::Column, PageLayout::Row] {
-        let table_options = TableOptions { chunk_rows: 1000, layout, ..TableOptions::default() };
+        let table_options = FileOptions { chunk_rows: 1000, layout, ..FileOptions::default() };
         let table = open(&[write(&[rows(0..2000)], row_groups(100))], table_options).await;
         let (chunk, group) = (ChunkIndex(1), GroupIndex(0));
         let slice = table.layout().slice(chunk, group);

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use coscan_core::{ChunkIndex, PageIndex};
 use coscan_storage::table::{
-    DecodeError, PageLayout, ParquetTable, ReadError, TableFile, TableOptions,
+    DecodeError, FileOptions, PageLayout, ParquetTable, ReadError, TableFile,
 };
 use futures::StreamExt;
 use futures::stream::BoxStream;
@@ -42,7 +42,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    async fn table(file: Bytes, options: TableOptions) -> (Arc<Self>, ParquetTable) {
+    async fn table(file: Bytes, options: FileOptions) -> (Arc<Self>, ParquetTable) {
         let (inner, mut files) = store(&[file]).await;
         let recorder =
             Arc::new(Self { inner, requests: Mutex::default(), fault: Mutex::default() });
@@ -242,7 +242,7 @@ async fn local_files() {
     let meta = local.head(&Path::from("a.parquet")).await.unwrap();
     let file = TableFile { store: local, store_url: Url::parse("file:///").unwrap(), meta };
     for layout in [PageLayout::Column, PageLayout::Row] {
-        let table_options = TableOptions { chunk_rows: 700, layout, ..TableOptions::default() };
+        let table_options = FileOptions { chunk_rows: 700, layout, ..FileOptions::default() };
         let table = ParquetTable::open(vec![file.clone()], table_options).await.unwrap();
         assert_decodes_as_reference(&table, std::slice::from_ref(&bytes)).await;
     }

@@ -13,7 +13,7 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Fields, Schema};
 use bytes::Bytes;
 use coscan_core::{ChunkIndex, PageIndex};
-use coscan_storage::table::{DecodeError, ParquetTable, TableError, TableFile, TableOptions};
+use coscan_storage::table::{DecodeError, FileOptions, ParquetTable, TableError, TableFile};
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
@@ -22,8 +22,8 @@ use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderB
 use parquet::file::properties::WriterProperties;
 use url::Url;
 
-pub(crate) fn options(chunk_rows: u64) -> TableOptions {
-    TableOptions { chunk_rows, ..TableOptions::default() }
+pub(crate) fn options(chunk_rows: u64) -> FileOptions {
+    FileOptions { chunk_rows, ..FileOptions::default() }
 }
 
 type Columns = Vec<(&'static str, ArrayRef)>;
@@ -188,12 +188,12 @@ pub(crate) async fn store(files: &[Bytes]) -> (Arc<InMemory>, Vec<TableFile>) {
 
 pub(crate) async fn try_open(
     files: &[Bytes],
-    options: TableOptions,
+    options: FileOptions,
 ) -> Result<ParquetTable, TableError> {
     ParquetTable::open(store(files).await.1, options).await
 }
 
-pub(crate) async fn open(files: &[Bytes], options: TableOptions) -> ParquetTable {
+pub(crate) async fn open(files: &[Bytes], options: FileOptions) -> ParquetTable {
     try_open(files, options).await.unwrap()
 }
 
