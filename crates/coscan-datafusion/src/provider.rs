@@ -181,8 +181,8 @@ pub async fn refresh(context: &SessionContext, table: impl Into<TableReference>)
     match provider.downcast_ref::<SharedTableProvider>() {
         Some(shared) => shared.refresh().await,
         None => plan_err!(
-            "{table} is no shared table, so its files are not listed again; make it with CREATE EXTERNAL TABLE … STORED \
-             AS PARQUET"
+            "{table} is no table of coscan's, so it is not refreshed; make it with CREATE EXTERNAL TABLE … STORED AS \
+             PARQUET. Tables of Parquet files that DataFusion made list their files for each query"
         ),
     }
 }
