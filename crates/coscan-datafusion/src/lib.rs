@@ -1,7 +1,7 @@
 //! Shared scans for DataFusion sessions: queries of a session read the same tables through one buffer manager.
 //!
-//! It does not decide what to read, hold pages or decode them (`coscan-runtime` and below do), nor filter rows: the
-//! session's own operators do that above the scan, exactly as without coscan.
+//! It does not decide what to read, hold pages or decode them (`coscan-runtime` and below do), nor filter rows, unless
+//! the session pushes filters down: its own operators do that above the scan, exactly as without coscan.
 //!
 //! ```no_run
 //! # async fn example() -> datafusion::error::Result<()> {
@@ -26,7 +26,8 @@
 //! - what small scans read is not spread over tasks (`one_task`), and scans know what a top-k sorts by (`first_rows`,
 //!   `ranking`); what statistics answer is checked when it runs (`unchanged`);
 //! - its partitions are executed (`run`): each has its share of the chunks (`shares`), together they are workers of a
-//!   scan (`reading`, `narrowing`, `metrics`), and each gives a stream (`stream`).
+//!   scan (`reading`, `narrowing`, `metrics`), and each gives a stream (`stream`), filtered if the session asks for it
+//!   (`row_filter`).
 
 mod direct;
 mod direct_reader;
@@ -47,6 +48,7 @@ mod provider;
 mod pruning;
 mod ranking;
 mod reading;
+mod row_filter;
 mod run;
 mod session;
 mod settings;

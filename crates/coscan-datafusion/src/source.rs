@@ -41,6 +41,8 @@ pub(crate) struct PlanSettings {
     pub(crate) prunes: bool,
     /// Lists longer than this do not prune chunks.
     pub(crate) in_list_max: usize,
+    /// Whether scans evaluate filters, so that no operator above does.
+    pub(crate) evaluates: bool,
     /// Whether the optimizer is told what the footers say.
     pub(crate) has_statistics: bool,
     /// How much its queries count beside others.
@@ -53,6 +55,7 @@ impl PlanSettings {
             partitions_max: config.target_partitions(),
             prunes: config.options().execution.parquet.pruning,
             in_list_max: config.options().execution.parquet.max_in_list_size,
+            evaluates: config.options().execution.parquet.pushdown_filters,
             has_statistics: config.collect_statistics(),
             weight: SessionSettings::of(config).weight,
         }
