@@ -28,6 +28,7 @@ use datafusion::physical_plan::{
 };
 use log::debug;
 
+use crate::bloom_filters;
 use crate::direct::Wish;
 use crate::metrics::ScanCounts;
 use crate::pruning::NeededChunks;
@@ -50,6 +51,8 @@ pub struct SharedScanExec {
     projection: Vec<usize>,
     /// On the table's schema. They rule chunks out.
     filters: Vec<Arc<dyn PhysicalExpr>>,
+    /// The zones of the table that Bloom filters do not rule out, if there are any.
+    zones_left: Option<Arc<[bool]>>,
     /// On the table's schema. Of what it reads, it gives the rows that all of these let through.
     evaluated: Vec<Arc<dyn PhysicalExpr>>,
     /// What the filters that are known before the query runs leave.
@@ -72,10 +75,16 @@ impl SharedScanExec {
         projection: Vec<usize>,
         filters: Vec<Arc<dyn PhysicalExpr>>,
         settings: PlanSettings,
+        zones_left: Option<Arc<[bool]>>,
     ) -> Result<Self> {
         let filters = if settings.prunes { filters } else { Vec::new() };
         let known: Vec<_> = filters.iter().filter(|filter| !is_dynamic(filter)).cloned().collect();
-        let needed = NeededChunks::find(source.table.table(), &known, settings.in_list_max);
+        let needed = NeededChunks::find(
+            source.table.table(),
+            &known,
+            settings.in_list_max,
+            zones_left.as_deref(),
+        );
         // In order, one worker: several that are merged above would each have to hold a chunk before any goes on.
         let partitions = match source.orderings.is_empty() {
             true => settings.partitions_max.min(needed.chunks.len()).max(1),
@@ -87,6 +96,7 @@ impl SharedScanExec {
             settings,
             projection,
             filters,
+            zones_left,
             evaluated: Vec::new(),
             needed: Arc::new(needed),
             fetch: None,
@@ -105,6 +115,7 @@ impl SharedScanExec {
             settings: self.settings,
             projection: self.projection.clone(),
             filters: self.filters.clone(),
+            zones_left: self.zones_left.clone(),
             evaluated: self.evaluated.clone(),
             needed: Arc::clone(&self.needed),
             fetch: self.fetch,
@@ -113,6 +124,23 @@ impl SharedScanExec {
             properties: Arc::clone(&self.properties),
             metrics: ExecutionPlanMetricsSet::new(),
             executions: OnceLock::new(),
+        }
+    }
+
+    /// The same without what Bloom filters rule out. They are read for it where they may help.
+    pub(crate) async fn with_bloom_filters(self) -> Result<Self> {
+        if !self.settings.reads_bloom_filters || self.filters.is_empty() {
+            return Ok(self);
+        }
+        let (manager, table) = (&self.source.manager, self.source.table.table());
+        let in_list_max = self.settings.in_list_max;
+        let (filters, needed) = (&self.filters, &self.needed);
+        let left = bloom_filters::may_match(manager, table, filters, needed, in_list_max).await;
+        match left {
+            None => Ok(self),
+            Some(left) => {
+                Self::new(self.source, self.projection, self.filters, self.settings, Some(left.into()))
+            }
         }
     }
 
@@ -219,7 +247,9 @@ impl SharedScanExec {
             return Ok(None);
         }
         let (source, projection) = (Arc::clone(&self.source), self.projection.clone());
-        let mut scan = Self::new(source, projection, all, self.settings)?.with_limit(self.fetch);
+        let zones_left = self.zones_left.clone();
+        let mut scan = Self::new(source, projection, all, self.settings, zones_left)?;
+        scan.fetch = self.fetch;
         scan.evaluated.clone_from(&self.evaluated);
         scan.first_by.clone_from(&self.first_by);
         scan.has_partitions_asked_for = self.has_partitions_asked_for;

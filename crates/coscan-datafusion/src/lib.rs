@@ -21,7 +21,7 @@
 //! - [`install`] or [`Coscan::install`] sets a session up (`session`, `settings`, `memory`);
 //! - `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes a [`SharedTableProvider`] (`factory`, `format`), whose files are
 //!   listed when it is made and when it is refreshed (`snapshots`, `listing`, `location`, `partitions`, `order`, `statistics`);
-//! - it plans a [`SharedScanExec`] (`provider`, `source`, `exec`, `pruning`), or the engine's own scan where that costs less
+//! - it plans a [`SharedScanExec`] (`provider`, `source`, `exec`, `pruning`, `bloom_filters`), or the engine's own scan where that costs less
 //!   (`direct`, `direct_reader`);
 //! - what small scans read is not spread over tasks (`one_task`), and scans know what a top-k sorts by (`first_rows`,
 //!   `ranking`); what statistics answer is checked when it runs (`unchanged`);
@@ -29,6 +29,7 @@
 //!   scan (`reading`, `narrowing`, `metrics`), and each gives a stream (`stream`), filtered if the session asks for it
 //!   (`row_filter`).
 
+mod bloom_filters;
 mod direct;
 mod direct_reader;
 mod error;

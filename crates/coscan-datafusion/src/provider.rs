@@ -181,8 +181,8 @@ impl TableProvider for SharedTableProvider {
         let columns = self.schema.fields().len();
         let projection = projection.cloned().unwrap_or_else(|| (0..columns).collect());
         let settings = PlanSettings::of_session(session.config());
-        let scan = SharedScanExec::new(Arc::clone(&source), projection, filters, settings)?;
-        let scan = scan.with_limit(limit);
+        let scan = SharedScanExec::new(Arc::clone(&source), projection, filters, settings, None)?;
+        let scan = scan.with_bloom_filters().await?.with_limit(limit);
         match direct::plan(session, &source, &scan.wish())? {
             Some(direct) => Ok(direct),
             None => Ok(Arc::new(scan)),

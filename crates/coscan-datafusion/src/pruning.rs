@@ -33,26 +33,41 @@ pub(crate) struct NeededChunks {
 }
 
 impl NeededChunks {
-    /// Those that may hold rows that all filters let through.
+    /// Those that may hold rows that all filters let through. `zones_left` are the zones that something else does not rule
+    /// out.
     pub(crate) fn find(
         table: &ParquetTable,
         filters: &[Arc<dyn PhysicalExpr>],
         in_list_max: usize,
+        zones_left: Option<&[bool]>,
     ) -> Self {
         let total = table.layout().chunk_count();
-        let Some(keep) = may_match(table, filters, in_list_max) else {
-            return Self { chunks: table.layout().chunks().collect(), total, picked: None };
+        let keep = may_match(table, filters, in_list_max);
+        let mut chunks: Vec<_> = match (&keep, zones_left) {
+            (None, None) => {
+                return Self { chunks: table.layout().chunks().collect(), total, picked: None };
+            }
+            (_, Some(left)) => Self::of_zones(table, left).chunks,
+            (Some(_), None) => table.layout().chunks().collect(),
         };
-        let chunks: Vec<_> =
-            (0..total).filter(|&chunk| keep[chunk]).map(ChunkIndex::from_usize).collect();
+        chunks.retain(|chunk| keep.as_ref().is_none_or(|keep| keep[chunk.as_usize()]));
         let has_zones = table.zones().len() > total;
         let may_pick = has_zones && (1..=PICKED_CHUNKS_MAX).contains(&chunks.len());
-        let zones = may_pick.then_some(TableStatistics { table, of: Of::Zones });
-        let keep = zones.and_then(|zones| zones.prune(filters, in_list_max));
-        match keep {
-            Some(keep) => Self { total, ..Self::of_zones(table, &keep) },
-            None => Self { chunks, total, picked: None },
+        if !may_pick {
+            return Self { chunks, total, picked: None };
         }
+        let zones = TableStatistics { table, of: Of::Zones };
+        let of_zones = match (zones.prune(filters, in_list_max), zones_left) {
+            (None, None) => return Self { chunks, total, picked: None },
+            (Some(keep), None) => Self::of_zones(table, &keep),
+            (None, Some(left)) => Self::of_zones(table, left),
+            (Some(mut keep), Some(left)) => {
+                keep.iter_mut().zip(left).for_each(|(keep, left)| *keep &= left);
+                Self::of_zones(table, &keep)
+            }
+        };
+        chunks.retain(|chunk| of_zones.chunks.binary_search(chunk).is_ok());
+        Self { chunks, ..of_zones }
     }
 
     /// The chunks of these zones, and their rows if they are few.
@@ -86,7 +101,7 @@ impl NeededChunks {
 }
 
 /// The rows of some chunks, which ascend, in as few ranges as possible.
-pub(crate) fn rows_of(table: &ParquetTable, chunks: &[ChunkIndex]) -> Vec<Range<u64>> {
+fn rows_of(table: &ParquetTable, chunks: &[ChunkIndex]) -> Vec<Range<u64>> {
     joined(chunks.iter().map(|&chunk| table.layout().rows(chunk)))
 }
 

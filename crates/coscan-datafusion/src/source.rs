@@ -39,6 +39,8 @@ pub(crate) struct PlanSettings {
     pub(crate) partitions_max: usize,
     /// Whether filters rule chunks out.
     pub(crate) prunes: bool,
+    /// Whether Bloom filters do, too.
+    pub(crate) reads_bloom_filters: bool,
     /// Lists longer than this do not prune chunks.
     pub(crate) in_list_max: usize,
     /// Whether scans evaluate filters, so that no operator above does.
@@ -54,6 +56,8 @@ impl PlanSettings {
         Self {
             partitions_max: config.target_partitions(),
             prunes: config.options().execution.parquet.pruning,
+            reads_bloom_filters: config.options().execution.parquet.pruning
+                && config.options().execution.parquet.bloom_filter_on_read,
             in_list_max: config.options().execution.parquet.max_in_list_size,
             evaluates: config.options().execution.parquet.pushdown_filters,
             has_statistics: config.collect_statistics(),

@@ -27,6 +27,7 @@ use crate::decode_cache::DecodeCache;
 use crate::error::ScanError;
 use crate::extensions::Extensions;
 use crate::gate::Gates;
+use crate::kept::KeptValues;
 use crate::lease::Lease;
 use crate::load::Load;
 use crate::memory::Memory;
@@ -62,6 +63,7 @@ pub(crate) struct Driver {
     slices_of_all: Arc<SliceCounters>,
     stores: Stores,
     open_files: OpenFiles,
+    kept: Arc<KeptValues>,
     extensions: Extensions,
     /// Chunks in the hands of workers.
     pub(crate) leases: AtomicUsize,
@@ -83,6 +85,7 @@ impl Driver {
             slices_of_all: Arc::default(),
             stores: Stores::new(),
             open_files: OpenFiles::default(),
+            kept: Arc::default(),
             extensions: Extensions::default(),
             leases: AtomicUsize::new(0),
         });
@@ -117,6 +120,11 @@ impl Driver {
 
     pub(crate) fn open_files(&self) -> &OpenFiles {
         &self.open_files
+    }
+
+    /// Metadata that is there as long as there is memory for it.
+    pub(crate) fn kept(&self) -> &Arc<KeptValues> {
+        &self.kept
     }
 
     pub(crate) fn extensions(&self) -> &Extensions {

@@ -13,6 +13,7 @@ mod driver;
 mod error;
 mod extensions;
 mod gate;
+mod kept;
 mod lease;
 mod load;
 mod manager;
@@ -33,6 +34,7 @@ mod table;
 mod waiting;
 
 pub use error::{OpenError, ScanError};
+pub use kept::{Kept, MetadataMemory};
 pub use manager::BufferManager;
 pub use memory::{MemoryUse, OperatorMemory};
 pub use metrics::{ManagerReport, ScanMetrics};

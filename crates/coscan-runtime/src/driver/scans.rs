@@ -91,7 +91,7 @@ impl Driver {
                 return Err(StartScanError::PoolTooSmall { pool_bytes, chunk_bytes }.into());
             }
             if let Err(missing) = self.memory.grow_pool(chunk_bytes)
-                && !self.make_room(missing, usize::MAX)
+                && !self.make_room_of_all(missing)
             {
                 return Err(self.exhausted(chunk_bytes));
             }
