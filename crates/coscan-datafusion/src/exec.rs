@@ -178,6 +178,22 @@ impl SharedScanExec {
         rows.iter().map(|rows| rows.end - rows.start).sum()
     }
 
+    /// The same in the order that the files say they keep, if the rows are then in this one.
+    pub(crate) fn in_stored_order(&self, order: &[PhysicalSortExpr]) -> Result<Option<Self>> {
+        let is_free = self.source.orderings.is_empty()
+            && self.settings.has_statistics
+            && !self.has_partitions_asked_for;
+        let Some(stored) = self.source.stored_order.as_ref().filter(|_| is_free) else {
+            return Ok(None);
+        };
+        let orderings = vec![stored.clone()];
+        let source = Arc::new(ScanSource { orderings, ..self.source.as_ref().clone() });
+        let properties = properties(&source, &self.projection, 1)?;
+        let is_in_order = properties.eq_properties.ordering_satisfy(order.iter().cloned())?;
+        let properties = Arc::new(properties);
+        Ok(is_in_order.then(|| Self { source, properties, ..self.fresh() }))
+    }
+
     fn order(&self) -> Order {
         if self.source.orderings.is_empty() { Order::Any } else { Order::InOrder }
     }

@@ -23,6 +23,7 @@
 //!   listed when it is made and when it is refreshed (`snapshots`, `listing`, `location`, `partitions`, `order`, `statistics`);
 //! - it plans a [`SharedScanExec`] (`provider`, `source`, `exec`, `pruning`, `bloom_filters`), or the engine's own scan where that costs less
 //!   (`direct`, `direct_reader`);
+//! - scans are in the order of their files where the plan sorts by it (`stored_order`);
 //! - what small scans read is not spread over tasks (`one_task`), and scans know what a top-k sorts by (`first_rows`,
 //!   `ranking`); what statistics answer is checked when it runs (`unchanged`);
 //! - its partitions are executed (`run`): each has its share of the chunks (`shares`), together they are workers of a
@@ -57,6 +58,7 @@ mod shares;
 mod snapshots;
 mod source;
 mod statistics;
+mod stored_order;
 mod stream;
 mod unchanged;
 

@@ -79,6 +79,7 @@ impl SharedTableProvider {
             files,
             statistics: Arc::new(statistics),
             orderings: Vec::new(),
+            stored_order: None,
             direct_bytes_max: Coscan::new(manager).direct_bytes_max(),
         })))
     }
