@@ -42,7 +42,7 @@ pub use options::{Options, OptionsError};
 pub use recording::Recording;
 pub use scan::{Scan, ScanRequest};
 pub use stream::ScanStream;
-pub use table::SharedTable;
+pub use table::{Registration, SharedTable};
 
 pub use coscan_core as core;
 pub use coscan_storage as storage;

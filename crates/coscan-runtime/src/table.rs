@@ -8,7 +8,7 @@ use coscan_storage::table::ParquetTable;
 
 use crate::driver::Driver;
 use crate::placement::{PlacedFile, Placement};
-use crate::registry::Registry;
+use crate::registry::{FileId, Registry};
 
 /// A table that scans can share: a snapshot of its files. Cheap to clone.
 ///
@@ -16,15 +16,30 @@ use crate::registry::Registry;
 /// of tables of the same files, or of snapshots of one name, are scheduled together.
 #[derive(Clone, Debug)]
 pub struct SharedTable {
+    open: Arc<OpenTable>,
+}
+
+#[derive(Debug)]
+struct OpenTable {
+    registration: Registration,
+    placement: Arc<Placement>,
+    /// The same files for scans in order, if core has their chunks in another one.
+    in_order: OnceLock<SharedTable>,
+}
+
+/// Keeps a table registered, with its pages, without its footers. Cheap to clone.
+///
+/// A table of the same name and files that is registered meanwhile finds the pages of this one.
+#[derive(Clone, Debug)]
+pub struct Registration {
     registered: Arc<Registered>,
 }
 
 #[derive(Debug)]
 struct Registered {
     driver: Arc<Driver>,
-    placement: Arc<Placement>,
-    /// The same files for scans in order, if core has their chunks in another one.
-    in_order: OnceLock<SharedTable>,
+    id: TableId,
+    files: Vec<FileId>,
 }
 
 impl SharedTable {
@@ -51,31 +66,40 @@ impl SharedTable {
             }));
         }
         let placed = |(id, first_page)| PlacedFile { id, first_page };
+        let ids = files.iter().map(|(id, _)| *id).collect();
         let files = files.into_iter().map(placed).collect();
         let placement = Arc::new(Placement::new(id, table, files, chunks));
-        let driver = Arc::clone(driver);
-        Self { registered: Arc::new(Registered { driver, placement, in_order: OnceLock::new() }) }
+        let registered = Arc::new(Registered { driver: Arc::clone(driver), id, files: ids });
+        let registration = Registration { registered: registered };
+        let in_order = OnceLock::new();
+        Self { open: Arc::new(OpenTable { registration, placement, in_order }) }
     }
 
     /// The table itself.
     #[must_use]
     pub fn table(&self) -> &Arc<ParquetTable> {
-        &self.registered.placement.table
+        &self.open.placement.table
     }
 
     /// Its name with the scheduler: tables of the same files, and snapshots of one name, have the same.
     #[must_use]
     pub fn id(&self) -> TableId {
-        self.registered.placement.id
+        self.open.placement.id
+    }
+
+    /// What keeps it registered when this is dropped, to be had again by its name.
+    #[must_use]
+    pub fn registration(&self) -> Registration {
+        self.open.registration.clone()
     }
 
     pub(crate) fn placement(&self) -> &Arc<Placement> {
-        &self.registered.placement
+        &self.open.placement
     }
 
     /// The table for scans in order: itself, unless files that came later stand before others in its list.
     pub(crate) fn in_order(&self) -> Self {
-        let Registered { driver, placement, in_order } = &*self.registered;
+        let OpenTable { registration, placement, in_order } = &*self.open;
         if placement.is_in_order() {
             return self.clone();
         }
@@ -83,6 +107,7 @@ impl SharedTable {
             // Under a name that nobody else has: so nobody adds files to it.
             static NEXT: AtomicU64 = AtomicU64::new(0);
             let name = format!("in order {}", NEXT.fetch_add(1, Ordering::Relaxed));
+            let driver = &registration.registered.driver;
             Self::register(driver, Some(&name), Arc::clone(&placement.table))
         };
         in_order.get_or_init(register).clone()
@@ -91,12 +116,10 @@ impl SharedTable {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        let Self { driver, placement, .. } = self;
-        for file in placement.files() {
-            driver.leaving(|registry, core, now| {
-                registry.release_file(core, now, placement.id, file.id);
-            });
+        let Self { driver, id, files } = self;
+        for &file in files.iter() {
+            driver.leaving(|registry, core, now| registry.release_file(core, now, *id, file));
         }
-        driver.leaving(|registry, core, now| registry.release_table(core, now, placement.id));
+        driver.leaving(|registry, core, now| registry.release_table(core, now, *id));
     }
 }
