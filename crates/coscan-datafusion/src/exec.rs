@@ -138,9 +138,13 @@ impl SharedScanExec {
         let left = bloom_filters::may_match(manager, table, filters, needed, in_list_max).await;
         match left {
             None => Ok(self),
-            Some(left) => {
-                Self::new(self.source, self.projection, self.filters, self.settings, Some(left.into()))
-            }
+            Some(left) => Self::new(
+                self.source,
+                self.projection,
+                self.filters,
+                self.settings,
+                Some(left.into()),
+            ),
         }
     }
 

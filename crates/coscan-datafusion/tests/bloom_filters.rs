@@ -131,7 +131,10 @@ async fn rows_are_found_whatever_the_type() {
 }
 
 /// A session with a table of forty chunks, and what is read of it.
-async fn metered(data: &Path, options: Options) -> (SessionContext, BufferManager, Arc<StoreMetrics>) {
+async fn metered(
+    data: &Path,
+    options: Options,
+) -> (SessionContext, BufferManager, Arc<StoreMetrics>) {
     let metrics = StoreMetrics::new();
     let metered = MeteredStore::new(Arc::new(DirectFileStore::new()), Arc::clone(&metrics));
     let stores = Stores::new();
@@ -153,9 +156,11 @@ async fn filters_are_read_when_they_may_help_and_are_remembered() {
     let (context, manager, metrics) = metered(data.path(), options).await;
     let footer_bytes = manager.report().footer_bytes;
     let requests = || metrics.snapshot().requests;
-    for sql in
-        ["SELECT * FROM t WHERE int64 > 4242", "SELECT * FROM t WHERE int64 <> 4242", "SELECT * FROM t"]
-    {
+    for sql in [
+        "SELECT * FROM t WHERE int64 > 4242",
+        "SELECT * FROM t WHERE int64 <> 4242",
+        "SELECT * FROM t",
+    ] {
         assert_eq!(chunks(&context, sql).await, "chunks=40 of 40 (0 pruned)", "{sql}");
     }
     let sql = "SELECT * FROM t WHERE int64 = 4242";

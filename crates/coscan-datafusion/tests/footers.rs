@@ -14,7 +14,7 @@ use coscan_storage::stores::{DirectFileStore, MeteredStore, StoreMetrics, Stores
 use datafusion::prelude::SessionContext;
 use url::Url;
 
-use support::{TABLE_OPTIONS, create, manager, plan, plain, run};
+use support::{TABLE_OPTIONS, create, manager, plain, plan, run};
 
 const TABLES: i64 = 10;
 const COLUMNS: i64 = 60;
@@ -62,7 +62,8 @@ fn sum(table: i64) -> i64 {
 async fn tables_whose_footers_do_not_fit_into_memory_all_answer() {
     let data = tempfile::tempdir().unwrap();
     let one = footer_bytes(data.path()).await;
-    let options = Options { keep_idle: std::time::Duration::MAX, ..Options::with_memory_bytes(4 * one) };
+    let options =
+        Options { keep_idle: std::time::Duration::MAX, ..Options::with_memory_bytes(4 * one) };
     let manager = BufferManager::new(options).unwrap();
     let (context, metrics) = session(&manager);
     for table in 0..TABLES {
@@ -78,7 +79,10 @@ async fn tables_whose_footers_do_not_fit_into_memory_all_answer() {
         }
     }
     let report = manager.report();
-    assert!(report.footer_bytes >= one && report.held_bytes_max <= report.memory_bytes, "{report:?}");
+    assert!(
+        report.footer_bytes >= one && report.held_bytes_max <= report.memory_bytes,
+        "{report:?}"
+    );
     let (last, before) = (TABLES - 1, metrics.snapshot());
     run(&context, &format!("SELECT sum(c7) FROM t{last}")).await;
     assert_eq!(metrics.snapshot().requests, before.requests, "what was used last is still there");
@@ -128,7 +132,8 @@ async fn a_file_that_was_replaced_while_its_footer_was_gone_is_an_error_until_it
     memory.give(bytes);
     assert_eq!(manager.report().footer_bytes, 0);
     write(&path(data.path(), 0), 5000);
-    let error = support::slt::run(&context, "SELECT sum(c7) FROM t0").await.unwrap_err().to_string();
+    let error =
+        support::slt::run(&context, "SELECT sum(c7) FROM t0").await.unwrap_err().to_string();
     assert!(error.contains("changed"), "{error}");
     coscan_datafusion::refresh(&context, "t0").await.unwrap();
     assert_eq!(run(&context, "SELECT sum(c7) FROM t0").await, [sum(5).to_string()]);

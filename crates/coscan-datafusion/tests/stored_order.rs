@@ -37,9 +37,8 @@ fn write(path: &Path, batch: &RecordBatch, sorted: &[(i32, bool, bool)]) {
 /// `tens`, `id`, `float` and `text` of ids in the order given.
 fn rows(ids: impl IntoIterator<Item = Option<i64>>) -> RecordBatch {
     let ids: Vec<_> = ids.into_iter().collect();
-    let each = |value: fn(i64) -> i64| -> Int64Array {
-        ids.iter().map(|id| id.map(value)).collect()
-    };
+    let each =
+        |value: fn(i64) -> i64| -> Int64Array { ids.iter().map(|id| id.map(value)).collect() };
     let floats = ids.iter().map(|id| id.map(|id| id as f64)).collect::<Float64Array>();
     let texts = ids.iter().map(|id| id.map(|id| format!("{id:05}"))).collect::<StringArray>();
     let columns: Vec<(&str, ArrayRef)> = vec![
@@ -116,13 +115,21 @@ async fn an_order_that_does_not_hold_for_all_files_is_not_used() {
     let nulls = |count: i64| (0..450 - count).map(Some).chain((0..count).map(|_| None));
     let swapped = || (100..200).chain(0..100).map(Some);
     for (name, first, second) in [
-        ("files overlap", (rows((0..300).map(Some)), ID), (rows((299..500).map(|id| Some(id - 1))), ID)),
+        (
+            "files overlap",
+            (rows((0..300).map(Some)), ID),
+            (rows((299..500).map(|id| Some(id - 1))), ID),
+        ),
         ("files descend", (rows((300..500).map(Some)), ID), (rows((0..300).map(Some)), ID)),
         ("row groups descend", (rows(swapped()), ID), (rows((300..500).map(Some)), ID)),
         ("there are nulls", (rows(nulls(1)), ID), (rows((450..500).map(Some)), ID)),
         ("floats", (rows((0..300).map(Some)), FLOAT), (rows((300..500).map(Some)), FLOAT)),
         ("other keys", (rows((0..300).map(Some)), ID), (rows((300..500).map(Some)), TENS)),
-        ("other directions", (rows((0..300).map(Some)), ID), (rows((300..500).map(Some)), (1, false, true))),
+        (
+            "other directions",
+            (rows((0..300).map(Some)), ID),
+            (rows((300..500).map(Some)), (1, false, true)),
+        ),
     ] {
         let data = tempfile::tempdir().unwrap();
         write(&data.path().join("a.parquet"), &first.0, &[first.1]);

@@ -141,12 +141,15 @@ impl Driver {
         &self.slices_of_all
     }
 
-    /// A table or a file is registered.
+    /// A table or a file is registered; `None` if something has panicked: then nothing is known any more of what was
+    /// registered before.
     pub(crate) fn registering<R>(
         self: &Arc<Self>,
         register: impl FnOnce(&mut Registry, &mut RecordedManager) -> R,
-    ) -> R {
-        self.command(|inner, _| register(&mut inner.registry, &mut inner.core))
+    ) -> Option<R> {
+        self.command(|inner, _| {
+            inner.check().ok().map(|()| register(&mut inner.registry, &mut inner.core))
+        })
     }
 
     /// A table or a file has one less who holds it.

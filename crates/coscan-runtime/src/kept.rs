@@ -119,9 +119,8 @@ impl KeptValues {
     /// use.
     fn take_unused(&self, of: Option<TypeId>) -> Option<Arc<dyn Any + Send + Sync>> {
         let mut state = self.lock();
-        let is_meant = |value: &Value| {
-            value.is_unused() && of.is_none_or(|of| (*value.value).type_id() == of)
-        };
+        let is_meant =
+            |value: &Value| value.is_unused() && of.is_none_or(|of| (*value.value).type_id() == of);
         let unused = state.values.iter().filter(|(_, value)| is_meant(value));
         let (&id, _) = unused.min_by_key(|(_, value)| value.used)?;
         state.take(id)

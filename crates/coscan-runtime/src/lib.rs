@@ -33,7 +33,7 @@ mod stream;
 mod table;
 mod waiting;
 
-pub use error::{OpenError, ScanError};
+pub use error::{ExtendError, OpenError, ScanError};
 pub use kept::{Kept, MetadataMemory};
 pub use manager::BufferManager;
 pub use memory::{MemoryUse, OperatorMemory};

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use coscan_core::TableId;
+use coscan_core::{ChunkIndex, PageId, TableId};
 use coscan_storage::table::ParquetTable;
 
 use crate::driver::Driver;
@@ -43,34 +43,18 @@ struct Registered {
 }
 
 impl SharedTable {
-    /// Registers file by file: the lock is not held for all of them.
     pub(crate) fn register(
         driver: &Arc<Driver>,
         name: Option<&str>,
         table: Arc<ParquetTable>,
     ) -> Self {
-        let columns = Registry::columns(&table);
-        let files: Vec<_> = table
-            .parquet_files()
-            .iter()
-            .map(|file| driver.registering(|registry, core| registry.hold_file(core, file)))
-            .collect();
-        let id = driver.registering(|registry, core| {
-            let files = files.iter().map(|(id, _)| *id).collect();
-            registry.hold_table(core, &table, name, files, &columns)
-        });
-        let mut chunks = Vec::new();
-        for (position, &file) in files.iter().enumerate() {
-            chunks.extend(driver.registering(|registry, core| {
-                registry.hold_chunks(core, id, file, &table, position)
-            }));
-        }
-        let placed = |(id, first_page)| PlacedFile { id, first_page };
-        let ids = files.iter().map(|(id, _)| *id).collect();
-        let files = files.into_iter().map(placed).collect();
+        // No scan starts any more on a manager that has panicked: there any places do.
+        let Places { id, files, chunks } =
+            Places::register(driver, name, &table).unwrap_or_else(|| Places::of_nobody(&table));
+        let ids = files.iter().map(|file| file.id).collect();
         let placement = Arc::new(Placement::new(id, table, files, chunks));
         let registered = Arc::new(Registered { driver: Arc::clone(driver), id, files: ids });
-        let registration = Registration { registered: registered };
+        let registration = Registration { registered };
         let in_order = OnceLock::new();
         Self { open: Arc::new(OpenTable { registration, placement, in_order }) }
     }
@@ -111,6 +95,46 @@ impl SharedTable {
             Self::register(driver, Some(&name), Arc::clone(&placement.table))
         };
         in_order.get_or_init(register).clone()
+    }
+}
+
+/// Where core has the chunks and pages of a table.
+struct Places {
+    id: TableId,
+    files: Vec<PlacedFile>,
+    chunks: Vec<ChunkIndex>,
+}
+
+impl Places {
+    /// Registers file by file: the lock is not held for all of them. `None` if the manager has panicked.
+    fn register(driver: &Arc<Driver>, name: Option<&str>, table: &ParquetTable) -> Option<Self> {
+        let columns = Registry::columns(table);
+        let files = table.parquet_files().iter();
+        let files = files
+            .map(|file| driver.registering(|registry, core| registry.hold_file(core, file)))
+            .collect::<Option<Vec<_>>>()?;
+        let id = driver.registering(|registry, core| {
+            let files = files.iter().map(|(id, _)| *id).collect();
+            registry.hold_table(core, table, name, files, &columns)
+        })?;
+        let mut chunks = Vec::new();
+        for (position, &file) in files.iter().enumerate() {
+            chunks.extend(driver.registering(|registry, core| {
+                registry.hold_chunks(core, id, file, table, position)
+            })?);
+        }
+        let placed = |(id, first_page)| PlacedFile { id, first_page };
+        Some(Self { id, files: files.into_iter().map(placed).collect(), chunks })
+    }
+
+    /// Those of no table.
+    fn of_nobody(table: &ParquetTable) -> Self {
+        let nowhere = PlacedFile { id: FileId(0), first_page: PageId(0) };
+        Self {
+            id: TableId(0),
+            files: vec![nowhere; table.parquet_files().len()],
+            chunks: table.layout().chunks().collect(),
+        }
     }
 }
 
