@@ -1,6 +1,7 @@
 //! Bloom filters that rule row groups out: those of columns that a filter compares with values for equality.
 //!
-//! They are read when a query is planned whose filter they may help, and kept with the manager as long as there is memory.
+//! They are read when a query is planned whose filter they may help, and kept with the manager as long as there is
+//! memory.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -23,8 +24,8 @@ use crate::pruning::NeededChunks;
 /// Filters that are read at the same time.
 const READS_AT_A_TIME: usize = 32;
 
-/// For each zone of a table whether it may hold rows that the filters let through, as far as Bloom filters say; `None` if
-/// they say nothing. Those are read of the needed chunks. One that cannot be read rules nothing out.
+/// For each zone of a table whether it may hold rows that the filters let through, as far as Bloom filters say; `None`
+/// if they say nothing. Those are read of the needed chunks. One that cannot be read rules nothing out.
 pub(crate) async fn may_match(
     manager: &BufferManager,
     table: &ParquetTable,

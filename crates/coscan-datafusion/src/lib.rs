@@ -21,8 +21,8 @@
 //! - [`install`] or [`Coscan::install`] sets a session up (`session`, `settings`, `memory`);
 //! - `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes a [`SharedTableProvider`] (`factory`, `format`), whose files are
 //!   listed when it is made and when it is refreshed (`snapshots`, `listing`, `location`, `partitions`, `order`, `statistics`);
-//! - it plans a [`SharedScanExec`] (`provider`, `source`, `exec`, `pruning`, `nan`, `bloom_filters`), or the engine's own scan where that costs less
-//!   (`direct`, `direct_reader`);
+//! - it plans a [`SharedScanExec`] (`provider`, `source`, `exec`, `pruning`, `nan`, `bloom_filters`), or the engine's
+//!   own scan where that costs less (`direct`, `direct_reader`);
 //! - scans are in the order of their files where the plan sorts by it (`stored_order`);
 //! - what small scans read is not spread over tasks (`one_task`), and scans know what a top-k sorts by (`first_rows`,
 //!   `ranking`); what statistics answer is checked when it runs (`unchanged`);

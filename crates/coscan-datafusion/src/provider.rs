@@ -100,8 +100,8 @@ impl SharedTableProvider {
     /// shares pages with this one. An order that the files one after another do not keep is dropped. It is not refreshed.
     ///
     /// # Errors
-    /// If an order names a column that the table does not have, or its footers went as memory was short and cannot be read
-    /// again.
+    /// If an order names a column that the table does not have, or its footers went as memory was short and cannot be
+    /// read again.
     pub async fn with_orders(&self, orders: &[Vec<SortExpr>]) -> Result<Self> {
         let ordered = |source: ScanSource| {
             let orderings = order::of_files(source.table.table(), &source.files, orders)?;

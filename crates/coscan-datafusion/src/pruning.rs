@@ -38,8 +38,8 @@ pub(crate) struct NeededChunks {
 }
 
 impl NeededChunks {
-    /// Those that may hold rows that all filters let through. `zones_left` are the zones that something else does not rule
-    /// out.
+    /// Those that may hold rows that all filters let through. `zones_left` are the zones that something else does not
+    /// rule out.
     pub(crate) fn find(
         table: &ParquetTable,
         filters: &[Arc<dyn PhysicalExpr>],

@@ -10,8 +10,8 @@ use datafusion::error::Result;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_expr::{PhysicalExpr, conjunction_opt};
 
-/// The columns that a scan reads: those that it gives, then those that only its filters look at. All are indexes into the
-/// table's schema.
+/// The columns that a scan reads: those that it gives, then those that only its filters look at. All are indexes into
+/// the table's schema.
 pub(crate) fn columns_read(projection: &[usize], filters: &[Arc<dyn PhysicalExpr>]) -> Vec<usize> {
     let mut columns = projection.to_vec();
     let mut others: Vec<_> =
@@ -23,7 +23,8 @@ pub(crate) fn columns_read(projection: &[usize], filters: &[Arc<dyn PhysicalExpr
     columns
 }
 
-/// Leaves rows out of batches, and puts what is left together to batches of the usual size, as the engine's own filter does.
+/// Leaves rows out of batches, and puts what is left together to batches of the usual size, as the engine's own filter
+/// does.
 pub(crate) struct RowFilter {
     /// On the columns that are read.
     predicate: Arc<dyn PhysicalExpr>,

@@ -19,7 +19,8 @@ pub(crate) struct Snapshots {
     current: RwLock<Snapshot>,
     /// For log lines.
     name: String,
-    /// How to list it, or to open what was listed; `None` if it is always open. Locked meanwhile: once for all who want that.
+    /// How to list it, or to open what was listed; `None` if it is always open. Locked meanwhile: once for all who want
+    /// that.
     listing: Option<Mutex<Listing>>,
     /// Whether it is listed again.
     is_refreshed: bool,

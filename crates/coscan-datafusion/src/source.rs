@@ -28,7 +28,8 @@ pub(crate) struct ScanSource {
     pub(crate) statistics: Arc<Statistics>,
     /// Orders that all rows of the table keep.
     pub(crate) orderings: Vec<LexOrdering>,
-    /// The order of the table's rows that its files say they keep, if none is declared. Plans have it where they use it.
+    /// The order of the table's rows that its files say they keep, if none is declared. Plans have it where they use
+    /// it.
     pub(crate) stored_order: Option<LexOrdering>,
     /// The most bytes that the engine's own scan may read instead.
     pub(crate) direct_bytes_max: u64,

@@ -140,8 +140,8 @@ fn boundaries(table: &ParquetTable) -> Vec<usize> {
     (1..row_groups.len()).filter(|&zone| row_groups[zone - 1] != row_groups[zone]).collect()
 }
 
-/// Scans are read in the order of their files where a sort above them would make that order. Others are not: in order, a
-/// scan has one partition. It runs before sorts that are not needed are taken out.
+/// Scans are read in the order of their files where a sort above them would make that order. Others are not: in order,
+/// a scan has one partition. It runs before sorts that are not needed are taken out.
 #[derive(Debug)]
 pub(crate) struct StoredOrder;
 

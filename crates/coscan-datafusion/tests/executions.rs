@@ -175,7 +175,8 @@ async fn a_limit_is_one_of_each_stream() {
     }
 }
 
-/// A plan, its first partition executed but not polled, and its second, which was handed a chunk and has given nothing of it.
+/// A plan, its first partition executed but not polled, and its second, which was handed a chunk and has given nothing
+/// of it.
 async fn second_holds_a_chunk(
     context: &SessionContext,
     manager: &BufferManager,

@@ -115,8 +115,8 @@ impl KeptValues {
         state.values.values().filter(|value| value.is_unused()).map(|value| value.bytes).sum()
     }
 
-    /// Takes out, of the values of one type or of all, what nobody uses and was not used for longest; `None` if all is in
-    /// use.
+    /// Takes out, of the values of one type or of all, what nobody uses and was not used for longest; `None` if all is
+    /// in use.
     fn take_unused(&self, of: Option<TypeId>) -> Option<Arc<dyn Any + Send + Sync>> {
         let mut state = self.lock();
         let is_meant =
@@ -150,8 +150,8 @@ impl Driver {
         has_dropped
     }
 
-    /// Makes room of whatever is least wanted: metadata that nobody uses, then decoded columns that nobody waits for. If
-    /// all of them are too few, none goes, and the result is false.
+    /// Makes room of whatever is least wanted: metadata that nobody uses, then decoded columns that nobody waits for.
+    /// If all of them are too few, none goes, and the result is false.
     pub(crate) fn make_room_of_all(&self, missing: Missing) -> bool {
         let unused_bytes = self.kept().unused_bytes();
         if unused_bytes == 0 {

@@ -92,15 +92,15 @@ impl BufferManager {
         self.driver.open_files().open(&self.driver, files, options).await
     }
 
-    /// Memory for a value to be [kept](Self::kept) that queries can do without. Other values of the type that nobody uses
-    /// give way for it; all of them take an eighth of the budget at most. `None` if there is no memory.
+    /// Memory for a value to be [kept](Self::kept) that queries can do without. Other values of the type that nobody
+    /// uses give way for it; all of them take an eighth of the budget at most. `None` if there is no memory.
     #[must_use]
     pub fn metadata_memory<T: Any + Send + Sync>(&self, bytes: u64) -> Option<MetadataMemory> {
         MetadataMemory::take_optional(&self.driver, TypeId::of::<T>(), bytes)
     }
 
-    /// A place for metadata that can be made again: when memory is short and nobody uses it, it goes. A value that holds
-    /// [`MetadataMemory`] is counted, too.
+    /// A place for metadata that can be made again: when memory is short and nobody uses it, it goes. A value that
+    /// holds [`MetadataMemory`] is counted, too.
     #[must_use]
     pub fn kept<T: Any + Send + Sync>(&self) -> Kept<T> {
         Kept::new(self.driver.kept())

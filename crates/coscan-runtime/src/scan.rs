@@ -165,8 +165,8 @@ impl Scan {
     /// ended takes none of them; a new stream of it would.
     ///
     /// # Errors
-    /// If the pool is too small for one of them, or queries hold the memory that the pool would need for it. Some may have
-    /// been added by then: only [`ExtendError::left`] may be tried again, as those that it was handed come twice.
+    /// If the pool is too small for one of them, or queries hold the memory that the pool would need for it. Some may
+    /// have been added by then: only [`ExtendError::left`] may be tried again, as those that it was handed come twice.
     pub fn extend(&self, chunks: &[ChunkIndex]) -> Result<(), ExtendError> {
         let placement = self.table.placement();
         let extended = self.driver.extend_scan(self.id, &placement.core_runs_of(chunks));

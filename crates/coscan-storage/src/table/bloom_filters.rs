@@ -45,8 +45,8 @@ impl ParquetFile {
         self.bloom_filter_start(row_group, column).is_some()
     }
 
-    /// Where the Bloom filter of a column in a row group lies; `None` if there is none. Reads a few bytes of files that do
-    /// not say how long it is.
+    /// Where the Bloom filter of a column in a row group lies; `None` if there is none. Reads a few bytes of files that
+    /// do not say how long it is.
     ///
     /// # Errors
     /// If the file cannot be read, has changed, or makes no sense.
