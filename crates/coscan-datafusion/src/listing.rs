@@ -14,7 +14,7 @@ use crate::location::{ListedFile, Places};
 use crate::partitions::TableListing;
 use crate::session::Coscan;
 use crate::source::ScanSource;
-use crate::{order, statistics};
+use crate::{order, statistics, stored_order};
 
 /// What a table is, whatever its files are now.
 #[derive(Clone, Debug)]
@@ -58,6 +58,10 @@ impl Listing {
         let shared = manager.register_snapshot(&self.identity(), Arc::new(table));
         let (files, statistics) = statistics::of_table(shared.table())?;
         let orderings = order::of_files(shared.table(), &files, &self.orders)?;
+        let stored_order = match self.orders.is_empty() {
+            true => stored_order::of_files(shared.table()),
+            false => None,
+        };
         Ok(ScanSource {
             manager: manager.clone(),
             table: shared,
@@ -65,6 +69,7 @@ impl Listing {
             files,
             statistics: Arc::new(statistics),
             orderings,
+            stored_order,
             direct_bytes_max: self.coscan.direct_bytes_max(),
         })
     }

@@ -72,24 +72,27 @@ impl SharedTableProvider {
         let name =
             files.first().map_or_else(String::new, |file| short_name(&file.version().to_string()));
         let (files, statistics) = statistics::of_table(table.table())?;
-        Ok(Self::of_snapshots(Snapshots::fixed(ScanSource {
+        let schema = Arc::clone(table.table().schema());
+        let source = ScanSource {
             manager: manager.clone(),
             table: table.clone(),
             name,
             files,
             statistics: Arc::new(statistics),
             orderings: Vec::new(),
+            stored_order: None,
             direct_bytes_max: Coscan::new(manager).direct_bytes_max(),
-        })))
+        };
+        Ok(Self::of_snapshots(Snapshots::fixed(source), schema))
     }
 
     pub(crate) async fn of_listing(listing: Listing, files: Vec<ListedFile>) -> Result<Self> {
-        let source = listing.snapshot(files).await?;
-        Ok(Self::of_snapshots(Snapshots::of(listing, source)))
+        let source = listing.snapshot(files.clone()).await?;
+        let schema = Arc::clone(source.table.table().schema());
+        Ok(Self::of_snapshots(Snapshots::of(listing, files, source), schema))
     }
 
-    fn of_snapshots(snapshots: Snapshots) -> Self {
-        let schema = Arc::clone(snapshots.current().table.table().schema());
+    fn of_snapshots(snapshots: Snapshots, schema: SchemaRef) -> Self {
         Self { snapshots: Arc::new(snapshots), schema, definition: None }
     }
 
@@ -97,12 +100,17 @@ impl SharedTableProvider {
     /// shares pages with this one. An order that the files one after another do not keep is dropped. It is not refreshed.
     ///
     /// # Errors
-    /// If an order names a column that the table does not have.
-    pub fn with_orders(&self, orders: &[Vec<SortExpr>]) -> Result<Self> {
-        let source = self.snapshots.current().as_ref().clone();
-        let orderings = order::of_files(source.table.table(), &source.files, orders)?;
-        let snapshots = Snapshots::fixed(ScanSource { orderings, ..source });
-        Ok(Self { definition: self.definition.clone(), ..Self::of_snapshots(snapshots) })
+    /// If an order names a column that the table does not have, or its footers went as memory was short and cannot be
+    /// read again.
+    pub async fn with_orders(&self, orders: &[Vec<SortExpr>]) -> Result<Self> {
+        let ordered = |source: ScanSource| {
+            let orderings = order::of_files(source.table.table(), &source.files, orders)?;
+            Ok(ScanSource { orderings, stored_order: None, ..source })
+        };
+        let declared = |listing| Listing { orders: orders.to_vec(), ..listing };
+        let snapshots = self.snapshots.fixed_with(ordered, declared).await?;
+        let schema = Arc::clone(&self.schema);
+        Ok(Self { definition: self.definition.clone(), ..Self::of_snapshots(snapshots, schema) })
     }
 
     /// The same with the statement that made it.
@@ -112,9 +120,11 @@ impl SharedTableProvider {
     }
 
     /// The table that it shares, as it is now.
-    #[must_use]
-    pub fn table(&self) -> SharedTable {
-        self.snapshots.current().table.clone()
+    ///
+    /// # Errors
+    /// If its footers went as memory was short, and cannot be read again.
+    pub async fn table(&self) -> Result<SharedTable> {
+        Ok(self.snapshots.current().await?.table.clone())
     }
 
     /// Lists the files again. Queries that are planned from now on see those that are there now, with the columns that the
@@ -156,7 +166,7 @@ impl TableProvider for SharedTableProvider {
     }
 
     fn statistics(&self) -> Option<Statistics> {
-        Some(self.snapshots.current().statistics.as_ref().clone())
+        Some(self.snapshots.statistics().as_ref().clone())
     }
 
     fn supports_filters_pushdown(
@@ -176,13 +186,13 @@ impl TableProvider for SharedTableProvider {
         if let Some(seconds) = SessionSettings::of(session.config()).refresh {
             self.snapshots.refresh_after(Duration::from_secs(seconds)).await;
         }
-        let source = self.snapshots.current();
+        let source = self.snapshots.current().await?;
         let filters = self.physical_filters(session, filters)?;
         let columns = self.schema.fields().len();
         let projection = projection.cloned().unwrap_or_else(|| (0..columns).collect());
         let settings = PlanSettings::of_session(session.config());
-        let scan = SharedScanExec::new(Arc::clone(&source), projection, filters, settings)?;
-        let scan = scan.with_limit(limit).in_few_partitions()?;
+        let scan = SharedScanExec::new(Arc::clone(&source), projection, filters, settings, None)?;
+        let scan = scan.with_bloom_filters().await?.with_limit(limit).in_few_partitions()?;
         match direct::plan(session, &source, &scan.wish())? {
             Some(direct) => Ok(direct),
             None => Ok(Arc::new(scan)),
