@@ -153,7 +153,7 @@ impl SqlEngine {
         let coscan = Coscan::new(&manager).with_stores(stores).with_table_options(table_options);
         coscan.clone().install(&opened.context)?;
         let provider = SharedTableProvider::open(&coscan, &opened.urls()).await?;
-        let in_order = provider.with_orders(&[key_order()])?;
+        let in_order = provider.with_orders(&[key_order()]).await?;
         opened.context.register_table(table, Arc::new(provider))?;
         opened.context.register_table(in_order_table(table), Arc::new(in_order))?;
         Ok(opened.engine(name, Some(manager)))

@@ -26,7 +26,7 @@ use object_store::memory::InMemory;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 
 use crate::direct_reader::DirectReaders;
-use crate::pruning::{NeededChunks, rows_of};
+use crate::pruning::NeededChunks;
 use crate::source::ScanSource;
 use crate::statistics::stored_columns;
 
@@ -61,7 +61,7 @@ pub(crate) fn plan(
         return Ok(None);
     }
     let Some(predicate) = conjunction_opt(wish.filters.iter().cloned()) else { return Ok(None) };
-    let options = session.default_table_options().parquet;
+    let mut options = session.default_table_options().parquet;
     if !options.global.enable_page_index {
         return Ok(None);
     }
@@ -74,6 +74,8 @@ pub(crate) fn plan(
     if !is_cheaper {
         return Ok(None);
     }
+    // What Bloom filters rule out is known already, if the session reads any.
+    options.global.bloom_filter_on_read = false;
     let constants = table.constants().iter().map(|constant| Arc::clone(&constant.field));
     let columns = TableSchema::builder(stored_columns(table))
         .with_table_partition_cols(constants.collect::<Vec<_>>())
@@ -111,12 +113,27 @@ fn unused_store(session: &dyn Session) -> Result<ObjectStoreUrl> {
     Ok(url)
 }
 
-/// The files that hold needed chunks, one a group.
+/// The files that hold needed rows, one a group, each with its row groups that do.
 fn needed_files(source: &ScanSource, needed: &NeededChunks) -> Vec<FileGroup> {
-    let table = source.table.table();
-    let mut files: Vec<_> = needed.chunks.iter().map(|&chunk| table.chunk_file(chunk)).collect();
-    files.dedup();
-    files.into_iter().map(|file| FileGroup::new(vec![source.files[file].clone()])).collect()
+    let row_groups = needed_row_groups(source.table.table(), needed).into_iter();
+    let group =
+        |(file, plan)| FileGroup::new(vec![source.files[file].clone().with_extension(plan)]);
+    row_groups.map(group).collect()
+}
+
+/// The files that hold needed rows, and for each its row groups that do.
+fn needed_row_groups(
+    table: &ParquetTable,
+    needed: &NeededChunks,
+) -> Vec<(usize, ParquetAccessPlan)> {
+    let rows = needed.rows_in(table, &needed.chunks);
+    let mut start = 0;
+    let plans = table.parquet_files().iter().enumerate().map(|(index, file)| {
+        let plan = row_groups_with(file.metadata(), start, &rows);
+        start += file.row_count();
+        (index, plan)
+    });
+    plans.filter(|(_, plan)| !plan.row_group_indexes().is_empty()).collect()
 }
 
 /// Stored bytes of the pages that some columns have of some rows.
@@ -132,16 +149,9 @@ pub(crate) fn stored_bytes(table: &ParquetTable, projection: &[usize], rows: &[R
 /// Stored bytes of the data pages that the engine reads, an estimate from above.
 fn direct_bytes(table: &ParquetTable, wish: &Wish<'_>, predicate: &Arc<dyn PhysicalExpr>) -> u64 {
     let filter = PagePruningAccessPlanFilter::new(predicate, Arc::clone(table.schema()));
-    let rows = rows_of(table, &wish.needed.chunks);
     let mut bytes = 0;
-    let mut start = 0;
-    for (index, file) in table.parquet_files().iter().enumerate() {
-        let metadata = file.metadata();
-        let plan = row_groups_with(metadata, start, &rows);
-        start += metadata.file_metadata().num_rows().cast_unsigned();
-        if plan.row_group_indexes().is_empty() {
-            continue;
-        }
+    for (index, plan) in needed_row_groups(table, wish.needed) {
+        let file = &table.parquet_files()[index];
         let in_file = |&column: &usize| table.file_column(index, column);
         let projection: Vec<_> = wish.projection.iter().filter_map(in_file).collect();
         let plan = match has_types_of_table(table, index) {
@@ -149,7 +159,7 @@ fn direct_bytes(table: &ParquetTable, wish: &Wish<'_>, predicate: &Arc<dyn Physi
             // The page index is not compared with values of other types: an estimate from above.
             false => plan,
         };
-        bytes += plan_bytes(metadata, &plan, &projection);
+        bytes += plan_bytes(file.metadata(), &plan, &projection);
     }
     bytes
 }

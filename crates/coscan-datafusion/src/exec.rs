@@ -26,13 +26,14 @@ use datafusion::physical_plan::{
     ExecutionPlan, PlanProperties, ReplaceChildrenOptions, SortOrderPushdownResult, StatisticsArgs,
 };
 
+use crate::bloom_filters;
 use crate::direct::Wish;
 use crate::first_pages;
 use crate::pruning::NeededChunks;
 use crate::ranking::SortKey;
 use crate::run::Executions;
 use crate::source::{PlanSettings, ScanSource, is_dynamic, properties};
-use crate::stream::SharedScanStream;
+use crate::stream::{Output, SharedScanStream};
 
 /// Reads a shared table: chunks that statistics do not rule out, in the order in which the scheduler hands them out, or
 /// in the table's order if it declares one.
@@ -42,8 +43,12 @@ pub struct SharedScanExec {
     settings: PlanSettings,
     /// Columns of the output, as indexes into the table's schema.
     projection: Vec<usize>,
-    /// On the table's schema. They rule chunks out, rows are filtered above.
+    /// On the table's schema. They rule chunks out.
     filters: Vec<Arc<dyn PhysicalExpr>>,
+    /// The zones of the table that Bloom filters do not rule out, if there are any.
+    zones_left: Option<Arc<[bool]>>,
+    /// On the table's schema. Of what it reads, it gives the rows that all of these let through.
+    evaluated: Vec<Arc<dyn PhysicalExpr>>,
     /// What the filters that are known before the query runs leave.
     needed: Arc<NeededChunks>,
     /// The most rows that anybody wants of a partition.
@@ -64,11 +69,16 @@ impl SharedScanExec {
         projection: Vec<usize>,
         filters: Vec<Arc<dyn PhysicalExpr>>,
         settings: PlanSettings,
+        zones_left: Option<Arc<[bool]>>,
     ) -> Result<Self> {
-        // A scan uses filters for nothing else.
         let filters = if settings.prunes { filters } else { Vec::new() };
         let known: Vec<_> = filters.iter().filter(|filter| !is_dynamic(filter)).cloned().collect();
-        let needed = NeededChunks::find(source.table.table(), &known, settings.in_list_max);
+        let needed = NeededChunks::find(
+            source.table.table(),
+            &known,
+            settings.in_list_max,
+            zones_left.as_deref(),
+        );
         // In order, one worker: several that are merged above would each have to hold a chunk before any goes on.
         let partitions = match source.orderings.is_empty() {
             true => settings.partitions_max.min(needed.chunks.len()).max(1),
@@ -80,6 +90,8 @@ impl SharedScanExec {
             settings,
             projection,
             filters,
+            zones_left,
+            evaluated: Vec::new(),
             needed: Arc::new(needed),
             fetch: None,
             first_by: None,
@@ -97,6 +109,8 @@ impl SharedScanExec {
             settings: self.settings,
             projection: self.projection.clone(),
             filters: self.filters.clone(),
+            zones_left: self.zones_left.clone(),
+            evaluated: self.evaluated.clone(),
             needed: Arc::clone(&self.needed),
             fetch: self.fetch,
             first_by: self.first_by.clone(),
@@ -104,6 +118,27 @@ impl SharedScanExec {
             properties: Arc::clone(&self.properties),
             metrics: ExecutionPlanMetricsSet::new(),
             executions: OnceLock::new(),
+        }
+    }
+
+    /// The same without what Bloom filters rule out. They are read for it where they may help.
+    pub(crate) async fn with_bloom_filters(self) -> Result<Self> {
+        if !self.settings.reads_bloom_filters || self.filters.is_empty() {
+            return Ok(self);
+        }
+        let (manager, table) = (&self.source.manager, self.source.table.table());
+        let in_list_max = self.settings.in_list_max;
+        let (filters, needed) = (&self.filters, &self.needed);
+        let left = bloom_filters::may_match(manager, table, filters, needed, in_list_max).await;
+        match left {
+            None => Ok(self),
+            Some(left) => Self::new(
+                self.source,
+                self.projection,
+                self.filters,
+                self.settings,
+                Some(left.into()),
+            ),
         }
     }
 
@@ -123,7 +158,8 @@ impl SharedScanExec {
     /// How many rows, the first of the table, do, if they are so few that only their pages are read. The first partition
     /// then gives them all.
     fn first_rows(&self) -> Option<u64> {
-        first_pages::rows(&self.source, &self.wish())
+        let rows = first_pages::rows(&self.source, &self.wish());
+        rows.filter(|&rows| rows <= self.settings.batch_rows as u64)
     }
 
     pub(crate) fn with_partitions_asked_for(&self) -> Self {
@@ -164,6 +200,22 @@ impl SharedScanExec {
         rows.iter().map(|rows| rows.end - rows.start).sum()
     }
 
+    /// The same in the order that the files say they keep, if the rows are then in this one.
+    pub(crate) fn in_stored_order(&self, order: &[PhysicalSortExpr]) -> Result<Option<Self>> {
+        let is_free = self.source.orderings.is_empty()
+            && self.settings.has_statistics
+            && !self.has_partitions_asked_for;
+        let Some(stored) = self.source.stored_order.as_ref().filter(|_| is_free) else {
+            return Ok(None);
+        };
+        let orderings = vec![stored.clone()];
+        let source = Arc::new(ScanSource { orderings, ..self.source.as_ref().clone() });
+        let properties = properties(&source, &self.projection, 1)?;
+        let is_in_order = properties.eq_properties.ordering_satisfy(order.iter().cloned())?;
+        let properties = Arc::new(properties);
+        Ok(is_in_order.then(|| Self { source, properties, ..self.fresh() }))
+    }
+
     fn order(&self) -> Order {
         if self.source.orderings.is_empty() { Order::Any } else { Order::InOrder }
     }
@@ -191,7 +243,7 @@ impl ExecutionPlan for SharedScanExec {
         &self,
         visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        apply_expression_roots(&self.filters, visit)
+        apply_expression_roots(self.filters.iter().chain(&self.evaluated), visit)
     }
 
     fn replace_children(
@@ -213,7 +265,11 @@ impl ExecutionPlan for SharedScanExec {
         Ok(Arc::new(self.fresh()))
     }
 
-    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
         if partition >= self.partition_count() {
             return internal_err!("partition {partition} of {}", self.partition_count());
         }
@@ -221,8 +277,15 @@ impl ExecutionPlan for SharedScanExec {
         if let Some(rows) = self.first_rows() {
             return self.execute_first_rows(partition, rows, baseline);
         }
+        let batch_rows = context.session_config().batch_size();
+        let output = Output {
+            schema: self.schema(),
+            filter: self.row_filter(batch_rows)?,
+            fetch: self.fetch,
+            batch_rows,
+        };
         let execution = self.executions().execute(partition);
-        let stream = SharedScanStream::new(execution, self.schema(), self.fetch, baseline);
+        let stream = SharedScanStream::new(execution, output, baseline);
         Ok(Box::pin(cooperative(stream)))
     }
 
@@ -240,7 +303,8 @@ impl ExecutionPlan for SharedScanExec {
             return Ok(Arc::new(Statistics::new_unknown(&self.schema())));
         }
         let table = self.source.statistics.as_ref().clone();
-        let table = match self.filters.is_empty() || table.num_rows == Precision::Exact(0) {
+        let gives_all = self.filters.is_empty() && self.evaluated.is_empty();
+        let table = match gives_all || table.num_rows == Precision::Exact(0) {
             true => table,
             false => table.to_inexact(),
         };
@@ -280,14 +344,27 @@ impl ExecutionPlan for SharedScanExec {
         result: ChildPushdownResult,
         _: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
-        let answers = vec![PushedDown::No; result.parent_filters.len()];
-        let propagation = FilterPushdownPropagation::with_parent_pushdown_result(answers);
+        let filters: Vec<_> =
+            result.parent_filters.into_iter().map(|filter| filter.filter).collect();
         if self.fetch.is_some() {
             // These filters are above a limit: rows that they rule out count among the first ones.
-            return Ok(propagation);
+            let answers = vec![PushedDown::No; filters.len()];
+            return Ok(FilterPushdownPropagation::with_parent_pushdown_result(answers));
         }
-        let filters = result.parent_filters.into_iter().map(|filter| filter.filter);
-        Ok(match self.with_filters(filters, phase)? {
+        let evaluates = self.settings.evaluates && matches!(phase, FilterPushdownPhase::Pre);
+        let answer = |filter: &Arc<dyn PhysicalExpr>| match evaluates && !is_dynamic(filter) {
+            true => PushedDown::Yes,
+            false => PushedDown::No,
+        };
+        let answers: Vec<_> = filters.iter().map(answer).collect();
+        let mut evaluated = filters.clone();
+        evaluated.retain(|filter| matches!(answer(filter), PushedDown::Yes));
+        let mut scan = self.with_filters(filters.into_iter(), phase)?;
+        if !evaluated.is_empty() {
+            scan = Some(scan.as_ref().unwrap_or(self).evaluating(&evaluated)?);
+        }
+        let propagation = FilterPushdownPropagation::with_parent_pushdown_result(answers);
+        Ok(match scan {
             Some(scan) => propagation.with_updated_node(Arc::new(scan)),
             None => propagation,
         })

@@ -80,7 +80,7 @@ fn told(
 }
 
 /// An order of the rows that an operator passes on, as one of its input: the first keys that are columns there.
-fn below(
+pub(crate) fn below(
     plan: &Arc<dyn ExecutionPlan>,
     order: Vec<PhysicalSortExpr>,
 ) -> Option<Vec<PhysicalSortExpr>> {

@@ -1,7 +1,7 @@
 //! Shared scans for DataFusion sessions: queries of a session read the same tables through one buffer manager.
 //!
-//! It does not decide what to read, hold pages or decode them (`coscan-runtime` and below do), nor filter rows: the
-//! session's own operators do that above the scan, exactly as without coscan.
+//! It does not decide what to read, hold pages or decode them (`coscan-runtime` and below do), nor filter rows, unless
+//! the session pushes filters down: its own operators do that above the scan, exactly as without coscan.
 //!
 //! ```no_run
 //! # async fn example() -> datafusion::error::Result<()> {
@@ -21,16 +21,19 @@
 //! - [`install`] or [`Coscan::install`] sets a session up (`session`, `coscan`, `settings`, `memory`);
 //! - `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes a [`SharedTableProvider`] (`factory`, `format`), whose files are
 //!   listed when it is made and when it is refreshed (`snapshots`, `listing`, `location`, `partitions`, `order`, `statistics`);
-//! - what the engine made of Parquet files becomes shared when a query is planned (`planner`, `listing_table`, `file_list`), and is
-//!   remembered for the next one (`known`);
-//! - both plan a [`SharedScanExec`] (`provider`, `planning`, `source`, `exec`, `pruning`), or the engine's own scan where that
-//!   costs less (`direct`, `direct_reader`); a few first rows take no more than the first pages of each column
-//!   (`first_pages`);
+//! - what the engine made of Parquet files becomes shared when a query is planned (`planner`, `listing_table`,
+//!   `file_list`), and is remembered for the next one (`known`);
+//! - both plan a [`SharedScanExec`] (`provider`, `planning`, `source`, `exec`, `pruning`, `nan`, `bloom_filters`), or the
+//!   engine's own scan where that costs less (`direct`, `direct_reader`); a few first rows take no more than the first
+//!   pages of each column (`first_pages`);
+//! - scans are in the order of their files where the plan sorts by it (`stored_order`);
 //! - what small scans read is not spread over tasks (`one_task`), and scans know what a top-k sorts by (`first_rows`,
 //!   `ranking`); what statistics answer is checked when it runs (`unchanged`);
 //! - its partitions are executed (`run`): each has its share of the chunks (`shares`), together they are workers of a
-//!   scan (`reading`, `narrowing`, `metrics`), and each gives a stream (`stream`).
+//!   scan (`reading`, `narrowing`, `metrics`), and each gives a stream (`stream`), filtered if the session asks for it
+//!   (`row_filter`).
 
+mod bloom_filters;
 mod coscan;
 mod direct;
 mod direct_reader;
@@ -47,6 +50,7 @@ mod listing_table;
 mod location;
 mod memory;
 mod metrics;
+mod nan;
 mod narrowing;
 mod one_task;
 mod order;
@@ -57,6 +61,7 @@ mod provider;
 mod pruning;
 mod ranking;
 mod reading;
+mod row_filter;
 mod run;
 mod session;
 mod settings;
@@ -64,6 +69,7 @@ mod shares;
 mod snapshots;
 mod source;
 mod statistics;
+mod stored_order;
 mod stream;
 mod unchanged;
 

@@ -15,7 +15,7 @@ use crate::error::{from_open, from_table};
 use crate::location::{ListedFile, Places};
 use crate::partitions::TableListing;
 use crate::source::ScanSource;
-use crate::{order, statistics};
+use crate::{order, statistics, stored_order};
 
 /// What a table is, whatever its files are now.
 #[derive(Clone, Debug)]
@@ -93,14 +93,19 @@ pub(crate) fn registered(
     let manager = coscan.manager();
     let shared = manager.register_snapshot(identity, Arc::new(table));
     let (files, statistics) = statistics::of_table(shared.table())?;
-    let orderings = order::of_files(shared.table(), &files, orders)?;
+    let declared = order::of_files(shared.table(), &files, orders)?;
+    let stored_order = match orders.is_empty() {
+        true => stored_order::of_files(shared.table()),
+        false => None,
+    };
     Ok(ScanSource {
         manager: manager.clone(),
         table: shared,
         name,
         files: Arc::new(files),
         statistics: Arc::new(statistics),
-        orderings,
+        orderings: declared,
+        stored_order,
         direct_bytes_max: coscan.direct_bytes_max(),
         listed_by_query: false,
     })

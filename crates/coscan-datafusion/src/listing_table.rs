@@ -88,7 +88,7 @@ impl SharedListingTable {
             direct_bytes_max: self.coscan.direct_bytes_max(),
             ..source.as_ref().clone()
         };
-        planning::plan(session, &Arc::new(source), question).map(Some)
+        planning::plan(session, &Arc::new(source), question).await.map(Some)
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn physical_filters(
     Ok(filters.iter().filter_map(physical).collect())
 }
 
-pub(crate) fn plan(
+pub(crate) async fn plan(
     session: &dyn Session,
     source: &Arc<ScanSource>,
     question: Question<'_>,
@@ -47,8 +47,8 @@ pub(crate) fn plan(
     let columns = source.table.table().schema().fields().len();
     let projection = projection.map_or_else(|| (0..columns).collect(), <[usize]>::to_vec);
     let settings = PlanSettings::of_session(session.config());
-    let scan = SharedScanExec::new(Arc::clone(source), projection, filters, settings)?;
-    let scan = scan.with_limit(limit).in_few_partitions()?;
+    let scan = SharedScanExec::new(Arc::clone(source), projection, filters, settings, None)?;
+    let scan = scan.with_bloom_filters().await?.with_limit(limit).in_few_partitions()?;
     match direct::plan(session, source, &scan.wish())? {
         Some(direct) => Ok(direct),
         None => Ok(Arc::new(scan)),

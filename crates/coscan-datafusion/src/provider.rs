@@ -73,25 +73,28 @@ impl SharedTableProvider {
             .first()
             .map_or_else(String::new, |file| source::short_name(&file.version().to_string()));
         let (files, statistics) = statistics::of_table(table.table())?;
-        Ok(Self::of_snapshots(Snapshots::fixed(ScanSource {
+        let schema = Arc::clone(table.table().schema());
+        let source = ScanSource {
             manager: manager.clone(),
             table: table.clone(),
             name,
             files: Arc::new(files),
             statistics: Arc::new(statistics),
             orderings: Vec::new(),
+            stored_order: None,
             direct_bytes_max: Coscan::new(manager).direct_bytes_max(),
             listed_by_query: false,
-        })))
+        };
+        Ok(Self::of_snapshots(Snapshots::fixed(source), schema))
     }
 
     pub(crate) async fn of_listing(listing: Listing, files: Vec<ListedFile>) -> Result<Self> {
-        let source = listing.snapshot(files).await?;
-        Ok(Self::of_snapshots(Snapshots::of(listing, source)))
+        let source = listing.snapshot(files.clone()).await?;
+        let schema = Arc::clone(source.table.table().schema());
+        Ok(Self::of_snapshots(Snapshots::of(listing, files, source), schema))
     }
 
-    fn of_snapshots(snapshots: Snapshots) -> Self {
-        let schema = Arc::clone(snapshots.current().table.table().schema());
+    fn of_snapshots(snapshots: Snapshots, schema: SchemaRef) -> Self {
         Self { snapshots: Arc::new(snapshots), schema, definition: None }
     }
 
@@ -99,12 +102,17 @@ impl SharedTableProvider {
     /// shares pages with this one. An order that the files one after another do not keep is dropped. It is not refreshed.
     ///
     /// # Errors
-    /// If an order names a column that the table does not have.
-    pub fn with_orders(&self, orders: &[Vec<SortExpr>]) -> Result<Self> {
-        let source = self.snapshots.current().as_ref().clone();
-        let orderings = order::of_files(source.table.table(), &source.files, orders)?;
-        let snapshots = Snapshots::fixed(ScanSource { orderings, ..source });
-        Ok(Self { definition: self.definition.clone(), ..Self::of_snapshots(snapshots) })
+    /// If an order names a column that the table does not have, or its footers went as memory was short and cannot be
+    /// read again.
+    pub async fn with_orders(&self, orders: &[Vec<SortExpr>]) -> Result<Self> {
+        let ordered = |source: ScanSource| {
+            let orderings = order::of_files(source.table.table(), &source.files, orders)?;
+            Ok(ScanSource { orderings, stored_order: None, ..source })
+        };
+        let declared = |listing| Listing { orders: orders.to_vec(), ..listing };
+        let snapshots = self.snapshots.fixed_with(ordered, declared).await?;
+        let schema = Arc::clone(&self.schema);
+        Ok(Self { definition: self.definition.clone(), ..Self::of_snapshots(snapshots, schema) })
     }
 
     /// The same with the statement that made it.
@@ -114,9 +122,11 @@ impl SharedTableProvider {
     }
 
     /// The table that it shares, as it is now.
-    #[must_use]
-    pub fn table(&self) -> SharedTable {
-        self.snapshots.current().table.clone()
+    ///
+    /// # Errors
+    /// If its footers went as memory was short, and cannot be read again.
+    pub async fn table(&self) -> Result<SharedTable> {
+        Ok(self.snapshots.current().await?.table.clone())
     }
 
     /// Lists the files again. Queries that are planned from now on see those that are there now, with the columns that the
@@ -144,7 +154,7 @@ impl TableProvider for SharedTableProvider {
     }
 
     fn statistics(&self) -> Option<Statistics> {
-        Some(self.snapshots.current().statistics.as_ref().clone())
+        Some(self.snapshots.statistics().as_ref().clone())
     }
 
     fn supports_filters_pushdown(
@@ -164,10 +174,10 @@ impl TableProvider for SharedTableProvider {
         if let Some(seconds) = SessionSettings::of(session.config()).refresh {
             self.snapshots.refresh_after(Duration::from_secs(seconds)).await;
         }
-        let source = self.snapshots.current();
+        let source = self.snapshots.current().await?;
         let filters = planning::physical_filters(session, &self.schema, filters)?;
         let projection = projection.map(Vec::as_slice);
-        planning::plan(session, &source, Question { projection, filters, limit })
+        planning::plan(session, &source, Question { projection, filters, limit }).await
     }
 }
 

@@ -6,13 +6,18 @@ use std::sync::Arc;
 
 use coscan_runtime::core::{ChunkIndex, Index};
 use coscan_storage::table::{ChunkStatistics, ParquetTable};
-use datafusion::arrow::array::{ArrayRef, BooleanArray, UInt64Array};
+use datafusion::arrow::array::{ArrayRef, BooleanArray, UInt64Array, new_null_array};
+use datafusion::arrow::compute::kernels::cmp::eq;
+use datafusion::arrow::compute::kernels::zip::zip;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::pruning::PruningStatistics;
 use datafusion::common::{Column, ScalarValue};
+use datafusion::error::Result;
 use datafusion::physical_expr::{PhysicalExpr, conjunction_opt};
 use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
 use log::debug;
+
+use crate::nan::lets_none_pass;
 
 /// Zones are looked at only in so many chunks: a scan that needs more is not after few rows.
 const PICKED_CHUNKS_MAX: usize = 16;
@@ -33,26 +38,41 @@ pub(crate) struct NeededChunks {
 }
 
 impl NeededChunks {
-    /// Those that may hold rows that all filters let through.
+    /// Those that may hold rows that all filters let through. `zones_left` are the zones that something else does not
+    /// rule out.
     pub(crate) fn find(
         table: &ParquetTable,
         filters: &[Arc<dyn PhysicalExpr>],
         in_list_max: usize,
+        zones_left: Option<&[bool]>,
     ) -> Self {
         let total = table.layout().chunk_count();
-        let Some(keep) = may_match(table, filters, in_list_max) else {
-            return Self { chunks: table.layout().chunks().collect(), total, picked: None };
+        let keep = may_match(table, filters, in_list_max);
+        let mut chunks: Vec<_> = match (&keep, zones_left) {
+            (None, None) => {
+                return Self { chunks: table.layout().chunks().collect(), total, picked: None };
+            }
+            (_, Some(left)) => Self::of_zones(table, left).chunks,
+            (Some(_), None) => table.layout().chunks().collect(),
         };
-        let chunks: Vec<_> =
-            (0..total).filter(|&chunk| keep[chunk]).map(ChunkIndex::from_usize).collect();
+        chunks.retain(|chunk| keep.as_ref().is_none_or(|keep| keep[chunk.as_usize()]));
         let has_zones = table.zones().len() > total;
         let may_pick = has_zones && (1..=PICKED_CHUNKS_MAX).contains(&chunks.len());
-        let zones = may_pick.then_some(TableStatistics { table, of: Of::Zones });
-        let keep = zones.and_then(|zones| zones.prune(filters, in_list_max));
-        match keep {
-            Some(keep) => Self { total, ..Self::of_zones(table, &keep) },
-            None => Self { chunks, total, picked: None },
+        if !may_pick {
+            return Self { chunks, total, picked: None };
         }
+        let zones = TableStatistics { table, of: Of::Zones, filters };
+        let of_zones = match (zones.prune(in_list_max), zones_left) {
+            (None, None) => return Self { chunks, total, picked: None },
+            (Some(keep), None) => Self::of_zones(table, &keep),
+            (None, Some(left)) => Self::of_zones(table, left),
+            (Some(mut keep), Some(left)) => {
+                keep.iter_mut().zip(left).for_each(|(keep, left)| *keep &= left);
+                Self::of_zones(table, &keep)
+            }
+        };
+        chunks.retain(|chunk| of_zones.chunks.binary_search(chunk).is_ok());
+        Self { chunks, ..of_zones }
     }
 
     /// The chunks of these zones, and their rows if they are few.
@@ -86,7 +106,7 @@ impl NeededChunks {
 }
 
 /// The rows of some chunks, which ascend, in as few ranges as possible.
-pub(crate) fn rows_of(table: &ParquetTable, chunks: &[ChunkIndex]) -> Vec<Range<u64>> {
+fn rows_of(table: &ParquetTable, chunks: &[ChunkIndex]) -> Vec<Range<u64>> {
     joined(chunks.iter().map(|&chunk| table.layout().rows(chunk)))
 }
 
@@ -110,7 +130,7 @@ pub(crate) fn may_match(
     filters: &[Arc<dyn PhysicalExpr>],
     in_list_max: usize,
 ) -> Option<Vec<bool>> {
-    TableStatistics { table, of: Of::Chunks }.prune(filters, in_list_max)
+    TableStatistics { table, of: Of::Chunks, filters }.prune(in_list_max)
 }
 
 /// Whether values may be NaN. Parquet's bounds leave it out, in the order of Arrow it is above all values, or if it is
@@ -134,12 +154,14 @@ enum Of {
 struct TableStatistics<'a> {
     table: &'a ParquetTable,
     of: Of,
+    /// All of which rows have to pass.
+    filters: &'a [Arc<dyn PhysicalExpr>],
 }
 
 impl TableStatistics<'_> {
     /// For each whether it may hold rows that all filters let through.
-    fn prune(&self, filters: &[Arc<dyn PhysicalExpr>], in_list_max: usize) -> Option<Vec<bool>> {
-        let predicate = conjunction_opt(filters.iter().cloned())?;
+    fn prune(&self, in_list_max: usize) -> Option<Vec<bool>> {
+        let predicate = conjunction_opt(self.filters.iter().cloned())?;
         let pruning = PruningPredicateBuilder::new()
             .with_file_schema(Arc::clone(self.table.schema()))
             .with_max_in_list_size(in_list_max)
@@ -156,7 +178,11 @@ impl TableStatistics<'_> {
     /// Bounds of a column whose values they bound.
     fn bounds_of(&self, column: &Column) -> Option<ChunkStatistics> {
         let field = self.table.schema().field_with_name(&column.name).ok()?;
-        if may_be_nan(field.data_type()) { None } else { self.of(column) }
+        if !may_be_nan(field.data_type()) {
+            return self.of(column);
+        }
+        let all = conjunction_opt(self.filters.iter().cloned())?;
+        if lets_none_pass(&all, &column.name) { self.of(column).map(widened) } else { None }
     }
 
     fn of(&self, column: &Column) -> Option<ChunkStatistics> {
@@ -172,6 +198,25 @@ impl TableStatistics<'_> {
                 None
             }
         }
+    }
+}
+
+/// Bounds that are zero may stand for the zero of the other sign, which Arrow tells apart.
+fn widened(statistics: ChunkStatistics) -> ChunkStatistics {
+    let (zero, minus_zero) = (ScalarValue::Float64(Some(0.0)), ScalarValue::Float64(Some(-0.0)));
+    let with = |bounds: ArrayRef, from: &ScalarValue, to: &ScalarValue| -> Result<ArrayRef> {
+        let data_type = bounds.data_type();
+        let (from, to) = (from.cast_to(data_type)?, to.cast_to(data_type)?);
+        let is_from = eq(&bounds, &from.to_scalar()?)?;
+        Ok(zip(&is_from, &to.to_scalar()?, &bounds)?)
+    };
+    let unknown = |bounds: &ArrayRef| new_null_array(bounds.data_type(), bounds.len());
+    let min = with(Arc::clone(&statistics.min), &zero, &minus_zero);
+    let max = with(Arc::clone(&statistics.max), &minus_zero, &zero);
+    ChunkStatistics {
+        min: min.unwrap_or_else(|_| unknown(&statistics.min)),
+        max: max.unwrap_or_else(|_| unknown(&statistics.max)),
+        ..statistics
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use coscan_runtime::core::ChunkIndex;
 use coscan_runtime::{
-    BufferManager, Scan, ScanError, ScanMetrics, ScanRequest, ScanStream, SharedTable,
+    BufferManager, ExtendError, Scan, ScanError, ScanMetrics, ScanRequest, ScanStream, SharedTable,
 };
 use datafusion::error::Result;
 use datafusion::physical_expr::PhysicalExpr;
@@ -96,12 +96,12 @@ impl Reading {
         }
         let reads = match self.scan.get() {
             Some(scan) => scan.extend(&wanted),
-            None => self.start(&wanted),
+            None => self.start(&wanted).map_err(|error| ExtendError { error, left: wanted }),
         };
         match reads {
             Ok(()) => Ok(true),
-            Err(error) => {
-                lock(&self.later).add(wanted, self.plan.ranks.as_deref());
+            Err(ExtendError { error, left }) => {
+                lock(&self.later).add(left, self.plan.ranks.as_deref());
                 Err(from_scan(error))
             }
         }

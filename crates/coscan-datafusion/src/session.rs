@@ -17,6 +17,7 @@ use crate::memory::SharedMemoryPool;
 use crate::one_task::{AskedForPartitions, OneTask};
 use crate::planner::SharingPlanner;
 use crate::settings::SessionSettings;
+use crate::stored_order::StoredOrder;
 use crate::unchanged::UnchangedFiles;
 
 /// What the name of the file type is in `STORED AS`.
@@ -58,10 +59,17 @@ impl Coscan {
         let planner = SharingPlanner::around(state.query_planner(), self.clone());
         let mut existing = state.clone();
         let mut rules = existing.physical_optimizers().to_vec();
-        let ours = [OneTask::NAME, AskedForPartitions::NAME, FirstRows::NAME, UnchangedFiles::NAME];
+        let ours = [
+            OneTask::NAME,
+            AskedForPartitions::NAME,
+            FirstRows::NAME,
+            StoredOrder::NAME,
+            UnchangedFiles::NAME,
+        ];
         rules.retain(|rule| !ours.contains(&rule.name()));
         let before = rules.iter().position(|rule| rule.name() == FirstRows::BEFORE);
         rules.insert(before.unwrap_or(rules.len()), Arc::new(FirstRows));
+        rules.insert(0, Arc::new(StoredOrder));
         rules.insert(0, Arc::new(AskedForPartitions));
         rules.insert(0, Arc::new(UnchangedFiles));
         rules.push(Arc::new(OneTask));

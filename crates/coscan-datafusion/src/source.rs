@@ -28,6 +28,9 @@ pub(crate) struct ScanSource {
     pub(crate) statistics: Arc<Statistics>,
     /// Orders that all rows of the table keep.
     pub(crate) orderings: Vec<LexOrdering>,
+    /// The order of the table's rows that its files say they keep, if none is declared. Plans have it where they use
+    /// it.
+    pub(crate) stored_order: Option<LexOrdering>,
     /// The most bytes that the engine's own scan may read instead.
     pub(crate) direct_bytes_max: u64,
     /// Whether its files were listed for the very query, as the engine does for its own tables.
@@ -48,10 +51,16 @@ pub(crate) struct PlanSettings {
     pub(crate) partitions_max: usize,
     /// Whether filters rule chunks out.
     pub(crate) prunes: bool,
+    /// Whether Bloom filters do, too.
+    pub(crate) reads_bloom_filters: bool,
     /// Lists longer than this do not prune chunks.
     pub(crate) in_list_max: usize,
+    /// Whether scans evaluate filters, so that no operator above does.
+    pub(crate) evaluates: bool,
     /// Whether the optimizer is told what the footers say.
     pub(crate) has_statistics: bool,
+    /// The most rows of a batch.
+    pub(crate) batch_rows: usize,
     /// How much its queries count beside others.
     pub(crate) weight: u32,
 }
@@ -61,8 +70,12 @@ impl PlanSettings {
         Self {
             partitions_max: config.target_partitions(),
             prunes: config.options().execution.parquet.pruning,
+            reads_bloom_filters: config.options().execution.parquet.pruning
+                && config.options().execution.parquet.bloom_filter_on_read,
             in_list_max: config.options().execution.parquet.max_in_list_size,
+            evaluates: config.options().execution.parquet.pushdown_filters,
             has_statistics: config.collect_statistics(),
+            batch_rows: config.batch_size(),
             weight: SessionSettings::of(config).weight,
         }
     }

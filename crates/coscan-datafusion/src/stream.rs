@@ -13,31 +13,39 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, RecordOutput};
 use futures::{Stream, StreamExt};
 
 use crate::error::from_scan;
+use crate::row_filter::RowFilter;
 use crate::run::Execution;
+
+/// What a stream makes of the rows that are read.
+pub(crate) struct Output {
+    pub(crate) schema: SchemaRef,
+    /// Gives only rows that pass.
+    pub(crate) filter: Option<RowFilter>,
+    /// The most rows in all.
+    pub(crate) fetch: Option<usize>,
+    /// The most rows of a batch.
+    pub(crate) batch_rows: usize,
+}
 
 /// An execution of a partition as a stream. Dropping it gives up what it has not given.
 pub(crate) struct SharedScanStream {
-    schema: SchemaRef,
-    /// Until the stream has ended.
+    output: Output,
+    /// Until all is read that is wanted.
     execution: Option<Execution>,
     /// Once it has been polled.
     worker: Option<ScanStream>,
-    /// Rows that may still be given out, if not all.
-    fetch_left: Option<usize>,
+    /// Rows to be given next.
+    rows: Option<RecordBatch>,
     baseline: BaselineMetrics,
 }
 
 impl SharedScanStream {
-    pub(crate) fn new(
-        execution: Execution,
-        schema: SchemaRef,
-        fetch: Option<usize>,
-        baseline: BaselineMetrics,
-    ) -> Self {
-        Self { schema, execution: Some(execution), worker: None, fetch_left: fetch, baseline }
+    pub(crate) fn new(execution: Execution, output: Output, baseline: BaselineMetrics) -> Self {
+        let execution = (output.fetch != Some(0)).then_some(execution);
+        Self { output, execution, worker: None, rows: None, baseline }
     }
 
-    /// Gives everything back that it held.
+    /// Reads no more, and gives everything back that it held to read.
     fn end(&mut self) {
         self.worker = None;
         if self.execution.take().is_some() {
@@ -45,21 +53,33 @@ impl SharedScanStream {
         }
     }
 
-    fn is_fetched(&self) -> bool {
-        self.fetch_left == Some(0)
+    fn poll_batch(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
+        loop {
+            if let Some(batch) = self.next_batch() {
+                return Poll::Ready(Some(Ok(batch)));
+            }
+            let taken = match ready!(self.poll_read(context)) {
+                Some(read) => read.and_then(|batch| self.take(batch)),
+                None if self.execution.is_none() => return Poll::Ready(None),
+                None => {
+                    self.end();
+                    self.output.filter.as_mut().map_or(Ok(()), RowFilter::finish)
+                }
+            };
+            if let Err(error) = taken {
+                return Poll::Ready(Some(Err(error)));
+            }
+        }
     }
 
-    fn poll_batch(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
-        if self.is_fetched() {
-            return Poll::Ready(None);
-        }
+    /// The rows that are read next; `None` if there are no more.
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
         loop {
             let Some(execution) = &mut self.execution else { return Poll::Ready(None) };
             if let Some(worker) = &mut self.worker {
                 execution.narrow();
                 match ready!(worker.poll_next_unpin(context)) {
-                    Some(Ok(batch)) => return Poll::Ready(Some(Ok(self.take_of(batch)))),
-                    Some(Err(error)) => return Poll::Ready(Some(Err(from_scan(error)))),
+                    Some(read) => return Poll::Ready(Some(read.map_err(from_scan))),
                     None => self.worker = None,
                 }
             }
@@ -71,12 +91,37 @@ impl SharedScanStream {
         }
     }
 
-    /// What is still wanted of a batch.
-    fn take_of(&mut self, batch: RecordBatch) -> RecordBatch {
-        let Some(left) = &mut self.fetch_left else { return batch };
-        let rows = batch.num_rows().min(*left);
-        *left -= rows;
-        if rows == batch.num_rows() { batch } else { batch.slice(0, rows) }
+    /// Takes rows that were read, if they are wanted.
+    fn take(&mut self, batch: RecordBatch) -> Result<()> {
+        let Some(filter) = &mut self.output.filter else {
+            self.rows = Some(batch);
+            return Ok(());
+        };
+        filter.push(&batch)?;
+        let is_enough = self.output.fetch.is_some_and(|fetch| filter.waiting_rows() >= fetch);
+        if is_enough { filter.finish() } else { Ok(()) }
+    }
+
+    /// The next batch of the rows that are there. Columns that others share are not copied for it.
+    fn next_batch(&mut self) -> Option<RecordBatch> {
+        if self.rows.is_none() {
+            self.rows = self.output.filter.as_mut().and_then(RowFilter::next);
+        }
+        let rows = self.rows.take()?;
+        let rows_max = self.output.fetch.unwrap_or(usize::MAX).min(self.output.batch_rows.max(1));
+        let batch = if rows.num_rows() > rows_max { rows.slice(0, rows_max) } else { rows.clone() };
+        let given = batch.num_rows();
+        if let Some(fetch) = &mut self.output.fetch {
+            *fetch -= given;
+        }
+        if self.output.fetch == Some(0) {
+            // Its part is freed at once, not when somebody asks for one more batch.
+            self.output.filter = None;
+            self.end();
+        } else if given < rows.num_rows() {
+            self.rows = Some(rows.slice(given, rows.num_rows() - given));
+        }
+        Some(batch)
     }
 }
 
@@ -91,13 +136,12 @@ impl Stream for SharedScanStream {
         match &polled {
             Poll::Ready(Some(Ok(batch))) => {
                 batch.record_output(&self.baseline);
-                // Its part is freed at once, not when somebody asks for one more batch.
-                if self.is_fetched() {
-                    self.end();
-                }
             }
-            Poll::Ready(None | Some(Err(_))) => self.end(),
-            Poll::Pending => {}
+            Poll::Ready(Some(Err(_))) => {
+                (self.rows, self.output.filter) = (None, None);
+                self.end();
+            }
+            Poll::Ready(None) | Poll::Pending => {}
         }
         polled
     }
@@ -105,7 +149,7 @@ impl Stream for SharedScanStream {
 
 impl RecordBatchStream for SharedScanStream {
     fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
+        Arc::clone(&self.output.schema)
     }
 }
 

@@ -26,9 +26,6 @@ use crate::exec::SharedScanExec;
 /// Questions to stores that are under way at the same time.
 const CHECKS_AT_A_TIME: usize = 32;
 
-/// Of tables with more files nobody waits for so many answers.
-const FILES_MAX: usize = 1024;
-
 /// Puts [`UnchangedFilesExec`] above what the engine answers from statistics. It has to come before the engine's rule.
 #[derive(Debug)]
 pub(crate) struct UnchangedFiles;
@@ -107,8 +104,7 @@ impl UnchangedFilesExec {
 
     /// The files to ask for.
     fn files(&self) -> Vec<Arc<ParquetFile>> {
-        let few = self.tables.iter().filter(|table| table.parquet_files().len() <= FILES_MAX);
-        few.flat_map(|table| table.parquet_files()).cloned().collect()
+        self.tables.iter().flat_map(|table| table.parquet_files()).cloned().collect()
     }
 }
 

@@ -138,6 +138,14 @@ async fn rows_of_nan_and_zeros_are_found_whatever_the_chunks() {
         "k = -0.0",
         "k < 0",
         "k BETWEEN 2.03 AND 2.04",
+        "k >= -0.0 AND k <= 0",
+        "k > -0.0 AND k < 5",
+        "k BETWEEN 9.5 AND 'NaN'::double",
+        "k = 5.01 OR k > 9.9",
+        "k IN (2.03, 4.05, 'NaN'::double)",
+        "k IN (2.03, 4.05, 6.07, 8.09)",
+        "2.5 < k AND 3.5 > k",
+        "k NOT BETWEEN 0.5 AND 8.5",
         "abs(k) > 100",
     ] {
         let sql = format!(
@@ -147,6 +155,11 @@ async fn rows_of_nan_and_zeros_are_found_whatever_the_chunks() {
         for (session, context) in sessions.iter().enumerate() {
             assert_eq!(run(context, &sql).await, expected, "{filter}, session {session}");
         }
+    }
+    for (filter, chunks) in [("k BETWEEN 2.03 AND 2.04", 4), ("k = 4.01", 3), ("k > 9.5", 10)] {
+        let sql = format!("EXPLAIN SELECT k FROM floats WHERE {filter}");
+        let text = support::explain(&sessions[0], &sql).await;
+        assert!(text.contains(&format!("chunks={chunks} of 10")), "{filter}: {text}");
     }
     for order in ["k", "k DESC"] {
         let sql = format!("SELECT k FROM floats ORDER BY {order} LIMIT 4");

@@ -175,6 +175,69 @@ async fn a_limit_is_one_of_each_stream() {
     }
 }
 
+/// A plan, its first partition executed but not polled, and its second, which was handed a chunk and has given nothing
+/// of it.
+async fn second_holds_a_chunk(
+    context: &SessionContext,
+    manager: &BufferManager,
+) -> (Arc<dyn ExecutionPlan>, SendableRecordBatchStream, SendableRecordBatchStream) {
+    loop {
+        manager.evict_unwanted();
+        let plan = plan(context, "SELECT id FROM numbers").await;
+        let task = context.task_ctx();
+        let first = plan.execute(0, Arc::clone(&task)).unwrap();
+        let mut second = plan.execute(1, task).unwrap();
+        // Now and then the chunk is read so soon that it is given at once.
+        if futures::poll!(second.next()).is_pending() {
+            while manager.report().chunks_in_use == 0 {
+                tokio::task::yield_now().await;
+            }
+            return (plan, first, second);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_partition_ends_while_another_holds_a_chunk_of_its_share_and_gives_it_back() {
+    let (_data, manager, context) = session().await;
+    let (plan, first, second) = second_holds_a_chunk(&context, &manager).await;
+    let task = context.task_ctx();
+    let mut all = ids(&in_a_task(first).await);
+    let missing: Vec<_> = (0..1200).filter(|id| all.binary_search(id).is_err()).collect();
+    assert_eq!(missing.len(), 100, "the second one holds a chunk of the first one's share");
+    drop(second);
+    for partition in [1, 2, 3] {
+        let stream = plan.execute(partition, Arc::clone(&task)).unwrap();
+        all.extend(ids(&in_a_task(stream).await));
+    }
+    all.sort_unstable();
+    assert_all(&all, "the partitions");
+    drop(plan);
+    assert_all_frees(&manager).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_chunk_that_is_given_back_after_chunks_change_hands_no_more_stays_with_its_partition() {
+    let (_data, manager, context) = session().await;
+    let (plan, mut first, second) = second_holds_a_chunk(&context, &manager).await;
+    let task = context.task_ctx();
+    let mut given = ids_of(&first.next().await.unwrap().unwrap());
+    // Executed again: from now on chunks change hands no more.
+    let again = plan.execute(0, Arc::clone(&task)).unwrap();
+    drop(second);
+    given.extend(ids(&in_a_task(first).await));
+    given.sort_unstable();
+    assert_eq!(ids(&in_a_task(again).await), given, "both streams of the first partition");
+    for partition in [1, 2, 3] {
+        let stream = plan.execute(partition, Arc::clone(&task)).unwrap();
+        given.extend(ids(&in_a_task(stream).await));
+    }
+    given.sort_unstable();
+    assert_all(&given, "the partitions");
+    drop(plan);
+    assert_all_frees(&manager).await;
+}
+
 /// One way to execute a plan: streams of its partitions are made, polled and dropped in random order, by several threads.
 /// Returns what the streams gave that went to their ends, by partition.
 async fn execute_somehow(

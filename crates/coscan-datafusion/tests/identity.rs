@@ -68,7 +68,11 @@ async fn a_table_of_another_session_is_opened_and_read_for_nothing() {
     assert_eq!(run(&third, SUM).await, answer);
     assert_eq!(metrics.snapshot().bytes, before.bytes, "neither footers nor pages are read again");
     let (a, b) = (provider(&first, "t").await, provider(&second, "t").await);
-    assert_eq!(a.table().id(), b.table().id(), "both are scheduled as one table");
+    assert_eq!(
+        a.table().await.unwrap().id(),
+        b.table().await.unwrap().id(),
+        "both are scheduled as one table"
+    );
 }
 
 #[tokio::test]

@@ -335,7 +335,7 @@ async fn a_table_in_order_shares_pages_with_the_same_table_in_none() {
     let coscan = Coscan::of(context.state().config()).unwrap();
     let any = SharedTableProvider::open(&coscan, &[data.path().display().to_string()]).await;
     let any = any.unwrap();
-    let ordered = any.with_orders(&[vec![col("id").sort(true, false)]]).unwrap();
+    let ordered = any.with_orders(&[vec![col("id").sort(true, false)]]).await.unwrap();
     context.register_table("numbers", Arc::new(any)).unwrap();
     context.register_table("ordered", Arc::new(ordered)).unwrap();
     assert_eq!(run(&context, "SELECT sum(id) FROM numbers").await, ["10577700"]);

@@ -128,7 +128,7 @@ async fn a_provider_is_registered_by_hand() {
     let coscan = Coscan::new(&manager).with_table_options(support::TABLE_OPTIONS);
     let location = data.path().display().to_string();
     let opened = SharedTableProvider::open(&coscan, &[location]).await.unwrap();
-    let same = SharedTableProvider::new(&manager, &opened.table()).unwrap();
+    let same = SharedTableProvider::new(&manager, &opened.table().await.unwrap()).unwrap();
     let context = support::plain();
     context.register_table("opened", Arc::new(opened)).unwrap();
     context.register_table("same", Arc::new(same)).unwrap();

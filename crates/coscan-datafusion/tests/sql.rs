@@ -66,6 +66,16 @@ async fn coscan_gives_the_same_rows_whatever_the_policy() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn scans_that_evaluate_filters_give_the_same_rows() {
+    run_all("coscan", async |_| {
+        let context = coscan(Options::with_pool_bytes(64 << 20, DECODE_BYTES));
+        support::run(&context, "SET datafusion.execution.parquet.pushdown_filters = true").await;
+        context
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn partitions_executed_one_by_one_give_the_same_rows() {
     let options = Options::with_pool_bytes(64 << 20, DECODE_BYTES);
     run_all("one-by-one", async |_| coscan(options.clone())).await;

@@ -27,6 +27,7 @@ use crate::decode_cache::DecodeCache;
 use crate::error::ScanError;
 use crate::extensions::Extensions;
 use crate::gate::Gates;
+use crate::kept::KeptValues;
 use crate::lease::Lease;
 use crate::load::Load;
 use crate::memory::Memory;
@@ -62,6 +63,7 @@ pub(crate) struct Driver {
     slices_of_all: Arc<SliceCounters>,
     stores: Stores,
     open_files: OpenFiles,
+    kept: Arc<KeptValues>,
     extensions: Extensions,
     /// Chunks in the hands of workers.
     pub(crate) leases: AtomicUsize,
@@ -83,6 +85,7 @@ impl Driver {
             slices_of_all: Arc::default(),
             stores: Stores::new(),
             open_files: OpenFiles::default(),
+            kept: Arc::default(),
             extensions: Extensions::default(),
             leases: AtomicUsize::new(0),
         });
@@ -119,6 +122,11 @@ impl Driver {
         &self.open_files
     }
 
+    /// Metadata that is there as long as there is memory for it.
+    pub(crate) fn kept(&self) -> &Arc<KeptValues> {
+        &self.kept
+    }
+
     pub(crate) fn extensions(&self) -> &Extensions {
         &self.extensions
     }
@@ -133,12 +141,15 @@ impl Driver {
         &self.slices_of_all
     }
 
-    /// A table or a file is registered.
+    /// A table or a file is registered; `None` if something has panicked: then nothing is known any more of what was
+    /// registered before.
     pub(crate) fn registering<R>(
         self: &Arc<Self>,
         register: impl FnOnce(&mut Registry, &mut RecordedManager) -> R,
-    ) -> R {
-        self.command(|inner, _| register(&mut inner.registry, &mut inner.core))
+    ) -> Option<R> {
+        self.command(|inner, _| {
+            inner.check().ok().map(|()| register(&mut inner.registry, &mut inner.core))
+        })
     }
 
     /// A table or a file has one less who holds it.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use coscan_core::StartScanError;
+use coscan_core::{ChunkIndex, StartScanError};
 use coscan_storage::table::{DecodeError, ReadError, TableError};
 
 /// Why a scan cannot start or go on. It can be cloned, so that all workers of a scan can be told.
@@ -92,6 +92,17 @@ impl ScanError {
             _ => false,
         }
     }
+}
+
+/// Why a scan cannot have more chunks.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct ExtendError {
+    /// The reason.
+    #[source]
+    pub error: ScanError,
+    /// The chunks that it does not have, in ascending order.
+    pub left: Vec<ChunkIndex>,
 }
 
 /// Why files cannot be opened.

@@ -15,6 +15,7 @@ mod error;
 mod extensions;
 mod first_rows;
 mod gate;
+mod kept;
 mod lease;
 mod load;
 mod manager;
@@ -34,8 +35,9 @@ mod stream;
 mod table;
 mod waiting;
 
-pub use error::{OpenError, ScanError};
+pub use error::{ExtendError, OpenError, ScanError};
 pub use first_rows::FirstRows;
+pub use kept::{Kept, MetadataMemory};
 pub use manager::BufferManager;
 pub use memory::{MemoryUse, OperatorMemory};
 pub use metrics::{ManagerReport, ScanMetrics};
@@ -43,7 +45,7 @@ pub use options::{Options, OptionsError};
 pub use recording::Recording;
 pub use scan::{Scan, ScanRequest};
 pub use stream::ScanStream;
-pub use table::SharedTable;
+pub use table::{Registration, SharedTable};
 
 pub use coscan_core as core;
 pub use coscan_storage as storage;

@@ -1,6 +1,6 @@
 //! The way in: one manager for all queries that are to share.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use tokio::runtime::Handle;
 use crate::driver::Driver;
 use crate::error::{OpenError, ScanError};
 use crate::first_rows::FirstRows;
+use crate::kept::{Kept, MetadataMemory};
 use crate::memory::OperatorMemory;
 use crate::metrics::ManagerReport;
 use crate::options::{Options, OptionsError, cores};
@@ -97,6 +98,20 @@ impl BufferManager {
     #[must_use]
     pub fn is_open(&self, file: &TableFile, options: FileOptions) -> bool {
         self.driver.open_files().is_open(file, options)
+    }
+
+    /// Memory for a value to be [kept](Self::kept) that queries can do without. Other values of the type that nobody
+    /// uses give way for it; all of them take an eighth of the budget at most. `None` if there is no memory.
+    #[must_use]
+    pub fn metadata_memory<T: Any + Send + Sync>(&self, bytes: u64) -> Option<MetadataMemory> {
+        MetadataMemory::take_optional(&self.driver, TypeId::of::<T>(), bytes)
+    }
+
+    /// A place for metadata that can be made again: when memory is short and nobody uses it, it goes. A value that
+    /// holds [`MetadataMemory`] is counted, too.
+    #[must_use]
+    pub fn kept<T: Any + Send + Sync>(&self) -> Kept<T> {
+        Kept::new(self.driver.kept())
     }
 
     /// A value that a program keeps with the manager, one of each type, made when first asked for. `make` must not call this

@@ -337,7 +337,7 @@ impl OperatorMemory {
             let Err(missing) = self.driver.memory().try_take(Holder::Operators, bytes) else {
                 return true;
             };
-            if !self.driver.make_room(missing, usize::MAX) {
+            if !self.driver.make_room_of_all(missing) {
                 return false;
             }
         }

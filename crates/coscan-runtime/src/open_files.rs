@@ -7,7 +7,7 @@ use coscan_storage::table::{FileOptions, FileToOpen, ParquetFile, TableFile};
 
 use crate::driver::Driver;
 use crate::error::OpenError;
-use crate::memory::{Holder, Memory};
+use crate::kept::MetadataMemory;
 use crate::registry::FileKey;
 
 /// All files that were opened, as long as anybody has them.
@@ -19,32 +19,8 @@ pub(crate) struct OpenFiles {
 #[derive(Debug)]
 struct OpenFile {
     file: Weak<ParquetFile>,
-    _memory: FooterMemory,
-}
-
-/// What the footer and the page index of a file take of the budget.
-#[derive(Debug)]
-struct FooterMemory {
-    memory: Arc<Memory>,
-    bytes: u64,
-}
-
-impl FooterMemory {
-    fn take(driver: &Driver, bytes: u64) -> Result<Self, OpenError> {
-        let memory = driver.memory();
-        while let Err(missing) = memory.try_take(Holder::Footers, bytes) {
-            if !driver.make_room(missing, usize::MAX) {
-                return Err(driver.exhausted(bytes).into());
-            }
-        }
-        Ok(Self { memory: Arc::clone(memory), bytes })
-    }
-}
-
-impl Drop for FooterMemory {
-    fn drop(&mut self) {
-        self.memory.give(Holder::Footers, self.bytes);
-    }
+    /// What its footer and page index take of the budget.
+    _memory: MetadataMemory,
 }
 
 impl OpenFiles {
@@ -89,7 +65,7 @@ impl OpenFiles {
         if let Some(known) = self.find(&key) {
             return Ok(known);
         }
-        let memory = FooterMemory::take(driver, file.memory_bytes())?;
+        let memory = MetadataMemory::take(driver, file.memory_bytes())?;
         let open = OpenFile { file: Arc::downgrade(&file), _memory: memory };
         let mut known = self.lock();
         let first = known.get(&key).and_then(|open| open.file.upgrade());

@@ -40,10 +40,6 @@ impl Placement {
         Self { id, table, files, chunks, of_core }
     }
 
-    pub(crate) fn files(&self) -> &[PlacedFile] {
-        &self.files
-    }
-
     /// Whether core has the chunks in the table's order: only then can it hand them out in that order.
     pub(crate) fn is_in_order(&self) -> bool {
         self.chunks.is_sorted()

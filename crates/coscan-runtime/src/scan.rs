@@ -12,7 +12,7 @@ use coscan_core::{
 use coscan_storage::table::ParquetTable;
 
 use crate::driver::{Driver, RunningScan};
-use crate::error::ScanError;
+use crate::error::{ExtendError, ScanError};
 use crate::metrics::{ScanCounters, ScanMetrics};
 use crate::polls::Polls;
 use crate::stream::ScanStream;
@@ -170,9 +170,17 @@ impl Scan {
     /// ended takes none of them; a new stream of it would.
     ///
     /// # Errors
-    /// If the pool is too small for one of them, or queries hold the memory that the pool would need for it.
-    pub fn extend(&self, chunks: &[ChunkIndex]) -> Result<(), ScanError> {
-        self.driver.extend_scan(self.id, &self.table.placement().core_runs_of(chunks))
+    /// If the pool is too small for one of them, or queries hold the memory that the pool would need for it. Some may
+    /// have been added by then: only [`ExtendError::left`] may be tried again, as those that it was handed come twice.
+    pub fn extend(&self, chunks: &[ChunkIndex]) -> Result<(), ExtendError> {
+        let placement = self.table.placement();
+        let extended = self.driver.extend_scan(self.id, &placement.core_runs_of(chunks));
+        extended.map_err(|(error, left)| {
+            let mut left: Vec<_> =
+                left.into_iter().map(|chunk| placement.to_table(chunk)).collect();
+            left.sort_unstable();
+            ExtendError { error, left }
+        })
     }
 
     /// Gives up chunks that have not been handed out yet; returns how many.

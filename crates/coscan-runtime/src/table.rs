@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use coscan_core::TableId;
+use coscan_core::{ChunkIndex, PageId, TableId};
 use coscan_storage::table::ParquetTable;
 
 use crate::driver::Driver;
 use crate::placement::{PlacedFile, Placement};
-use crate::registry::Registry;
+use crate::registry::{FileId, Registry};
 
 /// A table that scans can share: a snapshot of its files. Cheap to clone.
 ///
@@ -16,66 +16,74 @@ use crate::registry::Registry;
 /// of tables of the same files, or of snapshots of one name, are scheduled together.
 #[derive(Clone, Debug)]
 pub struct SharedTable {
+    open: Arc<OpenTable>,
+}
+
+#[derive(Debug)]
+struct OpenTable {
+    registration: Registration,
+    placement: Arc<Placement>,
+    /// The same files for scans in order, if core has their chunks in another one.
+    in_order: OnceLock<SharedTable>,
+}
+
+/// Keeps a table registered, with its pages, without its footers. Cheap to clone.
+///
+/// A table of the same name and files that is registered meanwhile finds the pages of this one.
+#[derive(Clone, Debug)]
+pub struct Registration {
     registered: Arc<Registered>,
 }
 
 #[derive(Debug)]
 struct Registered {
     driver: Arc<Driver>,
-    placement: Arc<Placement>,
-    /// The same files for scans in order, if core has their chunks in another one.
-    in_order: OnceLock<SharedTable>,
+    id: TableId,
+    files: Vec<FileId>,
 }
 
 impl SharedTable {
-    /// Registers file by file: the lock is not held for all of them.
     pub(crate) fn register(
         driver: &Arc<Driver>,
         name: Option<&str>,
         table: Arc<ParquetTable>,
     ) -> Self {
-        let columns = Registry::columns(&table);
-        let files: Vec<_> = table
-            .parquet_files()
-            .iter()
-            .map(|file| driver.registering(|registry, core| registry.hold_file(core, file)))
-            .collect();
-        let id = driver.registering(|registry, core| {
-            let files = files.iter().map(|(id, _)| *id).collect();
-            registry.hold_table(core, &table, name, files, &columns)
-        });
-        let mut chunks = Vec::new();
-        for (position, &file) in files.iter().enumerate() {
-            chunks.extend(driver.registering(|registry, core| {
-                registry.hold_chunks(core, id, file, &table, position)
-            }));
-        }
-        let placed = |(id, first_page)| PlacedFile { id, first_page };
-        let files = files.into_iter().map(placed).collect();
+        // No scan starts any more on a manager that has panicked: there any places do.
+        let Places { id, files, chunks } =
+            Places::register(driver, name, &table).unwrap_or_else(|| Places::of_nobody(&table));
+        let ids = files.iter().map(|file| file.id).collect();
         let placement = Arc::new(Placement::new(id, table, files, chunks));
-        let driver = Arc::clone(driver);
-        Self { registered: Arc::new(Registered { driver, placement, in_order: OnceLock::new() }) }
+        let registered = Arc::new(Registered { driver: Arc::clone(driver), id, files: ids });
+        let registration = Registration { registered };
+        let in_order = OnceLock::new();
+        Self { open: Arc::new(OpenTable { registration, placement, in_order }) }
     }
 
     /// The table itself.
     #[must_use]
     pub fn table(&self) -> &Arc<ParquetTable> {
-        &self.registered.placement.table
+        &self.open.placement.table
     }
 
     /// Its name with the scheduler: tables of the same files, and snapshots of one name, have the same.
     #[must_use]
     pub fn id(&self) -> TableId {
-        self.registered.placement.id
+        self.open.placement.id
+    }
+
+    /// What keeps it registered when this is dropped, to be had again by its name.
+    #[must_use]
+    pub fn registration(&self) -> Registration {
+        self.open.registration.clone()
     }
 
     pub(crate) fn placement(&self) -> &Arc<Placement> {
-        &self.registered.placement
+        &self.open.placement
     }
 
     /// The table for scans in order: itself, unless files that came later stand before others in its list.
     pub(crate) fn in_order(&self) -> Self {
-        let Registered { driver, placement, in_order } = &*self.registered;
+        let OpenTable { registration, placement, in_order } = &*self.open;
         if placement.is_in_order() {
             return self.clone();
         }
@@ -83,20 +91,59 @@ impl SharedTable {
             // Under a name that nobody else has: so nobody adds files to it.
             static NEXT: AtomicU64 = AtomicU64::new(0);
             let name = format!("in order {}", NEXT.fetch_add(1, Ordering::Relaxed));
+            let driver = &registration.registered.driver;
             Self::register(driver, Some(&name), Arc::clone(&placement.table))
         };
         in_order.get_or_init(register).clone()
     }
 }
 
+/// Where core has the chunks and pages of a table.
+struct Places {
+    id: TableId,
+    files: Vec<PlacedFile>,
+    chunks: Vec<ChunkIndex>,
+}
+
+impl Places {
+    /// Registers file by file: the lock is not held for all of them. `None` if the manager has panicked.
+    fn register(driver: &Arc<Driver>, name: Option<&str>, table: &ParquetTable) -> Option<Self> {
+        let columns = Registry::columns(table);
+        let files = table.parquet_files().iter();
+        let files = files
+            .map(|file| driver.registering(|registry, core| registry.hold_file(core, file)))
+            .collect::<Option<Vec<_>>>()?;
+        let id = driver.registering(|registry, core| {
+            let files = files.iter().map(|(id, _)| *id).collect();
+            registry.hold_table(core, table, name, files, &columns)
+        })?;
+        let mut chunks = Vec::new();
+        for (position, &file) in files.iter().enumerate() {
+            chunks.extend(driver.registering(|registry, core| {
+                registry.hold_chunks(core, id, file, table, position)
+            })?);
+        }
+        let placed = |(id, first_page)| PlacedFile { id, first_page };
+        Some(Self { id, files: files.into_iter().map(placed).collect(), chunks })
+    }
+
+    /// Those of no table.
+    fn of_nobody(table: &ParquetTable) -> Self {
+        let nowhere = PlacedFile { id: FileId(0), first_page: PageId(0) };
+        Self {
+            id: TableId(0),
+            files: vec![nowhere; table.parquet_files().len()],
+            chunks: table.layout().chunks().collect(),
+        }
+    }
+}
+
 impl Drop for Registered {
     fn drop(&mut self) {
-        let Self { driver, placement, .. } = self;
-        for file in placement.files() {
-            driver.leaving(|registry, core, now| {
-                registry.release_file(core, now, placement.id, file.id);
-            });
+        let Self { driver, id, files } = self;
+        for &file in files.iter() {
+            driver.leaving(|registry, core, now| registry.release_file(core, now, *id, file));
         }
-        driver.leaving(|registry, core, now| registry.release_table(core, now, placement.id));
+        driver.leaving(|registry, core, now| registry.release_table(core, now, *id));
     }
 }

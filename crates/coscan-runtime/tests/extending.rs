@@ -3,9 +3,12 @@
 
 mod common;
 
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use common::{CHUNK_ROWS, Fixture, LARGE, ids, largest_chunk_bytes, manager, sorted};
 use coscan_runtime::core::{ChunkIndex, Index, Order, PolicyKind};
 use coscan_runtime::{ScanError, ScanRequest};
+use parquet::arrow::ArrowWriter;
+use std::sync::Arc;
 
 fn chunks(numbers: impl IntoIterator<Item = usize>) -> Vec<ChunkIndex> {
     numbers.into_iter().map(ChunkIndex::from_usize).collect()
@@ -61,7 +64,51 @@ async fn what_can_never_fit_is_not_added() {
     let request = ScanRequest::of_columns(&table, vec![0, 1, 2]);
     let scan = manager.start_scan_of(&table, request, &chunks([0])).unwrap();
     let error = scan.extend(&chunks([2])).unwrap_err();
-    assert!(matches!(error, ScanError::Start(_)), "{error}");
+    assert!(matches!(error.error, ScanError::Start(_)), "{error}");
+    assert_eq!(error.left, chunks([2]));
     assert!(error.to_string().contains("give the pool at least that much"), "{error}");
     assert_eq!(ids(scan.worker(0)).await.unwrap().len(), 1_000, "it has what it had");
+}
+
+/// A row a row group; the text of the last one is long.
+fn rows_and_a_long_one(rows: usize) -> Vec<u8> {
+    let row = |row: usize| {
+        let text = if row + 1 == rows { "long ".repeat(20_000) } else { String::new() };
+        let columns: [(&str, ArrayRef); 2] = [
+            ("id", Arc::new(Int64Array::from(vec![row as i64]))),
+            ("text", Arc::new(StringArray::from(vec![text]))),
+        ];
+        RecordBatch::try_from_iter(columns).unwrap()
+    };
+    let mut writer = ArrowWriter::try_new(Vec::new(), row(0).schema(), None).unwrap();
+    for number in 0..rows {
+        writer.write(&row(number)).unwrap();
+        writer.flush().unwrap();
+    }
+    writer.into_inner().unwrap()
+}
+
+#[tokio::test]
+async fn what_was_added_before_an_error_is_not_added_again() {
+    const ROWS: usize = 1100;
+    let fixture = Fixture::of_bytes(ROWS as u64, rows_and_a_long_one(ROWS)).await;
+    let table = fixture.table_of_chunks(1, |store| store).await;
+    let manager = manager(PolicyKind::Relevance, largest_chunk_bytes(&table) - 1);
+    let table = manager.register(table);
+    let request = ScanRequest::of_columns(&table, vec![0, 1]);
+    let scan = manager.start_scan_of(&table, request, &chunks([0])).unwrap();
+    let error = scan.extend(&chunks(1..ROWS)).unwrap_err();
+    let added = scan.remaining();
+    assert!(
+        added.len() > 1000 && !error.left.is_empty(),
+        "{} and {}",
+        added.len(),
+        error.left.len()
+    );
+    assert_eq!([&added[1..], &error.left].concat(), chunks(1..ROWS));
+    let read = ids(scan.worker(0)).await.unwrap();
+    // All that is left but the long one.
+    scan.extend(&error.left[..error.left.len() - 1]).unwrap();
+    let rest = ids(scan.worker(0)).await.unwrap();
+    assert!(sorted([read, rest].concat()).into_iter().eq(0..ROWS as i64 - 1), "every row once");
 }

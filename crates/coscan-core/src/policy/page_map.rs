@@ -31,3 +31,32 @@ impl<T> PageMap<T> {
         self.pages.get_mut(id.as_usize())?.take()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_that_are_not_there_take_no_room() {
+        let mut map = PageMap::default();
+        (0..1000).for_each(|page| assert_eq!(map.remove(PageId(page)), None::<u32>));
+        assert_eq!(map.pages.capacity(), 0);
+        map.insert(PageId(3), 7);
+        (0..1000).for_each(|page| assert!(page == 3 || map.remove(PageId(page)).is_none()));
+        assert_eq!((map.pages.len(), map.remove(PageId(3))), (4, Some(7)));
+    }
+
+    #[test]
+    fn tables_that_come_and_go_take_the_room_of_those_at_once() {
+        let mut pages = crate::pages::Pages::default();
+        let mut map = PageMap::default();
+        for table in 0..100 {
+            let first = pages.add(&[1; 50]);
+            let ids = (first.0..first.0 + 50).map(PageId);
+            ids.clone().for_each(|id| map.insert(id, table));
+            ids.for_each(|id| assert_eq!(map.remove(id), Some(table)));
+            pages.remove(first..PageId(first.0 + 50));
+        }
+        assert_eq!(map.pages.len(), 50);
+    }
+}

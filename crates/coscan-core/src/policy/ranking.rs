@@ -15,7 +15,8 @@ impl Eq for Score {}
 
 impl Ord for Score {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.0.total_cmp(&other.0)
+        // Adding 0.0 makes 0.0 of -0.0: a bound of one is not above a score of the other.
+        (self.0 + 0.0).total_cmp(&(other.0 + 0.0))
     }
 }
 
@@ -104,5 +105,17 @@ where
             }
         }
         self.found.pop().map(|found| (found.score, found.class))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_that_scores_minus_zero_reaches_a_bound_of_zero() {
+        let (minus, zero) = (Score(-0.0), Score(0.0));
+        assert_eq!(minus.cmp(&zero), Ordering::Equal, "else every class behind it is scored, too");
+        assert!(Score(-1.0) < minus && Score(f64::NEG_INFINITY) < minus && zero < Score(1.0));
     }
 }

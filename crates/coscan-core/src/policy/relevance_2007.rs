@@ -124,7 +124,7 @@ fn least_kept(
                 Score(here.len() as f64 / cached_bytes.max(1) as f64)
             }
         };
-        Some(Score(0.0 - kept.0)) // Never -0.0, which would rank below the bound.
+        Some(Score(-kept.0))
     };
     best_first(table.classes().in_pool(), bound, score)
 }

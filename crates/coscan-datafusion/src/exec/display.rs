@@ -34,6 +34,10 @@ impl DisplayAs for SharedScanExec {
             let filters: Vec<_> = self.filters.iter().map(ToString::to_string).collect();
             write!(f, ", predicate={}", filters.join(" AND "))?;
         }
+        if !self.evaluated.is_empty() {
+            let evaluated: Vec<_> = self.evaluated.iter().map(ToString::to_string).collect();
+            write!(f, ", evaluated={}", evaluated.join(" AND "))?;
+        }
         if let Some(key) = &self.first_by {
             write!(f, ", first_by=[{}]", key.display(self.source.table.table()))?;
         }

@@ -16,6 +16,7 @@ use super::SharedScanExec;
 use crate::first_pages::FirstPagesStream;
 use crate::metrics::ScanCounts;
 use crate::reading::ReadingPlan;
+use crate::row_filter::{self, RowFilter};
 use crate::run::Executions;
 use crate::shares::Shares;
 use crate::source::is_dynamic;
@@ -54,7 +55,7 @@ impl SharedScanExec {
                 manager: self.source.manager.clone(),
                 table: self.source.table.clone(),
                 request: ScanRequest {
-                    columns: self.projection.clone(),
+                    columns: row_filter::columns_read(&self.projection, &self.evaluated),
                     rows: self.needed.rows_in(table, &self.needed.chunks),
                     order: self.order(),
                     workers: self.partition_count(),
@@ -67,6 +68,12 @@ impl SharedScanExec {
             };
             Arc::new(Executions::new(plan, shares))
         })
+    }
+
+    /// What leaves out the rows of what it reads that are not to be given.
+    pub(super) fn row_filter(&self, batch_rows: usize) -> Result<Option<RowFilter>> {
+        let table_schema = self.source.table.table().schema();
+        RowFilter::new(&self.projection, &self.evaluated, table_schema, batch_rows)
     }
 
     /// The rank of each chunk, if a filter is filled in that those of lower ranks make stricter: that of a top-k.

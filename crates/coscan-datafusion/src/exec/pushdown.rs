@@ -22,11 +22,9 @@ impl SharedScanExec {
         filters: impl Iterator<Item = Arc<dyn PhysicalExpr>>,
         phase: FilterPushdownPhase,
     ) -> Result<Option<Self>> {
-        let table_schema = self.source.table.table().schema();
         let mut all = self.filters.clone();
         for filter in filters {
-            let output = self.output_projection();
-            let filter = reassign_expr_columns(output.unproject_expr(&filter)?, table_schema)?;
+            let filter = self.on_table(&filter)?;
             if !all.contains(&filter) {
                 all.push(filter);
             }
@@ -35,13 +33,31 @@ impl SharedScanExec {
             return Ok(None);
         }
         let (source, projection) = (Arc::clone(&self.source), self.projection.clone());
-        let mut scan = Self::new(source, projection, all, self.settings)?.with_limit(self.fetch);
+        let zones_left = self.zones_left.clone();
+        let mut scan = Self::new(source, projection, all, self.settings, zones_left)?;
+        scan.fetch = self.fetch;
+        scan.evaluated.clone_from(&self.evaluated);
         scan.first_by.clone_from(&self.first_by);
         scan.has_partitions_asked_for = self.has_partitions_asked_for;
         if !matches!(phase, FilterPushdownPhase::Pre) {
             scan.properties = Arc::clone(&self.properties);
         }
         Ok(Some(scan))
+    }
+
+    /// The same, and it gives only rows that these filters, on the output's schema, let through.
+    pub(super) fn evaluating(&self, filters: &[Arc<dyn PhysicalExpr>]) -> Result<Self> {
+        let mut scan = self.fresh();
+        for filter in filters {
+            scan.evaluated.push(self.on_table(filter)?);
+        }
+        Ok(scan)
+    }
+
+    /// An expression on the output's schema as one on the table's.
+    fn on_table(&self, filter: &Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {
+        let filter = self.output_projection().unproject_expr(filter)?;
+        reassign_expr_columns(filter, self.source.table.table().schema())
     }
 
     /// The same with the columns of a projection, if that only leaves out or reorders some.

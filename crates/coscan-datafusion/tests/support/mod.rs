@@ -189,7 +189,7 @@ pub async fn chunk_bytes_max(context: &SessionContext) -> u64 {
     for name in schema.table_names() {
         let provider = schema.table(&name).await.unwrap().unwrap();
         let Some(shared) = provider.downcast_ref::<SharedTableProvider>() else { continue };
-        let shared = shared.table();
+        let shared = shared.table().await.unwrap();
         let layout = shared.table().layout();
         for chunk in layout.chunks() {
             let groups = (0..layout.group_count() as u32).map(coscan_runtime::core::GroupIndex);

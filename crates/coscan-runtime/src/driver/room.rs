@@ -29,6 +29,7 @@ impl Driver {
             let missing = match wanted_bytes.saturating_sub(self.options.decode_bytes) {
                 0 => match Reservation::try_new(&self.memory, bytes) {
                     Ok(reservation) => return Some(reservation),
+                    Err(missing) if self.drop_unused_metadata(missing) => continue,
                     Err(missing) => missing,
                 },
                 bytes => Missing { bytes },
@@ -53,7 +54,7 @@ impl Driver {
                 Ok(reservation) => return Some(reservation),
                 Err(missing) => missing,
             };
-            if !self.make_room(missing, usize::MAX) {
+            if !self.make_room_of_all(missing) {
                 return None;
             }
         }

@@ -49,12 +49,23 @@ impl Driver {
     }
 
     /// A running scan needs these chunks, too.
+    ///
+    /// # Errors
+    /// Why not, and of which of them.
     pub(crate) fn extend_scan(
         self: &Arc<Self>,
         scan: ScanId,
         chunks: &[Range<ChunkIndex>],
-    ) -> Result<(), ScanError> {
-        steps(chunks).into_iter().try_for_each(|chunks| self.extend_step(scan, &chunks))
+    ) -> Result<(), (ScanError, Vec<ChunkIndex>)> {
+        let steps = steps(chunks);
+        for (done, step) in steps.iter().enumerate() {
+            self.extend_step(scan, step).map_err(|error| {
+                let left = steps[done..].iter().flatten();
+                let left = left.flat_map(|run| (run.start.0..run.end.0).map(ChunkIndex));
+                (error, left.collect())
+            })?;
+        }
+        Ok(())
     }
 
     fn extend_step(
@@ -91,7 +102,7 @@ impl Driver {
                 return Err(StartScanError::PoolTooSmall { pool_bytes, chunk_bytes }.into());
             }
             if let Err(missing) = self.memory.grow_pool(chunk_bytes)
-                && !self.make_room(missing, usize::MAX)
+                && !self.make_room_of_all(missing)
             {
                 return Err(self.exhausted(chunk_bytes));
             }

@@ -58,6 +58,11 @@ async fn a_panic_inside_fails_all_scans_and_leaves_nobody_waiting() {
     }
     let refused = manager.scan(&table, &[0], &[0..ROWS as u64]).unwrap_err();
     assert!(refused.to_string().contains("make a new one"), "{refused}");
+    // As if it had panicked while a table was registered.
+    assert!(driver.registering(|_, _| ()).is_none());
+    let late = manager.register(Arc::clone(table.table()));
+    assert!(matches!(manager.scan(&late, &[0], &[]), Err(ScanError::Broken)));
+    drop(late);
     // What is given back and reported late finds nothing to break.
     drop(table);
     tokio::task::yield_now().await;

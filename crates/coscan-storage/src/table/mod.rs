@@ -9,6 +9,7 @@
 //!   them first;
 //! - [`ParquetFile::statistics`] says what a chunk may hold without reading it (`statistics`, `bounds`),
 //!   [`ParquetFile::zone_statistics`] what its row groups may (`zones`);
+//! - [`ParquetFile::read_bloom_filter`] reads what a row group does not hold (`bloom_filters`);
 //! - [`ParquetFile::requests`] says how to fetch pages as they are stored, [`ParquetFile::read`] does (`read`, `body`);
 //! - [`ParquetFile::pages_of_rows`] says which pages hold some rows (`rows`);
 //! - [`ParquetFile::decode`] turns the pages of one column of one chunk into Arrow arrays (`decode`, `column_pages`).
@@ -22,6 +23,7 @@
 //! - a chunk never spans two files;
 //! - a decoder yields exactly the rows it was asked for, or an error.
 
+mod bloom_filters;
 mod body;
 mod bounds;
 mod chunks;
@@ -53,6 +55,7 @@ mod types;
 mod version;
 mod zones;
 
+pub use bloom_filters::BloomFilter;
 pub use columns::{ConstantColumn, TableColumns};
 pub use decode::ColumnDecoder;
 pub use error::{DecodeError, ReadError, TableError};

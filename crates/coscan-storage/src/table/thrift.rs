@@ -15,6 +15,24 @@ pub(super) fn has_field(bytes: &[u8], wanted: i16) -> Option<bool> {
     Some(false)
 }
 
+/// The bytes of a Bloom filter, its header included, which begins here. `None` if that cannot be understood.
+pub(super) fn bloom_filter_bytes(bytes: &[u8]) -> Option<u64> {
+    let mut reader = Reader { bytes, depth: 0 };
+    let (mut id, mut bits_bytes) = (0, None);
+    while let Some((next, kind)) = reader.field(id)? {
+        match next {
+            BITS_BYTES => bits_bytes = Some(reader.number()? >> 1),
+            _ => reader.skip(kind)?,
+        }
+        id = next;
+    }
+    let header_bytes = (bytes.len() - reader.bytes.len()) as u64;
+    bits_bytes?.checked_add(header_bytes)
+}
+
+/// The field of the header of a Bloom filter that says how many bytes follow.
+const BITS_BYTES: i16 = 1;
+
 /// The header of a page, as far as it is of use here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PageHeader {
@@ -291,5 +309,14 @@ mod tests {
             assert_eq!(page_header(&second[..end]), None, "cut off after {end}");
         }
         assert_eq!(page_header(&[0x35, 1, 0]), None, "a negative size");
+    }
+
+    #[test]
+    fn the_header_of_a_bloom_filter_says_how_long_it_is() {
+        // 32 bytes follow; BLOCK, XXHASH, UNCOMPRESSED.
+        let header =
+            [0x15, 64, 0x1c, 0x1c, 0, 0, 0x1c, 0x1c, 0, 0, 0x1c, 0x1c, 0, 0, 0, 0xff, 0xff];
+        assert_eq!(bloom_filter_bytes(&header), Some(15 + 32));
+        (0..15).for_each(|end| assert_eq!(bloom_filter_bytes(&header[..end]), None, "{end}"));
     }
 }

@@ -43,6 +43,11 @@ impl Zones {
         Self { stored, rows, statistics: PerColumn::new(columns) }
     }
 
+    /// The row group that a zone lies in.
+    pub(super) fn row_group(&self, zone: usize) -> usize {
+        self.stored[zone].row_groups[0]
+    }
+
     pub(super) fn memory_bytes(&self) -> usize {
         let row_groups = self.stored.iter().map(|zone| size_of_val(zone.row_groups.as_slice()));
         size_of_val(self.stored.as_slice())

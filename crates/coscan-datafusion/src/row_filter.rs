@@ -1,0 +1,80 @@
+//! Filters that a scan evaluates itself, where the session has `datafusion.execution.parquet.pushdown_filters` set.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::compute::{BatchCoalescer, filter_record_batch};
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::common::cast::as_boolean_array;
+use datafusion::error::Result;
+use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
+use datafusion::physical_expr::{PhysicalExpr, conjunction_opt};
+
+/// The columns that a scan reads: those that it gives, then those that only its filters look at. All are indexes into
+/// the table's schema.
+pub(crate) fn columns_read(projection: &[usize], filters: &[Arc<dyn PhysicalExpr>]) -> Vec<usize> {
+    let mut columns = projection.to_vec();
+    let mut others: Vec<_> =
+        filters.iter().flat_map(collect_columns).map(|column| column.index()).collect();
+    others.sort_unstable();
+    others.dedup();
+    others.retain(|column| !projection.contains(column));
+    columns.append(&mut others);
+    columns
+}
+
+/// Leaves rows out of batches, and puts what is left together to batches of the usual size, as the engine's own filter
+/// does.
+pub(crate) struct RowFilter {
+    /// On the columns that are read.
+    predicate: Arc<dyn PhysicalExpr>,
+    /// Of the columns that are read, those that are given: the first ones.
+    given: Vec<usize>,
+    passed: BatchCoalescer,
+}
+
+impl RowFilter {
+    /// For a scan that gives some columns of the table, and only rows that filters on its schema let through; `None` if
+    /// there are no filters.
+    pub(crate) fn new(
+        projection: &[usize],
+        filters: &[Arc<dyn PhysicalExpr>],
+        table_schema: &Schema,
+        batch_rows: usize,
+    ) -> Result<Option<Self>> {
+        let Some(predicate) = conjunction_opt(filters.iter().cloned()) else { return Ok(None) };
+        let read = table_schema.project(&columns_read(projection, filters))?;
+        let given: SchemaRef = Arc::new(table_schema.project(projection)?);
+        let batch_rows = batch_rows.max(1);
+        let passed = BatchCoalescer::new(given, batch_rows)
+            .with_biggest_coalesce_batch_size(Some(batch_rows / 2));
+        Ok(Some(Self {
+            predicate: reassign_expr_columns(predicate, &read)?,
+            given: (0..projection.len()).collect(),
+            passed,
+        }))
+    }
+
+    /// Takes a batch of all columns that are read.
+    pub(crate) fn push(&mut self, batch: &RecordBatch) -> Result<()> {
+        let passes = self.predicate.evaluate(batch)?.into_array(batch.num_rows())?;
+        let given = batch.project(&self.given)?;
+        self.passed.push_batch(filter_record_batch(&given, as_boolean_array(&passes)?)?)?;
+        Ok(())
+    }
+
+    /// Rows that have passed and are not enough for a batch yet.
+    pub(crate) fn waiting_rows(&self) -> usize {
+        self.passed.get_buffered_rows()
+    }
+
+    /// Waits for no more rows to make a batch.
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        Ok(self.passed.finish_buffered_batch()?)
+    }
+
+    /// The next batch that is whole.
+    pub(crate) fn next(&mut self) -> Option<RecordBatch> {
+        self.passed.next_completed_batch()
+    }
+}

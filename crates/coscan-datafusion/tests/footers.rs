@@ -1,0 +1,140 @@
+//! Footers that nobody uses go when memory is short, and are read again when somebody does.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod support;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use coscan_datafusion::Coscan;
+use coscan_runtime::core::PolicyKind;
+use coscan_runtime::{BufferManager, Options};
+use coscan_storage::stores::{DirectFileStore, MeteredStore, StoreMetrics, Stores};
+use datafusion::prelude::SessionContext;
+use url::Url;
+
+use support::{TABLE_OPTIONS, create, manager, plain, plan, run};
+
+const TABLES: i64 = 10;
+const COLUMNS: i64 = 60;
+const ROWS: i64 = 500;
+
+/// Few rows of many columns, in row groups of few rows: mostly footer.
+fn write(path: &Path, first: i64) {
+    let column = |column: i64| -> (String, ArrayRef) {
+        let values = (0..ROWS).map(|row| first + row + column);
+        (format!("c{column}"), Arc::new(values.collect::<Int64Array>()))
+    };
+    let batch = RecordBatch::try_from_iter((0..COLUMNS).map(column)).unwrap();
+    support::write(path, &batch, 20);
+}
+
+fn path(data: &Path, table: i64) -> std::path::PathBuf {
+    data.join(format!("t{table}.parquet"))
+}
+
+fn session(manager: &BufferManager) -> (SessionContext, Arc<StoreMetrics>) {
+    let metrics = StoreMetrics::new();
+    let metered = MeteredStore::new(Arc::new(DirectFileStore::new()), Arc::clone(&metrics));
+    let stores = Stores::new();
+    stores.register(&Url::parse("file:///").unwrap(), Arc::new(metered));
+    let context = plain();
+    let coscan = Coscan::new(manager).with_stores(stores).with_table_options(TABLE_OPTIONS);
+    coscan.with_direct_bytes_max(0).install(&context).unwrap();
+    (context, metrics)
+}
+
+/// The memory that one footer takes.
+async fn footer_bytes(data: &Path) -> u64 {
+    write(&path(data, 0), 0);
+    let manager = manager(PolicyKind::Relevance);
+    let (context, _) = session(&manager);
+    create(&context, "t0", &path(data, 0)).await;
+    manager.report().footer_bytes
+}
+
+fn sum(table: i64) -> i64 {
+    (0..ROWS).map(|row| 1000 * table + row + 7).sum()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_whose_footers_do_not_fit_into_memory_all_answer() {
+    let data = tempfile::tempdir().unwrap();
+    let one = footer_bytes(data.path()).await;
+    let options =
+        Options { keep_idle: std::time::Duration::MAX, ..Options::with_memory_bytes(4 * one) };
+    let manager = BufferManager::new(options).unwrap();
+    let (context, metrics) = session(&manager);
+    for table in 0..TABLES {
+        write(&path(data.path(), table), 1000 * table);
+        create(&context, &format!("t{table}"), &path(data.path(), table)).await;
+        assert!(manager.report().footer_bytes <= 4 * one);
+    }
+    for round in 0..2 {
+        for table in 0..TABLES {
+            let rows = run(&context, &format!("SELECT sum(c7) FROM t{table}")).await;
+            assert_eq!(rows, [sum(table).to_string()], "round {round}, table {table}");
+            assert!(manager.report().footer_bytes <= 4 * one);
+        }
+    }
+    let report = manager.report();
+    assert!(
+        report.footer_bytes >= one && report.held_bytes_max <= report.memory_bytes,
+        "{report:?}"
+    );
+    let (last, before) = (TABLES - 1, metrics.snapshot());
+    run(&context, &format!("SELECT sum(c7) FROM t{last}")).await;
+    assert_eq!(metrics.snapshot().requests, before.requests, "what was used last is still there");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn footers_give_way_to_operators_but_not_while_a_plan_uses_them() {
+    let data = tempfile::tempdir().unwrap();
+    let one = footer_bytes(data.path()).await;
+    let manager = BufferManager::new(Options::with_memory_bytes(16 * one)).unwrap();
+    let (context, metrics) = session(&manager);
+    for table in 0..3 {
+        write(&path(data.path(), table), 1000 * table);
+        create(&context, &format!("t{table}"), &path(data.path(), table)).await;
+    }
+    let in_use = plan(&context, "SELECT c7 FROM t1").await;
+    let held = manager.report().footer_bytes;
+    let memory = manager.operator_memory();
+    // All but the floor of the pool and one footer.
+    let bytes = 15 * one - one - one / 2;
+    assert!(memory.try_take(bytes), "{:?}", manager.report());
+    let left = manager.report().footer_bytes;
+    assert!(left < held && left >= one, "{left} of {held}");
+    memory.give(bytes);
+    let reads = metrics.snapshot().requests;
+    let rows = datafusion::physical_plan::collect(in_use, context.task_ctx()).await.unwrap();
+    assert_eq!(rows.iter().map(RecordBatch::num_rows).sum::<usize>(), ROWS as usize);
+    assert!(metrics.snapshot().requests > reads);
+    for table in 0..3 {
+        let rows = run(&context, &format!("SELECT sum(c7) FROM t{table}")).await;
+        assert_eq!(rows, [sum(table).to_string()]);
+    }
+    assert!(manager.report().footer_bytes > left, "they were read again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_was_replaced_while_its_footer_was_gone_is_an_error_until_it_is_listed_again() {
+    let data = tempfile::tempdir().unwrap();
+    let one = footer_bytes(data.path()).await;
+    let manager = BufferManager::new(Options::with_memory_bytes(16 * one)).unwrap();
+    let (context, _) = session(&manager);
+    create(&context, "t0", &path(data.path(), 0)).await;
+    run(&context, "SELECT sum(c7) FROM t0").await;
+    let memory = manager.operator_memory();
+    let bytes = 14 * one + one / 2;
+    assert!(memory.try_take(bytes));
+    memory.give(bytes);
+    assert_eq!(manager.report().footer_bytes, 0);
+    write(&path(data.path(), 0), 5000);
+    let error =
+        support::slt::run(&context, "SELECT sum(c7) FROM t0").await.unwrap_err().to_string();
+    assert!(error.contains("changed"), "{error}");
+    coscan_datafusion::refresh(&context, "t0").await.unwrap();
+    assert_eq!(run(&context, "SELECT sum(c7) FROM t0").await, [sum(5).to_string()]);
+}

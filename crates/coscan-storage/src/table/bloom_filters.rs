@@ -1,0 +1,115 @@
+//! Bloom filters of columns: they say of a row group which values it does not hold. They are read when somebody asks.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use parquet::basic::Type as PhysicalType;
+use parquet::bloom_filter::Sbbf;
+
+use super::layout::flat_leaf;
+use super::panics::caught;
+use super::{ParquetFile, TableError, thrift};
+
+/// The header of a Bloom filter has at most so many bytes.
+const HEADER_BYTES: u64 = 20;
+/// No Bloom filter is larger, says the format.
+const BITS_BYTES_MAX: u64 = 128 << 20;
+
+/// The Bloom filter of a column in one row group.
+#[derive(Clone, Debug)]
+pub struct BloomFilter {
+    /// The filter.
+    pub filter: Sbbf,
+    /// As what values were added to it.
+    pub physical_type: PhysicalType,
+    /// The bytes of a value, where all have as many.
+    pub type_length: i32,
+}
+
+impl ParquetFile {
+    /// The row group that a zone lies in.
+    ///
+    /// # Panics
+    /// If there is no such zone.
+    #[must_use]
+    pub fn row_group_of_zone(&self, zone: usize) -> usize {
+        self.zones.row_group(zone)
+    }
+
+    /// Whether the file has a Bloom filter of a column in a row group.
+    ///
+    /// # Panics
+    /// If there is no such column or row group.
+    #[must_use]
+    pub fn has_bloom_filter(&self, row_group: usize, column: usize) -> bool {
+        self.bloom_filter_start(row_group, column).is_some()
+    }
+
+    /// Where the Bloom filter of a column in a row group lies; `None` if there is none. Reads a few bytes of files that
+    /// do not say how long it is.
+    ///
+    /// # Errors
+    /// If the file cannot be read, has changed, or makes no sense.
+    ///
+    /// # Panics
+    /// If there is no such column or row group.
+    pub async fn bloom_filter_range(
+        &self,
+        row_group: usize,
+        column: usize,
+    ) -> Result<Option<Range<u64>>, TableError> {
+        let Some((leaf, start)) = self.bloom_filter_start(row_group, column) else {
+            return Ok(None);
+        };
+        let length = match self.metadata.row_group(row_group).column(leaf).bloom_filter_length() {
+            Some(length) => u64::try_from(length).ok(),
+            None => {
+                let end = start.saturating_add(HEADER_BYTES).min(self.file.meta.size);
+                let head = self.file.read(start..end.max(start)).await.map_err(TableError::Read)?;
+                thrift::bloom_filter_bytes(&head)
+            }
+        };
+        let in_file = |&end: &u64| end <= self.file.meta.size;
+        let is_usual = |&length: &u64| length <= BITS_BYTES_MAX + HEADER_BYTES;
+        let end = length.filter(is_usual).and_then(|length| start.checked_add(length));
+        match end.filter(in_file) {
+            Some(end) => Ok(Some(start..end)),
+            None => Err(self.no_bloom_filter("it is not inside of the file")),
+        }
+    }
+
+    /// Reads a Bloom filter that lies there.
+    ///
+    /// # Errors
+    /// As [`Self::bloom_filter_range`].
+    ///
+    /// # Panics
+    /// If there is no such column or row group.
+    pub async fn read_bloom_filter(
+        &self,
+        row_group: usize,
+        column: usize,
+        range: Range<u64>,
+    ) -> Result<BloomFilter, TableError> {
+        let leaf = self.leaves(column).start;
+        let bytes = self.file.read(range).await.map_err(TableError::Read)?;
+        let filter = caught(|| Sbbf::from_bytes(&bytes));
+        let descriptor = self.metadata.row_group(row_group).column(leaf).column_descr();
+        Ok(BloomFilter {
+            filter: filter.map_err(|reason| self.no_bloom_filter(&reason))?,
+            physical_type: descriptor.physical_type(),
+            type_length: descriptor.type_length(),
+        })
+    }
+
+    fn bloom_filter_start(&self, row_group: usize, column: usize) -> Option<(usize, u64)> {
+        let leaf = flat_leaf(&self.metadata, &self.leaves(column))?;
+        let offset = self.metadata.row_group(row_group).column(leaf).bloom_filter_offset()?;
+        Some((leaf, u64::try_from(offset).ok()?))
+    }
+
+    fn no_bloom_filter(&self, reason: &str) -> TableError {
+        let reason = format!("a Bloom filter cannot be read ({reason})");
+        TableError::Corrupt { file: Arc::clone(&self.name), reason }
+    }
+}
