@@ -28,8 +28,9 @@ pub struct AloneReport {
 }
 
 impl Prepared {
-    /// Runs FAST and SLOW over the whole table, a count of all rows, and a filter that selects 0.01 % of the rows
-    /// (by key, and by a column in no order), `rounds` times on plain DataFusion and on `kind`.
+    /// Runs each query, `rounds` times on plain DataFusion and on `kind`. Without queries: FAST and SLOW over the whole
+    /// table, a count of all rows, a filter that selects 0.01 % of them (by key, and by a column in no order), and the
+    /// last five rows.
     ///
     /// # Errors
     /// If the table cannot be opened or a query fails.
@@ -37,11 +38,16 @@ impl Prepared {
         &self,
         kind: EngineKind,
         rounds: usize,
+        queries: &[String],
     ) -> Result<Vec<AloneReport>, EngineError> {
         let plain = self.engine(EngineKind::DataFusion).await?;
         let other = self.engine(kind).await?;
         let mut reports = Vec::new();
-        for (name, sql) in self.alone_queries() {
+        let queries = match queries {
+            [] => self.alone_queries(),
+            own => own.iter().map(|sql| (sql.clone(), sql.clone())).collect(),
+        };
+        for (name, sql) in queries {
             let expected = plain.query(&sql).await?;
             let answers_equal = compare_answers(&sql, &expected, &other.query(&sql).await?).is_ok();
             let mut times = Vec::new();
@@ -87,6 +93,12 @@ impl Prepared {
             (
                 "0.01 % of the rows, anywhere".to_owned(),
                 format!("{sum} {table} WHERE l_partkey % 10000 = 77"),
+            ),
+            (
+                "last 5 rows, by key".to_owned(),
+                format!(
+                    "SELECT * FROM {table} ORDER BY l_orderkey DESC, l_linenumber DESC LIMIT 5"
+                ),
             ),
         ]
     }

@@ -97,6 +97,9 @@ struct Alone {
     /// How often each query runs on each engine
     #[arg(long, default_value_t = 11, value_name = "N")]
     rounds: usize,
+    /// Run this query instead; may be given several times
+    #[arg(short = 'e', long = "execute", value_name = "SQL")]
+    queries: Vec<String>,
     /// Write the reports as JSON, one object a query
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -267,7 +270,7 @@ impl Alone {
             "engine", "query", "datafusion", "coscan", "ratio"
         );
         for &kind in self.common.engines.iter().filter(|&&kind| kind != EngineKind::DataFusion) {
-            for report in prepared.alone(kind, self.rounds).await? {
+            for report in prepared.alone(kind, self.rounds, &self.queries).await? {
                 let (plain_ms, coscan_ms) = (report.datafusion_s * 1e3, report.coscan_s * 1e3);
                 let AloneReport { query, ratio, answers_equal, .. } = &report;
                 let warning = if *answers_equal { "" } else { "  ANSWERS DIFFER" };
