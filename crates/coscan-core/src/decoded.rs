@@ -9,7 +9,7 @@ use crate::set::IndexSet;
 /// The slices of a table that the caller holds decoded columns of.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DecodedSlices {
-    /// How many columns.
+    /// The number of decoded columns of each slice.
     columns: BTreeMap<(ChunkIndex, GroupIndex), u32>,
 }
 
@@ -75,12 +75,12 @@ impl DecodedChunks {
         self.groups.get(&chunk).copied().unwrap_or(0)
     }
 
-    /// How many are of the chunk of which most are.
+    /// The number of decoded column groups of the chunk that has most of them; 0 if none is.
     pub(crate) fn most(&self) -> usize {
         self.by_groups.last().map_or(0, |&(groups, _)| groups)
     }
 
-    /// The chunks of which that many are, lowest index first.
+    /// The chunks with that number, lowest index first.
     pub(crate) fn with_most(&self) -> impl Iterator<Item = ChunkIndex> + '_ {
         let most = self.most();
         let chunks = self.by_groups.iter().rev().take_while(move |&&(groups, _)| groups == most);

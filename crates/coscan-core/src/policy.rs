@@ -106,8 +106,8 @@ pub trait Policy: fmt::Debug + Send {
     /// A scan was taken off.
     fn on_scan_ended(&mut self, _scan: ScanId) {}
 
-    /// Since victims were last chosen, it has changed what scans need of a table, what of it is in the pool, or when that
-    /// was used; or the table is gone.
+    /// What scans need of a table, what of it is in the pool, or when that was used has changed since victims were last
+    /// chosen; or the table is gone.
     fn on_table_changed(&mut self, _table: TableId) {}
 
     /// A table was taken off, after its last scan.

@@ -52,7 +52,7 @@ pub struct State {
     /// Nanoseconds after which who waits is served first.
     pub(crate) wait_max_ns: u64,
     pub(crate) standings: Standings,
-    /// Tables of which scans need something else, or something else is in the pool, since that was last taken.
+    /// Tables of which what scans need, or what is in the pool, has changed since victims were last chosen.
     pub(crate) changed: BTreeSet<TableId>,
     /// How many times a worker has begun to wait.
     pub(crate) turns: u64,
@@ -162,13 +162,13 @@ impl State {
         })
     }
 
-    /// Those of a table, each with its last use as a count of uses. A page that several tables list counts for the one
-    /// that listed it first.
+    /// Cached pages of a table that no scan will come to, least recently used first, each with its last use (a count of
+    /// uses). A page that several tables list counts for the one that listed it first.
     pub fn unwanted_pages_of(&self, table: TableId) -> impl Iterator<Item = (u64, PageId)> + '_ {
         self.pool.unwanted.get(&Some(table)).into_iter().flatten().copied()
     }
 
-    /// Those that no table lists.
+    /// Cached pages that no table lists, least recently used first.
     pub fn unlisted_pages(&self) -> impl Iterator<Item = PageId> + '_ {
         self.pool.unwanted.get(&None).into_iter().flatten().map(|&(_, id)| id)
     }
@@ -216,7 +216,7 @@ impl State {
         scan.pages(self.table(scan.table), chunk).collect()
     }
 
-    /// Bytes of those pages that are neither in the pool nor being read.
+    /// Bytes of the pages that some column groups of a chunk need and that are neither in the pool nor being read.
     #[must_use]
     pub fn cold_bytes(
         &self,
@@ -227,7 +227,7 @@ impl State {
         self.sum_bytes(table, chunk, groups, Place::Cold)
     }
 
-    /// Bytes of those pages that are in the pool.
+    /// Bytes of the pages that some column groups of a chunk need and that are in the pool.
     #[must_use]
     pub fn cached_bytes(
         &self,

@@ -7,6 +7,8 @@ use coscan_storage::stores::Stores;
 use coscan_storage::table::FileOptions;
 use datafusion::prelude::SessionConfig;
 
+use crate::known::KnownLists;
+
 /// What a session needs to share scans: the buffer manager and how tables are opened.
 ///
 /// An installed one is an extension of the session's configuration; [`Coscan::of`] finds it there.
@@ -17,6 +19,7 @@ pub struct Coscan {
     table_options: FileOptions,
     shares_memory: bool,
     direct_bytes_max: u64,
+    known_lists: Arc<KnownLists>,
 }
 
 impl Coscan {
@@ -32,6 +35,7 @@ impl Coscan {
             table_options: FileOptions::default(),
             shares_memory: true,
             direct_bytes_max: Self::DIRECT_BYTES_MAX,
+            known_lists: KnownLists::of(manager),
         }
     }
 
@@ -65,6 +69,11 @@ impl Coscan {
     #[must_use]
     pub fn manager(&self) -> &BufferManager {
         &self.manager
+    }
+
+    /// The lists of files that queries of the manager have read of late.
+    pub(crate) fn known_lists(&self) -> &KnownLists {
+        &self.known_lists
     }
 
     /// Where tables are found.

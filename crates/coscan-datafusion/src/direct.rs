@@ -9,6 +9,7 @@ use std::sync::Arc;
 use coscan_storage::table::{ParquetFile, ParquetTable};
 use datafusion::catalog::Session;
 use datafusion::common::Statistics;
+use datafusion::common::config::ParquetOptions;
 use datafusion::datasource::object_store::ObjectStoreUrl;
 use datafusion::datasource::physical_plan::{
     FileGroup, FileScanConfigBuilder, ParquetFileMetrics, ParquetSource,
@@ -26,6 +27,7 @@ use object_store::memory::InMemory;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 
 use crate::direct_reader::DirectReaders;
+use crate::format::set_column_types;
 use crate::pruning::NeededChunks;
 use crate::source::ScanSource;
 use crate::statistics::stored_columns;
@@ -74,6 +76,7 @@ pub(crate) fn plan(
     if !is_cheaper {
         return Ok(None);
     }
+    types_of_table(table, &mut options.global);
     // What Bloom filters rule out is known already, if the session reads any.
     options.global.bloom_filter_on_read = false;
     let constants = table.constants().iter().map(|constant| Arc::clone(&constant.field));
@@ -94,6 +97,13 @@ pub(crate) fn plan(
         .with_limit(wish.fetch)
         .build();
     Ok(Some(DataSourceExec::from_data_source(config)))
+}
+
+/// Makes the engine read columns as the types that the table was opened with, whatever the session says.
+fn types_of_table(table: &ParquetTable, options: &mut ParquetOptions) {
+    if let Some(file) = table.parquet_files().first() {
+        set_column_types(options, file.options().types);
+    }
 }
 
 /// Whether the paths of its files tell them apart, which is how the engine's scan asks for them.

@@ -18,7 +18,7 @@ use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::coop::cooperative;
 use datafusion::physical_plan::execution_plan::apply_expression_roots;
 use datafusion::physical_plan::filter_pushdown::{
-    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
+    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation,
 };
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::projection::ProjectionExec;
@@ -26,16 +26,14 @@ use datafusion::physical_plan::{
     ExecutionPlan, PlanProperties, ReplaceChildrenOptions, SortOrderPushdownResult, StatisticsArgs,
 };
 
-use crate::bloom_filters;
 use crate::direct::Wish;
-use crate::first_pages;
 use crate::pruning::NeededChunks;
 use crate::ranking::SortKey;
 use crate::run::Executions;
 use crate::source::{PlanSettings, ScanSource, is_dynamic, properties};
 use crate::stream::{Output, SharedScanStream};
 
-/// Reads a shared table: chunks that statistics do not rule out, in the order in which the scheduler hands them out, or
+/// Reads a shared table: chunks that statistics and Bloom filters do not rule out, in the order in which the scheduler hands them out, or
 /// in the table's order if it declares one.
 #[derive(Debug)]
 pub struct SharedScanExec {
@@ -121,45 +119,8 @@ impl SharedScanExec {
         }
     }
 
-    /// The same without what Bloom filters rule out. They are read for it where they may help.
-    pub(crate) async fn with_bloom_filters(self) -> Result<Self> {
-        if !self.settings.reads_bloom_filters || self.filters.is_empty() {
-            return Ok(self);
-        }
-        let (manager, table) = (&self.source.manager, self.source.table.table());
-        let in_list_max = self.settings.in_list_max;
-        let (filters, needed) = (&self.filters, &self.needed);
-        let left = bloom_filters::may_match(manager, table, filters, needed, in_list_max).await;
-        match left {
-            None => Ok(self),
-            Some(left) => Self::new(
-                self.source,
-                self.projection,
-                self.filters,
-                self.settings,
-                Some(left.into()),
-            ),
-        }
-    }
-
     pub(crate) fn with_limit(self, fetch: Option<usize>) -> Self {
         Self { fetch, ..self }
-    }
-
-    /// The same in one partition if that does for the rows that are wanted.
-    pub(crate) fn in_few_partitions(self) -> Result<Self> {
-        if self.first_rows().is_none() {
-            return Ok(self);
-        }
-        let properties = Arc::new(properties(&self.source, &self.projection, 1)?);
-        Ok(Self { properties, ..self })
-    }
-
-    /// How many rows, the first of the table, do, if they are so few that only their pages are read. The first partition
-    /// then gives them all.
-    fn first_rows(&self) -> Option<u64> {
-        let rows = first_pages::rows(&self.source, &self.wish());
-        rows.filter(|&rows| rows <= self.settings.batch_rows as u64)
     }
 
     pub(crate) fn with_partitions_asked_for(&self) -> Self {
@@ -189,31 +150,6 @@ impl SharedScanExec {
     /// Whether its files were listed for the query that it is of.
     pub(crate) fn is_listed_by_query(&self) -> bool {
         self.source.listed_by_query
-    }
-
-    /// The rows of the chunks that it needs, or the only ones of them, or the first that do.
-    pub(crate) fn row_count(&self) -> u64 {
-        if let Some(rows) = self.first_rows() {
-            return rows;
-        }
-        let rows = self.needed.rows_in(self.source.table.table(), &self.needed.chunks);
-        rows.iter().map(|rows| rows.end - rows.start).sum()
-    }
-
-    /// The same in the order that the files say they keep, if the rows are then in this one.
-    pub(crate) fn in_stored_order(&self, order: &[PhysicalSortExpr]) -> Result<Option<Self>> {
-        let is_free = self.source.orderings.is_empty()
-            && self.settings.has_statistics
-            && !self.has_partitions_asked_for;
-        let Some(stored) = self.source.stored_order.as_ref().filter(|_| is_free) else {
-            return Ok(None);
-        };
-        let orderings = vec![stored.clone()];
-        let source = Arc::new(ScanSource { orderings, ..self.source.as_ref().clone() });
-        let properties = properties(&source, &self.projection, 1)?;
-        let is_in_order = properties.eq_properties.ordering_satisfy(order.iter().cloned())?;
-        let properties = Arc::new(properties);
-        Ok(is_in_order.then(|| Self { source, properties, ..self.fresh() }))
     }
 
     fn order(&self) -> Order {
@@ -344,29 +280,6 @@ impl ExecutionPlan for SharedScanExec {
         result: ChildPushdownResult,
         _: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
-        let filters: Vec<_> =
-            result.parent_filters.into_iter().map(|filter| filter.filter).collect();
-        if self.fetch.is_some() {
-            // These filters are above a limit: rows that they rule out count among the first ones.
-            let answers = vec![PushedDown::No; filters.len()];
-            return Ok(FilterPushdownPropagation::with_parent_pushdown_result(answers));
-        }
-        let evaluates = self.settings.evaluates && matches!(phase, FilterPushdownPhase::Pre);
-        let answer = |filter: &Arc<dyn PhysicalExpr>| match evaluates && !is_dynamic(filter) {
-            true => PushedDown::Yes,
-            false => PushedDown::No,
-        };
-        let answers: Vec<_> = filters.iter().map(answer).collect();
-        let mut evaluated = filters.clone();
-        evaluated.retain(|filter| matches!(answer(filter), PushedDown::Yes));
-        let mut scan = self.with_filters(filters.into_iter(), phase)?;
-        if !evaluated.is_empty() {
-            scan = Some(scan.as_ref().unwrap_or(self).evaluating(&evaluated)?);
-        }
-        let propagation = FilterPushdownPropagation::with_parent_pushdown_result(answers);
-        Ok(match scan {
-            Some(scan) => propagation.with_updated_node(Arc::new(scan)),
-            None => propagation,
-        })
+        self.take_filters(phase, result)
     }
 }

@@ -56,6 +56,19 @@ pub(crate) fn column_types(parquet: &ParquetOptions) -> Result<ColumnTypes> {
     })
 }
 
+/// Says in options of Parquet what types columns have: the opposite of [`column_types`].
+pub(crate) fn set_column_types(parquet: &mut ParquetOptions, types: ColumnTypes) {
+    let unit = |unit| match unit {
+        TimeUnit::Nanosecond => "ns",
+        TimeUnit::Microsecond => "us",
+        TimeUnit::Millisecond => "ms",
+        TimeUnit::Second => "s",
+    };
+    parquet.schema_force_view_types = types.views;
+    parquet.binary_as_string = types.binary_as_string;
+    parquet.coerce_int96 = types.int96_unit.map(|it| unit(it).to_owned());
+}
+
 fn time_unit(text: &str) -> Result<TimeUnit> {
     Ok(match text.to_lowercase().as_str() {
         "ns" => TimeUnit::Nanosecond,

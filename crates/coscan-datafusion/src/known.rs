@@ -1,9 +1,9 @@
 //! Lists of files that queries have read before: a query that reads the same again opens nothing.
 //!
-//! The engine's own tables list their files for each query, and keep nothing of them that is shared. Without this, files
-//! and pages would be given up between two queries.
+//! The engine's own tables find their files for each query, in a cache of lists or in the store, and keep nothing of them
+//! that is shared. Without this, files and pages would be given up between two queries.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use coscan_runtime::BufferManager;
@@ -46,9 +46,18 @@ struct KnownList {
 }
 
 impl KnownLists {
-    /// Those of a manager.
+    /// Those of a manager, the same for all its sessions, which hold them.
     pub(crate) fn of(manager: &BufferManager) -> Arc<Self> {
-        manager.extension(Self::default)
+        /// The lists hold the manager, so the manager does not hold the lists.
+        #[derive(Default)]
+        struct Known(Mutex<Weak<KnownLists>>);
+        let known = manager.extension(Known::default);
+        let mut known = known.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.upgrade().unwrap_or_else(|| {
+            let lists = Arc::new(Self::default());
+            *known = Arc::downgrade(&lists);
+            lists
+        })
     }
 
     /// What is shared of a list, opened if that is not known. Queries that ask at the same time open it once. An error is

@@ -20,7 +20,6 @@ use log::debug;
 use crate::coscan::Coscan;
 use crate::error::from_store;
 use crate::file_list::FileList;
-use crate::known::KnownLists;
 use crate::location::store_of;
 use crate::planning::{self, Question, physical_filters};
 use crate::source::{ScanSource, short_name};
@@ -74,7 +73,7 @@ impl SharedListingTable {
         let question =
             Question { projection: arguments.projection(), filters, limit: arguments.limit() };
         let manager = self.coscan.manager();
-        let known = KnownLists::of(manager);
+        let known = self.coscan.known_lists();
         let open = async || list.open(session, &self.coscan, store.clone(), &question).await;
         let source = known.find_or_open(manager, list.key(&store.1), open).await;
         if matches!(source, Err(DataFusionError::ResourcesExhausted(_))) {

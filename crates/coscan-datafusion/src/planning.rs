@@ -19,7 +19,8 @@ use crate::source::{PlanSettings, ScanSource};
 pub(crate) struct Question<'a> {
     /// Columns, as indexes into the table's schema; all of them if it is `None`.
     pub(crate) projection: Option<&'a [usize]>,
-    /// On the table's schema. They are applied above the scan in any case.
+    /// On the table's schema, to rule chunks out. Rows that they reject are left out by an operator above, by the scan if
+    /// the session pushes filters down, or, for columns of directories, by the list of files.
     pub(crate) filters: Vec<Arc<dyn PhysicalExpr>>,
     pub(crate) limit: Option<usize>,
 }

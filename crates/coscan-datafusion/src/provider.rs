@@ -192,7 +192,7 @@ pub async fn refresh(context: &SessionContext, table: impl Into<TableReference>)
         Some(shared) => shared.refresh().await,
         None => plan_err!(
             "{table} is no table of coscan's, so it is not refreshed; make it with CREATE EXTERNAL TABLE … STORED AS \
-             PARQUET. Tables of Parquet files that DataFusion made list their files for each query"
+             PARQUET. DataFusion lists the files of tables that it made, and caches the lists as it is told to"
         ),
     }
 }

@@ -133,8 +133,8 @@ pub(crate) fn may_match(
     TableStatistics { table, of: Of::Chunks, filters }.prune(in_list_max)
 }
 
-/// Whether values may be NaN. Parquet's bounds leave it out, in the order of Arrow it is above all values, or if it is
-/// negative below all: chunks must not be ruled out by such bounds.
+/// Whether values may be NaN. Parquet's bounds leave it out; Arrow orders it above all values, or below all if it is
+/// negative. Such bounds rule rows out only for filters that no NaN passes (`nan.rs`).
 pub(crate) fn may_be_nan(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => may_be_nan(values),

@@ -58,6 +58,14 @@ pub enum ScanError {
     /// A page was read but makes no sense.
     #[error(transparent)]
     Decode(#[from] DecodeError),
+    /// A column that is declared without NULLs has some.
+    #[error(
+        "column {column} is declared NOT NULL, but contains NULLs; declare it so that it may, or repair the files"
+    )]
+    NullsDeclaredAway {
+        /// Its name.
+        column: String,
+    },
     /// Queries hold so much memory that nothing could be read or decoded.
     #[error(
         "out of memory: {wanted_bytes} bytes are wanted for a chunk, but of the {budget_bytes} bytes of the \

@@ -186,6 +186,9 @@ impl MetadataMemory {
     pub(crate) fn take_optional(driver: &Driver, of: TypeId, bytes: u64) -> Option<Self> {
         let (memory, kept) = (driver.memory(), driver.kept());
         let bytes_max = memory.budget_bytes() / OPTIONAL_PART;
+        if bytes > bytes_max {
+            return None; // Nothing that gives way would make room.
+        }
         while kept.bytes_of(of).saturating_add(bytes) > bytes_max
             || memory.try_take(Holder::Footers, bytes).is_err()
         {

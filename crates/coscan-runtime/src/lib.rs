@@ -8,6 +8,7 @@
 //! needs of one, a [`ScanStream`] the record batches that one of its workers takes. [`FirstRows`] are so few rows that
 //! nobody has to read chunks for them.
 
+mod batch;
 mod columns;
 mod decode_cache;
 mod driver;

@@ -1,4 +1,4 @@
-//! One budget for everything held: stored pages, decoded columns, operators.
+//! One budget for everything held: stored pages, decoded columns, metadata of files, operators.
 //!
 //! The pool has what the others leave it, up to its own limit and down to its floor: when decoding or an operator needs
 //! memory, the pool gives way at once; when they give it back, the pool grows again. Decoded columns are counted as
@@ -51,7 +51,7 @@ pub struct MemoryUse {
     pub decoded_bytes: u64,
     /// Operators.
     pub operator_bytes: u64,
-    /// Footers and page indexes of open files.
+    /// Metadata: footers and page indexes of open files, and Bloom filters.
     pub footer_bytes: u64,
     /// What the pool may hold now.
     pub pool_limit_bytes: u64,

@@ -118,7 +118,7 @@ pub struct ManagerReport {
     pub decoded_bytes: u64,
     /// Bytes of the operators that draw on the same budget.
     pub operator_bytes: u64,
-    /// Bytes of footers and page indexes of open files.
+    /// Bytes of metadata: footers and page indexes of open files, and Bloom filters.
     pub footer_bytes: u64,
     /// The most bytes of all kinds held at once so far.
     pub held_bytes_max: u64,

@@ -94,10 +94,15 @@ impl FileKey {
 }
 
 impl Registry {
-    /// The columns of a table: on them it depends what a chunk is made of.
+    /// The columns of a table: on them it depends what a chunk is made of. Those that are the same in all rows of a file
+    /// have no pages.
     pub(crate) fn columns(table: &ParquetTable) -> Arc<str> {
         let fields = table.schema().fields().iter();
-        let columns = fields.map(|field| format!("{:?} {}", field.name(), field.data_type()));
+        let is_constant = |name: &str| table.constants().iter().any(|it| it.field.name() == name);
+        let columns = fields.map(|field| {
+            let place = if is_constant(field.name()) { " of the file" } else { "" };
+            format!("{:?} {}{place}", field.name(), field.data_type())
+        });
         columns.collect::<Vec<_>>().join(", ").into()
     }
 

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use coscan_core::WorkerIndex;
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream};
 
+use crate::batch::record_batch;
 use crate::columns::{ChunkColumns, Opening};
 use crate::error::ScanError;
 use crate::metrics::add_time;
@@ -278,9 +279,6 @@ impl ChunkBatches {
         let rows = arrays.first().map_or(rows_max, |array| array.len() as u64);
         self.rows_left =
             self.rows_left.checked_sub(rows).expect("a decoder gives only the rows asked for");
-        let options = RecordBatchOptions::new().with_row_count(usize::try_from(rows).ok());
-        let batch = RecordBatch::try_new_with_options(Arc::clone(scan.schema()), arrays, &options);
-        Step::Batch(Ok(batch
-            .expect("columns of a chunk have the table's types and as many rows as each other")))
+        Step::Batch(record_batch(scan.schema(), arrays, rows))
     }
 }

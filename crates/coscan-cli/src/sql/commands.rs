@@ -23,6 +23,8 @@ const HELP: &str = r"End a statement with ; to run it. Ctrl-C stops a query, Ctr
 
 CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'URL' adds a shared table, too.
 SELECT … FROM 'trips/2024.parquet' reads a file, FROM 'trips/' a directory, shared with all others that do.
+REFRESH TABLE t lists the files of a table again; SET coscan.refresh = 5 does so when it was listed 5 s ago or before.
+SET coscan.weight = 4 makes the queries of this session count more than others.
 EXPLAIN ANALYZE SELECT … shows what a query read, and what it found because others had read it.";
 
 /// What the shell does after a command.

@@ -3,7 +3,8 @@
 use crate::scan::LengthBounds;
 use crate::state::State;
 
-/// A scan is short that is this many times shorter than the longest that runs: it does not wait for a processor.
+/// A scan is short that is this many times shorter than the longest that runs: it is handed chunks
+/// beyond the limit of workers, up to twice as many.
 const SHORT: u64 = 16;
 
 /// A short scan of so few chunks passes others at the device, too. Were more scans to do so, they would wait for each

@@ -1,4 +1,4 @@
-//! Sorted lists of many tables, merged without looking at all of them: only those are opened of which an item is taken.
+//! A lazy merge of the sorted lists of many tables: only those are opened of which an item is taken.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};

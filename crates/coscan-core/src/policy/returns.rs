@@ -22,9 +22,9 @@ pub(super) struct Returns {
     visits: BTreeMap<TableId, Visits>,
     /// Tables to be filed anew before the next choice.
     changed: BTreeSet<TableId>,
-    /// Tables with unwanted pages, by nanoseconds until a scan is expected that comes to one of them.
+    /// Tables with unwanted pages, by the nanoseconds until a scan is expected that needs one of those pages.
     returning: Heads<u64>,
-    /// Those of which that is not known, by when the page was last used that was not used for longest.
+    /// The other tables with unwanted pages, by the last use of their least recently used one (a count of uses).
     others: Heads<Reverse<u64>>,
     /// When tables are filed anew although nothing happens: the longer no scan comes, the later it is expected.
     due: BTreeSet<(Time, TableId)>,
@@ -74,7 +74,7 @@ impl Returns {
         self.recount(known);
     }
 
-    /// With one table there is nothing to compare. Files that one anew when it gets company, or loses it.
+    /// With one table there is nothing to compare: files all anew when a second one comes, or only one is left.
     fn recount(&mut self, before: usize) {
         if (before < 2) != (self.visits.len() < 2) {
             self.changed.extend(self.visits.keys());
@@ -137,7 +137,8 @@ impl Returning<'_> {
         self.farthest.as_mut().is_none_or(|farthest| farthest.peek().is_none())
     }
 
-    /// Takes what nobody wants of tables that no scan is expected to come to, least recently used first.
+    /// Takes pages that no table lists, then what nobody wants of tables that no scan is expected to come to, least
+    /// recently used first.
     pub(super) fn take_others(&self, state: &State, chosen: &mut Chosen<'_>) {
         let Some(others) = self.others else {
             return chosen.take_all(state, state.unwanted_pages());

@@ -20,9 +20,9 @@ pub enum Order {
 /// How long a scan is beside others. Who is longer gives way.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum ScanLength {
-    /// A few pages.
+    /// Picked pages, or a short scan of a few chunks.
     Tiny,
-    /// A small part of what the longest one needs.
+    /// A small part of what the longest one needed when it started.
     Short,
     /// All others.
     Long,

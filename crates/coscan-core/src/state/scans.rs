@@ -89,7 +89,7 @@ impl State {
         self.standings.chunk_ns.average()
     }
 
-    /// Picoseconds that they take for a row, the same.
+    /// Picoseconds that the running scans take for a row, on average over those of which it is known.
     #[must_use]
     pub fn average_row_ps(&self) -> Option<f64> {
         self.standings.row_ps.average()

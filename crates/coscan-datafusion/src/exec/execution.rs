@@ -13,15 +13,43 @@ use datafusion::physical_plan::{EmptyRecordBatchStream, ExecutionPlan};
 use log::debug;
 
 use super::SharedScanExec;
-use crate::first_pages::FirstPagesStream;
+use crate::first_pages::{self, FirstPagesStream};
 use crate::metrics::ScanCounts;
 use crate::reading::ReadingPlan;
 use crate::row_filter::{self, RowFilter};
 use crate::run::Executions;
 use crate::shares::Shares;
-use crate::source::is_dynamic;
+use crate::source::{is_dynamic, properties};
 
 impl SharedScanExec {
+    /// The same in one partition if that does for the rows that are wanted.
+    pub(crate) fn in_few_partitions(self) -> Result<Self> {
+        if self.first_rows().is_none() {
+            return Ok(self);
+        }
+        let properties = Arc::new(properties(&self.source, &self.projection, 1)?);
+        Ok(Self { properties, ..self })
+    }
+
+    /// The number of rows that its limit takes, if they are so few that only their pages are read. The first partition
+    /// then gives them all.
+    pub(super) fn first_rows(&self) -> Option<u64> {
+        if !self.evaluated.is_empty() {
+            return None; // These rule rows out, whether or not they may rule chunks out.
+        }
+        let rows = first_pages::rows(&self.source, &self.wish());
+        rows.filter(|&rows| rows <= self.settings.batch_rows as u64)
+    }
+
+    /// How many rows it reads: those of the needed chunks, the picked ones of them, or as many as its limit takes.
+    pub(crate) fn row_count(&self) -> u64 {
+        if let Some(rows) = self.first_rows() {
+            return rows;
+        }
+        let rows = self.needed.rows_in(self.source.table.table(), &self.needed.chunks);
+        rows.iter().map(|rows| rows.end - rows.start).sum()
+    }
+
     /// A stream of the first rows of the table if it is the first partition, else of none.
     pub(super) fn execute_first_rows(
         &self,

@@ -8,14 +8,87 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::utils::reassign_expr_columns;
 use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
-use datafusion::physical_plan::filter_pushdown::FilterPushdownPhase;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::filter_pushdown::{
+    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
+};
 use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::SharedScanExec;
+use crate::bloom_filters;
 use crate::ranking::SortKey;
-use crate::source::{ScanSource, properties};
+use crate::source::{ScanSource, is_dynamic, properties};
 
 impl SharedScanExec {
+    /// The same without what Bloom filters rule out. They are read for it where they may help.
+    pub(crate) async fn with_bloom_filters(self) -> Result<Self> {
+        if !self.settings.reads_bloom_filters || self.filters.is_empty() {
+            return Ok(self);
+        }
+        let (manager, table) = (&self.source.manager, self.source.table.table());
+        let in_list_max = self.settings.in_list_max;
+        let (filters, needed) = (&self.filters, &self.needed);
+        let left = bloom_filters::may_match(manager, table, filters, needed, in_list_max).await;
+        match left {
+            None => Ok(self),
+            Some(left) => Self::new(
+                self.source,
+                self.projection,
+                self.filters,
+                self.settings,
+                Some(left.into()),
+            ),
+        }
+    }
+
+    /// The same in the order that the files say they keep, if the rows are then in this one.
+    pub(crate) fn in_stored_order(&self, order: &[PhysicalSortExpr]) -> Result<Option<Self>> {
+        let is_free = self.source.orderings.is_empty()
+            && self.settings.has_statistics
+            && !self.has_partitions_asked_for;
+        let Some(stored) = self.source.stored_order.as_ref().filter(|_| is_free) else {
+            return Ok(None);
+        };
+        let orderings = vec![stored.clone()];
+        let source = Arc::new(ScanSource { orderings, ..self.source.as_ref().clone() });
+        let properties = properties(&source, &self.projection, 1)?;
+        let is_in_order = properties.eq_properties.ordering_satisfy(order.iter().cloned())?;
+        let properties = Arc::new(properties);
+        Ok(is_in_order.then(|| Self { source, properties, ..self.fresh() }))
+    }
+
+    /// Takes filters over from above: all rule chunks out, and those are evaluated that the session says.
+    pub(super) fn take_filters(
+        &self,
+        phase: FilterPushdownPhase,
+        result: ChildPushdownResult,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        let filters: Vec<_> =
+            result.parent_filters.into_iter().map(|filter| filter.filter).collect();
+        if self.fetch.is_some() {
+            // These filters are above a limit: rows that they rule out count among the first ones.
+            let answers = vec![PushedDown::No; filters.len()];
+            return Ok(FilterPushdownPropagation::with_parent_pushdown_result(answers));
+        }
+        let evaluates = self.settings.evaluates && matches!(phase, FilterPushdownPhase::Pre);
+        let answer = |filter: &Arc<dyn PhysicalExpr>| match evaluates && !is_dynamic(filter) {
+            true => PushedDown::Yes,
+            false => PushedDown::No,
+        };
+        let answers: Vec<_> = filters.iter().map(answer).collect();
+        let mut evaluated = filters.clone();
+        evaluated.retain(|filter| matches!(answer(filter), PushedDown::Yes));
+        let mut scan = self.with_filters(filters.into_iter(), phase)?;
+        if !evaluated.is_empty() {
+            scan = Some(scan.as_ref().unwrap_or(self).evaluating(&evaluated)?);
+        }
+        let propagation = FilterPushdownPropagation::with_parent_pushdown_result(answers);
+        Ok(match scan {
+            Some(scan) => propagation.with_updated_node(Arc::new(scan)),
+            None => propagation,
+        })
+    }
+
     /// The same with more filters, on the output's schema. Its partitions change only if they may.
     pub(super) fn with_filters(
         &self,

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
 use coscan_core::ChunkIndex;
 use coscan_storage::table::{ColumnPrefix, DecodeError};
 
 use super::Progress;
+use crate::batch::record_batch;
 use crate::driver::Driver;
 use crate::error::ScanError;
 use crate::metrics::add_time;
@@ -119,9 +120,7 @@ impl ChunkReader {
         }
         let arrays: Vec<ArrayRef> = arrays.into_iter().flatten().collect();
         let arrays = self.fields.iter().map(|&column| Arc::clone(&arrays[column])).collect();
-        let options = RecordBatchOptions::new().with_row_count(usize::try_from(rows).ok());
-        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options);
-        Ok(batch.expect("columns have the table's types and as many rows as each other"))
+        Ok(record_batch(&self.schema, arrays, rows)?)
     }
 
     /// The columns to go on with, and memory for what is to be read of them.
