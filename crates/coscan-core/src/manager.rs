@@ -42,8 +42,8 @@ pub struct Config {
     /// query has paused is not at work, see [`ActiveBufferManager::pause_worker`].
     pub active_workers_max: usize,
     /// Nanoseconds after which who waits is served first under a policy that schedules processors. A worker with a chunk
-    /// to go on with does so then, beyond the limit if need be, though no more than twice as many are ever at work. A scan
-    /// that waits for a read is read for, after those that have waited longer.
+    /// to go on with does so then, beyond the limit if need be, up to twice as many; one that has been at work on a
+    /// chunk for as long does not count. A scan that waits for a read is read for, after those that have waited longer.
     pub wait_max_ns: u64,
     /// Nanoseconds that workers are held back before the caller is asked which ones are paused.
     pub pause_ns: u64,

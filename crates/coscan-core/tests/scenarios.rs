@@ -884,7 +884,7 @@ mod processors {
         let table = world.add_table(&table(6, &[10]));
         warm(&mut world, table, &[0], 0..60);
         let scans: Vec<_> =
-            (0..20).map(|_| world.start(table, &[0], 0..60, &[pace(10 * PATIENCE_NS)])).collect();
+            (0..20).map(|_| world.start(table, &[0], 0..60, &[pace(PATIENCE_NS / 2)])).collect();
         let mut most = 0;
         while world.step() {
             most = most.max(world.manager.state().active_workers());

@@ -27,7 +27,8 @@ impl ActiveBufferManager {
         };
         let (active, max) = (self.state.active_workers(), self.config.active_workers_max);
         let next = if self.is_overdue(first) {
-            Some(first).filter(|_| active / 2 < max)
+            // I5: nobody waits for those that may never be done.
+            Some(first).filter(|_| (active - self.state.overdue_workers()) / 2 < max)
         } else if let Some(short) = self.preferred(&self.ready_short()) {
             let cuts_line = || active / 2 < max || self.state.scans[&short].picks();
             Some(short).filter(|_| active < max || cuts_line())

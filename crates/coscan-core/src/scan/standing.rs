@@ -92,12 +92,12 @@ impl Scan {
         self.workers.iter().filter(|worker| matches!(worker, Worker::Busy { .. })).count()
     }
 
-    /// Of those, the ones that their query has not paused.
-    pub(crate) fn active_workers(&self) -> usize {
-        self.workers
-            .iter()
-            .filter(|worker| matches!(worker, Worker::Busy { active: true, .. }))
-            .count()
+    /// Since when each of those is at work, but for those that their query has paused.
+    pub(crate) fn active_since(&self) -> impl Iterator<Item = Time> + '_ {
+        self.workers.iter().filter_map(|worker| match *worker {
+            Worker::Busy { since, active: true, .. } => Some(since),
+            _ => None,
+        })
     }
 
     /// Since when it waits for pages: not if there is a chunk for it and it only waits for processors.

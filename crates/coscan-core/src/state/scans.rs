@@ -101,6 +101,14 @@ impl State {
         self.standings.active_workers.sum as usize
     }
 
+    /// Of those, the ones that have been at work on one chunk for too long to be waited for.
+    pub(crate) fn overdue_workers(&self) -> usize {
+        let active = self.standings.active_since.iter();
+        let overdue = active.take_while(|(since, _)| self.is_overdue(*since));
+        let workers = overdue.filter_map(|&(_, id)| self.scan(id)).flat_map(Scan::active_since);
+        workers.filter(|&since| self.is_overdue(since)).count()
+    }
+
     /// Whether no worker has a chunk.
     #[must_use]
     pub fn is_idle(&self) -> bool {

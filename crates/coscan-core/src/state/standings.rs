@@ -23,6 +23,8 @@ pub(crate) struct Standing {
     most_decoded: usize,
     busy_workers: usize,
     active_workers: usize,
+    /// Since when the one of those is at work on its chunk that has been for longest.
+    active_since: Option<Time>,
     /// 0 if unknown.
     chunk_ns: u64,
     row_ps: Option<u64>,
@@ -40,7 +42,8 @@ impl Standing {
             wants_load: scan.wants_load() && scan.loadable().next().is_some(),
             most_decoded: scan.most_decoded(),
             busy_workers: scan.busy_workers(),
-            active_workers: scan.active_workers(),
+            active_workers: scan.active_since().count(),
+            active_since: scan.active_since().min(),
             chunk_ns: scan.chunk_ns,
             row_ps: scan.pace.smoothed(),
         }
@@ -73,6 +76,8 @@ pub(crate) struct Standings {
     pub(crate) wanting: BTreeMap<WantingKind, Wanting>,
     pub(crate) busy_workers: Sum,
     pub(crate) active_workers: Sum,
+    /// Those with such a worker, by the one that has been at work on its chunk for longest.
+    pub(crate) active_since: BTreeSet<(Time, ScanId)>,
     /// Nanoseconds for a chunk, of those of which that is known.
     pub(crate) chunk_ns: Sum,
     /// Picoseconds for a row, of those of which that is known.
@@ -138,6 +143,8 @@ impl Standings {
         };
         move_key(&mut self.sizes, both.map(|it| it.map(|it| (it.size, scan.id))));
         move_key(&mut self.waiting, keys(Standing::turn));
+        let active = both.map(|it| it.and_then(|it| it.active_since).map(|since| (since, scan.id)));
+        move_key(&mut self.active_since, active);
         move_key(&mut self.finished, keys(|it| it.turn().filter(|_| it.needed == 0)));
         move_key(&mut self.ready.by_turn, keys(Standing::ready));
         let ready = both.map(|it| it.filter(|it| it.ready().is_some()));

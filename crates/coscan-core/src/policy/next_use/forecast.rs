@@ -50,10 +50,18 @@ impl Forecast {
     }
 }
 
-/// Picoseconds that a scan takes for a row: as measured; until then as the others do on average.
+/// Scans that say how fast others go: the bound on what asking them costs.
+const ASKED_MAX: usize = 64;
+
+/// Picoseconds that a scan takes for a row: as measured; until then as the oldest others do on average.
 pub(in crate::policy) fn row_ps(state: &State, scan: &Scan) -> u64 {
-    let others = || state.average_row_ps().map_or(1, |ps| ps as u64);
-    scan.row_ps(state.now()).unwrap_or_else(others)
+    let measured = |scan: &Scan| scan.row_ps(state.now());
+    measured(scan).unwrap_or_else(|| {
+        let known = state.scans().take(ASKED_MAX).filter_map(measured);
+        let (count, sum) =
+            known.fold((0, 0u64), |(count, sum), ps| (count + 1, sum.saturating_add(ps)));
+        sum.checked_div(count).unwrap_or(1)
+    })
 }
 
 /// The chunks of a scan as runs of neighbours of equal size: whatever it needs, a position is found in a few steps.
