@@ -2,6 +2,7 @@
 //!
 //! [`ScanSpec`] is the wish, [`Scan`] the registered need.
 
+mod filed;
 mod filing;
 mod pace;
 mod spec;
@@ -13,9 +14,9 @@ use crate::ids::{
     ChunkIndex, DeviceId, GroupIndex, Index, PageId, ScanId, SlotIndex, TableId, Time, WorkerIndex,
 };
 use crate::set::{IndexSet, LongSet};
-use crate::state::Standing;
 use crate::table::Table;
 
+pub(crate) use filed::Standing;
 pub(crate) use pace::Pace;
 pub(crate) use spec::indexes;
 pub use spec::{LengthBounds, Order, ScanLength, ScanReport, ScanSpec};

@@ -18,7 +18,7 @@ use crate::scan::Scan;
 use crate::set::IndexSet;
 use crate::table::Table;
 
-pub(crate) use standings::{Standing, Standings};
+pub(crate) use standings::Standings;
 pub use wanting::{Wanting, WantingKind};
 
 /// Pages of one chunk that are being read.

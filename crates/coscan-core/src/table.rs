@@ -7,7 +7,6 @@ use crate::classes::{ClassKey, Classes};
 use crate::decoded::DecodedSlices;
 use crate::ids::{ChunkIndex, DeviceId, GroupIndex, Index, PageId, ScanId, SlotIndex};
 use crate::pages::Place;
-use crate::scan::Scan;
 use crate::set::IndexSet;
 
 /// A registered table.
@@ -210,29 +209,6 @@ impl Table {
         readers
     }
 
-    /// Lists a scan among those that run.
-    pub(crate) fn add_scan(&mut self, scan: &Scan) {
-        self.scans.insert(scan.id());
-        if scan.picks() {
-            self.picking.insert(scan.id());
-        }
-        self.in_order.set(scan.slot(), scan.goes_in_order());
-        for group in scan.groups().iter() {
-            self.readers[group.as_usize()].insert(scan.slot());
-        }
-    }
-
-    /// Takes a scan off those that run.
-    pub(crate) fn remove_scan(&mut self, scan: &Scan) {
-        self.scans.remove(&scan.id());
-        self.picking.remove(&scan.id());
-        self.in_order.remove(scan.slot());
-        for group in scan.groups().iter() {
-            self.readers[group.as_usize()].remove(scan.slot());
-        }
-        self.free_slot(scan.slot());
-    }
-
     /// Gives a new scan the lowest slot that is free.
     pub(crate) fn take_slot(&mut self, scan: ScanId) -> SlotIndex {
         let slot = self.free_slots.pop_first().unwrap_or_else(|| {
@@ -243,7 +219,7 @@ impl Table {
         slot
     }
 
-    fn free_slot(&mut self, slot: SlotIndex) {
+    pub(crate) fn free_slot(&mut self, slot: SlotIndex) {
         self.slots[slot.as_usize()] = None;
         self.free_slots.insert(slot);
     }

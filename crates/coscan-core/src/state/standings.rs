@@ -5,62 +5,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::{ScanId, Time};
-use crate::scan::{Scan, Turn};
+use crate::scan::{Scan, Standing, Turn};
 use crate::state::wanting::{Wanting, WantingKind};
 use crate::table::Starved;
-
-/// What a scan is filed by.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Standing {
-    size: u64,
-    needed: usize,
-    /// Of the worker that waits longest.
-    waiting: Option<(Turn, Time)>,
-    is_deliverable: bool,
-    is_starved: bool,
-    is_almost_starved: bool,
-    wants_load: bool,
-    most_decoded: usize,
-    busy_workers: usize,
-    active_workers: usize,
-    /// Since when the one of those is at work on its chunk that has been for longest.
-    active_since: Option<Time>,
-    /// 0 if unknown.
-    chunk_ns: u64,
-    row_ps: Option<u64>,
-}
-
-impl Standing {
-    pub(crate) fn of(scan: &Scan) -> Self {
-        Self {
-            size: scan.size(),
-            needed: scan.needed.len(),
-            waiting: scan.longest_waiting().map(|(turn, since, _)| (turn, since)),
-            is_deliverable: scan.is_deliverable(),
-            is_starved: scan.is_starved(),
-            is_almost_starved: scan.is_almost_starved(),
-            wants_load: scan.wants_load() && scan.loadable().next().is_some(),
-            most_decoded: scan.most_decoded(),
-            busy_workers: scan.busy_workers(),
-            active_workers: scan.active_since().count(),
-            active_since: scan.active_since().min(),
-            chunk_ns: scan.chunk_ns,
-            row_ps: scan.pace.smoothed(),
-        }
-    }
-
-    fn turn(self) -> Option<Turn> {
-        self.waiting.map(|(turn, _)| turn)
-    }
-
-    fn ready(self) -> Option<Turn> {
-        self.turn().filter(|_| self.is_deliverable)
-    }
-
-    fn starving_since(self) -> Option<Time> {
-        self.waiting.filter(|_| !self.is_deliverable).map(|(_, since)| since)
-    }
-}
 
 /// The running scans by how they stand.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

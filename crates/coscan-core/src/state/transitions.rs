@@ -264,7 +264,14 @@ impl State {
     /// Registers a scan with its table.
     pub(crate) fn add_scan(&mut self, scan: Scan) {
         let table = self.tables.get_mut(&scan.table).expect("looked up before");
-        table.add_scan(&scan);
+        table.scans.insert(scan.id);
+        if scan.picks() {
+            table.picking.insert(scan.id);
+        }
+        table.in_order.set(scan.slot, scan.goes_in_order());
+        for group in scan.groups.iter() {
+            table.readers[group.as_usize()].insert(scan.slot);
+        }
         self.scans.insert(scan.id, scan);
     }
 
@@ -274,6 +281,12 @@ impl State {
         let table: &mut Table =
             self.tables.get_mut(&scan.table).expect("a scan's table stays registered");
         self.standings.take_out(&mut scan, &mut table.starved);
-        table.remove_scan(&scan);
+        table.scans.remove(&scan.id);
+        table.picking.remove(&scan.id);
+        table.in_order.remove(scan.slot);
+        for group in scan.groups.iter() {
+            table.readers[group.as_usize()].remove(scan.slot);
+        }
+        table.free_slot(scan.slot);
     }
 }
