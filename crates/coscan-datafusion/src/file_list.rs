@@ -37,6 +37,8 @@ use crate::source::ScanSource;
 /// The files that a plan of the engine reads, and as what.
 pub(crate) struct FileList<'a> {
     pub(crate) table: &'a ListingTable,
+    /// What the query calls the table.
+    name: &'a str,
     /// Of the table: what is stored, then the columns of directories.
     pub(crate) schema: SchemaRef,
     /// Whether its files keep an order that the table does not declare.
@@ -50,6 +52,7 @@ impl<'a> FileList<'a> {
     /// `None` if the plan does more than to read Parquet files as coscan can.
     pub(crate) fn of(
         table: &'a ListingTable,
+        name: &'a str,
         plan: &'a Arc<dyn ExecutionPlan>,
         usual: FileOptions,
     ) -> Option<Self> {
@@ -72,6 +75,7 @@ impl<'a> FileList<'a> {
         files.sort_unstable_by(|a, b| a.object_meta.location.cmp(&b.object_meta.location));
         Some(Self {
             table,
+            name,
             schema,
             has_undeclared_order: !config.output_ordering.is_empty()
                 && table.options().file_sort_order.is_empty(),
@@ -80,14 +84,17 @@ impl<'a> FileList<'a> {
         })
     }
 
-    pub(crate) fn key(&self, store: &Arc<dyn ObjectStore>) -> ListKey {
+    /// What makes lists the same: plans of both have the same source.
+    pub(crate) fn key(&self, coscan: &Coscan, store: &Arc<dyn ObjectStore>) -> ListKey {
         let mut hasher = DefaultHasher::new();
         self.schema.fields().hash(&mut hasher);
         for PartitionedFile { object_meta: meta, .. } in &self.files {
             (&meta.location, meta.size, &meta.e_tag, meta.last_modified).hash(&mut hasher);
         }
         let (place, orders) = (self.identity(), &self.table.options().file_sort_order);
-        let place = format!("{place} {orders:?} {:?}", Arc::as_ptr(store).cast::<()>());
+        let (name, direct_bytes_max) = (self.name, coscan.direct_bytes_max());
+        let store = Arc::as_ptr(store).cast::<()>();
+        let place = format!("{name} {place} {orders:?} {store:?} {direct_bytes_max}");
         ListKey { place, hash: hasher.finish() }
     }
 
@@ -149,8 +156,8 @@ impl<'a> FileList<'a> {
         let orders = &self.table.options().file_sort_order;
         let columns = TableColumns { declared: Some(self.stored()), constants: self.constants()? };
         let source = ParquetTable::with_columns(files, columns).map_err(from_table);
-        let source = source
-            .and_then(|table| registered(coscan, String::new(), &self.identity(), table, orders));
+        let (name, identity) = (self.name.to_owned(), self.identity());
+        let source = source.and_then(|table| registered(coscan, name, &identity, table, orders));
         match source {
             // The engine merges files that keep an order each.
             Ok(source) if source.orderings.len() < orders.len() => Ok(None),

@@ -22,7 +22,7 @@
 //! - `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes a [`SharedTableProvider`] (`factory`, `format`), whose files are
 //!   listed when it is made and when it is refreshed (`snapshots`, `listing`, `location`, `partitions`, `order`, `statistics`);
 //! - what the engine made of Parquet files becomes shared when a query is planned (`planner`, `listing_table`,
-//!   `file_list`), and is remembered for the next one (`known`);
+//!   `file_list`), and is remembered for the next one (`known`, `kept_source`);
 //! - both plan a [`SharedScanExec`] (`provider`, `planning`, `source`, `exec`, `pruning`, `nan`, `bloom_filters`), or the
 //!   engine's own scan where that costs less (`direct`, `direct_reader`); a few first rows take no more than the first
 //!   pages of each column (`first_pages`);
@@ -44,6 +44,7 @@ mod file_list;
 mod first_pages;
 mod first_rows;
 mod format;
+mod kept_source;
 mod known;
 mod listing;
 mod listing_table;

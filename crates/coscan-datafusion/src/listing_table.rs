@@ -12,7 +12,7 @@ use datafusion::common::Constraints;
 use datafusion::datasource::TableType;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::ListingTable;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 use log::debug;
@@ -22,7 +22,7 @@ use crate::error::from_store;
 use crate::file_list::FileList;
 use crate::location::store_of;
 use crate::planning::{self, Question, physical_filters};
-use crate::source::{ScanSource, short_name};
+use crate::source::short_name;
 
 /// A table of the engine for one query, whose scans are shared where they can be.
 #[derive(Debug)]
@@ -62,7 +62,8 @@ impl SharedListingTable {
         arguments: &ScanArgs<'_>,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let table = self.table.downcast_ref::<ListingTable>();
-        let list = table.and_then(|table| FileList::of(table, plan, self.coscan.table_options()));
+        let options = self.coscan.table_options();
+        let list = table.and_then(|table| FileList::of(table, &self.name, plan, options));
         // Files that say themselves in which order they are need no sort if the engine reads them.
         let list = list.filter(|list| !(self.is_sorted_above && list.has_undeclared_order));
         let Some(list) = list else { return Ok(None) };
@@ -72,22 +73,13 @@ impl SharedListingTable {
         let filters = physical_filters(session, &list.schema, arguments.filters().unwrap_or(&[]))?;
         let question =
             Question { projection: arguments.projection(), filters, limit: arguments.limit() };
-        let manager = self.coscan.manager();
-        let known = self.coscan.known_lists();
         let open = async || list.open(session, &self.coscan, store.clone(), &question).await;
-        let source = known.find_or_open(manager, list.key(&store.1), open).await;
-        if matches!(source, Err(DataFusionError::ResourcesExhausted(_))) {
-            known.forget();
+        let key = list.key(&self.coscan, &store.1);
+        let source = self.coscan.known_lists().find_or_open(key, open).await?;
+        match source.filter(|source| list.is_of(source, &store.1)) {
+            Some(source) => planning::plan(session, &source, question).await.map(Some),
+            None => Ok(None),
         }
-        let Some(source) = source?.filter(|source| list.is_of(source, &store.1)) else {
-            return Ok(None);
-        };
-        let source = ScanSource {
-            name: self.name.clone(),
-            direct_bytes_max: self.coscan.direct_bytes_max(),
-            ..source.as_ref().clone()
-        };
-        planning::plan(session, &Arc::new(source), question).await.map(Some)
     }
 }
 

@@ -3,12 +3,11 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use coscan_runtime::{BufferManager, Kept, Registration};
-use coscan_storage::table::ParquetFile;
 use datafusion::common::Statistics;
 use datafusion::error::Result;
 use tokio::sync::{Mutex, MutexGuard};
 
+use crate::kept_source::KeptSource;
 use crate::listing::Listing;
 use crate::location::ListedFile;
 use crate::source::ScanSource;
@@ -26,6 +25,15 @@ pub(crate) struct Snapshots {
     is_refreshed: bool,
 }
 
+/// What is known of files from their footers.
+#[derive(Clone, Debug)]
+enum Opened {
+    /// As long as the table.
+    Always(Arc<ScanSource>),
+    /// As long as a query uses it or there is memory for it.
+    Kept(Arc<KeptSource>),
+}
+
 #[derive(Clone, Debug)]
 struct Snapshot {
     files: Arc<[ListedFile]>,
@@ -33,16 +41,6 @@ struct Snapshot {
     /// Of the whole table. They stay.
     statistics: Arc<Statistics>,
     listed: Instant,
-}
-
-/// What is known of files from their footers.
-#[derive(Clone, Debug)]
-enum Opened {
-    /// As long as the table.
-    Always(Arc<ScanSource>),
-    /// As long as a query uses it or there is memory for it. The table stays registered: its pages are there when it is
-    /// opened again.
-    Kept(Arc<(Kept<ScanSource>, Registration)>),
 }
 
 impl Snapshots {
@@ -145,7 +143,9 @@ impl Snapshots {
             return Ok(source);
         }
         let source = Arc::new(listing.snapshot(current.files.to_vec()).await?);
-        current.source.put(&source);
+        if let Opened::Kept(kept) = &current.source {
+            kept.put(&source);
+        }
         Ok(source)
     }
 
@@ -161,10 +161,8 @@ impl Snapshots {
 
 impl Snapshot {
     fn kept(files: Arc<[ListedFile]>, source: Arc<ScanSource>, listed: Instant) -> Self {
-        let manager: &BufferManager = &source.manager;
-        let opened = Opened::Kept(Arc::new((manager.kept(), source.table.registration())));
-        opened.put(&source);
-        Self { files, source: opened, statistics: Arc::clone(&source.statistics), listed }
+        let statistics = Arc::clone(&source.statistics);
+        Self { files, source: Opened::Kept(Arc::new(KeptSource::new(&source))), statistics, listed }
     }
 }
 
@@ -172,15 +170,7 @@ impl Opened {
     fn get(&self) -> Option<Arc<ScanSource>> {
         match self {
             Self::Always(source) => Some(Arc::clone(source)),
-            Self::Kept(kept) => kept.0.get(),
-        }
-    }
-
-    fn put(&self, source: &Arc<ScanSource>) {
-        if let Self::Kept(kept) = self {
-            let files = source.table.table().parquet_files().iter();
-            let bytes = files.map(|file| ParquetFile::memory_bytes(file)).sum();
-            kept.0.put(Arc::clone(source), bytes);
+            Self::Kept(kept) => kept.get(),
         }
     }
 }

@@ -11,7 +11,7 @@ use coscan_datafusion::Coscan;
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options};
 use coscan_storage::stores::{DirectFileStore, MeteredStore, StoreMetrics, Stores};
-use datafusion::prelude::SessionContext;
+use datafusion::prelude::{ParquetReadOptions, SessionContext};
 use url::Url;
 
 use support::{TABLE_OPTIONS, create, manager, plain, plan, run};
@@ -137,4 +137,42 @@ async fn a_file_that_was_replaced_while_its_footer_was_gone_is_an_error_until_it
     assert!(error.contains("changed"), "{error}");
     coscan_datafusion::refresh(&context, "t0").await.unwrap();
     assert_eq!(run(&context, "SELECT sum(c7) FROM t0").await, [sum(5).to_string()]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn footers_of_the_engines_own_tables_give_way_while_pages_stay() {
+    let data = tempfile::tempdir().unwrap();
+    let one = footer_bytes(data.path()).await;
+    let options = Options {
+        keep_idle: std::time::Duration::MAX,
+        pool_bytes_min: 4 * one,
+        ..Options::with_memory_bytes(16 * one)
+    };
+    let manager = BufferManager::new(options).unwrap();
+    let (context, metrics) = session(&manager);
+    for table in 0..3 {
+        let path = path(data.path(), table);
+        write(&path, 1000 * table);
+        let (path, options) = (path.display().to_string(), ParquetReadOptions::default());
+        context.register_parquet(format!("t{table}"), path, options).await.unwrap();
+    }
+    let query = async |table: i64| {
+        let sql = format!("SELECT sum(c7) FROM t{table} WHERE c7 >= 0");
+        assert_eq!(run(&context, &sql).await, [sum(table).to_string()]);
+    };
+    for table in 0..3 {
+        query(table).await;
+    }
+    assert!(manager.report().footer_bytes >= 3 * one, "more than a part of the budget");
+    let (pages, memory) = (manager.report().pool_held_bytes, manager.operator_memory());
+    assert!(pages > 0 && memory.try_take(11 * one), "{:?}", manager.report());
+    assert!(manager.report().footer_bytes < 2 * one, "{:?}", manager.report());
+    assert_eq!(manager.report().pool_held_bytes, pages);
+    memory.give(11 * one);
+    let read = metrics.snapshot().bytes;
+    for table in 0..3 {
+        query(table).await;
+    }
+    assert_eq!(metrics.snapshot().bytes, read, "the session has the footers, the pool the pages");
+    assert!(manager.report().footer_bytes >= 3 * one, "they are there again");
 }

@@ -23,7 +23,7 @@ use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
 
-use support::{create, explain, leaf, manager, plan, run, shared};
+use support::{explain, leaf, manager, plan, run, shared};
 
 const SUM: &str = "SELECT count(*), sum(id), sum(value) FROM t";
 
@@ -228,36 +228,60 @@ async fn a_listing_that_is_known_is_not_opened_again() {
     assert!(new_bytes <= 3 * file_bytes, "{new_bytes} of a file of {file_bytes} bytes");
 }
 
-#[tokio::test]
-async fn lists_that_nobody_uses_or_that_take_too_much_are_not_kept() {
-    let data = tempfile::tempdir().unwrap();
-    for (name, rows) in [("large", 4000), ("small", 100)] {
-        support::write_numbers(&data.path().join(format!("{name}.parquet")), 0..rows);
+/// The memory of footers once `is_enough` of it is left, or after some seconds.
+async fn footer_bytes(manager: &BufferManager, is_enough: impl Fn(u64) -> bool) -> u64 {
+    for _ in 0..1000 {
+        if is_enough(manager.report().footer_bytes) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let usual = Options::with_pool_bytes(64 << 20, 256 << 20);
-    for (options, keeps) in [
-        (usual.clone(), true),
-        (Options { keep_idle: Duration::from_nanos(1), ..usual }, false),
-        (Options::with_memory_bytes(1 << 20), false),
-    ] {
+    manager.report().footer_bytes
+}
+
+#[tokio::test]
+async fn lists_that_nobody_uses_go_by_themselves() {
+    let data = three_files();
+    for (keep_idle, keeps) in [(Duration::from_millis(1), false), (Duration::MAX, true)] {
+        let options = Options { keep_idle, ..Options::with_pool_bytes(64 << 20, 256 << 20) };
         let manager = BufferManager::new(options).unwrap();
         let context = shared(&manager);
-        let mut footer_bytes = Vec::new();
-        for name in ["small", "large", "small"] {
-            register(&context, name, &data.path().join(format!("{name}.parquet"))).await;
-            let sql = format!("SELECT count(*) FROM {name} WHERE id + value >= 0");
-            assert_eq!(scans_of(&context, &sql).await, ["SharedScanExec"]);
-            run(&context, &sql).await;
-            // What is closed gives its memory back when something else is opened.
-            create(&context, "other", &data.path().join("small.parquet")).await;
-            run(&context, "DROP TABLE other").await;
-            footer_bytes.push(manager.report().footer_bytes);
-            context.deregister_table(name).unwrap();
-        }
-        let large_is_kept = footer_bytes[2] > 2 * footer_bytes[0];
-        assert_eq!(large_is_kept, keeps, "{footer_bytes:?}");
-        assert!(footer_bytes[0] > 0, "{footer_bytes:?}");
+        register(&context, "t", data.path()).await;
+        let in_use = plan(&context, "SELECT id FROM t").await;
+        assert_eq!(leaf(&in_use).name(), "SharedScanExec");
+        assert!(manager.report().footer_bytes > 0, "a plan holds its files");
+        drop(in_use);
+        let left = footer_bytes(&manager, |bytes| keeps || bytes == 0).await;
+        assert_eq!(left > 0, keeps);
+        assert_eq!(run(&context, "SELECT count(*) FROM t WHERE id >= 0").await, ["1200"]);
     }
+}
+
+#[tokio::test]
+async fn lists_that_are_used_stay_while_others_go() {
+    let data = three_files();
+    let keep_idle = Duration::from_millis(100);
+    let options = Options { keep_idle, ..Options::with_pool_bytes(64 << 20, 256 << 20) };
+    let manager = BufferManager::new(options).unwrap();
+    let context = shared(&manager);
+    let query = async |number: i32| {
+        run(&context, &format!("SELECT sum(value) FROM t{number} WHERE id >= 0")).await;
+        manager.report().footer_bytes
+    };
+    for number in 0..3 {
+        let file = data.path().join(format!("{number}.parquet"));
+        register(&context, &format!("t{number}"), &file).await;
+    }
+    let one = query(0).await;
+    let all = query(1).await.max(query(2).await);
+    assert!(all > 2 * one, "{all} of {one} each");
+    // Asked for all the time it is never idle.
+    for _ in 0..1000 {
+        if query(0).await == one {
+            break;
+        }
+    }
+    assert_eq!(query(0).await, one);
 }
 
 #[tokio::test]

@@ -89,7 +89,7 @@ impl Driver {
             extensions: Extensions::default(),
             leases: AtomicUsize::new(0),
         });
-        driver.give_back_idle_pages();
+        driver.give_back_what_is_idle();
         driver
     }
 

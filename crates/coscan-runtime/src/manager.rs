@@ -120,6 +120,12 @@ impl BufferManager {
         self.driver.extensions().get(make)
     }
 
+    /// Calls `give_back` every [`Options::keep_idle`], when pages that were not used for so long go, until it returns
+    /// false. What a program keeps with the manager can go with them. It must not keep the manager alive, nor take long.
+    pub fn when_idle(&self, give_back: impl FnMut() -> bool + Send + 'static) {
+        self.driver.extensions().add_idle_call(Box::new(give_back));
+    }
+
     /// Registers a table. It shares the pages of its files with all tables that list them, and is scheduled together with
     /// those that list just the same. Pages leave the pool when nobody holds a table with their file any more.
     #[must_use]

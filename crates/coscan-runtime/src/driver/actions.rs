@@ -178,13 +178,14 @@ impl Driver {
     }
 
     /// From now on, as long as there is a driver.
-    pub(super) fn give_back_idle_pages(&self) {
+    pub(super) fn give_back_what_is_idle(&self) {
         let (driver, keep_idle) = (self.this.clone(), self.options.keep_idle);
         self.runtime().spawn(async move {
             loop {
                 tokio::time::sleep(keep_idle).await;
                 let Some(driver) = driver.upgrade() else { return };
                 driver.command(|inner, now| inner.core.evict_idle(now));
+                driver.extensions().give_back_idle();
                 driver.open_files().forget_closed();
             }
         });
