@@ -6,7 +6,7 @@ use std::{fmt, io};
 
 use coscan_runtime::core::StartScanError;
 use coscan_runtime::{OpenError, ScanError};
-use coscan_storage::stores::StoreError;
+use coscan_storage::stores::{StoreError, error_text};
 use coscan_storage::table::TableError;
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
@@ -92,7 +92,7 @@ fn text_of_engine(error: &DataFusionError) -> String {
         DataFusionError::ArrowError(inner, _) => text(inner.as_ref()),
         DataFusionError::ParquetError(inner) => text(inner.as_ref()),
         DataFusionError::IoError(inner) => text(inner),
-        DataFusionError::ObjectStore(inner) => inner.to_string(),
+        DataFusionError::ObjectStore(inner) => error_text(inner),
         DataFusionError::SQL(inner, _) => inner.to_string(),
         DataFusionError::Shared(inner) => text_of_engine(inner),
         DataFusionError::Diagnostic(_, inner) => text_of_engine(inner),

@@ -18,9 +18,10 @@
 //! ```
 //!
 //! In call order:
-//! - [`install`] or [`Coscan::install`] sets a session up (`session`, `coscan`, `settings`, `memory`);
+//! - [`install`] or [`Coscan::install`] sets a session up (`session`, `coscan`, `settings`, `memory`, `session_stores`);
 //! - `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes a [`SharedTableProvider`] (`factory`, `format`), whose files are
 //!   listed when it is made and when it is refreshed (`snapshots`, `listing`, `location`, `partitions`, `order`, `statistics`);
+//! - queries name files themselves if the session lets them ([`enable_url_table`]: `named_files`);
 //! - what the engine made of Parquet files becomes shared when a query is planned (`planner`, `listing_table`,
 //!   `file_list`), and is remembered for the next one (`known`, `kept_source`);
 //! - both plan a [`SharedScanExec`] (`provider`, `planning`, `source`, `exec`, `pruning`, `nan`, `bloom_filters`), or the
@@ -51,6 +52,7 @@ mod listing_table;
 mod location;
 mod memory;
 mod metrics;
+mod named_files;
 mod nan;
 mod narrowing;
 mod one_task;
@@ -65,6 +67,7 @@ mod reading;
 mod row_filter;
 mod run;
 mod session;
+mod session_stores;
 mod settings;
 mod shares;
 mod snapshots;
@@ -78,6 +81,7 @@ pub use coscan::Coscan;
 pub use error::QueryError;
 pub use exec::SharedScanExec;
 pub use memory::SharedMemoryPool;
+pub use named_files::enable_url_table;
 pub use provider::{SharedTableProvider, refresh};
 pub use session::install;
 pub use settings::SessionSettings;

@@ -6,7 +6,6 @@ use coscan_runtime::BufferManager;
 #[cfg(doc)]
 use datafusion::datasource::listing::ListingTable;
 use datafusion::error::Result;
-use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::SessionContext;
 
@@ -16,6 +15,7 @@ use crate::first_rows::FirstRows;
 use crate::memory::SharedMemoryPool;
 use crate::one_task::{AskedForPartitions, OneTask};
 use crate::planner::SharingPlanner;
+use crate::session_stores::SessionStores;
 use crate::settings::SessionSettings;
 use crate::stored_order::StoredOrder;
 use crate::unchanged::UnchangedFiles;
@@ -34,7 +34,8 @@ pub fn install(context: &SessionContext, manager: &BufferManager) -> Result<()> 
 impl Coscan {
     /// Adds coscan to a session: `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes shared tables from now on, the engine's
     /// own tables of Parquet files ([`ListingTable`]: `register_parquet`, `read_parquet`, names of files in SQL) are shared
-    /// where they can be, and operators draw on the memory budget of the manager. An optimizer rule keeps small scans in
+    /// where they can be, and operators draw on the memory budget of the manager. URLs of stores that nobody registered with
+    /// the session are looked up in coscan's. An optimizer rule keeps small scans in
     /// one task. `SET coscan.weight` says how much its queries count, see [`SessionSettings`]. Tables, functions and
     /// settings of the session stay; only statements prepared before are forgotten.
     ///
@@ -49,12 +50,12 @@ impl Coscan {
         let state_ref = context.state_ref();
         let mut state = state_ref.write();
         let creates_defaults = state.config().options().catalog.create_default_catalog_and_schema;
-        let runtime = if self.shares_memory() {
-            let memory_pool = SharedMemoryPool::of_manager(self.manager());
-            Arc::new(RuntimeEnv { memory_pool, ..state.runtime_env().as_ref().clone() })
-        } else {
-            Arc::clone(state.runtime_env())
-        };
+        let stores = SessionStores::around(&state, self.stores());
+        let mut runtime = state.runtime_env().as_ref().clone();
+        runtime.object_store_registry = Arc::clone(&stores) as _;
+        if self.shares_memory() {
+            runtime.memory_pool = SharedMemoryPool::of_manager(self.manager());
+        }
         let factory = Arc::new(SharedTableFactory::new(self.clone()));
         let planner = SharingPlanner::around(state.query_planner(), self.clone());
         let mut existing = state.clone();
@@ -74,10 +75,11 @@ impl Coscan {
         rules.insert(0, Arc::new(UnchangedFiles));
         rules.push(Arc::new(OneTask));
         existing.config_mut().set_extension(Arc::new(self));
+        existing.config_mut().set_extension(stores);
         SessionSettings::add_to(existing.config_mut());
         let mut installed = SessionStateBuilder::new_from_existing(existing)
             .with_session_id(state.session_id().to_owned())
-            .with_runtime_env(runtime)
+            .with_runtime_env(Arc::new(runtime))
             .with_table_factory(FILE_TYPE.to_owned(), factory)
             .with_query_planner(Arc::new(planner))
             .with_physical_optimizer_rules(rules)

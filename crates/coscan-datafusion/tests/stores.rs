@@ -6,15 +6,16 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::sync::Arc;
 
-use coscan_datafusion::Coscan;
+use coscan_datafusion::{Coscan, QueryError};
 use coscan_runtime::BufferManager;
 use coscan_runtime::core::PolicyKind;
-use coscan_storage::stores::Stores;
-use datafusion::prelude::{SessionConfig, SessionContext};
+use coscan_storage::stores::{StoreOptions, Stores};
+use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 
-use support::s3::{BUCKET, KEY_ID, S3Server, SECRET};
-use support::{manager, numbers, plain, run, write};
+use support::s3::{BUCKET, FILE, KEY_ID, S3Server, SECRET};
+use support::{explain, manager, numbers, plain, run, write};
 
 const SELECTIVE: &str = "SELECT id, text FROM numbers WHERE id BETWEEN 20100 AND 20101";
 
@@ -28,6 +29,19 @@ fn server() -> S3Server {
 fn session(manager: &BufferManager, stores: &Stores) -> SessionContext {
     let context = plain();
     Coscan::new(manager).with_stores(stores.clone()).install(&context).unwrap();
+    context
+}
+
+/// What a session finds where the environment says how to reach the server.
+fn with_options(stores: &Stores, options: BTreeMap<String, String>) -> Stores {
+    stores.with_options(StoreOptions::new(options).unwrap())
+}
+
+/// A session whose queries may name files.
+fn naming_session(manager: &BufferManager, stores: &Stores) -> SessionContext {
+    let context = coscan_datafusion::enable_url_table(plain());
+    let coscan = Coscan::new(manager).with_stores(stores.clone()).with_direct_bytes_max(0);
+    coscan.install(&context).unwrap();
     context
 }
 
@@ -79,9 +93,11 @@ async fn credentials_of_one_session_serve_no_other() {
         let error = error_of(&other, &create(&none)).await;
         assert!(error.contains("those of aws.skip_signature"), "{error}");
     }
-    let registry = &with.runtime_env().object_store_registry;
     let url = url::Url::parse(&format!("s3://{BUCKET}/")).unwrap();
-    assert!(registry.get_store(&url).is_err(), "the session knows the store");
+    let (_, of_table) = with_options(&stores, server.options()).resolve(&url).unwrap();
+    if let Ok(known) = with.runtime_env().object_store_registry.get_store(&url) {
+        assert!(!Arc::ptr_eq(&known, &of_table), "the session knows the store");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -123,4 +139,66 @@ async fn options_are_checked() {
         let error = error_of(&context, &create(&options)).await;
         assert!(error.contains(expected) && !error.contains("a-value"), "{error}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queries_name_files_of_any_store_and_share_them() {
+    let server = server();
+    let manager = manager(PolicyKind::Relevance);
+    let stores = with_options(&Stores::new(), server.options());
+    let s3 = format!("s3://{BUCKET}/{FILE}");
+    for (location, stores) in [
+        (s3.clone(), stores.clone()),
+        (format!("s3://{BUCKET}/numbers/"), stores.clone()),
+        (server.http(), Stores::new()),
+    ] {
+        let context = naming_session(&manager, &stores);
+        let sum = format!("SELECT sum(id + 1) FROM '{location}'");
+        assert_eq!(run(&context, &sum).await, ["1250025000"], "{location}");
+        let plan = explain(&context, &format!("EXPLAIN {sum}")).await;
+        assert!(plan.contains("SharedScanExec"), "{location}: {plan}");
+    }
+    // Tables that are made of the file find its pages.
+    let context = naming_session(&manager, &stores);
+    run(&context, &format!("SELECT sum(id + 1) FROM '{s3}'")).await;
+    context.register_parquet("registered", &s3, ParquetReadOptions::default()).await.unwrap();
+    let sql = format!("CREATE EXTERNAL TABLE created STORED AS PARQUET LOCATION '{s3}'");
+    run(&context, &sql).await;
+    for table in ["registered", "created", &format!("'{s3}'")] {
+        let sum = format!("EXPLAIN ANALYZE SELECT sum(id + 1) FROM {table}");
+        let explained = explain(&context, &sum).await;
+        assert!(explained.contains("bytes_read=0,"), "{table}: {explained}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_leads_to_no_file_is_told_plainly() {
+    let server = server();
+    let manager = manager(PolicyKind::Relevance);
+    let error = async |stores: &Stores, location: &str| {
+        let sql = format!("SELECT * FROM '{location}'");
+        let context = naming_session(&manager, stores);
+        let error = match context.sql(&sql).await {
+            Err(error) => error,
+            Ok(frame) => frame.collect().await.unwrap_err(),
+        };
+        let text = QueryError::from(error).to_string();
+        assert!(!text.contains("Generic") && !text.contains("performing"), "{text}");
+        text
+    };
+    let known = with_options(&Stores::new(), server.options());
+    let mut wrong = server.options();
+    wrong.insert("aws.access_key_id".to_owned(), "AKIDOFNOBODY".to_owned());
+    let wrong = with_options(&Stores::new(), wrong);
+    let here = format!("s3://{BUCKET}/{FILE}");
+    let refused = error(&wrong, &here).await;
+    assert!(refused.starts_with(&format!("cannot read {here}: ")), "{refused}");
+    assert!(refused.contains("403 Forbidden") && !refused.contains("AKID"), "{refused}");
+    let missing = format!("s3://{BUCKET}/nothing.parquet");
+    assert_eq!(error(&known, &missing).await, format!("{missing} does not exist. Check the URL"));
+    let bucket = error(&known, "s3://nobodys-bucket/a.parquet").await;
+    assert!(bucket.contains("404 Not Found: NoSuchBucket"), "{bucket}");
+    let web = server.http().replace("numbers/1", "numbers/2");
+    assert_eq!(error(&known, &web).await, format!("{web} does not exist. Check the URL"));
+    assert!(error(&known, "gopher://host/a").await.contains("no store is known for \"gopher:\""));
 }

@@ -118,7 +118,7 @@ impl Session {
 fn new_context(manager: &BufferManager) -> EngineResult<SessionContext> {
     let config = SessionConfig::new().with_information_schema(true);
     // So that a query may name files: SELECT … FROM 'trips.parquet'.
-    let context = SessionContext::new_with_config(config).enable_url_table();
+    let context = coscan_datafusion::enable_url_table(SessionContext::new_with_config(config));
     coscan_datafusion::install(&context, manager)?;
     Ok(context)
 }

@@ -30,6 +30,11 @@ impl S3Server {
         Self { address }
     }
 
+    /// The address of its file for those who ask by plain HTTP, without a key.
+    pub fn http(&self) -> String {
+        format!("http://{}/http/{FILE}", self.address)
+    }
+
     /// How to reach it, with the key that it knows.
     pub fn options(&self) -> BTreeMap<String, String> {
         let endpoint = format!("http://{}", self.address);
@@ -59,10 +64,17 @@ fn serve(mut connection: TcpStream, file: &[u8]) {
             };
             request.iter().find_map(of).unwrap_or_default()
         };
-        let knows = header("authorization").contains(&format!("Credential={KEY_ID}/"))
-            && header("authorization").contains("/eu-west-1/s3/");
+        let knows = first.contains(" /http/")
+            || header("authorization").contains(&format!("Credential={KEY_ID}/"))
+                && header("authorization").contains("/eu-west-1/s3/");
         let (status, extra, body) = if !knows {
             ("403 Forbidden", String::new(), b"<Error><Code>AccessDenied</Code></Error>".to_vec())
+        } else if first.contains("list-type=2") && !first.contains(BUCKET) {
+            let body = "<Error><Code>NoSuchBucket</Code></Error>".to_owned();
+            ("404 Not Found", String::new(), body.into_bytes())
+        } else if first.contains("list-type=2") && first.contains("nothing") {
+            let body = format!("<ListBucketResult><Name>{BUCKET}</Name></ListBucketResult>");
+            ("200 OK", String::new(), body.into_bytes())
         } else if first.contains("list-type=2") {
             ("200 OK", String::new(), listing(file).into_bytes())
         } else if first.contains(FILE) {

@@ -2,6 +2,8 @@
 
 use object_store::Error;
 
+use super::error_text::plain;
+
 /// Where credentials come from, and what must not show.
 #[derive(Default)]
 pub(super) struct Credentials {
@@ -86,11 +88,11 @@ impl Credentials {
         }
     }
 
-    /// The same error with its texts cleaned.
+    /// The same error with its texts cleaned and made plain.
     pub(super) fn without_secrets(&self, error: Error) -> Error {
         let path = |path: String| self.clean(path);
         let source = |source: Box<dyn std::error::Error + Send + Sync>| {
-            self.clean(source.to_string()).into()
+            plain(&self.clean(source.to_string())).into()
         };
         match error {
             Error::Generic { store, source: s } => Error::Generic { store, source: source(s) },
@@ -122,6 +124,7 @@ impl Credentials {
         self.secrets.iter().fold(text, |text, secret| text.replace(secret, HIDDEN))
     }
 }
+
 /// Whether a server says that whoever asks may not, or should say who it is.
 fn is_denial(text: &str) -> bool {
     text.contains("403 Forbidden") || text.contains("401 Unauthorized")

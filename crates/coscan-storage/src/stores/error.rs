@@ -1,5 +1,7 @@
 //! What can be wrong with a location, in words for the person who wrote it.
 
+use super::error_text::error_text;
+
 /// Why a location does not lead to files.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -37,7 +39,10 @@ pub enum StoreError {
     },
 
     /// The store's settings do not work.
-    #[error("cannot set up the store of {url}: {cause}. Check the URL and the settings: {help}")]
+    #[error(
+        "cannot set up the store of {url}: {}. Check the URL and the settings: {help}",
+        error_text(.cause)
+    )]
     NotBuilt {
         /// The root of the store.
         url: String,
@@ -120,7 +125,8 @@ pub enum StoreError {
 
     /// A web server does not list its directories.
     #[error(
-        "the server of {location} does not list directories ({cause}). Name each file with its URL"
+        "the server of {location} does not list directories ({}). Name each file with its URL",
+        error_text(.cause)
     )]
     NotListable {
         /// As given by the user.
@@ -131,8 +137,9 @@ pub enum StoreError {
 
     /// The store does not answer, or refuses.
     #[error(
-        "cannot read {location}: {cause}. \
-         Check that you may read it and, for URLs, the host name, the network and the credentials"
+        "cannot read {location}: {}. \
+         Check that you may read it and, for URLs, the host name, the network and the credentials",
+        error_text(.cause)
     )]
     Unreachable {
         /// As given by the user.

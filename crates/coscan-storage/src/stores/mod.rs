@@ -22,6 +22,7 @@ mod delegate;
 mod direct;
 mod direct_file;
 mod error;
+mod error_text;
 mod faulty;
 mod glob_match;
 mod limited;
@@ -38,6 +39,7 @@ mod web;
 
 pub use direct::DirectFileStore;
 pub use error::StoreError;
+pub use error_text::error_text;
 pub use faulty::{FaultCounts, Faults, FaultyStore};
 pub use limited::{LimitedStore, Limits};
 pub use listing::{Listing, list_files};

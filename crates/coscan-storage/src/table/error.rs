@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use coscan_core::ChunkIndex;
 
+use crate::stores::error_text;
+
 /// Why a table cannot be opened or its statistics not be read.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum TableError {
@@ -127,7 +129,8 @@ pub enum ReadError {
     },
     /// The store failed.
     #[error(
-        "cannot read {file}: {source}; see that its store can be reached, then run the query again"
+        "cannot read {file}: {}; see that its store can be reached, then run the query again",
+        error_text(.source)
     )]
     Store {
         /// The file.

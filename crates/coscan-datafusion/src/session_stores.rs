@@ -1,0 +1,52 @@
+//! The stores that a session finds by their URL.
+
+use std::sync::Arc;
+
+use coscan_storage::stores::Stores;
+use datafusion::error::Result;
+use datafusion::execution::object_store::ObjectStoreRegistry;
+use datafusion::execution::session_state::SessionState;
+use object_store::ObjectStore;
+use url::Url;
+
+use crate::error::from_store;
+
+/// Those that were registered with it; for other URLs those of coscan, so that what a query or `register_parquet` names is
+/// found without more, and read through the same client as all else.
+#[derive(Debug)]
+pub(crate) struct SessionStores {
+    registered: Arc<dyn ObjectStoreRegistry>,
+    stores: Stores,
+}
+
+impl SessionStores {
+    /// Takes the place of those that a session has, or of such ones as these around them.
+    pub(crate) fn around(session: &SessionState, stores: &Stores) -> Arc<Self> {
+        let existing = &session.runtime_env().object_store_registry;
+        let address = |stores: &Self| std::ptr::from_ref(stores).addr();
+        let ours = session.config().get_extension::<Self>();
+        let ours = ours.filter(|ours| address(ours) == Arc::as_ptr(existing).cast::<()>().addr());
+        let registered =
+            ours.map_or_else(|| Arc::clone(existing), |ours| Arc::clone(&ours.registered));
+        Arc::new(Self { registered, stores: stores.clone() })
+    }
+}
+
+impl ObjectStoreRegistry for SessionStores {
+    fn register_store(
+        &self,
+        url: &Url,
+        store: Arc<dyn ObjectStore>,
+    ) -> Option<Arc<dyn ObjectStore>> {
+        self.registered.register_store(url, store)
+    }
+
+    fn deregister_store(&self, url: &Url) -> Result<Arc<dyn ObjectStore>> {
+        self.registered.deregister_store(url)
+    }
+
+    fn get_store(&self, url: &Url) -> Result<Arc<dyn ObjectStore>> {
+        let registered = self.registered.get_store(url);
+        registered.or_else(|_| Ok(self.stores.resolve(url).map_err(from_store)?.1))
+    }
+}

@@ -1,0 +1,91 @@
+//! What stores say, in words for people.
+
+use object_store::Error;
+
+/// What `object_store` puts before what went wrong with a request.
+const REQUEST: &str = "Error performing ";
+
+/// What it puts before what a server said.
+const ANSWERS: [&str; 2] =
+    ["Server returned non-2xx status code: ", "Server returned error response: "];
+
+/// What an error of a store says, without which kind of store it is and which kind of error.
+#[must_use]
+pub fn error_text(error: &Error) -> String {
+    match error {
+        Error::Generic { source, .. }
+        | Error::PermissionDenied { source, .. }
+        | Error::Unauthenticated { source, .. } => plain(&source.to_string()),
+        error => plain(&error.to_string()),
+    }
+}
+
+/// Leaves out how long a request took and the settings of retries, and of an answer in XML all but what is wrong.
+pub(super) fn plain(text: &str) -> String {
+    let Some((before, request)) = text.split_once(REQUEST) else { return text.to_owned() };
+    let Some((request, answer)) = request.split_once(" - ") else { return text.to_owned() };
+    // What is before an address says only that it was asked.
+    let request = request.rsplit(REQUEST).next().unwrap_or(request);
+    let (request, time) = request.split_once(" in ").unwrap_or((request, ""));
+    let retries = time.split(", ").find(|part| part.ends_with(" retries"));
+    let retries = retries.map_or(String::new(), |retries| format!(", {retries}"));
+    let answer = ANSWERS.iter().find_map(|start| answer.strip_prefix(start)).unwrap_or(answer);
+    let answer = match (answer.find('<'), element(answer, "Code"), element(answer, "Message")) {
+        (Some(body), Some(code), Some(message)) => {
+            format!("{}{code}: {message}", &answer[..body])
+        }
+        (Some(body), Some(code), None) => format!("{}{code}", &answer[..body]),
+        _ => plain(answer),
+    };
+    format!("{before}{request}{retries}: {}", answer.trim_end_matches([' ', ':', '.']))
+}
+
+/// The text of the first element of a name.
+fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = xml.split_once(&format!("<{name}>"))?;
+    rest.split_once(&format!("</{name}>")).map(|(text, _)| text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_person_does_not_need_is_left_out() {
+        for (said, expected) in [
+            (
+                "Error performing GET http://host/b/x in 38.1µs - HTTP error: error sending request",
+                "GET http://host/b/x: HTTP error: error sending request",
+            ),
+            (
+                "Error performing HEAD https://host/b/x in 5.2s, after 4 retries, max_retries: 10, \
+                 retry_timeout: 5s  - Server returned non-2xx status code: 503 Service Unavailable: ",
+                "HEAD https://host/b/x, after 4 retries: 503 Service Unavailable",
+            ),
+            (
+                "Error performing GET http://host/b?list-type=2 in 1ms - Server returned non-2xx status code: \
+                 404 Not Found: <?xml version=\"1.0\"?><Error><Code>NoSuchBucket</Code>\
+                 <Message>The bucket does not exist.</Message></Error>",
+                "GET http://host/b?list-type=2: 404 Not Found: NoSuchBucket: The bucket does not exist",
+            ),
+            (
+                "no role: Error performing PUT http://169.254.169.254/t in 2s - Error performing GET http://h/ in \
+                 1s - connection refused",
+                "no role: PUT http://169.254.169.254/t: GET http://h/: connection refused",
+            ),
+            (
+                "Error performing list request: Error performing GET http://host/b in 1s - refused",
+                "GET http://host/b: refused",
+            ),
+            ("the store sent nothing for 1s", "the store sent nothing for 1s"),
+        ] {
+            let error = Error::Generic { store: "HTTP", source: said.into() };
+            assert_eq!(error_text(&error), expected);
+            let path = "x".to_owned();
+            assert_eq!(
+                error_text(&Error::PermissionDenied { path, source: said.into() }),
+                expected
+            );
+        }
+    }
+}
