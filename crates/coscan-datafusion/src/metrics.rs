@@ -17,8 +17,8 @@ pub(crate) struct ScanCounts {
     chunks_found_in_pool: Count,
     bytes_read: Count,
     bytes_reused: Count,
-    pages_decoded: Count,
-    pages_reused: Count,
+    slices_decoded: Count,
+    slices_reused: Count,
     time_waiting: Time,
     time_decoding: Time,
     time_reading: Time,
@@ -41,8 +41,8 @@ impl ScanCounts {
             chunks_found_in_pool: count("chunks_found_in_pool"),
             bytes_read: count("bytes_read"),
             bytes_reused: count("bytes_reused"),
-            pages_decoded: count("pages_decoded"),
-            pages_reused: count("pages_reused"),
+            slices_decoded: count("slices_decoded"),
+            slices_reused: count("slices_reused"),
             time_waiting: time("time_waiting"),
             time_decoding: time("time_decoding"),
             time_reading: time("time_reading"),
@@ -56,8 +56,8 @@ impl ScanCounts {
         add(&self.chunks_found_in_pool, chunks_before.chunks_found, chunks.chunks_found);
         add(&self.bytes_read, chunks_before.bytes_read, chunks.bytes_read);
         add(&self.bytes_reused, chunks_before.bytes_reused, chunks.bytes_reused);
-        add(&self.pages_decoded, before.slices_decoded, now.slices_decoded);
-        add(&self.pages_reused, before.slices_reused, now.slices_reused);
+        add(&self.slices_decoded, before.slices_decoded, now.slices_decoded);
+        add(&self.slices_reused, before.slices_reused, now.slices_reused);
         add_time(&self.time_waiting, before.wait, now.wait);
         add_time(&self.time_decoding, before.decode, now.decode);
         add_time(&self.time_reading, before.read, now.read);

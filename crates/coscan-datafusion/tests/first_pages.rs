@@ -88,7 +88,7 @@ async fn few_rows_of_many_columns_read_few_bytes() {
         assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 10);
         let read = read.snapshot();
         assert!(read.bytes * 8 <= all_bytes, "{read:?} of {all_bytes}, {has_index}");
-        assert_eq!(metric(&leaf(&plan), "pages_decoded"), 100);
+        assert_eq!(metric(&leaf(&plan), "slices_decoded"), 100);
         assert!(metric(&leaf(&plan), "bytes_read") as u64 <= read.bytes);
         let held: usize = batches.iter().map(RecordBatch::get_array_memory_size).sum();
         assert!(held < 100 * 2_000, "{held} bytes for 10 rows");
@@ -161,6 +161,8 @@ async fn the_rows_are_those_of_the_plain_engine() {
         assert_eq!(run(&context, sql).await, run(&reference, reference_sql).await, "{sql}");
         let text = explain(&context, &format!("EXPLAIN {sql}")).await;
         assert_eq!(text.contains("reads=first_pages"), is_short, "{sql}: {text}");
+        let tree = explain(&context, &format!("EXPLAIN FORMAT TREE {sql}")).await;
+        assert_eq!(tree.contains("first_pages"), is_short, "{sql}: {tree}");
     }
     let mut random = Seeded(7);
     for _ in 0..20 {

@@ -36,7 +36,13 @@ Examples:
   coscan sql -t trips=trips/*.parquet              a shell on your own files
   coscan sql -t trips=trips/ --format csv -f daily.sql > daily.csv
   coscan sql -t trips=trips/ --jobs 8 -f daily.sql -f weekly.sql -f cities.sql
-                                                   three scripts at the same time: what they all need is read once"
+                                                   three scripts at the same time: what they all need is read once
+  coscan sql -e \"SELECT count(*) FROM 'trips/'\"    a query may name files, also as URLs: FROM 's3://bucket/trips/'
+
+Statements beside those of DataFusion:
+  REFRESH TABLE trips       list the files of a table again
+  SET coscan.refresh = 5    list the files of a table again when a query comes 5 s or more after that was done
+  SET coscan.weight = 4     serve the queries of this session as if they had a quarter as much left to read"
 )]
 pub(crate) struct Sql {
     /// Run this SQL and end; may be given several times

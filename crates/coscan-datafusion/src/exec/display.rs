@@ -18,7 +18,11 @@ impl DisplayAs for SharedScanExec {
         if matches!(kind, DisplayFormatType::TreeRender) {
             writeln!(f, "table={}", self.source.name)?;
             writeln!(f, "policy={policy}")?;
-            return writeln!(f, "chunks={needed} of {total}");
+            writeln!(f, "chunks={needed} of {total}")?;
+            return match self.first_rows() {
+                Some(_) => writeln!(f, "reads=first_pages"),
+                None => Ok(()),
+            };
         }
         write!(f, "SharedScanExec: table={}, policy={policy}, order={order}", self.source.name)?;
         if self.settings.weight != SessionSettings::default().weight {
