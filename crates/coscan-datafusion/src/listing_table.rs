@@ -21,7 +21,7 @@ use crate::coscan::Coscan;
 use crate::error::from_store;
 use crate::file_list::FileList;
 use crate::location::store_of;
-use crate::planning::{self, Question, physical_filters};
+use crate::planning::{self, Question};
 use crate::source::short_name;
 
 /// A table of the engine for one query, whose scans are shared where they can be.
@@ -70,9 +70,9 @@ impl SharedListingTable {
         let url = list.table.table_paths()[0].get_url();
         let store = store_of(session.runtime_env(), self.coscan.stores(), url);
         let store = store.map_err(from_store)?;
-        let filters = physical_filters(session, &list.schema, arguments.filters().unwrap_or(&[]))?;
-        let question =
-            Question { projection: arguments.projection(), filters, limit: arguments.limit() };
+        let (projection, limit) = (arguments.projection(), arguments.limit());
+        let filters = arguments.filters().unwrap_or(&[]);
+        let question = Question::of(session, &list.schema, projection, filters, limit)?;
         let open = async || list.open(session, &self.coscan, store.clone(), &question).await;
         let key = list.key(&self.coscan, &store.1);
         let source = self.coscan.known_lists().find_or_open(key, open).await?;

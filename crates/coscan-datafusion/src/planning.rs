@@ -25,18 +25,23 @@ pub(crate) struct Question<'a> {
     pub(crate) limit: Option<usize>,
 }
 
-/// Filters as a scan sees them, without those that it cannot use.
-pub(crate) fn physical_filters(
-    session: &dyn Session,
-    schema: &SchemaRef,
-    filters: &[Expr],
-) -> Result<Vec<Arc<dyn PhysicalExpr>>> {
-    let schema = DFSchema::try_from(Arc::clone(schema))?;
-    let physical = |filter: &Expr| {
-        let expression = session.create_physical_expr(filter.clone(), &schema);
-        expression.inspect_err(|error| debug!("{filter} does not prune: {error}")).ok()
-    };
-    Ok(filters.iter().filter_map(physical).collect())
+impl<'a> Question<'a> {
+    /// What the engine asks of a table of these columns, without filters that a scan cannot use.
+    pub(crate) fn of(
+        session: &dyn Session,
+        schema: &SchemaRef,
+        projection: Option<&'a [usize]>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Self> {
+        let schema = DFSchema::try_from(Arc::clone(schema))?;
+        let physical = |filter: &Expr| {
+            let expression = session.create_physical_expr(filter.clone(), &schema);
+            expression.inspect_err(|error| debug!("{filter} does not prune: {error}")).ok()
+        };
+        let filters = filters.iter().filter_map(physical).collect();
+        Ok(Self { projection, filters, limit })
+    }
 }
 
 pub(crate) async fn plan(

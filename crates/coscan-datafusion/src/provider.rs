@@ -9,7 +9,9 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Statistics, TableReference, plan_err};
 use datafusion::datasource::TableType;
+use datafusion::datasource::listing::ListingTable;
 use datafusion::error::Result;
+use datafusion::execution::cache::TableScopedPath;
 use datafusion::logical_expr::{Expr, SortExpr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
@@ -175,24 +177,31 @@ impl TableProvider for SharedTableProvider {
             self.snapshots.refresh_after(Duration::from_secs(seconds)).await;
         }
         let source = self.snapshots.current().await?;
-        let filters = planning::physical_filters(session, &self.schema, filters)?;
         let projection = projection.map(Vec::as_slice);
-        planning::plan(session, &source, Question { projection, filters, limit }).await
+        let question = Question::of(session, &self.schema, projection, filters, limit)?;
+        planning::plan(session, &source, question).await
     }
 }
 
-/// Lists the files of a table of a session again, as [`SharedTableProvider::refresh`] does.
+/// Lists the files of a table of a session again, as [`SharedTableProvider::refresh`] does. Those of a table that DataFusion
+/// made are listed by the next query: the list that the session has in its cache goes.
 ///
 /// # Errors
-/// As there; or if there is no such table, or coscan did not make it.
+/// As there; or if there is no such table, or neither made it.
 pub async fn refresh(context: &SessionContext, table: impl Into<TableReference>) -> Result<()> {
     let table = table.into();
     let provider = context.table_provider(table.clone()).await?;
-    match provider.downcast_ref::<SharedTableProvider>() {
-        Some(shared) => shared.refresh().await,
-        None => plan_err!(
-            "{table} is no table of coscan's, so it is not refreshed; make it with CREATE EXTERNAL TABLE … STORED AS \
-             PARQUET. DataFusion lists the files of tables that it made, and caches the lists as it is told to"
-        ),
+    if let Some(shared) = provider.downcast_ref::<SharedTableProvider>() {
+        return shared.refresh().await;
     }
+    let Some(listing) = provider.downcast_ref::<ListingTable>() else {
+        return plan_err!("{table} has no list of files, so there is nothing to refresh");
+    };
+    if let Some(lists) = context.runtime_env().cache_manager.get_list_files_cache() {
+        for location in listing.table_paths() {
+            let path = location.prefix().clone();
+            lists.remove(&TableScopedPath { table: location.get_table_ref().clone(), path });
+        }
+    }
+    Ok(())
 }

@@ -228,6 +228,22 @@ async fn a_listing_that_is_known_is_not_opened_again() {
     assert!(new_bytes <= 3 * file_bytes, "{new_bytes} of a file of {file_bytes} bytes");
 }
 
+#[tokio::test]
+async fn a_table_of_the_engine_is_refreshed() {
+    let data = three_files();
+    let context = shared(&manager(PolicyKind::Relevance)).enable_url_table();
+    register(&context, "t", data.path()).await;
+    let count = "SELECT count(*) FROM t WHERE id >= 0";
+    assert_eq!(run(&context, count).await, ["1200"]);
+    support::write_numbers(&data.path().join("3.parquet"), 1200..1600);
+    assert_eq!(run(&context, count).await, ["1200"], "the session has the list in its cache");
+    coscan_datafusion::refresh(&context, "t").await.unwrap();
+    assert_eq!(run(&context, count).await, ["1600"]);
+    run(&context, "CREATE VIEW v AS SELECT id FROM t").await;
+    let error = coscan_datafusion::refresh(&context, "v").await.unwrap_err().to_string();
+    assert!(error.contains("v has no list of files"), "{error}");
+}
+
 /// The memory of footers once `is_enough` of it is left, or after some seconds.
 async fn footer_bytes(manager: &BufferManager, is_enough: impl Fn(u64) -> bool) -> u64 {
     for _ in 0..1000 {
