@@ -33,9 +33,36 @@ use crate::run::Executions;
 use crate::source::{PlanSettings, ScanSource, is_dynamic, properties};
 use crate::stream::{Output, SharedScanStream};
 
-/// Reads a shared table: chunks that statistics and Bloom filters do not rule out, in the order in which the scheduler hands them out, or
-/// in the table's order if it declares one.
-#[derive(Debug)]
+/// Reads a shared table: chunks that statistics and Bloom filters do not rule out, in the order in which the scheduler
+/// hands them out, or in the table's order if it declares one.
+///
+/// EXPLAIN shows of it:
+///
+/// | field | meaning |
+/// |---|---|
+/// | `table`, `policy` | the name of the table; what decides what is read next |
+/// | `order` | `any`, or `table`: the order of the table's rows |
+/// | `weight` | how much the query counts beside others, unless that is 1 |
+/// | `chunks=3 of 10 (7 pruned)` | chunks that are read; all of the table; those that filters rule out |
+/// | `rows` | rows of those chunks, if filters leave so few that only they are decoded |
+/// | `projection` | columns of the output |
+/// | `predicate` | filters that rule chunks out; an operator above leaves out the rows |
+/// | `evaluated` | filters by which the scan leaves out rows itself |
+/// | `first_by` | what a top-k above sorts by: chunks that may hold its rows are read first |
+/// | `fetch` | the most rows that a partition gives |
+/// | `reads=first_pages` | so few rows are wanted that no chunk is read, but the first pages of each column |
+///
+/// EXPLAIN ANALYZE adds, over all partitions:
+///
+/// | figure | meaning |
+/// |---|---|
+/// | `chunks_needed`, `chunks_pruned` | chunks that were to be read, and those that filters ruled out, before it ran |
+/// | `chunks_narrowed` | chunks that filters ruled out while it ran |
+/// | `chunks_delivered`, `chunks_found_in_pool` | chunks that it was handed; those of which nothing had to be read for it |
+/// | `bytes_read`, `bytes_reused` | stored bytes that were read for it, and those that it took from the pool |
+/// | `slices_decoded`, `slices_reused` | columns of chunks that it decoded, and those that it took decoded from others |
+/// | `time_waiting`, `time_decoding`, `time_reading` | of its workers, waiting for chunks and decoding; of the loads made for it; each added up |
+#[derive(Clone, Debug)]
 pub struct SharedScanExec {
     source: Arc<ScanSource>,
     settings: PlanSettings,
@@ -56,9 +83,21 @@ pub struct SharedScanExec {
     /// Whether a user said how the rows of its query are dealt out.
     has_partitions_asked_for: bool,
     properties: Arc<PlanProperties>,
+    runs: Runs,
+}
+
+/// What executing a plan leaves. A copy of the plan has not run.
+#[derive(Debug, Default)]
+struct Runs {
     metrics: ExecutionPlanMetricsSet,
     /// Once a partition was executed.
     executions: OnceLock<Arc<Executions>>,
+}
+
+impl Clone for Runs {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 impl SharedScanExec {
@@ -95,28 +134,8 @@ impl SharedScanExec {
             first_by: None,
             has_partitions_asked_for: false,
             properties: Arc::new(properties),
-            metrics: ExecutionPlanMetricsSet::new(),
-            executions: OnceLock::new(),
+            runs: Runs::default(),
         })
-    }
-
-    /// The same, not run yet.
-    fn fresh(&self) -> Self {
-        Self {
-            source: Arc::clone(&self.source),
-            settings: self.settings,
-            projection: self.projection.clone(),
-            filters: self.filters.clone(),
-            zones_left: self.zones_left.clone(),
-            evaluated: self.evaluated.clone(),
-            needed: Arc::clone(&self.needed),
-            fetch: self.fetch,
-            first_by: self.first_by.clone(),
-            has_partitions_asked_for: self.has_partitions_asked_for,
-            properties: Arc::clone(&self.properties),
-            metrics: ExecutionPlanMetricsSet::new(),
-            executions: OnceLock::new(),
-        }
     }
 
     pub(crate) fn with_limit(self, fetch: Option<usize>) -> Self {
@@ -124,7 +143,7 @@ impl SharedScanExec {
     }
 
     pub(crate) fn with_partitions_asked_for(&self) -> Self {
-        Self { has_partitions_asked_for: true, ..self.fresh() }
+        Self { has_partitions_asked_for: true, ..self.clone() }
     }
 
     pub(crate) fn has_partitions_asked_for(&self) -> bool {
@@ -198,7 +217,7 @@ impl ExecutionPlan for SharedScanExec {
     }
 
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(self.fresh()))
+        Ok(Arc::new(self.as_ref().clone()))
     }
 
     fn execute(
@@ -209,7 +228,7 @@ impl ExecutionPlan for SharedScanExec {
         if partition >= self.partition_count() {
             return internal_err!("partition {partition} of {}", self.partition_count());
         }
-        let baseline = BaselineMetrics::new(&self.metrics, partition);
+        let baseline = BaselineMetrics::new(&self.runs.metrics, partition);
         if let Some(rows) = self.first_rows() {
             return self.execute_first_rows(partition, rows, baseline);
         }
@@ -226,7 +245,7 @@ impl ExecutionPlan for SharedScanExec {
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.metrics.clone_inner())
+        Some(self.runs.metrics.clone_inner())
     }
 
     fn statistics_from_inputs(
@@ -248,7 +267,7 @@ impl ExecutionPlan for SharedScanExec {
     }
 
     fn with_fetch(&self, fetch: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
-        Some(Arc::new(self.fresh().with_limit(fetch)))
+        Some(Arc::new(self.clone().with_limit(fetch)))
     }
 
     fn fetch(&self) -> Option<usize> {

@@ -27,7 +27,7 @@
 //! - both plan a [`SharedScanExec`] (`provider`, `planning`, `source`, `exec`, `pruning`, `nan`, `bloom_filters`), or the
 //!   engine's own scan where that costs less (`direct`, `direct_reader`); a few first rows take no more than the first
 //!   pages of each column (`first_pages`);
-//! - scans are in the order of their files where the plan sorts by it (`stored_order`);
+//! - scans are in the order of their files where the plan sorts by it (`stored_order`, `sorts`);
 //! - what small scans read is not spread over tasks (`one_task`), and scans know what a top-k sorts by (`first_rows`,
 //!   `ranking`); what statistics answer is checked when it runs (`unchanged`);
 //! - its partitions are executed (`run`): each has its share of the chunks (`shares`), together they are workers of a
@@ -71,6 +71,7 @@ mod session_stores;
 mod settings;
 mod shares;
 mod snapshots;
+mod sorts;
 mod source;
 mod statistics;
 mod stored_order;

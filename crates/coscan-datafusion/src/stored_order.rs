@@ -10,21 +10,17 @@ use coscan_storage::table::{ChunkStatistics, ParquetFile, ParquetTable};
 use datafusion::arrow::array::{ArrayRef, make_comparator};
 use datafusion::arrow::compute::SortOptions;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::sorts::sort::SortExec;
 use log::debug;
 use parquet::file::metadata::SortingColumn;
 
-use crate::exec::SharedScanExec;
-use crate::first_rows::below;
 use crate::pruning::may_be_nan;
+use crate::sorts::{change_scan, change_sort_inputs};
 
 /// The order that all row groups one after another keep, if they say that each of them keeps it.
 pub(crate) fn of_files(table: &ParquetTable) -> Option<LexOrdering> {
@@ -155,17 +151,19 @@ impl PhysicalOptimizerRule for StoredOrder {
         plan: Arc<dyn ExecutionPlan>,
         _: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let order = |plan: Arc<dyn ExecutionPlan>| {
-            let Some(sort) = plan.downcast_ref::<SortExec>() else {
-                return Ok(Transformed::no(plan));
-            };
+        change_sort_inputs(plan, |sort| {
             let has_fetch = sort.fetch().is_some();
-            Ok(match in_order(sort.input(), sort.expr().to_vec(), has_fetch)? {
-                Some(input) => Transformed::yes(replace_children_if_necessary(plan, vec![input])?),
-                None => Transformed::no(plan),
-            })
-        };
-        plan.transform_down(order).data()
+            change_scan(
+                sort.input(),
+                sort.expr(),
+                // Few first rows that pass a filter are found by several partitions that a top-k narrows.
+                &|plan, order, below| {
+                    let narrows = has_fetch && plan.is::<FilterExec>();
+                    below.len() == order.len() && !narrows && plan.maintains_input_order()[0]
+                },
+                &|scan, order| Ok(scan.in_stored_order(order)?.map(|scan| Arc::new(scan) as _)),
+            )
+        })
     }
 
     fn name(&self) -> &str {
@@ -175,28 +173,4 @@ impl PhysicalOptimizerRule for StoredOrder {
     fn schema_check(&self) -> bool {
         true
     }
-}
-
-/// The plan with a scan that gives its rows in an order; `None` if there is none below it that can. Few first rows that
-/// pass a filter are found by several partitions that a top-k narrows.
-fn in_order(
-    plan: &Arc<dyn ExecutionPlan>,
-    order: Vec<PhysicalSortExpr>,
-    has_fetch: bool,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    if let Some(scan) = plan.downcast_ref::<SharedScanExec>() {
-        let scan = scan.in_stored_order(&order)?;
-        return Ok(scan.map(|scan| Arc::new(scan) as Arc<dyn ExecutionPlan>));
-    }
-    let count = order.len();
-    let is_filter = plan.is::<FilterExec>();
-    let Some(order) = below(plan, order).filter(|order| order.len() == count) else {
-        return Ok(None);
-    };
-    let &[input] = plan.children().as_slice() else { return Ok(None) };
-    if has_fetch && is_filter || !plan.maintains_input_order()[0] {
-        return Ok(None);
-    }
-    let input = in_order(input, order, has_fetch)?;
-    input.map(|input| replace_children_if_necessary(Arc::clone(plan), vec![input])).transpose()
 }

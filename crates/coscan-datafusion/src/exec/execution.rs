@@ -67,16 +67,16 @@ impl SharedScanExec {
             workers: 1,
             weight: self.settings.weight,
         };
-        let counts = ScanCounts::new(&self.metrics);
+        let counts = ScanCounts::new(&self.runs.metrics);
         let stream = FirstPagesStream::new(&self.source, request, counts, baseline)?;
         Ok(Box::pin(cooperative(stream)))
     }
 
     /// What this instance of the plan has given and gives.
     pub(super) fn executions(&self) -> &Arc<Executions> {
-        self.executions.get_or_init(|| {
+        self.runs.executions.get_or_init(|| {
             let table = self.source.table.table();
-            let counts = ScanCounts::new(&self.metrics);
+            let counts = ScanCounts::new(&self.runs.metrics);
             counts.chunks_pruned.add(self.needed.pruned());
             let shares = Shares::new(table.layout(), &self.needed.chunks, self.partition_count());
             let plan = ReadingPlan {

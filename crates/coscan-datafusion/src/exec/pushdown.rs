@@ -54,7 +54,7 @@ impl SharedScanExec {
         let properties = properties(&source, &self.projection, 1)?;
         let is_in_order = properties.eq_properties.ordering_satisfy(order.iter().cloned())?;
         let properties = Arc::new(properties);
-        Ok(is_in_order.then(|| Self { source, properties, ..self.fresh() }))
+        Ok(is_in_order.then(|| Self { source, properties, ..self.clone() }))
     }
 
     /// Takes filters over from above: all rule chunks out, and those are evaluated that the session says.
@@ -120,7 +120,7 @@ impl SharedScanExec {
 
     /// The same, and it gives only rows that these filters, on the output's schema, let through.
     pub(super) fn evaluating(&self, filters: &[Arc<dyn PhysicalExpr>]) -> Result<Self> {
-        let mut scan = self.fresh();
+        let mut scan = self.clone();
         for filter in filters {
             scan.evaluated.push(self.on_table(filter)?);
         }
@@ -146,7 +146,7 @@ impl SharedScanExec {
         }
         let properties = properties(&self.source, &columns, self.partition_count())?;
         let properties = Arc::new(properties);
-        Ok(Some(Self { projection: columns, properties, ..self.fresh() }))
+        Ok(Some(Self { projection: columns, properties, ..self.clone() }))
     }
 
     /// The same for a sort above that wants the first rows of this order, if it can read those first.
@@ -157,7 +157,7 @@ impl SharedScanExec {
         if declared.is_some_and(|declared| order.first() == Some(declared.first())) {
             return Ok(None);
         }
-        let mut scan = Self { first_by: Some(key), ..self.fresh() };
+        let mut scan = Self { first_by: Some(key), ..self.clone() };
         if self.order() == Order::InOrder {
             let source = ScanSource { orderings: Vec::new(), ..self.source.as_ref().clone() };
             let properties = properties(&source, &self.projection, self.partition_count())?;
