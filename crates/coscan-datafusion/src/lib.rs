@@ -20,7 +20,7 @@
 //! In call order:
 //! - [`install`] or [`Coscan::install`] sets a session up (`session`, `coscan`, `settings`, `memory`, `session_stores`);
 //! - `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes a [`SharedTableProvider`] (`factory`, `format`), whose files are
-//!   listed when it is made and when it is refreshed (`snapshots`, `listing`, `location`, `partitions`, `order`, `statistics`);
+//!   listed when it is made and when it is refreshed (`snapshots`, `opener`, `listing`, `location`, `partitions`, `order`, `statistics`);
 //! - queries name files themselves if the session lets them ([`enable_url_table`]: `named_files`);
 //! - what the engine made of Parquet files becomes shared when a query is planned (`planner`, `listing_table`,
 //!   `file_list`), and is remembered for the next one (`known`, `kept_source`);
@@ -56,6 +56,7 @@ mod named_files;
 mod nan;
 mod narrowing;
 mod one_task;
+mod opener;
 mod order;
 mod partitions;
 mod planner;

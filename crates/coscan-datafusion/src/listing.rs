@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use coscan_runtime::SharedTable;
 use coscan_storage::stores::Stores;
 use coscan_storage::table::{FileOptions, ParquetTable};
 use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
@@ -90,8 +91,17 @@ pub(crate) fn registered(
     table: ParquetTable,
     orders: &[Vec<SortExpr>],
 ) -> Result<ScanSource> {
-    let manager = coscan.manager();
-    let shared = manager.register_snapshot(identity, Arc::new(table));
+    let shared = coscan.manager().register_snapshot(identity, Arc::new(table));
+    source_of(coscan, name, shared, orders)
+}
+
+/// What plans read of a registered table.
+pub(crate) fn source_of(
+    coscan: &Coscan,
+    name: String,
+    shared: SharedTable,
+    orders: &[Vec<SortExpr>],
+) -> Result<ScanSource> {
     let (files, statistics) = statistics::of_table(shared.table())?;
     let declared = order::of_files(shared.table(), &files, orders)?;
     let stored_order = match orders.is_empty() {
@@ -99,7 +109,7 @@ pub(crate) fn registered(
         false => None,
     };
     Ok(ScanSource {
-        manager: manager.clone(),
+        manager: coscan.manager().clone(),
         table: shared,
         name,
         files: Arc::new(files),

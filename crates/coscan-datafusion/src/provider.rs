@@ -22,8 +22,7 @@ use crate::location::ListedFile;
 use crate::planning::Question;
 use crate::settings::SessionSettings;
 use crate::snapshots::Snapshots;
-use crate::source::ScanSource;
-use crate::{order, partitions, planning, source, statistics};
+use crate::{listing, partitions, planning, source};
 
 /// A table whose scans all queries share, to be registered with a session.
 ///
@@ -66,28 +65,20 @@ impl SharedTableProvider {
     }
 
     /// A provider of a table that is registered with a manager already. It declares no order, and its files are fixed.
+    /// Footers count against the budget from now on, and go when memory is short and nobody else holds them.
     ///
     /// # Errors
     /// If the statistics of a file cannot be understood.
     pub fn new(manager: &BufferManager, table: &SharedTable) -> Result<Self> {
         let files = table.table().parquet_files();
+        manager.adopt_files(files);
         let name = files
             .first()
             .map_or_else(String::new, |file| source::short_name(&file.version().to_string()));
-        let (files, statistics) = statistics::of_table(table.table())?;
+        let coscan = Coscan::new(manager);
+        let source = listing::source_of(&coscan, name, table.clone(), &[])?;
         let schema = Arc::clone(table.table().schema());
-        let source = ScanSource {
-            manager: manager.clone(),
-            table: table.clone(),
-            name,
-            files: Arc::new(files),
-            statistics: Arc::new(statistics),
-            orderings: Vec::new(),
-            stored_order: None,
-            direct_bytes_max: Coscan::new(manager).direct_bytes_max(),
-            listed_by_query: false,
-        };
-        Ok(Self::of_snapshots(Snapshots::fixed(source), schema))
+        Ok(Self::of_snapshots(Snapshots::registered(coscan, source), schema))
     }
 
     pub(crate) async fn of_listing(listing: Listing, files: Vec<ListedFile>) -> Result<Self> {
@@ -107,12 +98,7 @@ impl SharedTableProvider {
     /// If an order names a column that the table does not have, or its footers went as memory was short and cannot be
     /// read again.
     pub async fn with_orders(&self, orders: &[Vec<SortExpr>]) -> Result<Self> {
-        let ordered = |source: ScanSource| {
-            let orderings = order::of_files(source.table.table(), &source.files, orders)?;
-            Ok(ScanSource { orderings, stored_order: None, ..source })
-        };
-        let declared = |listing| Listing { orders: orders.to_vec(), ..listing };
-        let snapshots = self.snapshots.fixed_with(ordered, declared).await?;
+        let snapshots = self.snapshots.with_orders(orders).await?;
         let schema = Arc::clone(&self.schema);
         Ok(Self { definition: self.definition.clone(), ..Self::of_snapshots(snapshots, schema) })
     }

@@ -5,11 +5,15 @@ use std::time::{Duration, Instant};
 
 use datafusion::common::Statistics;
 use datafusion::error::Result;
-use tokio::sync::{Mutex, MutexGuard};
+use datafusion::logical_expr::SortExpr;
+use tokio::sync::Mutex;
 
+use crate::coscan::Coscan;
 use crate::kept_source::KeptSource;
 use crate::listing::Listing;
 use crate::location::ListedFile;
+use crate::opener::Opener;
+use crate::order;
 use crate::source::ScanSource;
 
 /// A table that may be listed again. Queries go on with the snapshot that they were planned on.
@@ -18,66 +22,50 @@ pub(crate) struct Snapshots {
     current: RwLock<Snapshot>,
     /// For log lines.
     name: String,
-    /// How to list it, or to open what was listed; `None` if it is always open. Locked meanwhile: once for all who want
-    /// that.
-    listing: Option<Mutex<Listing>>,
+    /// How to list it, or to open what was listed. Locked meanwhile: once for all who want that.
+    opener: Mutex<Opener>,
     /// Whether it is listed again.
     is_refreshed: bool,
-}
-
-/// What is known of files from their footers.
-#[derive(Clone, Debug)]
-enum Opened {
-    /// As long as the table.
-    Always(Arc<ScanSource>),
-    /// As long as a query uses it or there is memory for it.
-    Kept(Arc<KeptSource>),
 }
 
 #[derive(Clone, Debug)]
 struct Snapshot {
     files: Arc<[ListedFile]>,
-    source: Opened,
+    source: Arc<KeptSource>,
     /// Of the whole table. They stay.
     statistics: Arc<Statistics>,
     listed: Instant,
 }
 
 impl Snapshots {
-    /// A table of fixed files.
-    pub(crate) fn fixed(source: ScanSource) -> Self {
-        let (name, statistics) = (source.name.clone(), Arc::clone(&source.statistics));
-        let source = Opened::Always(Arc::new(source));
-        let snapshot =
-            Snapshot { files: Arc::default(), source, statistics, listed: Instant::now() };
-        Self { current: RwLock::new(snapshot), name, listing: None, is_refreshed: false }
+    /// A table that a program has registered.
+    pub(crate) fn registered(coscan: Coscan, source: ScanSource) -> Self {
+        let opener = Opener::registered(coscan, &source);
+        Self::fixed(opener, Arc::default(), source)
     }
 
     /// A table whose files were listed just now.
     pub(crate) fn of(listing: Listing, files: Vec<ListedFile>, source: ScanSource) -> Self {
-        let listing = listing.with_columns_of(&source);
-        let name = source.name.clone();
-        let snapshot = Snapshot::kept(files.into(), Arc::new(source), Instant::now());
-        let listing = Some(Mutex::new(listing));
-        Self { current: RwLock::new(snapshot), name, listing, is_refreshed: true }
+        let opener = Opener::Listed(listing.with_columns_of(&source));
+        Self { is_refreshed: true, ..Self::fixed(opener, files.into(), source) }
     }
 
-    /// The files of the current snapshot for good, with what `change` makes of them.
+    fn fixed(opener: Opener, files: Arc<[ListedFile]>, source: ScanSource) -> Self {
+        let name = source.name.clone();
+        let current = RwLock::new(Snapshot::new(files, Arc::new(source), Instant::now()));
+        Self { current, name, opener: Mutex::new(opener), is_refreshed: false }
+    }
+
+    /// The files of the current snapshot for good, in these orders.
     ///
     /// # Errors
-    /// If they cannot be opened, or `change` fails.
-    pub(crate) async fn fixed_with(
-        &self,
-        change: impl FnOnce(ScanSource) -> Result<ScanSource>,
-        change_listing: impl FnOnce(Listing) -> Listing,
-    ) -> Result<Self> {
-        if self.listing.is_none() {
-            return Ok(Self::fixed(change(self.current().await?.as_ref().clone())?));
-        }
-        let listing = self.lock_listing().await;
-        let source = change(self.open(&listing).await?.as_ref().clone())?;
-        let (listing, files) = (change_listing(listing.clone()), self.snapshot().files.to_vec());
-        Ok(Self { is_refreshed: false, ..Self::of(listing, files, source) })
+    /// If they cannot be opened, or an order names a column that the table does not have.
+    pub(crate) async fn with_orders(&self, orders: &[Vec<SortExpr>]) -> Result<Self> {
+        let opener = self.opener.lock().await;
+        let source = self.open(&opener).await?;
+        let orderings = order::of_files(source.table.table(), &source.files, orders)?;
+        let source = ScanSource { orderings, stored_order: None, ..source.as_ref().clone() };
+        Ok(Self::fixed(opener.clone().with_orders(orders), self.snapshot().files, source))
     }
 
     /// The snapshot for a query that is planned now.
@@ -88,7 +76,7 @@ impl Snapshots {
         if let Some(source) = self.snapshot().source.get() {
             return Ok(source);
         }
-        self.open(&self.lock_listing().await).await
+        self.open(&*self.opener.lock().await).await
     }
 
     /// What the optimizer knows of it.
@@ -113,7 +101,8 @@ impl Snapshots {
         if !self.is_refreshed {
             return Ok(());
         }
-        let listing = self.lock_listing().await;
+        let opener = self.opener.lock().await;
+        let Opener::Listed(listing) = &*opener else { return Ok(()) };
         let current = self.snapshot();
         if age.is_some() && current.listed >= asked {
             return Ok(());
@@ -126,7 +115,7 @@ impl Snapshots {
             true => Snapshot { listed, ..current },
             false => {
                 let source = Arc::new(listing.snapshot(files.clone()).await?);
-                Snapshot::kept(files.into(), source, listed)
+                Snapshot::new(files.into(), source, listed)
             }
         };
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
@@ -137,21 +126,14 @@ impl Snapshots {
     }
 
     /// The current snapshot, opened unless another has done so meanwhile.
-    async fn open(&self, listing: &MutexGuard<'_, Listing>) -> Result<Arc<ScanSource>> {
+    async fn open(&self, opener: &Opener) -> Result<Arc<ScanSource>> {
         let current = self.snapshot();
         if let Some(source) = current.source.get() {
             return Ok(source);
         }
-        let source = Arc::new(listing.snapshot(current.files.to_vec()).await?);
-        if let Opened::Kept(kept) = &current.source {
-            kept.put(&source);
-        }
+        let source = Arc::new(opener.open(&current.files).await?);
+        current.source.put(&source);
         Ok(source)
-    }
-
-    async fn lock_listing(&self) -> MutexGuard<'_, Listing> {
-        let listing = self.listing.as_ref().expect("a table that is not always open was listed");
-        listing.lock().await
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -160,17 +142,8 @@ impl Snapshots {
 }
 
 impl Snapshot {
-    fn kept(files: Arc<[ListedFile]>, source: Arc<ScanSource>, listed: Instant) -> Self {
+    fn new(files: Arc<[ListedFile]>, source: Arc<ScanSource>, listed: Instant) -> Self {
         let statistics = Arc::clone(&source.statistics);
-        Self { files, source: Opened::Kept(Arc::new(KeptSource::new(&source))), statistics, listed }
-    }
-}
-
-impl Opened {
-    fn get(&self) -> Option<Arc<ScanSource>> {
-        match self {
-            Self::Always(source) => Some(Arc::clone(source)),
-            Self::Kept(kept) => kept.get(),
-        }
+        Self { files, source: Arc::new(KeptSource::new(&source)), statistics, listed }
     }
 }

@@ -7,14 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
-use coscan_datafusion::Coscan;
+use coscan_datafusion::{Coscan, SharedTableProvider};
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options};
-use coscan_storage::stores::{DirectFileStore, MeteredStore, StoreMetrics, Stores};
-use datafusion::prelude::{ParquetReadOptions, SessionContext};
-use url::Url;
+use coscan_storage::stores::{DirectFileStore, StoreMetrics};
+use coscan_storage::table::ParquetTable;
+use datafusion::prelude::{ParquetReadOptions, SessionContext, col};
 
-use support::{TABLE_OPTIONS, create, manager, plain, plan, run};
+use support::{TABLE_OPTIONS, counted, create, explain, manager, plain, plan, run};
 
 const TABLES: i64 = 10;
 const COLUMNS: i64 = 60;
@@ -35,10 +35,7 @@ fn path(data: &Path, table: i64) -> std::path::PathBuf {
 }
 
 fn session(manager: &BufferManager) -> (SessionContext, Arc<StoreMetrics>) {
-    let metrics = StoreMetrics::new();
-    let metered = MeteredStore::new(Arc::new(DirectFileStore::new()), Arc::clone(&metrics));
-    let stores = Stores::new();
-    stores.register(&Url::parse("file:///").unwrap(), Arc::new(metered));
+    let (stores, metrics) = counted(DirectFileStore::new());
     let context = plain();
     let coscan = Coscan::new(manager).with_stores(stores).with_table_options(TABLE_OPTIONS);
     coscan.with_direct_bytes_max(0).install(&context).unwrap();
@@ -175,4 +172,34 @@ async fn footers_of_the_engines_own_tables_give_way_while_pages_stay() {
     }
     assert_eq!(metrics.snapshot().bytes, read, "the session has the footers, the pool the pages");
     assert!(manager.report().footer_bytes >= 3 * one, "they are there again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn footers_of_tables_that_a_program_registers_are_counted_and_give_way() {
+    let data = tempfile::tempdir().unwrap();
+    let one = footer_bytes(data.path()).await;
+    let options = Options { pool_bytes_min: 4 * one, ..Options::with_memory_bytes(16 * one) };
+    let manager = BufferManager::new(options).unwrap();
+    let location = [path(data.path(), 0).display().to_string()];
+    let table = ParquetTable::open_locations(manager.stores(), &location, TABLE_OPTIONS).await;
+    let table = manager.register(Arc::new(table.unwrap()));
+    let any = SharedTableProvider::new(&manager, &table).unwrap();
+    assert_eq!(manager.report().footer_bytes, one);
+    let ordered = any.with_orders(&[vec![col("c7").sort(true, false)]]).await.unwrap();
+    let (context, _) = session(&manager);
+    context.register_table("t", Arc::new(any)).unwrap();
+    context.register_table("o", Arc::new(ordered)).unwrap();
+    let queries = ["SELECT sum(c7) FROM t WHERE c7 >= 0", "SELECT sum(c7) FROM o WHERE c7 >= 0"];
+    assert_eq!(run(&context, queries[0]).await, [sum(0).to_string()]);
+    let pages = manager.report().pool_held_bytes;
+    let memory = manager.operator_memory();
+    assert!(!memory.try_take(12 * one), "the program holds the table: {:?}", manager.report());
+    drop(table);
+    assert!(memory.try_take(12 * one), "{:?}", manager.report());
+    assert_eq!((manager.report().footer_bytes, manager.report().pool_held_bytes), (0, pages));
+    memory.give(12 * one);
+    for sql in queries {
+        assert_eq!(run(&context, sql).await, [sum(0).to_string()]);
+    }
+    assert!(explain(&context, "EXPLAIN SELECT c7 FROM o").await.contains("order=table"));
 }

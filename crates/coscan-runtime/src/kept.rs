@@ -150,9 +150,14 @@ impl Driver {
         has_dropped
     }
 
-    /// Makes room of whatever is least wanted: metadata that nobody uses, then decoded columns that nobody waits for.
-    /// If all of them are too few, none goes, and the result is false.
+    /// Makes room of whatever is least wanted: metadata that nobody uses, then decoded columns that nobody waits for, or
+    /// files that were closed meanwhile. If all of them are too few, none goes, and the result is false.
     pub(crate) fn make_room_of_all(&self, missing: Missing) -> bool {
+        // To look for closed files takes longer than the rest.
+        self.make_room_of_unused(missing) || self.open_files().forget_closed()
+    }
+
+    fn make_room_of_unused(&self, missing: Missing) -> bool {
         let unused_bytes = self.kept().unused_bytes();
         if unused_bytes == 0 {
             return self.make_room(missing, usize::MAX);
@@ -180,6 +185,12 @@ impl MetadataMemory {
             }
         }
         Ok(Self { memory: Arc::clone(memory), bytes })
+    }
+
+    /// Memory that is in use already, whatever the budget says.
+    pub(crate) fn take_held(driver: &Driver, bytes: u64) -> Self {
+        driver.memory().take(Holder::Footers, bytes);
+        Self { memory: Arc::clone(driver.memory()), bytes }
     }
 
     /// Memory for a value of a type that a query can do without. Only values of that type that nobody uses go for it.

@@ -94,6 +94,14 @@ impl BufferManager {
         self.driver.open_files().open(&self.driver, files, options).await
     }
 
+    /// Counts files against the memory budget that a program has opened itself, and shares them with whoever opens them
+    /// here. Those that are open already are left as they are.
+    pub fn adopt_files(&self, files: &[Arc<ParquetFile>]) {
+        for file in files {
+            self.driver.open_files().adopt(&self.driver, file);
+        }
+    }
+
     /// Whether a file version is open with these options, so that to open it again reads nothing.
     #[must_use]
     pub fn is_open(&self, file: &TableFile, options: FileOptions) -> bool {

@@ -66,6 +66,25 @@ impl OpenFiles {
             return Ok(known);
         }
         let memory = MetadataMemory::take(driver, file.memory_bytes())?;
+        Ok(self.add(key, file, memory))
+    }
+
+    /// Counts the memory of a file that a program has opened itself, and shares it, unless somebody else has it open.
+    pub(crate) fn adopt(&self, driver: &Driver, file: &Arc<ParquetFile>) {
+        let key = FileKey::new(file.file(), file.options());
+        if self.find(&key).is_none() {
+            let memory = MetadataMemory::take_held(driver, file.memory_bytes());
+            self.add(key, Arc::clone(file), memory);
+        }
+    }
+
+    /// The file, or the same one that another has added meanwhile.
+    fn add(
+        &self,
+        key: FileKey,
+        file: Arc<ParquetFile>,
+        memory: MetadataMemory,
+    ) -> Arc<ParquetFile> {
         let open = OpenFile { file: Arc::downgrade(&file), _memory: memory };
         let mut known = self.lock();
         let first = known.get(&key).and_then(|open| open.file.upgrade());
@@ -75,16 +94,17 @@ impl OpenFiles {
         };
         drop(known);
         drop(unused); // Not under the lock: that gives memory back.
-        Ok(first.unwrap_or(file))
+        first.unwrap_or(file)
     }
 
-    /// Gives back the memory of files that nobody has any more.
-    pub(crate) fn forget_closed(&self) {
+    /// Gives back the memory of files that nobody has any more; false if there are none.
+    pub(crate) fn forget_closed(&self) -> bool {
         let closed: Vec<_> = {
             let mut known = self.lock();
             known.extract_if(.., |_, open| open.file.strong_count() == 0).collect()
         };
-        drop(closed); // Not under the lock: that gives memory back.
+        // They are dropped after the lock was given back: that gives memory back.
+        !closed.is_empty()
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<FileKey, OpenFile>> {

@@ -38,8 +38,18 @@ pub struct Registration {
 #[derive(Debug)]
 struct Registered {
     driver: Arc<Driver>,
+    name: Option<String>,
     id: TableId,
     files: Vec<FileId>,
+}
+
+impl Registration {
+    /// Registers a table as that was whose registration this is: of the same name, if it had one.
+    #[must_use]
+    pub fn register(&self, table: Arc<ParquetTable>) -> SharedTable {
+        let Registered { driver, name, .. } = &*self.registered;
+        SharedTable::register(driver, name.as_deref(), table)
+    }
 }
 
 impl SharedTable {
@@ -53,7 +63,8 @@ impl SharedTable {
             Places::register(driver, name, &table).unwrap_or_else(|| Places::of_nobody(&table));
         let ids = files.iter().map(|file| file.id).collect();
         let placement = Arc::new(Placement::new(id, table, files, chunks));
-        let registered = Arc::new(Registered { driver: Arc::clone(driver), id, files: ids });
+        let (driver, name) = (Arc::clone(driver), name.map(str::to_owned));
+        let registered = Arc::new(Registered { driver, name, id, files: ids });
         let registration = Registration { registered };
         let in_order = OnceLock::new();
         Self { open: Arc::new(OpenTable { registration, placement, in_order }) }
@@ -140,7 +151,7 @@ impl Places {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        let Self { driver, id, files } = self;
+        let Self { driver, name: _, id, files } = self;
         for &file in files.iter() {
             driver.leaving(|registry, core, now| registry.release_file(core, now, *id, file));
         }

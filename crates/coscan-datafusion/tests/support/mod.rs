@@ -10,7 +10,8 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::Int64Type;
 use coscan_datafusion::{Coscan, SharedTableProvider};
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options};
@@ -18,8 +19,10 @@ use coscan_storage::stores::{DirectFileStore, MeteredStore, StoreMetrics, Stores
 use coscan_storage::table::{ColumnTypes, FileOptions, PageLayout};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::prelude::{SessionConfig, SessionContext};
+use object_store::ObjectStore;
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
+use tempfile::TempDir;
 use url::Url;
 
 /// Rows of a chunk, and of a row group, in the files of tests.
@@ -82,6 +85,44 @@ pub fn shared(manager: &BufferManager) -> SessionContext {
     context
 }
 
+/// Stores in which local files are those of this one, and what is read of them.
+pub fn counted(files: impl ObjectStore) -> (Stores, Arc<StoreMetrics>) {
+    let metrics = StoreMetrics::new();
+    let metered = MeteredStore::new(Arc::new(files), Arc::clone(&metrics));
+    let stores = Stores::new();
+    stores.register(&Url::parse("file:///").unwrap(), Arc::new(metered));
+    (stores, metrics)
+}
+
+/// A session, every scan shared, in which table `numbers` has chunks of 100 rows, one after another.
+pub async fn numbers_table(rows: i64) -> (TempDir, BufferManager, SessionContext) {
+    numbers_table_of(manager(PolicyKind::Relevance), rows).await
+}
+
+/// The same with this manager.
+pub async fn numbers_table_of(
+    manager: BufferManager,
+    rows: i64,
+) -> (TempDir, BufferManager, SessionContext) {
+    let data = tempfile::tempdir().unwrap();
+    write_numbers(&data.path().join("numbers.parquet"), 0..rows);
+    let context = shared(&manager);
+    create(&context, "numbers", data.path()).await;
+    (data, manager, context)
+}
+
+/// The numbers of the first column, sorted.
+pub fn ids(batches: &[RecordBatch]) -> Vec<i64> {
+    let mut ids: Vec<_> = batches.iter().flat_map(ids_of).collect();
+    ids.sort_unstable();
+    ids
+}
+
+/// The numbers of the first column.
+pub fn ids_of(batch: &RecordBatch) -> Vec<i64> {
+    batch.column(0).as_primitive::<Int64Type>().values().to_vec()
+}
+
 /// A session in which table `numbers` has ten chunks of 10 000 rows, in row groups of `group_rows`, and what is read of
 /// it. `adjust` changes what is installed.
 pub async fn metered(
@@ -90,10 +131,7 @@ pub async fn metered(
     adjust: impl FnOnce(Coscan) -> Coscan,
 ) -> (SessionContext, Arc<StoreMetrics>) {
     write(&location.join("numbers.parquet"), &numbers(0..100_000), group_rows);
-    let metrics = StoreMetrics::new();
-    let metered = MeteredStore::new(Arc::new(DirectFileStore::new()), Arc::clone(&metrics));
-    let stores = Stores::new();
-    stores.register(&Url::parse("file:///").unwrap(), Arc::new(metered));
+    let (stores, metrics) = counted(DirectFileStore::new());
     let options = FileOptions { chunk_rows: 10_000, ..FileOptions::default() };
     let coscan = Coscan::new(&manager(PolicyKind::Relevance)).with_stores(stores);
     let context = plain();
