@@ -7,37 +7,18 @@ use std::sync::Arc;
 
 use coscan_runtime::BufferManager;
 use coscan_runtime::core::PolicyKind;
-use datafusion::arrow::array::{AsArray, RecordBatch};
-use datafusion::arrow::datatypes::Int64Type;
+use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::SessionContext;
 use futures::{StreamExt, TryStreamExt};
-use tempfile::TempDir;
 
-use support::{Seeded, assert_all_frees, create, leaf, manager, metric, partitions, plan, shared};
+use support::{
+    Seeded, assert_all_frees, create, ids, ids_of, leaf, metric, numbers_table, numbers_table_of,
+    partitions, plan,
+};
 
 const ROWS: i64 = 5000;
-
-async fn session() -> (TempDir, BufferManager, SessionContext) {
-    let data = tempfile::tempdir().unwrap();
-    support::write_numbers(&data.path().join("numbers.parquet"), 0..ROWS);
-    let manager = manager(PolicyKind::Relevance);
-    let context = shared(&manager);
-    create(&context, "numbers", data.path()).await;
-    (data, manager, context)
-}
-
-/// The first column, sorted.
-fn ids(batches: &[RecordBatch]) -> Vec<i64> {
-    let mut ids: Vec<_> = batches.iter().flat_map(ids_of).collect();
-    ids.sort_unstable();
-    ids
-}
-
-fn ids_of(batch: &RecordBatch) -> Vec<i64> {
-    batch.column(0).as_primitive::<Int64Type>().values().to_vec()
-}
 
 /// These are the ids of the whole table, sorted.
 fn assert_all(ids: &[i64], what: impl std::fmt::Display) {
@@ -58,7 +39,7 @@ async fn at_once(streams: Vec<SendableRecordBatchStream>) -> Vec<Vec<RecordBatch
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn partitions_one_by_one_in_tasks_of_their_own() {
-    let (_data, manager, context) = session().await;
+    let (_data, manager, context) = numbers_table(ROWS).await;
     let plan = plan(&context, "SELECT id FROM numbers").await;
     let mut batches = Vec::new();
     for partition in 0..4 {
@@ -76,7 +57,7 @@ async fn partitions_one_by_one_in_tasks_of_their_own() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn partitions_at_once_in_tasks_of_their_own() {
-    let (_data, manager, context) = session().await;
+    let (_data, manager, context) = numbers_table(ROWS).await;
     for _ in 0..20 {
         let plan = plan(&context, "SELECT id FROM numbers").await;
         let streams = (0..4).map(|partition| plan.execute(partition, context.task_ctx()).unwrap());
@@ -89,7 +70,7 @@ async fn partitions_at_once_in_tasks_of_their_own() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn two_collects_at_a_time_in_one_task_and_in_two() {
-    let (_data, manager, context) = session().await;
+    let (_data, manager, context) = numbers_table(ROWS).await;
     for round in 0..20 {
         let plan = plan(&context, "SELECT id FROM numbers").await;
         let first = context.task_ctx();
@@ -104,7 +85,7 @@ async fn two_collects_at_a_time_in_one_task_and_in_two() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idle_partition_takes_from_those_that_run_but_not_from_others() {
-    let (_data, _manager, context) = session().await;
+    let (_data, _manager, context) = numbers_table(ROWS).await;
     let plan = plan(&context, "SELECT id FROM numbers").await;
     let task = context.task_ctx();
     let mut slow = plan.execute(2, Arc::clone(&task)).unwrap();
@@ -129,7 +110,7 @@ async fn an_idle_partition_takes_from_those_that_run_but_not_from_others() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn copies_of_a_plan_make_the_table_together() {
-    let (_data, _manager, context) = session().await;
+    let (_data, _manager, context) = numbers_table(ROWS).await;
     let mut batches = Vec::new();
     for partition in 0..4 {
         // As in four processes, each of which executes one partition of the plan that it was sent.
@@ -141,7 +122,7 @@ async fn copies_of_a_plan_make_the_table_together() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_partition_that_was_dropped_half_way_gives_all_of_it_when_executed_again() {
-    let (_data, manager, context) = session().await;
+    let (_data, manager, context) = numbers_table(ROWS).await;
     let plan = plan(&context, "SELECT id FROM numbers").await;
     let task = context.task_ctx();
     let streams = (0..4).map(|partition| plan.execute(partition, Arc::clone(&task)).unwrap());
@@ -161,7 +142,7 @@ async fn a_partition_that_was_dropped_half_way_gives_all_of_it_when_executed_aga
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limit_is_one_of_each_stream() {
-    let (_data, _manager, context) = session().await;
+    let (_data, _manager, context) = numbers_table(ROWS).await;
     let scan = leaf(&plan(&context, "SELECT id FROM numbers").await);
     let limited = scan.with_fetch(Some(150)).unwrap();
     let task = context.task_ctx();
@@ -199,7 +180,7 @@ async fn second_holds_a_chunk(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_partition_ends_while_another_holds_a_chunk_of_its_share_and_gives_it_back() {
-    let (_data, manager, context) = session().await;
+    let (_data, manager, context) = numbers_table(ROWS).await;
     let (plan, first, second) = second_holds_a_chunk(&context, &manager).await;
     let task = context.task_ctx();
     let mut all = ids(&in_a_task(first).await);
@@ -218,7 +199,7 @@ async fn a_partition_ends_while_another_holds_a_chunk_of_its_share_and_gives_it_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_chunk_that_is_given_back_after_chunks_change_hands_no_more_stays_with_its_partition() {
-    let (_data, manager, context) = session().await;
+    let (_data, manager, context) = numbers_table(ROWS).await;
     let (plan, mut first, second) = second_holds_a_chunk(&context, &manager).await;
     let task = context.task_ctx();
     let mut given = ids_of(&first.next().await.unwrap().unwrap());
@@ -308,14 +289,11 @@ fn to_the_end(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn whatever_is_executed_when_and_dropped_when() {
-    let data = tempfile::tempdir().unwrap();
-    support::write_numbers(&data.path().join("numbers.parquet"), 0..ROWS);
     for policy in PolicyKind::ALL {
         // Room for about five chunks: what is read for others goes, too.
         let options = coscan_runtime::Options::with_pool_bytes(16 << 10, 64 << 20).policy(policy);
         let manager = BufferManager::new(options).unwrap();
-        let context = shared(&manager);
-        create(&context, "numbers", data.path()).await;
+        let (_data, manager, context) = numbers_table_of(manager, ROWS).await;
         for seed in 0..12 {
             let plan = match seed % 2 {
                 0 => plan(&context, "SELECT id, text FROM numbers").await,
@@ -340,7 +318,7 @@ async fn whatever_is_executed_when_and_dropped_when() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_join_that_narrows_its_probe_side_executed_in_any_way() {
-    let (data, manager, context) = session().await;
+    let (data, manager, context) = numbers_table(ROWS).await;
     let few = data.path().join("few");
     std::fs::create_dir(&few).unwrap();
     support::write(&few.join("few.parquet"), &support::numbers(1950..2750), 100);

@@ -7,33 +7,15 @@ use std::sync::Arc;
 
 use coscan_runtime::BufferManager;
 use coscan_runtime::core::PolicyKind;
-use datafusion::arrow::array::{Array, AsArray, RecordBatch};
-use datafusion::arrow::datatypes::Int64Type;
+use datafusion::arrow::array::{Array, RecordBatch};
 use datafusion::physical_plan::{collect, execute_stream};
-use datafusion::prelude::SessionContext;
 use futures::{StreamExt, TryStreamExt};
-use tempfile::TempDir;
 
-use support::{assert_all_frees, create, leaf, manager, metric, partitions, plan, run, shared};
+use support::{
+    assert_all_frees, ids, leaf, metric, numbers_table, numbers_table_of, partitions, plan, run,
+};
 
 const ROWS: i64 = 5000;
-
-async fn session() -> (TempDir, BufferManager, SessionContext) {
-    let data = tempfile::tempdir().unwrap();
-    support::write_numbers(&data.path().join("numbers.parquet"), 0..ROWS);
-    let manager = manager(PolicyKind::Relevance);
-    let context = shared(&manager);
-    create(&context, "numbers", data.path()).await;
-    (data, manager, context)
-}
-
-fn ids(batches: &[RecordBatch]) -> Vec<i64> {
-    let column =
-        |batch: &RecordBatch| batch.column(0).as_primitive::<Int64Type>().values().to_vec();
-    let mut ids: Vec<_> = batches.iter().flat_map(column).collect();
-    ids.sort_unstable();
-    ids
-}
 
 fn all_ids() -> Vec<i64> {
     (0..ROWS).collect()
@@ -41,7 +23,7 @@ fn all_ids() -> Vec<i64> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_partitions_of_a_plan_share_one_scan() {
-    let (_data, manager, context) = session().await;
+    let (_data, manager, context) = numbers_table(ROWS).await;
     let plan = plan(&context, "SELECT id FROM numbers").await;
     assert_eq!(partitions(&plan), 4);
     let task = context.task_ctx();
@@ -63,7 +45,7 @@ async fn the_partitions_of_a_plan_share_one_scan() {
 
 #[tokio::test]
 async fn a_plan_can_be_executed_twice() {
-    let (_data, manager, context) = session().await;
+    let (_data, manager, context) = numbers_table(ROWS).await;
     let plan = plan(&context, "SELECT id FROM numbers").await;
     let task = context.task_ctx();
     for _ in 0..2 {
@@ -81,7 +63,7 @@ async fn a_plan_can_be_executed_twice() {
 
 #[tokio::test]
 async fn a_reset_plan_starts_anew() {
-    let (_data, _manager, context) = session().await;
+    let (_data, _manager, context) = numbers_table(ROWS).await;
     let plan = leaf(&plan(&context, "SELECT id FROM numbers").await);
     let task = context.task_ctx();
     let first = plan.execute(0, Arc::clone(&task)).unwrap();
@@ -97,7 +79,7 @@ async fn a_reset_plan_starts_anew() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limit_frees_everything_at_once() {
-    let (_data, manager, context) = session().await;
+    let (_data, manager, context) = numbers_table(ROWS).await;
     assert_eq!(run(&context, "SELECT id FROM numbers LIMIT 1").await.len(), 1);
     let plan = plan(&context, "SELECT id, text FROM numbers LIMIT 150").await;
     let batches = collect(Arc::clone(&plan), context.task_ctx()).await.unwrap();
@@ -111,7 +93,7 @@ async fn a_limit_frees_everything_at_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dropped_stream_frees_everything_at_once() {
-    let (_data, manager, context) = session().await;
+    let (_data, manager, context) = numbers_table(ROWS).await;
     let plan = plan(&context, "SELECT * FROM numbers WHERE value > 0").await;
     let mut stream = execute_stream(Arc::clone(&plan), context.task_ctx()).unwrap();
     let first = stream.next().await.unwrap().unwrap();
@@ -122,14 +104,11 @@ async fn a_dropped_stream_frees_everything_at_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_queries_at_once_give_the_right_answers_on_each_policy() {
-    let data = tempfile::tempdir().unwrap();
-    support::write_numbers(&data.path().join("numbers.parquet"), 0..ROWS);
     for policy in PolicyKind::ALL {
         // Room for about five chunks.
         let options = coscan_runtime::Options::with_pool_bytes(16 << 10, 64 << 20).policy(policy);
         let manager = BufferManager::new(options).unwrap();
-        let context = shared(&manager);
-        create(&context, "numbers", data.path()).await;
+        let (_data, manager, context) = numbers_table_of(manager, ROWS).await;
         let queries = (0..24).map(|query| {
             let context = context.clone();
             tokio::spawn(async move {
@@ -150,7 +129,7 @@ async fn many_queries_at_once_give_the_right_answers_on_each_policy() {
 
 #[tokio::test]
 async fn a_read_that_fails_is_an_error_with_the_name_of_the_file() {
-    let (data, manager, context) = session().await;
+    let (data, manager, context) = numbers_table(ROWS).await;
     let path = data.path().join("numbers.parquet");
     std::fs::write(&path, vec![7; std::fs::metadata(&path).unwrap().len() as usize]).unwrap();
     let query = context.sql("SELECT sum(value) FROM numbers").await.unwrap();
@@ -161,11 +140,9 @@ async fn a_read_that_fails_is_an_error_with_the_name_of_the_file() {
 
 #[tokio::test]
 async fn a_pool_smaller_than_a_chunk_is_a_clear_error() {
-    let data = tempfile::tempdir().unwrap();
-    support::write_numbers(&data.path().join("numbers.parquet"), 0..ROWS);
     let options = coscan_runtime::Options::with_pool_bytes(100, 64 << 20);
-    let context = shared(&BufferManager::new(options).unwrap());
-    create(&context, "numbers", data.path()).await;
+    let manager = BufferManager::new(options).unwrap();
+    let (_data, _manager, context) = numbers_table_of(manager, ROWS).await;
     let query = context.sql("SELECT sum(value) FROM numbers").await.unwrap();
     let error = query.collect().await.unwrap_err().to_string();
     assert!(error.contains("Resources exhausted") && error.contains("100 bytes"), "{error}");
@@ -173,7 +150,7 @@ async fn a_pool_smaller_than_a_chunk_is_a_clear_error() {
 
 #[tokio::test]
 async fn batches_have_the_declared_schema() {
-    let (_data, _manager, context) = session().await;
+    let (_data, _manager, context) = numbers_table(ROWS).await;
     let sql = "SELECT text, id FROM numbers";
     let plan = plan(&context, sql).await;
     assert_eq!(plan.name(), "SharedScanExec", "column-only projections are taken over");
