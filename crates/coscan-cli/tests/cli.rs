@@ -8,6 +8,12 @@ use std::process::{Command, Output, Stdio};
 use coscan_core::log::Log;
 use tempfile::TempDir;
 
+use s3::{BUCKET, FILE, S3Server};
+
+#[allow(dead_code, unreachable_pub, reason = "other tests use the rest")]
+#[path = "../../coscan-datafusion/tests/support/s3.rs"]
+mod s3;
+
 fn coscan() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_coscan"));
     command.stdin(Stdio::null());
@@ -88,6 +94,25 @@ fn a_query_names_files() {
         let plan = sql("EXPLAIN SELECT sum(n + 1) AS s FROM");
         assert!(plan.contains("SharedScanExec"), "{plan}");
     }
+}
+
+#[test]
+fn a_query_names_files_on_s3_with_the_credentials_of_the_environment() {
+    let (_directory, path) = numbers();
+    let server = S3Server::start(std::fs::read(path).unwrap());
+    let environment =
+        |(name, value): (String, String)| (name.replace('.', "_").to_uppercase(), value);
+    let sql = |file: &str| {
+        let sql = format!("SELECT sum(n) AS s FROM 's3://{BUCKET}/{file}' WHERE n > 998");
+        let mut command = coscan();
+        command.args(["sql", "-q", "--format", "csv", "-e", &sql]);
+        command.envs(server.options().into_iter().map(environment)).output().unwrap()
+    };
+    assert_eq!(stdout(&sql(FILE)), "s\n1999\n");
+    let missing = sql("nothing.parquet");
+    assert!(!missing.status.success());
+    let told = format!("s3://{BUCKET}/nothing.parquet does not exist. Check the URL");
+    assert!(stderr(&missing).contains(&told), "{}", stderr(&missing));
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod display;
 mod execution;
 mod pushdown;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use coscan_runtime::SharedTable;
 use coscan_runtime::core::Order;
@@ -20,7 +20,7 @@ use datafusion::physical_plan::execution_plan::apply_expression_roots;
 use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation,
 };
-use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::metrics::{BaselineMetrics, MetricsSet};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{
     ExecutionPlan, PlanProperties, ReplaceChildrenOptions, SortOrderPushdownResult, StatisticsArgs,
@@ -29,9 +29,9 @@ use datafusion::physical_plan::{
 use crate::direct::Wish;
 use crate::pruning::NeededChunks;
 use crate::ranking::SortKey;
-use crate::run::Executions;
 use crate::source::{PlanSettings, ScanSource, is_dynamic, properties};
 use crate::stream::{Output, SharedScanStream};
+use execution::Runs;
 
 /// Reads a shared table: chunks that statistics and Bloom filters do not rule out, in the order in which the scheduler
 /// hands them out, or in the table's order if it declares one.
@@ -84,20 +84,6 @@ pub struct SharedScanExec {
     has_partitions_asked_for: bool,
     properties: Arc<PlanProperties>,
     runs: Runs,
-}
-
-/// What executing a plan leaves. A copy of the plan has not run.
-#[derive(Debug, Default)]
-struct Runs {
-    metrics: ExecutionPlanMetricsSet,
-    /// Once a partition was executed.
-    executions: OnceLock<Arc<Executions>>,
-}
-
-impl Clone for Runs {
-    fn clone(&self) -> Self {
-        Self::default()
-    }
 }
 
 impl SharedScanExec {

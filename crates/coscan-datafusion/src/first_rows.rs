@@ -54,5 +54,5 @@ fn told(plan: &Arc<dyn ExecutionPlan>, order: &[PhysicalSortExpr]) -> Changed {
             _ => None,
         })
     };
-    change_scan(plan, order, &|_, _, _| true, &tell)
+    change_scan(plan, order, &|_, _| true, &tell)
 }

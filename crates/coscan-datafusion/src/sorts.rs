@@ -36,17 +36,18 @@ pub(crate) fn change_sort_inputs(
 }
 
 /// The plan with the scan below it as `change` makes it of an order of its rows; `None` if no scan is below it, but for
-/// operators that pass rows on. `may_pass` is asked of each of those, with the order of its rows and of its input's.
+/// operators that pass rows on. `may_pass` is asked of each of those, with whether its input has all keys of the order.
 pub(crate) fn change_scan(
     plan: &Arc<dyn ExecutionPlan>,
     order: &[PhysicalSortExpr],
-    may_pass: &dyn Fn(&dyn ExecutionPlan, &[PhysicalSortExpr], &[PhysicalSortExpr]) -> bool,
+    may_pass: &dyn Fn(&dyn ExecutionPlan, bool) -> bool,
     change: &dyn Fn(&SharedScanExec, &[PhysicalSortExpr]) -> Changed,
 ) -> Changed {
     if let Some(scan) = plan.downcast_ref::<SharedScanExec>() {
         return change(scan, order);
     }
-    let below = below(plan, order).filter(|below| may_pass(plan.as_ref(), order, below));
+    let below =
+        below(plan, order).filter(|below| may_pass(plan.as_ref(), below.len() == order.len()));
     let (Some(below), &[input]) = (below, plan.children().as_slice()) else { return Ok(None) };
     let input = change_scan(input, &below, may_pass, change)?;
     input.map(|input| replace_children_if_necessary(Arc::clone(plan), vec![input])).transpose()

@@ -157,9 +157,9 @@ impl PhysicalOptimizerRule for StoredOrder {
                 sort.input(),
                 sort.expr(),
                 // Few first rows that pass a filter are found by several partitions that a top-k narrows.
-                &|plan, order, below| {
+                &|plan, has_all| {
                     let narrows = has_fetch && plan.is::<FilterExec>();
-                    below.len() == order.len() && !narrows && plan.maintains_input_order()[0]
+                    has_all && !narrows && plan.maintains_input_order()[0]
                 },
                 &|scan, order| Ok(scan.in_stored_order(order)?.map(|scan| Arc::new(scan) as _)),
             )

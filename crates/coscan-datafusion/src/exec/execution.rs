@@ -1,6 +1,6 @@
 //! What a shared scan does once it is executed.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use coscan_runtime::ScanRequest;
 use datafusion::error::Result;
@@ -8,7 +8,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_plan::coop::cooperative;
-use datafusion::physical_plan::metrics::BaselineMetrics;
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet};
 use datafusion::physical_plan::{EmptyRecordBatchStream, ExecutionPlan};
 use log::debug;
 
@@ -20,6 +20,20 @@ use crate::row_filter::{self, RowFilter};
 use crate::run::Executions;
 use crate::shares::Shares;
 use crate::source::{is_dynamic, properties};
+
+/// What executing a plan leaves. A copy of the plan has not run.
+#[derive(Debug, Default)]
+pub(super) struct Runs {
+    pub(super) metrics: ExecutionPlanMetricsSet,
+    /// Once a partition was executed.
+    pub(super) executions: OnceLock<Arc<Executions>>,
+}
+
+impl Clone for Runs {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
 
 impl SharedScanExec {
     /// The same in one partition if that does for the rows that are wanted.
