@@ -26,7 +26,7 @@ use datafusion::physical_plan::{
     ExecutionPlan, PlanProperties, ReplaceChildrenOptions, SortOrderPushdownResult, StatisticsArgs,
 };
 
-use crate::direct::Wish;
+use crate::direct::ScanRequirements;
 use crate::pruning::NeededChunks;
 use crate::ranking::SortKey;
 use crate::source::{PlanSettings, ScanSource, is_dynamic, properties};
@@ -57,7 +57,7 @@ use execution::Runs;
 /// | figure | meaning |
 /// |---|---|
 /// | `chunks_needed`, `chunks_pruned` | chunks that were to be read, and those that filters ruled out, before it ran |
-/// | `chunks_narrowed` | chunks that filters ruled out while it ran |
+/// | `chunks_pruned_dynamic` | chunks that filters ruled out while it ran |
 /// | `chunks_delivered`, `chunks_found_in_pool` | chunks that it was handed; those of which nothing had to be read for it |
 /// | `bytes_read`, `bytes_reused` | stored bytes that were read for it, and those that it took from the pool |
 /// | `slices_decoded`, `slices_reused` | columns of chunks that it decoded, and those that it took decoded from others |
@@ -137,8 +137,8 @@ impl SharedScanExec {
     }
 
     /// What it asks for.
-    pub(crate) fn wish(&self) -> Wish<'_> {
-        Wish {
+    pub(crate) fn requirements(&self) -> ScanRequirements<'_> {
+        ScanRequirements {
             projection: &self.projection,
             filters: &self.filters,
             needed: &self.needed,

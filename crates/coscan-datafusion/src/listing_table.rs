@@ -21,7 +21,7 @@ use crate::coscan::Coscan;
 use crate::error::from_store;
 use crate::file_list::FileList;
 use crate::location::store_of;
-use crate::planning::{self, Question};
+use crate::planning::{self, PlanRequest};
 use crate::source::short_name;
 
 /// A table of the engine for one query, whose scans are shared where they can be.
@@ -72,12 +72,12 @@ impl SharedListingTable {
         let store = store.map_err(from_store)?;
         let (projection, limit) = (arguments.projection(), arguments.limit());
         let filters = arguments.filters().unwrap_or(&[]);
-        let question = Question::of(session, &list.schema, projection, filters, limit)?;
-        let open = async || list.open(session, &self.coscan, store.clone(), &question).await;
+        let request = PlanRequest::of(session, &list.schema, projection, filters, limit)?;
+        let open = async || list.open(session, &self.coscan, store.clone(), &request).await;
         let key = list.key(&self.coscan, &store.1);
-        let source = self.coscan.known_lists().find_or_open(key, open).await?;
+        let source = self.coscan.file_list_cache().find_or_open(key, open).await?;
         match source.filter(|source| list.is_of(source, &store.1)) {
-            Some(source) => planning::plan(session, &source, question).await.map(Some),
+            Some(source) => planning::plan(session, &source, request).await.map(Some),
             None => Ok(None),
         }
     }

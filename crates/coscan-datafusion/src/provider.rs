@@ -19,7 +19,7 @@ use datafusion::prelude::SessionContext;
 use crate::coscan::Coscan;
 use crate::listing::Listing;
 use crate::location::ListedFile;
-use crate::planning::Question;
+use crate::planning::PlanRequest;
 use crate::settings::SessionSettings;
 use crate::snapshots::Snapshots;
 use crate::{listing, partitions, planning, source};
@@ -164,8 +164,8 @@ impl TableProvider for SharedTableProvider {
         }
         let source = self.snapshots.current().await?;
         let projection = projection.map(Vec::as_slice);
-        let question = Question::of(session, &self.schema, projection, filters, limit)?;
-        planning::plan(session, &source, question).await
+        let request = PlanRequest::of(session, &self.schema, projection, filters, limit)?;
+        planning::plan(session, &source, request).await
     }
 }
 

@@ -8,8 +8,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::SortExpr;
 use tokio::sync::Mutex;
 
+use crate::cached_source::CachedSource;
 use crate::coscan::Coscan;
-use crate::kept_source::KeptSource;
 use crate::listing::Listing;
 use crate::location::ListedFile;
 use crate::opener::Opener;
@@ -31,7 +31,7 @@ pub(crate) struct Snapshots {
 #[derive(Clone, Debug)]
 struct Snapshot {
     files: Arc<[ListedFile]>,
-    source: Arc<KeptSource>,
+    source: Arc<CachedSource>,
     /// Of the whole table. They stay.
     statistics: Arc<Statistics>,
     listed: Instant,
@@ -144,6 +144,6 @@ impl Snapshots {
 impl Snapshot {
     fn new(files: Arc<[ListedFile]>, source: Arc<ScanSource>, listed: Instant) -> Self {
         let statistics = Arc::clone(&source.statistics);
-        Self { files, source: Arc::new(KeptSource::new(&source)), statistics, listed }
+        Self { files, source: Arc::new(CachedSource::new(&source)), statistics, listed }
     }
 }

@@ -158,8 +158,8 @@ impl PhysicalOptimizerRule for StoredOrder {
                 sort.expr(),
                 // Few first rows that pass a filter are found by several partitions that a top-k narrows.
                 &|plan, has_all| {
-                    let narrows = has_fetch && plan.is::<FilterExec>();
-                    has_all && !narrows && plan.maintains_input_order()[0]
+                    let prunes = has_fetch && plan.is::<FilterExec>();
+                    has_all && !prunes && plan.maintains_input_order()[0]
                 },
                 &|scan, order| Ok(scan.in_stored_order(order)?.map(|scan| Arc::new(scan) as _)),
             )

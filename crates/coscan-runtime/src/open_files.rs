@@ -7,7 +7,7 @@ use coscan_storage::table::{FileOptions, FileToOpen, ParquetFile, TableFile};
 
 use crate::driver::Driver;
 use crate::error::OpenError;
-use crate::kept::MetadataMemory;
+use crate::metadata_cache::MetadataReservation;
 use crate::registry::FileKey;
 
 /// All files that were opened, as long as anybody has them.
@@ -20,7 +20,7 @@ pub(crate) struct OpenFiles {
 struct OpenFile {
     file: Weak<ParquetFile>,
     /// What its footer and page index take of the budget.
-    _memory: MetadataMemory,
+    _memory: MetadataReservation,
 }
 
 impl OpenFiles {
@@ -65,7 +65,7 @@ impl OpenFiles {
         if let Some(known) = self.find(&key) {
             return Ok(known);
         }
-        let memory = MetadataMemory::take(driver, file.memory_bytes())?;
+        let memory = MetadataReservation::take(driver, file.memory_bytes())?;
         Ok(self.add(key, file, memory))
     }
 
@@ -73,7 +73,7 @@ impl OpenFiles {
     pub(crate) fn adopt(&self, driver: &Driver, file: &Arc<ParquetFile>) {
         let key = FileKey::new(file.file(), file.options());
         if self.find(&key).is_none() {
-            let memory = MetadataMemory::take_held(driver, file.memory_bytes());
+            let memory = MetadataReservation::take_held(driver, file.memory_bytes());
             self.add(key, Arc::clone(file), memory);
         }
     }
@@ -83,7 +83,7 @@ impl OpenFiles {
         &self,
         key: FileKey,
         file: Arc<ParquetFile>,
-        memory: MetadataMemory,
+        memory: MetadataReservation,
     ) -> Arc<ParquetFile> {
         let open = OpenFile { file: Arc::downgrade(&file), _memory: memory };
         let mut known = self.lock();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use coscan_runtime::{Kept, Registration};
+use coscan_runtime::{CacheSlot, Registration};
 use coscan_storage::table::ParquetFile;
 
 use crate::source::ScanSource;
@@ -10,15 +10,15 @@ use crate::source::ScanSource;
 /// A source that goes when nobody uses it and memory is short. The table stays registered: its pages are there when it
 /// is opened again.
 #[derive(Debug)]
-pub(crate) struct KeptSource {
-    source: Kept<ScanSource>,
+pub(crate) struct CachedSource {
+    source: CacheSlot<ScanSource>,
     _registration: Registration,
 }
 
-impl KeptSource {
+impl CachedSource {
     pub(crate) fn new(source: &Arc<ScanSource>) -> Self {
         let registration = source.table.registration();
-        let kept = Self { source: source.manager.kept(), _registration: registration };
+        let kept = Self { source: source.manager.cache_slot(), _registration: registration };
         kept.put(source);
         kept
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use coscan_runtime::BufferManager;
 
-use crate::kept_source::KeptSource;
+use crate::cached_source::CachedSource;
 use crate::source::ScanSource;
 
 /// Lists are kept for so many tables, and for parts of them that differ in their files.
@@ -29,18 +29,18 @@ enum Outcome {
     Unopened,
     /// It cannot be shared, whoever asks.
     Refused,
-    Shared(KeptSource),
+    Shared(CachedSource),
 }
 
 /// The lists that a manager's queries have read of late.
 #[derive(Debug, Default)]
-pub(crate) struct KnownLists {
+pub(crate) struct FileListCache {
     /// What was used last stands last.
-    lists: Mutex<Vec<KnownList>>,
+    lists: Mutex<Vec<CachedFileList>>,
 }
 
 #[derive(Debug)]
-struct KnownList {
+struct CachedFileList {
     key: ListKey,
     /// Locked while it is opened: once for all who ask meanwhile.
     outcome: Arc<tokio::sync::Mutex<Outcome>>,
@@ -48,12 +48,12 @@ struct KnownList {
     is_used: bool,
 }
 
-impl KnownLists {
+impl FileListCache {
     /// Those of a manager, the same for all its sessions, which hold them.
     pub(crate) fn of(manager: &BufferManager) -> Arc<Self> {
         /// The lists hold the manager, so the manager does not hold the lists.
         #[derive(Default)]
-        struct Known(Mutex<Weak<KnownLists>>);
+        struct Known(Mutex<Weak<FileListCache>>);
         let known = manager.extension(Known::default);
         let mut known = known.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.upgrade().unwrap_or_else(|| {
@@ -84,7 +84,7 @@ impl KnownLists {
         }
         let opened = open().await?.map(Arc::new);
         *outcome = match &opened {
-            Some(source) => Outcome::Shared(KeptSource::new(source)),
+            Some(source) => Outcome::Shared(CachedSource::new(source)),
             None => Outcome::Refused,
         };
         Ok(opened)
@@ -96,7 +96,7 @@ impl KnownLists {
         let known = lists.iter().position(|list| list.key == key).map(|found| lists.remove(found));
         let unused = if lists.len() < LISTS_MAX { None } else { Some(lists.remove(0)) };
         let outcome = known.map_or_else(Arc::default, |list| list.outcome);
-        lists.push(KnownList { key, outcome: Arc::clone(&outcome), is_used: true });
+        lists.push(CachedFileList { key, outcome: Arc::clone(&outcome), is_used: true });
         drop(lists);
         drop(unused); // Not under the lock: files may go with it.
         outcome
@@ -105,13 +105,13 @@ impl KnownLists {
     /// Gives up the lists that nobody has used since this was called last.
     fn forget_idle(&self) {
         let mut lists = self.lock();
-        let is_idle = |list: &mut KnownList| !std::mem::take(&mut list.is_used);
+        let is_idle = |list: &mut CachedFileList| !std::mem::take(&mut list.is_used);
         let idle: Vec<_> = lists.extract_if(.., is_idle).collect();
         drop(lists);
         drop(idle); // Not under the lock: files may go with them.
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<KnownList>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<CachedFileList>> {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
