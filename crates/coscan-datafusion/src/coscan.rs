@@ -7,7 +7,7 @@ use coscan_storage::stores::Stores;
 use coscan_storage::table::FileOptions;
 use datafusion::prelude::SessionConfig;
 
-use crate::file_list_cache::FileListCache;
+use crate::engine_tables::file_list_cache::FileListCache;
 
 /// What a session needs to share scans: the buffer manager and how tables are opened.
 ///

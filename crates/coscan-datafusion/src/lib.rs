@@ -34,58 +34,25 @@
 //!   scan (`reading`, `dynamic_pruning`, `metrics`), and each gives a stream (`stream`), filtered if the session asks for it
 //!   (`row_filter`).
 
-mod bloom_filters;
-mod cached_source;
 mod coscan;
-mod direct;
-mod direct_reader;
-mod dynamic_pruning;
+mod engine_tables;
 mod error;
-mod exec;
-mod factory;
-mod file_list;
-mod file_list_cache;
-mod first_pages;
-mod format;
-mod listing;
-mod listing_table;
-mod location;
+mod execution;
 mod memory;
-mod metrics;
-mod named_files;
-mod nan;
-mod one_task;
-mod opener;
-mod order;
-mod partitions;
-mod planner;
+mod optimizer;
 mod planning;
-mod provider;
-mod pruning;
-mod ranking;
-mod reading;
-mod row_filter;
-mod run;
 mod session;
 mod session_stores;
 mod settings;
-mod shares;
-mod snapshots;
-mod sorts;
-mod source;
-mod statistics;
-mod stored_order;
-mod stream;
-mod top_k;
-mod unchanged;
+mod tables;
 
 pub use coscan::Coscan;
+pub use engine_tables::named_files::enable_url_table;
 pub use error::QueryError;
-pub use exec::SharedScanExec;
+pub use execution::exec::SharedScanExec;
 pub use memory::SharedMemoryPool;
-pub use named_files::enable_url_table;
-pub use provider::{SharedTableProvider, refresh};
 pub use session::install;
 pub use settings::SessionSettings;
+pub use tables::provider::{SharedTableProvider, refresh};
 
 pub use coscan_runtime as runtime;

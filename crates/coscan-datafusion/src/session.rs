@@ -10,15 +10,15 @@ use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::SessionContext;
 
 use crate::coscan::Coscan;
-use crate::factory::SharedTableFactory;
+use crate::engine_tables::planner::SharingPlanner;
 use crate::memory::SharedMemoryPool;
-use crate::one_task::{AskedForPartitions, OneTask};
-use crate::planner::SharingPlanner;
+use crate::optimizer::one_task::{AskedForPartitions, OneTask};
+use crate::optimizer::stored_order::StoredOrder;
+use crate::optimizer::top_k::TopKHint;
+use crate::optimizer::unchanged_files::UnchangedFiles;
 use crate::session_stores::SessionStores;
 use crate::settings::SessionSettings;
-use crate::stored_order::StoredOrder;
-use crate::top_k::TopKHint;
-use crate::unchanged::UnchangedFiles;
+use crate::tables::factory::SharedTableFactory;
 
 /// What the name of the file type is in `STORED AS`.
 const FILE_TYPE: &str = "PARQUET";

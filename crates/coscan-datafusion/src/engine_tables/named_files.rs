@@ -1,0 +1,60 @@
+//! Files that queries name: `SELECT … FROM 's3://bucket/trips/'`.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::{DynamicFileCatalog, TableProvider, UrlTableFactory};
+use datafusion::datasource::dynamic_file::DynamicListTableFactory;
+use datafusion::error::Result;
+use datafusion::prelude::SessionContext;
+
+use crate::coscan::Coscan;
+use crate::tables::location::Places;
+
+/// A session whose queries may name files, as [`SessionContext::enable_url_table`] makes one, and are told why a URL leads
+/// to none. The files are those that coscan finds in its stores once it is installed.
+#[must_use]
+pub fn enable_url_table(context: SessionContext) -> SessionContext {
+    let catalogs = Arc::clone(context.state_ref().read().catalog_list());
+    let files = Arc::new(NamedFiles::default());
+    let catalogs = DynamicFileCatalog::new(catalogs, Arc::clone(&files) as _);
+    let session_id = context.session_id();
+    let builder = context.into_state_builder().with_session_id(session_id);
+    let context = SessionContext::from(builder.with_catalog_list(Arc::new(catalogs)).build());
+    files.engine.session_store().with_state(context.state_weak_ref());
+    context
+}
+
+/// Tables of the engine for names of files.
+#[derive(Debug, Default)]
+struct NamedFiles {
+    engine: DynamicListTableFactory,
+}
+
+#[async_trait]
+impl UrlTableFactory for NamedFiles {
+    async fn try_new(&self, url: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        let found = self.engine.try_new(url).await;
+        if matches!(found, Ok(Some(_))) || !url.contains("://") {
+            return found;
+        }
+        // The engine says at most that there is no such table.
+        let Some(session) = self.engine.session_store().get_session().upgrade() else {
+            return found;
+        };
+        let (coscan, runtime) = {
+            let session = session.read();
+            (Coscan::of(session.config()), Arc::clone(session.runtime_env()))
+        };
+        if let Some(coscan) = coscan {
+            let places = Places {
+                stores: coscan.stores(),
+                runtime: Some(&runtime),
+                ignores_subdirectories: true,
+                takes_any_name: false,
+            };
+            places.list(&[url.to_owned()]).await?;
+        }
+        found
+    }
+}

@@ -1,0 +1,101 @@
+//! The engine's own tables of Parquet files are shared, too: `register_parquet`, `read_parquet`, names of files in SQL.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion, TreeNodeRewriter};
+use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::error::Result;
+use datafusion::execution::context::QueryPlanner;
+use datafusion::logical_expr::{LogicalPlan, TableScan};
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::coscan::Coscan;
+use crate::engine_tables::listing_table::SharedListingTable;
+
+/// Plans queries as another planner does, on tables that are shared where they can be. What is written to a table is
+/// written to the engine's own.
+#[derive(Debug)]
+pub(crate) struct SharingPlanner {
+    planner: Arc<dyn QueryPlanner + Send + Sync>,
+    coscan: Arc<Coscan>,
+}
+
+impl SharingPlanner {
+    /// Takes the place of the planner that it was given, or of one like itself around that.
+    pub(crate) fn around(planner: &Arc<dyn QueryPlanner + Send + Sync>, coscan: Coscan) -> Self {
+        let existing: &dyn std::any::Any = planner.as_ref();
+        let planner = existing.downcast_ref::<Self>().map_or(planner, |sharing| &sharing.planner);
+        Self { planner: Arc::clone(planner), coscan: Arc::new(coscan) }
+    }
+
+    fn shared_table(&self, scan: &TableScan) -> Option<SharedListingTable> {
+        let table = source_as_provider(&scan.source).ok()?;
+        SharedListingTable::of(table, scan.table_name.table(), &self.coscan)
+    }
+}
+
+#[async_trait]
+impl QueryPlanner for SharingPlanner {
+    async fn create_physical_plan(
+        &self,
+        logical_plan: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut has_listing_table = false;
+        logical_plan.apply_with_subqueries(|plan| {
+            has_listing_table = matches!(
+                plan,
+                LogicalPlan::TableScan(scan) if self.shared_table(scan).is_some()
+            );
+            Ok(match has_listing_table {
+                true => TreeNodeRecursion::Stop,
+                false => TreeNodeRecursion::Continue,
+            })
+        })?;
+        if !has_listing_table {
+            return self.planner.create_physical_plan(logical_plan, session).await;
+        }
+        let mut sharing = Sharing { planner: self, is_sorted: Vec::new() };
+        let shared = logical_plan.clone().rewrite_with_subqueries(&mut sharing)?;
+        self.planner.create_physical_plan(&shared.data, session).await
+    }
+}
+
+/// Puts shared tables in the place of the engine's.
+struct Sharing<'a> {
+    planner: &'a SharingPlanner,
+    /// For each plan from the root to where it is: whether the rows that its inputs give are sorted above them.
+    is_sorted: Vec<bool>,
+}
+
+impl TreeNodeRewriter for Sharing<'_> {
+    type Node = LogicalPlan;
+
+    fn f_down(&mut self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+        let is_sorted = match plan {
+            LogicalPlan::Sort(_) | LogicalPlan::Window(_) => true,
+            LogicalPlan::Projection(_)
+            | LogicalPlan::Filter(_)
+            | LogicalPlan::SubqueryAlias(_)
+            | LogicalPlan::Limit(_) => self.is_sorted.last().copied().unwrap_or_default(),
+            _ => false,
+        };
+        self.is_sorted.push(is_sorted);
+        Ok(Transformed::no(plan))
+    }
+
+    fn f_up(&mut self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+        self.is_sorted.pop();
+        let LogicalPlan::TableScan(scan) = plan else { return Ok(Transformed::no(plan)) };
+        let is_sorted = self.is_sorted.last().copied().unwrap_or_default();
+        Ok(match self.planner.shared_table(&scan) {
+            Some(table) => {
+                let source = provider_as_source(Arc::new(table.sorted_above(is_sorted)));
+                Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan }))
+            }
+            None => Transformed::no(LogicalPlan::TableScan(scan)),
+        })
+    }
+}

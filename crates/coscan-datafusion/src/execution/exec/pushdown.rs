@@ -1,0 +1,173 @@
+//! What a shared scan takes over from the operators above it.
+
+use std::sync::Arc;
+
+use coscan_runtime::core::Order;
+use datafusion::error::Result;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_expr::utils::reassign_expr_columns;
+use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::filter_pushdown::{
+    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
+};
+use datafusion::physical_plan::projection::ProjectionExec;
+
+use super::SharedScanExec;
+use crate::execution::ranking::SortKey;
+use crate::planning::bloom_filters;
+use crate::tables::source::{ScanSource, is_dynamic, properties};
+
+impl SharedScanExec {
+    /// The same without what Bloom filters rule out. They are read for it where they may help.
+    pub(crate) async fn with_bloom_filters(self) -> Result<Self> {
+        if !self.settings.reads_bloom_filters || self.filters.is_empty() {
+            return Ok(self);
+        }
+        let (manager, table) = (&self.source.manager, self.source.table.table());
+        let in_list_max = self.settings.in_list_max;
+        let (filters, needed) = (&self.filters, &self.needed);
+        let left = bloom_filters::may_match(manager, table, filters, needed, in_list_max).await;
+        match left {
+            None => Ok(self),
+            Some(left) => Self::new(
+                self.source,
+                self.projection,
+                self.filters,
+                self.settings,
+                Some(left.into()),
+            ),
+        }
+    }
+
+    /// The same in the order that the files say they keep, if the rows are then in this one.
+    pub(crate) fn in_stored_order(&self, order: &[PhysicalSortExpr]) -> Result<Option<Self>> {
+        let is_free = self.source.orderings.is_empty()
+            && self.settings.has_statistics
+            && !self.has_partitions_asked_for;
+        let Some(stored) = self.source.stored_order.as_ref().filter(|_| is_free) else {
+            return Ok(None);
+        };
+        let orderings = vec![stored.clone()];
+        let source = Arc::new(ScanSource { orderings, ..self.source.as_ref().clone() });
+        let properties = properties(&source, &self.projection, 1)?;
+        let is_in_order = properties.eq_properties.ordering_satisfy(order.iter().cloned())?;
+        let properties = Arc::new(properties);
+        Ok(is_in_order.then(|| Self { source, properties, ..self.clone() }))
+    }
+
+    /// Takes filters over from above: all rule chunks out, and those are evaluated that the session says.
+    pub(super) fn take_filters(
+        &self,
+        phase: FilterPushdownPhase,
+        result: ChildPushdownResult,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        let filters: Vec<_> =
+            result.parent_filters.into_iter().map(|filter| filter.filter).collect();
+        if self.fetch.is_some() {
+            // These filters are above a limit: rows that they rule out count among the first ones.
+            let answers = vec![PushedDown::No; filters.len()];
+            return Ok(FilterPushdownPropagation::with_parent_pushdown_result(answers));
+        }
+        let evaluates = self.settings.evaluates && matches!(phase, FilterPushdownPhase::Pre);
+        let answer = |filter: &Arc<dyn PhysicalExpr>| match evaluates && !is_dynamic(filter) {
+            true => PushedDown::Yes,
+            false => PushedDown::No,
+        };
+        let answers: Vec<_> = filters.iter().map(answer).collect();
+        let mut evaluated = filters.clone();
+        evaluated.retain(|filter| matches!(answer(filter), PushedDown::Yes));
+        let mut scan = self.with_filters(filters.into_iter(), phase)?;
+        if !evaluated.is_empty() {
+            scan = Some(scan.as_ref().unwrap_or(self).evaluating(&evaluated)?);
+        }
+        let propagation = FilterPushdownPropagation::with_parent_pushdown_result(answers);
+        Ok(match scan {
+            Some(scan) => propagation.with_updated_node(Arc::new(scan)),
+            None => propagation,
+        })
+    }
+
+    /// The same with more filters, on the output's schema. Its partitions change only if they may.
+    pub(super) fn with_filters(
+        &self,
+        filters: impl Iterator<Item = Arc<dyn PhysicalExpr>>,
+        phase: FilterPushdownPhase,
+    ) -> Result<Option<Self>> {
+        let mut all = self.filters.clone();
+        for filter in filters {
+            let filter = self.on_table(&filter)?;
+            if !all.contains(&filter) {
+                all.push(filter);
+            }
+        }
+        if all.len() == self.filters.len() {
+            return Ok(None);
+        }
+        let (source, projection) = (Arc::clone(&self.source), self.projection.clone());
+        let zones_left = self.zones_left.clone();
+        let mut scan = Self::new(source, projection, all, self.settings, zones_left)?;
+        scan.fetch = self.fetch;
+        scan.evaluated.clone_from(&self.evaluated);
+        scan.first_by.clone_from(&self.first_by);
+        scan.has_partitions_asked_for = self.has_partitions_asked_for;
+        if !matches!(phase, FilterPushdownPhase::Pre) {
+            scan.properties = Arc::clone(&self.properties);
+        }
+        Ok(Some(scan))
+    }
+
+    /// The same, and it gives only rows that these filters, on the output's schema, let through.
+    pub(super) fn evaluating(&self, filters: &[Arc<dyn PhysicalExpr>]) -> Result<Self> {
+        let mut scan = self.clone();
+        for filter in filters {
+            scan.evaluated.push(self.on_table(filter)?);
+        }
+        Ok(scan)
+    }
+
+    /// An expression on the output's schema as one on the table's.
+    fn on_table(&self, filter: &Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {
+        let filter = self.output_projection().unproject_expr(filter)?;
+        reassign_expr_columns(filter, self.source.table.table().schema())
+    }
+
+    /// The same with the columns of a projection, if that only leaves out or reorders some.
+    pub(super) fn with_projection(&self, projection: &ProjectionExec) -> Result<Option<Self>> {
+        let mut columns = Vec::with_capacity(projection.expr().len());
+        for expression in projection.expr() {
+            let Some(column) = expression.expr.downcast_ref::<Column>() else { return Ok(None) };
+            let column_of_table = self.projection[column.index()];
+            if column.name() != expression.alias || columns.contains(&column_of_table) {
+                return Ok(None);
+            }
+            columns.push(column_of_table);
+        }
+        let properties = properties(&self.source, &columns, self.partition_count())?;
+        let properties = Arc::new(properties);
+        Ok(Some(Self { projection: columns, properties, ..self.clone() }))
+    }
+
+    /// The same for a sort above that wants the first rows of this order, if it can read those first.
+    pub(super) fn with_first_by(&self, order: &[PhysicalSortExpr]) -> Result<Option<Self>> {
+        let key = SortKey::new(order, &self.projection).filter(|_| self.fetch.is_none());
+        let Some(key) = key else { return Ok(None) };
+        let declared = self.properties.equivalence_properties().output_ordering();
+        if declared.is_some_and(|declared| order.first() == Some(declared.first())) {
+            return Ok(None);
+        }
+        let mut scan = Self { first_by: Some(key), ..self.clone() };
+        if self.order() == Order::InOrder {
+            let source = ScanSource { orderings: Vec::new(), ..self.source.as_ref().clone() };
+            let properties = properties(&source, &self.projection, self.partition_count())?;
+            scan = Self { source: Arc::new(source), properties: Arc::new(properties), ..scan };
+        }
+        Ok(Some(scan))
+    }
+
+    /// From the columns of the table to those of the output.
+    pub(super) fn output_projection(&self) -> ProjectionExprs {
+        ProjectionExprs::from_indices(&self.projection, self.source.table.table().schema())
+    }
+}

@@ -1,0 +1,218 @@
+//! The executions of a plan: however often its partitions are executed, at whatever time and in whatever task, one stream
+//! of each partition makes the table together, every row once.
+//!
+//! - Which partition gives a chunk is said once, for this instance of the plan: each has a share ([`Shares`]).
+//! - As long as each partition is executed once, they are workers of one scan, which needs the shares of those that were
+//!   executed. Whoever asks first is handed a chunk of any of these shares, and its partition gives it from then on.
+//! - When a partition is executed again, what was not handed out stays with the partition in whose share it is. Streams
+//!   that run go on with what is left of their partition in scans of their own, and so does every later stream.
+//! - A stream that is dropped leaves what was not handed out of its share to its partition.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use coscan_runtime::ScanStream;
+use coscan_runtime::core::ChunkIndex;
+use datafusion::error::Result;
+
+use crate::execution::reading::{Reading, ReadingPlan};
+use crate::execution::shares::Shares;
+
+/// The executions of a plan.
+#[derive(Debug)]
+pub(crate) struct Executions {
+    plan: Arc<ReadingPlan>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    shares: Shares,
+    partitions: Vec<Standing>,
+    /// Whether chunks change hands no more.
+    is_fixed: bool,
+    /// The scan that the partitions share, as long as they have streams.
+    shared: Option<Arc<Reading>>,
+    /// Streams that share it, or will.
+    sharing: usize,
+}
+
+/// How a partition stands that was executed once at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Standing {
+    /// It was not executed yet.
+    New,
+    /// Its stream was not polled yet.
+    Executed,
+    /// The shared scan needs its share.
+    Read,
+    /// Its stream has ended or was dropped.
+    Left,
+}
+
+impl Executions {
+    pub(crate) fn new(plan: ReadingPlan, shares: Shares) -> Self {
+        let state = State {
+            shares,
+            partitions: vec![Standing::New; plan.request.workers],
+            is_fixed: false,
+            shared: None,
+            sharing: 0,
+        };
+        Self { plan: Arc::new(plan), state: Mutex::new(state) }
+    }
+
+    /// Executes a partition. Nothing is read until it is asked for [`Execution::next`].
+    pub(crate) fn execute(self: &Arc<Self>, partition: usize) -> Execution {
+        let mut state = self.lock();
+        if state.partitions[partition] != Standing::New {
+            state.fix();
+        }
+        let is_sharing = !state.is_fixed;
+        if is_sharing {
+            state.partitions[partition] = Standing::Executed;
+            state.sharing += 1;
+        }
+        drop(state);
+        Execution { executions: Arc::clone(self), partition, is_sharing, reading: None }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// From now on chunks change hands no more: each partition gives what it was handed and what is left of its share.
+    fn fix(&mut self) {
+        self.is_fixed = true;
+        self.end_sharing();
+    }
+
+    /// The shared scan hands out nothing more, and who was handed a chunk gives it.
+    fn end_sharing(&mut self) {
+        let Some(shared) = self.shared.take() else { return };
+        self.assign(shared.close());
+    }
+
+    fn assign(&mut self, handed: Vec<(ChunkIndex, usize)>) {
+        for (chunk, partition) in handed {
+            self.shares.assign(chunk, partition);
+        }
+    }
+
+    /// Whether a partition that shares is to ask for more. If not, what others hold of its share is theirs from now on:
+    /// one that cannot open its chunk gives it back, and the partition has ended by then.
+    fn goes_on(&mut self, shared: &Reading) -> Result<bool> {
+        if shared.go_on()? {
+            return Ok(true);
+        }
+        let Some(handed) = shared.all_handed_out() else { return Ok(true) };
+        self.assign(handed);
+        Ok(false)
+    }
+
+    /// The shared scan, with the shares of all partitions that were executed.
+    fn share(&mut self, plan: &Arc<ReadingPlan>) -> Result<Arc<Reading>> {
+        let new = || Arc::new(Reading::new(plan, self.partitions.len()));
+        let shared = Arc::clone(self.shared.get_or_insert_with(new));
+        let is_new = |standing: &Standing| *standing == Standing::Executed;
+        if self.partitions.iter().any(is_new) {
+            shared.add(self.shares.of(|partition| is_new(&self.partitions[partition])));
+            let new = self.partitions.iter_mut().filter(|standing| is_new(standing));
+            new.for_each(|standing| *standing = Standing::Read);
+        }
+        shared.go_on()?;
+        Ok(shared)
+    }
+
+    /// The stream of a partition that shared, or would have, has ended or was dropped.
+    fn leave(&mut self, partition: usize) {
+        self.sharing -= 1;
+        if self.is_fixed {
+            return;
+        }
+        self.partitions[partition] = Standing::Left;
+        if self.sharing == 0 {
+            self.end_sharing();
+        } else if let Some(shared) = &self.shared {
+            shared.give_up(|chunk| self.shares.giver(chunk) == partition);
+        }
+    }
+}
+
+/// An execution of one partition.
+#[derive(Debug)]
+pub(crate) struct Execution {
+    executions: Arc<Executions>,
+    partition: usize,
+    /// Whether it is a worker of the shared scan, or will be. If not, it reads alone.
+    is_sharing: bool,
+    /// What its worker belongs to, once it has one.
+    reading: Option<Arc<Reading>>,
+}
+
+impl Execution {
+    /// The batches that it gives after those that it gave; `None` if there are no more. Call it when what it returned
+    /// last has ended.
+    pub(crate) fn next(&mut self) -> Result<Option<ScanStream>> {
+        if !self.is_sharing {
+            return match self.reading.clone() {
+                None => self.read_alone(&[]),
+                Some(own) => Ok(if own.go_on()? { own.worker(0) } else { None }),
+            };
+        }
+        let mut state = self.executions.lock();
+        let Some(shared) = self.reading.take() else {
+            if !state.is_fixed {
+                let shared = state.share(&self.executions.plan)?;
+                self.reading = Some(Arc::clone(&shared));
+                return Ok(shared.worker(self.partition));
+            }
+            state.leave(self.partition);
+            self.is_sharing = false;
+            drop(state);
+            return self.read_alone(&[]);
+        };
+        if !state.is_fixed {
+            let goes_on = state.goes_on(&shared)?;
+            let worker = if goes_on { shared.worker(self.partition) } else { None };
+            self.reading = Some(shared);
+            return Ok(worker);
+        }
+        state.leave(self.partition);
+        self.is_sharing = false;
+        drop(state);
+        shared.count();
+        let mut given = shared.handed();
+        given.retain(|(_, partition)| *partition == self.partition);
+        let mut given: Vec<_> = given.into_iter().map(|(chunk, _)| chunk).collect();
+        given.sort_unstable();
+        self.read_alone(&given)
+    }
+
+    /// Starts to read what its partition gives, but for some chunks, which ascend.
+    fn read_alone(&mut self, given: &[ChunkIndex]) -> Result<Option<ScanStream>> {
+        let mut chunks = self.executions.lock().shares.of(|giver| giver == self.partition);
+        chunks.retain(|chunk| given.binary_search(chunk).is_err());
+        let reading = Arc::new(Reading::new(&self.executions.plan, 1));
+        reading.add(chunks);
+        reading.go_on()?;
+        let worker = reading.worker(0);
+        self.reading = Some(reading);
+        Ok(worker)
+    }
+
+    /// Gives up chunks that dynamic filters have ruled out.
+    pub(crate) fn prune(&self) {
+        self.reading.iter().for_each(|reading| reading.prune());
+    }
+}
+
+impl Drop for Execution {
+    fn drop(&mut self) {
+        if self.is_sharing {
+            self.executions.lock().leave(self.partition);
+        }
+        self.reading.iter().for_each(|reading| reading.count());
+    }
+}

@@ -1,0 +1,106 @@
+//! `LIMIT 10`: scans of so few rows that chunks are not worth reading for them. They read the first pages of each column,
+//! in one partition, and share nothing. EXPLAIN shows them with `reads=first_pages`.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use coscan_runtime::{FirstRows, ScanMetrics, ScanRequest};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::error::Result;
+use datafusion::execution::RecordBatchStream;
+use datafusion::physical_plan::metrics::{BaselineMetrics, RecordOutput};
+use futures::{Stream, StreamExt};
+
+use crate::error::from_scan;
+use crate::execution::metrics::ScanCounts;
+use crate::planning::direct::{ScanRequirements, stored_bytes};
+use crate::tables::source::ScanSource;
+
+/// Rows are few if they are less than this part of those of their chunks.
+const ROWS_PART_MAX: u64 = 8;
+
+/// Chunks of fewer bytes are read, and then shared, at once.
+const CHUNKS_BYTES_MIN: u64 = 1 << 20;
+
+/// How many rows, the first of the table, do for a scan, if they are so few.
+pub(crate) fn rows(source: &ScanSource, requirements: &ScanRequirements<'_>) -> Option<u64> {
+    let rows = requirements.fetch? as u64;
+    let table = source.table.table();
+    let batch_rows = source.manager.options().batch_rows as u64;
+    let is_candidate = source.direct_bytes_max > 0
+        && requirements.filters.is_empty()
+        && !requirements.projection.is_empty()
+        && (1..=batch_rows.min(table.layout().row_count())).contains(&rows);
+    if !is_candidate {
+        return None;
+    }
+    let chunks: Vec<_> =
+        table.layout().chunks_in(0..rows).map(|chunk| table.layout().rows(chunk)).collect();
+    let chunk_rows: u64 = chunks.iter().map(|rows| rows.end - rows.start).sum();
+    let are_few = rows.saturating_mul(ROWS_PART_MAX) <= chunk_rows
+        && stored_bytes(table, requirements.projection, &chunks) >= CHUNKS_BYTES_MIN;
+    are_few.then_some(rows)
+}
+
+/// The first rows of a table as a stream. Dropping it gives up what it has not given.
+pub(crate) struct FirstPagesStream {
+    schema: SchemaRef,
+    /// Until the stream has ended.
+    rows: Option<FirstRows>,
+    counts: ScanCounts,
+    baseline: BaselineMetrics,
+}
+
+impl FirstPagesStream {
+    /// Nothing is read before it is polled.
+    pub(crate) fn new(
+        source: &ScanSource,
+        request: ScanRequest,
+        counts: ScanCounts,
+        baseline: BaselineMetrics,
+    ) -> Result<Self> {
+        let rows = source.manager.first_rows(&source.table, request).map_err(from_scan)?;
+        Ok(Self { schema: Arc::clone(rows.schema()), rows: Some(rows), counts, baseline })
+    }
+
+    /// Gives everything back that it held.
+    fn end(&mut self) {
+        if let Some(rows) = self.rows.take() {
+            self.counts.add(&ScanMetrics::default(), &rows.metrics());
+            self.baseline.done();
+        }
+    }
+}
+
+impl Stream for FirstPagesStream {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let timer = self.baseline.elapsed_compute().clone();
+        let timer = timer.timer();
+        let Some(rows) = &mut self.rows else { return Poll::Ready(None) };
+        let next = ready!(rows.poll_next_unpin(context));
+        drop(timer);
+        match &next {
+            Some(Ok(batch)) => {
+                batch.record_output(&self.baseline);
+            }
+            Some(Err(_)) | None => self.end(),
+        }
+        Poll::Ready(next.map(|batch| batch.map_err(from_scan)))
+    }
+}
+
+impl RecordBatchStream for FirstPagesStream {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+impl Drop for FirstPagesStream {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,160 @@
+//! The record batches of one partition.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use coscan_runtime::ScanStream;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::error::Result;
+use datafusion::execution::RecordBatchStream;
+use datafusion::physical_plan::metrics::{BaselineMetrics, RecordOutput};
+use futures::{Stream, StreamExt};
+
+use crate::error::from_scan;
+use crate::execution::executions::Execution;
+use crate::execution::row_filter::RowFilter;
+
+/// What a stream makes of the rows that are read.
+pub(crate) struct Output {
+    pub(crate) schema: SchemaRef,
+    /// Gives only rows that pass.
+    pub(crate) filter: Option<RowFilter>,
+    /// The most rows in all.
+    pub(crate) fetch: Option<usize>,
+    /// The most rows of a batch.
+    pub(crate) batch_rows: usize,
+}
+
+/// An execution of a partition as a stream. Dropping it gives up what it has not given.
+pub(crate) struct SharedScanStream {
+    output: Output,
+    /// Until all is read that is wanted.
+    execution: Option<Execution>,
+    /// Once it has been polled.
+    worker: Option<ScanStream>,
+    /// Rows to be given next.
+    rows: Option<RecordBatch>,
+    baseline: BaselineMetrics,
+}
+
+impl SharedScanStream {
+    pub(crate) fn new(execution: Execution, output: Output, baseline: BaselineMetrics) -> Self {
+        let execution = (output.fetch != Some(0)).then_some(execution);
+        Self { output, execution, worker: None, rows: None, baseline }
+    }
+
+    /// Reads no more, and gives everything back that it held to read.
+    fn end(&mut self) {
+        self.worker = None;
+        if self.execution.take().is_some() {
+            self.baseline.done();
+        }
+    }
+
+    fn poll_batch(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
+        loop {
+            if let Some(batch) = self.next_batch() {
+                return Poll::Ready(Some(Ok(batch)));
+            }
+            let taken = match ready!(self.poll_read(context)) {
+                Some(read) => read.and_then(|batch| self.take(batch)),
+                None if self.execution.is_none() => return Poll::Ready(None),
+                None => {
+                    self.end();
+                    self.output.filter.as_mut().map_or(Ok(()), RowFilter::finish)
+                }
+            };
+            if let Err(error) = taken {
+                return Poll::Ready(Some(Err(error)));
+            }
+        }
+    }
+
+    /// The rows that are read next; `None` if there are no more.
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
+        loop {
+            let Some(execution) = &mut self.execution else { return Poll::Ready(None) };
+            if let Some(worker) = &mut self.worker {
+                execution.prune();
+                match ready!(worker.poll_next_unpin(context)) {
+                    Some(read) => return Poll::Ready(Some(read.map_err(from_scan))),
+                    None => self.worker = None,
+                }
+            }
+            match execution.next() {
+                Ok(None) => return Poll::Ready(None),
+                Ok(worker) => self.worker = worker,
+                Err(error) => return Poll::Ready(Some(Err(error))),
+            }
+        }
+    }
+
+    /// Takes rows that were read, if they are wanted.
+    fn take(&mut self, batch: RecordBatch) -> Result<()> {
+        let Some(filter) = &mut self.output.filter else {
+            self.rows = Some(batch);
+            return Ok(());
+        };
+        filter.push(&batch)?;
+        let is_enough = self.output.fetch.is_some_and(|fetch| filter.waiting_rows() >= fetch);
+        if is_enough { filter.finish() } else { Ok(()) }
+    }
+
+    /// The next batch of the rows that are there. Columns that others share are not copied for it.
+    fn next_batch(&mut self) -> Option<RecordBatch> {
+        if self.rows.is_none() {
+            self.rows = self.output.filter.as_mut().and_then(RowFilter::next);
+        }
+        let rows = self.rows.take()?;
+        let rows_max = self.output.fetch.unwrap_or(usize::MAX).min(self.output.batch_rows.max(1));
+        let batch = if rows.num_rows() > rows_max { rows.slice(0, rows_max) } else { rows.clone() };
+        let given = batch.num_rows();
+        if let Some(fetch) = &mut self.output.fetch {
+            *fetch -= given;
+        }
+        if self.output.fetch == Some(0) {
+            // Its part is freed at once, not when somebody asks for one more batch.
+            self.output.filter = None;
+            self.end();
+        } else if given < rows.num_rows() {
+            self.rows = Some(rows.slice(given, rows.num_rows() - given));
+        }
+        Some(batch)
+    }
+}
+
+impl Stream for SharedScanStream {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let timer = self.baseline.elapsed_compute().clone();
+        let timer = timer.timer();
+        let polled = self.poll_batch(context);
+        drop(timer);
+        match &polled {
+            Poll::Ready(Some(Ok(batch))) => {
+                batch.record_output(&self.baseline);
+            }
+            Poll::Ready(Some(Err(_))) => {
+                (self.rows, self.output.filter) = (None, None);
+                self.end();
+            }
+            Poll::Ready(None) | Poll::Pending => {}
+        }
+        polled
+    }
+}
+
+impl RecordBatchStream for SharedScanStream {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.output.schema)
+    }
+}
+
+impl Drop for SharedScanStream {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,87 @@
+//! The way from a sort down to the scan whose rows it sorts.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::error::Result;
+use datafusion::physical_expr::PhysicalSortExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+
+use crate::execution::exec::SharedScanExec;
+
+/// What becomes of a plan, `None` if it stays as it is.
+pub(crate) type Changed = Result<Option<Arc<dyn ExecutionPlan>>>;
+
+/// The plan with the inputs of its sorts as `change` makes them.
+pub(crate) fn change_sort_inputs(
+    plan: Arc<dyn ExecutionPlan>,
+    change: impl Fn(&SortExec) -> Changed,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let change = |plan: Arc<dyn ExecutionPlan>| {
+        let changed = plan.downcast_ref::<SortExec>().map(&change).transpose()?.flatten();
+        Ok(match changed {
+            Some(input) => Transformed::yes(replace_children_if_necessary(plan, vec![input])?),
+            None => Transformed::no(plan),
+        })
+    };
+    plan.transform_down(change).data()
+}
+
+/// The plan with the scan below it as `change` makes it of an order of its rows; `None` if no scan is below it, but for
+/// operators that pass rows on. `may_pass` is asked of each of those, with whether its input has all keys of the order.
+pub(crate) fn change_scan(
+    plan: &Arc<dyn ExecutionPlan>,
+    order: &[PhysicalSortExpr],
+    may_pass: &dyn Fn(&dyn ExecutionPlan, bool) -> bool,
+    change: &dyn Fn(&SharedScanExec, &[PhysicalSortExpr]) -> Changed,
+) -> Changed {
+    if let Some(scan) = plan.downcast_ref::<SharedScanExec>() {
+        return change(scan, order);
+    }
+    let below =
+        below(plan, order).filter(|below| may_pass(plan.as_ref(), below.len() == order.len()));
+    let (Some(below), &[input]) = (below, plan.children().as_slice()) else { return Ok(None) };
+    let input = change_scan(input, &below, may_pass, change)?;
+    input.map(|input| replace_children_if_necessary(Arc::clone(plan), vec![input])).transpose()
+}
+
+/// An order of the rows that an operator passes on, as one of its input: the first keys that are columns there.
+fn below(
+    plan: &Arc<dyn ExecutionPlan>,
+    order: &[PhysicalSortExpr],
+) -> Option<Vec<PhysicalSortExpr>> {
+    let map = |input_column: &dyn Fn(usize) -> Option<Column>| {
+        let key = |key: &PhysicalSortExpr| {
+            let column = input_column(key.expr.downcast_ref::<Column>()?.index())?;
+            Some(PhysicalSortExpr::new(Arc::new(column), key.options))
+        };
+        order.iter().map_while(key).collect::<Vec<_>>()
+    };
+    if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+        let schema = filter.input().schema();
+        return Some(map(&|column| {
+            let column = match filter.projection() {
+                Some(projection) => *projection.get(column)?,
+                None => column,
+            };
+            Some(Column::new(schema.field(column).name(), column))
+        }));
+    }
+    if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        let column =
+            |column: usize| projection.expr().get(column)?.expr.downcast_ref::<Column>().cloned();
+        return Some(map(&column));
+    }
+    let passes_on = plan.is::<RepartitionExec>()
+        || plan.is::<CoalescePartitionsExec>()
+        || plan.is::<CooperativeExec>();
+    passes_on.then(|| order.to_vec())
+}

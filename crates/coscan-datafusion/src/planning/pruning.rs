@@ -1,0 +1,257 @@
+//! Which chunks may hold rows that a predicate lets through, by their statistics.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use coscan_runtime::core::{ChunkIndex, Index};
+use coscan_storage::table::{ChunkStatistics, ParquetTable};
+use datafusion::arrow::array::{ArrayRef, BooleanArray, UInt64Array, new_null_array};
+use datafusion::arrow::compute::kernels::cmp::eq;
+use datafusion::arrow::compute::kernels::zip::zip;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::pruning::PruningStatistics;
+use datafusion::common::{Column, ScalarValue};
+use datafusion::error::Result;
+use datafusion::physical_expr::{PhysicalExpr, conjunction_opt};
+use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
+use log::debug;
+
+use crate::planning::nan::lets_none_pass;
+
+/// Zones are looked at only in so many chunks: a scan that needs more is not after few rows.
+const PICKED_CHUNKS_MAX: usize = 16;
+
+/// Rows are picked out of chunks if they are less than this part of them. More are worth the whole chunks, which other
+/// scans share.
+const SPARSE_PART: u64 = 4;
+
+/// The chunks of a table that a scan needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NeededChunks {
+    /// In ascending order.
+    pub(crate) chunks: Vec<ChunkIndex>,
+    /// All chunks of the table.
+    pub(crate) total: usize,
+    /// The only rows of those chunks that it needs, if they are few [CS04 §4.2].
+    pub(crate) selected: Option<Vec<Range<u64>>>,
+}
+
+impl NeededChunks {
+    /// Those that may hold rows that all filters let through. `zones_left` are the zones that something else does not
+    /// rule out.
+    pub(crate) fn find(
+        table: &ParquetTable,
+        filters: &[Arc<dyn PhysicalExpr>],
+        in_list_max: usize,
+        zones_left: Option<&[bool]>,
+    ) -> Self {
+        let total = table.layout().chunk_count();
+        let keep = may_match(table, filters, in_list_max);
+        let mut chunks: Vec<_> = match (&keep, zones_left) {
+            (None, None) => {
+                return Self { chunks: table.layout().chunks().collect(), total, selected: None };
+            }
+            (_, Some(left)) => Self::of_zones(table, left).chunks,
+            (Some(_), None) => table.layout().chunks().collect(),
+        };
+        chunks.retain(|chunk| keep.as_ref().is_none_or(|keep| keep[chunk.as_usize()]));
+        let has_zones = table.zones().len() > total;
+        let may_pick = has_zones && (1..=PICKED_CHUNKS_MAX).contains(&chunks.len());
+        if !may_pick {
+            return Self { chunks, total, selected: None };
+        }
+        let zones = TableStatistics { table, scope: Scope::Zones, filters };
+        let of_zones = match (zones.prune(in_list_max), zones_left) {
+            (None, None) => return Self { chunks, total, selected: None },
+            (Some(keep), None) => Self::of_zones(table, &keep),
+            (None, Some(left)) => Self::of_zones(table, left),
+            (Some(mut keep), Some(left)) => {
+                keep.iter_mut().zip(left).for_each(|(keep, left)| *keep &= left);
+                Self::of_zones(table, &keep)
+            }
+        };
+        chunks.retain(|chunk| of_zones.chunks.binary_search(chunk).is_ok());
+        Self { chunks, ..of_zones }
+    }
+
+    /// The chunks of these zones, and their rows if they are few.
+    fn of_zones(table: &ParquetTable, keep: &[bool]) -> Self {
+        let layout = table.layout();
+        let zones = table.zones().iter().zip(keep).filter(|(_, keep)| **keep);
+        let selected = joined(zones.map(|(rows, _)| rows.clone()));
+        let mut chunks: Vec<_> =
+            selected.iter().flat_map(|rows| layout.chunks_in(rows.clone())).collect();
+        chunks.dedup();
+        let count =
+            |rows: &[Range<u64>]| rows.iter().map(|rows| rows.end - rows.start).sum::<u64>();
+        let are_few =
+            count(&selected).saturating_mul(SPARSE_PART) <= count(&rows_of(table, &chunks));
+        Self { chunks, total: layout.chunk_count(), selected: are_few.then_some(selected) }
+    }
+
+    /// How many chunks the statistics ruled out.
+    pub(crate) fn pruned(&self) -> usize {
+        self.total - self.chunks.len()
+    }
+
+    /// The rows that it needs of some of its chunks, which ascend.
+    pub(crate) fn rows_in(&self, table: &ParquetTable, chunks: &[ChunkIndex]) -> Vec<Range<u64>> {
+        let whole = rows_of(table, chunks);
+        let Some(selected) = &self.selected else { return whole };
+        let common = |a: &Range<u64>, b: &Range<u64>| a.start.max(b.start)..a.end.min(b.end);
+        let rows =
+            whole.iter().flat_map(|whole| selected.iter().map(move |rows| common(whole, rows)));
+        rows.filter(|rows| !rows.is_empty()).collect()
+    }
+}
+
+/// The rows of some chunks, which ascend, in as few ranges as possible.
+fn rows_of(table: &ParquetTable, chunks: &[ChunkIndex]) -> Vec<Range<u64>> {
+    joined(chunks.iter().map(|&chunk| table.layout().rows(chunk)))
+}
+
+/// Ascending ranges, neighbours made one.
+fn joined(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
+    let mut joined: Vec<Range<u64>> = Vec::new();
+    for rows in ranges {
+        match joined.last_mut() {
+            Some(last) if last.end == rows.start => last.end = rows.end,
+            _ => joined.push(rows),
+        }
+    }
+    joined
+}
+
+/// For each chunk whether it may hold rows that all filters let through; `None` if the filters say nothing of chunks.
+///
+/// A predicate that cannot be judged rules nothing out: rows are filtered above the scan in any case.
+pub(crate) fn may_match(
+    table: &ParquetTable,
+    filters: &[Arc<dyn PhysicalExpr>],
+    in_list_max: usize,
+) -> Option<Vec<bool>> {
+    TableStatistics { table, scope: Scope::Chunks, filters }.prune(in_list_max)
+}
+
+/// Whether values may be NaN. Parquet's bounds leave it out; Arrow orders it above all values, or below all if it is
+/// negative. Such bounds rule rows out only for filters that no NaN passes (`nan.rs`).
+pub(crate) fn may_be_nan(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, values) => may_be_nan(values),
+        DataType::RunEndEncoded(_, values) => may_be_nan(values.data_type()),
+        data_type => data_type.is_floating(),
+    }
+}
+
+/// Of what the statistics are.
+#[derive(Clone, Copy, Debug)]
+enum Scope {
+    Chunks,
+    Zones,
+}
+
+/// The statistics of all chunks or zones of a table.
+struct TableStatistics<'a> {
+    table: &'a ParquetTable,
+    scope: Scope,
+    /// All of which rows have to pass.
+    filters: &'a [Arc<dyn PhysicalExpr>],
+}
+
+impl TableStatistics<'_> {
+    /// For each whether it may hold rows that all filters let through.
+    fn prune(&self, in_list_max: usize) -> Option<Vec<bool>> {
+        let predicate = conjunction_opt(self.filters.iter().cloned())?;
+        let pruning = PruningPredicateBuilder::new()
+            .with_file_schema(Arc::clone(self.table.schema()))
+            .with_max_in_list_size(in_list_max)
+            .build(predicate)?;
+        match pruning.prune(self) {
+            Ok(keep) => Some(keep),
+            Err(error) => {
+                debug!("chunks are not pruned: {error}");
+                None
+            }
+        }
+    }
+
+    /// Bounds of a column whose values they bound.
+    fn bounds_of(&self, column: &Column) -> Option<ChunkStatistics> {
+        let field = self.table.schema().field_with_name(&column.name).ok()?;
+        if !may_be_nan(field.data_type()) {
+            return self.of(column);
+        }
+        let all = conjunction_opt(self.filters.iter().cloned())?;
+        if lets_none_pass(&all, &column.name) { self.of(column).map(widened) } else { None }
+    }
+
+    fn of(&self, column: &Column) -> Option<ChunkStatistics> {
+        let column = self.table.schema().index_of(&column.name).ok()?;
+        let statistics = match self.scope {
+            Scope::Chunks => self.table.statistics(column),
+            Scope::Zones => self.table.zone_statistics(column),
+        };
+        match statistics {
+            Ok(statistics) => Some(statistics),
+            Err(error) => {
+                debug!("chunks are not pruned by column {column}: {error}");
+                None
+            }
+        }
+    }
+}
+
+/// Bounds that are zero may stand for the zero of the other sign, which Arrow tells apart.
+fn widened(statistics: ChunkStatistics) -> ChunkStatistics {
+    let (zero, minus_zero) = (ScalarValue::Float64(Some(0.0)), ScalarValue::Float64(Some(-0.0)));
+    let with = |bounds: ArrayRef, from: &ScalarValue, to: &ScalarValue| -> Result<ArrayRef> {
+        let data_type = bounds.data_type();
+        let (from, to) = (from.cast_to(data_type)?, to.cast_to(data_type)?);
+        let is_from = eq(&bounds, &from.to_scalar()?)?;
+        Ok(zip(&is_from, &to.to_scalar()?, &bounds)?)
+    };
+    let unknown = |bounds: &ArrayRef| new_null_array(bounds.data_type(), bounds.len());
+    let min = with(Arc::clone(&statistics.min), &zero, &minus_zero);
+    let max = with(Arc::clone(&statistics.max), &minus_zero, &zero);
+    ChunkStatistics {
+        min: min.unwrap_or_else(|_| unknown(&statistics.min)),
+        max: max.unwrap_or_else(|_| unknown(&statistics.max)),
+        ..statistics
+    }
+}
+
+impl PruningStatistics for TableStatistics<'_> {
+    fn min_values(&self, column: &Column) -> Option<ArrayRef> {
+        Some(self.bounds_of(column)?.min)
+    }
+
+    fn max_values(&self, column: &Column) -> Option<ArrayRef> {
+        Some(self.bounds_of(column)?.max)
+    }
+
+    fn num_containers(&self) -> usize {
+        match self.scope {
+            Scope::Chunks => self.table.layout().chunk_count(),
+            Scope::Zones => self.table.zones().len(),
+        }
+    }
+
+    fn null_counts(&self, column: &Column) -> Option<ArrayRef> {
+        Some(Arc::new(self.of(column)?.null_count))
+    }
+
+    fn row_counts(&self) -> Option<ArrayRef> {
+        let layout = self.table.layout();
+        let count = |rows: Range<u64>| rows.end - rows.start;
+        let counts: UInt64Array = match self.scope {
+            Scope::Chunks => layout.chunks().map(|chunk| count(layout.rows(chunk))).collect(),
+            Scope::Zones => self.table.zones().iter().cloned().map(count).collect(),
+        };
+        Some(Arc::new(counts))
+    }
+
+    fn contained(&self, _: &Column, _: &HashSet<ScalarValue>) -> Option<BooleanArray> {
+        None
+    }
+}

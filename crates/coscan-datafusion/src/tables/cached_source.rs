@@ -1,0 +1,37 @@
+//! What plans read of a table, kept as long as there is memory for the footers.
+
+use std::sync::Arc;
+
+use coscan_runtime::{CacheSlot, Registration};
+use coscan_storage::table::ParquetFile;
+
+use crate::tables::source::ScanSource;
+
+/// A source that goes when nobody uses it and memory is short. The table stays registered: its pages are there when it
+/// is opened again.
+#[derive(Debug)]
+pub(crate) struct CachedSource {
+    source: CacheSlot<ScanSource>,
+    _registration: Registration,
+}
+
+impl CachedSource {
+    pub(crate) fn new(source: &Arc<ScanSource>) -> Self {
+        let registration = source.table.registration();
+        let kept = Self { source: source.manager.cache_slot(), _registration: registration };
+        kept.put(source);
+        kept
+    }
+
+    /// The source, if it is there.
+    pub(crate) fn get(&self) -> Option<Arc<ScanSource>> {
+        self.source.get()
+    }
+
+    /// Puts the source back when it was opened again.
+    pub(crate) fn put(&self, source: &Arc<ScanSource>) {
+        let files = source.table.table().parquet_files().iter();
+        let bytes = files.map(|file| ParquetFile::memory_bytes(file)).sum();
+        self.source.put(Arc::clone(source), bytes);
+    }
+}

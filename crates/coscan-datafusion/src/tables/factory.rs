@@ -1,0 +1,119 @@
+//! `CREATE EXTERNAL TABLE … STORED AS PARQUET`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use coscan_storage::stores::StoreOptions;
+use datafusion::arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
+use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::CreateExternalTable;
+
+use crate::coscan::Coscan;
+use crate::error::from_store;
+use crate::tables::format::file_options;
+use crate::tables::hive;
+use crate::tables::listing::Listing;
+use crate::tables::location::ListedFile;
+use crate::tables::provider::SharedTableProvider;
+
+/// Makes shared tables.
+#[derive(Debug)]
+pub(crate) struct SharedTableFactory {
+    coscan: Coscan,
+}
+
+impl SharedTableFactory {
+    pub(crate) fn new(coscan: Coscan) -> Self {
+        Self { coscan }
+    }
+}
+
+#[async_trait]
+impl TableProviderFactory for SharedTableFactory {
+    async fn create(
+        &self,
+        session: &dyn Session,
+        command: &CreateExternalTable,
+    ) -> Result<Arc<dyn TableProvider>> {
+        refuse_unsupported(command)?;
+        let (of_store, of_format): (HashMap<_, _>, HashMap<_, _>) = command
+            .options
+            .clone()
+            .into_iter()
+            .partition(|(key, _)| StoreOptions::is_for_store(key));
+        let stores = StoreOptions::new(of_store).map_err(from_store)?;
+        let stores = self.coscan.stores().with_options(stores);
+        let options = file_options(session, &of_format, self.coscan.table_options())?;
+        let execution = &session.config().options().execution;
+        let declared = declared_columns(command)?;
+        let infers = execution.listing_table_factory_infer_partitions && declared.is_none();
+        let mut listing = Listing {
+            coscan: self.coscan.clone(),
+            name: command.name.table().to_owned(),
+            locations: command.locations.clone(),
+            runtime: Some(Arc::clone(session.runtime_env())).filter(|_| !stores.has_options()),
+            stores,
+            ignores_subdirectories: execution.listing_table_ignore_subdirectory,
+            takes_any_name: declared.is_some(),
+            options,
+            orders: command.order_exprs.clone(),
+            partitions: Vec::new(),
+            columns: declared,
+        };
+        let files = listing.files().await?;
+        listing.partitions = partition_columns(command, infers, &files)?;
+        let provider = SharedTableProvider::of_listing(listing, files).await?;
+        Ok(Arc::new(provider.with_definition(command.definition.clone())))
+    }
+}
+
+fn refuse_unsupported(command: &CreateExternalTable) -> Result<()> {
+    let refused = if command.unbounded {
+        "UNBOUNDED tables"
+    } else if command.constraints.iter().next().is_some() {
+        "constraints; leave them out"
+    } else if !command.column_defaults.is_empty() {
+        "default values; leave them out"
+    } else {
+        return Ok(());
+    };
+    Err(DataFusionError::NotImplemented(format!(
+        "a shared table does not support {refused} (CREATE EXTERNAL TABLE {})",
+        command.name
+    )))
+}
+
+/// The columns that are read of files, if they are declared: those that are not of directories.
+fn declared_columns(command: &CreateExternalTable) -> Result<Option<SchemaRef>> {
+    let declared = command.schema.inner();
+    if declared.fields().is_empty() {
+        return Ok(None);
+    }
+    let is_stored = |field: &&FieldRef| !command.table_partition_cols.contains(field.name());
+    let stored = declared.fields().iter().filter(is_stored).cloned();
+    Ok(Some(Arc::new(Schema::new(stored.collect::<Vec<_>>()))))
+}
+
+/// The columns of directories: those of PARTITIONED BY, or else what the directories say.
+fn partition_columns(
+    command: &CreateExternalTable,
+    infers: bool,
+    files: &[ListedFile],
+) -> Result<Vec<FieldRef>> {
+    if command.table_partition_cols.is_empty() {
+        return if infers { hive::infer(files) } else { Ok(Vec::new()) };
+    }
+    let declared = command.schema.inner();
+    let field = |name: &String| {
+        let data_type = match declared.fields().is_empty() {
+            true => hive::usual_type(),
+            false => declared.field_with_name(name)?.data_type().clone(),
+        };
+        Ok(Arc::new(Field::new(name, data_type, false)))
+    };
+    let fields = command.table_partition_cols.iter().map(field).collect::<Result<Vec<_>>>()?;
+    hive::check(&fields, files)?;
+    Ok(fields)
+}

@@ -1,0 +1,85 @@
+//! How the files of a snapshot are opened again when their footers are gone.
+
+use std::sync::Arc;
+
+use coscan_runtime::Registration;
+use coscan_storage::table::{FileOptions, ParquetTable, TableColumns, TableFile};
+use datafusion::error::Result;
+use datafusion::logical_expr::SortExpr;
+
+use crate::coscan::Coscan;
+use crate::error::{from_open, from_table};
+use crate::tables::listing::{Listing, source_of};
+use crate::tables::location::ListedFile;
+use crate::tables::source::ScanSource;
+use crate::tables::statistics::stored_columns;
+
+/// Where a snapshot comes from.
+#[derive(Clone, Debug)]
+pub(crate) enum Opener {
+    /// From a list of files, which may be made again.
+    Listed(Listing),
+    /// From a table that a program has registered.
+    Registered(RegisteredTable),
+}
+
+/// What there is of a table besides its footers.
+#[derive(Clone, Debug)]
+pub(crate) struct RegisteredTable {
+    coscan: Coscan,
+    name: String,
+    registration: Registration,
+    files: Vec<(TableFile, FileOptions)>,
+    columns: TableColumns,
+    orders: Vec<Vec<SortExpr>>,
+}
+
+impl Opener {
+    /// For the table of a source, without orders.
+    pub(crate) fn registered(coscan: Coscan, source: &ScanSource) -> Self {
+        let table = source.table.table();
+        let files = table.parquet_files().iter();
+        let columns = TableColumns {
+            declared: Some(stored_columns(table)),
+            constants: table.constants().to_vec(),
+        };
+        Self::Registered(RegisteredTable {
+            coscan,
+            name: source.name.clone(),
+            registration: source.table.registration(),
+            files: files.map(|file| (file.file().clone(), file.options())).collect(),
+            columns,
+            orders: Vec::new(),
+        })
+    }
+
+    pub(crate) fn with_orders(self, orders: &[Vec<SortExpr>]) -> Self {
+        let orders = orders.to_vec();
+        match self {
+            Self::Listed(listing) => Self::Listed(Listing { orders, ..listing }),
+            Self::Registered(table) => Self::Registered(RegisteredTable { orders, ..table }),
+        }
+    }
+
+    /// Opens files that were listed before, or those of the registered table.
+    pub(crate) async fn open(&self, listed: &[ListedFile]) -> Result<ScanSource> {
+        match self {
+            Self::Listed(listing) => listing.snapshot(listed.to_vec()).await,
+            Self::Registered(table) => table.open().await,
+        }
+    }
+}
+
+impl RegisteredTable {
+    async fn open(&self) -> Result<ScanSource> {
+        let mut opened = Vec::with_capacity(self.files.len());
+        for files in self.files.chunk_by(|(_, a), (_, b)| a == b) {
+            let to_open = files.iter().map(|(file, _)| file.clone());
+            let open = self.coscan.manager().open_files(to_open, files[0].1).await;
+            opened.extend(open.map_err(from_open)?);
+        }
+        let table = ParquetTable::with_columns(opened, self.columns.clone()).map_err(from_table)?;
+        let table = self.registration.register(Arc::new(table));
+        source_of(&self.coscan, self.name.clone(), table, &self.orders)
+    }
+}

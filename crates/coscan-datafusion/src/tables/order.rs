@@ -1,0 +1,57 @@
+//! The order that a table declares, as far as its files keep it.
+
+use std::sync::Arc;
+
+use coscan_storage::table::ParquetTable;
+use datafusion::datasource::object_store::ObjectStoreUrl;
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
+use datafusion::datasource::source::DataSource;
+use datafusion::error::Result;
+use datafusion::execution::context::ExecutionProps;
+use datafusion::logical_expr::SortExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{LexOrdering, create_lex_ordering};
+
+use crate::planning::pruning::may_be_nan;
+
+/// The declared orders that hold over all files one after another.
+///
+/// A declaration is about each file. Whether several files continue each other is judged by the plain engine, from the
+/// least and greatest values of each: that says something only of keys that are never null nor NaN.
+pub(crate) fn of_files(
+    table: &ParquetTable,
+    files: &FileGroup,
+    declared: &[Vec<SortExpr>],
+) -> Result<Vec<LexOrdering>> {
+    if declared.is_empty() {
+        return Ok(Vec::new());
+    }
+    let schema = table.schema();
+    let orderings = create_lex_ordering(schema, declared, &ExecutionProps::new())?;
+    let source = Arc::new(ParquetSource::new(Arc::clone(schema)));
+    let mut kept = Vec::new();
+    for ordering in orderings {
+        let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), source.clone())
+            .with_file_groups(vec![files.clone()])
+            .with_output_ordering(vec![ordering.clone()])
+            .build();
+        let is_bounded = files.len() <= 1
+            || ordering.iter().all(|key| {
+                let column = key.expr.downcast_ref::<Column>();
+                column.is_some_and(|column| has_bounds_of_all(table, column.index()))
+            });
+        if is_bounded && config.eq_properties().output_ordering().is_some() {
+            kept.push(ordering);
+        }
+    }
+    Ok(kept)
+}
+
+/// Whether the bounds of a column are those of all its values.
+fn has_bounds_of_all(table: &ParquetTable, column: usize) -> bool {
+    if may_be_nan(table.schema().field(column).data_type()) {
+        return false;
+    }
+    let nulls = table.statistics(column).map(|statistics| statistics.null_count.clone());
+    nulls.is_ok_and(|nulls| nulls.iter().all(|count| count == Some(0)))
+}

@@ -1,0 +1,149 @@
+//! The snapshot of a table that queries see, and the next one.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use datafusion::common::Statistics;
+use datafusion::error::Result;
+use datafusion::logical_expr::SortExpr;
+use tokio::sync::Mutex;
+
+use crate::coscan::Coscan;
+use crate::tables::cached_source::CachedSource;
+use crate::tables::listing::Listing;
+use crate::tables::location::ListedFile;
+use crate::tables::opener::Opener;
+use crate::tables::order;
+use crate::tables::source::ScanSource;
+
+/// A table that may be listed again. Queries go on with the snapshot that they were planned on.
+#[derive(Debug)]
+pub(crate) struct Snapshots {
+    current: RwLock<Snapshot>,
+    /// For log lines.
+    name: String,
+    /// How to list it, or to open what was listed. Locked meanwhile: once for all who want that.
+    opener: Mutex<Opener>,
+    /// Whether it is listed again.
+    is_refreshed: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Snapshot {
+    files: Arc<[ListedFile]>,
+    source: Arc<CachedSource>,
+    /// Of the whole table. They stay.
+    statistics: Arc<Statistics>,
+    listed: Instant,
+}
+
+impl Snapshots {
+    /// A table that a program has registered.
+    pub(crate) fn registered(coscan: Coscan, source: ScanSource) -> Self {
+        let opener = Opener::registered(coscan, &source);
+        Self::fixed(opener, Arc::default(), source)
+    }
+
+    /// A table whose files were listed just now.
+    pub(crate) fn of(listing: Listing, files: Vec<ListedFile>, source: ScanSource) -> Self {
+        let opener = Opener::Listed(listing.with_columns_of(&source));
+        Self { is_refreshed: true, ..Self::fixed(opener, files.into(), source) }
+    }
+
+    fn fixed(opener: Opener, files: Arc<[ListedFile]>, source: ScanSource) -> Self {
+        let name = source.name.clone();
+        let current = RwLock::new(Snapshot::new(files, Arc::new(source), Instant::now()));
+        Self { current, name, opener: Mutex::new(opener), is_refreshed: false }
+    }
+
+    /// The files of the current snapshot for good, in these orders.
+    ///
+    /// # Errors
+    /// If they cannot be opened, or an order names a column that the table does not have.
+    pub(crate) async fn with_orders(&self, orders: &[Vec<SortExpr>]) -> Result<Self> {
+        let opener = self.opener.lock().await;
+        let source = self.open(&opener).await?;
+        let orderings = order::of_files(source.table.table(), &source.files, orders)?;
+        let source = ScanSource { orderings, stored_order: None, ..source.as_ref().clone() };
+        Ok(Self::fixed(opener.clone().with_orders(orders), self.snapshot().files, source))
+    }
+
+    /// The snapshot for a query that is planned now.
+    ///
+    /// # Errors
+    /// If its footers went as memory was short, and cannot be read again.
+    pub(crate) async fn current(&self) -> Result<Arc<ScanSource>> {
+        if let Some(source) = self.snapshot().source.get() {
+            return Ok(source);
+        }
+        self.open(&*self.opener.lock().await).await
+    }
+
+    /// What the optimizer knows of it.
+    pub(crate) fn statistics(&self) -> Arc<Statistics> {
+        self.snapshot().statistics
+    }
+
+    /// Lists the files again unless that was done in so short a time before. If they cannot be listed, or one of them is not
+    /// whole yet, the last snapshot stays.
+    pub(crate) async fn refresh_after(&self, age: Duration) {
+        if self.is_refreshed
+            && self.snapshot().listed.elapsed() >= age
+            && let Err(error) = self.refresh(Some(age)).await
+        {
+            log::warn!("the files of {} stay as they were listed last: {error}", self.name);
+        }
+    }
+
+    /// Lists the files again. Without `age` that is done in any case, else unless another has done so meanwhile.
+    pub(crate) async fn refresh(&self, age: Option<Duration>) -> Result<()> {
+        let asked = Instant::now();
+        if !self.is_refreshed {
+            return Ok(());
+        }
+        let opener = self.opener.lock().await;
+        let Opener::Listed(listing) = &*opener else { return Ok(()) };
+        let current = self.snapshot();
+        if age.is_some() && current.listed >= asked {
+            return Ok(());
+        }
+        let listed = Instant::now();
+        let files = listing.files().await?;
+        let known = current.files.iter().map(|listed| listed.file.version());
+        let is_same = known.eq(files.iter().map(|listed| listed.file.version()));
+        let next = match is_same {
+            true => Snapshot { listed, ..current },
+            false => {
+                let source = Arc::new(listing.snapshot(files.clone()).await?);
+                Snapshot::new(files.into(), source, listed)
+            }
+        };
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *current, next);
+        drop(current);
+        drop(before); // Not under the lock: its files may go with it.
+        Ok(())
+    }
+
+    /// The current snapshot, opened unless another has done so meanwhile.
+    async fn open(&self, opener: &Opener) -> Result<Arc<ScanSource>> {
+        let current = self.snapshot();
+        if let Some(source) = current.source.get() {
+            return Ok(source);
+        }
+        let source = Arc::new(opener.open(&current.files).await?);
+        current.source.put(&source);
+        Ok(source)
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Snapshot {
+    fn new(files: Arc<[ListedFile]>, source: Arc<ScanSource>, listed: Instant) -> Self {
+        let statistics = Arc::clone(&source.statistics);
+        Self { files, source: Arc::new(CachedSource::new(&source)), statistics, listed }
+    }
+}
