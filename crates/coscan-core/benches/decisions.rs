@@ -151,7 +151,7 @@ impl Load {
                     let speed = self.speeds.remove(&scan).unwrap();
                     self.start(speed);
                 }
-                Action::Evict { .. } | Action::Hasten { .. } => {}
+                Action::Evict { .. } | Action::Escalate { .. } => {}
                 Action::Fail { .. } => unreachable!("nothing fails here"),
             }
         }

@@ -26,7 +26,7 @@ pub enum Action {
         urgent: bool,
     },
     /// This load is urgent from now on: a scan that cuts the line waits for a page of it.
-    Hasten {
+    Escalate {
         /// The load.
         load: LoadId,
     },
@@ -77,7 +77,7 @@ impl Action {
             Action::Deliver { scan, .. }
             | Action::Finish { scan, .. }
             | Action::Fail { scan, .. } => Some(*scan),
-            Action::Load { .. } | Action::Hasten { .. } | Action::Evict { .. } => None,
+            Action::Load { .. } | Action::Escalate { .. } | Action::Evict { .. } => None,
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::ids::{ChunkIndex, GroupIndex, Index, PageId, SliceId, TableId};
 use crate::pages::Place;
 use crate::scan::Scan;
 use crate::set::IndexSet;
-use crate::state::{Standings, State};
+use crate::state::{ScanIndex, State};
 use crate::table::{Starved, Table};
 
 /// A count that is not what it should be: a bug in the buffer manager.
@@ -45,24 +45,24 @@ pub(crate) fn audit(state: &State) -> Result<(), Discrepancy> {
             unwanted.extend((page.wanted == 0).then_some(id));
         }
     }
-    audit_standings(state)?;
+    audit_scan_index(state)?;
     same(|| "bytes held".into(), held_bytes, state.held_bytes())?;
     same(|| "cached pages".into(), cached, sorted(state.cached_pages()))?;
     same(|| "unwanted pages".into(), unwanted, sorted(state.unwanted_pages()))
 }
 
-/// How all scans stand, filed anew.
-fn audit_standings(state: &State) -> Result<(), Discrepancy> {
-    let mut standings = Standings::default();
+/// How all scans stand, indexed anew.
+fn audit_scan_index(state: &State) -> Result<(), Discrepancy> {
+    let mut scan_index = ScanIndex::default();
     for (id, table) in state.tables() {
         let mut starved = Starved::default();
         for scan in state.scans_of(id) {
-            let mut scan = Scan { filed: None, ..scan.clone() };
-            standings.file(&mut scan, &mut starved);
+            let mut scan = Scan { indexed: None, ..scan.clone() };
+            scan_index.update(&mut scan, &mut starved);
         }
         same(|| format!("starved scans of {id:?}"), &starved, &table.starved)?;
     }
-    same(|| "scans by how they stand".into(), &standings, &state.standings)
+    same(|| "scans by how they stand".into(), &scan_index, &state.scan_index)
 }
 
 /// In ascending order, one that is listed twice twice.
@@ -111,7 +111,7 @@ fn audit_table(state: &State, id: TableId, table: &Table) -> Result<(), Discrepa
             let needed = scan.needed.contains(chunk);
             same(
                 || format!("{:?} counts in the class of {chunk:?}", scan.id),
-                needed && !scan.picks(),
+                needed && !scan.is_sparse(),
                 key.scans.contains(scan.slot),
             )?;
             let places = scan.pages(table, chunk).map(|page| state.page(page).place);
@@ -136,7 +136,7 @@ fn audit_table(state: &State, id: TableId, table: &Table) -> Result<(), Discrepa
 
 /// What makes a chunk like others, from scratch.
 fn key_of(state: &State, id: TableId, table: &Table, chunk: ChunkIndex) -> ClassKey {
-    let counted = |scan: &&Scan| scan.needed.contains(chunk) && !scan.picks();
+    let counted = |scan: &&Scan| scan.needed.contains(chunk) && !scan.is_sparse();
     let needing = state.scans_of(id).filter(counted);
     let groups_with = |test: fn(Place) -> bool| -> IndexSet<GroupIndex> {
         let groups = (0..table.group_count()).map(GroupIndex::from_usize);

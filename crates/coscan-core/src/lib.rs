@@ -45,8 +45,8 @@ pub use ids::{
 pub use layout::{Layout, LayoutBuilder};
 pub use manager::{ActiveBufferManager, Config};
 pub use policy::{Policy, PolicyKind, UnknownPolicy};
-pub use scan::{LengthBounds, Order, Scan, ScanLength, ScanReport, ScanSpec};
-pub use set::{IndexSet, LongSet};
+pub use scan::{Order, PriorityBounds, PriorityClass, Scan, ScanReport, ScanSpec};
+pub use set::{HierarchicalBitSet, IndexSet};
 pub use slots::Slots;
-pub use state::{State, Wanting, WantingKind};
+pub use state::{CandidateKind, LoadCandidates, State};
 pub use table::Table;

@@ -7,7 +7,7 @@ mod commands;
 mod delivering;
 mod events;
 mod loading;
-mod picking;
+mod sparse;
 mod tables;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -18,8 +18,8 @@ use crate::action::Action;
 use crate::audit::{Discrepancy, audit};
 use crate::ids::{ChunkIndex, GroupIndex, PageId, ScanId, TableId, Time};
 use crate::pages::Place;
-use crate::policy::{Policy, Room};
-use crate::scan::{Scan, ScanLength, ScanReport};
+use crate::policy::{EvictionRequest, Policy};
+use crate::scan::{PriorityClass, Scan, ScanReport};
 use crate::set::IndexSet;
 use crate::state::State;
 
@@ -37,7 +37,7 @@ pub struct Config {
     pub request_bytes: u64,
     /// Nanoseconds after which a scan that waits for room is given some, although busy workers may free some soon. If
     /// even that is not enough, others are held back for as long again, so that what comes free adds up.
-    pub patience_ns: u64,
+    pub space_timeout_ns: u64,
     /// Workers at work at once under a policy that schedules processors: as many as the cores can use. A worker that its
     /// query has paused is not at work, see [`ActiveBufferManager::pause_worker`].
     pub active_workers_max: usize,
@@ -55,7 +55,7 @@ impl Default for Config {
             pool_bytes: 1 << 30,
             loads_in_flight_max: 4,
             request_bytes: 256 << 10,
-            patience_ns: 500_000_000,
+            space_timeout_ns: 500_000_000,
             active_workers_max: usize::MAX,
             wait_max_ns: 10_000_000_000,
             pause_ns: 20_000_000,
@@ -112,7 +112,7 @@ impl Default for Config {
 /// - I2 no page in use or being read is evicted;
 /// - I3 the bytes held and being read never exceed the pool;
 /// - I4 while a scan waits and no worker is busy, some load is under way or some action comes out;
-/// - I5 no scan waits forever: a waiting scan is served before what comes after it, see [`Config::patience_ns`];
+/// - I5 no scan waits forever: a waiting scan is served before what comes after it, see [`Config::space_timeout_ns`];
 /// - I6 a scan that asked for order gets order.
 #[derive(Debug)]
 pub struct ActiveBufferManager {
@@ -164,7 +164,7 @@ impl ActiveBufferManager {
             self.answer_waiting();
         }
         if self.actions.is_empty() && self.changed {
-            self.hasten_loads();
+            self.escalate_loads();
             self.changed = self.start_load();
         }
         self.actions.pop_front()
@@ -204,9 +204,9 @@ impl ActiveBufferManager {
 
     /// How long a running scan is beside others, as far as its policy tells short ones from long ones.
     #[must_use]
-    pub fn length_of(&self, scan: ScanId) -> ScanLength {
-        let bounds = self.policy.length_bounds(&self.state);
-        self.state.scan(scan).map_or(ScanLength::Long, |scan| bounds.length_of(scan.size()))
+    pub fn class_of(&self, scan: ScanId) -> PriorityClass {
+        let bounds = self.policy.priority_bounds(&self.state);
+        self.state.scan(scan).map_or(PriorityClass::Long, |scan| bounds.class_of(scan.size()))
     }
 
     /// Recounts all counts from scratch: for tests and simulators, since it walks over every page.
@@ -236,7 +236,7 @@ impl ActiveBufferManager {
         self.state.unneed(scan, &needed);
     }
 
-    fn choose_victims(&mut self, room: &Room<'_>) -> Vec<PageId> {
+    fn choose_victims(&mut self, room: &EvictionRequest<'_>) -> Vec<PageId> {
         let mut changed = std::mem::take(&mut self.state.changed);
         changed.append(&mut self.state.pool.changed);
         changed.into_iter().for_each(|table| self.policy.on_table_changed(table));

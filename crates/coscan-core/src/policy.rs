@@ -5,17 +5,17 @@
 mod attach;
 mod elevator;
 mod kind;
-mod lengths;
 mod merge;
 mod next_use;
 mod normal;
 mod page_map;
 mod predictive;
+mod priority;
 mod ranking;
 mod relevance;
 mod relevance_2004;
 mod relevance_2007;
-mod returns;
+mod reuse;
 mod sequence;
 mod victims;
 
@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::ids::{ChunkIndex, PageId, ScanId, TableId};
-use crate::scan::{LengthBounds, Scan};
+use crate::scan::{PriorityBounds, Scan};
 use crate::slots::Slots;
 use crate::state::State;
 
@@ -64,13 +64,13 @@ pub enum Strictness {
     /// What a starved scan could use may go.
     MayStarve,
     /// So may what the scan we load for needs later.
-    MayRobTrigger,
+    MayEvictOwn,
 }
 
 impl Strictness {
     /// All of them, strictest first.
     pub const ALL: [Strictness; 3] =
-        [Strictness::Strict, Strictness::MayStarve, Strictness::MayRobTrigger];
+        [Strictness::Strict, Strictness::MayStarve, Strictness::MayEvictOwn];
 }
 
 /// One try to find a load that fits.
@@ -129,14 +129,14 @@ pub trait Policy: fmt::Debug + Send {
     fn choose_load(&mut self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan>;
 
     /// Which pages to evict for `plan`, first the ones to go first, until they make `bytes` or nothing else may go.
-    /// Every page MUST satisfy [`Room::may_go`].
-    fn choose_victims(&mut self, state: &State, room: &Room<'_>) -> Vec<PageId>;
+    /// Every page MUST satisfy [`EvictionRequest::may_go`].
+    fn choose_victims(&mut self, state: &State, room: &EvictionRequest<'_>) -> Vec<PageId>;
 
     /// Which scans are short beside others. Short ones cut the line at the processors: they are handed chunks although
     /// enough workers are at work, twice as many in all. Tiny ones also do at the device, since what they want takes
     /// little: they are read for ahead of what is queued, although enough is being read for others; twice as much in all.
-    fn length_bounds(&self, _state: &State) -> LengthBounds {
-        LengthBounds::default()
+    fn priority_bounds(&self, _state: &State) -> PriorityBounds {
+        PriorityBounds::default()
     }
 
     /// Whether it schedules processors, too: no more workers than [`crate::Config::active_workers_max`] are at work, and
@@ -156,7 +156,7 @@ pub trait Policy: fmt::Debug + Send {
 
 /// The room that a load needs.
 #[derive(Clone, Copy, Debug)]
-pub struct Room<'a> {
+pub struct EvictionRequest<'a> {
     /// The load; its own chunk is not broken up for it. `None` when the pool shrinks.
     pub plan: Option<&'a LoadPlan>,
     /// Bytes that have to go.
@@ -165,7 +165,7 @@ pub struct Room<'a> {
     pub strictness: Strictness,
 }
 
-impl Room<'_> {
+impl EvictionRequest<'_> {
     /// Whether a page may go at all: nobody uses it, and it is not part of what the load completes.
     #[must_use]
     pub fn may_go(&self, state: &State, id: PageId) -> bool {
@@ -187,14 +187,14 @@ impl Room<'_> {
 
 /// Pages that are to go, until they make enough room.
 struct Chosen<'a> {
-    room: Room<'a>,
+    room: EvictionRequest<'a>,
     pages: Vec<PageId>,
     taken: BTreeSet<PageId>,
     bytes: u64,
 }
 
 impl<'a> Chosen<'a> {
-    fn new(room: Room<'a>) -> Self {
+    fn new(room: EvictionRequest<'a>) -> Self {
         Self { room, pages: Vec::new(), taken: BTreeSet::new(), bytes: 0 }
     }
 

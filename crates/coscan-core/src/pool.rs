@@ -55,22 +55,22 @@ impl Pool {
 
     /// Files a page in the orders it belongs to, as the one used last.
     pub(crate) fn file(&mut self, id: PageId, page: &mut Page) {
-        self.unfile(id, page);
+        self.unindex(id, page);
         self.uses += 1;
         page.used_at = self.uses;
-        self.refile(id, page);
+        self.reindex(id, page);
     }
 
     /// Files a page anew, at its old time of use, that may be wanted now, or may not, or by other tables.
-    pub(crate) fn refile(&mut self, id: PageId, page: &Page) {
+    pub(crate) fn reindex(&mut self, id: PageId, page: &Page) {
         if page.place == Place::Cached {
             self.cached.insert((page.used_at, id));
-            self.refile_wanted(id, page);
+            self.reindex_wanted(id, page);
         }
     }
 
     /// The same for a page that may be wanted now, or may not, by the same tables.
-    pub(crate) fn refile_wanted(&mut self, id: PageId, page: &Page) {
+    pub(crate) fn reindex_wanted(&mut self, id: PageId, page: &Page) {
         if page.place != Place::Cached {
             return;
         }
@@ -79,17 +79,17 @@ impl Pool {
             self.unwanted.entry(home).or_default().insert((page.used_at, id));
             self.changed.extend(home);
         } else {
-            self.unfile_unwanted(id, page);
+            self.unindex_unwanted(id, page);
         }
     }
 
     /// Takes a page out of all orders.
-    pub(crate) fn unfile(&mut self, id: PageId, page: &Page) {
+    pub(crate) fn unindex(&mut self, id: PageId, page: &Page) {
         self.cached.remove(&(page.used_at, id));
-        self.unfile_unwanted(id, page);
+        self.unindex_unwanted(id, page);
     }
 
-    fn unfile_unwanted(&mut self, id: PageId, page: &Page) {
+    fn unindex_unwanted(&mut self, id: PageId, page: &Page) {
         let home = page.home();
         if let Some(pages) = self.unwanted.get_mut(&home)
             && pages.remove(&(page.used_at, id))

@@ -2,24 +2,24 @@
 //!
 //! [`ScanSpec`] is the wish, [`Scan`] the registered need.
 
-mod filed;
-mod filing;
-mod pace;
+mod chunk_sets;
+mod index_keys;
+mod rate;
 mod spec;
-mod standing;
+mod status;
 mod worker;
 
 use crate::decoded::DecodedChunks;
 use crate::ids::{
     ChunkIndex, DeviceId, GroupIndex, Index, PageId, ScanId, SlotIndex, TableId, Time, WorkerIndex,
 };
-use crate::set::{IndexSet, LongSet};
+use crate::set::{HierarchicalBitSet, IndexSet};
 use crate::table::Table;
 
-pub(crate) use filed::Standing;
-pub(crate) use pace::Pace;
+pub(crate) use index_keys::IndexKeys;
+pub(crate) use rate::ScanRate;
 pub(crate) use spec::indexes;
-pub use spec::{LengthBounds, Order, ScanLength, ScanReport, ScanSpec};
+pub use spec::{Order, PriorityBounds, PriorityClass, ScanReport, ScanSpec};
 pub(crate) use worker::{Turn, Worker};
 
 /// A registered scan.
@@ -30,29 +30,29 @@ pub struct Scan {
     pub(crate) table: TableId,
     pub(crate) device: DeviceId,
     pub(crate) groups: IndexSet<GroupIndex>,
-    /// The only pages that it reads, in order, if it picks [CS04 §4.2].
-    pub(crate) picks: Option<Vec<PageId>>,
+    /// The only pages that it reads, in order, if it selected_pages [CS04 §4.2].
+    pub(crate) selected_pages: Option<Vec<PageId>>,
     pub(crate) order: Order,
     pub(crate) weight: u32,
     pub(crate) workers: Vec<Worker>,
     /// Bytes of the largest chunk that it was registered for.
     pub(crate) chunk_bytes_max: u64,
     /// Chunks still to be handed out, whole or failed.
-    pub(crate) needed: LongSet<ChunkIndex>,
+    pub(crate) needed: HierarchicalBitSet<ChunkIndex>,
     /// Needed chunks with no page missing from the pool.
-    pub(crate) available: LongSet<ChunkIndex>,
+    pub(crate) available: HierarchicalBitSet<ChunkIndex>,
     /// Needed chunks with a page that has to be asked for: neither in the pool nor being read.
-    pub(crate) cold: LongSet<ChunkIndex>,
+    pub(crate) cold: HierarchicalBitSet<ChunkIndex>,
     /// Time that a worker takes for a chunk, smoothed; 0 until one was done.
     pub(crate) chunk_ns: u64,
     /// How fast it goes through its rows.
-    pub(crate) pace: Pace,
+    pub(crate) rate: ScanRate,
     pub(crate) failed: bool,
     pub(crate) report: ScanReport,
     /// Needed chunks that are there, of which something that it reads is decoded.
     pub(crate) decoded: DecodedChunks,
-    /// How it stood when that was last filed.
-    pub(crate) filed: Option<Standing>,
+    /// How it stood when that was last indexed.
+    pub(crate) indexed: Option<IndexKeys>,
 }
 
 impl Scan {
@@ -62,7 +62,7 @@ impl Scan {
         (slot, device): (SlotIndex, DeviceId),
         spec: &ScanSpec,
         groups: IndexSet<GroupIndex>,
-        picks: Option<Vec<PageId>>,
+        selected_pages: Option<Vec<PageId>>,
     ) -> Self {
         Self {
             id,
@@ -70,20 +70,20 @@ impl Scan {
             table: spec.table,
             device,
             groups,
-            picks,
+            selected_pages,
             order: spec.order,
             weight: spec.weight,
             workers: vec![Worker::Idle; spec.workers],
             chunk_bytes_max: 0,
-            needed: LongSet::new(),
-            available: LongSet::new(),
-            cold: LongSet::new(),
+            needed: HierarchicalBitSet::new(),
+            available: HierarchicalBitSet::new(),
+            cold: HierarchicalBitSet::new(),
             chunk_ns: 0,
-            pace: Pace::default(),
+            rate: ScanRate::default(),
             failed: false,
             report: ScanReport::default(),
             decoded: DecodedChunks::default(),
-            filed: None,
+            indexed: None,
         }
     }
 
@@ -125,8 +125,8 @@ impl Scan {
 
     /// Whether it reads single pages of its chunks instead of whole ones. No class of chunks counts such a scan.
     #[must_use]
-    pub fn picks(&self) -> bool {
-        self.picks.is_some()
+    pub fn is_sparse(&self) -> bool {
+        self.selected_pages.is_some()
     }
 
     /// Whether it reads a page of a column group of its table, if it needs a chunk that the page is part of.
@@ -136,7 +136,9 @@ impl Scan {
     }
 
     fn picks_page(&self, page: PageId) -> bool {
-        self.picks.as_ref().is_none_or(|picks| picks.binary_search(&page).is_ok())
+        self.selected_pages
+            .as_ref()
+            .is_none_or(|selected_pages| selected_pages.binary_search(&page).is_ok())
     }
 
     /// The distinct pages of a chunk of its table that it reads, group by group.
@@ -158,30 +160,30 @@ impl Scan {
     /// Whether it is known when it comes to a page: it goes in order, and reads whole chunks.
     #[must_use]
     pub fn goes_in_order(&self) -> bool {
-        self.order == Order::InOrder && !self.picks()
+        self.order == Order::InOrder && !self.is_sparse()
     }
 
-    /// How much it reads in all, in chunks: what it is short or long by. 0 if it picks pages.
+    /// How much it reads in all, in chunks: what it is short or long by. 0 if it reads selected pages only.
     #[must_use]
     pub fn size(&self) -> u64 {
-        if self.picks() { 0 } else { self.report.chunks_needed }
+        if self.is_sparse() { 0 } else { self.report.chunks_needed }
     }
 
     /// Chunks that it has still to receive.
     #[must_use]
-    pub fn needed(&self) -> &LongSet<ChunkIndex> {
+    pub fn needed(&self) -> &HierarchicalBitSet<ChunkIndex> {
         &self.needed
     }
 
     /// Needed chunks whose pages are all in the pool.
     #[must_use]
-    pub fn available(&self) -> &LongSet<ChunkIndex> {
+    pub fn available(&self) -> &HierarchicalBitSet<ChunkIndex> {
         &self.available
     }
 
     /// Needed chunks with pages that nobody has asked for yet.
     #[must_use]
-    pub fn cold(&self) -> &LongSet<ChunkIndex> {
+    pub fn cold(&self) -> &HierarchicalBitSet<ChunkIndex> {
         &self.cold
     }
 
@@ -243,7 +245,7 @@ impl Scan {
     /// Picoseconds from row to row, waits included, smoothed; `None` until two chunks were handed out.
     #[must_use]
     pub fn row_ps(&self, now: Time) -> Option<u64> {
-        self.pace.row_ps(now)
+        self.rate.row_ps(now)
     }
 
     /// A worker has done a chunk in this time.
@@ -260,7 +262,10 @@ impl Scan {
 
     /// Bytes of memory for what it needs.
     pub(crate) fn memory_bytes(&self) -> usize {
-        [&self.needed, &self.available, &self.cold].into_iter().map(LongSet::memory_bytes).sum()
+        [&self.needed, &self.available, &self.cold]
+            .into_iter()
+            .map(HierarchicalBitSet::memory_bytes)
+            .sum()
     }
 
     /// It cannot go on: nobody waits for it any more.

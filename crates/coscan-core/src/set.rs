@@ -1,6 +1,6 @@
 //! Sets of indexes as bits: membership in one test, iteration in order, a count that is always known.
 
-mod long;
+mod hierarchical;
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 
 use crate::ids::Index;
 
-pub use long::LongSet;
+pub use hierarchical::HierarchicalBitSet;
 
 /// A set of indexes below a bound that grows as needed.
 #[derive(Clone)]

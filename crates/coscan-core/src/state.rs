@@ -2,10 +2,10 @@
 //!
 //! Policies read it; only the state machine in [`crate::ActiveBufferManager`] changes it, through `transitions`.
 
+mod load_candidates;
+mod scan_index;
 mod scans;
-mod standings;
 mod transitions;
-mod wanting;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,8 +18,8 @@ use crate::scan::Scan;
 use crate::set::IndexSet;
 use crate::table::Table;
 
-pub(crate) use standings::Standings;
-pub use wanting::{Wanting, WantingKind};
+pub use load_candidates::{CandidateKind, LoadCandidates};
+pub(crate) use scan_index::ScanIndex;
 
 /// Pages of one chunk that are being read.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ pub struct State {
     pub(crate) load_ns: u64,
     /// Nanoseconds after which who waits is served first.
     pub(crate) wait_max_ns: u64,
-    pub(crate) standings: Standings,
+    pub(crate) scan_index: ScanIndex,
     /// Tables of which what scans need, or what is in the pool, has changed since victims were last chosen.
     pub(crate) changed: BTreeSet<TableId>,
     /// How many times a worker has begun to wait.
@@ -70,7 +70,7 @@ impl State {
             loads: BTreeMap::new(),
             load_ns: 0,
             wait_max_ns,
-            standings: Standings::default(),
+            scan_index: ScanIndex::default(),
             changed: BTreeSet::new(),
             turns: 0,
         }
@@ -289,9 +289,9 @@ impl State {
         let mut readers: Vec<&Scan> = Vec::new();
         for slice in self.slices_of(id) {
             let counted = self.interested(slice.table, slice.chunk);
-            let picking =
-                self.picking(slice.table).filter(|scan| scan.needed().contains(slice.chunk));
-            for scan in counted.chain(picking).filter(|scan| scan.reads(slice.group, id)) {
+            let sparse_scans =
+                self.sparse_scans(slice.table).filter(|scan| scan.needed().contains(slice.chunk));
+            for scan in counted.chain(sparse_scans).filter(|scan| scan.reads(slice.group, id)) {
                 if readers.iter().all(|other| other.id != scan.id) {
                     readers.push(scan);
                 }

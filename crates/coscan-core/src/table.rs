@@ -19,8 +19,8 @@ pub struct Table {
     pub(crate) classes: Classes,
     /// Its running scans, oldest first.
     pub(crate) scans: BTreeSet<ScanId>,
-    /// Of those, the ones that pick pages: classes do not count them.
-    pub(crate) picking: BTreeSet<ScanId>,
+    /// Of those, the ones that read selected pages only: classes do not count them.
+    pub(crate) sparse_scans: BTreeSet<ScanId>,
     /// The slots of the scans that go in order and read whole chunks.
     pub(crate) in_order: IndexSet<SlotIndex>,
     pub(crate) starved: Starved,
@@ -82,7 +82,7 @@ impl Table {
             slices: Vec::new(),
             classes: Classes::default(),
             scans: BTreeSet::new(),
-            picking: BTreeSet::new(),
+            sparse_scans: BTreeSet::new(),
             in_order: IndexSet::new(),
             starved: Starved::default(),
             readers: vec![IndexSet::new(); group_count],

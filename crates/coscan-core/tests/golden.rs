@@ -6,7 +6,7 @@
 mod world;
 
 use coscan_core::*;
-use world::{Pace, World, pace, table};
+use world::{ScanRate, World, pace, table};
 
 /// 12 chunks of 3 columns (10, 20 and 40 bytes), a pool of a third of them, two loads at once, four scans.
 fn trace(policy: PolicyKind) -> String {
@@ -18,7 +18,7 @@ fn trace(policy: PolicyKind) -> String {
     world.drive_until(200);
     world.start(table, &[0], 30..60, &[pace(10)]);
     world.drive_until(400);
-    let early = Pace { releases_early: true, ..pace(50) };
+    let early = ScanRate { releases_early: true, ..pace(50) };
     world.try_start(table, &[0, 2], vec![20..50, 80..110], Order::InOrder, &[early]).unwrap();
     world.drive();
     assert_eq!(world.finished.len(), 4);

@@ -7,12 +7,13 @@ mod world;
 
 use coscan_core::policy::Switches;
 use coscan_core::*;
-use world::{Pace, World, pace, table};
+use world::{ScanRate, World, pace, table};
 
 const SECOND: u64 = 1_000_000_000;
 
 /// A worker that never asks: its scan needs what it needs.
-const NEVER: Pace = Pace { first_ns: u64::MAX, chunk_ns: 1, releases_early: false, stall: None };
+const NEVER: ScanRate =
+    ScanRate { first_ns: u64::MAX, chunk_ns: 1, releases_early: false, stall: None };
 
 fn world(switches: Switches, pool_bytes: u64) -> World {
     World::new(PolicyKind::Predictive(switches).build(), pool_bytes, 1)

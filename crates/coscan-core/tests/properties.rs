@@ -11,7 +11,7 @@ use std::sync::Arc;
 use coscan_core::log::Log;
 use coscan_core::*;
 use proptest::prelude::*;
-use world::{Disk, Pace, Seeded, World};
+use world::{Disk, ScanRate, Seeded, World};
 
 /// How the pages of a column group lie.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +41,7 @@ struct ScanCase {
     order: Order,
     /// Seed of the pages that it picks, if it is an index selection.
     picks: Option<u64>,
-    paces: Vec<Pace>,
+    paces: Vec<ScanRate>,
     start: u64,
     /// After so many chunks the first worker waits for the end of an earlier scan.
     stall: Option<(usize, usize)>,
@@ -50,7 +50,7 @@ struct ScanCase {
 #[derive(Clone, Debug)]
 enum Op {
     Extend { scan: usize, chunks: Vec<u32> },
-    Narrow { scan: usize, chunks: Vec<u32> },
+    Prune { scan: usize, chunks: Vec<u32> },
     Cancel { scan: usize },
     Pool { percent: u64 },
     EvictUnwanted,
@@ -92,7 +92,7 @@ fn any_scan() -> impl Strategy<Value = ScanCase> {
         2 => prop::collection::vec((0u64..80, 0u64..40), 0..4),
     ];
     let pace = (0u64..50, prop_oneof![0u64..20, 50u64..400], any::<bool>()).prop_map(
-        |(first_ns, chunk_ns, releases_early)| Pace {
+        |(first_ns, chunk_ns, releases_early)| ScanRate {
             first_ns,
             chunk_ns,
             releases_early,
@@ -128,7 +128,7 @@ fn any_op() -> impl Strategy<Value = Op> {
         3 => (0usize..8, prop::collection::vec(0u32..9, 0..6))
             .prop_map(|(scan, chunks)| Op::Extend { scan, chunks }),
         3 => (0usize..8, prop::collection::vec(0u32..9, 0..6))
-            .prop_map(|(scan, chunks)| Op::Narrow { scan, chunks }),
+            .prop_map(|(scan, chunks)| Op::Prune { scan, chunks }),
         3 => (0usize..8).prop_map(|scan| Op::Cancel { scan }),
         3 => (0u64..120).prop_map(|percent| Op::Pool { percent }),
         1 => Just(Op::EvictUnwanted),
@@ -300,9 +300,9 @@ impl Run {
                     self.world.extend(scan, chunks);
                 }
             }
-            Op::Narrow { scan: index, chunks } => {
+            Op::Prune { scan: index, chunks } => {
                 if let Some(scan) = scan(*index) {
-                    self.world.narrow(scan, chunks);
+                    self.world.prune(scan, chunks);
                 }
             }
             Op::Cancel { scan: index } => {

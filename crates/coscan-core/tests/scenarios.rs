@@ -8,7 +8,7 @@ mod world;
 use coscan_core::log::RecordedManager;
 use coscan_core::policy::{Relevance2007, Scores};
 use coscan_core::*;
-use world::{PATIENCE_NS, Pace, World, pace, table};
+use world::{SPACE_TIMEOUT_NS, ScanRate, World, pace, table};
 
 fn world(policy: PolicyKind, pool_bytes: u64) -> World {
     World::new(policy.build(), pool_bytes, 1)
@@ -51,7 +51,8 @@ fn warm(world: &mut World, table: TableId, groups: &[u32], rows: std::ops::Range
 }
 
 /// A worker that never asks: its scan needs what it needs.
-const NEVER: Pace = Pace { first_ns: u64::MAX, chunk_ns: 1, releases_early: false, stall: None };
+const NEVER: ScanRate =
+    ScanRate { first_ns: u64::MAX, chunk_ns: 1, releases_early: false, stall: None };
 
 mod any_policy {
     use super::*;
@@ -132,7 +133,7 @@ mod any_policy {
     fn other_commands_are_refused_with_what_to_do() {
         let mut world = world(PolicyKind::Normal, 100);
         let table = world.add_table(&table(2, &[10]));
-        let refuse = |world: &mut World, table, group, workers: &[Pace]| {
+        let refuse = |world: &mut World, table, group, workers: &[ScanRate]| {
             let started = world.try_start(table, &[group], vec![0..20], Order::Any, workers);
             started.unwrap_err().to_string()
         };
@@ -273,11 +274,11 @@ mod any_policy {
             let table = world.add_table(&table(4, &[10]));
             let scan = world.start(table, &[0], 0..40, &[pace(50)]);
             world.drive_until(30);
-            world.narrow(scan, &[0, 1, 3]);
+            world.prune(scan, &[0, 1, 3]);
             world.drive();
             let report = world.ended[&scan].report;
-            assert_eq!(report.chunks_delivered + report.chunks_narrowed, 4, "{policy}");
-            assert!(report.chunks_narrowed >= 2);
+            assert_eq!(report.chunks_delivered + report.chunks_pruned_dynamic, 4, "{policy}");
+            assert!(report.chunks_pruned_dynamic >= 2);
         }
     }
 
@@ -286,11 +287,12 @@ mod any_policy {
         for policy in PolicyKind::variants() {
             let mut world = world(policy, 20);
             let table = world.add_table(&table(6, &[10]));
-            let probe = world.start(table, &[0], 0..60, &[Pace { first_ns: u64::MAX, ..pace(5) }]);
+            let probe =
+                world.start(table, &[0], 0..60, &[ScanRate { first_ns: u64::MAX, ..pace(5) }]);
             let build = world.start(table, &[0], 20..60, &[pace(5)]);
             // A third one is busy all the time, so that something might still free room.
-            world.start(table, &[], 0..10, &[pace(9 * PATIENCE_NS)]);
-            world.drive_until(5 * PATIENCE_NS);
+            world.start(table, &[], 0..10, &[pace(9 * SPACE_TIMEOUT_NS)]);
+            world.drive_until(5 * SPACE_TIMEOUT_NS);
             assert_eq!(world.finished, [build], "{policy}");
             world.cancel(probe);
         }
@@ -329,10 +331,10 @@ mod any_policy {
             let mut world = World::new(policy.build(), 30, 1);
             let table_small = world.add_table(&table(4, &[10]));
             let table_large = world.add_table(&table(1, &[30]));
-            let late = Pace { first_ns: 2 * PATIENCE_NS, ..pace(10) };
+            let late = ScanRate { first_ns: 2 * SPACE_TIMEOUT_NS, ..pace(10) };
             let small = world.start(table_small, &[0], 10..40, &[late]);
             let stall = Some((1, small));
-            let holder = world.start(table_small, &[0], 0..10, &[Pace { stall, ..pace(1) }]);
+            let holder = world.start(table_small, &[0], 0..10, &[ScanRate { stall, ..pace(1) }]);
             world.drive_until(100);
             let large = world.start(table_large, &[0], 0..10, &[pace(1)]);
             world.drive();
@@ -346,12 +348,12 @@ mod any_policy {
             let mut world = World::new(policy.build(), 30, 2);
             let small = world.add_table(&table(12, &[10]));
             let large = world.add_table(&table(1, &[30]));
-            world.start(small, &[0], 0..40, &[pace(20 * PATIENCE_NS)]);
+            world.start(small, &[0], 0..40, &[pace(20 * SPACE_TIMEOUT_NS)]);
             world.drive_until(50);
             world.start(large, &[0], 0..10, &[pace(1)]);
             world.start(small, &[0], 40..80, &[NEVER]);
             world.start(small, &[0], 80..120, &[NEVER]);
-            world.drive_until(10 * PATIENCE_NS);
+            world.drive_until(10 * SPACE_TIMEOUT_NS);
             assert!(loads(&world).len() <= 3, "{policy}: {:?}", loads(&world));
         }
     }
@@ -740,7 +742,7 @@ mod relevance {
             }
             let other = world.add_table(&table(1, &[100]));
             let waits = world.start(other, &[0], 0..10, &[pace(1)]);
-            world.drive_until(world.now + 100 * PATIENCE_NS);
+            world.drive_until(world.now + 100 * SPACE_TIMEOUT_NS);
             assert!(world.finished.contains(&waits), "{policy}");
         }
     }
@@ -883,8 +885,9 @@ mod processors {
         let mut world = World::with_workers(PolicyKind::Relevance.build(), 1000, 1, 1);
         let table = world.add_table(&table(6, &[10]));
         warm(&mut world, table, &[0], 0..60);
-        let scans: Vec<_> =
-            (0..20).map(|_| world.start(table, &[0], 0..60, &[pace(PATIENCE_NS / 2)])).collect();
+        let scans: Vec<_> = (0..20)
+            .map(|_| world.start(table, &[0], 0..60, &[pace(SPACE_TIMEOUT_NS / 2)]))
+            .collect();
         let mut most = 0;
         while world.step() {
             most = most.max(world.manager.state().active_workers());
@@ -928,7 +931,12 @@ mod processors {
     }
 
     /// Which of two scans ends first that begin while a third one keeps the only processor busy.
-    fn first_of(world: &mut World, table: TableId, paces: [Pace; 2], weights: [u32; 2]) -> usize {
+    fn first_of(
+        world: &mut World,
+        table: TableId,
+        paces: [ScanRate; 2],
+        weights: [u32; 2],
+    ) -> usize {
         world.start(table, &[0], 50..60, &[pace(100)]);
         world.drive_until(world.now + 10);
         let scans = [0, 1].map(|which| {
@@ -973,7 +981,7 @@ mod processors {
     #[test]
     fn a_paused_worker_is_not_at_work() {
         let (mut world, table) = one_worker();
-        let paused = world.start(table, &[0], 0..10, &[pace(1_000 * PATIENCE_NS)]);
+        let paused = world.start(table, &[0], 0..10, &[pace(1_000 * SPACE_TIMEOUT_NS)]);
         world.drive_until(world.now + 10);
         let other = world.start(table, &[0], 0..10, &[pace(5)]);
         world.drive_until(world.now + 10);
@@ -986,12 +994,12 @@ mod processors {
     #[test]
     fn nobody_is_held_back_longer_than_the_patience() {
         let (mut world, table) = one_worker();
-        world.start(table, &[0], 0..10, &[pace(1_000 * PATIENCE_NS)]);
+        world.start(table, &[0], 0..10, &[pace(1_000 * SPACE_TIMEOUT_NS)]);
         world.drive_until(world.now + 10);
         let other = world.start(table, &[0], 0..10, &[pace(5)]);
-        world.drive_until(world.now + PATIENCE_NS / 2);
+        world.drive_until(world.now + SPACE_TIMEOUT_NS / 2);
         assert!(deliveries(&world, other).is_empty());
-        world.drive_until(world.now + PATIENCE_NS);
+        world.drive_until(world.now + SPACE_TIMEOUT_NS);
         assert_eq!(deliveries(&world, other), [0]);
     }
 }

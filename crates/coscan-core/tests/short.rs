@@ -28,18 +28,18 @@ fn a_tiny_scan_is_read_for_while_enough_is_being_read_for_others() {
 }
 
 #[test]
-fn a_load_that_a_tiny_scan_waits_for_is_hastened_and_others_are_not() {
+fn a_load_that_a_tiny_scan_waits_for_is_escalated_and_others_are_not() {
     let mut world = world(10_000);
     let table = world.add_table(&table(40, &[100]));
     world.start(table, &[0], 0..400, &[pace(1_000)]);
     world.drive_until(10);
     world.start(table, &[0], 0..10, &[pace(1)]);
     world.drive_until(20);
-    assert_eq!(lines(&world, "hasten").len(), 1, "chunk 0 is on its way for the long scan");
+    assert_eq!(lines(&world, "escalate").len(), 1, "chunk 0 is on its way for the long scan");
     let again = lines(&world, "load").into_iter().filter(|line| line.contains("chunk=0 "));
     assert_eq!(again.count(), 1, "nothing is read twice");
     world.drive_until(150);
-    assert_eq!(lines(&world, "hasten").len(), 1, "nobody short waits any more");
+    assert_eq!(lines(&world, "escalate").len(), 1, "nobody short waits any more");
 }
 
 #[test]
@@ -48,10 +48,10 @@ fn a_scan_is_short_beside_the_longest_that_runs() {
     let table = world.add_table(&table(80, &[100]));
     let [long, short, tiny] =
         [0..800, 0..50, 0..20].map(|rows| world.start(table, &[0], rows, &[pace(1_000_000)]));
-    let lengths = |world: &World| [long, short, tiny].map(|scan| world.manager.length_of(scan));
-    assert_eq!(lengths(&world), [ScanLength::Long, ScanLength::Short, ScanLength::Tiny]);
+    let lengths = |world: &World| [long, short, tiny].map(|scan| world.manager.class_of(scan));
+    assert_eq!(lengths(&world), [PriorityClass::Long, PriorityClass::Short, PriorityClass::Tiny]);
     world.cancel(long);
-    assert_eq!(lengths(&world)[1..], [ScanLength::Long, ScanLength::Long]);
+    assert_eq!(lengths(&world)[1..], [PriorityClass::Long, PriorityClass::Long]);
 }
 
 /// A table of one chunk of ten pages of 100 bytes, and the pages of which a selection lists these.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use coscan_runtime::{BufferManager, Kept, MetadataMemory};
+use coscan_runtime::{BufferManager, CacheSlot, MetadataReservation};
 use coscan_storage::table::{ParquetFile, ParquetTable, TableError};
 use datafusion::arrow::array::{ArrayRef, BooleanArray};
 use datafusion::common::pruning::PruningStatistics;
@@ -125,7 +125,7 @@ fn zones_with_filters(table: &ParquetTable, columns: &[usize], needed: &NeededCh
 /// A filter in memory.
 struct KnownFilter {
     filter: BloomFilterStatistics,
-    _memory: MetadataMemory,
+    _memory: MetadataReservation,
 }
 
 /// The one column that a [`KnownFilter`] knows.
@@ -138,7 +138,7 @@ struct KnownFilters(Mutex<BTreeMap<usize, FiltersOfFile>>);
 struct FiltersOfFile {
     /// Keeps the address of the file, under which this is found, from being another's.
     file: Weak<ParquetFile>,
-    filters: BTreeMap<(usize, usize), Kept<KnownFilter>>,
+    filters: BTreeMap<(usize, usize), CacheSlot<KnownFilter>>,
 }
 
 impl KnownFilters {
@@ -153,7 +153,7 @@ impl KnownFilters {
         let address = Arc::as_ptr(file).addr();
         let place = (row_group, column);
         let known = |all: &BTreeMap<usize, FiltersOfFile>| {
-            all.get(&address).and_then(|of| of.filters.get(&place)).and_then(Kept::get)
+            all.get(&address).and_then(|of| of.filters.get(&place)).and_then(CacheSlot::get)
         };
         if let Some(known) = known(&self.lock()) {
             return Ok(Some(known));
@@ -167,7 +167,7 @@ impl KnownFilters {
         let mut filter = BloomFilterStatistics::with_capacity(1);
         filter.insert(COLUMN, read.filter, read.physical_type, read.type_length);
         let filter = Arc::new(KnownFilter { filter, _memory: memory });
-        let kept = manager.kept();
+        let kept = manager.cache_slot();
         kept.put(Arc::clone(&filter), bytes);
         let gone = {
             let mut all = self.lock();

@@ -7,7 +7,7 @@ use coscan_storage::stores::Stores;
 use coscan_storage::table::FileOptions;
 use datafusion::prelude::SessionConfig;
 
-use crate::known::KnownLists;
+use crate::file_list_cache::FileListCache;
 
 /// What a session needs to share scans: the buffer manager and how tables are opened.
 ///
@@ -19,7 +19,7 @@ pub struct Coscan {
     table_options: FileOptions,
     shares_memory: bool,
     direct_bytes_max: u64,
-    known_lists: Arc<KnownLists>,
+    file_list_cache: Arc<FileListCache>,
 }
 
 impl Coscan {
@@ -35,7 +35,7 @@ impl Coscan {
             table_options: FileOptions::default(),
             shares_memory: true,
             direct_bytes_max: Self::DIRECT_BYTES_MAX,
-            known_lists: KnownLists::of(manager),
+            file_list_cache: FileListCache::of(manager),
         }
     }
 
@@ -72,8 +72,8 @@ impl Coscan {
     }
 
     /// The lists of files that queries of the manager have read of late.
-    pub(crate) fn known_lists(&self) -> &KnownLists {
-        &self.known_lists
+    pub(crate) fn file_list_cache(&self) -> &FileListCache {
+        &self.file_list_cache
     }
 
     /// Where tables are found.

@@ -39,7 +39,7 @@ const PART_MAX: u64 = 4;
 const CHUNKS_MAX: usize = 16;
 
 /// What a scan asks for.
-pub(crate) struct Wish<'a> {
+pub(crate) struct ScanRequirements<'a> {
     /// Columns, as indexes into the table's schema.
     pub(crate) projection: &'a [usize],
     /// On the table's schema.
@@ -53,24 +53,26 @@ pub(crate) struct Wish<'a> {
 pub(crate) fn plan(
     session: &dyn Session,
     source: &ScanSource,
-    wish: &Wish<'_>,
+    requirements: &ScanRequirements<'_>,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let table = source.table.table();
     let is_candidate = source.direct_bytes_max > 0
         && source.orderings.is_empty()
-        && (1..=CHUNKS_MAX).contains(&wish.needed.chunks.len());
+        && (1..=CHUNKS_MAX).contains(&requirements.needed.chunks.len());
     if !is_candidate || !is_in_one_store(table) {
         return Ok(None);
     }
-    let Some(predicate) = conjunction_opt(wish.filters.iter().cloned()) else { return Ok(None) };
+    let Some(predicate) = conjunction_opt(requirements.filters.iter().cloned()) else {
+        return Ok(None);
+    };
     let mut options = session.default_table_options().parquet;
     if !options.global.enable_page_index {
         return Ok(None);
     }
-    let direct_bytes = direct_bytes(table, wish, &predicate);
+    let direct_bytes = direct_bytes(table, requirements, &predicate);
     // Of the needed rows, or of the needed chunks where those are not known.
-    let needed_rows = wish.needed.rows_in(table, &wish.needed.chunks);
-    let shared_bytes = stored_bytes(table, wish.projection, &needed_rows);
+    let needed_rows = requirements.needed.rows_in(table, &requirements.needed.chunks);
+    let shared_bytes = stored_bytes(table, requirements.projection, &needed_rows);
     let is_cheaper = direct_bytes <= source.direct_bytes_max
         && direct_bytes.saturating_mul(PART_MAX) <= shared_bytes;
     if !is_cheaper {
@@ -91,10 +93,10 @@ pub(crate) fn plan(
         false => Statistics::new_unknown(table.schema()),
     };
     let config = FileScanConfigBuilder::new(unused_store(session)?, Arc::new(parquet))
-        .with_file_groups(needed_files(source, wish.needed))
+        .with_file_groups(needed_files(source, requirements.needed))
         .with_statistics(statistics)
-        .with_projection_indices(Some(wish.projection.to_vec()))?
-        .with_limit(wish.fetch)
+        .with_projection_indices(Some(requirements.projection.to_vec()))?
+        .with_limit(requirements.fetch)
         .build();
     Ok(Some(DataSourceExec::from_data_source(config)))
 }
@@ -157,13 +159,17 @@ pub(crate) fn stored_bytes(table: &ParquetTable, projection: &[usize], rows: &[R
 }
 
 /// Stored bytes of the data pages that the engine reads, an estimate from above.
-fn direct_bytes(table: &ParquetTable, wish: &Wish<'_>, predicate: &Arc<dyn PhysicalExpr>) -> u64 {
+fn direct_bytes(
+    table: &ParquetTable,
+    requirements: &ScanRequirements<'_>,
+    predicate: &Arc<dyn PhysicalExpr>,
+) -> u64 {
     let filter = PagePruningAccessPlanFilter::new(predicate, Arc::clone(table.schema()));
     let mut bytes = 0;
-    for (index, plan) in needed_row_groups(table, wish.needed) {
+    for (index, plan) in needed_row_groups(table, requirements.needed) {
         let file = &table.parquet_files()[index];
         let in_file = |&column: &usize| table.file_column(index, column);
-        let projection: Vec<_> = wish.projection.iter().filter_map(in_file).collect();
+        let projection: Vec<_> = requirements.projection.iter().filter_map(in_file).collect();
         let plan = match has_types_of_table(table, index) {
             true => pruned(&filter, plan, table, file),
             // The page index is not compared with values of other types: an estimate from above.

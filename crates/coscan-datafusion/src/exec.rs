@@ -26,7 +26,7 @@ use datafusion::physical_plan::{
     ExecutionPlan, PlanProperties, ReplaceChildrenOptions, SortOrderPushdownResult, StatisticsArgs,
 };
 
-use crate::direct::Wish;
+use crate::direct::ScanRequirements;
 use crate::pruning::NeededChunks;
 use crate::ranking::SortKey;
 use crate::run::Executions;
@@ -132,8 +132,8 @@ impl SharedScanExec {
     }
 
     /// What it asks for.
-    pub(crate) fn wish(&self) -> Wish<'_> {
-        Wish {
+    pub(crate) fn requirements(&self) -> ScanRequirements<'_> {
+        ScanRequirements {
             projection: &self.projection,
             filters: &self.filters,
             needed: &self.needed,

@@ -28,10 +28,10 @@ use url::Url;
 
 use crate::coscan::Coscan;
 use crate::error::{from_open, from_table};
+use crate::file_list_cache::ListKey;
 use crate::format::column_types;
-use crate::known::ListKey;
 use crate::listing::{identity, registered};
-use crate::planning::Question;
+use crate::planning::PlanRequest;
 use crate::source::ScanSource;
 
 /// The files that a plan of the engine reads, and as what.
@@ -117,7 +117,7 @@ impl<'a> FileList<'a> {
         session: &dyn Session,
         coscan: &Coscan,
         (store_url, store): (Url, Arc<dyn ObjectStore>),
-        question: &Question<'_>,
+        request: &PlanRequest<'_>,
     ) -> Result<Option<ScanSource>> {
         let manager = coscan.manager();
         let to_open = |meta: &ObjectMeta| FileToOpen {
@@ -131,7 +131,7 @@ impl<'a> FileList<'a> {
         let files: Vec<_> = self.metas().map(to_open).collect();
         let is_read =
             |open: &FileToOpen| open.footer.is_none() && !manager.is_open(&open.file, self.options);
-        if files.iter().any(is_read) && (question.limit.is_some() || self.are_ruled_out(question)) {
+        if files.iter().any(is_read) && (request.limit.is_some() || self.are_ruled_out(request)) {
             return Err(DataFusionError::Execution("it may not need all files".to_owned()));
         }
         let files = match manager.open_files(files, self.options).await {
@@ -177,10 +177,10 @@ impl<'a> FileList<'a> {
     }
 
     /// Whether what the engine knows of files lets it leave out some.
-    fn are_ruled_out(&self, question: &Question<'_>) -> bool {
+    fn are_ruled_out(&self, request: &PlanRequest<'_>) -> bool {
         let statistics: Option<Vec<_>> =
             self.files.iter().map(|file| file.statistics.clone()).collect();
-        let predicate = conjunction_opt(question.filters.iter().cloned());
+        let predicate = conjunction_opt(request.filters.iter().cloned());
         let (Some(statistics), Some(predicate)) = (statistics, predicate) else {
             return false;
         };

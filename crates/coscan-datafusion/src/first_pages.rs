@@ -13,7 +13,7 @@ use datafusion::execution::RecordBatchStream;
 use datafusion::physical_plan::metrics::{BaselineMetrics, RecordOutput};
 use futures::{Stream, StreamExt};
 
-use crate::direct::{Wish, stored_bytes};
+use crate::direct::{ScanRequirements, stored_bytes};
 use crate::error::from_scan;
 use crate::metrics::ScanCounts;
 use crate::source::ScanSource;
@@ -25,13 +25,13 @@ const ROWS_PART_MAX: u64 = 8;
 const CHUNKS_BYTES_MIN: u64 = 1 << 20;
 
 /// How many rows, the first of the table, do for a scan, if they are so few.
-pub(crate) fn rows(source: &ScanSource, wish: &Wish<'_>) -> Option<u64> {
-    let rows = wish.fetch? as u64;
+pub(crate) fn rows(source: &ScanSource, requirements: &ScanRequirements<'_>) -> Option<u64> {
+    let rows = requirements.fetch? as u64;
     let table = source.table.table();
     let batch_rows = source.manager.options().batch_rows as u64;
     let is_candidate = source.direct_bytes_max > 0
-        && wish.filters.is_empty()
-        && !wish.projection.is_empty()
+        && requirements.filters.is_empty()
+        && !requirements.projection.is_empty()
         && (1..=batch_rows.min(table.layout().row_count())).contains(&rows);
     if !is_candidate {
         return None;
@@ -40,7 +40,7 @@ pub(crate) fn rows(source: &ScanSource, wish: &Wish<'_>) -> Option<u64> {
         table.layout().chunks_in(0..rows).map(|chunk| table.layout().rows(chunk)).collect();
     let chunk_rows: u64 = chunks.iter().map(|rows| rows.end - rows.start).sum();
     let are_few = rows.saturating_mul(ROWS_PART_MAX) <= chunk_rows
-        && stored_bytes(table, wish.projection, &chunks) >= CHUNKS_BYTES_MIN;
+        && stored_bytes(table, requirements.projection, &chunks) >= CHUNKS_BYTES_MIN;
     are_few.then_some(rows)
 }
 

@@ -22,7 +22,7 @@
 //! - `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes a [`SharedTableProvider`] (`factory`, `format`), whose files are
 //!   listed when it is made and when it is refreshed (`snapshots`, `listing`, `location`, `partitions`, `order`, `statistics`);
 //! - what the engine made of Parquet files becomes shared when a query is planned (`planner`, `listing_table`,
-//!   `file_list`), and is remembered for the next one (`known`);
+//!   `file_list`), and is remembered for the next one (`file_list_cache`);
 //! - both plan a [`SharedScanExec`] (`provider`, `planning`, `source`, `exec`, `pruning`, `nan`, `bloom_filters`), or the
 //!   engine's own scan where that costs less (`direct`, `direct_reader`); a few first rows take no more than the first
 //!   pages of each column (`first_pages`);
@@ -30,28 +30,27 @@
 //! - what small scans read is not spread over tasks (`one_task`), and scans know what a top-k sorts by (`first_rows`,
 //!   `ranking`); what statistics answer is checked when it runs (`unchanged`);
 //! - its partitions are executed (`run`): each has its share of the chunks (`shares`), together they are workers of a
-//!   scan (`reading`, `narrowing`, `metrics`), and each gives a stream (`stream`), filtered if the session asks for it
+//!   scan (`reading`, `dynamic_pruning`, `metrics`), and each gives a stream (`stream`), filtered if the session asks for it
 //!   (`row_filter`).
 
 mod bloom_filters;
 mod coscan;
 mod direct;
 mod direct_reader;
+mod dynamic_pruning;
 mod error;
 mod exec;
 mod factory;
 mod file_list;
+mod file_list_cache;
 mod first_pages;
-mod first_rows;
 mod format;
-mod known;
 mod listing;
 mod listing_table;
 mod location;
 mod memory;
 mod metrics;
 mod nan;
-mod narrowing;
 mod one_task;
 mod order;
 mod partitions;
@@ -71,6 +70,7 @@ mod source;
 mod statistics;
 mod stored_order;
 mod stream;
+mod top_k;
 mod unchanged;
 
 pub use coscan::Coscan;

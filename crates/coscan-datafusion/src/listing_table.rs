@@ -21,7 +21,7 @@ use crate::coscan::Coscan;
 use crate::error::from_store;
 use crate::file_list::FileList;
 use crate::location::store_of;
-use crate::planning::{self, Question, physical_filters};
+use crate::planning::{self, PlanRequest, physical_filters};
 use crate::source::{ScanSource, short_name};
 
 /// A table of the engine for one query, whose scans are shared where they can be.
@@ -70,11 +70,11 @@ impl SharedListingTable {
         let store = store_of(session.runtime_env(), self.coscan.stores(), url);
         let store = store.map_err(from_store)?;
         let filters = physical_filters(session, &list.schema, arguments.filters().unwrap_or(&[]))?;
-        let question =
-            Question { projection: arguments.projection(), filters, limit: arguments.limit() };
+        let request =
+            PlanRequest { projection: arguments.projection(), filters, limit: arguments.limit() };
         let manager = self.coscan.manager();
-        let known = self.coscan.known_lists();
-        let open = async || list.open(session, &self.coscan, store.clone(), &question).await;
+        let known = self.coscan.file_list_cache();
+        let open = async || list.open(session, &self.coscan, store.clone(), &request).await;
         let source = known.find_or_open(manager, list.key(&store.1), open).await;
         if matches!(source, Err(DataFusionError::ResourcesExhausted(_))) {
             known.forget();
@@ -87,7 +87,7 @@ impl SharedListingTable {
             direct_bytes_max: self.coscan.direct_bytes_max(),
             ..source.as_ref().clone()
         };
-        planning::plan(session, &Arc::new(source), question).await.map(Some)
+        planning::plan(session, &Arc::new(source), request).await.map(Some)
     }
 }
 

@@ -12,7 +12,7 @@ use datafusion::physical_plan::metrics::{
 pub(crate) struct ScanCounts {
     pub(crate) chunks_needed: Count,
     pub(crate) chunks_pruned: Count,
-    pub(crate) chunks_narrowed: Count,
+    pub(crate) chunks_pruned_dynamic: Count,
     chunks_delivered: Count,
     chunks_found_in_pool: Count,
     bytes_read: Count,
@@ -36,7 +36,7 @@ impl ScanCounts {
         Self {
             chunks_needed: count("chunks_needed"),
             chunks_pruned: count("chunks_pruned"),
-            chunks_narrowed: count("chunks_narrowed"),
+            chunks_pruned_dynamic: count("chunks_pruned_dynamic"),
             chunks_delivered: count("chunks_delivered"),
             chunks_found_in_pool: count("chunks_found_in_pool"),
             bytes_read: count("bytes_read"),

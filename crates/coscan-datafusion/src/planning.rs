@@ -16,7 +16,7 @@ use crate::exec::SharedScanExec;
 use crate::source::{PlanSettings, ScanSource};
 
 /// What a query asks of a table.
-pub(crate) struct Question<'a> {
+pub(crate) struct PlanRequest<'a> {
     /// Columns, as indexes into the table's schema; all of them if it is `None`.
     pub(crate) projection: Option<&'a [usize]>,
     /// On the table's schema, to rule chunks out. Rows that they reject are left out by an operator above, by the scan if
@@ -42,15 +42,15 @@ pub(crate) fn physical_filters(
 pub(crate) async fn plan(
     session: &dyn Session,
     source: &Arc<ScanSource>,
-    question: Question<'_>,
+    request: PlanRequest<'_>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let Question { projection, filters, limit } = question;
+    let PlanRequest { projection, filters, limit } = request;
     let columns = source.table.table().schema().fields().len();
     let projection = projection.map_or_else(|| (0..columns).collect(), <[usize]>::to_vec);
     let settings = PlanSettings::of_session(session.config());
     let scan = SharedScanExec::new(Arc::clone(source), projection, filters, settings, None)?;
     let scan = scan.with_bloom_filters().await?.with_limit(limit).in_few_partitions()?;
-    match direct::plan(session, source, &scan.wish())? {
+    match direct::plan(session, source, &scan.requirements())? {
         Some(direct) => Ok(direct),
         None => Ok(Arc::new(scan)),
     }

@@ -17,7 +17,7 @@ use datafusion::prelude::SessionContext;
 use crate::coscan::Coscan;
 use crate::listing::Listing;
 use crate::location::ListedFile;
-use crate::planning::Question;
+use crate::planning::PlanRequest;
 use crate::settings::SessionSettings;
 use crate::snapshots::Snapshots;
 use crate::source::ScanSource;
@@ -177,7 +177,7 @@ impl TableProvider for SharedTableProvider {
         let source = self.snapshots.current().await?;
         let filters = planning::physical_filters(session, &self.schema, filters)?;
         let projection = projection.map(Vec::as_slice);
-        planning::plan(session, &source, Question { projection, filters, limit }).await
+        planning::plan(session, &source, PlanRequest { projection, filters, limit }).await
     }
 }
 

@@ -24,7 +24,7 @@ const PICKED_CHUNKS_MAX: usize = 16;
 
 /// Rows are picked out of chunks if they are less than this part of them. More are worth the whole chunks, which other
 /// scans share.
-const PICKED_PART: u64 = 4;
+const SPARSE_PART: u64 = 4;
 
 /// The chunks of a table that a scan needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(crate) struct NeededChunks {
     /// All chunks of the table.
     pub(crate) total: usize,
     /// The only rows of those chunks that it needs, if they are few [CS04 §4.2].
-    pub(crate) picked: Option<Vec<Range<u64>>>,
+    pub(crate) selected: Option<Vec<Range<u64>>>,
 }
 
 impl NeededChunks {
@@ -50,7 +50,7 @@ impl NeededChunks {
         let keep = may_match(table, filters, in_list_max);
         let mut chunks: Vec<_> = match (&keep, zones_left) {
             (None, None) => {
-                return Self { chunks: table.layout().chunks().collect(), total, picked: None };
+                return Self { chunks: table.layout().chunks().collect(), total, selected: None };
             }
             (_, Some(left)) => Self::of_zones(table, left).chunks,
             (Some(_), None) => table.layout().chunks().collect(),
@@ -59,11 +59,11 @@ impl NeededChunks {
         let has_zones = table.zones().len() > total;
         let may_pick = has_zones && (1..=PICKED_CHUNKS_MAX).contains(&chunks.len());
         if !may_pick {
-            return Self { chunks, total, picked: None };
+            return Self { chunks, total, selected: None };
         }
-        let zones = TableStatistics { table, of: Of::Zones, filters };
+        let zones = TableStatistics { table, scope: Scope::Zones, filters };
         let of_zones = match (zones.prune(in_list_max), zones_left) {
-            (None, None) => return Self { chunks, total, picked: None },
+            (None, None) => return Self { chunks, total, selected: None },
             (Some(keep), None) => Self::of_zones(table, &keep),
             (None, Some(left)) => Self::of_zones(table, left),
             (Some(mut keep), Some(left)) => {
@@ -79,14 +79,15 @@ impl NeededChunks {
     fn of_zones(table: &ParquetTable, keep: &[bool]) -> Self {
         let layout = table.layout();
         let zones = table.zones().iter().zip(keep).filter(|(_, keep)| **keep);
-        let picked = joined(zones.map(|(rows, _)| rows.clone()));
+        let selected = joined(zones.map(|(rows, _)| rows.clone()));
         let mut chunks: Vec<_> =
-            picked.iter().flat_map(|rows| layout.chunks_in(rows.clone())).collect();
+            selected.iter().flat_map(|rows| layout.chunks_in(rows.clone())).collect();
         chunks.dedup();
         let count =
             |rows: &[Range<u64>]| rows.iter().map(|rows| rows.end - rows.start).sum::<u64>();
-        let are_few = count(&picked).saturating_mul(PICKED_PART) <= count(&rows_of(table, &chunks));
-        Self { chunks, total: layout.chunk_count(), picked: are_few.then_some(picked) }
+        let are_few =
+            count(&selected).saturating_mul(SPARSE_PART) <= count(&rows_of(table, &chunks));
+        Self { chunks, total: layout.chunk_count(), selected: are_few.then_some(selected) }
     }
 
     /// How many chunks the statistics ruled out.
@@ -97,10 +98,10 @@ impl NeededChunks {
     /// The rows that it needs of some of its chunks, which ascend.
     pub(crate) fn rows_in(&self, table: &ParquetTable, chunks: &[ChunkIndex]) -> Vec<Range<u64>> {
         let whole = rows_of(table, chunks);
-        let Some(picked) = &self.picked else { return whole };
+        let Some(selected) = &self.selected else { return whole };
         let common = |a: &Range<u64>, b: &Range<u64>| a.start.max(b.start)..a.end.min(b.end);
         let rows =
-            whole.iter().flat_map(|whole| picked.iter().map(move |rows| common(whole, rows)));
+            whole.iter().flat_map(|whole| selected.iter().map(move |rows| common(whole, rows)));
         rows.filter(|rows| !rows.is_empty()).collect()
     }
 }
@@ -130,7 +131,7 @@ pub(crate) fn may_match(
     filters: &[Arc<dyn PhysicalExpr>],
     in_list_max: usize,
 ) -> Option<Vec<bool>> {
-    TableStatistics { table, of: Of::Chunks, filters }.prune(in_list_max)
+    TableStatistics { table, scope: Scope::Chunks, filters }.prune(in_list_max)
 }
 
 /// Whether values may be NaN. Parquet's bounds leave it out; Arrow orders it above all values, or below all if it is
@@ -145,7 +146,7 @@ pub(crate) fn may_be_nan(data_type: &DataType) -> bool {
 
 /// Of what the statistics are.
 #[derive(Clone, Copy, Debug)]
-enum Of {
+enum Scope {
     Chunks,
     Zones,
 }
@@ -153,7 +154,7 @@ enum Of {
 /// The statistics of all chunks or zones of a table.
 struct TableStatistics<'a> {
     table: &'a ParquetTable,
-    of: Of,
+    scope: Scope,
     /// All of which rows have to pass.
     filters: &'a [Arc<dyn PhysicalExpr>],
 }
@@ -187,9 +188,9 @@ impl TableStatistics<'_> {
 
     fn of(&self, column: &Column) -> Option<ChunkStatistics> {
         let column = self.table.schema().index_of(&column.name).ok()?;
-        let statistics = match self.of {
-            Of::Chunks => self.table.statistics(column),
-            Of::Zones => self.table.zone_statistics(column),
+        let statistics = match self.scope {
+            Scope::Chunks => self.table.statistics(column),
+            Scope::Zones => self.table.zone_statistics(column),
         };
         match statistics {
             Ok(statistics) => Some(statistics),
@@ -230,9 +231,9 @@ impl PruningStatistics for TableStatistics<'_> {
     }
 
     fn num_containers(&self) -> usize {
-        match self.of {
-            Of::Chunks => self.table.layout().chunk_count(),
-            Of::Zones => self.table.zones().len(),
+        match self.scope {
+            Scope::Chunks => self.table.layout().chunk_count(),
+            Scope::Zones => self.table.zones().len(),
         }
     }
 
@@ -243,9 +244,9 @@ impl PruningStatistics for TableStatistics<'_> {
     fn row_counts(&self) -> Option<ArrayRef> {
         let layout = self.table.layout();
         let count = |rows: Range<u64>| rows.end - rows.start;
-        let counts: UInt64Array = match self.of {
-            Of::Chunks => layout.chunks().map(|chunk| count(layout.rows(chunk))).collect(),
-            Of::Zones => self.table.zones().iter().cloned().map(count).collect(),
+        let counts: UInt64Array = match self.scope {
+            Scope::Chunks => layout.chunks().map(|chunk| count(layout.rows(chunk))).collect(),
+            Scope::Zones => self.table.zones().iter().cloned().map(count).collect(),
         };
         Some(Arc::new(counts))
     }

@@ -9,9 +9,9 @@ use coscan_runtime::{
 use datafusion::error::Result;
 use datafusion::physical_expr::PhysicalExpr;
 
+use crate::dynamic_pruning::DynamicPruning;
 use crate::error::from_scan;
 use crate::metrics::ScanCounts;
-use crate::narrowing::Narrowing;
 use crate::ranking::Queue;
 
 /// What the scans of a plan have in common.
@@ -38,7 +38,7 @@ pub(crate) struct Reading {
     /// Once there is something to read.
     scan: OnceLock<Arc<Scan>>,
     /// Whoever finds it locked leaves narrowing to the other worker.
-    narrowing: Mutex<Option<Narrowing>>,
+    dynamic_pruning: Mutex<Option<DynamicPruning>>,
     /// What the counts know of the scan.
     counted: Mutex<ScanMetrics>,
 }
@@ -46,15 +46,15 @@ pub(crate) struct Reading {
 impl Reading {
     /// Of no chunk yet.
     pub(crate) fn new(plan: &Arc<ReadingPlan>, workers: usize) -> Self {
-        let narrowing = (!plan.dynamic_filters.is_empty())
-            .then(|| Narrowing::new(plan.dynamic_filters.clone(), plan.in_list_max));
+        let dynamic_pruning = (!plan.dynamic_filters.is_empty())
+            .then(|| DynamicPruning::new(plan.dynamic_filters.clone(), plan.in_list_max));
         let first = if plan.ranks.is_some() { workers } else { usize::MAX };
         Self {
             plan: Arc::clone(plan),
             workers,
             later: Mutex::new(Queue::new(first)),
             scan: OnceLock::new(),
-            narrowing: Mutex::new(narrowing),
+            dynamic_pruning: Mutex::new(dynamic_pruning),
             counted: Mutex::default(),
         }
     }
@@ -86,11 +86,11 @@ impl Reading {
     /// Reads chunks that dynamic filters do not rule out by now; whether there are any.
     fn read(&self, chunks: Vec<ChunkIndex>) -> Result<bool> {
         let count = chunks.len();
-        let wanted = match lock(&self.narrowing).as_mut() {
-            Some(narrowing) => narrowing.add(self.plan.table.table(), chunks),
+        let wanted = match lock(&self.dynamic_pruning).as_mut() {
+            Some(dynamic_pruning) => dynamic_pruning.add(self.plan.table.table(), chunks),
             None => chunks,
         };
-        self.plan.counts.chunks_narrowed.add(count - wanted.len());
+        self.plan.counts.chunks_pruned_dynamic.add(count - wanted.len());
         if wanted.is_empty() {
             return Ok(false);
         }
@@ -120,15 +120,17 @@ impl Reading {
     }
 
     /// Gives up chunks that dynamic filters have ruled out.
-    pub(crate) fn narrow(&self) {
+    pub(crate) fn prune(&self) {
         if self.plan.dynamic_filters.is_empty() {
             return;
         }
-        let (Some(scan), Ok(mut narrowing)) = (self.scan.get(), self.narrowing.try_lock()) else {
+        let (Some(scan), Ok(mut dynamic_pruning)) =
+            (self.scan.get(), self.dynamic_pruning.try_lock())
+        else {
             return;
         };
-        if let Some(narrowing) = narrowing.as_mut() {
-            self.plan.counts.chunks_narrowed.add(narrowing.narrow(scan));
+        if let Some(dynamic_pruning) = dynamic_pruning.as_mut() {
+            self.plan.counts.chunks_pruned_dynamic.add(dynamic_pruning.prune(scan));
         }
     }
 
@@ -139,7 +141,7 @@ impl Reading {
         let mut unwanted = scan.remaining();
         unwanted.retain(|&chunk| is_meant(chunk));
         if !unwanted.is_empty() {
-            scan.narrow(&unwanted);
+            scan.prune(&unwanted);
         }
     }
 

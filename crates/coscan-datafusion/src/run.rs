@@ -203,8 +203,8 @@ impl Execution {
     }
 
     /// Gives up chunks that dynamic filters have ruled out.
-    pub(crate) fn narrow(&self) {
-        self.reading.iter().for_each(|reading| reading.narrow());
+    pub(crate) fn prune(&self) {
+        self.reading.iter().for_each(|reading| reading.prune());
     }
 }
 

@@ -12,12 +12,12 @@ use datafusion::prelude::SessionContext;
 
 use crate::coscan::Coscan;
 use crate::factory::SharedTableFactory;
-use crate::first_rows::FirstRows;
 use crate::memory::SharedMemoryPool;
 use crate::one_task::{AskedForPartitions, OneTask};
 use crate::planner::SharingPlanner;
 use crate::settings::SessionSettings;
 use crate::stored_order::StoredOrder;
+use crate::top_k::TopKHint;
 use crate::unchanged::UnchangedFiles;
 
 /// What the name of the file type is in `STORED AS`.
@@ -62,13 +62,13 @@ impl Coscan {
         let ours = [
             OneTask::NAME,
             AskedForPartitions::NAME,
-            FirstRows::NAME,
+            TopKHint::NAME,
             StoredOrder::NAME,
             UnchangedFiles::NAME,
         ];
         rules.retain(|rule| !ours.contains(&rule.name()));
-        let before = rules.iter().position(|rule| rule.name() == FirstRows::BEFORE);
-        rules.insert(before.unwrap_or(rules.len()), Arc::new(FirstRows));
+        let before = rules.iter().position(|rule| rule.name() == TopKHint::BEFORE);
+        rules.insert(before.unwrap_or(rules.len()), Arc::new(TopKHint));
         rules.insert(0, Arc::new(StoredOrder));
         rules.insert(0, Arc::new(AskedForPartitions));
         rules.insert(0, Arc::new(UnchangedFiles));

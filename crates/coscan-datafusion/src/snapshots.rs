@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use coscan_runtime::{BufferManager, Kept, Registration};
+use coscan_runtime::{BufferManager, CacheSlot, Registration};
 use coscan_storage::table::ParquetFile;
 use datafusion::common::Statistics;
 use datafusion::error::Result;
@@ -42,7 +42,7 @@ enum Opened {
     Always(Arc<ScanSource>),
     /// As long as a query uses it or there is memory for it. The table stays registered: its pages are there when it is
     /// opened again.
-    Kept(Arc<(Kept<ScanSource>, Registration)>),
+    Kept(Arc<(CacheSlot<ScanSource>, Registration)>),
 }
 
 impl Snapshots {
@@ -162,7 +162,7 @@ impl Snapshots {
 impl Snapshot {
     fn kept(files: Arc<[ListedFile]>, source: Arc<ScanSource>, listed: Instant) -> Self {
         let manager: &BufferManager = &source.manager;
-        let opened = Opened::Kept(Arc::new((manager.kept(), source.table.registration())));
+        let opened = Opened::Kept(Arc::new((manager.cache_slot(), source.table.registration())));
         opened.put(&source);
         Self { files, source: opened, statistics: Arc::clone(&source.statistics), listed }
     }

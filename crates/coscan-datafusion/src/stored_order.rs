@@ -23,8 +23,8 @@ use log::debug;
 use parquet::file::metadata::SortingColumn;
 
 use crate::exec::SharedScanExec;
-use crate::first_rows::below;
 use crate::pruning::may_be_nan;
+use crate::top_k::below;
 
 /// The order that all row groups one after another keep, if they say that each of them keeps it.
 pub(crate) fn of_files(table: &ParquetTable) -> Option<LexOrdering> {

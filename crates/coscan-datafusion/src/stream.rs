@@ -77,7 +77,7 @@ impl SharedScanStream {
         loop {
             let Some(execution) = &mut self.execution else { return Poll::Ready(None) };
             if let Some(worker) = &mut self.worker {
-                execution.narrow();
+                execution.prune();
                 match ready!(worker.poll_next_unpin(context)) {
                     Some(read) => return Poll::Ready(Some(read.map_err(from_scan))),
                     None => self.worker = None,

@@ -360,7 +360,7 @@ async fn a_join_that_narrows_its_probe_side_executed_in_any_way() {
         let mut nodes = vec![plan];
         while let Some(node) = nodes.pop() {
             if node.name() == "SharedScanExec" {
-                narrowed += metric(&node, "chunks_narrowed");
+                narrowed += metric(&node, "chunks_pruned_dynamic");
             }
             nodes.extend(node.children().into_iter().cloned());
         }

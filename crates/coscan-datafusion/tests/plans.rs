@@ -293,10 +293,10 @@ async fn a_top_k_narrows_the_scan_while_it_runs() {
     let rows = datafusion::physical_plan::collect(plan.clone(), context.task_ctx()).await.unwrap();
     assert_eq!(rows.iter().map(|batch| batch.num_rows()).sum::<usize>(), 5);
     let scan = leaf(&plan);
-    assert!(metric(&scan, "chunks_narrowed") > 0);
+    assert!(metric(&scan, "chunks_pruned_dynamic") > 0);
     assert!(metric(&scan, "chunks_delivered") < 46);
     assert_eq!(
-        metric(&scan, "chunks_delivered") + metric(&scan, "chunks_narrowed"),
+        metric(&scan, "chunks_delivered") + metric(&scan, "chunks_pruned_dynamic"),
         metric(&scan, "chunks_needed")
     );
     assert_eq!(run(&context, sql).await[4], "4 text 4");
@@ -318,7 +318,7 @@ async fn a_join_narrows_its_probe_side() {
     let mut leaves = vec![plan];
     while let Some(node) = leaves.pop() {
         if node.name() == "SharedScanExec" {
-            narrowed += metric(&node, "chunks_narrowed");
+            narrowed += metric(&node, "chunks_pruned_dynamic");
         }
         leaves.extend(node.children().into_iter().cloned());
     }

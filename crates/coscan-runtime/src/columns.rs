@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow_array::ArrayRef;
-use coscan_core::ScanLength;
+use coscan_core::PriorityClass;
 use coscan_storage::table::ColumnDecoder;
 
 use crate::decode_cache::{Decoding, Lookup, Slice};
@@ -23,7 +23,7 @@ use crate::scan::Scan;
 use crate::waiting::Stage;
 
 /// How long a worker of a long scan waits for memory to share the columns of a chunk before it decodes for itself alone.
-const PATIENCE_TO_SHARE: Duration = Duration::from_millis(50);
+const SHARING_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// What writers of Parquet make of a page at most, by default.
 const PAGE_BYTES: u64 = 1 << 20;
@@ -68,11 +68,11 @@ impl ChunkColumns {
     ) -> Result<Opening, ScanError> {
         let (distinct, fields) = distinct(scan.columns());
         // Nobody waits while holding memory that others may wait for: all would wait for ever.
-        let patience = match (&memory, scan.length()) {
-            (None, ScanLength::Long) => PATIENCE_TO_SHARE,
+        let timeout = match (&memory, scan.priority()) {
+            (None, PriorityClass::Long) => SHARING_TIMEOUT,
             _ => Duration::ZERO,
         };
-        let slices = take_shared(scan, &mut lease, &distinct, patience).await?;
+        let slices = take_shared(scan, &mut lease, &distinct, timeout).await?;
         let needs = Needs::of(scan, &lease, &distinct, &slices);
         let Some(mut stored) = reserve_all(scan, memory, needs.all_bytes()) else {
             let none = vec![None; distinct.len()];
@@ -181,9 +181,9 @@ async fn take_shared(
     scan: &Scan,
     lease: &mut Lease,
     columns: &[usize],
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Vec<Option<Slice>>, ScanError> {
-    let until = tokio::time::Instant::now() + patience;
+    let until = tokio::time::Instant::now() + timeout;
     let is_whole = scan.selection(lease.chunk).is_none();
     let mut slices = Vec::with_capacity(columns.len());
     let mut turn = Instant::now();

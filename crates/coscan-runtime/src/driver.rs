@@ -23,14 +23,14 @@ use coscan_storage::stores::Stores;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
+use crate::concurrency_limit::ConcurrencyLimits;
 use crate::decode_cache::DecodeCache;
 use crate::error::ScanError;
 use crate::extensions::Extensions;
-use crate::gate::Gates;
-use crate::kept::KeptValues;
 use crate::lease::Lease;
 use crate::load::Load;
 use crate::memory::Memory;
+use crate::metadata_cache::MetadataCache;
 use crate::metrics::{ManagerReport, SliceCounters};
 use crate::open_files::OpenFiles;
 use crate::options::Options;
@@ -52,7 +52,7 @@ pub(crate) struct Driver {
     inner: Mutex<Inner>,
     decoded: Arc<DecodeCache>,
     memory: Arc<Memory>,
-    gates: Gates,
+    concurrency_limits: ConcurrencyLimits,
     processors: Arc<Processors>,
     options: Options,
     reading: Reading,
@@ -63,7 +63,7 @@ pub(crate) struct Driver {
     slices_of_all: Arc<SliceCounters>,
     stores: Stores,
     open_files: OpenFiles,
-    kept: Arc<KeptValues>,
+    kept: Arc<MetadataCache>,
     extensions: Extensions,
     /// Chunks in the hands of workers.
     pub(crate) leases: AtomicUsize,
@@ -75,7 +75,10 @@ impl Driver {
             inner: Mutex::new(Inner::new(&options, recorder)),
             decoded: Arc::default(),
             memory: Arc::new(Memory::new(&options, driver.clone() as _)),
-            gates: Gates::new(options.request_bytes_max, options.request_wait),
+            concurrency_limits: ConcurrencyLimits::new(
+                options.request_bytes_max,
+                options.request_wait,
+            ),
             processors: Arc::new(Processors::new(Instant::now())),
             options,
             reading,
@@ -123,7 +126,7 @@ impl Driver {
     }
 
     /// Metadata that is there as long as there is memory for it.
-    pub(crate) fn kept(&self) -> &Arc<KeptValues> {
+    pub(crate) fn metadata_cache(&self) -> &Arc<MetadataCache> {
         &self.kept
     }
 
@@ -132,8 +135,8 @@ impl Driver {
     }
 
     /// What reads pass on their way to a device.
-    pub(crate) fn gates(&self) -> &Gates {
-        &self.gates
+    pub(crate) fn concurrency_limits(&self) -> &ConcurrencyLimits {
+        &self.concurrency_limits
     }
 
     /// What all scans decoded and reused.
@@ -168,7 +171,7 @@ impl Driver {
     pub(crate) fn evict_unwanted(self: &Arc<Self>) {
         self.command(|inner, now| {
             inner.core.evict_unwanted(now);
-            inner.afterwards.needs_dropped = true;
+            inner.deferred.needs_dropped = true;
         });
     }
 

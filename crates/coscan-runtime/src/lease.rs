@@ -9,7 +9,7 @@ use coscan_core::{ChunkIndex, PageIndex, ScanId, WorkerIndex};
 use crate::decode_cache::SliceKey;
 use crate::driver::Driver;
 use crate::placement::Placement;
-use crate::processors::AtWork;
+use crate::processors::Running;
 
 /// A chunk that a worker was handed: its stored pages stay in the pool, and the columns that it will take decoded are
 /// kept for it, until this is dropped.
@@ -26,7 +26,7 @@ pub(crate) struct Lease {
     /// Columns that others may take, too, decoded, and that the worker has not taken yet.
     pub(crate) untaken: Vec<usize>,
     /// For whoever takes the chunk from here on: until it is dropped, too, longer scans give way.
-    pub(crate) at_work: Option<AtWork>,
+    pub(crate) at_work: Option<Running>,
     pub(crate) hold: Hold,
 }
 

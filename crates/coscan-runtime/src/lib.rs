@@ -10,17 +10,17 @@
 
 mod batch;
 mod columns;
+mod concurrency_limit;
 mod decode_cache;
 mod driver;
 mod error;
 mod extensions;
 mod first_rows;
-mod gate;
-mod kept;
 mod lease;
 mod load;
 mod manager;
 mod memory;
+mod metadata_cache;
 mod metrics;
 mod open_files;
 mod options;
@@ -38,9 +38,9 @@ mod waiting;
 
 pub use error::{ExtendError, OpenError, ScanError};
 pub use first_rows::FirstRows;
-pub use kept::{Kept, MetadataMemory};
 pub use manager::BufferManager;
 pub use memory::{MemoryUse, OperatorMemory};
+pub use metadata_cache::{CacheSlot, MetadataReservation};
 pub use metrics::{ManagerReport, ScanMetrics};
 pub use options::{Options, OptionsError};
 pub use recording::Recording;

@@ -46,7 +46,7 @@ impl Urgency {
         Self(Arc::new(watch::Sender::new(is_urgent)))
     }
 
-    pub(crate) fn hasten(&self) {
+    pub(crate) fn escalate(&self) {
         self.0.send_replace(true);
     }
 
@@ -149,13 +149,13 @@ pub(crate) async fn ask<T>(
     urgent: impl Future<Output = ()>,
     request: impl Future<Output = Result<T, ReadError>>,
 ) -> Result<T, ScanError> {
-    let passage = driver.gates().of(store).pass(bytes, urgent).await;
+    let admission = driver.concurrency_limits().of(store).pass(bytes, urgent).await;
     // The store's time begins here: a wait at the gate is none of its fault.
     let timeout = driver.options().read_timeout;
     let answer = AssertUnwindSafe(request).catch_unwind();
     match tokio::time::timeout(timeout, answer).await {
         Ok(Ok(Ok(answer))) => {
-            passage.answered();
+            admission.answered();
             Ok(answer)
         }
         Ok(Ok(Err(error))) => Err(error.into()),

@@ -14,8 +14,8 @@ use tokio::runtime::Handle;
 use crate::driver::Driver;
 use crate::error::{OpenError, ScanError};
 use crate::first_rows::FirstRows;
-use crate::kept::{Kept, MetadataMemory};
 use crate::memory::OperatorMemory;
+use crate::metadata_cache::{CacheSlot, MetadataReservation};
 use crate::metrics::ManagerReport;
 use crate::options::{Options, OptionsError, cores};
 use crate::reading::Reading;
@@ -103,15 +103,15 @@ impl BufferManager {
     /// Memory for a value to be [kept](Self::kept) that queries can do without. Other values of the type that nobody
     /// uses give way for it; all of them take an eighth of the budget at most. `None` if there is no memory.
     #[must_use]
-    pub fn metadata_memory<T: Any + Send + Sync>(&self, bytes: u64) -> Option<MetadataMemory> {
-        MetadataMemory::take_optional(&self.driver, TypeId::of::<T>(), bytes)
+    pub fn metadata_memory<T: Any + Send + Sync>(&self, bytes: u64) -> Option<MetadataReservation> {
+        MetadataReservation::take_optional(&self.driver, TypeId::of::<T>(), bytes)
     }
 
     /// A place for metadata that can be made again: when memory is short and nobody uses it, it goes. A value that
-    /// holds [`MetadataMemory`] is counted, too.
+    /// holds [`MetadataReservation`] is counted, too.
     #[must_use]
-    pub fn kept<T: Any + Send + Sync>(&self) -> Kept<T> {
-        Kept::new(self.driver.kept())
+    pub fn cache_slot<T: Any + Send + Sync>(&self) -> CacheSlot<T> {
+        CacheSlot::new(self.driver.metadata_cache())
     }
 
     /// A value that a program keeps with the manager, one of each type, made when first asked for. `make` must not call this

@@ -30,7 +30,7 @@ impl ScanMetrics {
         Self {
             chunks: ScanReport {
                 chunks_needed: a.chunks_needed + b.chunks_needed,
-                chunks_narrowed: a.chunks_narrowed + b.chunks_narrowed,
+                chunks_pruned_dynamic: a.chunks_pruned_dynamic + b.chunks_pruned_dynamic,
                 chunks_delivered: a.chunks_delivered + b.chunks_delivered,
                 chunks_found: a.chunks_found + b.chunks_found,
                 bytes_read: a.bytes_read + b.bytes_read,

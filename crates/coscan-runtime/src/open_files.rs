@@ -7,7 +7,7 @@ use coscan_storage::table::{FileOptions, FileToOpen, ParquetFile, TableFile};
 
 use crate::driver::Driver;
 use crate::error::OpenError;
-use crate::kept::MetadataMemory;
+use crate::metadata_cache::MetadataReservation;
 use crate::registry::FileKey;
 
 /// All files that were opened, as long as anybody has them.
@@ -20,7 +20,7 @@ pub(crate) struct OpenFiles {
 struct OpenFile {
     file: Weak<ParquetFile>,
     /// What its footer and page index take of the budget.
-    _memory: MetadataMemory,
+    _memory: MetadataReservation,
 }
 
 impl OpenFiles {
@@ -65,7 +65,7 @@ impl OpenFiles {
         if let Some(known) = self.find(&key) {
             return Ok(known);
         }
-        let memory = MetadataMemory::take(driver, file.memory_bytes())?;
+        let memory = MetadataReservation::take(driver, file.memory_bytes())?;
         let open = OpenFile { file: Arc::downgrade(&file), _memory: memory };
         let mut known = self.lock();
         let first = known.get(&key).and_then(|open| open.file.upgrade());

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
-use coscan_core::{Index, ScanLength, Time, WorkerIndex};
+use coscan_core::{Index, PriorityClass, Time, WorkerIndex};
 
 /// A worker that was not polled for this long is not at work: a query at work takes a batch every few milliseconds.
 pub(crate) const PAUSE: Duration = Duration::from_millis(20);
@@ -11,7 +11,7 @@ pub(crate) const PAUSE: Duration = Duration::from_millis(20);
 /// What is known of the workers of a scan while they work, and how long the scan is: one place for all who ask.
 #[derive(Debug)]
 pub(crate) struct Polls {
-    length: AtomicU8,
+    priority: AtomicU8,
     workers: Box<[WorkerPolls]>,
 }
 
@@ -29,18 +29,18 @@ impl Polls {
     /// For this many workers, none of them polled yet.
     pub(crate) fn new(workers: usize) -> Self {
         let workers = std::iter::repeat_with(WorkerPolls::default).take(workers).collect();
-        Self { length: AtomicU8::new(ScanLength::Long as u8), workers }
+        Self { priority: AtomicU8::new(PriorityClass::Long as u8), workers }
     }
 
     /// How long the scan was beside others when it started or was last handed a chunk.
-    pub(crate) fn length(&self) -> ScanLength {
-        let length = self.length.load(Ordering::Relaxed);
-        let all = [ScanLength::Tiny, ScanLength::Short];
-        all.into_iter().find(|&it| it as u8 == length).unwrap_or(ScanLength::Long)
+    pub(crate) fn priority(&self) -> PriorityClass {
+        let priority = self.priority.load(Ordering::Relaxed);
+        let all = [PriorityClass::Tiny, PriorityClass::Short];
+        all.into_iter().find(|&it| it as u8 == priority).unwrap_or(PriorityClass::Long)
     }
 
-    pub(crate) fn set_length(&self, length: ScanLength) {
-        self.length.store(length as u8, Ordering::Relaxed);
+    pub(crate) fn set_priority(&self, priority: PriorityClass) {
+        self.priority.store(priority as u8, Ordering::Relaxed);
     }
 
     /// A worker has asked for a chunk: it is not at work until it is handed one.

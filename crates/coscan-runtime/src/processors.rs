@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use coscan_core::{ScanLength, Time, WorkerIndex};
+use coscan_core::{PriorityClass, Time, WorkerIndex};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
@@ -27,13 +27,13 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 pub(crate) struct Processors {
     /// What times are counted from.
     started: Instant,
-    at_hand: Mutex<AtHand>,
+    runnable: Mutex<Runnable>,
     /// Told when a worker that others may give way to has done its chunk.
     done: Notify,
 }
 
 #[derive(Debug, Default)]
-struct AtHand {
+struct Runnable {
     workers: BTreeMap<u64, (Arc<Polls>, WorkerIndex)>,
     next: u64,
 }
@@ -41,7 +41,7 @@ struct AtHand {
 impl Processors {
     /// Nobody works. Times are counted from `started`.
     pub(crate) fn new(started: Instant) -> Self {
-        Self { started, at_hand: Mutex::default(), done: Notify::new() }
+        Self { started, runnable: Mutex::default(), done: Notify::new() }
     }
 
     /// The time now.
@@ -50,22 +50,27 @@ impl Processors {
     }
 
     /// A worker has a chunk at hand until what this returns is dropped. It counts while it is polled.
-    pub(crate) fn work(self: &Arc<Self>, polls: Arc<Polls>, worker: WorkerIndex) -> AtWork {
-        let mut at_hand = self.lock();
-        let id = at_hand.next;
-        at_hand.next += 1;
-        at_hand.workers.insert(id, (polls, worker));
-        AtWork { processors: Arc::clone(self), id }
+    pub(crate) fn work(self: &Arc<Self>, polls: Arc<Polls>, worker: WorkerIndex) -> Running {
+        let mut runnable = self.lock();
+        let id = runnable.next;
+        runnable.next += 1;
+        runnable.workers.insert(id, (polls, worker));
+        Running { processors: Arc::clone(self), id }
     }
 
     /// Waits until nobody is at work whom a scan of this length gives way to, or this time has passed. Timers are on
     /// `runtime`.
-    pub(crate) async fn give_way(&self, length: ScanLength, pause: Duration, runtime: &Handle) {
+    pub(crate) async fn give_way(
+        &self,
+        priority: PriorityClass,
+        pause: Duration,
+        runtime: &Handle,
+    ) {
         let end = Instant::now() + pause;
         loop {
             // Before the look: whoever is done meanwhile tells it.
             let done = self.done.notified();
-            let Some(until) = self.shorter_until(length) else { return };
+            let Some(until) = self.shorter_until(priority) else { return };
             if Instant::now() >= end {
                 return;
             }
@@ -81,29 +86,29 @@ impl Processors {
     }
 
     /// Until when shorter scans are at work, as far as is known now; `None` if none is.
-    fn shorter_until(&self, length: ScanLength) -> Option<Time> {
+    fn shorter_until(&self, priority: PriorityClass) -> Option<Time> {
         let now = self.now();
-        let at_hand = self.lock();
-        let shorter = at_hand.workers.values().filter(|(polls, _)| polls.length() < length);
+        let runnable = self.lock();
+        let shorter = runnable.workers.values().filter(|(polls, _)| polls.priority() < priority);
         shorter.filter_map(|(polls, worker)| polls.at_work_until(*worker, now)).max()
     }
 
-    fn lock(&self) -> MutexGuard<'_, AtHand> {
-        self.at_hand.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Runnable> {
+        self.runnable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A worker has a chunk at hand.
 #[derive(Debug)]
-pub(crate) struct AtWork {
+pub(crate) struct Running {
     processors: Arc<Processors>,
     id: u64,
 }
 
-impl Drop for AtWork {
+impl Drop for Running {
     fn drop(&mut self) {
         let removed = self.processors.lock().workers.remove(&self.id);
-        if removed.is_some_and(|(polls, _)| polls.length() < ScanLength::Long) {
+        if removed.is_some_and(|(polls, _)| polls.priority() < PriorityClass::Long) {
             self.processors.done.notify_waiters();
         }
     }
@@ -111,7 +116,7 @@ impl Drop for AtWork {
 
 /// The time of a worker.
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct YieldPolicy {
     /// When it last went on after it had stopped.
     since: Instant,
     /// When it was last asked.
@@ -131,14 +136,14 @@ pub(crate) enum Turn {
     GiveWay(Duration),
 }
 
-impl Turns {
+impl YieldPolicy {
     pub(crate) fn new() -> Self {
         let now = Instant::now();
         Self { since: now, asked: now, ahead: Duration::ZERO }
     }
 
     /// What the worker of a scan of this length does next.
-    pub(crate) fn next(&mut self, processors: &Processors, length: ScanLength) -> Turn {
+    pub(crate) fn next(&mut self, processors: &Processors, priority: PriorityClass) -> Turn {
         let now = Instant::now();
         self.ahead += now - self.asked;
         self.asked = now;
@@ -146,7 +151,7 @@ impl Turns {
             return Turn::Go;
         }
         self.since = now;
-        if self.ahead > TURN && processors.shorter_until(length).is_some() {
+        if self.ahead > TURN && processors.shorter_until(priority).is_some() {
             return Turn::GiveWay(self.ahead.min(PAUSE_MAX));
         }
         Turn::Yield
@@ -174,32 +179,36 @@ mod tests {
     }
 
     /// A worker of a scan of this length that is being polled.
-    fn working(processors: &Arc<Processors>, length: ScanLength) -> (Arc<Polls>, AtWork) {
+    fn working(processors: &Arc<Processors>, priority: PriorityClass) -> (Arc<Polls>, Running) {
         let polls = Arc::new(Polls::new(1));
-        polls.set_length(length);
+        polls.set_priority(priority);
         polls.begin(WORKER);
         (Arc::clone(&polls), processors.work(polls, WORKER))
     }
 
     async fn give_way(processors: &Processors, pause: Duration) -> Duration {
         let started = Instant::now();
-        processors.give_way(ScanLength::Long, pause, &Handle::current()).await;
+        processors.give_way(PriorityClass::Long, pause, &Handle::current()).await;
         started.elapsed()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_long_scan_stands_still_while_a_short_one_works() {
         let processors = processors();
-        let (mut turns, mut of_short) = (Turns::new(), Turns::new());
+        let (mut yield_policy, mut of_short) = (YieldPolicy::new(), YieldPolicy::new());
         tokio::time::advance(TURN * 2).await;
-        assert_eq!(turns.next(&processors, ScanLength::Long), Turn::Yield);
-        let (_, short) = working(&processors, ScanLength::Short);
-        assert_eq!(of_short.next(&processors, ScanLength::Short), Turn::Yield, "not to its like");
-        let (_, tiny) = working(&processors, ScanLength::Tiny);
+        assert_eq!(yield_policy.next(&processors, PriorityClass::Long), Turn::Yield);
+        let (_, short) = working(&processors, PriorityClass::Short);
+        assert_eq!(
+            of_short.next(&processors, PriorityClass::Short),
+            Turn::Yield,
+            "not to its like"
+        );
+        let (_, tiny) = working(&processors, PriorityClass::Tiny);
         tokio::time::advance(TURN * 2).await;
-        assert!(matches!(of_short.next(&processors, ScanLength::Short), Turn::GiveWay(_)));
+        assert!(matches!(of_short.next(&processors, PriorityClass::Short), Turn::GiveWay(_)));
         drop(tiny);
-        let Turn::GiveWay(pause) = turns.next(&processors, ScanLength::Long) else {
+        let Turn::GiveWay(pause) = yield_policy.next(&processors, PriorityClass::Long) else {
             panic!("it goes on")
         };
         assert_eq!(pause, TURN * 4);
@@ -208,22 +217,22 @@ mod tests {
             drop(short);
         };
         assert_eq!(tokio::join!(give_way(&processors, pause), ends).0, TURN * 3);
-        turns.resume(true);
-        assert_eq!(turns.next(&processors, ScanLength::Long), Turn::Go);
+        yield_policy.resume(true);
+        assert_eq!(yield_policy.next(&processors, PriorityClass::Long), Turn::Go);
     }
 
     #[tokio::test(start_paused = true)]
     async fn it_stands_still_for_half_of_its_time_at_most() {
         let processors = processors();
-        let _short = working(&processors, ScanLength::Short);
-        let mut turns = Turns::new();
+        let _short = working(&processors, PriorityClass::Short);
+        let mut yield_policy = YieldPolicy::new();
         let (mut worked, mut stood) = (Duration::ZERO, Duration::ZERO);
         for _ in 0..1_000 {
             tokio::time::advance(TURN * 8).await;
             worked += TURN * 8;
-            if let Turn::GiveWay(pause) = turns.next(&processors, ScanLength::Long) {
+            if let Turn::GiveWay(pause) = yield_policy.next(&processors, PriorityClass::Long) {
                 stood += give_way(&processors, pause).await;
-                turns.resume(true);
+                yield_policy.resume(true);
             }
         }
         // Timers have a resolution of a millisecond.
@@ -233,7 +242,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn it_stands_still_for_no_scan_that_is_not_polled() {
         let processors = processors();
-        let (polls, _short) = working(&processors, ScanLength::Short);
+        let (polls, _short) = working(&processors, PriorityClass::Short);
         assert_eq!(give_way(&processors, PAUSE_MAX).await, PAUSE_MAX, "it is polled all the time");
         polls.end(WORKER, processors.now());
         assert_eq!(give_way(&processors, PAUSE_MAX).await, PAUSE);
@@ -245,22 +254,23 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_scan_does_not_give_way_to_its_own_workers_whatever_its_length_becomes() {
         let processors = processors();
-        let (polls, _one) = working(&processors, ScanLength::Long);
+        let (polls, _one) = working(&processors, PriorityClass::Long);
         let _other = processors.work(Arc::clone(&polls), WORKER);
-        for length in [ScanLength::Short, ScanLength::Tiny, ScanLength::Long] {
-            polls.set_length(length);
-            assert_eq!(processors.shorter_until(polls.length()), None, "{length:?}");
+        for priority in [PriorityClass::Short, PriorityClass::Tiny, PriorityClass::Long] {
+            polls.set_priority(priority);
+            assert_eq!(processors.shorter_until(polls.priority()), None, "{priority:?}");
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn every_worker_lets_others_in_now_and_then() {
         let processors = processors();
-        let mut turns = Turns::new();
+        let mut yield_policy = YieldPolicy::new();
         let mut yields = 0;
         for _ in 0..100 {
             tokio::time::advance(TURN / 4).await;
-            yields += usize::from(turns.next(&processors, ScanLength::Tiny) == Turn::Yield);
+            yields +=
+                usize::from(yield_policy.next(&processors, PriorityClass::Tiny) == Turn::Yield);
         }
         assert_eq!(yields, 20);
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_schema::{Schema, SchemaRef};
 use coscan_core::{
-    ChunkIndex, GroupIndex, Index, Order, PageIndex, ScanId, ScanLength, ScanReport, ScanSpec,
+    ChunkIndex, GroupIndex, Index, Order, PageIndex, PriorityClass, ScanId, ScanReport, ScanSpec,
     WorkerIndex,
 };
 use coscan_storage::table::ParquetTable;
@@ -20,7 +20,7 @@ use crate::table::SharedTable;
 
 /// Rows are picked out of chunks if they lie in less than this part of their bytes. Whole chunks are shared with other
 /// scans, picked pages hardly ever.
-const PICKED_PART: u64 = 4;
+const SPARSE_PART: u64 = 4;
 
 /// What a query wants to read of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl Scan {
         let partial = Arc::new(partial_chunks(parquet, &request.rows));
         let pages = match partial.is_empty() {
             true => None,
-            false => picked_pages(parquet, &groups, &request.rows),
+            false => sparse_pages(parquet, &groups, &request.rows),
         };
         let table = match request.order {
             Order::Any => table.clone(),
@@ -184,10 +184,10 @@ impl Scan {
     }
 
     /// Gives up chunks that have not been handed out yet; returns how many.
-    pub fn narrow(&self, unwanted: &[ChunkIndex]) -> usize {
+    pub fn prune(&self, unwanted: &[ChunkIndex]) -> usize {
         let placement = self.table.placement();
         let unwanted: Vec<_> = unwanted.iter().map(|&chunk| placement.to_core(chunk)).collect();
-        self.driver.narrow_scan(self.id, &unwanted)
+        self.driver.prune_scan(self.id, &unwanted)
     }
 
     /// Whether nothing is left to be handed out for now.
@@ -269,8 +269,8 @@ impl Scan {
     }
 
     /// How long it is beside others: longer ones give way to it.
-    pub(crate) fn length(&self) -> ScanLength {
-        self.polls.length()
+    pub(crate) fn priority(&self) -> PriorityClass {
+        self.polls.priority()
     }
 
     pub(crate) fn counters(&self) -> &ScanCounters {
@@ -324,7 +324,7 @@ fn partial_chunks(table: &ParquetTable, rows: &[Range<u64>]) -> PartialChunks {
 }
 
 /// The pages that hold the rows, if they are few of those of their chunks: an index selection [CS04 §4.2].
-fn picked_pages(
+fn sparse_pages(
     table: &ParquetTable,
     groups: &[GroupIndex],
     rows: &[Range<u64>],
@@ -333,6 +333,6 @@ fn picked_pages(
     let bytes = |pages: &[PageIndex]| pages.iter().map(|&page| layout.bytes_of(page)).sum::<u64>();
     let chunks = rows.iter().flat_map(|rows| layout.chunks_in(rows.clone()));
     let whole: Vec<_> = chunks.map(|chunk| layout.rows(chunk)).collect();
-    let (all, picked) = (table.pages_for(groups, &whole), table.pages_for(groups, rows));
-    (bytes(&picked).saturating_mul(PICKED_PART) <= bytes(&all)).then_some(picked)
+    let (all, selected) = (table.pages_for(groups, &whole), table.pages_for(groups, rows));
+    (bytes(&selected).saturating_mul(SPARSE_PART) <= bytes(&all)).then_some(selected)
 }

@@ -19,7 +19,7 @@ use crate::columns::{ChunkColumns, Opening};
 use crate::error::ScanError;
 use crate::metrics::add_time;
 use crate::polls::Polls;
-use crate::processors::{AtWork, Processors, Turn, Turns};
+use crate::processors::{Processors, Running, Turn, YieldPolicy};
 use crate::reservation::Reservation;
 use crate::scan::Scan;
 use crate::waiting::Stage;
@@ -54,7 +54,7 @@ impl ScanStream {
             current: None,
             scan,
             index,
-            turns: Turns::new(),
+            yield_policy: YieldPolicy::new(),
             memory: None,
             has_ended: false,
         };
@@ -155,7 +155,7 @@ struct Worker {
     current: Option<ChunkBatches>,
     scan: Arc<Scan>,
     index: WorkerIndex,
-    turns: Turns,
+    yield_policy: YieldPolicy,
     /// Memory that it has waited for, for the next chunk that it is handed.
     memory: Option<Reservation>,
     /// It was told that there is no more, or why not.
@@ -184,7 +184,7 @@ enum Step {
 
 impl Worker {
     fn next_turn(&mut self) -> Turn {
-        self.turns.next(self.scan.driver().processors(), self.scan.length())
+        self.yield_policy.next(self.scan.driver().processors(), self.scan.priority())
     }
 
     async fn wait_for(&mut self, turn: Turn) {
@@ -194,11 +194,11 @@ impl Worker {
             Turn::GiveWay(pause) => {
                 let (driver, polls) = (self.scan.driver(), self.scan.polls());
                 polls.stand_still(self.index, pause);
-                driver.processors().give_way(polls.length(), pause, driver.runtime()).await;
+                driver.processors().give_way(polls.priority(), pause, driver.runtime()).await;
                 polls.stand_still(self.index, Duration::ZERO);
             }
         }
-        self.turns.resume(matches!(turn, Turn::GiveWay(_)));
+        self.yield_policy.resume(matches!(turn, Turn::GiveWay(_)));
     }
 
     /// The next batch of the current chunk if that takes no waiting.
@@ -238,7 +238,7 @@ impl Worker {
             self.scan.polls().asked(self.index);
             let answer = driver.request_chunk(self.scan.id(), self.index).await;
             add_time(&self.scan.counters().wait_ns, asked.elapsed());
-            self.turns.resume(false);
+            self.yield_policy.resume(false);
             let Some(mut lease) = answer.unwrap_or(Err(ScanError::Cancelled))? else {
                 return Ok(false);
             };
@@ -262,7 +262,7 @@ impl Worker {
 struct ChunkBatches {
     columns: ChunkColumns,
     rows_left: u64,
-    _at_work: Option<AtWork>,
+    _at_work: Option<Running>,
 }
 
 impl ChunkBatches {

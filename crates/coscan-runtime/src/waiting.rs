@@ -30,7 +30,7 @@ type Place = (Stage, u64);
 pub(crate) struct Line {
     state: Mutex<State>,
     /// Who has waited for so long is passed by nobody.
-    patience: Duration,
+    timeout: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ struct Waiting {
 impl Line {
     /// Nobody waits. Whoever comes may wait for `timeout`.
     pub(crate) fn new(timeout: Duration) -> Self {
-        Self { state: Mutex::default(), patience: timeout / 2 }
+        Self { state: Mutex::default(), timeout: timeout / 2 }
     }
 
     /// Whether nobody waits.
@@ -68,7 +68,7 @@ impl Line {
         let state = self.lock();
         [Stage::Working, Stage::Opening].into_iter().filter(|&before| before <= stage).any(|it| {
             let first = state.waiting.range((it, 0)..=(it, u64::MAX)).next();
-            first.is_some_and(|(_, first)| first.since.elapsed() >= self.patience)
+            first.is_some_and(|(_, first)| first.since.elapsed() >= self.timeout)
         })
     }
 
@@ -133,7 +133,7 @@ impl Line {
                 }
             } else {
                 refused_bytes = refused_bytes.min(bytes);
-                if since.elapsed() >= self.patience {
+                if since.elapsed() >= self.timeout {
                     return;
                 }
             }

@@ -331,14 +331,14 @@ async fn workers_come_and_go_and_no_row_that_was_not_given_is_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn narrowing_a_scan_drops_what_was_decoded_for_it() {
+async fn pruning_a_scan_drops_what_was_decoded_for_it() {
     let (manager, table, gate) = gated(large()).await;
     gate.open();
     let whole = ScanRequest::of_columns(&table, vec![0]);
     let waiting = manager.start_scan(&table, whole).unwrap();
     assert!(are_rows(in_time(ids(scan(&manager, &table, &[0]))).await, 0..ROWS));
     assert!(manager.report().decoded_bytes > 0, "it is kept for the other scan");
-    waiting.narrow(&waiting.remaining());
+    waiting.prune(&waiting.remaining());
     assert_eq!(manager.report().decoded_bytes, 0);
     assert!(are_rows(in_time(ids(waiting.worker(0))).await, 0..0));
     drop(waiting);

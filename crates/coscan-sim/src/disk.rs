@@ -1,9 +1,9 @@
 //! A disk at work: loads go in, pages come out one by one.
 
-mod arms;
-mod lines;
 mod object_store;
 mod perfect;
+mod service_queues;
+mod spindles;
 mod waiting;
 
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use std::sync::Arc;
 use coscan_core::{Index, Layout, LoadId, PageIndex, TableId, Time};
 
 use crate::machine::Disk;
-use arms::Arms;
 use object_store::ObjectStore;
 use perfect::Perfect;
+use spindles::Spindles;
 
 /// A page that has arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,20 +58,25 @@ pub(crate) struct Reader {
 #[derive(Clone, Debug)]
 enum Device {
     Perfect(Perfect),
-    Arms(Arms),
+    Spindles(Spindles),
     ObjectStore(ObjectStore),
 }
 
 impl Reader {
-    pub(crate) fn new(disk: Disk, piece_bytes: u64, layouts: Vec<Arc<Layout>>) -> Self {
+    pub(crate) fn new(disk: Disk, quantum_bytes: u64, layouts: Vec<Arc<Layout>>) -> Self {
         let device = match disk {
             Disk::Perfect { ns_per_chunk } => Device::Perfect(Perfect::new(ns_per_chunk)),
-            Disk::SeekTransfer { seek_ns, bytes_per_second } => {
-                Device::Arms(Arms::new(1, seek_ns, bytes_per_second, u64::MAX, piece_bytes))
-            }
+            Disk::SeekTransfer { seek_ns, bytes_per_second } => Device::Spindles(Spindles::new(
+                1,
+                seek_ns,
+                bytes_per_second,
+                u64::MAX,
+                quantum_bytes,
+            )),
             Disk::Raid { devices, seek_ns, bytes_per_second, stripe_bytes } => {
-                let arms = Arms::new(devices, seek_ns, bytes_per_second, stripe_bytes, piece_bytes);
-                Device::Arms(arms)
+                let spindles =
+                    Spindles::new(devices, seek_ns, bytes_per_second, stripe_bytes, quantum_bytes);
+                Device::Spindles(spindles)
             }
             Disk::ObjectStore {
                 latency_ns,
@@ -114,7 +119,9 @@ impl Reader {
         self.requests += requests.len() as u64;
         match &mut self.device {
             Device::Perfect(perfect) => perfect.submit(now, &requests),
-            Device::Arms(arms) => requests.iter().for_each(|request| arms.submit(now, request)),
+            Device::Spindles(spindles) => {
+                requests.iter().for_each(|request| spindles.submit(now, request))
+            }
             Device::ObjectStore(store) => {
                 requests.into_iter().for_each(|request| store.submit(now, request));
             }
@@ -122,11 +129,11 @@ impl Reader {
     }
 
     /// A load that is under way is urgent from now on.
-    pub(crate) fn hasten(&mut self, load: LoadId) {
+    pub(crate) fn escalate(&mut self, load: LoadId) {
         match &mut self.device {
-            Device::Perfect(perfect) => perfect.hasten(load),
-            Device::Arms(arms) => arms.hasten(load),
-            Device::ObjectStore(store) => store.hasten(load),
+            Device::Perfect(perfect) => perfect.escalate(load),
+            Device::Spindles(spindles) => spindles.escalate(load),
+            Device::ObjectStore(store) => store.escalate(load),
         }
     }
 
@@ -134,7 +141,7 @@ impl Reader {
     pub(crate) fn next_at(&self) -> Option<Time> {
         match &self.device {
             Device::Perfect(perfect) => perfect.next_at(),
-            Device::Arms(arms) => arms.next_at(),
+            Device::Spindles(spindles) => spindles.next_at(),
             Device::ObjectStore(store) => store.next_at(),
         }
     }
@@ -144,7 +151,7 @@ impl Reader {
         self.pass(now);
         let arrival = match &mut self.device {
             Device::Perfect(perfect) => perfect.pop(now),
-            Device::Arms(arms) => arms.pop(now),
+            Device::Spindles(spindles) => spindles.pop(now),
             Device::ObjectStore(store) => store.pop(now),
         };
         self.pages_under_way -= usize::from(arrival.is_some());

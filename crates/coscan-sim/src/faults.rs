@@ -1,4 +1,4 @@
-//! What goes wrong, from a seed: slow, failing and cancelled loads; cancelled and narrowed scans; changing pools.
+//! What goes wrong, from a seed: slow, failing and cancelled loads; cancelled and pruned scans; changing pools.
 
 mod random_case;
 
@@ -29,7 +29,7 @@ pub struct Rates {
     /// Queries that are cancelled.
     pub cancelled_query_percent: u64,
     /// Queries that give up some of what they still need.
-    pub narrowed_query_percent: u64,
+    pub pruned_query_percent: u64,
     /// Chunks whose pages are released before the work on them is done.
     pub early_release_percent: u64,
     /// Queries after whose start the pool gets another limit, from nothing to twice its first; every other time it gets
@@ -47,7 +47,7 @@ impl Faults {
             |rates| &mut rates.failing_load_percent,
             |rates| &mut rates.cancelled_load_percent,
             |rates| &mut rates.cancelled_query_percent,
-            |rates| &mut rates.narrowed_query_percent,
+            |rates| &mut rates.pruned_query_percent,
             |rates| &mut rates.early_release_percent,
             |rates| &mut rates.pool_change_percent,
         ];
@@ -69,7 +69,7 @@ impl Rates {
             failing_load_percent: 2,
             cancelled_load_percent: 3,
             cancelled_query_percent: 10,
-            narrowed_query_percent: 20,
+            pruned_query_percent: 20,
             early_release_percent: 20,
             pool_change_percent: 20,
             within_ns,
@@ -91,19 +91,19 @@ pub(crate) struct LoadFate {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct QueryFate {
     pub(crate) cancelled_after_ns: Option<u64>,
-    pub(crate) narrowed_after_ns: Option<u64>,
+    pub(crate) pruned_after_ns: Option<u64>,
     /// When the pool changes, and to how many percent of its first limit.
     pub(crate) pool_changes: Vec<(u64, u64)>,
 }
 
 /// Faults at work.
 #[derive(Clone, Debug)]
-pub(crate) struct Fates {
+pub(crate) struct FaultInjector {
     rates: Rates,
     random: Random,
 }
 
-impl Fates {
+impl FaultInjector {
     pub(crate) fn new(faults: Faults) -> Self {
         Self { rates: faults.rates, random: Random::new(faults.seed) }
     }
@@ -126,7 +126,7 @@ impl Fates {
     pub(crate) fn of_query(&mut self) -> QueryFate {
         QueryFate {
             cancelled_after_ns: self.maybe_later(self.rates.cancelled_query_percent),
-            narrowed_after_ns: self.maybe_later(self.rates.narrowed_query_percent),
+            pruned_after_ns: self.maybe_later(self.rates.pruned_query_percent),
             pool_changes: self.pool_changes(),
         }
     }

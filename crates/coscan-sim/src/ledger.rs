@@ -13,7 +13,7 @@ use coscan_core::{
 
 use crate::violation::{Broken, Rule, ensure};
 use crate::workload::PageNumbers;
-use scans::ScanBook;
+use scans::ShadowScan;
 
 /// Where a page is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,7 +25,7 @@ enum Place {
 
 /// A page, and how many workers use it.
 #[derive(Clone, Copy, Debug)]
-struct PageBook {
+struct ShadowPage {
     place: Place,
     users: u32,
     bytes: u64,
@@ -33,7 +33,7 @@ struct PageBook {
 
 /// Pages of a load that have not been reported.
 #[derive(Clone, Debug)]
-struct LoadBook {
+struct ShadowLoad {
     pages: Vec<PageId>,
     urgent: bool,
 }
@@ -44,9 +44,9 @@ pub(crate) struct Ledger {
     layouts: Vec<Arc<Layout>>,
     numbers: PageNumbers,
     /// By their ids.
-    pages: Vec<PageBook>,
-    loads: BTreeMap<LoadId, LoadBook>,
-    scans: BTreeMap<ScanId, ScanBook>,
+    pages: Vec<ShadowPage>,
+    loads: BTreeMap<LoadId, ShadowLoad>,
+    scans: BTreeMap<ScanId, ShadowScan>,
     loads_in_flight_max: usize,
     limit_bytes: u64,
     held_bytes: u64,
@@ -68,7 +68,7 @@ impl Ledger {
         loads_in_flight_max: usize,
         wait_ns_max: u64,
     ) -> Self {
-        let cold = |bytes| PageBook { place: Place::Cold, users: 0, bytes };
+        let cold = |bytes| ShadowPage { place: Place::Cold, users: 0, bytes };
         Self {
             numbers: PageNumbers::of(&layouts),
             pages: layouts.iter().flat_map(|layout| layout.page_bytes()).map(cold).collect(),
@@ -97,7 +97,7 @@ impl Ledger {
                 self.check_load_helps(*scan, *table, *chunk, pages)?;
                 self.load_started(*load, *table, *chunk, pages, *urgent)
             }
-            Action::Hasten { load } => self.hastened(*load),
+            Action::Escalate { load } => self.escalated(*load),
             Action::Evict { page } => self.evicted(*page),
             Action::Deliver { scan, worker, chunk } => self.delivered(now, *scan, *worker, *chunk),
             Action::Finish { scan, worker } => self.finished(now, *scan, *worker),
@@ -166,7 +166,7 @@ impl Ledger {
             self.page_mut(id).place = Place::Reading;
             self.held_bytes += self.page(id).bytes;
         }
-        self.loads.insert(load, LoadBook { pages: pages.to_vec(), urgent });
+        self.loads.insert(load, ShadowLoad { pages: pages.to_vec(), urgent });
         let (held, limit) = (self.held_bytes, self.limit_bytes);
         ensure(held <= limit, Rule::PoolLimit, || {
             format!("{load:?} makes it {held} bytes in a pool of {limit}")
@@ -178,15 +178,15 @@ impl Ledger {
         })
     }
 
-    fn hastened(&mut self, load: LoadId) -> Result<(), Broken> {
+    fn escalated(&mut self, load: LoadId) -> Result<(), Broken> {
         let book = self.loads.get_mut(&load);
         let was_usual = book.is_some_and(|book| !std::mem::replace(&mut book.urgent, true));
-        let what = || format!("{load:?} is hastened, but is not under way, or is urgent");
+        let what = || format!("{load:?} is escalated, but is not under way, or is urgent");
         ensure(was_usual, Rule::Protocol, what)
     }
 
     fn evicted(&mut self, id: PageId) -> Result<(), Broken> {
-        let PageBook { place, users, bytes } = *self.page(id);
+        let ShadowPage { place, users, bytes } = *self.page(id);
         ensure(place == Place::Cached && users == 0, Rule::PagesInUseStay, || {
             format!("{id:?} is evicted while it is {place:?} and {users} workers use it")
         })?;
@@ -195,11 +195,11 @@ impl Ledger {
         Ok(())
     }
 
-    fn page(&self, id: PageId) -> &PageBook {
+    fn page(&self, id: PageId) -> &ShadowPage {
         &self.pages[id.as_usize()]
     }
 
-    fn page_mut(&mut self, id: PageId) -> &mut PageBook {
+    fn page_mut(&mut self, id: PageId) -> &mut ShadowPage {
         &mut self.pages[id.as_usize()]
     }
 }

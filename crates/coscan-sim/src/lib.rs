@@ -58,7 +58,7 @@ mod workload;
 pub use faults::{Faults, Rates};
 pub use machine::{Disk, Machine};
 pub use metric::{Metric, UnknownMetric};
-pub use outcome::{End, Outcome, QueryOutcome, Step, What};
+pub use outcome::{End, EventKind, Outcome, QueryOutcome, Step};
 pub use random::Random;
 pub use simulation::{Options, run};
 pub use spec::{Case, Spec, SpecError};

@@ -10,7 +10,7 @@ pub struct Machine {
     /// Processor cores. Busy workers share them equally; no worker uses more than one.
     pub cores: u32,
     /// The most bytes that a device reads before it looks for something urgent; see [`Disk`].
-    pub piece_bytes: u64,
+    pub quantum_bytes: u64,
     /// Limits of the buffer manager. Its `pool_bytes` is not used: the workload says how large the pool is.
     pub config: Config,
 }
@@ -61,7 +61,7 @@ pub enum Disk {
 
 impl Machine {
     /// The usual size of a piece.
-    pub const PIECE_BYTES: u64 = 1 << 20;
+    pub const QUANTUM_BYTES: u64 = 1 << 20;
 
     /// A machine with so many cores and the usual limits: see [`Disk::loads_in_flight_max`]; one worker at work for each
     /// core where the policy schedules them.
@@ -73,7 +73,7 @@ impl Machine {
             active_workers_max: cores as usize,
             ..Config::default()
         };
-        Self { disk, cores, piece_bytes: Self::PIECE_BYTES, config }
+        Self { disk, cores, quantum_bytes: Self::QUANTUM_BYTES, config }
     }
 }
 

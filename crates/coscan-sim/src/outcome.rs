@@ -81,12 +81,12 @@ pub struct Step {
     /// When.
     pub at: Time,
     /// What.
-    pub what: What,
+    pub what: EventKind,
 }
 
 /// What happened. Queries are positions in [`Outcome::queries`], tables in [`crate::Workload::tables`].
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum What {
+pub enum EventKind {
     /// A query started its scan.
     Started {
         /// The query.
@@ -167,7 +167,7 @@ pub enum What {
         page: PageIndex,
     },
     /// A scan gave up chunks that it still needed.
-    Narrowed {
+    Pruned {
         /// The query.
         query: usize,
         /// How many.

@@ -149,7 +149,7 @@ fn query(tables: &[Numbered], scan: &PastScan, think_ns: u64) -> Query {
         table,
         groups: scan.spec.groups.clone(),
         rows,
-        picked: scan.picked.as_ref().map(|pages| {
+        selected: scan.selected.as_ref().map(|pages| {
             let mut pages: Vec<_> = pages.iter().filter_map(|page| numbers.get(page)).collect();
             pages.sort_unstable();
             pages.into_iter().copied().collect()

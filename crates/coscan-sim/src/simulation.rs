@@ -19,7 +19,7 @@ use coscan_core::{
 };
 
 use crate::disk::Reader;
-use crate::faults::{Fates, Faults};
+use crate::faults::{FaultInjector, Faults};
 use crate::ledger::Ledger;
 use crate::machine::Machine;
 use crate::outcome::Outcome;
@@ -73,7 +73,7 @@ pub fn run(
 enum Event {
     Start { query: usize },
     Cancel { query: usize },
-    Narrow { query: usize },
+    Prune { query: usize },
     Release { query: usize, worker: WorkerIndex, chunk: ChunkIndex },
     Page { load: LoadId, page: PageIndex },
     CancelLoad { load: LoadId },
@@ -96,7 +96,7 @@ struct Simulation<'a> {
     disk: Reader,
     /// Workers at work: the query and the worker.
     processors: Shared<(usize, WorkerIndex)>,
-    fates: Option<Fates>,
+    fault_injector: Option<FaultInjector>,
     ledger: Ledger,
     numbers: PageNumbers,
     now: Time,
@@ -138,9 +138,9 @@ impl<'a> Simulation<'a> {
             workload,
             options,
             manager,
-            disk: Reader::new(machine.disk, machine.piece_bytes, layouts.clone()),
+            disk: Reader::new(machine.disk, machine.quantum_bytes, layouts.clone()),
             processors: Shared::cores(machine.cores),
-            fates: options.faults.map(Fates::new),
+            fault_injector: options.faults.map(FaultInjector::new),
             numbers: PageNumbers::of(&layouts),
             ledger: Ledger::new(layouts, config.pool_bytes, loads_max, wait_ns_max),
             now: Time::default(),
@@ -233,8 +233,8 @@ impl<'a> Simulation<'a> {
                 self.cancel_query(query);
                 Ok(())
             }
-            Event::Narrow { query } => {
-                self.narrow_query(query);
+            Event::Prune { query } => {
+                self.prune_query(query);
                 Ok(())
             }
             Event::Release { query, worker, chunk } => {

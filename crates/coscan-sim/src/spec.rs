@@ -5,9 +5,9 @@
 
 mod document;
 mod error;
+mod index_rows;
 mod machine;
 mod parameters;
-mod picks;
 mod queries;
 mod streams;
 mod sweep;

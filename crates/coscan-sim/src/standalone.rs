@@ -16,7 +16,7 @@ struct Shape {
     groups: Vec<GroupIndex>,
     /// Starts and ends.
     rows: Vec<(u64, u64)>,
-    picked: Option<Vec<PageIndex>>,
+    selected: Option<Vec<PageIndex>>,
     in_order: bool,
     workers: usize,
     cost: Cost,
@@ -28,7 +28,7 @@ impl Shape {
             table: query.table,
             groups: query.groups.clone(),
             rows: query.rows.iter().map(|rows| (rows.start, rows.end)).collect(),
-            picked: query.picked.clone(),
+            selected: query.selected.clone(),
             in_order: query.order == Order::InOrder,
             workers: query.workers,
             cost: query.cost,

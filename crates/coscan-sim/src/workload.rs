@@ -89,7 +89,7 @@ pub struct Query {
     /// The rows that it reads.
     pub rows: Vec<Range<u64>>,
     /// If an index selected the rows, the pages that hold them, in ascending order: others are not needed.
-    pub picked: Option<Vec<PageIndex>>,
+    pub selected: Option<Vec<PageIndex>>,
     /// Whether it needs them in order.
     pub order: Order,
     /// How many workers share the scan; at least one.
@@ -139,7 +139,7 @@ impl Query {
             table,
             groups,
             rows: vec![rows],
-            picked: None,
+            selected: None,
             order: Order::Any,
             workers: 1,
             weight: 1,
@@ -170,7 +170,7 @@ impl Query {
         let groups: BTreeSet<GroupIndex> = self.groups.iter().copied().collect();
         let pages = groups.into_iter().flat_map(move |group| layout.slice(chunk, group)).copied();
         pages.filter(|page| {
-            self.picked.as_ref().is_none_or(|picked| picked.binary_search(page).is_ok())
+            self.selected.as_ref().is_none_or(|selected| selected.binary_search(page).is_ok())
         })
     }
 

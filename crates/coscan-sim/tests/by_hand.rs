@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use coscan_core::{GroupIndex, Layout, Order, PolicyKind, Time};
 use coscan_sim::{
-    Cost, Disk, End, Machine, Options, Outcome, Query, Stream, Table, What, Workload, bound, run,
-    standalone,
+    Cost, Disk, End, EventKind, Machine, Options, Outcome, Query, Stream, Table, Workload, bound,
+    run, standalone,
 };
 
 /// A table of chunks of one row with one page of one byte.
@@ -169,20 +169,20 @@ fn a_short_scan_waits_for_a_piece_and_not_for_what_is_queued() {
         let page = builder.add_page(GroupIndex(0), 8 << 20);
         builder.add_chunk(1, vec![vec![page]]);
     }
-    let (piece_ns, chunk_ns) = (1 << 20, 8 << 20);
-    let mut crowded = workload(1, 20 << 23, vec![(0, vec![query(0..300, 10)])]);
-    crowded.tables[0].layout = Arc::new(builder.build());
+    let (quantum_ns, chunk_ns) = (1 << 20, 8 << 20);
+    let mut loaded = workload(1, 20 << 23, vec![(0, vec![query(0..300, 10)])]);
+    loaded.tables[0].layout = Arc::new(builder.build());
     let short = vec![query(300..301, 10)];
     let start = Time(3 * chunk_ns + 100);
-    crowded.streams.push(Stream { start, queries: short, ..Stream::default() });
+    loaded.streams.push(Stream { start, queries: short, ..Stream::default() });
     let disk = Disk::SeekTransfer { seek_ns: 50, bytes_per_second: 1_000_000_000 };
-    let latency_ns = |policy, piece_bytes| {
-        let machine = Machine { piece_bytes, ..Machine::new(disk, 2) };
-        run_under(policy, &crowded, &machine).queries[1].latency_ns()
+    let latency_ns = |policy, quantum_bytes| {
+        let machine = Machine { quantum_bytes, ..Machine::new(disk, 2) };
+        run_under(policy, &loaded, &machine).queries[1].latency_ns()
     };
-    let usual = Machine::PIECE_BYTES;
+    let usual = Machine::QUANTUM_BYTES;
     let cuts_line = latency_ns(PolicyKind::Relevance, usual);
-    assert!((chunk_ns..=chunk_ns + piece_ns + 200).contains(&cuts_line), "{cuts_line}");
+    assert!((chunk_ns..=chunk_ns + quantum_ns + 200).contains(&cuts_line), "{cuts_line}");
     // If nothing can be broken off, the chunk that passes comes first, but not the one that is queued.
     let waits = latency_ns(PolicyKind::Relevance, u64::MAX);
     assert!((2 * chunk_ns - 100..=2 * chunk_ns + 200).contains(&waits), "{waits}");
@@ -195,16 +195,16 @@ fn the_timeline_tells_the_same_as_the_totals() {
     let busy = workload(8, 3, streams.collect());
     for policy in PolicyKind::ALL {
         let outcome = run_under(policy, &busy, &machine(2));
-        let count = |of: fn(&What) -> bool| {
+        let count = |of: fn(&EventKind) -> bool| {
             outcome.timeline.iter().filter(|step| of(&step.what)).count() as u64
         };
         assert!(outcome.timeline.is_sorted_by_key(|step| step.at));
-        assert_eq!(count(|what| matches!(what, What::LoadStarted { .. })), outcome.requests);
+        assert_eq!(count(|what| matches!(what, EventKind::LoadStarted { .. })), outcome.requests);
         let delivered = outcome.queries.iter().map(|query| query.chunks).sum::<u64>();
         assert_eq!(delivered, 4 * (8 + 4), "{policy}");
-        assert_eq!(count(|what| matches!(what, What::Delivered { .. })), delivered);
-        assert_eq!(count(|what| matches!(what, What::Released { .. })), delivered);
-        assert_eq!(count(|what| matches!(what, What::Ended { .. })), 8);
+        assert_eq!(count(|what| matches!(what, EventKind::Delivered { .. })), delivered);
+        assert_eq!(count(|what| matches!(what, EventKind::Released { .. })), delivered);
+        assert_eq!(count(|what| matches!(what, EventKind::Ended { .. })), 8);
         assert!(outcome.bytes_read >= bound::lower_bound_bytes(&busy), "{policy}");
     }
 }

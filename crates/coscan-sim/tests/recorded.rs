@@ -134,7 +134,7 @@ impl Engine {
                     }
                 }
             }
-            Action::Hasten { .. } | Action::Evict { .. } => {}
+            Action::Escalate { .. } | Action::Evict { .. } => {}
             Action::Fail { .. } => panic!("nothing fails"),
         }
     }
@@ -271,7 +271,7 @@ fn workers_share_the_cores() {
 #[test]
 fn a_scan_that_ends_early_is_cancelled_and_one_that_is_narrowed_reads_less() {
     let unwanted = vec![ChunkIndex(0), ChunkIndex(2), ChunkIndex(5)];
-    let narrow = Command::NarrowScan { now: Time(200), scan: ScanId(0), unwanted };
+    let narrow = Command::PruneScan { now: Time(200), scan: ScanId(0), unwanted };
     let entries =
         vec![ask(100, 0), deliver(0, 0), Entry::Command(narrow), ask(300, 0), cancel(850)];
     let early = scripted(1, spec(&[0], 500..4_200, 1), entries.clone());

@@ -91,9 +91,9 @@ fn limits_and_other_disks_are_read() {
         requests_max: 16,
     };
     let config = case.machine.config;
-    assert_eq!((case.machine.disk, case.machine.piece_bytes), (disk, 65_536));
+    assert_eq!((case.machine.disk, case.machine.quantum_bytes), (disk, 65_536));
     assert_eq!((config.loads_in_flight_max, config.active_workers_max), (8, 5));
-    assert_eq!((config.patience_ns, config.wait_max_ns), (2_000_000_000, 9_000_000_000));
+    assert_eq!((config.space_timeout_ns, config.wait_max_ns), (2_000_000_000, 9_000_000_000));
     assert_eq!(case.workload(1).pool_changes, [(Time(60_000_000_000), 6_000_000)]);
 }
 
@@ -139,14 +139,14 @@ fn an_index_finds_rows_and_the_pages_that_hold_them() {
     let workload = Spec::parse(&text).unwrap().cases[0].workload(1);
     for (stream, before) in workload.streams.iter().zip(&before.streams) {
         let (report, peek) = (&stream.queries[0], &stream.queries[1]);
-        assert_eq!((&report.rows, &report.picked), (&before.queries[0].rows, &None));
+        assert_eq!((&report.rows, &report.selected), (&before.queries[0].rows, &None));
         let range = &before.queries[1].rows[0];
         assert!(peek.rows.len() <= 3 && peek.rows.iter().all(|row| range.contains(&row.start)));
         // A page for each column of each chunk; there is one column.
         let layout = &workload.tables[0].layout;
         let chunks = peek.chunks(layout).iter().map(|chunk| chunk.0).collect::<Vec<_>>();
-        let picked = peek.picked.iter().flatten().map(|page| page.0).collect::<Vec<_>>();
-        assert_eq!(picked, chunks);
+        let selected = peek.selected.iter().flatten().map(|page| page.0).collect::<Vec<_>>();
+        assert_eq!(selected, chunks);
     }
 }
 
@@ -190,7 +190,7 @@ fn parts_that_do_not_fit_are_named() {
     says("count = 2", "draw = 3", &["streams.users", "`draw = 4`"]);
     says("queries =", "percent = [1]\nqueries =", &["streams.users", "need `draw`"]);
     says("count = 2", "in_order_percent = 101", &["streams.users.in_order_percent", "0 to 100"]);
-    says("percent = 2", "picks = 0", &["query.peek.picks", "at least one"]);
+    says("percent = 2", "index_rows = 0", &["query.peek.index_rows", "at least one"]);
     says("cores = 4", "cores = 0", &["machine.cores", "at least 1"]);
 }
 

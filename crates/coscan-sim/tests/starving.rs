@@ -9,7 +9,7 @@ use std::sync::Arc;
 use coscan_core::{GroupIndex, Layout, PolicyKind, Time};
 use coscan_sim::{Cost, Disk, Machine, Options, Outcome, Query, Stream, Table, Workload, run};
 
-const PATIENCE_NS: u64 = 10_000;
+const SPACE_TIMEOUT_NS: u64 = 10_000;
 
 /// Of these chunks of one row and so many bytes.
 fn table(chunks: usize, chunk_bytes: u64) -> Table {
@@ -44,9 +44,9 @@ fn beside_a_crowd(tables: Vec<Table>, other: Query, pool_bytes: u64) -> Workload
 
 fn run_under(policy: PolicyKind, workload: &Workload, cores: u32) -> Outcome {
     let mut machine = Machine::new(Disk::Perfect { ns_per_chunk: 100 }, cores);
-    machine.config.patience_ns = PATIENCE_NS;
-    machine.config.wait_max_ns = PATIENCE_NS;
-    machine.config.pause_ns = PATIENCE_NS / 10;
+    machine.config.space_timeout_ns = SPACE_TIMEOUT_NS;
+    machine.config.wait_max_ns = SPACE_TIMEOUT_NS;
+    machine.config.pause_ns = SPACE_TIMEOUT_NS / 10;
     machine.config.active_workers_max = 2;
     run(workload, &machine, policy.build(), Options::default()).unwrap()
 }
@@ -55,8 +55,8 @@ fn run_under(policy: PolicyKind, workload: &Workload, cores: u32) -> Outcome {
 fn starving(workload: &Workload, cores: u32) -> Vec<PolicyKind> {
     let starves = |policy: &PolicyKind| {
         let outcome = run_under(*policy, workload, cores);
-        assert!(outcome.total_ns > 100 * PATIENCE_NS, "the crowd lasts");
-        outcome.queries.last().unwrap().longest_wait_ns > 6 * PATIENCE_NS
+        assert!(outcome.total_ns > 100 * SPACE_TIMEOUT_NS, "the crowd lasts");
+        outcome.queries.last().unwrap().longest_wait_ns > 6 * SPACE_TIMEOUT_NS
     };
     PolicyKind::variants().filter(starves).collect()
 }

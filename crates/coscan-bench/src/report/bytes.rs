@@ -3,7 +3,7 @@
 use coscan_sim::report::draw::figure::Figure;
 use coscan_sim::report::draw::numbers::{decimal, megabytes};
 use coscan_sim::report::draw::style::Hue;
-use coscan_sim::report::figures::bars::{self, Bar, Least};
+use coscan_sim::report::figures::bars::{self, Bar, ReferenceLine};
 
 use crate::metrics::EngineReport;
 
@@ -23,7 +23,7 @@ pub fn figure(reports: &[EngineReport], touched_bytes: Option<u64>) -> Figure {
         },
         paper: None,
     });
-    let least = touched_bytes.map(|touched| Least {
+    let least = touched_bytes.map(|touched| ReferenceLine {
         value: touched as f64 / 1e6,
         name: format!("every byte needed, read once: {} MB", megabytes(touched)),
     });

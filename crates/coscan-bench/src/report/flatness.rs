@@ -3,7 +3,7 @@
 use coscan_sim::report::draw::figure::Figure;
 use coscan_sim::report::draw::scale::Scale;
 use coscan_sim::report::draw::style::Hue;
-use coscan_sim::report::figures::curves::{self, Curve, Plane, Point};
+use coscan_sim::report::figures::curves::{self, Axes, Curve, Point};
 
 /// One run of the experiment.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,7 +19,7 @@ pub struct FlatnessPoint {
 /// One curve per engine, in the order in which they first occur; equal steps to the right double
 /// the streams.
 pub fn figure(points: &[FlatnessPoint]) -> Figure {
-    let plane = Plane {
+    let axes = Axes {
         title: "Average time of a query against the number of streams".into(),
         across: "streams at the same time".into(),
         across_scale: Scale::Logarithmic,
@@ -27,7 +27,7 @@ pub fn figure(points: &[FlatnessPoint]) -> Figure {
         upright_scale: Scale::Linear,
         unit: " s".into(),
     };
-    curves::figure(&plane, &curves(points))
+    curves::figure(&axes, &curves(points))
 }
 
 fn curves(points: &[FlatnessPoint]) -> Vec<Curve> {

@@ -231,8 +231,8 @@ commands! {
         = pause_worker(now, scan, worker);
     WithdrawWorker { now: Time, scan: ScanId, worker: WorkerIndex } -> ()
         = withdraw_worker(now, scan, worker);
-    NarrowScan { now: Time, scan: ScanId, unwanted: Vec<ChunkIndex> } -> ()
-        = narrow_scan(now, scan, unwanted);
+    PruneScan { now: Time, scan: ScanId, unwanted: Vec<ChunkIndex> } -> ()
+        = prune_scan(now, scan, unwanted);
     CancelScan { now: Time, scan: ScanId } -> ()
         = cancel_scan(now, scan);
     SetPoolBytes { now: Time, pool_bytes: u64 } -> u64
@@ -276,7 +276,7 @@ impl Command {
             | Self::ReleaseChunk { now, .. }
             | Self::PauseWorker { now, .. }
             | Self::WithdrawWorker { now, .. }
-            | Self::NarrowScan { now, .. }
+            | Self::PruneScan { now, .. }
             | Self::CancelScan { now, .. }
             | Self::SetPoolBytes { now, .. }
             | Self::EvictUnwanted { now }

@@ -5,9 +5,9 @@ use std::ops::Range;
 use super::{ActiveBufferManager, largest_chunk_bytes};
 use crate::error::{RequestError, StartScanError};
 use crate::ids::{ChunkIndex, GroupIndex, Index, PageId, ScanId, TableId, Time, WorkerIndex};
-use crate::manager::picking::picks;
+use crate::manager::sparse::sparse_pages;
 use crate::pages::Place;
-use crate::policy::{Room, Strictness};
+use crate::policy::{EvictionRequest, Strictness};
 use crate::scan::{Scan, ScanSpec, Worker, indexes};
 use crate::set::IndexSet;
 use crate::table::Table;
@@ -34,14 +34,15 @@ impl ActiveBufferManager {
         }
         let groups: IndexSet<GroupIndex> = spec.groups.iter().copied().collect();
         let chunks = known_chunks(table, &spec.chunks)?;
-        let picks = picks(&self.state, spec, &groups, &chunks, self.config.request_bytes)?;
+        let selected_pages =
+            sparse_pages(&self.state, spec, &groups, &chunks, self.config.request_bytes)?;
         let chunk_bytes = self.check_size(spec.table, &chunks, &groups)?;
         self.at(now);
         let id = ScanId(self.next_scan);
         self.next_scan += 1;
         let table = self.state.tables.get_mut(&spec.table).expect("looked up above");
         let place = (table.take_slot(id), table.device);
-        self.state.add_scan(Scan::new(id, place, spec, groups, picks));
+        self.state.add_scan(Scan::new(id, place, spec, groups, selected_pages));
         self.add_needs(id, &chunks, chunk_bytes);
         self.policy.on_scan_started(&self.state, id);
         Ok(id)
@@ -185,7 +186,7 @@ impl ActiveBufferManager {
     }
 
     /// A scan no longer needs these chunks. Chunks that it was handed, or never needed, are passed over.
-    pub fn narrow_scan(
+    pub fn prune_scan(
         &mut self,
         now: Time,
         scan: ScanId,
@@ -196,7 +197,7 @@ impl ActiveBufferManager {
         let unwanted: IndexSet<_> = unwanted.into_iter().collect();
         let unwanted: Vec<_> =
             unwanted.iter().filter(|&chunk| registered.needed.contains(chunk)).collect();
-        registered.report.chunks_narrowed += unwanted.len() as u64;
+        registered.report.chunks_pruned_dynamic += unwanted.len() as u64;
         self.state.unneed(scan, &unwanted);
     }
 
@@ -223,7 +224,7 @@ impl ActiveBufferManager {
         for strictness in Strictness::ALL {
             let bytes = self.state.held_bytes().saturating_sub(target);
             if bytes > 0 {
-                let room = Room { plan: None, bytes, strictness };
+                let room = EvictionRequest { plan: None, bytes, strictness };
                 let victims = self.choose_victims(&room);
                 self.evict(victims);
             }

@@ -17,11 +17,11 @@ impl ActiveBufferManager {
         if !self.policy.schedules_workers() {
             return self.answer_in_turn();
         }
-        if let Some(&(_, finished)) = self.state.standings.finished.first() {
+        if let Some(&(_, finished)) = self.state.scan_index.finished.first() {
             self.answer(finished);
             return;
         }
-        let Some(&(_, first)) = self.state.standings.ready.by_turn.first() else {
+        let Some(&(_, first)) = self.state.scan_index.ready.by_turn.first() else {
             self.held_back = None;
             return;
         };
@@ -30,7 +30,7 @@ impl ActiveBufferManager {
             // I5: nobody waits for those that may never be done.
             Some(first).filter(|_| (active - self.state.overdue_workers()) / 2 < max)
         } else if let Some(short) = self.preferred(&self.ready_short()) {
-            let cuts_line = || active / 2 < max || self.state.scans[&short].picks();
+            let cuts_line = || active / 2 < max || self.state.scans[&short].is_sparse();
             Some(short).filter(|_| active < max || cuts_line())
         } else if active < max {
             self.preferred(&self.ready())
@@ -46,8 +46,8 @@ impl ActiveBufferManager {
 
     /// Answers the first waiting worker that can be answered.
     fn answer_in_turn(&mut self) {
-        let standings = &self.state.standings;
-        let turns: Vec<_> = standings.finished.union(&standings.ready.by_turn).copied().collect();
+        let scan_index = &self.state.scan_index;
+        let turns: Vec<_> = scan_index.finished.union(&scan_index.ready.by_turn).copied().collect();
         for (_, scan) in turns {
             if self.answer(scan) {
                 return;
@@ -58,7 +58,7 @@ impl ActiveBufferManager {
     /// Scans with a worker that waits and a chunk for it: those that have waited longest, those that need least, and those
     /// that can use most of what is decoded.
     fn ready(&self) -> Vec<ScanId> {
-        let ready = &self.state.standings.ready;
+        let ready = &self.state.scan_index.ready;
         let waited = ready.by_turn.iter().map(|&(_, id)| id).take(CANDIDATES_MAX);
         let needing = ready.by_needed.iter().map(|&(_, id)| id).take(CANDIDATES_MAX);
         let decoded = ready.by_decoded.iter().map(|&(_, id)| id).take(CANDIDATES_MAX);
@@ -67,8 +67,8 @@ impl ActiveBufferManager {
 
     /// Of those, the short ones.
     fn ready_short(&self) -> Vec<ScanId> {
-        let bounds = self.policy.length_bounds(&self.state);
-        let short = self.state.standings.ready.by_size.range(..(bounds.short_below, ScanId(0)));
+        let bounds = self.policy.priority_bounds(&self.state);
+        let short = self.state.scan_index.ready.by_size.range(..(bounds.short_below, ScanId(0)));
         self.in_turn(short.map(|&(_, id)| id).take(CANDIDATES_MAX))
     }
 
@@ -138,7 +138,7 @@ impl ActiveBufferManager {
         let found = matches!(stood, Worker::Waiting { since, .. } if since == now);
         let rows = self.state.tables[&self.state.scans[&id].table].rows(chunk);
         self.state.change_scan(id, |scan| {
-            scan.pace.handed(now, rows);
+            scan.rate.handed(now, rows);
             let report = &mut scan.report;
             report.chunks_delivered += 1;
             report.chunks_found += u64::from(found);

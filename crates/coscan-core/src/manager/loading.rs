@@ -6,19 +6,19 @@ use super::ActiveBufferManager;
 use crate::action::Action;
 use crate::ids::{LoadId, PageId, ScanId, Time};
 use crate::pages::Place;
-use crate::policy::{Attempt, LoadPlan, Room, Strictness};
-use crate::scan::{Order, Scan, ScanLength};
+use crate::policy::{Attempt, EvictionRequest, LoadPlan, Strictness};
+use crate::scan::{Order, PriorityClass, Scan};
 use crate::slots::{Slots, loading};
 use crate::state::Load;
 
 /// Slip 7 in the papers: with few free slots the exclusions are relaxed one by one, or nobody would go on.
-const RELAXED: [Strictness; 2] = [Strictness::MayStarve, Strictness::MayRobTrigger];
+const RELAXED: [Strictness; 2] = [Strictness::MayStarve, Strictness::MayEvictOwn];
 
-/// Turns of a scan that waits for room, see `hold_for`, in which it spares those that wait for processors only.
+/// Turns of a scan that waits for room, see `reservation_for`, in which it spares those that wait for processors only.
 const HELD_BACK_TURNS: u32 = 2;
 
 /// What a scan that has waited too long for room is due.
-struct Hold {
+struct SpaceReservation {
     /// Until when nobody else is served; `None` while others may pass.
     end: Option<Time>,
 }
@@ -37,7 +37,7 @@ impl ActiveBufferManager {
             if self.try_load(&plan, Strictness::Strict) {
                 return true;
             }
-            if let Some(hold) = self.hold_for(plan.scan) {
+            if let Some(hold) = self.reservation_for(plan.scan) {
                 // I5: nobody is served before a scan that has waited too long for room. What is being read from its
                 // device comes first: it may be what frees some.
                 let device = self.state.scans[&plan.scan].device;
@@ -61,8 +61,8 @@ impl ActiveBufferManager {
     }
 
     /// Makes loads urgent that an urgent scan waits for, though they are for others.
-    pub(super) fn hasten_loads(&mut self) {
-        if self.state.standings.waiting.is_empty()
+    pub(super) fn escalate_loads(&mut self) {
+        if self.state.scan_index.waiting.is_empty()
             || self.state.loads.values().all(|load| load.urgent)
         {
             return;
@@ -87,12 +87,12 @@ impl ActiveBufferManager {
         let awaited: Vec<_> = usual.filter(|(_, load)| awaited(load)).map(|(&id, _)| id).collect();
         for load in awaited {
             self.state.loads.get_mut(&load).expect("found above").urgent = true;
-            self.actions.push_back(Action::Hasten { load });
+            self.actions.push_back(Action::Escalate { load });
         }
     }
 
     fn tiny_scans(&self) -> impl Iterator<Item = &Scan> {
-        let bounds = self.policy.length_bounds(&self.state);
+        let bounds = self.policy.priority_bounds(&self.state);
         self.state.scans_below(bounds.tiny_below)
     }
 
@@ -122,10 +122,10 @@ impl ActiveBufferManager {
         if self.held_back.is_some() || slots.are_closed(self.state.devices()) {
             return false;
         }
-        let waiting = self.state.standings.waiting.iter();
+        let waiting = self.state.scan_index.waiting.iter();
         let admitted =
             waiting.filter_map(|&(_, id)| self.state.scan(id).filter(|it| slots.admit(it)));
-        let mut ends = admitted.filter_map(|scan| self.patience_end(scan.id()));
+        let mut ends = admitted.filter_map(|scan| self.space_timeout_end(scan.id()));
         let Some(end) = ends.next() else { return false };
         if end <= self.state.now || self.state.is_idle() {
             return true;
@@ -135,9 +135,9 @@ impl ActiveBufferManager {
     }
 
     /// Until when a scan that waits will wait for others to make room.
-    fn patience_end(&self, scan: ScanId) -> Option<Time> {
+    fn space_timeout_end(&self, scan: ScanId) -> Option<Time> {
         let since = self.waits_for_data_since(scan)?;
-        Some(Time(since.0.saturating_add(self.config.patience_ns)))
+        Some(Time(since.0.saturating_add(self.config.space_timeout_ns)))
     }
 
     /// Since when a scan waits and will not go on before something is read for it.
@@ -146,23 +146,23 @@ impl ActiveBufferManager {
         if self.policy.schedules_workers() { scan.starving_since() } else { scan.waiting_since() }
     }
 
-    /// Whether a scan has lost its patience; if so, whether what comes free is saved up for it now.
+    /// Whether a scan has lost its space timeout; if so, whether what comes free is saved up for it now.
     ///
     /// Room comes free bit by bit, and others would take it. But whoever uses pages may wait for one of those others
     /// to go on. So times of saving and of letting others pass take turns, each twice as long as the one before: at
     /// some point one outlasts every chunk in use.
-    fn hold_for(&self, scan: ScanId) -> Option<Hold> {
+    fn reservation_for(&self, scan: ScanId) -> Option<SpaceReservation> {
         let since = self.waits_for_data_since(scan)?;
-        let patience_ns = self.config.patience_ns.max(1);
-        let turn = (self.state.now.since(since) / patience_ns).checked_ilog2()?;
+        let space_timeout_ns = self.config.space_timeout_ns.max(1);
+        let turn = (self.state.now.since(since) / space_timeout_ns).checked_ilog2()?;
         // Who is held back goes on soon. To evict its chunk for another, held back in turn, would never end. But beside a
         // crowd somebody always is, so that does not count for ever.
         if self.held_back.is_some() && turn < HELD_BACK_TURNS {
             return None;
         }
-        let end_ns = patience_ns.saturating_mul(2u64.saturating_pow(turn + 1));
+        let end_ns = space_timeout_ns.saturating_mul(2u64.saturating_pow(turn + 1));
         let end = Time(since.0.saturating_add(end_ns));
-        Some(Hold { end: turn.is_multiple_of(2).then_some(end) })
+        Some(SpaceReservation { end: turn.is_multiple_of(2).then_some(end) })
     }
 
     /// Starts a load if it fits, if need be only the part that its own scan needs.
@@ -195,7 +195,7 @@ impl ActiveBufferManager {
         if bytes == 0 {
             return Some(Vec::new());
         }
-        let room = Room { plan: Some(plan), bytes, strictness };
+        let room = EvictionRequest { plan: Some(plan), bytes, strictness };
         let victims = self.choose_victims(&room);
         let freed: u64 = victims.iter().map(|&id| self.state.bytes_of(id)).sum();
         (freed >= bytes).then_some(victims)
@@ -218,7 +218,7 @@ impl ActiveBufferManager {
         }
         let under_way = loading(&self.state).remove(&device).unwrap_or_default();
         let urgent = under_way.urgent < self.config.loads_in_flight_max
-            && self.length_of(plan.scan) == ScanLength::Tiny;
+            && self.class_of(plan.scan) == PriorityClass::Tiny;
         let record = Load {
             table,
             device,

@@ -3,7 +3,7 @@
 
 use crate::ids::{ChunkIndex, PageId, ScanId};
 use crate::policy::sequence::Sequence;
-use crate::policy::{Attempt, LoadPlan, Policy, Room};
+use crate::policy::{Attempt, EvictionRequest, LoadPlan, Policy};
 use crate::scan::{Order, Scan};
 use crate::state::State;
 
@@ -53,7 +53,7 @@ impl Policy for Attach {
         self.sequence.choose_load(state, attempt)
     }
 
-    fn choose_victims(&mut self, state: &State, room: &Room<'_>) -> Vec<PageId> {
+    fn choose_victims(&mut self, state: &State, room: &EvictionRequest<'_>) -> Vec<PageId> {
         self.sequence.choose_victims(state, room)
     }
 

@@ -2,13 +2,13 @@
 //! that any of them wants there; a chunk leaves when no scan needs it [CS07 §3, §6.2]. Fewest reads; fast scans wait
 //! for slow ones.
 //!
-//! A scan that asked for order cannot follow the cursor, nor does one that picks pages: their chunks are loaded as they
+//! A scan that asked for order cannot follow the cursor, nor does one that reads selected pages only: their chunks are loaded as they
 //! come to them.
 
 use std::collections::BTreeMap;
 
 use crate::ids::{ChunkIndex, Index, PageId, ScanId, TableId, Time};
-use crate::policy::{Attempt, LoadPlan, Policy, Room, Strictness};
+use crate::policy::{Attempt, EvictionRequest, LoadPlan, Policy, Strictness};
 use crate::scan::{Order, Scan};
 use crate::set::IndexSet;
 use crate::state::State;
@@ -71,7 +71,7 @@ impl Elevator {
 
 /// Whether a scan takes what the cursor brings.
 fn follows(scan: &Scan) -> bool {
-    scan.order() == Order::Any && !scan.picks() && scan.chunks_ahead() > 0
+    scan.order() == Order::Any && !scan.is_sparse() && scan.chunks_ahead() > 0
 }
 
 fn longest_waiting(scan: &&Scan) -> (bool, Option<Time>, ScanId) {
@@ -109,7 +109,7 @@ impl Policy for Elevator {
         plans.into_iter().flatten().min_by_key(|plan| scan(plan).map(|scan| longest_waiting(&scan)))
     }
 
-    fn choose_victims(&mut self, state: &State, room: &Room<'_>) -> Vec<PageId> {
+    fn choose_victims(&mut self, state: &State, room: &EvictionRequest<'_>) -> Vec<PageId> {
         let mut victims = room.fill(state, state.unwanted_pages());
         if room.strictness > Strictness::Strict {
             victims = room.fill(state, victims.into_iter().chain(state.cached_pages()));

@@ -1,71 +1,71 @@
 //! Pages in the pool in the order in which scans that go in order will come to them: what `predictive` evicts by, and
 //! what `relevance` knows of such scans.
 
-mod forecast;
-mod timeline;
+mod calendar_queue;
+mod estimator;
 
 use crate::ids::{ChunkIndex, PageId, ScanId, Time};
 use crate::scan::Scan;
 use crate::state::State;
 
-use forecast::Forecast;
-use forecast::row_ps;
-use timeline::{Timeline, bucket};
+use calendar_queue::{CalendarQueue, bucket};
+use estimator::NextUseEstimator;
+use estimator::row_ps;
 
 /// The next uses of pages by the scans that were added.
 #[derive(Clone, Debug, Default)]
-pub(super) struct NextUses {
-    forecast: Forecast,
-    timeline: Timeline,
+pub(super) struct NextUseIndex {
+    estimator: NextUseEstimator,
+    queue: CalendarQueue,
 }
 
-/// How far a walk over the pages has come, see [`NextUses::next_last`].
+/// How far a walk over the pages has come, see [`NextUseIndex::next_last`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Walk {
     bucket: Option<Time>,
     position: usize,
 }
 
-impl NextUses {
+impl NextUseIndex {
     /// From now on this scan counts.
     pub(super) fn add(&mut self, state: &State, scan: &Scan) {
-        self.forecast.add(state, scan);
-        // A page that nobody came to is not filed. Where others come to it, too, its time is looked at when it comes up.
+        self.estimator.add(state, scan);
+        // A page that nobody came to is not positions. Where others come to it, too, its time is looked at when it comes up.
         for id in state.cached_pages_of(scan) {
-            self.file(state, id);
+            self.insert(state, id);
         }
     }
 
     pub(super) fn remove(&mut self, scan: ScanId) {
-        self.forecast.remove(scan);
+        self.estimator.remove(scan);
     }
 
     /// Whether no scan counts.
     pub(super) fn is_empty(&self) -> bool {
-        self.forecast.is_empty()
+        self.estimator.is_empty()
     }
 
     /// Files a page that arrived or was used.
-    pub(super) fn file(&mut self, state: &State, id: PageId) {
+    pub(super) fn insert(&mut self, state: &State, id: PageId) {
         match self.next_use_ns(state, id) {
-            Some(ns) => self.timeline.file(state.now(), id, ns),
-            None => self.timeline.take_out(id),
+            Some(ns) => self.queue.insert(state.now(), id, ns),
+            None => self.queue.remove_page(id),
         }
     }
 
     /// A page left the pool.
-    pub(super) fn take_out(&mut self, id: PageId) {
-        self.timeline.take_out(id);
+    pub(super) fn remove_page(&mut self, id: PageId) {
+        self.queue.remove_page(id);
     }
 
     /// Nanoseconds until the first of the scans comes to a page; `None` if none of them will.
     pub(super) fn next_use_ns(&self, state: &State, id: PageId) -> Option<u64> {
-        self.forecast.next_use_ns(state, id)
+        self.estimator.next_use_ns(state, id)
     }
 
     /// Nanoseconds until a scan comes to a chunk that it needs; `None` if the scan does not count.
     pub(super) fn ns_to(&self, state: &State, scan: &Scan, chunk: ChunkIndex) -> Option<u64> {
-        self.forecast.ns_to(state, scan, chunk)
+        self.estimator.ns_to(state, scan, chunk)
     }
 
     /// Nanoseconds until a scan in any order is expected to come to a chunk that it needs: on average it is half through
@@ -80,18 +80,18 @@ impl NextUses {
 
     /// Starts a walk over the pages from those used last to those used next.
     pub(super) fn walk(&mut self, state: &State) -> Walk {
-        for id in self.timeline.take_due(state.now()) {
-            self.file(state, id);
+        for id in self.queue.take_due(state.now()) {
+            self.insert(state, id);
         }
-        Walk { bucket: self.timeline.last_before(None), position: 0 }
+        Walk { bucket: self.queue.last_before(None), position: 0 }
     }
 
-    /// The next page of a walk, and nanoseconds until it is used. A page that is filed too late, since a scan came or
-    /// became faster, is filed anew and comes up where it belongs.
+    /// The next page of a walk, and nanoseconds until it is used. A page that is indexed too late, since a scan came or
+    /// became faster, is indexed anew and comes up where it belongs.
     pub(super) fn next_last(&mut self, state: &State, walk: &mut Walk) -> Option<(u64, PageId)> {
         while let Some(at) = walk.bucket {
-            let Some(id) = self.timeline.get(at, walk.position) else {
-                *walk = Walk { bucket: self.timeline.last_before(Some(at)), position: 0 };
+            let Some(id) = self.queue.get(at, walk.position) else {
+                *walk = Walk { bucket: self.queue.last_before(Some(at)), position: 0 };
                 continue;
             };
             match self.next_use_ns(state, id) {
@@ -99,7 +99,7 @@ impl NextUses {
                     walk.position += 1;
                     return Some((ns, id));
                 }
-                _ => self.file(state, id),
+                _ => self.insert(state, id),
             }
         }
         None

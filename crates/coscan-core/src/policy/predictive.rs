@@ -8,9 +8,9 @@ mod sample;
 mod throttle;
 
 use crate::ids::{ChunkIndex, PageId, ScanId, Time};
-use crate::policy::next_use::NextUses;
+use crate::policy::next_use::NextUseIndex;
 use crate::policy::sequence::Sequence;
-use crate::policy::{Attempt, Chosen, LoadPlan, Policy, Room};
+use crate::policy::{Attempt, Chosen, EvictionRequest, LoadPlan, Policy};
 use crate::scan::{Order, Scan};
 use crate::state::State;
 
@@ -35,7 +35,7 @@ pub struct Switches {
 pub struct Predictive {
     switches: Switches,
     sequence: Sequence,
-    next_uses: NextUses,
+    next_use_index: NextUseIndex,
     sample: Sample,
     throttle: Throttle,
 }
@@ -50,18 +50,18 @@ impl Predictive {
         Self { switches, ..Self::default() }
     }
 
-    fn file(&mut self, state: &State, id: PageId) {
+    fn insert(&mut self, state: &State, id: PageId) {
         match self.switches.sampling {
-            true => self.sample.file(id),
-            false => self.next_uses.file(state, id),
+            true => self.sample.insert(id),
+            false => self.next_use_index.insert(state, id),
         }
     }
 
     /// Takes pages from those used last to those used next.
     fn take_last_used(&mut self, state: &State, chosen: &mut Chosen<'_>, spared: &[PageId]) {
-        let mut walk = self.next_uses.walk(state);
+        let mut walk = self.next_use_index.walk(state);
         while !chosen.enough()
-            && let Some((_, id)) = self.next_uses.next_last(state, &mut walk)
+            && let Some((_, id)) = self.next_use_index.next_last(state, &mut walk)
         {
             if spared.binary_search(&id).is_err() {
                 chosen.take(state, id);
@@ -78,7 +78,7 @@ impl Predictive {
             for _ in 0..SAMPLED {
                 let Some(id) = self.sample.draw() else { return };
                 let may_go = chosen.may_take(state, id) && spared.binary_search(&id).is_err();
-                let ns = self.next_uses.next_use_ns(state, id).unwrap_or(u64::MAX);
+                let ns = self.next_use_index.next_use_ns(state, id).unwrap_or(u64::MAX);
                 last = last.max(may_go.then_some((ns, id)));
             }
             if let Some((_, id)) = last {
@@ -118,19 +118,19 @@ impl Policy for Predictive {
 
     fn on_scan_started(&mut self, state: &State, scan: ScanId) {
         let Some(scan) = state.scan(scan) else { return };
-        self.next_uses.add(state, scan);
+        self.next_use_index.add(state, scan);
         self.throttle.add(state.now(), scan.id());
     }
 
     fn on_scan_extended(&mut self, state: &State, scan: ScanId) {
         if let Some(scan) = state.scan(scan) {
-            self.next_uses.add(state, scan);
+            self.next_use_index.add(state, scan);
         }
     }
 
     fn on_scan_ended(&mut self, scan: ScanId) {
         self.sequence.forget(scan);
-        self.next_uses.remove(scan);
+        self.next_use_index.remove(scan);
         self.throttle.remove(scan);
     }
 
@@ -140,14 +140,14 @@ impl Policy for Predictive {
     }
 
     fn on_page_loaded(&mut self, state: &State, id: PageId) {
-        self.file(state, id);
+        self.insert(state, id);
     }
 
     fn on_page_evicted(&mut self, state: &State, id: PageId) {
-        self.next_uses.take_out(id);
-        self.sample.take_out(id);
+        self.next_use_index.remove_page(id);
+        self.sample.remove_page(id);
         if self.switches.throttling
-            && let Some(ns) = self.next_uses.next_use_ns(state, id)
+            && let Some(ns) = self.next_use_index.next_use_ns(state, id)
         {
             self.throttle.evicted(ns);
         }
@@ -156,7 +156,7 @@ impl Policy for Predictive {
     fn on_delivered(&mut self, state: &State, scan: ScanId, chunk: ChunkIndex) {
         let Some(scan) = state.scan(scan) else { return };
         for id in state.pages_of(scan, chunk) {
-            self.file(state, id);
+            self.insert(state, id);
         }
     }
 
@@ -170,14 +170,14 @@ impl Policy for Predictive {
         let mut next: Vec<_> = next.collect();
         next.sort_by_key(|(scan, _)| (self.reading_rank(state, scan), scan.id()));
         let free = self.switches.throttling.then(|| {
-            let mut holds = |scan: &Scan| self.throttle.holds(state, &self.next_uses, scan);
+            let mut holds = |scan: &Scan| self.throttle.holds(state, &self.next_use_index, scan);
             next.iter().map(|(scan, _)| *scan).position(|scan| !holds(scan))
         });
         let (scan, chunk) = next.get(free.flatten().unwrap_or(0))?;
         Some(LoadPlan::of_missing(state, scan, *chunk))
     }
 
-    fn choose_victims(&mut self, state: &State, room: &Room<'_>) -> Vec<PageId> {
+    fn choose_victims(&mut self, state: &State, room: &EvictionRequest<'_>) -> Vec<PageId> {
         let mut spared: Vec<_> = self.sequence.spared(state, room).into_iter().collect();
         spared.sort_unstable();
         let mut chosen = Chosen::new(*room);

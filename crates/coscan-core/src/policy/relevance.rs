@@ -11,15 +11,15 @@ use std::cmp::Reverse;
 
 use crate::classes::Class;
 use crate::ids::{ChunkIndex, PageId, ScanId, SlotIndex, TableId, Time};
-use crate::policy::lengths::length_bounds;
-use crate::policy::next_use::NextUses;
+use crate::policy::next_use::NextUseIndex;
+use crate::policy::priority::priority_bounds;
 use crate::policy::ranking::{Score, best_first};
 use crate::policy::relevance_2007::{Relevance2007, helped_by, overlapping, plan};
-use crate::policy::returns::Returns;
-use crate::policy::{Attempt, LoadPlan, Policy, Room};
-use crate::scan::{LengthBounds, Order, Scan};
+use crate::policy::reuse::ReuseEstimator;
+use crate::policy::{Attempt, EvictionRequest, LoadPlan, Policy};
+use crate::scan::{Order, PriorityBounds, Scan};
 use crate::set::IndexSet;
-use crate::state::{State, WantingKind};
+use crate::state::{CandidateKind, State};
 
 /// What a scan counts that needs a chunk, but has enough to go on with, beside one that waits.
 const LATER: f64 = 0.01;
@@ -35,9 +35,9 @@ const DECODED_MAX: usize = 256;
 pub struct Relevance {
     paper: Relevance2007,
     /// When the scans in order come to the pages.
-    in_order: NextUses,
+    in_order: NextUseIndex,
     /// How often scans come to the tables.
-    returns: Returns,
+    reuse: ReuseEstimator,
 }
 
 /// Average loads that a scan has waited, shared by all running scans (slip 5 in the papers).
@@ -52,7 +52,7 @@ type ReadingRank = (Option<Reverse<Time>>, Score);
 /// What the rank of a scan that wants something to be read depends on, beside how long it has waited and what it needs.
 struct Reading<'a> {
     state: &'a State,
-    kind: WantingKind,
+    kind: CandidateKind,
     in_order_needed: usize,
 }
 
@@ -78,14 +78,14 @@ impl Reading<'_> {
 /// The scan to read for.
 fn choose_scan<'a>(state: &'a State, attempt: &Attempt<'_>) -> Option<&'a Scan> {
     let in_order_needed = state.in_order_needed();
-    let open = state.wanting().filter(|(kind, _)| !attempt.slots.is_closed(kind.device));
-    let highest = open.filter_map(|(&kind, wanting)| {
+    let open = state.load_candidates().filter(|(kind, _)| !attempt.slots.is_closed(kind.device));
+    let highest = open.filter_map(|(&kind, load_candidates)| {
         let reading = Reading { state, kind, in_order_needed };
         let rank = |id: ScanId| {
             let scan = state.scan(id).filter(|scan| attempt.admits(scan))?;
             Some(reading.rank(scan.starving_since(), scan.needed().len()))
         };
-        wanting.highest(rank, |since, needed| reading.rank(since, needed))
+        load_candidates.highest(rank, |since, needed| reading.rank(since, needed))
     });
     highest.max().and_then(|(_, Reverse(id))| state.scan(id))
 }
@@ -117,7 +117,7 @@ impl Work {
         let needed = scan.needed().len() as f64;
         let left = (needed - weight * waited_turns).max(0.5);
         let chunk_ns = scan.chunk_ns().map_or(self.chunk_ns, |ns| ns as f64);
-        let percent_there = 100.0 * (scan.stock() as f64 / (needed + 1.0)).min(1.0);
+        let percent_there = 100.0 * (scan.ready_chunks() as f64 / (needed + 1.0)).min(1.0);
         left * chunk_ns / weight / (1.0 + percent_there)
     }
 }
@@ -132,7 +132,7 @@ fn most_decoded(state: &State, scan: &Scan) -> Option<ChunkIndex> {
 
 /// The chunk that helps most waiting scans for the fewest bytes, then most others.
 fn choose_chunk(state: &State, scan: &Scan, helped: &IndexSet<SlotIndex>) -> Option<ChunkIndex> {
-    if scan.order() == Order::InOrder || scan.picks() {
+    if scan.order() == Order::InOrder || scan.is_sparse() {
         return scan.loadable().next();
     }
     let table = state.table(scan.table());
@@ -169,7 +169,7 @@ impl Policy for Relevance {
 
     fn on_scan_started(&mut self, state: &State, scan: ScanId) {
         if let Some(scan) = state.scan(scan) {
-            self.returns.note(state, scan);
+            self.reuse.note(state, scan);
         }
         self.on_scan_extended(state, scan);
     }
@@ -183,11 +183,11 @@ impl Policy for Relevance {
 
     fn on_table_changed(&mut self, table: TableId) {
         self.paper.table_changed(table);
-        self.returns.changed(table);
+        self.reuse.changed(table);
     }
 
     fn on_table_removed(&mut self, table: TableId) {
-        self.returns.forget(table);
+        self.reuse.forget(table);
     }
 
     fn on_scan_ended(&mut self, scan: ScanId) {
@@ -196,18 +196,18 @@ impl Policy for Relevance {
 
     fn on_page_loaded(&mut self, state: &State, page: PageId) {
         if !self.in_order.is_empty() {
-            self.in_order.file(state, page);
+            self.in_order.insert(state, page);
         }
     }
 
     fn on_page_evicted(&mut self, _state: &State, page: PageId) {
-        self.in_order.take_out(page);
+        self.in_order.remove_page(page);
     }
 
     fn on_delivered(&mut self, state: &State, scan: ScanId, chunk: ChunkIndex) {
         if let Some(scan) = state.scan(scan).filter(|_| !self.in_order.is_empty()) {
             for page in state.pages_of(scan, chunk) {
-                self.in_order.file(state, page);
+                self.in_order.insert(state, page);
             }
         }
     }
@@ -219,13 +219,13 @@ impl Policy for Relevance {
         Some(plan(state, scan, &helped, chunk))
     }
 
-    fn choose_victims(&mut self, state: &State, room: &Room<'_>) -> Vec<PageId> {
+    fn choose_victims(&mut self, state: &State, room: &EvictionRequest<'_>) -> Vec<PageId> {
         let in_order = (!self.in_order.is_empty()).then_some(&mut self.in_order);
-        self.paper.victims(state, room, in_order, self.returns.returning(state))
+        self.paper.victims(state, room, in_order, self.reuse.unwanted(state))
     }
 
-    fn length_bounds(&self, state: &State) -> LengthBounds {
-        length_bounds(state)
+    fn priority_bounds(&self, state: &State) -> PriorityBounds {
+        priority_bounds(state)
     }
 
     fn schedules_workers(&self) -> bool {

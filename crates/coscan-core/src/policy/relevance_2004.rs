@@ -10,10 +10,10 @@ use crate::classes::Class;
 use crate::ids::{ChunkIndex, PageId, ScanId, SlotIndex, TableId};
 use crate::policy::merge::Heads;
 use crate::policy::ranking::{Score, best_first, first_second};
-use crate::policy::relevance_2007::{plan, wanting};
-use crate::policy::returns::Returning;
+use crate::policy::relevance_2007::{load_candidates, plan};
+use crate::policy::reuse::UnwantedPages;
 use crate::policy::victims::choose_victims;
-use crate::policy::{Attempt, LoadPlan, Policy, Room};
+use crate::policy::{Attempt, EvictionRequest, LoadPlan, Policy};
 use crate::scan::{Order, Scan};
 use crate::set::IndexSet;
 use crate::state::State;
@@ -34,7 +34,7 @@ fn is_starved(scan: &Scan) -> bool {
 
 /// The chunk that most starved scans lack (`fetchRelevance`), then the one that most scans need.
 fn choose_chunk(state: &State, scan: &Scan, starved: &IndexSet<SlotIndex>) -> Option<ChunkIndex> {
-    if scan.order() == Order::InOrder || scan.picks() {
+    if scan.order() == Order::InOrder || scan.is_sparse() {
         return scan.loadable().next();
     }
     let bound = |scans: usize| first_second(starved.len().min(scans), scans);
@@ -61,11 +61,11 @@ impl Policy for Relevance2004 {
     }
 
     fn choose_load(&mut self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
-        let wanting = wanting(state, attempt);
+        let load_candidates = load_candidates(state, attempt);
         // Whoever waits, for longest; if nobody does, whoever has least at hand.
-        let scan = wanting.min_by_key(|scan| {
+        let scan = load_candidates.min_by_key(|scan| {
             let since = scan.starving_since();
-            (since.is_none(), since, scan.stock(), Reverse(scan.needed().len()), scan.id())
+            (since.is_none(), since, scan.ready_chunks(), Reverse(scan.needed().len()), scan.id())
         })?;
         let starved =
             state.slots_where(scan.table(), |other| other.id() == scan.id() || is_starved(other));
@@ -77,13 +77,13 @@ impl Policy for Relevance2004 {
         self.changed.insert(table);
     }
 
-    fn choose_victims(&mut self, state: &State, room: &Room<'_>) -> Vec<PageId> {
+    fn choose_victims(&mut self, state: &State, room: &EvictionRequest<'_>) -> Vec<PageId> {
         for id in std::mem::take(&mut self.changed) {
             let least = state.knows(id).then(|| least_needed(state, id).next()).flatten();
             self.least_needed.set(id, least.map(|(score, _)| score));
         }
         let classes = self.least_needed.merge(|id| least_needed(state, id));
-        choose_victims(state, room, classes, None, Returning::default())
+        choose_victims(state, room, classes, None, UnwantedPages::default())
     }
 
     /// The chunk that came first.

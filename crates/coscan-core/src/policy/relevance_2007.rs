@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 use crate::classes::Class;
 use crate::ids::{ChunkIndex, PageId, ScanId, SlotIndex, TableId};
 use crate::policy::merge::Heads;
-use crate::policy::next_use::NextUses;
+use crate::policy::next_use::NextUseIndex;
 use crate::policy::ranking::{Score, best_first, first_second};
-use crate::policy::returns::Returning;
+use crate::policy::reuse::UnwantedPages;
 use crate::policy::victims::choose_victims;
-use crate::policy::{Attempt, LoadPlan, Policy, Room};
+use crate::policy::{Attempt, EvictionRequest, LoadPlan, Policy};
 use crate::scan::{Order, Scan};
 use crate::set::IndexSet;
 use crate::state::State;
@@ -46,12 +46,14 @@ fn scan_score(state: &State, scan: &Scan) -> Score {
 }
 
 /// Scans for which something can be read, and too little is there or on its way.
-pub(super) fn wanting<'a>(
+pub(super) fn load_candidates<'a>(
     state: &'a State,
     attempt: &Attempt<'_>,
 ) -> impl Iterator<Item = &'a Scan> {
-    let open = state.wanting().filter(|(kind, _)| !attempt.slots.is_closed(kind.device));
-    let scans = open.flat_map(|(_, wanting)| wanting.scans()).filter_map(|id| state.scan(id));
+    let open = state.load_candidates().filter(|(kind, _)| !attempt.slots.is_closed(kind.device));
+    let scans = open
+        .flat_map(|(_, load_candidates)| load_candidates.scans())
+        .filter_map(|id| state.scan(id));
     scans.filter(|scan| attempt.admits(scan))
 }
 
@@ -77,7 +79,7 @@ pub(super) fn plan(
     chunk: ChunkIndex,
 ) -> LoadPlan {
     let table = state.table(scan.table());
-    if scan.picks() {
+    if scan.is_sparse() {
         return LoadPlan::of_missing(state, scan, chunk);
     }
     let here = table.classes().class_of(chunk).key().scans.intersection(helped);
@@ -143,7 +145,7 @@ impl Relevance2007 {
         scan: &Scan,
         helped: &IndexSet<SlotIndex>,
     ) -> Option<ChunkIndex> {
-        if scan.order() == Order::InOrder || scan.picks() {
+        if scan.order() == Order::InOrder || scan.is_sparse() {
             return scan.loadable().next();
         }
         let table = state.table(scan.table());
@@ -181,9 +183,9 @@ impl Relevance2007 {
     pub(super) fn victims(
         &mut self,
         state: &State,
-        room: &Room<'_>,
-        in_order: Option<&mut NextUses>,
-        returning: Returning<'_>,
+        room: &EvictionRequest<'_>,
+        in_order: Option<&mut NextUseIndex>,
+        unwanted: UnwantedPages<'_>,
     ) -> Vec<PageId> {
         let scores = self.scores;
         for id in std::mem::take(&mut self.changed) {
@@ -191,12 +193,12 @@ impl Relevance2007 {
             self.least_kept.set(id, least.map(|(score, _)| score));
         }
         let classes = self.least_kept.merge(|id| least_kept(state, scores, id));
-        choose_victims(state, room, classes, in_order, returning)
+        choose_victims(state, room, classes, in_order, unwanted)
     }
 
     /// The chunk with the largest `useRelevance` for a scan.
     pub(super) fn delivery(&self, state: &State, scan: &Scan) -> Option<ChunkIndex> {
-        if scan.order() == Order::InOrder || scan.picks() {
+        if scan.order() == Order::InOrder || scan.is_sparse() {
             return scan.deliverable().next();
         }
         let table = state.table(scan.table());
@@ -235,9 +237,9 @@ impl Policy for Relevance2007 {
     }
 
     fn choose_load(&mut self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
-        let wanting = wanting(state, attempt);
-        let scan =
-            wanting.max_by_key(|scan| (scan_score(state, scan), std::cmp::Reverse(scan.id())))?;
+        let load_candidates = load_candidates(state, attempt);
+        let scan = load_candidates
+            .max_by_key(|scan| (scan_score(state, scan), std::cmp::Reverse(scan.id())))?;
         let helped = helped_by(state, scan);
         let chunk = self.choose_chunk(state, scan, &helped)?;
         Some(plan(state, scan, &helped, chunk))
@@ -247,8 +249,8 @@ impl Policy for Relevance2007 {
         self.table_changed(table);
     }
 
-    fn choose_victims(&mut self, state: &State, room: &Room<'_>) -> Vec<PageId> {
-        self.victims(state, room, None, Returning::default())
+    fn choose_victims(&mut self, state: &State, room: &EvictionRequest<'_>) -> Vec<PageId> {
+        self.victims(state, room, None, UnwantedPages::default())
     }
 
     fn choose_delivery(&mut self, state: &State, scan: ScanId) -> Option<ChunkIndex> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::{ChunkIndex, PageId, ScanId};
-use crate::policy::{Attempt, LoadPlan, Room, Strictness};
+use crate::policy::{Attempt, EvictionRequest, LoadPlan, Strictness};
 use crate::scan::{Order, Scan};
 use crate::state::State;
 
@@ -41,8 +41,8 @@ impl Sequence {
     /// The next chunk of a scan that is behind by the most: waiting scans first, the one that waits longest, then the
     /// one that was served least recently. So requests queue as they do at a disk.
     pub(super) fn choose_load(&self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
-        let wanting = state.scans().filter(|scan| attempt.admits(scan));
-        let next = wanting.filter_map(|scan| Some((scan, self.next_cold(scan)?)));
+        let load_candidates = state.scans().filter(|scan| attempt.admits(scan));
+        let next = load_candidates.filter_map(|scan| Some((scan, self.next_cold(scan)?)));
         let (scan, chunk) = next.min_by_key(|(scan, _)| {
             let since = scan.waiting_since();
             (since.is_none(), since, self.served(scan.id()), scan.id())
@@ -67,18 +67,18 @@ impl Sequence {
 
     /// Least recently used pages, but not what was read ahead: scans would read it again at once, and evict each
     /// other's for ever.
-    pub(super) fn choose_victims(&self, state: &State, room: &Room<'_>) -> Vec<PageId> {
+    pub(super) fn choose_victims(&self, state: &State, room: &EvictionRequest<'_>) -> Vec<PageId> {
         let spared = self.spared(state, room);
         room.fill(state, state.cached_pages().filter(|id| !spared.contains(id)))
     }
 
     /// What was read ahead and does not go.
-    pub(super) fn spared(&self, state: &State, room: &Room<'_>) -> BTreeSet<PageId> {
+    pub(super) fn spared(&self, state: &State, room: &EvictionRequest<'_>) -> BTreeSet<PageId> {
         let trigger = room.plan.map(|plan| plan.scan);
         let spared_scans = state.scans().filter(|scan| match room.strictness {
             Strictness::Strict => true,
             Strictness::MayStarve => Some(scan.id()) == trigger,
-            Strictness::MayRobTrigger => false,
+            Strictness::MayEvictOwn => false,
         });
         spared_scans
             .flat_map(|scan| {

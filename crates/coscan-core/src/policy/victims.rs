@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::classes::Class;
 use crate::ids::{ChunkIndex, ClassIndex, GroupIndex, PageId, ScanId, SliceId, TableId};
-use crate::policy::next_use::NextUses;
+use crate::policy::next_use::NextUseIndex;
 use crate::policy::ranking::CLASSES_MAX;
-use crate::policy::returns::Returning;
-use crate::policy::{Chosen, Room, Strictness};
+use crate::policy::reuse::UnwantedPages;
+use crate::policy::{Chosen, EvictionRequest, Strictness};
 use crate::scan::{Order, Scan};
 use crate::set::IndexSet;
 use crate::state::State;
@@ -20,26 +20,26 @@ use last_used::{LastUsed, any_order_ns, in_order_groups};
 /// will come to before they come to a class goes after it.
 pub(super) fn choose_victims<'a>(
     state: &'a State,
-    room: &Room<'_>,
+    room: &EvictionRequest<'_>,
     classes: impl Iterator<Item = (TableId, &'a Class)>,
-    in_order: Option<&mut NextUses>,
-    mut returning: Returning<'_>,
+    in_order: Option<&mut NextUseIndex>,
+    mut unwanted: UnwantedPages<'_>,
 ) -> Vec<PageId> {
     let mut chosen = Chosen::new(*room);
-    returning.take_others(state, &mut chosen);
+    unwanted.take_others(state, &mut chosen);
     if chosen.enough() {
         return chosen.into_pages();
     }
-    let mut in_order = in_order.map(|next_uses| LastUsed::new(state, next_uses));
-    let compares = in_order.is_some() || !returning.is_empty();
-    let losses = Losses::new(state, room);
-    let mut victims = Victims { state, room, chosen, losses, returning };
+    let mut in_order = in_order.map(|next_use_index| LastUsed::new(state, next_use_index));
+    let compares = in_order.is_some() || !unwanted.is_empty();
+    let losses = StarvationGuard::new(state, room);
+    let mut victims = Victims { state, room, chosen, losses, unwanted };
     let mut passed = BTreeSet::new();
     for (table, class) in classes.take(CLASSES_MAX) {
         passed.insert((table, class.index()));
         let mut kept = IndexSet::new();
         let ns = if compares { any_order_ns(state, table, class) } else { u64::MAX };
-        victims.returning.take_before(state, &mut victims.chosen, table, ns);
+        victims.unwanted.take_before(state, &mut victims.chosen, table, ns);
         if let Some(last_used) = &mut in_order {
             kept = in_order_groups(state.table(table), class);
             victims.take_used_after(last_used, ns);
@@ -55,9 +55,9 @@ pub(super) fn choose_victims<'a>(
     if let Some(last_used) = &mut in_order {
         victims.take_used_after(last_used, 0);
     }
-    victims.returning.take_rest(state, &mut victims.chosen);
-    victims.take_picked();
-    if room.strictness == Strictness::MayRobTrigger {
+    victims.unwanted.take_rest(state, &mut victims.chosen);
+    victims.take_pages_of_sparse_scans();
+    if room.strictness == Strictness::MayEvictOwn {
         // A page of many chunks may be kept by a class beyond those looked at; somebody waits for room.
         victims.chosen.take_all(state, state.cached_pages());
     }
@@ -66,10 +66,10 @@ pub(super) fn choose_victims<'a>(
 
 struct Victims<'a, 'r, 't> {
     state: &'a State,
-    room: &'r Room<'r>,
+    room: &'r EvictionRequest<'r>,
     chosen: Chosen<'r>,
-    losses: Losses<'a>,
-    returning: Returning<'t>,
+    losses: StarvationGuard<'a>,
+    unwanted: UnwantedPages<'t>,
 }
 
 impl Victims<'_, '_, '_> {
@@ -79,7 +79,7 @@ impl Victims<'_, '_, '_> {
             && let Some((page_ns, id)) = last_used.next_after(self.state, ns)
         {
             if let Some(table) = self.state.home(id) {
-                self.returning.take_before(self.state, &mut self.chosen, table, page_ns);
+                self.unwanted.take_before(self.state, &mut self.chosen, table, page_ns);
             }
             let may_go = !self.chosen.enough() && self.chosen.may_take(self.state, id);
             if may_go && matches!(self.losses.judge(id), Verdict::Goes) {
@@ -88,15 +88,15 @@ impl Victims<'_, '_, '_> {
         }
     }
 
-    /// What only scans want that pick pages, which no class counts. They come to it soon, so it goes last.
-    fn take_picked(&mut self) {
+    /// What only scans want that read selected pages only, which no class counts. They come to it soon, so it goes last.
+    fn take_pages_of_sparse_scans(&mut self) {
         let state = self.state;
-        let robbed = match self.room.strictness {
+        let evicts_of = match self.room.strictness {
             Strictness::Strict => return,
             Strictness::MayStarve => None,
-            Strictness::MayRobTrigger => self.room.plan.map(|plan| plan.scan),
+            Strictness::MayEvictOwn => self.room.plan.map(|plan| plan.scan),
         };
-        let trigger = self.room.plan.map(|plan| plan.scan).filter(|&id| robbed != Some(id));
+        let trigger = self.room.plan.map(|plan| plan.scan).filter(|&id| evicts_of != Some(id));
         let trigger = trigger.and_then(|id| state.scan(id));
         for id in state.cached_pages() {
             if self.chosen.enough() {
@@ -176,7 +176,7 @@ enum Verdict {
 ///
 /// A load for a scan that waits may take from all who are not starved, since it ends in a delivery. One that reads
 /// ahead must not make another scan starved: that one would read ahead in its turn, and so on without end.
-struct Losses<'a> {
+struct StarvationGuard<'a> {
     state: &'a State,
     strictness: Strictness,
     trigger: Option<ScanId>,
@@ -184,8 +184,8 @@ struct Losses<'a> {
     lost: BTreeMap<ScanId, BTreeSet<ChunkIndex>>,
 }
 
-impl<'a> Losses<'a> {
-    fn new(state: &'a State, room: &Room<'_>) -> Self {
+impl<'a> StarvationGuard<'a> {
+    fn new(state: &'a State, room: &EvictionRequest<'_>) -> Self {
         let trigger = room.plan.map(|plan| plan.scan);
         let scan = trigger.and_then(|id| state.scan(id));
         Self {
@@ -206,7 +206,7 @@ impl<'a> Losses<'a> {
             match self.verdict_of(scan, &chunks) {
                 Verdict::Goes => {}
                 // Other chunks of the class may not share the page with the same neighbour, or be picked from.
-                Verdict::ClassStays if is_shared || scan.picks() => return Verdict::Stays,
+                Verdict::ClassStays if is_shared || scan.is_sparse() => return Verdict::Stays,
                 stays => return stays,
             }
         }
@@ -220,7 +220,7 @@ impl<'a> Losses<'a> {
 
     /// Whether a page of these chunks stays because of a scan that reads it.
     fn verdict_of(&self, scan: &Scan, chunks: &[ChunkIndex]) -> Verdict {
-        if self.strictness == Strictness::MayRobTrigger {
+        if self.strictness == Strictness::MayEvictOwn {
             return Verdict::Goes;
         }
         if Some(scan.id()) == self.trigger {
@@ -248,9 +248,9 @@ impl<'a> Losses<'a> {
         }
         let losing =
             chunks.iter().filter(|&&chunk| scan.counts_on(chunk) && !is_lost(chunk)).count();
-        let stock = scan.stock().saturating_sub(lost.map_or(0, BTreeSet::len));
+        let ready_chunks = scan.ready_chunks().saturating_sub(lost.map_or(0, BTreeSet::len));
         let losses = if self.trigger_waits { 0 } else { losing };
-        match losing > 0 && stock < scan.chunks_ahead() + losses {
+        match losing > 0 && ready_chunks < scan.chunks_ahead() + losses {
             false => Verdict::Goes,
             // Other chunks of the class may lie further ahead of a scan in order.
             true if scan.order() == Order::InOrder => Verdict::Stays,

@@ -19,7 +19,7 @@ pub enum Order {
 
 /// How long a scan is beside others. Who is longer gives way.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum ScanLength {
+pub enum PriorityClass {
     /// Picked pages, or a short scan of a few chunks.
     Tiny,
     /// A small part of what the longest one needed when it started.
@@ -30,23 +30,23 @@ pub enum ScanLength {
 
 /// The [sizes](crate::Scan::size) below which scans are short beside others. By default none is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct LengthBounds {
+pub struct PriorityBounds {
     /// Below it a scan is short.
     pub short_below: u64,
     /// Below it a scan is tiny; no more than `short_below`.
     pub tiny_below: u64,
 }
 
-impl LengthBounds {
+impl PriorityBounds {
     /// The length of a scan of this size.
     #[must_use]
-    pub fn length_of(self, size: u64) -> ScanLength {
+    pub fn class_of(self, size: u64) -> PriorityClass {
         if size < self.tiny_below {
-            ScanLength::Tiny
+            PriorityClass::Tiny
         } else if size < self.short_below {
-            ScanLength::Short
+            PriorityClass::Short
         } else {
-            ScanLength::Long
+            PriorityClass::Long
         }
     }
 }
@@ -92,7 +92,7 @@ pub struct ScanReport {
     /// Chunks that it needed when it started, and those that were added.
     pub chunks_needed: u64,
     /// Chunks that it gave up while it ran.
-    pub chunks_narrowed: u64,
+    pub chunks_pruned_dynamic: u64,
     /// Chunks that it was handed.
     pub chunks_delivered: u64,
     /// Of those, the ones that were in the pool when a worker asked.

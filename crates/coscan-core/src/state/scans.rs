@@ -3,7 +3,7 @@
 use crate::ids::{ChunkIndex, Index, ScanId, SlotIndex, TableId};
 use crate::scan::Scan;
 use crate::set::IndexSet;
-use crate::state::{State, Wanting, WantingKind};
+use crate::state::{CandidateKind, LoadCandidates, State};
 use crate::table::Table;
 
 impl State {
@@ -39,9 +39,9 @@ impl State {
         self.scans_at(table, &table.classes.class_of(chunk).key().scans)
     }
 
-    /// The running scans of a table that pick pages: none of them is among the interested of a chunk.
-    pub fn picking(&self, table: TableId) -> impl Iterator<Item = &Scan> + Clone {
-        self.table(table).picking.iter().filter_map(|&id| self.scan(id))
+    /// The running scans of a table that read selected pages only: none of them is among the interested of a chunk.
+    pub fn sparse_scans(&self, table: TableId) -> impl Iterator<Item = &Scan> + Clone {
+        self.table(table).sparse_scans.iter().filter_map(|&id| self.scan(id))
     }
 
     /// The scans of a table at these slots.
@@ -60,50 +60,50 @@ impl State {
     }
 
     /// Scans for which something can be read, and too little is there or on its way, kind by kind.
-    pub fn wanting(&self) -> impl Iterator<Item = (&WantingKind, &Wanting)> {
-        self.standings.wanting.iter()
+    pub fn load_candidates(&self) -> impl Iterator<Item = (&CandidateKind, &LoadCandidates)> {
+        self.scan_index.load_candidates.iter()
     }
 
     /// The running scans of a [size](Scan::size) below this.
     pub fn scans_below(&self, size: u64) -> impl Iterator<Item = &Scan> {
-        let sizes = self.standings.sizes.range(..(size, ScanId(0)));
+        let sizes = self.scan_index.sizes.range(..(size, ScanId(0)));
         sizes.filter_map(|&(_, id)| self.scan(id))
     }
 
     /// What the scans that go in order and read whole chunks need on average, in chunks.
     #[must_use]
     pub fn in_order_needed(&self) -> usize {
-        let needed = self.standings.in_order_needed;
+        let needed = self.scan_index.in_order_needed;
         (needed.sum / needed.scans.max(1) as u128) as usize
     }
 
     /// The [size](Scan::size) of the largest running scan.
     #[must_use]
     pub fn largest_size(&self) -> u64 {
-        self.standings.sizes.last().map_or(0, |&(size, _)| size)
+        self.scan_index.sizes.last().map_or(0, |&(size, _)| size)
     }
 
     /// Nanoseconds that the running scans take for a chunk, on average over those of which it is known.
     #[must_use]
     pub fn average_chunk_ns(&self) -> Option<f64> {
-        self.standings.chunk_ns.average()
+        self.scan_index.chunk_ns.average()
     }
 
     /// Picoseconds that the running scans take for a row, on average over those of which it is known.
     #[must_use]
     pub fn average_row_ps(&self) -> Option<f64> {
-        self.standings.row_ps.average()
+        self.scan_index.row_ps.average()
     }
 
     /// Workers that are at work on a chunk, but for those that their queries have paused.
     #[must_use]
     pub fn active_workers(&self) -> usize {
-        self.standings.active_workers.sum as usize
+        self.scan_index.active_workers.sum as usize
     }
 
     /// Of those, the ones that have been at work on one chunk for too long to be waited for.
     pub(crate) fn overdue_workers(&self) -> usize {
-        let active = self.standings.active_since.iter();
+        let active = self.scan_index.active_since.iter();
         let overdue = active.take_while(|(since, _)| self.is_overdue(*since));
         let workers = overdue.filter_map(|&(_, id)| self.scan(id)).flat_map(Scan::active_since);
         workers.filter(|&since| self.is_overdue(since)).count()
@@ -112,7 +112,7 @@ impl State {
     /// Whether no worker has a chunk.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.standings.busy_workers.sum == 0
+        self.scan_index.busy_workers.sum == 0
     }
 
     /// The slots of a table's scans that pass a test.

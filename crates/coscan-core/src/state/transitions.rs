@@ -38,9 +38,9 @@ impl State {
             let group = GroupIndex::from_usize(group);
             for &id in slice {
                 let page = &mut self.pages[id];
-                self.pool.unfile(id, page); // It may count for a table from now on.
+                self.pool.unindex(id, page); // It may count for a table from now on.
                 page.join(SliceId { table: table_id, chunk, group });
-                self.pool.refile(id, page);
+                self.pool.reindex(id, page);
             }
         }
         chunk
@@ -53,9 +53,9 @@ impl State {
         for group in (0..table.group_count()).map(GroupIndex::from_usize) {
             for &id in table.slice(chunk, group) {
                 let page = &mut self.pages[id];
-                self.pool.unfile(id, page); // It may count for another table from now on.
+                self.pool.unindex(id, page); // It may count for another table from now on.
                 page.leave(SliceId { table: table_id, chunk, group });
-                self.pool.refile(id, page);
+                self.pool.reindex(id, page);
             }
         }
         table.remove_chunk(chunk);
@@ -75,7 +75,7 @@ impl State {
             }
             (Place::Reading(_), Place::Cold) => pool.give(bytes),
             (Place::Cached, Place::Cold) => {
-                pool.unfile(id, page);
+                pool.unindex(id, page);
                 pool.give(bytes);
                 page.read_for = None;
             }
@@ -86,19 +86,19 @@ impl State {
 
     /// Follows a page with its slices, the classes of their chunks and what the scans that need them have.
     fn recount(&mut self, id: PageId, from: Place, to: Place) {
-        let Self { pages, tables, scans, standings, changed, .. } = self;
+        let Self { pages, tables, scans, scan_index, changed, .. } = self;
         for slice in pages[id].slices() {
             changed.insert(slice.table);
             let table = tables.get_mut(&slice.table).expect("a page's table stays registered");
-            let picking: Vec<_> = table.picking.iter().copied().collect();
-            for scan in picking {
+            let sparse_scans: Vec<_> = table.sparse_scans.iter().copied().collect();
+            for scan in sparse_scans {
                 let scan = scans.get_mut(&scan).expect("a table lists running scans");
                 if scan.needed.contains(slice.chunk) && scan.reads(slice.group, id) {
                     let places: Vec<_> =
                         scan.pages(table, slice.chunk).map(|page| pages[page].place).collect();
-                    scan.refile_by(slice.chunk, places.into_iter());
-                    scan.refile_decoded(slice.chunk, &table.decoded);
-                    standings.file(scan, &mut table.starved);
+                    scan.reindex_by_places(slice.chunk, places.into_iter());
+                    scan.reindex_decoded(slice.chunk, &table.decoded);
+                    scan_index.update(scan, &mut table.starved);
                 }
             }
             let position = table.slice_position(slice.chunk, slice.group);
@@ -117,9 +117,9 @@ impl State {
                 let scan = table.slots[slot.as_usize()].and_then(|id| scans.get_mut(&id));
                 let scan = scan.expect("a class lists running scans");
                 if scan.groups.contains(slice.group) {
-                    scan.refile(slice.chunk, key);
-                    scan.refile_decoded(slice.chunk, &table.decoded);
-                    standings.file(scan, &mut table.starved);
+                    scan.reindex(slice.chunk, key);
+                    scan.reindex_decoded(slice.chunk, &table.decoded);
+                    scan_index.update(scan, &mut table.starved);
                 }
             }
         }
@@ -127,45 +127,45 @@ impl State {
 
     /// Files chunks that a scan needs from now on, none of which it needs yet, and says that their pages are wanted.
     pub(crate) fn need(&mut self, scan: ScanId, chunks: &IndexSet<ChunkIndex>) {
-        let Self { pages, tables, scans, pool, standings, changed, .. } = self;
+        let Self { pages, tables, scans, pool, scan_index, changed, .. } = self;
         let scan = scans.get_mut(&scan).expect("the scan runs");
         changed.insert(scan.table);
         let table = tables.get_mut(&scan.table).expect("a scan's table stays registered");
         let slot = scan.slot;
         table.classes.set_groups(slot, &scan.groups);
-        if !scan.picks() {
+        if !scan.is_sparse() {
             table.classes.change_all(chunks.iter(), |key| {
                 key.scans.insert(slot);
             });
         }
         for chunk in chunks.iter() {
             scan.needed.insert(chunk);
-            if scan.picks() {
+            if scan.is_sparse() {
                 let places: Vec<_> = scan.pages(table, chunk).map(|id| pages[id].place).collect();
-                scan.refile_by(chunk, places.into_iter());
+                scan.reindex_by_places(chunk, places.into_iter());
             } else {
-                scan.refile(chunk, table.classes.class_of(chunk).key());
+                scan.reindex(chunk, table.classes.class_of(chunk).key());
             }
-            scan.refile_decoded(chunk, &table.decoded);
+            scan.reindex_decoded(chunk, &table.decoded);
             for id in scan.pages(table, chunk) {
                 let page = &mut pages[id];
                 page.wanted += 1;
                 if page.wanted == 1 {
-                    pool.refile_wanted(id, page);
+                    pool.reindex_wanted(id, page);
                 }
             }
         }
-        standings.file(scan, &mut table.starved);
+        scan_index.update(scan, &mut table.starved);
     }
 
     /// Takes chunks off what a scan needs; their pages are wanted by one less.
     pub(crate) fn unneed(&mut self, scan: ScanId, chunks: &[ChunkIndex]) {
-        let Self { pages, tables, scans, pool, standings, changed, .. } = self;
+        let Self { pages, tables, scans, pool, scan_index, changed, .. } = self;
         let scan = scans.get_mut(&scan).expect("the scan runs");
         changed.insert(scan.table);
         let table = tables.get_mut(&scan.table).expect("a scan's table stays registered");
         let slot = scan.slot;
-        if !scan.picks() {
+        if !scan.is_sparse() {
             table.classes.change_all(chunks.iter().copied(), |key| {
                 key.scans.remove(slot);
             });
@@ -176,11 +176,11 @@ impl State {
                 let page = &mut pages[id];
                 page.wanted = page.wanted.checked_sub(1).expect("a needed page was wanted");
                 if page.wanted == 0 {
-                    pool.refile_wanted(id, page);
+                    pool.reindex_wanted(id, page);
                 }
             }
         }
-        standings.file(scan, &mut table.starved);
+        scan_index.update(scan, &mut table.starved);
     }
 
     /// A slice is decoded, or not any more: the scans that can use it follow.
@@ -190,17 +190,17 @@ impl State {
         chunk: ChunkIndex,
         change: impl FnOnce(&mut DecodedSlices) -> bool,
     ) {
-        let Self { tables, scans, standings, .. } = self;
+        let Self { tables, scans, scan_index, .. } = self;
         let Some(table) = tables.get_mut(&id) else { return };
         if !change(&mut table.decoded) || !table.chunks.contains(chunk) {
             return;
         }
         let counted = &table.classes.class_of(chunk).key().scans;
         let counted = counted.iter().filter_map(|slot| table.slots[slot.as_usize()]);
-        for scan in counted.chain(table.picking.iter().copied()) {
+        for scan in counted.chain(table.sparse_scans.iter().copied()) {
             let scan = scans.get_mut(&scan).expect("a table lists running scans");
-            scan.refile_decoded(chunk, &table.decoded);
-            standings.file(scan, &mut table.starved);
+            scan.reindex_decoded(chunk, &table.decoded);
+            scan_index.update(scan, &mut table.starved);
         }
     }
 
@@ -213,7 +213,7 @@ impl State {
         let scan = self.scans.get_mut(&id)?;
         let changed = change(scan);
         let table = self.tables.get_mut(&scan.table).expect("a scan's table stays registered");
-        self.standings.file(scan, &mut table.starved);
+        self.scan_index.update(scan, &mut table.starved);
         self.changed.insert(scan.table);
         Some(changed)
     }
@@ -265,8 +265,8 @@ impl State {
     pub(crate) fn add_scan(&mut self, scan: Scan) {
         let table = self.tables.get_mut(&scan.table).expect("looked up before");
         table.scans.insert(scan.id);
-        if scan.picks() {
-            table.picking.insert(scan.id);
+        if scan.is_sparse() {
+            table.sparse_scans.insert(scan.id);
         }
         table.in_order.set(scan.slot, scan.goes_in_order());
         for group in scan.groups.iter() {
@@ -280,9 +280,9 @@ impl State {
         let mut scan = self.scans.remove(&scan).expect("looked up before");
         let table: &mut Table =
             self.tables.get_mut(&scan.table).expect("a scan's table stays registered");
-        self.standings.take_out(&mut scan, &mut table.starved);
+        self.scan_index.remove_page(&mut scan, &mut table.starved);
         table.scans.remove(&scan.id);
-        table.picking.remove(&scan.id);
+        table.sparse_scans.remove(&scan.id);
         table.in_order.remove(scan.slot);
         for group in scan.groups.iter() {
             table.readers[group.as_usize()].remove(scan.slot);

@@ -15,7 +15,7 @@ use coscan_core::log::{Header, Log, RecordedManager};
 use coscan_core::*;
 use model::Model;
 
-pub const PATIENCE_NS: u64 = 10_000;
+pub const SPACE_TIMEOUT_NS: u64 = 10_000;
 
 /// A table of `chunks` chunks of 10 rows; each column group has one page a chunk, of this many bytes.
 pub fn table(chunks: usize, group_bytes: &[u64]) -> Arc<Layout> {
@@ -55,7 +55,7 @@ pub enum Disk {
 
 /// How a worker goes through its chunks.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct ScanRate {
     /// When it first asks, after the start of the scan. `u64::MAX`: never.
     pub first_ns: u64,
     /// What a chunk takes.
@@ -67,8 +67,8 @@ pub struct Pace {
 }
 
 /// A worker that asks at once, takes this long for a chunk and holds its pages meanwhile.
-pub fn pace(chunk_ns: u64) -> Pace {
-    Pace { first_ns: 0, chunk_ns, releases_early: false, stall: None }
+pub fn pace(chunk_ns: u64) -> ScanRate {
+    ScanRate { first_ns: 0, chunk_ns, releases_early: false, stall: None }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -104,7 +104,7 @@ pub struct World {
     pub failed: Vec<ScanId>,
     pub ended: BTreeMap<ScanId, Ended>,
     agenda: BTreeSet<(u64, u64, Happening)>,
-    paces: BTreeMap<(ScanId, WorkerIndex), Pace>,
+    paces: BTreeMap<(ScanId, WorkerIndex), ScanRate>,
     stalled: Vec<(ScanId, WorkerIndex, ScanId)>,
     sequence: u64,
 }
@@ -125,10 +125,10 @@ impl World {
             pool_bytes,
             loads_in_flight_max,
             request_bytes: 0,
-            patience_ns: PATIENCE_NS,
+            space_timeout_ns: SPACE_TIMEOUT_NS,
             active_workers_max,
-            pause_ns: PATIENCE_NS / 10,
-            wait_max_ns: PATIENCE_NS,
+            pause_ns: SPACE_TIMEOUT_NS / 10,
+            wait_max_ns: SPACE_TIMEOUT_NS,
         };
         Self {
             manager: RecordedManager::recording(ActiveBufferManager::new(config, policy)),
@@ -193,7 +193,7 @@ impl World {
         table: TableId,
         groups: &[u32],
         rows: Range<u64>,
-        paces: &[Pace],
+        paces: &[ScanRate],
     ) -> ScanId {
         self.try_start(table, groups, vec![rows], Order::Any, paces).unwrap()
     }
@@ -204,7 +204,7 @@ impl World {
         groups: &[u32],
         rows: Vec<Range<u64>>,
         order: Order,
-        paces: &[Pace],
+        paces: &[ScanRate],
     ) -> Result<ScanId, StartScanError> {
         let groups = groups.iter().copied().map(GroupIndex).collect();
         let (workers, weight) = (paces.len(), self.weight);
@@ -215,8 +215,8 @@ impl World {
         let pages = self.pages.clone();
         let spec = ScanSpec { table, groups, chunks, order, workers, weight, pages };
         let scan = self.manager.start_scan(Time(self.now), spec.clone())?;
-        let picks = self.manager.state().scan(scan).unwrap().picks();
-        let spec = ScanSpec { pages: spec.pages.filter(|_| picks), ..spec };
+        let is_sparse = self.manager.state().scan(scan).unwrap().is_sparse();
+        let spec = ScanSpec { pages: spec.pages.filter(|_| is_sparse), ..spec };
         self.model.scan_started(scan, &spec);
         for (worker, pace) in paces.iter().enumerate() {
             let worker = WorkerIndex::from_usize(worker);
@@ -253,9 +253,9 @@ impl World {
         self.model.check(&self.manager);
     }
 
-    pub fn narrow(&mut self, scan: ScanId, chunks: &[u32]) {
+    pub fn prune(&mut self, scan: ScanId, chunks: &[u32]) {
         let chunks: Vec<_> = chunks.iter().copied().map(ChunkIndex).collect();
-        self.manager.narrow_scan(Time(self.now), scan, chunks.clone());
+        self.manager.prune_scan(Time(self.now), scan, chunks.clone());
         self.model.scan_narrowed(scan, chunks.into_iter());
         self.model.check(&self.manager);
     }
@@ -388,7 +388,7 @@ impl World {
                     self.plan(at, Happening::Arrive(*load, id));
                 }
             }
-            Action::Evict { .. } | Action::Hasten { .. } => {}
+            Action::Evict { .. } | Action::Escalate { .. } => {}
             Action::Deliver { scan, worker, .. } => self.go_through(*scan, *worker),
             Action::Finish { scan, .. } => {
                 if self.model.all_finished(*scan) {
@@ -436,7 +436,7 @@ impl World {
                      pages={pages:?}"
                 )
             }
-            Action::Hasten { load } => format!("hasten at={at} load={load}"),
+            Action::Escalate { load } => format!("escalate at={at} load={load}"),
             Action::Evict { page } => {
                 let (table, page) = self.page_of(*page);
                 format!("evict at={at} page={table:?}.{page:?}")

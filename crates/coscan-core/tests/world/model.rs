@@ -6,7 +6,7 @@ use std::ops::Range;
 use coscan_core::*;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum At {
+enum WorkerState {
     Away,
     Waiting,
     Busy { chunk: ChunkIndex, pins: bool },
@@ -18,8 +18,8 @@ struct ScanModel {
     spec: ScanSpec,
     needed: BTreeSet<ChunkIndex>,
     delivered: BTreeSet<ChunkIndex>,
-    narrowed: BTreeSet<ChunkIndex>,
-    workers: Vec<At>,
+    pruned: BTreeSet<ChunkIndex>,
+    workers: Vec<WorkerState>,
     counts: Vec<usize>,
     failed: bool,
 }
@@ -72,8 +72,8 @@ impl Model {
             spec: spec.clone(),
             needed: spec.chunk_indexes().collect(),
             delivered: BTreeSet::new(),
-            narrowed: BTreeSet::new(),
-            workers: vec![At::Away; spec.workers],
+            pruned: BTreeSet::new(),
+            workers: vec![WorkerState::Away; spec.workers],
             counts: vec![0; spec.workers],
             failed: false,
         };
@@ -96,12 +96,13 @@ impl Model {
         let table = &self.tables[&scan.spec.table];
         let chunks: BTreeSet<_> = chunks.iter().copied().map(ChunkIndex).collect();
         let is_new = |chunk: &ChunkIndex| {
-            let known = [&scan.needed, &scan.delivered, &scan.narrowed];
+            let known = [&scan.needed, &scan.delivered, &scan.pruned];
             table.contains_key(chunk) && !known.iter().any(|it| it.contains(chunk))
         };
         let new: Vec<_> = chunks.into_iter().filter(is_new).collect();
         let runs = new.iter().map(|&chunk| chunk..ChunkIndex(chunk.0 + 1)).collect();
-        let finished = (0..scan.workers.len()).filter(|&it| scan.workers[it] == At::Finished);
+        let finished =
+            (0..scan.workers.len()).filter(|&it| scan.workers[it] == WorkerState::Finished);
         let finished = finished.map(WorkerIndex::from_usize).collect();
         self.useless_loads = 0;
         if scan.failed {
@@ -115,7 +116,7 @@ impl Model {
         let Some(scan) = self.scans.get_mut(&id) else { return };
         for chunk in chunks {
             if scan.needed.remove(&chunk) {
-                scan.narrowed.insert(chunk);
+                scan.pruned.insert(chunk);
             }
         }
         self.useless_loads = 0;
@@ -156,20 +157,20 @@ impl Model {
     }
 
     pub fn all_finished(&self, scan: ScanId) -> bool {
-        self.scans[&scan].workers.iter().all(|worker| *worker == At::Finished)
+        self.scans[&scan].workers.iter().all(|worker| *worker == WorkerState::Finished)
     }
 
     /// A worker asks; false if the scan does not take requests.
     pub fn asks(&mut self, scan: ScanId, worker: WorkerIndex) -> bool {
         let Some(scan) = self.scans.get_mut(&scan) else { return false };
         let at = &mut scan.workers[worker.as_usize()];
-        *at = if scan.failed { At::Finished } else { At::Waiting };
+        *at = if scan.failed { WorkerState::Finished } else { WorkerState::Waiting };
         !scan.failed
     }
 
     pub fn released(&mut self, scan: ScanId, worker: WorkerIndex) {
         let Some(scan) = self.scans.get_mut(&scan) else { return };
-        if let At::Busy { pins, .. } = &mut scan.workers[worker.as_usize()] {
+        if let WorkerState::Busy { pins, .. } = &mut scan.workers[worker.as_usize()] {
             *pins = false;
         }
     }
@@ -216,7 +217,7 @@ impl Model {
         let mut pinned = BTreeSet::new();
         for scan in self.scans.values() {
             for worker in &scan.workers {
-                if let At::Busy { chunk, pins: true } = worker {
+                if let WorkerState::Busy { chunk, pins: true } = worker {
                     pinned.extend(self.pages(&scan.spec, *chunk));
                 }
             }
@@ -234,9 +235,9 @@ impl Model {
                 assert!(alike < self.loads_in_flight_max, "too many loads in flight");
                 self.load_started(*load, *scan, *table, *chunk, pages, *urgent);
             }
-            Action::Hasten { load } => {
-                let load = self.loads.get_mut(load).expect("only a load under way is hastened");
-                assert!(!std::mem::replace(&mut load.urgent, true), "hastened twice");
+            Action::Escalate { load } => {
+                let load = self.loads.get_mut(load).expect("only a load under way is escalated");
+                assert!(!std::mem::replace(&mut load.urgent, true), "escalated twice");
             }
             Action::Evict { page } => {
                 assert!(self.cached.contains(page), "{now}: {page:?} is evicted but not held");
@@ -248,8 +249,8 @@ impl Model {
                 let scan = self.scans.get_mut(scan).expect("an ended scan gets nothing");
                 assert!(!scan.failed, "a failed scan gets nothing");
                 assert!(scan.needed.is_empty(), "I1: finished, yet {:?} are missing", scan.needed);
-                assert_eq!(scan.workers[worker.as_usize()], At::Waiting);
-                scan.workers[worker.as_usize()] = At::Finished;
+                assert_eq!(scan.workers[worker.as_usize()], WorkerState::Waiting);
+                scan.workers[worker.as_usize()] = WorkerState::Finished;
                 self.useless_loads = 0;
             }
             Action::Fail { scan, page } => {
@@ -261,8 +262,10 @@ impl Model {
                 assert!(!scan.failed, "a scan fails once");
                 scan.failed = true;
                 scan.needed.clear();
-                for worker in scan.workers.iter_mut().filter(|worker| **worker == At::Waiting) {
-                    *worker = At::Finished;
+                for worker in
+                    scan.workers.iter_mut().filter(|worker| **worker == WorkerState::Waiting)
+                {
+                    *worker = WorkerState::Finished;
                 }
                 self.useless_loads = 0;
             }
@@ -301,9 +304,13 @@ impl Model {
     fn handed(&mut self, id: ScanId, worker: WorkerIndex, chunk: ChunkIndex) {
         let scan = self.scans.get(&id).expect("an ended scan gets nothing");
         assert!(!scan.failed, "a failed scan gets nothing");
-        assert_eq!(scan.workers[worker.as_usize()], At::Waiting, "only who waits is answered");
+        assert_eq!(
+            scan.workers[worker.as_usize()],
+            WorkerState::Waiting,
+            "only who waits is answered"
+        );
         assert!(!scan.delivered.contains(&chunk), "I1: {id:?} gets {chunk:?} twice");
-        assert!(!scan.narrowed.contains(&chunk), "{id:?} gets {chunk:?}, which it gave up");
+        assert!(!scan.pruned.contains(&chunk), "{id:?} gets {chunk:?}, which it gave up");
         assert!(scan.needed.contains(&chunk), "I1: {id:?} never needed {chunk:?}");
         if scan.spec.order == Order::InOrder {
             assert_eq!(scan.needed.first(), Some(&chunk), "I6: {id:?} is handed {chunk:?} early");
@@ -315,15 +322,15 @@ impl Model {
         scan.needed.remove(&chunk);
         scan.delivered.insert(chunk);
         scan.counts[worker.as_usize()] += 1;
-        scan.workers[worker.as_usize()] = At::Busy { chunk, pins: true };
+        scan.workers[worker.as_usize()] = WorkerState::Busy { chunk, pins: true };
         self.useless_loads = 0;
     }
 
     /// Nothing will ever happen again: then nobody may wait, unless others hold on to what they were handed.
     pub fn check_idle(&self) {
-        let waits = |scan: &ScanModel| scan.workers.contains(&At::Waiting);
+        let waits = |scan: &ScanModel| scan.workers.contains(&WorkerState::Waiting);
         let pins = |scan: &ScanModel| {
-            scan.workers.iter().any(|worker| matches!(worker, At::Busy { pins: true, .. }))
+            scan.workers.iter().any(|worker| matches!(worker, WorkerState::Busy { pins: true, .. }))
         };
         assert!(self.loads.is_empty(), "loads are never finished");
         if !self.scans.values().any(pins) {
@@ -398,7 +405,7 @@ impl Model {
             assert_eq!(scan.is_available(*chunk), available(chunk), "{id:?} {chunk:?} available");
             assert_eq!(scan.is_covered(*chunk), covered(chunk), "{id:?} {chunk:?} covered");
         }
-        let busy = model.workers.iter().filter(|at| matches!(at, At::Busy { .. })).count();
+        let busy = model.workers.iter().filter(|at| matches!(at, WorkerState::Busy { .. })).count();
         let (ready, coming) = match model.spec.order {
             Order::Any => (
                 model.needed.iter().filter(|chunk| available(chunk)).count(),
@@ -413,10 +420,10 @@ impl Model {
             }
         };
         assert_eq!(scan.busy_workers(), busy, "{id:?} busy workers");
-        assert_eq!(scan.stock(), ready + busy, "{id:?} stock");
+        assert_eq!(scan.ready_chunks(), ready + busy, "{id:?} ready chunks");
         assert_eq!(scan.arriving(), coming - ready, "{id:?} arriving");
-        assert_eq!(scan.waiting_since().is_some(), model.workers.contains(&At::Waiting));
+        assert_eq!(scan.waiting_since().is_some(), model.workers.contains(&WorkerState::Waiting));
         assert_eq!(scan.report().chunks_delivered, model.delivered.len() as u64);
-        assert_eq!(scan.report().chunks_narrowed, model.narrowed.len() as u64);
+        assert_eq!(scan.report().chunks_pruned_dynamic, model.pruned.len() as u64);
     }
 }

@@ -25,8 +25,8 @@ impl DisplayAs for SharedScanExec {
             write!(f, ", weight={}", self.settings.weight)?;
         }
         write!(f, ", chunks={needed} of {total} ({} pruned)", self.needed.pruned())?;
-        if let Some(picked) = &self.needed.picked {
-            let rows: u64 = picked.iter().map(|rows| rows.end - rows.start).sum();
+        if let Some(selected) = &self.needed.selected {
+            let rows: u64 = selected.iter().map(|rows| rows.end - rows.start).sum();
             write!(f, ", rows={rows}")?;
         }
         write!(f, ", projection=[{}]", columns.join(", "))?;

@@ -37,7 +37,7 @@ impl SharedScanExec {
         if !self.evaluated.is_empty() {
             return None; // These rule rows out, whether or not they may rule chunks out.
         }
-        let rows = first_pages::rows(&self.source, &self.wish());
+        let rows = first_pages::rows(&self.source, &self.requirements());
         rows.filter(|&rows| rows <= self.settings.batch_rows as u64)
     }
 

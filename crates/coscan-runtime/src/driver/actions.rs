@@ -16,7 +16,7 @@ use crate::memory::ElasticPool;
 
 /// What is done after the lock is given back, because it takes other locks or time.
 #[derive(Debug, Default)]
-pub(super) struct Afterwards {
+pub(super) struct DeferredActions {
     loads: Vec<Load>,
     timer: Option<Time>,
     evicted: Vec<Bytes>,
@@ -26,7 +26,7 @@ pub(super) struct Afterwards {
     pub(super) needs_dropped: bool,
 }
 
-impl Afterwards {
+impl DeferredActions {
     pub(super) fn is_empty(&self) -> bool {
         let Self { loads, timer, evicted, unclaimed, needs_dropped } = self;
         let is_nothing_dropped = evicted.is_empty() && unclaimed.is_empty() && !needs_dropped;
@@ -39,11 +39,11 @@ impl Driver {
     pub(super) fn command<R>(self: &Arc<Self>, command: impl FnOnce(&mut Inner, Time) -> R) -> R {
         let result = self.decide(command);
         self.generation.fetch_add(1, Ordering::Relaxed);
-        self.do_afterwards();
+        self.run_deferred();
         result
     }
 
-    /// Passes something to core and notes what core says. [`Self::do_afterwards`] has to follow.
+    /// Passes something to core and notes what core says. [`Self::run_deferred`] has to follow.
     fn decide<R>(self: &Arc<Self>, command: impl FnOnce(&mut Inner, Time) -> R) -> R {
         let mut inner = self.lock();
         let now = self.now();
@@ -54,7 +54,7 @@ impl Driver {
         inner.read_errors.clear();
         inner.pass_on_record();
         if let Some(time) = inner.timer_to_arm(now) {
-            inner.afterwards.timer = Some(time);
+            inner.deferred.timer = Some(time);
         }
         let held_bytes = inner.core.state().held_bytes();
         self.pool_held_bytes.store(held_bytes, Ordering::Relaxed);
@@ -79,16 +79,16 @@ impl Driver {
                     source: Arc::new(source),
                     counters: Some(Arc::clone(&scan.counters)),
                 };
-                inner.afterwards.loads.push(load);
+                inner.deferred.loads.push(load);
             }
-            Action::Hasten { load } => {
+            Action::Escalate { load } => {
                 if let Some(urgency) = inner.loads.get(&load) {
-                    urgency.hasten();
+                    urgency.escalate();
                 }
             }
             Action::Evict { page } => {
                 let evicted = inner.frames.remove(&page);
-                inner.afterwards.evicted.extend(evicted);
+                inner.deferred.evicted.extend(evicted);
             }
             Action::Deliver { scan, worker, chunk } => {
                 if let Some(running) = inner.scans.get_mut(&scan) {
@@ -124,7 +124,7 @@ impl Driver {
             .map(|page| (placement.page_of(of_table, page), inner.frames[&page].clone()))
             .collect();
         pages.sort_unstable_by_key(|(page, _)| *page);
-        running.polls.set_length(inner.core.length_of(scan));
+        running.polls.set_priority(inner.core.class_of(scan));
         running.polls.handed(worker, self.now());
         let lease = Lease {
             driver: Arc::clone(self),
@@ -146,23 +146,23 @@ impl Driver {
 
     /// Does what was noted. That may give commands in its turn: a runtime that shuts down drops a load at once, and core
     /// decides the next one. So one does all of it, thing after thing.
-    fn do_afterwards(self: &Arc<Self>) {
+    fn run_deferred(self: &Arc<Self>) {
         let mut doing = None;
-        while let Some(afterwards) = {
+        while let Some(deferred) = {
             let is_at_it = doing.is_some();
-            self.lock().take_afterwards(is_at_it)
+            self.lock().take_deferred(is_at_it)
         } {
-            doing.get_or_insert_with(|| DoingAfterwards(self));
-            self.follow_up(afterwards);
+            doing.get_or_insert_with(|| RunningDeferred(self));
+            self.follow_up(deferred);
         }
         std::mem::forget(doing);
     }
 
-    fn follow_up(self: &Arc<Self>, afterwards: Afterwards) {
-        for load in afterwards.loads {
+    fn follow_up(self: &Arc<Self>, deferred: DeferredActions) {
+        for load in deferred.loads {
             self.runtime().spawn(load::run(load));
         }
-        if let Some(time) = afterwards.timer {
+        if let Some(time) = deferred.timer {
             let driver = Arc::clone(self);
             let wait = Duration::from_nanos(time.since(self.now()));
             self.runtime().spawn(async move {
@@ -170,9 +170,9 @@ impl Driver {
                 driver.handle_timeout(time);
             });
         }
-        drop(afterwards.evicted);
-        drop(afterwards.unclaimed); // What was handed to a worker that had gone goes back to its scan.
-        if afterwards.needs_dropped {
+        drop(deferred.evicted);
+        drop(deferred.unclaimed); // What was handed to a worker that had gone goes back to its scan.
+        if deferred.needs_dropped {
             self.drop_unwanted_slices();
         }
     }
@@ -205,11 +205,11 @@ impl Driver {
 }
 
 /// Lets others do what is left if it panics.
-struct DoingAfterwards<'a>(&'a Driver);
+struct RunningDeferred<'a>(&'a Driver);
 
-impl Drop for DoingAfterwards<'_> {
+impl Drop for RunningDeferred<'_> {
     fn drop(&mut self) {
-        self.0.lock().leave_afterwards();
+        self.0.lock().put_back_deferred();
     }
 }
 
@@ -229,7 +229,7 @@ impl ElasticPool for Driver {
 
     fn settle(&self) {
         if let Some(driver) = self.this.upgrade() {
-            driver.do_afterwards();
+            driver.run_deferred();
         }
     }
 

@@ -12,7 +12,7 @@ use coscan_core::{
 use tokio::sync::oneshot;
 
 use super::Answer;
-use super::actions::Afterwards;
+use super::actions::DeferredActions;
 use crate::decode_cache::SliceKey;
 use crate::error::ScanError;
 use crate::lease::Hold;
@@ -80,7 +80,7 @@ pub(super) struct Inner {
     pub(super) read_errors: BTreeMap<PageId, ScanError>,
     /// When a timer will call.
     pub(super) armed: Option<Time>,
-    pub(super) afterwards: Afterwards,
+    pub(super) deferred: DeferredActions,
     /// Somebody does what is left for afterwards.
     is_at_afterwards: bool,
     /// Something panicked while it changed what is here: nothing runs any more.
@@ -104,7 +104,7 @@ impl Inner {
             waiters: BTreeMap::new(),
             read_errors: BTreeMap::new(),
             armed: None,
-            afterwards: Afterwards::default(),
+            deferred: DeferredActions::default(),
             is_at_afterwards: false,
             is_broken: false,
         }
@@ -137,16 +137,16 @@ impl Inner {
     }
 
     /// What is left for afterwards, for whoever is at it; `None` if there is nothing, or another one is.
-    pub(super) fn take_afterwards(&mut self, is_at_it: bool) -> Option<Afterwards> {
+    pub(super) fn take_deferred(&mut self, is_at_it: bool) -> Option<DeferredActions> {
         if self.is_at_afterwards != is_at_it {
             return None;
         }
-        self.is_at_afterwards = !self.afterwards.is_empty();
-        self.is_at_afterwards.then(|| std::mem::take(&mut self.afterwards))
+        self.is_at_afterwards = !self.deferred.is_empty();
+        self.is_at_afterwards.then(|| std::mem::take(&mut self.deferred))
     }
 
     /// Whoever was at what is left for afterwards did not end it.
-    pub(super) fn leave_afterwards(&mut self) {
+    pub(super) fn put_back_deferred(&mut self) {
         self.is_at_afterwards = false;
     }
 
@@ -179,7 +179,7 @@ impl Inner {
         if let Some(Ok(Some(mut lease))) = unclaimed {
             // At once: the worker may be taken up again and ask before the lease is dropped.
             lease.hold = Hold::Returned;
-            self.afterwards.unclaimed.push(lease);
+            self.deferred.unclaimed.push(lease);
             self.withdraw(self.core.state().now(), scan, worker);
         }
     }
@@ -192,7 +192,7 @@ impl Inner {
         if self.scans.get(&scan).is_some_and(|scan| scan.failed.is_some() || scan.is_closed) {
             // Nobody will take what is given back.
             let needed = self.needed(scan).collect();
-            self.core.narrow_scan(now, scan, needed);
+            self.core.prune_scan(now, scan, needed);
         }
     }
 
@@ -227,7 +227,7 @@ impl Inner {
         for (scan, worker) in waiting {
             self.answer(scan, worker, Err(error.clone()));
         }
-        self.afterwards.needs_dropped = true;
+        self.deferred.needs_dropped = true;
     }
 
     /// Chunks that a scan was not handed yet.

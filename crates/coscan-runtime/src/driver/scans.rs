@@ -32,7 +32,7 @@ impl Driver {
         };
         let id = self.with_room(|inner, now| {
             let id = inner.core.start_scan(now, first.clone())?;
-            running.polls.set_length(inner.core.length_of(id));
+            running.polls.set_priority(inner.core.class_of(id));
             inner.scans.insert(id, running.clone());
             Ok(id)
         })?;
@@ -76,7 +76,7 @@ impl Driver {
         self.with_room(|inner, now| {
             inner.core.extend_scan(now, scan, chunks.to_vec())?;
             if let Some(running) = inner.scans.get(&scan) {
-                running.polls.set_length(inner.core.length_of(scan));
+                running.polls.set_priority(inner.core.class_of(scan));
             }
             Ok(())
         })
@@ -145,13 +145,13 @@ impl Driver {
     }
 
     /// Takes chunks off what a scan needs; returns how many it did need.
-    pub(crate) fn narrow_scan(self: &Arc<Self>, scan: ScanId, unwanted: &[ChunkIndex]) -> usize {
+    pub(crate) fn prune_scan(self: &Arc<Self>, scan: ScanId, unwanted: &[ChunkIndex]) -> usize {
         self.command(|inner, now| {
             let needed =
                 |inner: &Inner| inner.core.state().scan(scan).map_or(0, |it| it.needed().len());
             let before = needed(inner);
-            inner.core.narrow_scan(now, scan, unwanted.to_vec());
-            inner.afterwards.needs_dropped = true;
+            inner.core.prune_scan(now, scan, unwanted.to_vec());
+            inner.deferred.needs_dropped = true;
             before - needed(inner)
         })
     }
@@ -166,7 +166,7 @@ impl Driver {
         self.command(|inner, now| {
             inner.fail(scan, error);
             let needed = inner.needed(scan).collect();
-            inner.core.narrow_scan(now, scan, needed);
+            inner.core.prune_scan(now, scan, needed);
         });
     }
 
@@ -178,7 +178,7 @@ impl Driver {
             let needed: Vec<_> = inner.needed(scan).take(STEP_CHUNKS).collect();
             let is_long = needed.len() == STEP_CHUNKS;
             if is_long {
-                inner.core.narrow_scan(now, scan, needed);
+                inner.core.prune_scan(now, scan, needed);
             }
             is_long
         }) {}
@@ -186,7 +186,7 @@ impl Driver {
             inner.core.cancel_scan(now, scan);
             inner.scans.remove(&scan);
             inner.waiters.retain(|&(waiting, _), _| waiting != scan);
-            inner.afterwards.needs_dropped = true;
+            inner.deferred.needs_dropped = true;
         });
         report
     }
@@ -215,8 +215,8 @@ impl Driver {
     pub(crate) fn close_scan(self: &Arc<Self>, scan: ScanId) -> Vec<(ChunkIndex, usize)> {
         self.command(|inner, now| {
             let needed = inner.needed(scan).collect();
-            inner.core.narrow_scan(now, scan, needed);
-            inner.afterwards.needs_dropped = true;
+            inner.core.prune_scan(now, scan, needed);
+            inner.deferred.needs_dropped = true;
             if let Some(running) = inner.scans.get_mut(&scan) {
                 running.is_closed = true;
             }

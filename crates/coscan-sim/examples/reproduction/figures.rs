@@ -41,7 +41,7 @@ const VARIED: [(&str, &str, &str); 8] = [
     ("loads at a time", "machine.loads_in_flight", "[2, 4, 8]"),
     ("processor time of F", "query.F.cost", "[\"1 s\", \"4 s\", \"6 s\"]"),
     ("time between streams", "streams.all.apart", "[\"0 s\", \"6 s\"]"),
-    ("patience", "machine.patience", "[\"500 ms\", \"30 s\"]"),
+    ("space timeout", "machine.space timeout", "[\"500 ms\", \"30 s\"]"),
     ("pool", "machine.pool", "[\"512 MiB\", \"2 GiB\"]"),
     ("cores", "machine.cores", "[1, 4]"),
 ];
@@ -127,15 +127,14 @@ fn write_spread(workload: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What patience decides: how long elevator lets scans wait for room.
+/// What space timeout decides: how long elevator lets scans wait for room.
 fn write_patience(workload: &str) -> Result<(), String> {
-    let sweep =
-        "[[sweep]]\nkey = \"machine.patience\"\nvalues = [\"500 ms\", \"5 s\", \"15 s\", \"60 s\"]";
+    let sweep = "[[sweep]]\nkey = \"machine.space timeout\"\nvalues = [\"500 ms\", \"5 s\", \"15 s\", \"60 s\"]";
     let spec = Spec::parse(&format!("{workload}\n{sweep}")).map_err(|error| error.to_string())?;
     let names: Vec<_> = spec.cases.iter().map(|case| case.name.clone()).collect();
     let runs = run_all(&[spec], &[PolicyKind::Elevator], 10)?;
     println!("Patience, under elevator (the paper: 138 s, 13.5, 1404 requests), over 10 seeds.\n");
-    write_row(["patience", "stream s", "normalized latency", "requests"].map(str::to_owned));
+    write_row(["space timeout", "stream s", "normalized latency", "requests"].map(str::to_owned));
     write_row(["---", "--:", "--:", "--:"].map(str::to_owned));
     for (name, case) in names.into_iter().zip(runs.iter().flatten()) {
         let metrics = [Metric::StreamAvg, Metric::NormalizedLatencyAvg, Metric::Requests];

@@ -48,8 +48,8 @@ impl ObjectStore {
         self.begin_next(now);
     }
 
-    pub(super) fn hasten(&mut self, load: LoadId) {
-        self.queue.hasten(|request| request.load == load);
+    pub(super) fn escalate(&mut self, load: LoadId) {
+        self.queue.escalate(|request| request.load == load);
     }
 
     pub(super) fn next_at(&self) -> Option<Time> {

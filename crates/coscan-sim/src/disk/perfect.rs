@@ -2,18 +2,18 @@
 
 use coscan_core::{LoadId, Time};
 
-use super::lines::{Job, Lines, Piece};
+use super::service_queues::{Job, ServiceQueues, TransferQuantum};
 use super::{Arrival, Request};
 
 #[derive(Clone, Debug)]
 pub(super) struct Perfect {
     ns_per_chunk: u64,
-    line: Lines,
+    line: ServiceQueues,
 }
 
 impl Perfect {
     pub(super) fn new(ns_per_chunk: u64) -> Self {
-        Self { ns_per_chunk, line: Lines::new(1, 0, true) }
+        Self { ns_per_chunk, line: ServiceQueues::new(1, 0, true) }
     }
 
     /// Takes on a load, all requests of it at once: its pages share the time by their bytes.
@@ -22,19 +22,19 @@ impl Perfect {
         let bytes = u128::from(requests.iter().map(Request::bytes).sum::<u64>()).max(1);
         let pages = requests.iter().flat_map(|request| &request.pages);
         let mut passed = 0;
-        let pieces = pages.map(|&(page, page_bytes)| {
+        let quanta = pages.map(|&(page, page_bytes)| {
             passed += u128::from(page_bytes);
             let ns = (passed * u128::from(self.ns_per_chunk)).div_ceil(bytes);
             let done_ns = u64::try_from(ns).expect("a part of a load's time");
             let page = self.line.expect(now, Arrival { load, page }, 1);
-            Piece { done_ns, end: 0, page: Some(page) }
+            TransferQuantum { done_ns, end: 0, page: Some(page) }
         });
-        let pieces = pieces.collect();
-        self.line.add(now, 0, Job { load, urgent, address: 0, pieces, done_ns: 0 });
+        let quanta = quanta.collect();
+        self.line.add(now, 0, Job { load, urgent, address: 0, quanta, done_ns: 0 });
     }
 
-    pub(super) fn hasten(&mut self, load: LoadId) {
-        self.line.hasten(load);
+    pub(super) fn escalate(&mut self, load: LoadId) {
+        self.line.escalate(load);
     }
 
     pub(super) fn next_at(&self) -> Option<Time> {

@@ -172,7 +172,7 @@ fn a_load_that_is_hastened_passes_what_came_before_it() {
         reader.submit(Time(0), LoadId(load), false, TableId(0), &page);
     }
     reader.pass(Time(5));
-    reader.hasten(LoadId(2));
+    reader.escalate(LoadId(2));
     let arrived = arrivals(&mut reader, &[]);
     assert_eq!(arrived, [(2, 2, 30), (0, 0, 40), (1, 1, 60)], "after a piece of the first load");
 }

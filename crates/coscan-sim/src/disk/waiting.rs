@@ -23,7 +23,7 @@ impl<T> Waiting<T> {
     }
 
     /// Moves what is meant behind all that is urgent.
-    pub(super) fn hasten(&mut self, is_meant: impl Fn(&T) -> bool) {
+    pub(super) fn escalate(&mut self, is_meant: impl Fn(&T) -> bool) {
         let (meant, others) = std::mem::take(&mut self.others).into_iter().partition(is_meant);
         self.others = others;
         self.urgent.extend::<VecDeque<T>>(meant);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use coscan_core::{ChunkIndex, PageIndex, Time};
 
 use super::Run;
-use crate::outcome::What;
+use crate::outcome::EventKind;
 use crate::workload::{Query, Workload};
 
 /// Amounts that are told apart: what 1, 2, 3, 4 scans want, and what 5 or more do.
@@ -98,9 +98,9 @@ impl Run {
             let at = Time(u64::try_from(at).expect("not after the end"));
             while let Some(step) = steps.next_if(|step| step.at <= at) {
                 match step.what {
-                    What::Started { query } => wanted.started(query),
-                    What::Delivered { query, chunk, .. } => wanted.delivered(query, chunk),
-                    What::Ended { query, .. } => wanted.ended(query),
+                    EventKind::Started { query } => wanted.started(query),
+                    EventKind::Delivered { query, chunk, .. } => wanted.delivered(query, chunk),
+                    EventKind::Ended { query, .. } => wanted.ended(query),
                     _ => {}
                 }
             }

@@ -15,10 +15,10 @@ use crate::simulation::{Options, run};
 use crate::violation::{Rule, Violation};
 use crate::workload::{Cost, Query, Stream, Table, Workload};
 
-/// Nanoseconds of patience; times in a case are of that order.
-const PATIENCE_NS: u64 = 10_000;
+/// Nanoseconds of space timeout; times in a case are of that order.
+const SPACE_TIMEOUT_NS: u64 = 10_000;
 
-/// A case is small: nothing in it but patience and delays takes as long as these, so nobody waits for more than this many
+/// A case is small: nothing in it but space timeout and delays takes as long as these, so nobody waits for more than this many
 /// times the two together.
 const WAIT_MAX: u64 = 6;
 
@@ -94,18 +94,19 @@ pub fn random_case(seed: u64) -> RandomCase {
     let tables: Vec<_> = (0..random.between(1, 3)).map(|_| table(&mut random)).collect();
     let mut streams: Vec<_> =
         (0..random.between(1, 5)).map(|_| stream(&mut random, &tables)).collect();
-    let crowd = if random.percent(3) { random.count(2, 5) } else { 0 };
-    streams.extend((0..crowd).map(|_| crowd_stream(&mut random, &tables)));
+    let background_load = if random.percent(3) { random.count(2, 5) } else { 0 };
+    streams.extend((0..background_load).map(|_| background_stream(&mut random, &tables)));
     let machine = machine(&mut random);
     let room_percent = *random.choose(&[0, 0, 10, 30, 60, 100]);
     let pool_bytes = widest_chunk_bytes(&tables, &streams) + bytes(&tables) * room_percent / 100;
     let workload = Workload { tables, streams, pool_bytes, pool_changes: Vec::new() };
     // Beside a crowd there are no long delays: they would leave gaps in it.
-    let delay_ns_max = if crowd > 0 { PATIENCE_NS / 10 } else { 2 * PATIENCE_NS };
+    let delay_ns_max =
+        if background_load > 0 { SPACE_TIMEOUT_NS / 10 } else { 2 * SPACE_TIMEOUT_NS };
     let rates = Rates::some(random.between(1, delay_ns_max));
     let faults = (!random.percent(25)).then_some(Faults { seed, rates });
     let delay_ns = faults.map_or(0, |faults| faults.rates.within_ns);
-    let wait_ns_max = Some(WAIT_MAX * (PATIENCE_NS + delay_ns));
+    let wait_ns_max = Some(WAIT_MAX * (SPACE_TIMEOUT_NS + delay_ns));
     let options = Options { faults, timeline: false, audit_every: 8, wait_ns_max };
     RandomCase { workload, machine, options }
 }
@@ -163,7 +164,7 @@ fn stream(random: &mut Random, tables: &[Table]) -> Stream {
 }
 
 /// Short queries that keep coming: who waits for a pause between them waits long.
-fn crowd_stream(random: &mut Random, tables: &[Table]) -> Stream {
+fn background_stream(random: &mut Random, tables: &[Table]) -> Stream {
     let short = |random: &mut Random| {
         let query = query(random, tables);
         let row = random.below(tables[query.table].layout.row_count());
@@ -190,7 +191,7 @@ fn query(random: &mut Random, tables: &[Table]) -> Query {
         table,
         groups: groups.filter(|_| random.percent(60)).collect(),
         rows: (0..ranges).map(|_| range(random)).collect(),
-        picked: random.percent(20).then(|| picked(random, layout)),
+        selected: random.percent(20).then(|| selected(random, layout)),
         order: if random.percent(25) { Order::InOrder } else { Order::Any },
         workers: random.count(1, 3),
         weight: u32::try_from(random.between(1, 3)).expect("few"),
@@ -204,7 +205,7 @@ fn query(random: &mut Random, tables: &[Table]) -> Query {
 }
 
 /// Some pages of a table.
-fn picked(random: &mut Random, layout: &Layout) -> Vec<PageIndex> {
+fn selected(random: &mut Random, layout: &Layout) -> Vec<PageIndex> {
     let percent = *random.choose(&[0, 10, 50, 100]);
     let pages = (0..layout.page_count()).map(PageIndex::from_usize);
     pages.filter(|_| random.percent(percent)).collect()
@@ -231,14 +232,14 @@ fn machine(random: &mut Random) -> Machine {
     let config = Config {
         request_bytes: *random.choose(&[0, 5, 50]),
         loads_in_flight_max: random.count(1, 4),
-        patience_ns: PATIENCE_NS,
+        space_timeout_ns: SPACE_TIMEOUT_NS,
         active_workers_max: *random.choose(&[1, 2, 5, usize::MAX]),
-        pause_ns: PATIENCE_NS / 10,
-        wait_max_ns: PATIENCE_NS,
+        pause_ns: SPACE_TIMEOUT_NS / 10,
+        wait_max_ns: SPACE_TIMEOUT_NS,
         ..Config::default()
     };
     let cores = u32::try_from(random.between(1, 4)).expect("few");
-    Machine { disk, cores, piece_bytes: random.between(1, 20), config }
+    Machine { disk, cores, quantum_bytes: random.between(1, 20), config }
 }
 
 fn widest_chunk_bytes(tables: &[Table], streams: &[Stream]) -> u64 {
@@ -246,7 +247,7 @@ fn widest_chunk_bytes(tables: &[Table], streams: &[Stream]) -> u64 {
     let chunks = queries.flat_map(|query| {
         let layout = &tables[query.table].layout;
         layout.chunks().map(move |chunk| {
-            let whole = Query { picked: None, ..query.clone() };
+            let whole = Query { selected: None, ..query.clone() };
             whole.pages(layout, chunk).map(|page| layout.bytes_of(page)).sum::<u64>()
         })
     });

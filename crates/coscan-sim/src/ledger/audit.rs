@@ -2,7 +2,7 @@
 
 use coscan_core::{ActiveBufferManager, Index, PageId, ScanId};
 
-use super::{Ledger, Place, ScanBook};
+use super::{Ledger, Place, ShadowScan};
 use crate::violation::{Broken, Rule, ensure};
 
 impl Ledger {
@@ -40,7 +40,7 @@ impl Ledger {
         &self,
         manager: &ActiveBufferManager,
         id: ScanId,
-        book: &ScanBook,
+        book: &ShadowScan,
     ) -> Result<(), Broken> {
         let scan = manager.state().scan(id);
         let needed = scan.is_some_and(|scan| scan.needed().iter().eq(book.needed.iter()));

@@ -10,7 +10,7 @@ use crate::violation::{Broken, Rule, ensure};
 
 /// Where a worker stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum At {
+pub(super) enum WorkerState {
     Idle,
     Waiting {
         since: Time,
@@ -24,20 +24,20 @@ pub(super) enum At {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct ScanBook {
+pub(super) struct ShadowScan {
     pub(super) table: TableId,
     pub(super) groups: IndexSet<GroupIndex>,
     /// The only pages that it reads, if it picks.
-    picked: Option<IndexSet<PageId>>,
+    selected: Option<IndexSet<PageId>>,
     order: Order,
     pub(super) needed: IndexSet<ChunkIndex>,
-    workers: Vec<At>,
+    workers: Vec<WorkerState>,
     failed: bool,
 }
 
-impl ScanBook {
+impl ShadowScan {
     fn may_read(&self, page: PageId) -> bool {
-        self.picked.as_ref().is_none_or(|picked| picked.contains(page))
+        self.selected.as_ref().is_none_or(|selected| selected.contains(page))
     }
 }
 
@@ -47,23 +47,23 @@ impl Ledger {
         &mut self,
         id: ScanId,
         spec: &ScanSpec,
-        picks: bool,
+        is_sparse: bool,
     ) -> Result<(), Broken> {
-        ensure(!picks || spec.pages.is_some(), Rule::Records, || {
+        ensure(!is_sparse || spec.pages.is_some(), Rule::Records, || {
             format!("{id:?} is said to pick pages, but names none")
         })?;
-        let book = ScanBook {
+        let book = ShadowScan {
             table: spec.table,
             groups: spec.groups.iter().copied().collect(),
-            picked: spec
+            selected: spec
                 .pages
                 .iter()
-                .filter(|_| picks)
+                .filter(|_| is_sparse)
                 .map(|it| it.iter().copied().collect())
                 .next(),
             order: spec.order,
             needed: spec.chunk_indexes().collect(),
-            workers: vec![At::Idle; spec.workers],
+            workers: vec![WorkerState::Idle; spec.workers],
             failed: false,
         };
         self.scans.insert(id, book);
@@ -76,14 +76,14 @@ impl Ledger {
         let workers = self.scans.get(&id).map_or(0, |scan| scan.workers.len());
         for worker in (0..workers).map(WorkerIndex::from_usize) {
             self.pages_released(id, worker);
-            self.place_worker(id, worker, At::Finished);
+            self.place_worker(id, worker, WorkerState::Finished);
         }
         self.scans.remove(&id);
         self.useless_loads = 0;
     }
 
     /// Enters that a scan gave up chunks; returns how many it still needed.
-    pub(crate) fn narrowed(&mut self, id: ScanId, chunks: &[ChunkIndex]) -> usize {
+    pub(crate) fn pruned(&mut self, id: ScanId, chunks: &[ChunkIndex]) -> usize {
         self.useless_loads = 0;
         let Some(scan) = self.scans.get_mut(&id) else { return 0 };
         chunks.iter().filter(|&&chunk| scan.needed.remove(chunk)).count()
@@ -92,13 +92,13 @@ impl Ledger {
     /// Enters that a worker asks for a chunk.
     pub(crate) fn asks(&mut self, now: Time, id: ScanId, worker: WorkerIndex) {
         self.pages_released(id, worker);
-        self.place_worker(id, worker, At::Waiting { since: now });
+        self.place_worker(id, worker, WorkerState::Waiting { since: now });
     }
 
     /// Enters that a worker no longer uses the pages of its chunk.
     pub(crate) fn pages_released(&mut self, id: ScanId, worker: WorkerIndex) {
         let Some(scan) = self.scans.get_mut(&id) else { return };
-        if let At::Busy { chunk, pages } = &mut scan.workers[worker.as_usize()]
+        if let WorkerState::Busy { chunk, pages } = &mut scan.workers[worker.as_usize()]
             && std::mem::replace(pages, false)
         {
             let chunk = *chunk;
@@ -142,7 +142,7 @@ impl Ledger {
             format!("{id:?} is handed {chunk:?} without {missing:?}")
         })?;
         self.count_users(id, chunk, |users| users + 1);
-        self.place_worker(id, worker, At::Busy { chunk, pages: true });
+        self.place_worker(id, worker, WorkerState::Busy { chunk, pages: true });
         self.scans.get_mut(&id).expect("it runs").needed.remove(chunk);
         self.useless_loads = 0;
         Ok(())
@@ -159,7 +159,7 @@ impl Ledger {
         ensure(needed.is_empty(), Rule::EachChunkOnce, || {
             format!("{id:?} is told that nothing is left, but never got {needed:?}")
         })?;
-        self.place_worker(id, worker, At::Finished);
+        self.place_worker(id, worker, WorkerState::Finished);
         self.useless_loads = 0;
         Ok(())
     }
@@ -175,8 +175,8 @@ impl Ledger {
         scan.failed = true;
         scan.needed = IndexSet::new();
         for worker in (0..scan.workers.len()).map(WorkerIndex::from_usize) {
-            if matches!(self.scans[&id].workers[worker.as_usize()], At::Waiting { .. }) {
-                self.place_worker(id, worker, At::Finished);
+            if matches!(self.scans[&id].workers[worker.as_usize()], WorkerState::Waiting { .. }) {
+                self.place_worker(id, worker, WorkerState::Finished);
             }
         }
         self.useless_loads = 0;
@@ -186,7 +186,7 @@ impl Ledger {
     /// Only who waits is answered, and within a bound.
     fn check_answer(&self, now: Time, id: ScanId, worker: WorkerIndex) -> Result<(), Broken> {
         let at = self.running(id)?.workers[worker.as_usize()];
-        let At::Waiting { since } = at else {
+        let WorkerState::Waiting { since } = at else {
             let what = format!("{worker:?} of {id:?} is answered, but is {at:?}");
             return Err(Broken { rule: Rule::Protocol, what });
         };
@@ -196,7 +196,7 @@ impl Ledger {
         })
     }
 
-    fn running(&self, id: ScanId) -> Result<&ScanBook, Broken> {
+    fn running(&self, id: ScanId) -> Result<&ShadowScan, Broken> {
         let scan = self.scans.get(&id).filter(|scan| !scan.failed);
         let what = || format!("{id:?} is answered or read for, but does not run");
         scan.ok_or_else(|| Broken { rule: Rule::Protocol, what: what() })
@@ -204,7 +204,7 @@ impl Ledger {
 
     pub(super) fn pages_of(
         &self,
-        scan: &ScanBook,
+        scan: &ShadowScan,
         chunk: ChunkIndex,
     ) -> impl Iterator<Item = PageId> {
         let table = scan.table.as_usize();
@@ -223,12 +223,12 @@ impl Ledger {
     }
 
     /// Says where a worker stands now, and keeps the counts.
-    fn place_worker(&mut self, id: ScanId, worker: WorkerIndex, to: At) {
+    fn place_worker(&mut self, id: ScanId, worker: WorkerIndex, to: WorkerState) {
         let scan = self.scans.get_mut(&id).expect("a worker belongs to a running scan");
         let from = std::mem::replace(&mut scan.workers[worker.as_usize()], to);
-        self.waiting -= usize::from(matches!(from, At::Waiting { .. }));
-        self.busy -= usize::from(matches!(from, At::Busy { .. }));
-        self.waiting += usize::from(matches!(to, At::Waiting { .. }));
-        self.busy += usize::from(matches!(to, At::Busy { .. }));
+        self.waiting -= usize::from(matches!(from, WorkerState::Waiting { .. }));
+        self.busy -= usize::from(matches!(from, WorkerState::Busy { .. }));
+        self.waiting += usize::from(matches!(to, WorkerState::Waiting { .. }));
+        self.busy += usize::from(matches!(to, WorkerState::Busy { .. }));
     }
 }

@@ -44,7 +44,7 @@ enum Asked {
 pub(super) struct PastScan {
     pub(super) spec: ScanSpec,
     /// The pages that it named, if it named some.
-    pub(super) picked: Option<Vec<PastPage>>,
+    pub(super) selected: Option<Vec<PastPage>>,
     /// Chunks that it was registered for.
     pub(super) chunks: IndexSet<ChunkIndex>,
     pub(super) started: Time,
@@ -127,7 +127,7 @@ impl History {
             | Command::WithdrawWorker { scan, worker, .. } => {
                 self.working.remove(&(*scan, *worker));
             }
-            Command::NarrowScan { scan, unwanted, .. } => self.narrow(*scan, unwanted),
+            Command::PruneScan { scan, unwanted, .. } => self.prune(*scan, unwanted),
             Command::CancelScan { scan, .. } => {
                 self.working.retain(|(working, _), _| working != scan);
                 if let Some(scan) = self.scans.get_mut(scan) {
@@ -186,10 +186,10 @@ impl History {
     fn start(&mut self, id: ScanId, spec: ScanSpec) {
         let chunks: IndexSet<_> = self.tables.chunks(spec.table.as_usize(), &spec.chunks).collect();
         let pages = spec.pages.as_ref();
-        let picked = pages.map(|pages| pages.iter().map(|&id| self.tables.page(id)).collect());
+        let selected = pages.map(|pages| pages.iter().map(|&id| self.tables.page(id)).collect());
         let scan = PastScan {
             spec,
-            picked,
+            selected,
             started: self.now,
             ended: None,
             needed: chunks.clone(),
@@ -201,7 +201,7 @@ impl History {
         self.scans.insert(id, scan);
     }
 
-    fn narrow(&mut self, scan: ScanId, unwanted: &[ChunkIndex]) {
+    fn prune(&mut self, scan: ScanId, unwanted: &[ChunkIndex]) {
         let Some(scan) = self.scans.get_mut(&scan) else { return };
         for &chunk in unwanted {
             let chunk = self.tables.chunk(scan.spec.table.as_usize(), chunk);
@@ -222,7 +222,7 @@ impl History {
                 scan.needed.remove(chunk);
                 scan.rows_handed += self.tables.rows(table, chunk);
             }
-            Action::Hasten { .. }
+            Action::Escalate { .. }
             | Action::Evict { .. }
             | Action::Finish { .. }
             | Action::Fail { .. } => {}

@@ -62,15 +62,15 @@ fn is_small(prepared: &Prepared) -> bool {
 #[must_use]
 pub fn sections(results: &Results<'_>) -> Vec<Section> {
     let timelines = runs::timelines(results);
-    let crowded = timelines.is_none();
+    let loaded = timelines.is_none();
     let mut sections: Vec<Section> = timelines.into_iter().collect();
     if let [case] = results.cases().collect::<Vec<_>>()[..] {
-        if crowded {
+        if loaded {
             sections.extend(runs::reads(results, case));
         }
         sections.push(whole::bytes(results, case));
         sections.extend(whole::kinds(results, case));
-        if crowded {
+        if loaded {
             sections.extend(runs::potential(results, case));
         }
     } else {

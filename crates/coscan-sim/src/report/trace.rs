@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use coscan_core::{ChunkIndex, LoadId, PageIndex, Time, WorkerIndex};
 
-use crate::outcome::{Outcome, What};
+use crate::outcome::{EventKind, Outcome};
 use crate::workload::Workload;
 
 /// What went on with the chunks of the tables, each list in the order in which things ended.
@@ -79,38 +79,38 @@ impl Trace {
         trace
     }
 
-    fn pass(&mut self, workload: &Workload, open: &mut Open, at: Time, what: &What) {
+    fn pass(&mut self, workload: &Workload, open: &mut Open, at: Time, what: &EventKind) {
         match *what {
-            What::LoadStarted { load, query, table, chunk, .. } => {
+            EventKind::LoadStarted { load, query, table, chunk, .. } => {
                 let started = Interval { table, chunk, query: Some(query), from: at, to: at };
                 open.loads.insert(load, started);
             }
-            What::LoadEnded { load, .. } => {
+            EventKind::LoadEnded { load, .. } => {
                 let load = open.loads.remove(&load);
                 self.loads.extend(load.map(|load| Interval { to: at, ..load }));
             }
-            What::PageArrived { table, page, read: true, .. } => {
+            EventKind::PageArrived { table, page, read: true, .. } => {
                 for &chunk in chunks_of(workload, table, page) {
                     let held = open.kept.entry((table, chunk));
                     held.or_insert(Held { pages: 0, from: at }).pages += 1;
                 }
             }
-            What::Evicted { table, page } => self.evicted(workload, open, at, (table, page)),
-            What::Delivered { query, worker, chunk } => {
+            EventKind::Evicted { table, page } => self.evicted(workload, open, at, (table, page)),
+            EventKind::Delivered { query, worker, chunk } => {
                 let table = table_of(workload, query);
                 let begun = Interval { table, chunk, query: Some(query), from: at, to: at };
                 open.uses.insert((query, worker), begun);
             }
-            What::Released { query, worker, .. } => {
+            EventKind::Released { query, worker, .. } => {
                 let work = open.uses.remove(&(query, worker));
                 self.uses.extend(work.map(|work| Interval { to: at, ..work }));
             }
-            What::Started { .. }
-            | What::Ended { .. }
-            | What::Waiting { .. }
-            | What::PageArrived { .. }
-            | What::Narrowed { .. }
-            | What::PoolChanged { .. } => {}
+            EventKind::Started { .. }
+            | EventKind::Ended { .. }
+            | EventKind::Waiting { .. }
+            | EventKind::PageArrived { .. }
+            | EventKind::Pruned { .. }
+            | EventKind::PoolChanged { .. } => {}
         }
     }
 

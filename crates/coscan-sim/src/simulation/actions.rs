@@ -3,7 +3,7 @@
 use coscan_core::{Action, ChunkIndex, ScanId, WorkerIndex};
 
 use super::{Event, Simulation};
-use crate::outcome::{End, What};
+use crate::outcome::{End, EventKind};
 use crate::violation::Broken;
 use crate::workload::TablePage;
 
@@ -25,10 +25,10 @@ impl Simulation<'_> {
                 let pages = pages.into_iter().map(|id| self.numbers.page(id).page).collect();
                 self.start_load(load, scan, table, chunk, pages, urgent);
             }
-            Action::Hasten { load } => self.disk.hasten(load),
+            Action::Escalate { load } => self.disk.escalate(load),
             Action::Evict { page } => {
                 let TablePage { table, page } = self.numbers.page(page);
-                self.record.step(self.now, || What::Evicted { table, page });
+                self.record.step(self.now, || EventKind::Evicted { table, page });
             }
             Action::Deliver { scan, worker, chunk } => self.start_work(scan, worker, chunk),
             Action::Finish { scan, worker } => self.finish_worker(scan, worker),
@@ -45,8 +45,11 @@ impl Simulation<'_> {
         let job = self.processors.add(self.now, work_ns, (query, worker));
         self.queries[query].handed(self.now, worker, chunk, bytes, job);
         self.record.deliveries.push((query, chunk));
-        self.record.step(self.now, || What::Delivered { query, worker, chunk });
-        let early = self.fates.as_mut().and_then(|fates| fates.early_release_ns(work_ns));
+        self.record.step(self.now, || EventKind::Delivered { query, worker, chunk });
+        let early = self
+            .fault_injector
+            .as_mut()
+            .and_then(|fault_injector| fault_injector.early_release_ns(work_ns));
         if let Some(ns) = early {
             self.plan_after(ns, Event::Release { query, worker, chunk });
         }

@@ -4,7 +4,7 @@ use coscan_core::{ChunkIndex, LoadId, PageIndex, ScanId, TableId};
 
 use super::{Event, Simulation};
 use crate::faults::LoadFate;
-use crate::outcome::What;
+use crate::outcome::EventKind;
 use crate::violation::{Broken, Rule, ensure};
 
 /// A load under way.
@@ -35,7 +35,7 @@ impl Simulation<'_> {
         self.queries[query].requests += 1;
         self.queries[query].bytes_read += bytes;
         let table_index = table.0 as usize;
-        self.record.step(self.now, || What::LoadStarted {
+        self.record.step(self.now, || EventKind::LoadStarted {
             load,
             query,
             table: table_index,
@@ -43,7 +43,11 @@ impl Simulation<'_> {
             pages: pages.clone(),
             bytes,
         });
-        let fate = self.fates.as_mut().map(|fates| fates.of_load(&pages)).unwrap_or_default();
+        let fate = self
+            .fault_injector
+            .as_mut()
+            .map(|fault_injector| fault_injector.of_load(&pages))
+            .unwrap_or_default();
         if let Some(ns) = fate.cancelled_after_ns {
             self.plan_after(ns, Event::CancelLoad { load });
         }
@@ -54,9 +58,9 @@ impl Simulation<'_> {
     /// The disk has read a page.
     pub(super) fn arrive(&mut self, load: LoadId, page: PageIndex) -> Result<(), Broken> {
         let slow = self.loads.get(&load).is_some_and(|run| run.fate.slow);
-        match &mut self.fates {
-            Some(fates) if slow => {
-                let ns = fates.delay_ns();
+        match &mut self.fault_injector {
+            Some(fault_injector) if slow => {
+                let ns = fault_injector.delay_ns();
                 self.plan_after(ns, Event::Page { load, page });
                 Ok(())
             }
@@ -89,9 +93,9 @@ impl Simulation<'_> {
         }
         let id = self.numbers.id(table, page);
         self.ledger.page_reported(load, id, read);
-        self.record.step(self.now, || What::PageArrived { load, table, page, read });
+        self.record.step(self.now, || EventKind::PageArrived { load, table, page, read });
         if ended {
-            self.record.step(self.now, || What::LoadEnded { load, table, chunk });
+            self.record.step(self.now, || EventKind::LoadEnded { load, table, chunk });
         }
         if read {
             self.manager.page_loaded(self.now, load, id);
@@ -104,7 +108,7 @@ impl Simulation<'_> {
     /// The pool gets another limit.
     pub(super) fn change_pool(&mut self, bytes: u64) -> Result<(), Broken> {
         let limit = self.manager.set_pool_bytes(self.now, bytes);
-        self.record.step(self.now, || What::PoolChanged { bytes: limit });
+        self.record.step(self.now, || EventKind::PoolChanged { bytes: limit });
         ensure(limit == self.manager.state().pool_bytes(), Rule::Records, || {
             format!("the pool's limit is said to be {limit}, but is not")
         })?;

@@ -6,7 +6,7 @@ use coscan_core::{
 };
 
 use super::{Event, Simulation};
-use crate::outcome::{End, QueryOutcome, What};
+use crate::outcome::{End, EventKind, QueryOutcome};
 use crate::sharing::Ticket;
 use crate::violation::Broken;
 use crate::workload::{PageNumbers, Query, Workload};
@@ -119,7 +119,7 @@ impl QueryRun<'_> {
             order: self.query.order,
             workers: self.query.workers,
             weight: self.query.weight,
-            pages: self.query.picked.as_ref().map(|pages| pages.iter().map(id).collect()),
+            pages: self.query.selected.as_ref().map(|pages| pages.iter().map(id).collect()),
         }
     }
 
@@ -139,7 +139,7 @@ impl Simulation<'_> {
         let layout = &self.workload.tables[self.queries[query].query.table].layout;
         let spec = self.queries[query].spec(layout, &self.numbers);
         self.queries[query].started = self.now;
-        self.record.step(self.now, || What::Started { query });
+        self.record.step(self.now, || EventKind::Started { query });
         let scan = match self.manager.start_scan(self.now, &spec) {
             Ok(scan) => scan,
             Err(StartScanError::PoolTooSmall { .. }) => {
@@ -150,8 +150,8 @@ impl Simulation<'_> {
         };
         self.queries[query].scan = Some(scan);
         self.scans.insert(scan, query);
-        let picks = self.manager.state().scan(scan).is_some_and(Scan::picks);
-        self.ledger.scan_started(scan, &spec, picks)?;
+        let is_sparse = self.manager.state().scan(scan).is_some_and(Scan::is_sparse);
+        self.ledger.scan_started(scan, &spec, is_sparse)?;
         self.plan_fate(query);
         self.settle()?;
         for worker in (0..spec.workers).map(WorkerIndex::from_usize) {
@@ -161,13 +161,17 @@ impl Simulation<'_> {
     }
 
     fn plan_fate(&mut self, query: usize) {
-        let fate = self.fates.as_mut().map(crate::faults::Fates::of_query).unwrap_or_default();
+        let fate = self
+            .fault_injector
+            .as_mut()
+            .map(crate::faults::FaultInjector::of_query)
+            .unwrap_or_default();
         let own = self.queries[query].query.cancel_after_ns;
         if let Some(ns) = own.into_iter().chain(fate.cancelled_after_ns).min() {
             self.plan_after(ns, Event::Cancel { query });
         }
-        if let Some(ns) = fate.narrowed_after_ns {
-            self.plan_after(ns, Event::Narrow { query });
+        if let Some(ns) = fate.pruned_after_ns {
+            self.plan_after(ns, Event::Prune { query });
         }
         for (ns, percent) in fate.pool_changes {
             let bytes = u128::from(self.workload.pool_bytes) * u128::from(percent) / 100;
@@ -184,7 +188,7 @@ impl Simulation<'_> {
                 self.ledger.asks(self.now, scan, worker);
                 self.queries[query].workers[worker.as_usize()] =
                     Worker::Waiting { since: self.now };
-                self.record.step(self.now, || What::Waiting { query, worker });
+                self.record.step(self.now, || EventKind::Waiting { query, worker });
             }
             Err(RequestError::Failed(_)) => self.end_query(query, End::Failed),
             Err(error) => panic!("a worker that may ask is refused: {error}"),
@@ -195,7 +199,7 @@ impl Simulation<'_> {
     /// A worker is done with its chunk.
     pub(super) fn work_ended(&mut self, query: usize, worker: WorkerIndex) -> Result<(), Broken> {
         if let Worker::Working { chunk, .. } = self.queries[query].workers[worker.as_usize()] {
-            self.record.step(self.now, || What::Released { query, worker, chunk });
+            self.record.step(self.now, || EventKind::Released { query, worker, chunk });
         }
         self.ask(query, worker)
     }
@@ -218,14 +222,16 @@ impl Simulation<'_> {
         }
     }
 
-    pub(super) fn narrow_query(&mut self, query: usize) {
+    pub(super) fn prune_query(&mut self, query: usize) {
         let run = &self.queries[query];
-        let (Some(scan), Some(fates)) = (run.scan, &mut self.fates) else { return };
+        let (Some(scan), Some(fault_injector)) = (run.scan, &mut self.fault_injector) else {
+            return;
+        };
         let chunks = self.workload.tables[run.query.table].layout.chunks();
-        let unwanted = fates.unwanted_chunks(chunks);
-        self.manager.narrow_scan(self.now, scan, unwanted.iter().copied());
-        let chunks = self.ledger.narrowed(scan, &unwanted);
-        self.record.step(self.now, || What::Narrowed { query, chunks });
+        let unwanted = fault_injector.unwanted_chunks(chunks);
+        self.manager.prune_scan(self.now, scan, unwanted.iter().copied());
+        let chunks = self.ledger.pruned(scan, &unwanted);
+        self.record.step(self.now, || EventKind::Pruned { query, chunks });
     }
 
     /// Ends a query, however it ends, and plans the next one of its stream.
@@ -244,7 +250,7 @@ impl Simulation<'_> {
             self.manager.cancel_scan(now, scan);
             self.ledger.scan_ended(scan);
         }
-        self.record.step(now, || What::Ended { query, end });
+        self.record.step(now, || EventKind::Ended { query, end });
         self.queries_left -= 1;
         if !self.queries[query].while_others_run {
             self.awaited_left -= 1;

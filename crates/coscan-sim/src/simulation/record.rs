@@ -3,7 +3,7 @@
 use coscan_core::{ChunkIndex, Time};
 
 use super::Simulation;
-use crate::outcome::{Outcome, Step, What};
+use crate::outcome::{EventKind, Outcome, Step};
 
 /// Totals, and the timeline if it is asked for.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ impl Record {
     }
 
     /// Enters what happened if there is a timeline.
-    pub(super) fn step(&mut self, at: Time, what: impl FnOnce() -> What) {
+    pub(super) fn step(&mut self, at: Time, what: impl FnOnce() -> EventKind) {
         if let Some(timeline) = &mut self.timeline {
             timeline.push(Step { at, what: what() });
         }

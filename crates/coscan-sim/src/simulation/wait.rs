@@ -8,7 +8,7 @@ use crate::machine::{Disk, Machine};
 use crate::workload::Workload;
 
 /// Nanoseconds within which every wait ends: the time that all of the workload takes when each query reads and works
-/// through all of its table, nothing is shared and nothing overlaps; and some patience. A guard against waiting for
+/// through all of its table, nothing is shared and nothing overlaps; and some space timeout. A guard against waiting for
 /// ever, not a measure of fairness.
 pub(super) fn wait_ns_max(workload: &Workload, machine: &Machine, options: Options) -> u64 {
     let tables: Vec<_> = workload.tables.iter().map(|table| Size::of(&table.layout)).collect();
@@ -18,8 +18,8 @@ pub(super) fn wait_ns_max(workload: &Workload, machine: &Machine, options: Optio
         size.read_ns(machine.disk).saturating_add(work_ns)
     });
     let delay_ns = options.faults.map_or(0, |faults| faults.rates.within_ns);
-    let patience_ns = machine.config.patience_ns.saturating_add(delay_ns);
-    times.fold(patience_ns, u64::saturating_add).saturating_mul(16)
+    let space_timeout_ns = machine.config.space_timeout_ns.saturating_add(delay_ns);
+    times.fold(space_timeout_ns, u64::saturating_add).saturating_mul(16)
 }
 
 /// All slices of a table; a page counts once for each chunk that it serves.

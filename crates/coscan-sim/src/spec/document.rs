@@ -6,7 +6,9 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-use super::units::{Bytes, BytesPerSecond, CostText, Figure, Gap, Hertz, Nanoseconds, PoolSize};
+use super::units::{
+    Bytes, BytesPerSecond, CostText, Figure, Hertz, InterarrivalTime, Nanoseconds, PoolSize,
+};
 
 /// A whole file.
 #[derive(Clone, Debug, serde::Deserialize)]
@@ -53,10 +55,10 @@ pub(super) struct MachineForm {
     pub(super) disk: DiskForm,
     pub(super) loads_in_flight: Option<usize>,
     /// The most bytes that a device reads before it looks for something urgent.
-    pub(super) piece: Option<Bytes>,
+    pub(super) quantum: Option<Bytes>,
     /// For policies that schedule processors; three for each core if not given, as in the engine.
     pub(super) active_workers: Option<usize>,
-    pub(super) patience: Option<Nanoseconds>,
+    pub(super) space_timeout: Option<Nanoseconds>,
     pub(super) wait_max: Option<Nanoseconds>,
 }
 
@@ -122,7 +124,7 @@ pub(super) struct QueryForm {
     /// Chunk ranges instead of `percent`.
     pub(super) chunks: Option<Vec<[u64; 2]>>,
     /// So many random rows of that part, found with an index.
-    pub(super) picks: Option<u64>,
+    pub(super) index_rows: Option<u64>,
     pub(super) cost: CostText,
     #[serde(default)]
     pub(super) in_order: bool,
@@ -142,9 +144,9 @@ pub(super) struct StreamsForm {
     #[serde(default)]
     pub(super) start: Nanoseconds,
     /// How long after one the next starts.
-    pub(super) apart: Option<Gap>,
+    pub(super) apart: Option<InterarrivalTime>,
     /// Between the end of a query and the start of the next.
-    pub(super) think: Option<Gap>,
+    pub(super) think: Option<InterarrivalTime>,
     /// How many of the queries need their rows in order; as their templates say if not given.
     pub(super) in_order_percent: Option<f64>,
     /// Whether they only run as long as other streams do.

@@ -37,14 +37,14 @@ pub(super) fn build(form: &MachineForm) -> Result<Machine, SpecError> {
     if let Some(loads) = form.loads_in_flight {
         machine.config.loads_in_flight_max = positive("loads_in_flight", loads)? as usize;
     }
-    if let Some(piece) = form.piece {
-        machine.piece_bytes = (piece.0 as u64).max(1);
+    if let Some(quantum) = form.quantum {
+        machine.quantum_bytes = (quantum.0 as u64).max(1);
     }
     if let Some(workers) = form.active_workers {
         machine.config.active_workers_max = positive("active_workers", workers)? as usize;
     }
-    if let Some(patience) = form.patience {
-        machine.config.patience_ns = patience.0;
+    if let Some(space_timeout) = form.space_timeout {
+        machine.config.space_timeout_ns = space_timeout.0;
     }
     if let Some(wait) = form.wait_max {
         machine.config.wait_max_ns = wait.0;

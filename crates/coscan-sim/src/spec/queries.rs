@@ -7,7 +7,7 @@ use coscan_core::{ChunkIndex, Index, Layout, Order};
 
 use super::document::QueryForm;
 use super::error::{SpecError, wrong};
-use super::picks;
+use super::index_rows;
 use super::tables::NamedTable;
 use super::units::{CostText, Hertz, QueryName};
 use crate::random::Random;
@@ -21,7 +21,7 @@ pub(super) struct Template {
     layout: Arc<Layout>,
     place: Place,
     /// How many rows of the place an index finds; all of them are read if `None`.
-    picks: Option<u64>,
+    index_rows: Option<u64>,
 }
 
 /// Which rows a query reads.
@@ -52,7 +52,7 @@ impl Template {
             table: position,
             groups: table.groups(&key, form.columns.as_deref())?,
             rows: Vec::new(),
-            picked: None,
+            selected: None,
             order: if form.in_order { Order::InOrder } else { Order::Any },
             workers: form.workers.unwrap_or(1),
             weight: form.weight.unwrap_or(1),
@@ -60,11 +60,11 @@ impl Template {
             think_ns: 0,
             cancel_after_ns: form.cancel_after.map(|after| after.0),
         };
-        if form.picks == Some(0) {
-            return Err(wrong(format!("{key}.picks"), "an index finds at least one row"));
+        if form.index_rows == Some(0) {
+            return Err(wrong(format!("{key}.index_rows"), "an index finds at least one row"));
         }
         let layout = Arc::clone(&table.table.layout);
-        Ok(Self { name: name.to_owned(), query, layout, place, picks: form.picks })
+        Ok(Self { name: name.to_owned(), query, layout, place, index_rows: form.index_rows })
     }
 
     /// A query of this template, over this part of the table if it is said, in percent. Rows that an index finds are
@@ -84,8 +84,8 @@ impl Template {
             }
         };
         let query = Query { rows, label, ..self.query.clone() };
-        match self.picks {
-            Some(picks) => picks::pick(query, picks, &self.layout, more),
+        match self.index_rows {
+            Some(index_rows) => index_rows::pick(query, index_rows, &self.layout, more),
             None => query,
         }
     }

@@ -5,7 +5,7 @@ use coscan_core::{Order, Time};
 use super::document::StreamsForm;
 use super::error::{SpecError, wrong};
 use super::queries::{Templates, check_percent};
-use super::units::Gap;
+use super::units::InterarrivalTime;
 use crate::random::Random;
 use crate::workload::{Query, Stream};
 
@@ -14,8 +14,8 @@ use crate::workload::{Query, Stream};
 pub(super) struct StreamGroup {
     count: usize,
     start_ns: u64,
-    apart: Gap,
-    think: Gap,
+    apart: InterarrivalTime,
+    think: InterarrivalTime,
     in_order_percent: Option<f64>,
     while_others_run: bool,
     content: Content,
@@ -44,7 +44,7 @@ impl StreamGroup {
             return Err(wrong(format!("{key}.count"), "write at least 1"));
         }
         let content = content(&key, form, templates)?;
-        let none = Gap::Fixed(0);
+        let none = InterarrivalTime::Fixed(0);
         let (apart, think) = (form.apart.unwrap_or(none), form.think.unwrap_or(none));
         let in_order_percent = form.in_order_percent;
         if in_order_percent.is_some_and(|percent| !(0.0..=100.0).contains(&percent)) {
@@ -160,11 +160,11 @@ fn content(key: &str, form: &StreamsForm, templates: &Templates) -> Result<Conte
     }
 }
 
-fn draw(gap: Gap, random: &mut Random) -> u64 {
+fn draw(gap: InterarrivalTime, random: &mut Random) -> u64 {
     match gap {
-        Gap::Fixed(ns) => ns,
+        InterarrivalTime::Fixed(ns) => ns,
         // An exponential draw; 1 - fraction is never 0.
-        Gap::Random(mean_ns) => (-(1.0 - random.unit()).ln() * mean_ns as f64) as u64,
+        InterarrivalTime::Random(mean_ns) => (-(1.0 - random.unit()).ln() * mean_ns as f64) as u64,
     }
 }
 

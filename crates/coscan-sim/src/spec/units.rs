@@ -31,7 +31,7 @@ pub(super) enum PoolSize {
 
 /// A time between two things.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Gap {
+pub(super) enum InterarrivalTime {
     /// Always this long, in nanoseconds.
     Fixed(u64),
     /// Random with this mean in nanoseconds, exponentially distributed: arrivals that know nothing of each other.
@@ -155,7 +155,7 @@ impl Quantity for PoolSize {
     }
 }
 
-impl Quantity for Gap {
+impl Quantity for InterarrivalTime {
     const EXPECTED: &'static str = "a time such as \"3 s\", or \"about 3 s\" for random ones";
 
     fn read(text: &str) -> Option<Self> {
@@ -211,7 +211,15 @@ macro_rules! deserialize_quantity {
     )*};
 }
 
-deserialize_quantity!(Nanoseconds, Bytes, BytesPerSecond, Hertz, PoolSize, Gap, CostText);
+deserialize_quantity!(
+    Nanoseconds,
+    Bytes,
+    BytesPerSecond,
+    Hertz,
+    PoolSize,
+    InterarrivalTime,
+    CostText
+);
 
 /// A result of the paper: a plain number, or a size such as `"20461 MB"`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -275,7 +283,10 @@ mod tests {
         assert_eq!(Bytes::read("16 MiB"), Some(Bytes(16_777_216.0)));
         assert_eq!(BytesPerSecond::read("200 MB/s"), Some(BytesPerSecond(2e8)));
         assert_eq!(PoolSize::read("12.5 %"), Some(PoolSize::PartOfTables(0.125)));
-        assert_eq!(Gap::read("about 2 s"), Some(Gap::Random(2_000_000_000)));
+        assert_eq!(
+            InterarrivalTime::read("about 2 s"),
+            Some(InterarrivalTime::Random(2_000_000_000))
+        );
         let cost = CostText::read("35 s + 45 cycles/byte").expect("a sum");
         assert_eq!((cost.ns_per_table, cost.cycles_per_byte), (35e9, 45.0));
     }

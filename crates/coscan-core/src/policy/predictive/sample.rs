@@ -8,23 +8,23 @@ use crate::policy::page_map::PageMap;
 pub(super) struct Sample {
     pages: Vec<PageId>,
     /// Where each page is in `pages`.
-    filed: PageMap<usize>,
+    positions: PageMap<usize>,
     draws: u64,
 }
 
 impl Sample {
-    pub(super) fn file(&mut self, id: PageId) {
-        if !self.filed.contains(id) {
+    pub(super) fn insert(&mut self, id: PageId) {
+        if !self.positions.contains(id) {
             self.pages.push(id);
-            self.filed.insert(id, self.pages.len() - 1);
+            self.positions.insert(id, self.pages.len() - 1);
         }
     }
 
-    pub(super) fn take_out(&mut self, id: PageId) {
-        let Some(position) = self.filed.remove(id) else { return };
+    pub(super) fn remove_page(&mut self, id: PageId) {
+        let Some(position) = self.positions.remove(id) else { return };
         self.pages.swap_remove(position);
         if let Some(&moved) = self.pages.get(position) {
-            self.filed.insert(moved, position);
+            self.positions.insert(moved, position);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::ids::{ChunkIndex, ScanId, Time};
-use crate::policy::next_use::NextUses;
+use crate::policy::next_use::NextUseIndex;
 use crate::scan::Scan;
 use crate::state::State;
 
@@ -55,7 +55,12 @@ impl Throttle {
 
     /// Whether nothing is read for a scan for now, as long as something can be read for others: what it read last is
     /// evicted before the next scan comes to it, and would not be if that one came closer.
-    pub(super) fn holds(&mut self, state: &State, next_uses: &NextUses, scan: &Scan) -> bool {
+    pub(super) fn holds(
+        &mut self,
+        state: &State,
+        next_use_index: &NextUseIndex,
+        scan: &Scan,
+    ) -> bool {
         let Some(held) = self.scans.get_mut(&scan.id()) else { return false };
         let now = state.now();
         let held_ns = held.ns + held.since.map_or(0, |since| now.since(since));
@@ -63,7 +68,7 @@ impl Throttle {
             return false;
         }
         let Some(horizon_ns) = self.horizon_ns else { return false };
-        let Some(behind_ns) = nearest_behind(state, next_uses, scan) else { return false };
+        let Some(behind_ns) = nearest_behind(state, next_use_index, scan) else { return false };
         let holds = (horizon_ns..horizon_ns.saturating_mul(REACH)).contains(&behind_ns);
         if holds && held.since.is_none() {
             held.since = Some(now);
@@ -73,12 +78,12 @@ impl Throttle {
 }
 
 /// Nanoseconds until another scan comes to the chunk before the next one of this scan.
-fn nearest_behind(state: &State, next_uses: &NextUses, scan: &Scan) -> Option<u64> {
+fn nearest_behind(state: &State, next_use_index: &NextUseIndex, scan: &Scan) -> Option<u64> {
     let before = ChunkIndex(scan.needed().first()?.0.checked_sub(1)?);
     let behind = state.scans_of(scan.table()).filter(|other| {
         other.id() != scan.id()
             && other.needed().contains(before)
             && other.groups().intersects(scan.groups())
     });
-    behind.filter_map(|other| next_uses.ns_to(state, other, before)).min()
+    behind.filter_map(|other| next_use_index.ns_to(state, other, before)).min()
 }

@@ -2,7 +2,7 @@
 
 use crate::classes::Class;
 use crate::ids::{GroupIndex, PageId, TableId};
-use crate::policy::next_use::{NextUses, Walk};
+use crate::policy::next_use::{NextUseIndex, Walk};
 use crate::scan::Order;
 use crate::set::IndexSet;
 use crate::state::State;
@@ -10,7 +10,7 @@ use crate::table::Table;
 
 /// Pages that scans in order come to, those used last in front; scans in any order may come to them before.
 pub(super) struct LastUsed<'a> {
-    next_uses: &'a mut NextUses,
+    next_use_index: &'a mut NextUseIndex,
     walk: Walk,
     next: Option<(u64, PageId)>,
 }
@@ -19,13 +19,13 @@ pub(super) struct LastUsed<'a> {
 pub(super) fn any_order_ns(state: &State, table: TableId, class: &Class) -> u64 {
     let scans = state.scans_at(state.table(table), &class.key().scans);
     let any = scans.filter(|scan| scan.order() == Order::Any);
-    any.map(|scan| NextUses::any_order_ns(state, scan)).min().unwrap_or(u64::MAX)
+    any.map(|scan| NextUseIndex::any_order_ns(state, scan)).min().unwrap_or(u64::MAX)
 }
 
 impl<'a> LastUsed<'a> {
-    pub(super) fn new(state: &State, next_uses: &'a mut NextUses) -> Self {
-        let walk = next_uses.walk(state);
-        Self { next_uses, walk, next: None }
+    pub(super) fn new(state: &State, next_use_index: &'a mut NextUseIndex) -> Self {
+        let walk = next_use_index.walk(state);
+        Self { next_use_index, walk, next: None }
     }
 
     /// The next page, if no scan comes to it within so many nanoseconds, and when the first does.
@@ -33,7 +33,7 @@ impl<'a> LastUsed<'a> {
         let (page_ns, id) = match self.next {
             Some(next) => next,
             None => {
-                let (in_order_ns, id) = self.next_uses.next_last(state, &mut self.walk)?;
+                let (in_order_ns, id) = self.next_use_index.next_last(state, &mut self.walk)?;
                 let any_order_ns = state.slices_of(id).iter().map(|slice| {
                     let classes = state.table(slice.table).classes();
                     any_order_ns(state, slice.table, classes.class_of(slice.chunk))

@@ -33,7 +33,7 @@ pub struct Bar {
 
 /// A line across all bars.
 #[derive(Clone, Debug)]
-pub struct Least {
+pub struct ReferenceLine {
     /// Where, in the unit of the axis.
     pub value: f64,
     /// What it is.
@@ -42,7 +42,7 @@ pub struct Least {
 
 /// A picture of bars. `axis_name` is the name of the axis, with its unit.
 #[must_use]
-pub fn figure(title: &str, axis_name: &str, bars: &[Bar], least: Option<&Least>) -> Figure {
+pub fn figure(title: &str, axis_name: &str, bars: &[Bar], least: Option<&ReferenceLine>) -> Figure {
     let mut canvas = Canvas::new();
     let values = bars.iter().flat_map(|bar| [Some(bar.value), bar.paper]);
     let most = values.chain([least.map(|least| least.value)]).flatten().fold(0.0, f64::max);

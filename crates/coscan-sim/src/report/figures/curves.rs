@@ -20,7 +20,7 @@ const TICKS_MAX: usize = 12;
 
 /// What is shown against what.
 #[derive(Clone, Debug)]
-pub struct Plane {
+pub struct Axes {
     /// What distinguishes the picture from others beside it; may be empty.
     pub title: String,
     /// The name of the axis to the right, with its unit.
@@ -61,7 +61,7 @@ pub struct Point {
 
 /// A picture of curves, with the name and the last value of each at its end.
 #[must_use]
-pub fn figure(plane: &Plane, curves: &[Curve]) -> Figure {
+pub fn figure(axes: &Axes, curves: &[Curve]) -> Figure {
     let mut canvas = Canvas::new();
     let points = || curves.iter().flat_map(|curve| &curve.points);
     let values = points().map(|point| point.across).chain(papers(curves).map(|(across, _)| across));
@@ -73,8 +73,8 @@ pub fn figure(plane: &Plane, curves: &[Curve]) -> Figure {
     let low = points().map(|point| point.upright).filter(|value| *value > 0.0);
     let low = low.fold(high, f64::min);
 
-    let x = axis(plane.across_scale, bounds(&values), 10, (LEFT + 20.0, RIGHT - 10.0));
-    let y = axis(plane.upright_scale, (low * 0.8, high * 1.05), 6, (BOTTOM, TOP));
+    let x = axis(axes.across_scale, bounds(&values), 10, (LEFT + 20.0, RIGHT - 10.0));
+    let y = axis(axes.upright_scale, (low * 0.8, high * 1.05), 6, (BOTTOM, TOP));
     for value in y.ticks() {
         canvas.line("grid", (LEFT, y.place(value)), (RIGHT, y.place(value)));
         canvas.text("", Anchor::End, (LEFT - 8.0, y.place(value) + 4.5), &tick(value));
@@ -85,13 +85,13 @@ pub fn figure(plane: &Plane, curves: &[Curve]) -> Figure {
         canvas.text("", Anchor::Middle, (x.place(value), BOTTOM + 22.0), &tick(value));
     }
     let middle = (LEFT + RIGHT) / 2.0;
-    canvas.text("", Anchor::Middle, (middle, BOTTOM + 46.0), &plane.across);
-    canvas.upward_text((18.0, (TOP + BOTTOM) / 2.0), &plane.upright);
+    canvas.text("", Anchor::Middle, (middle, BOTTOM + 46.0), &axes.across);
+    canvas.upward_text((18.0, (TOP + BOTTOM) / 2.0), &axes.upright);
     curves.iter().for_each(|curve| spread(&mut canvas, curve, x, y));
-    curves.iter().for_each(|curve| draw(&mut canvas, plane, curve, x, y));
-    names(&mut canvas, plane, curves, y);
-    canvas.text("ink strong", Anchor::Start, (LEFT, TOP - 9.0), &plane.title);
-    canvas.finish(&format!("{} against {} {}", plane.upright, plane.across, plane.title), HEIGHT)
+    curves.iter().for_each(|curve| draw(&mut canvas, axes, curve, x, y));
+    names(&mut canvas, axes, curves, y);
+    canvas.text("ink strong", Anchor::Start, (LEFT, TOP - 9.0), &axes.title);
+    canvas.finish(&format!("{} against {} {}", axes.upright, axes.across, axes.title), HEIGHT)
 }
 
 fn papers(curves: &[Curve]) -> impl Iterator<Item = (f64, f64)> + '_ {
@@ -121,17 +121,17 @@ fn spread(canvas: &mut Canvas, curve: &Curve, x: Axis, y: Axis) {
     }
 }
 
-fn draw(canvas: &mut Canvas, plane: &Plane, curve: &Curve, x: Axis, y: Axis) {
+fn draw(canvas: &mut Canvas, axes: &Axes, curve: &Curve, x: Axis, y: Axis) {
     let place = |point: &Point| (x.place(point.across), y.place(point.upright));
     canvas.path("curve", curve.hue, &polyline(curve.points.iter().map(place)));
     for point in &curve.points {
         let at = tick(point.across);
-        let value = number(point.upright, &plane.unit);
+        let value = number(point.upright, &axes.unit);
         let name = format!("{} at {at}: {value}", curve.name);
         canvas.point(curve.hue, place(point), &name);
     }
     for (across, upright) in &curve.paper {
-        let name = format!("{}, in the paper: {}", curve.name, number(*upright, &plane.unit));
+        let name = format!("{}, in the paper: {}", curve.name, number(*upright, &axes.unit));
         let (x, y) = (x.place(*across), y.place(*upright));
         canvas.path("curve", curve.hue, &format!("M{} {}h16", pixels(x - 8.0), pixels(y)));
         canvas.dash("paper", (x, y), 6.0, &name);
@@ -143,13 +143,13 @@ fn number(value: f64, unit: &str) -> String {
     format!("{number}{unit}")
 }
 
-fn names(canvas: &mut Canvas, plane: &Plane, curves: &[Curve], y: Axis) {
+fn names(canvas: &mut Canvas, axes: &Axes, curves: &[Curve], y: Axis) {
     let ends: Vec<(&Curve, f64)> =
         curves.iter().filter_map(|curve| Some((curve, curve.points.last()?.upright))).collect();
     let places: Vec<f64> = ends.iter().map(|(_, last)| y.place(*last) + 4.5).collect();
     let places = apart(&places, NAME_HEIGHT, BOTTOM + 4.5);
     for ((curve, last), place) in ends.into_iter().zip(places) {
-        let name = format!("{} {}", curve.name, number(last, &plane.unit));
+        let name = format!("{} {}", curve.name, number(last, &axes.unit));
         canvas.hue_text(curve.hue, Anchor::Start, (RIGHT + 8.0, place), &name);
     }
 }

@@ -17,7 +17,7 @@ const LABEL: (f64, f64) = (12.0, 6.3);
 
 /// What is shown against what.
 #[derive(Clone, Debug)]
-pub struct Plane {
+pub struct Axes {
     /// What the picture is called when it cannot be seen.
     pub title: String,
     /// The name of the axis to the right.
@@ -70,7 +70,7 @@ impl Taken {
 
 /// The points on logarithmic axes: twice as much and half as much are equally far from the reference.
 #[must_use]
-pub fn figure(plane: &Plane, series: &[Series]) -> Figure {
+pub fn figure(axes: &Axes, series: &[Series]) -> Figure {
     let mut canvas = Canvas::new();
     let points = || series.iter().flat_map(|series| &series.points);
     let x = axis(points().map(|point| point.across), LEFT, RIGHT);
@@ -96,10 +96,10 @@ pub fn figure(plane: &Plane, series: &[Series]) -> Figure {
     let one = (x.place(1.0), y.place(1.0));
     canvas.line("base", (one.0, TOP), (one.0, BOTTOM));
     canvas.line("base", (LEFT, one.1), (RIGHT, one.1));
-    canvas.text("", Anchor::Middle, ((LEFT + RIGHT) / 2.0, BOTTOM + 44.0), &plane.across);
-    canvas.upward_text((18.0, (TOP + BOTTOM) / 2.0), &plane.upright);
+    canvas.text("", Anchor::Middle, ((LEFT + RIGHT) / 2.0, BOTTOM + 44.0), &axes.across);
+    canvas.upward_text((18.0, (TOP + BOTTOM) / 2.0), &axes.upright);
 
-    let (hue, name) = &plane.reference;
+    let (hue, name) = &axes.reference;
     canvas.point(*hue, one, name);
     let place = |point: &Point| (x.place(point.across), y.place(point.upright));
     let mut taken = vec![dot(one)];
@@ -109,7 +109,7 @@ pub fn figure(plane: &Plane, series: &[Series]) -> Figure {
         for point in &one.points {
             let name = format!(
                 "{} {}: {:.2}× {}, {:.2}× {}",
-                one.name, point.label, point.across, plane.across, point.upright, plane.upright
+                one.name, point.label, point.across, axes.across, point.upright, axes.upright
             );
             canvas.point(one.hue, place(point), &name);
         }
@@ -119,7 +119,7 @@ pub fn figure(plane: &Plane, series: &[Series]) -> Figure {
             label(&mut canvas, &mut taken, one.hue, place(point), &point.label);
         }
     }
-    canvas.finish(&plane.title, HEIGHT)
+    canvas.finish(&axes.title, HEIGHT)
 }
 
 /// An axis with all the ratios and 1, and some room beside them.

@@ -3,7 +3,7 @@
 use crate::metric::Metric;
 use crate::report::draw::scale::Scale;
 use crate::report::draw::style::Hue;
-use crate::report::figures::curves::{self, Curve, Plane, Point};
+use crate::report::figures::curves::{self, Axes, Curve, Point};
 use crate::report::figures::scatter;
 use crate::report::measures;
 use crate::report::results::Results;
@@ -49,7 +49,7 @@ fn curves(results: &Results<'_>, last: &Sweep, numbers: &[f64], metric: Metric) 
         let name = cases[0].strip_suffix(last.values[0].as_str()).unwrap_or(cases[0]);
         let name = name.trim_end_matches('-');
         let title = if name.is_empty() { String::new() } else { format!("{others}: {name}") };
-        let plane = Plane {
+        let axes = Axes {
             title,
             across: last.name.clone(),
             across_scale,
@@ -61,7 +61,7 @@ fn curves(results: &Results<'_>, last: &Sweep, numbers: &[f64], metric: Metric) 
         let curves: Vec<Curve> =
             policies.map(|policy| curve(results, policy, cases, numbers, metric)).collect();
         let file_name = file_name(&[metric.name(), name]);
-        Picture { file_name, figure: curves::figure(&plane, &curves) }
+        Picture { file_name, figure: curves::figure(&axes, &curves) }
     });
     let seeds = results.seeds().len();
     let spread = if seeds > 1 { " Bands reach from the lowest to the highest seed." } else { "" };
@@ -120,7 +120,7 @@ fn points(results: &Results<'_>) -> Option<Section> {
         let points = points.collect();
         scatter::Series { name: (*policy).to_owned(), hue: Hue::of_engine(policy, index), points }
     });
-    let plane = scatter::Plane {
+    let axes = scatter::Axes {
         title: format!("Policies against {reference_name}"),
         across: format!("normalized latency ÷ {reference_name}'s"),
         upright: format!("stream time ÷ {reference_name}'s"),
@@ -132,7 +132,7 @@ fn points(results: &Results<'_>) -> Option<Section> {
          of and below (1, 1) is better than {reference_name}."
     );
     let title = format!("Throughput and latency, against {reference_name}");
-    let figure = scatter::figure(&plane, &series.collect::<Vec<_>>());
+    let figure = scatter::figure(&axes, &series.collect::<Vec<_>>());
     Some(Section::one(&title, caption, "points", figure))
 }
 

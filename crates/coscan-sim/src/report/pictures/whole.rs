@@ -3,7 +3,7 @@
 use crate::metric::Metric;
 use crate::report::draw::numbers::decimal;
 use crate::report::draw::style::Hue;
-use crate::report::figures::bars::{self, Bar, Least};
+use crate::report::figures::bars::{self, Bar, ReferenceLine};
 use crate::report::figures::groups::{self, Names, Series};
 use crate::report::measures;
 use crate::report::results::Results;
@@ -31,7 +31,7 @@ pub(super) fn bytes(results: &Results<'_>, case: &str) -> Section {
     let runs = results.runs().iter().filter(|run| run.prepared.case == case);
     let bounds: Vec<u64> = runs.map(|run| run.prepared.bytes_lower_bound).collect();
     let bound = bounds.iter().sum::<u64>() as f64 / bounds.len().max(1) as f64;
-    let least = Least {
+    let least = ReferenceLine {
         value: measures::scaled(Metric::BytesRead, bound),
         name: format!("no schedule reads less: {} MB", measures::show(Metric::BytesRead, bound)),
     };

@@ -18,21 +18,21 @@ const WEIGHT: f64 = 0.25;
 
 /// How often scans come to tables, and what that says of the pages that nobody wants now.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Returns {
-    visits: BTreeMap<TableId, Visits>,
-    /// Tables to be filed anew before the next choice.
+pub(super) struct ReuseEstimator {
+    arrivals: BTreeMap<TableId, Arrivals>,
+    /// Tables to be indexed anew before the next choice.
     changed: BTreeSet<TableId>,
     /// Tables with unwanted pages, by the nanoseconds until a scan is expected that needs one of those pages.
-    returning: Heads<u64>,
+    unwanted: Heads<u64>,
     /// The other tables with unwanted pages, by the last use of their least recently used one (a count of uses).
     others: Heads<Reverse<u64>>,
-    /// When tables are filed anew although nothing happens: the longer no scan comes, the later it is expected.
+    /// When tables are indexed anew although nothing happens: the longer no scan comes, the later it is expected.
     due: BTreeSet<(Time, TableId)>,
 }
 
 /// The scans that came to a table.
 #[derive(Clone, Copy, Debug)]
-struct Visits {
+struct Arrivals {
     last: Time,
     /// Nanoseconds from one to the next, on average. `None` after the first.
     interval_ns: Option<f64>,
@@ -41,20 +41,20 @@ struct Visits {
     due: Option<Time>,
 }
 
-impl Returns {
+impl ReuseEstimator {
     /// A scan starts.
     pub(super) fn note(&mut self, state: &State, scan: &Scan) {
         let chunks = state.table(scan.table()).chunk_count().max(1);
         let part = scan.needed().len() as f64 / chunks as f64;
-        let known = self.visits.len();
-        let first = Visits { last: state.now(), interval_ns: None, part, due: None };
-        let visits = self.visits.entry(scan.table()).or_insert(first);
-        if visits.last != state.now() {
-            let interval_ns = state.now().since(visits.last) as f64;
-            let known_ns = visits.interval_ns.unwrap_or(interval_ns);
-            visits.interval_ns = Some(known_ns + (interval_ns - known_ns) * WEIGHT);
-            visits.part += (part - visits.part) * WEIGHT;
-            visits.last = state.now();
+        let known = self.arrivals.len();
+        let first = Arrivals { last: state.now(), interval_ns: None, part, due: None };
+        let arrivals = self.arrivals.entry(scan.table()).or_insert(first);
+        if arrivals.last != state.now() {
+            let interval_ns = state.now().since(arrivals.last) as f64;
+            let known_ns = arrivals.interval_ns.unwrap_or(interval_ns);
+            arrivals.interval_ns = Some(known_ns + (interval_ns - known_ns) * WEIGHT);
+            arrivals.part += (part - arrivals.part) * WEIGHT;
+            arrivals.last = state.now();
         }
         self.changed.insert(scan.table());
         self.recount(known);
@@ -66,8 +66,8 @@ impl Returns {
     }
 
     pub(super) fn forget(&mut self, table: TableId) {
-        let known = self.visits.len();
-        if let Some(due) = self.visits.remove(&table).and_then(|visits| visits.due) {
+        let known = self.arrivals.len();
+        if let Some(due) = self.arrivals.remove(&table).and_then(|arrivals| arrivals.due) {
             self.due.remove(&(due, table));
         }
         self.changed.insert(table);
@@ -76,53 +76,53 @@ impl Returns {
 
     /// With one table there is nothing to compare: files all anew when a second one comes, or only one is left.
     fn recount(&mut self, before: usize) {
-        if (before < 2) != (self.visits.len() < 2) {
-            self.changed.extend(self.visits.keys());
+        if (before < 2) != (self.arrivals.len() < 2) {
+            self.changed.extend(self.arrivals.keys());
         }
     }
 
     /// What is known now.
-    pub(super) fn returning(&mut self, state: &State) -> Returning<'_> {
+    pub(super) fn unwanted(&mut self, state: &State) -> UnwantedPages<'_> {
         while let Some(&(due, table)) = self.due.first().filter(|(due, _)| *due <= state.now()) {
             self.due.remove(&(due, table));
             self.changed.insert(table);
         }
         for table in std::mem::take(&mut self.changed) {
-            self.file(state, table);
+            self.reindex(state, table);
         }
-        let farthest: Box<dyn Iterator<Item = _>> = Box::new(self.returning.largest_first());
-        Returning {
+        let farthest: Box<dyn Iterator<Item = _>> = Box::new(self.unwanted.largest_first());
+        UnwantedPages {
             others: Some(&self.others),
             farthest: Some(farthest.peekable()),
             taken: BTreeSet::new(),
         }
     }
 
-    fn file(&mut self, state: &State, table: TableId) {
+    fn reindex(&mut self, state: &State, table: TableId) {
         let oldest = state.unwanted_pages_of(table).next().map(|(used_at, _)| Reverse(used_at));
-        let compares = self.visits.len() >= 2;
-        let visits = self.visits.get_mut(&table).filter(|_| compares);
+        let compares = self.arrivals.len() >= 2;
+        let arrivals = self.arrivals.get_mut(&table).filter(|_| compares);
         let mut return_ns = None;
-        if let Some(visits) = visits
-            && let Some(interval_ns) = visits.interval_ns
+        if let Some(arrivals) = arrivals
+            && let Some(interval_ns) = arrivals.interval_ns
         {
-            let waited_ns = state.now().since(visits.last) as f64;
+            let waited_ns = state.now().since(arrivals.last) as f64;
             let interval_ns = interval_ns.max(waited_ns).max(1.0);
-            return_ns = Some((interval_ns / visits.part.max(f64::MIN_POSITIVE)) as u64);
-            let due = Time(visits.last.0.saturating_add((interval_ns * 2.0) as u64));
-            if let Some(before) = visits.due.replace(due) {
+            return_ns = Some((interval_ns / arrivals.part.max(f64::MIN_POSITIVE)) as u64);
+            let due = Time(arrivals.last.0.saturating_add((interval_ns * 2.0) as u64));
+            if let Some(before) = arrivals.due.replace(due) {
                 self.due.remove(&(before, table));
             }
             self.due.insert((due, table));
         }
-        self.returning.set(table, return_ns.filter(|_| oldest.is_some()));
+        self.unwanted.set(table, return_ns.filter(|_| oldest.is_some()));
         self.others.set(table, oldest.filter(|_| return_ns.is_none()));
     }
 }
 
 /// Tables whose unwanted pages have not gone yet.
 #[derive(Default)]
-pub(super) struct Returning<'a> {
+pub(super) struct UnwantedPages<'a> {
     others: Option<&'a Heads<Reverse<u64>>>,
     /// Those that scans come to last in front.
     farthest: Option<Farthest<'a>>,
@@ -131,7 +131,7 @@ pub(super) struct Returning<'a> {
 
 type Farthest<'a> = Peekable<Box<dyn Iterator<Item = (u64, TableId)> + 'a>>;
 
-impl Returning<'_> {
+impl UnwantedPages<'_> {
     /// Whether no scan is expected.
     pub(super) fn is_empty(&mut self) -> bool {
         self.farthest.as_mut().is_none_or(|farthest| farthest.peek().is_none())

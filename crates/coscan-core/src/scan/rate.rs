@@ -2,17 +2,17 @@
 
 use crate::ids::Time;
 
-/// The pace of a scan, waits included [CS11 §4.3, `scan.speed`]: measured from chunk to chunk, smoothed so that a new
-/// pace counts half after three chunks.
+/// The rate of a scan, waits included [CS11 §4.3, `scan.speed`]: measured from chunk to chunk, smoothed so that a new
+/// rate counts half after three chunks.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pace {
+pub(crate) struct ScanRate {
     /// When it was last handed a chunk, and the rows of that chunk.
     last: Option<(Time, u64)>,
     /// Picoseconds a row, smoothed; 0 until two chunks were handed out.
     row_ps: u64,
 }
 
-impl Pace {
+impl ScanRate {
     /// It is handed a chunk of so many rows.
     pub(crate) fn handed(&mut self, now: Time, rows: u64) {
         if let Some(row_ps) = self.current(now) {
@@ -45,35 +45,35 @@ mod tests {
 
     #[test]
     fn it_follows_a_change_within_a_few_chunks() {
-        let mut pace = Pace::default();
+        let mut rate = ScanRate::default();
         let mut now = 0;
-        let mut go = |pace: &mut Pace, chunks: u64, chunk_ns: u64| {
+        let mut go = |rate: &mut ScanRate, chunks: u64, chunk_ns: u64| {
             for _ in 0..chunks {
                 now += chunk_ns;
-                pace.handed(Time(now), 10);
+                rate.handed(Time(now), 10);
             }
-            pace.row_ps(Time(now)).unwrap_or(0)
+            rate.row_ps(Time(now)).unwrap_or(0)
         };
-        assert_eq!(go(&mut pace, 8, 1_000), 100_000);
-        let slower = go(&mut pace, 4, 2_000);
+        assert_eq!(go(&mut rate, 8, 1_000), 100_000);
+        let slower = go(&mut rate, 4, 2_000);
         assert!((160_000..200_000).contains(&slower), "{slower}");
-        let faster = go(&mut pace, 8, 500);
+        let faster = go(&mut rate, 8, 500);
         assert!((50_000..70_000).contains(&faster), "{faster}");
     }
 
     #[test]
     fn it_is_unknown_until_two_chunks_were_handed_out() {
-        let mut pace = Pace::default();
-        pace.handed(Time(5), 10);
-        assert_eq!(pace.row_ps(Time(1_000)), None);
+        let mut rate = ScanRate::default();
+        rate.handed(Time(5), 10);
+        assert_eq!(rate.row_ps(Time(1_000)), None);
     }
 
     #[test]
     fn who_waits_is_slower_than_he_was() {
-        let mut pace = Pace::default();
-        pace.handed(Time(0), 10);
-        pace.handed(Time(100), 10);
-        assert_eq!(pace.row_ps(Time(150)), Some(10_000));
-        assert_eq!(pace.row_ps(Time(1_100)), Some(100_000));
+        let mut rate = ScanRate::default();
+        rate.handed(Time(0), 10);
+        rate.handed(Time(100), 10);
+        assert_eq!(rate.row_ps(Time(150)), Some(10_000));
+        assert_eq!(rate.row_ps(Time(1_100)), Some(100_000));
     }
 }

@@ -9,11 +9,11 @@ use crate::table::Table;
 
 /// The way of each scan that goes through its chunks in order.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Forecast {
+pub(super) struct NextUseEstimator {
     routes: BTreeMap<ScanId, Route>,
 }
 
-impl Forecast {
+impl NextUseEstimator {
     /// From now on it says when this scan comes to its chunks.
     pub(super) fn add(&mut self, state: &State, scan: &Scan) {
         self.routes.insert(scan.id(), Route::new(scan, state.table(scan.table())));
@@ -32,7 +32,7 @@ impl Forecast {
         let uses = state.slices_of(id).iter().flat_map(|slice| {
             let counted = state.interested(slice.table, slice.chunk);
             let needs = |scan: &&Scan| scan.needed().contains(slice.chunk);
-            let scans = counted.chain(state.picking(slice.table).filter(needs));
+            let scans = counted.chain(state.sparse_scans(slice.table).filter(needs));
             let reads = scans.filter(move |scan| scan.reads(slice.group, id));
             reads.filter_map(|scan| self.ns_to(state, scan, slice.chunk))
         });

@@ -4,19 +4,19 @@ use std::collections::VecDeque;
 
 use coscan_core::{LoadId, Time};
 
-use super::lines::{Job, Lines, Piece};
+use super::service_queues::{Job, ServiceQueues, TransferQuantum};
 use super::{Arrival, Request, transfer_ns};
 
 #[derive(Clone, Debug)]
-pub(super) struct Arms {
+pub(super) struct Spindles {
     bytes_per_second: u64,
     stripe_bytes: u64,
     /// The most bytes that pass before something urgent may come between.
-    piece_bytes: u64,
-    lines: Lines,
+    quantum_bytes: u64,
+    lines: ServiceQueues,
 }
 
-impl Arms {
+impl Spindles {
     /// # Panics
     /// If there is no device, or nothing would ever pass.
     pub(super) fn new(
@@ -24,12 +24,12 @@ impl Arms {
         seek_ns: u64,
         bytes_per_second: u64,
         stripe_bytes: u64,
-        piece_bytes: u64,
+        quantum_bytes: u64,
     ) -> Self {
-        let passes = bytes_per_second > 0 && stripe_bytes > 0 && piece_bytes > 0;
+        let passes = bytes_per_second > 0 && stripe_bytes > 0 && quantum_bytes > 0;
         assert!(devices > 0 && passes, "a disk has to read");
-        let lines = Lines::new(devices, seek_ns, false);
-        Self { bytes_per_second, stripe_bytes, piece_bytes, lines }
+        let lines = ServiceQueues::new(devices, seek_ns, false);
+        Self { bytes_per_second, stripe_bytes, quantum_bytes, lines }
     }
 
     pub(super) fn submit(&mut self, now: Time, request: &Request) {
@@ -39,7 +39,7 @@ impl Arms {
                 load: request.load,
                 urgent: request.urgent,
                 address,
-                pieces: VecDeque::new(),
+                quanta: VecDeque::new(),
                 done_ns: 0,
             }
         };
@@ -58,12 +58,12 @@ impl Arms {
             }
             start += bytes;
         }
-        let jobs = jobs.into_iter().enumerate().filter(|(_, job)| !job.pieces.is_empty());
+        let jobs = jobs.into_iter().enumerate().filter(|(_, job)| !job.quanta.is_empty());
         jobs.for_each(|(arm, job)| self.lines.add(now, arm, job));
     }
 
-    pub(super) fn hasten(&mut self, load: LoadId) {
-        self.lines.hasten(load);
+    pub(super) fn escalate(&mut self, load: LoadId) {
+        self.lines.escalate(load);
     }
 
     pub(super) fn next_at(&self) -> Option<Time> {
@@ -78,8 +78,8 @@ impl Arms {
     fn add_pieces(&self, job: &mut Job, from: u64, to: u64, page: u64) {
         let mut end = from;
         while end < to {
-            end = end.saturating_add(self.piece_bytes).min(to);
-            job.pieces.push_back(Piece {
+            end = end.saturating_add(self.quantum_bytes).min(to);
+            job.quanta.push_back(TransferQuantum {
                 done_ns: transfer_ns(end - job.address, self.bytes_per_second),
                 end,
                 page: (end == to).then_some(page),

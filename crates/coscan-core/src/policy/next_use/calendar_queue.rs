@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::ids::{PageId, Time};
 use crate::policy::page_map::PageMap;
 
-/// A bucket is at most this part of the distance wide, when a page is filed in it.
+/// A bucket is at most this part of the distance wide, when a page is indexed in it.
 const PARTS: u64 = 16;
 
 /// The width of the nearest buckets, in nanoseconds.
@@ -14,31 +14,31 @@ const WIDTH_MIN_NS: u64 = 1 << 24;
 
 /// Pages in buckets of time.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Timeline {
+pub(super) struct CalendarQueue {
     /// Pages by the begin of their bucket.
     buckets: BTreeMap<Time, Vec<PageId>>,
     /// Where each page is: its bucket, and its position there.
-    filed: PageMap<(Time, usize)>,
+    positions: PageMap<(Time, usize)>,
 }
 
-impl Timeline {
+impl CalendarQueue {
     /// Files a page that is used so many nanoseconds from now.
-    pub(super) fn file(&mut self, now: Time, id: PageId, ns: u64) {
-        self.take_out(id);
+    pub(super) fn insert(&mut self, now: Time, id: PageId, ns: u64) {
+        self.remove_page(id);
         let bucket = bucket(now, ns);
         let pages = self.buckets.entry(bucket).or_default();
         pages.push(id);
         let position = pages.len() - 1;
-        self.filed.insert(id, (bucket, position));
+        self.positions.insert(id, (bucket, position));
     }
 
-    /// Takes a page out, if it is filed.
-    pub(super) fn take_out(&mut self, id: PageId) {
-        let Some((bucket, position)) = self.filed.remove(id) else { return };
-        let pages = self.buckets.get_mut(&bucket).expect("a filed page is in its bucket");
+    /// Takes a page out, if it is positions.
+    pub(super) fn remove_page(&mut self, id: PageId) {
+        let Some((bucket, position)) = self.positions.remove(id) else { return };
+        let pages = self.buckets.get_mut(&bucket).expect("a indexed page is in its bucket");
         pages.swap_remove(position);
         if let Some(&moved) = pages.get(position) {
-            self.filed.insert(moved, (bucket, position));
+            self.positions.insert(moved, (bucket, position));
         } else if pages.is_empty() {
             self.buckets.remove(&bucket);
         }
@@ -51,7 +51,7 @@ impl Timeline {
             due.extend(first.remove());
         }
         for &id in &due {
-            self.filed.remove(id);
+            self.positions.remove(id);
         }
         due
     }
@@ -89,46 +89,45 @@ mod tests {
     }
 
     /// All pages, those used last in front.
-    fn last_first(timeline: &Timeline) -> Vec<u32> {
+    fn last_first(queue: &CalendarQueue) -> Vec<u32> {
         let buckets =
-            std::iter::successors(timeline.last_before(None), |&at| timeline.last_before(Some(at)));
-        let pages =
-            buckets.flat_map(|at| (0..).map_while(move |position| timeline.get(at, position)));
+            std::iter::successors(queue.last_before(None), |&at| queue.last_before(Some(at)));
+        let pages = buckets.flat_map(|at| (0..).map_while(move |position| queue.get(at, position)));
         pages.map(|id| id.0).collect()
     }
 
     #[test]
     fn what_is_used_last_comes_first() {
-        let mut timeline = Timeline::default();
+        let mut queue = CalendarQueue::default();
         for (id, seconds) in [(0, 10), (1, 1), (2, 100), (3, 50)] {
-            timeline.file(Time(7), page(id), seconds * SECOND);
+            queue.insert(Time(7), page(id), seconds * SECOND);
         }
-        assert_eq!(last_first(&timeline), [2, 3, 0, 1]);
-        timeline.file(Time(8), page(2), 20 * SECOND);
-        timeline.take_out(page(3));
-        assert_eq!(last_first(&timeline), [2, 0, 1]);
+        assert_eq!(last_first(&queue), [2, 3, 0, 1]);
+        queue.insert(Time(8), page(2), 20 * SECOND);
+        queue.remove_page(page(3));
+        assert_eq!(last_first(&queue), [2, 0, 1]);
     }
 
     #[test]
     fn pages_that_share_a_bucket_are_taken_out_one_by_one() {
-        let mut timeline = Timeline::default();
-        (0..5).for_each(|id| timeline.file(Time(0), page(id), SECOND));
+        let mut queue = CalendarQueue::default();
+        (0..5).for_each(|id| queue.insert(Time(0), page(id), SECOND));
         for id in [0, 3, 1] {
-            timeline.take_out(page(id));
+            queue.remove_page(page(id));
         }
-        timeline.take_out(page(3));
-        assert_eq!(last_first(&timeline), [4, 2]);
+        queue.remove_page(page(3));
+        assert_eq!(last_first(&queue), [4, 2]);
     }
 
     #[test]
     fn what_is_due_comes_up_once() {
-        let mut timeline = Timeline::default();
-        timeline.file(Time(0), page(0), SECOND);
-        timeline.file(Time(0), page(1), 9 * SECOND);
-        assert_eq!(timeline.take_due(Time(SECOND / 2)), []);
-        assert_eq!(timeline.take_due(Time(2 * SECOND)), [page(0)]);
-        assert_eq!(timeline.take_due(Time(2 * SECOND)), []);
-        assert_eq!(last_first(&timeline), [1]);
+        let mut queue = CalendarQueue::default();
+        queue.insert(Time(0), page(0), SECOND);
+        queue.insert(Time(0), page(1), 9 * SECOND);
+        assert_eq!(queue.take_due(Time(SECOND / 2)), []);
+        assert_eq!(queue.take_due(Time(2 * SECOND)), [page(0)]);
+        assert_eq!(queue.take_due(Time(2 * SECOND)), []);
+        assert_eq!(last_first(&queue), [1]);
     }
 
     #[test]

@@ -25,10 +25,10 @@ async fn a_point_query_reads_one_row_group_with_one_worker() {
     assert!(text.contains("chunks=1 of 10 (9 pruned), rows=500,"), "{text}");
     assert_eq!(partitions(&leaf(&plan(&context, point).await)), 1);
     assert_eq!(run(&context, point).await, ["20100 text 20100"]);
-    let picked = metrics.snapshot();
+    let selected = metrics.snapshot();
     assert_eq!(run(&context, "SELECT count(text) FROM numbers WHERE id < 10000").await, ["10000"]);
     let chunk = metrics.snapshot();
-    assert!(picked.bytes * 10 < chunk.bytes - picked.bytes, "{picked:?} {chunk:?}");
+    assert!(selected.bytes * 10 < chunk.bytes - selected.bytes, "{selected:?} {chunk:?}");
 }
 
 #[tokio::test]

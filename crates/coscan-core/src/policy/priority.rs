@@ -1,6 +1,6 @@
 //! Which scans are short beside the others that run.
 
-use crate::scan::LengthBounds;
+use crate::scan::PriorityBounds;
 use crate::state::State;
 
 /// A scan is short that is this many times shorter than the longest that runs: it is handed chunks
@@ -11,8 +11,8 @@ const SHORT: u64 = 16;
 /// other there.
 const TINY_CHUNKS: u64 = 2;
 
-/// Below which sizes the running scans are short and tiny. One that picks pages is tiny in any case: it has no size.
-pub(super) fn length_bounds(state: &State) -> LengthBounds {
+/// Below which sizes the running scans are short and tiny. One that reads selected pages only is tiny in any case: it has no size.
+pub(super) fn priority_bounds(state: &State) -> PriorityBounds {
     let short_below = state.largest_size() / SHORT + 1;
-    LengthBounds { short_below, tiny_below: short_below.min(TINY_CHUNKS + 1) }
+    PriorityBounds { short_below, tiny_below: short_below.min(TINY_CHUNKS + 1) }
 }

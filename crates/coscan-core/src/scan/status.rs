@@ -17,7 +17,7 @@ impl Scan {
     /// Chunks it works on or could work on at once [CS07 Figure 3, `numberOfAvailableChunks`]. In order, only those
     /// before the first one missing, and no more of them than decide whether it is starved.
     #[must_use]
-    pub fn stock(&self) -> usize {
+    pub fn ready_chunks(&self) -> usize {
         let ready = match self.order {
             Order::Any => self.available.len(),
             Order::InOrder => self.run(|chunk| self.is_available(chunk)),
@@ -61,7 +61,7 @@ impl Scan {
         chunks.chain(first.filter(is_decoded))
     }
 
-    /// Whether a chunk is in its [`stock`](Self::stock), or on its way there.
+    /// Whether a chunk is in its [`ready_chunks`](Self::ready chunks), or on its way there.
     #[must_use]
     pub fn counts_on(&self, chunk: ChunkIndex) -> bool {
         let soon = || self.needed.iter().take(self.chunks_ahead()).any(|next| next == chunk);
@@ -71,19 +71,19 @@ impl Scan {
     /// Starved: it works on its last chunk, or on none [CS07 §4].
     #[must_use]
     pub fn is_starved(&self) -> bool {
-        !self.needed.is_empty() && self.stock() < self.chunks_ahead()
+        !self.needed.is_empty() && self.ready_chunks() < self.chunks_ahead()
     }
 
     /// At the border of starvation: one chunk less makes it starved [CS07 §4].
     #[must_use]
     pub fn is_almost_starved(&self) -> bool {
-        !self.needed.is_empty() && self.stock() <= self.chunks_ahead()
+        !self.needed.is_empty() && self.ready_chunks() <= self.chunks_ahead()
     }
 
     /// Starved, and what is being read will not change that.
     #[must_use]
     pub fn wants_load(&self) -> bool {
-        !self.needed.is_empty() && self.stock() + self.arriving() < self.chunks_ahead()
+        !self.needed.is_empty() && self.ready_chunks() + self.arriving() < self.chunks_ahead()
     }
 
     /// Workers that work on a chunk.

@@ -17,14 +17,14 @@ const OPTIONAL_PART: u64 = 8;
 
 /// A place for a value that can be made again. It is empty until somebody puts one in, and again when memory was short
 /// while nobody used the value.
-pub struct Kept<T> {
-    values: Arc<KeptValues>,
+pub struct CacheSlot<T> {
+    values: Arc<MetadataCache>,
     id: u64,
     of: PhantomData<fn() -> T>,
 }
 
-impl<T: Any + Send + Sync> Kept<T> {
-    pub(crate) fn new(values: &Arc<KeptValues>) -> Self {
+impl<T: Any + Send + Sync> CacheSlot<T> {
+    pub(crate) fn new(values: &Arc<MetadataCache>) -> Self {
         let mut state = values.lock();
         state.next_id += 1;
         Self { values: Arc::clone(values), id: state.next_id, of: PhantomData }
@@ -52,22 +52,22 @@ impl<T: Any + Send + Sync> Kept<T> {
     }
 }
 
-impl<T> Drop for Kept<T> {
+impl<T> Drop for CacheSlot<T> {
     fn drop(&mut self) {
         let value = self.values.lock().take(self.id);
         drop(value); // Not under the lock: that gives memory back.
     }
 }
 
-impl<T> fmt::Debug for Kept<T> {
+impl<T> fmt::Debug for CacheSlot<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kept").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("CacheSlot").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
 /// All such values.
 #[derive(Debug, Default)]
-pub(crate) struct KeptValues {
+pub(crate) struct MetadataCache {
     state: Mutex<State>,
 }
 
@@ -108,7 +108,7 @@ impl State {
     }
 }
 
-impl KeptValues {
+impl MetadataCache {
     /// About how many bytes are free when all goes that nobody uses.
     fn unused_bytes(&self) -> u64 {
         let state = self.lock();
@@ -142,7 +142,7 @@ impl Driver {
         let before_bytes = footer_bytes();
         let mut has_dropped = false;
         while before_bytes.saturating_sub(footer_bytes()) < missing.bytes {
-            let Some(value) = self.kept().take_unused(None) else { break };
+            let Some(value) = self.metadata_cache().take_unused(None) else { break };
             has_dropped = true;
             drop(value);
             self.open_files().forget_closed();
@@ -153,7 +153,7 @@ impl Driver {
     /// Makes room of whatever is least wanted: metadata that nobody uses, then decoded columns that nobody waits for.
     /// If all of them are too few, none goes, and the result is false.
     pub(crate) fn make_room_of_all(&self, missing: Missing) -> bool {
-        let unused_bytes = self.kept().unused_bytes();
+        let unused_bytes = self.metadata_cache().unused_bytes();
         if unused_bytes == 0 {
             return self.make_room(missing, usize::MAX);
         }
@@ -165,12 +165,12 @@ impl Driver {
 
 /// Memory for metadata, until this is dropped.
 #[derive(Debug)]
-pub struct MetadataMemory {
+pub struct MetadataReservation {
     memory: Arc<Memory>,
     bytes: u64,
 }
 
-impl MetadataMemory {
+impl MetadataReservation {
     /// Memory without which a query cannot go on.
     pub(crate) fn take(driver: &Driver, bytes: u64) -> Result<Self, OpenError> {
         let memory = driver.memory();
@@ -184,7 +184,7 @@ impl MetadataMemory {
 
     /// Memory for a value of a type that a query can do without. Only values of that type that nobody uses go for it.
     pub(crate) fn take_optional(driver: &Driver, of: TypeId, bytes: u64) -> Option<Self> {
-        let (memory, kept) = (driver.memory(), driver.kept());
+        let (memory, kept) = (driver.memory(), driver.metadata_cache());
         let bytes_max = memory.budget_bytes() / OPTIONAL_PART;
         if bytes > bytes_max {
             return None; // Nothing that gives way would make room.
@@ -198,7 +198,7 @@ impl MetadataMemory {
     }
 }
 
-impl Drop for MetadataMemory {
+impl Drop for MetadataReservation {
     fn drop(&mut self) {
         self.memory.give(Holder::Footers, self.bytes);
     }

@@ -23,16 +23,16 @@ use crate::exec::SharedScanExec;
 
 /// Tells scans which rows a top-k above them wants first. It runs before dynamic filters are pushed down.
 #[derive(Debug)]
-pub(crate) struct FirstRows;
+pub(crate) struct TopKHint;
 
-impl FirstRows {
-    pub(crate) const NAME: &'static str = "coscan_first_rows";
+impl TopKHint {
+    pub(crate) const NAME: &'static str = "coscan_top_k_hint";
 
     /// The rule of DataFusion that it runs before.
     pub(crate) const BEFORE: &'static str = "FilterPushdown(Post)";
 }
 
-impl PhysicalOptimizerRule for FirstRows {
+impl PhysicalOptimizerRule for TopKHint {
     fn optimize(
         &self,
         plan: Arc<dyn ExecutionPlan>,

@@ -17,14 +17,14 @@ pub(super) struct Job {
     /// The byte of the device that comes next.
     pub(super) address: u64,
     /// What is to be done, the next piece first.
-    pub(super) pieces: VecDeque<Piece>,
+    pub(super) quanta: VecDeque<TransferQuantum>,
     /// Nanoseconds from its beginning to what comes next.
     pub(super) done_ns: u64,
 }
 
 /// A part of a job.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Piece {
+pub(super) struct TransferQuantum {
     /// Nanoseconds from the beginning of the job to the end of this piece when nothing comes between.
     pub(super) done_ns: u64,
     /// The byte of the device behind it.
@@ -35,7 +35,7 @@ pub(super) struct Piece {
 
 /// Devices, and the pages that are on their way.
 #[derive(Clone, Debug)]
-pub(super) struct Lines {
+pub(super) struct ServiceQueues {
     lines: Vec<Line>,
     /// By number, and with the devices from which something of a page is still to come.
     expected: BTreeMap<u64, (Arrival, usize)>,
@@ -44,7 +44,7 @@ pub(super) struct Lines {
     pages: u64,
 }
 
-impl Lines {
+impl ServiceQueues {
     /// So many devices. They move their heads in so many nanoseconds, and change over to what is urgent only between
     /// jobs if those are to stay `whole`.
     pub(super) fn new(count: u32, seek_ns: u64, whole: bool) -> Self {
@@ -83,9 +83,9 @@ impl Lines {
     }
 
     /// What is left of a load is urgent from now on.
-    pub(super) fn hasten(&mut self, load: LoadId) {
+    pub(super) fn escalate(&mut self, load: LoadId) {
         for line in &mut self.lines {
-            line.waiting.hasten(|job| job.load == load);
+            line.waiting.escalate(|job| job.load == load);
             if let Some((job, _)) = &mut line.current {
                 job.urgent |= job.load == load;
             }
@@ -138,21 +138,21 @@ impl Line {
 
     fn next_at(&self) -> Option<Time> {
         let (job, begun) = self.current.as_ref()?;
-        job.pieces.front().map(|piece| Time(begun.0 + piece.done_ns))
+        job.quanta.front().map(|quantum| Time(begun.0 + quantum.done_ns))
     }
 
     /// Ends the piece that is due now. Returns the page that ends with it.
     fn end_piece(&mut self, now: Time) -> Option<u64> {
         let (job, _) = self.current.as_mut()?;
-        let piece = job.pieces.pop_front()?;
-        self.head = Some(piece.end);
+        let quantum = job.quanta.pop_front()?;
+        self.head = Some(quantum.end);
         let gives_way = !self.whole && !job.urgent && self.waiting.has_urgent();
-        if job.pieces.is_empty() {
+        if job.quanta.is_empty() {
             self.begin(now);
         } else if gives_way && let Some((job, _)) = self.current.take() {
-            self.waiting.put_back(Job { address: piece.end, done_ns: piece.done_ns, ..job });
+            self.waiting.put_back(Job { address: quantum.end, done_ns: quantum.done_ns, ..job });
             self.begin(now);
         }
-        piece.page
+        quantum.page
     }
 }

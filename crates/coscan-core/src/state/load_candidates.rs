@@ -7,7 +7,7 @@ use crate::ids::{DeviceId, ScanId, Time};
 
 /// What scans have in common, so that only how long they have waited and how much they need tells them apart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct WantingKind {
+pub struct CandidateKind {
     /// Where they are read from.
     pub device: DeviceId,
     /// How much each counts.
@@ -18,7 +18,7 @@ pub struct WantingKind {
 
 /// Scans of one kind for which something can be read, and too little is there or on its way.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Wanting {
+pub struct LoadCandidates {
     /// Who has had nothing to go on with for longest in front, who has something last.
     by_since: BTreeSet<(Starving, ScanId)>,
     /// Who needs the fewest chunks in front.
@@ -41,7 +41,7 @@ impl Starving {
     }
 }
 
-impl Wanting {
+impl LoadCandidates {
     pub(crate) fn add(&mut self, id: ScanId, since: Option<Time>, needed: usize) {
         self.by_since.insert((since.map_or(Starving::Not, Starving::Since), id));
         self.by_needed.insert((needed, id));
@@ -104,33 +104,34 @@ mod tests {
         ) {
             let scans: Vec<_> =
                 scans.iter().map(|&(since, needed, out)| (since.map(Time), needed, out)).collect();
-            let mut wanting = Wanting::default();
+            let mut load_candidates = LoadCandidates::default();
             for (id, &(since, needed, _)) in (0..).map(ScanId).zip(&scans) {
-                wanting.add(id, since, needed);
+                load_candidates.add(id, since, needed);
             }
             let rank_of = |id: ScanId| {
                 let (since, needed, out) = scans[id.0 as usize];
                 (!out).then(|| rank(since, needed))
             };
-            let all = wanting.scans().filter_map(|id| Some((rank_of(id)?, Reverse(id))));
-            prop_assert_eq!(wanting.highest(rank_of, rank), all.max());
+            let all = load_candidates.scans().filter_map(|id| Some((rank_of(id)?, Reverse(id))));
+            prop_assert_eq!(load_candidates.highest(rank_of, rank), all.max());
             for (id, &(since, needed, _)) in (0..).map(ScanId).zip(&scans) {
-                wanting.remove(id, since, needed);
+                load_candidates.remove(id, since, needed);
             }
-            prop_assert_eq!(wanting, Wanting::default());
+            prop_assert_eq!(load_candidates, LoadCandidates::default());
         }
     }
 
     #[test]
     fn few_are_looked_at_where_one_has_waited_longest_and_needs_least() {
-        let mut wanting = Wanting::default();
-        (0..1_000).for_each(|id| wanting.add(ScanId(id), Some(Time(u64::from(id))), id as usize));
+        let mut load_candidates = LoadCandidates::default();
+        (0..1_000)
+            .for_each(|id| load_candidates.add(ScanId(id), Some(Time(u64::from(id))), id as usize));
         let looked_at = Cell::new(0);
         let rank_of = |id: ScanId| {
             looked_at.set(looked_at.get() + 1);
             Some(rank(Some(Time(u64::from(id.0))), id.0 as usize))
         };
-        assert_eq!(wanting.highest(rank_of, rank), Some((40, Reverse(ScanId(0)))));
+        assert_eq!(load_candidates.highest(rank_of, rank), Some((40, Reverse(ScanId(0)))));
         assert!(looked_at.get() <= 4, "{}", looked_at.get());
     }
 }

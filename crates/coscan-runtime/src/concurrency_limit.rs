@@ -29,34 +29,34 @@ const WEIGHT: f64 = 0.125;
 
 /// The gates of all devices, by the address of the store.
 #[derive(Debug)]
-pub(crate) struct Gates {
-    gates: Mutex<BTreeMap<String, Arc<Gate>>>,
+pub(crate) struct ConcurrencyLimits {
+    limits: Mutex<BTreeMap<String, Arc<ConcurrencyLimit>>>,
     floor: u32,
     wait: Duration,
 }
 
-impl Gates {
+impl ConcurrencyLimits {
     /// For requests of at most `request_bytes`. A device is given time `wait` more for an answer before less is sent.
     pub(crate) fn new(request_bytes: u64, wait: Duration) -> Self {
         let floor = units(request_bytes).saturating_mul(u32::try_from(REQUESTS_MIN).unwrap_or(1));
-        Self { gates: Mutex::default(), floor, wait }
+        Self { limits: Mutex::default(), floor, wait }
     }
 
     /// The gate of a store.
-    pub(crate) fn of(&self, store: &str) -> Arc<Gate> {
-        let mut gates = lock(&self.gates);
-        if let Some(gate) = gates.get(store) {
-            return Arc::clone(gate);
+    pub(crate) fn of(&self, store: &str) -> Arc<ConcurrencyLimit> {
+        let mut limits = lock(&self.limits);
+        if let Some(limit) = limits.get(store) {
+            return Arc::clone(limit);
         }
-        let gate = Arc::new(Gate::new(self.floor, self.wait));
-        gates.insert(store.to_owned(), Arc::clone(&gate));
-        gate
+        let limit = Arc::new(ConcurrencyLimit::new(self.floor, self.wait));
+        limits.insert(store.to_owned(), Arc::clone(&limit));
+        limit
     }
 }
 
 /// The gate of one device.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct ConcurrencyLimit {
     /// Units that may still be sent. First come, first served.
     permits: Arc<Semaphore>,
     floor: u32,
@@ -74,7 +74,7 @@ struct State {
     alone: Option<f64>,
 }
 
-impl Gate {
+impl ConcurrencyLimit {
     fn new(floor: u32, wait: Duration) -> Self {
         let permits = Arc::new(Semaphore::new(floor as usize));
         let state = Mutex::new(State { window: floor, sent: 0, alone: None });
@@ -86,7 +86,7 @@ impl Gate {
         self: &Arc<Self>,
         bytes: u64,
         urgent: impl Future<Output = ()>,
-    ) -> Passage {
+    ) -> Admission {
         let units = units(bytes);
         let permit = Arc::clone(&self.permits).acquire_many_owned(units.min(self.floor));
         let permit = tokio::select! {
@@ -97,14 +97,14 @@ impl Gate {
         let mut state = lock(&self.state);
         state.sent = state.sent.saturating_add(units);
         let is_alone = state.sent <= self.floor;
-        Passage { gate: Arc::clone(self), units, permit, is_alone, sent: Instant::now() }
+        Admission { limit: Arc::clone(self), units, permit, is_alone, sent: Instant::now() }
     }
 }
 
 /// A request at the device, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Passage {
-    gate: Arc<Gate>,
+pub(crate) struct Admission {
+    limit: Arc<ConcurrencyLimit>,
     units: u32,
     /// `None` if it was urgent.
     permit: Option<OwnedSemaphorePermit>,
@@ -113,27 +113,27 @@ pub(crate) struct Passage {
     sent: Instant,
 }
 
-impl Passage {
+impl Admission {
     /// It was answered: the gate learns from the time that it took.
     pub(crate) fn answered(mut self) {
         let took = self.sent.elapsed().as_secs_f64();
-        let mut state = lock(&self.gate.state);
+        let mut state = lock(&self.limit.state);
         if self.is_alone {
             let alone = state.alone.get_or_insert(took);
             *alone += (took - *alone) * WEIGHT;
         }
         let (Some(alone), Some(permit)) = (state.alone, &mut self.permit) else { return };
-        let target = alone + (alone * STRETCH_MAX).max(self.gate.wait.as_secs_f64());
+        let target = alone + (alone * STRETCH_MAX).max(self.limit.wait.as_secs_f64());
         let error = ((target - took) / target).max(-1.0);
         // At most as much as was answered: in the time of a request the window doubles, or halves.
         let part = if error > 0.0 { (2.0 * error).min(1.0) } else { error / 2.0 };
         let change = (part.abs() * f64::from(self.units)) as u32;
-        let is_full = self.gate.permits.available_permits() == 0;
+        let is_full = self.limit.permits.available_permits() == 0;
         if error > 0.0 && is_full {
             state.window = state.window.saturating_add(change);
-            self.gate.permits.add_permits(change as usize);
+            self.limit.permits.add_permits(change as usize);
         } else if error < 0.0 {
-            let change = change.min(state.window - self.gate.floor);
+            let change = change.min(state.window - self.limit.floor);
             if let Some(taken) = permit.split(change as usize) {
                 taken.forget();
                 state.window -= change;
@@ -142,9 +142,9 @@ impl Passage {
     }
 }
 
-impl Drop for Passage {
+impl Drop for Admission {
     fn drop(&mut self) {
-        let mut state = lock(&self.gate.state);
+        let mut state = lock(&self.limit.state);
         state.sent = state.sent.saturating_sub(self.units);
     }
 }
@@ -178,7 +178,7 @@ mod tests {
     struct Reader {
         store: Arc<dyn ObjectStore>,
         limits: Limits,
-        gate: Arc<Gate>,
+        limit: Arc<ConcurrencyLimit>,
     }
 
     impl Reader {
@@ -189,8 +189,9 @@ mod tests {
             let latency = Duration::from_millis(latency_ms);
             let limits = Limits { bytes_per_second: Some(bytes_per_second), latency };
             let store = Arc::new(LimitedStore::new(Arc::new(memory), limits));
-            let gate = Gates::new(REQUEST_BYTES, Duration::from_millis(2)).of("memory:///");
-            Self { store, limits, gate }
+            let limit =
+                ConcurrencyLimits::new(REQUEST_BYTES, Duration::from_millis(2)).of("memory:///");
+            Self { store, limits, limit }
         }
 
         async fn read(&self, bytes: Range<u64>, is_urgent: bool) -> Instant {
@@ -199,9 +200,9 @@ mod tests {
                     std::future::pending().await
                 }
             };
-            let passage = self.gate.pass(bytes.end - bytes.start, urgent).await;
+            let admission = self.limit.pass(bytes.end - bytes.start, urgent).await;
             self.store.get_range(&Path::from("file"), bytes).await.unwrap();
-            passage.answered();
+            admission.answered();
             Instant::now()
         }
 
@@ -253,7 +254,7 @@ mod tests {
     async fn less_is_sent_to_a_device_that_has_become_slow() {
         let fast = Reader::new(1_000_000_000, 30).await;
         fast.stream(400).await;
-        let slow = Reader { gate: fast.gate, ..Reader::new(50_000_000, 30).await };
+        let slow = Reader { limit: fast.limit, ..Reader::new(50_000_000, 30).await };
         let urgent = async {
             tokio::time::sleep(slow.transfer(200 * REQUEST_BYTES)).await;
             let asked = Instant::now();
@@ -268,18 +269,18 @@ mod tests {
     async fn a_request_that_is_given_up_makes_room() {
         let reader = Reader::new(200_000_000, 0).await;
         for _ in 0..10 {
-            drop(reader.gate.pass(REQUEST_BYTES, pending()).await);
-            drop(reader.gate.pass(100 * REQUEST_BYTES, pending()).await);
+            drop(reader.limit.pass(REQUEST_BYTES, pending()).await);
+            drop(reader.limit.pass(100 * REQUEST_BYTES, pending()).await);
         }
-        let held = join_all((0..2).map(|_| reader.gate.pass(REQUEST_BYTES, pending()))).await;
-        let third = reader.gate.pass(1, pending());
+        let held = join_all((0..2).map(|_| reader.limit.pass(REQUEST_BYTES, pending()))).await;
+        let third = reader.limit.pass(1, pending());
         let waits = tokio::time::timeout(Duration::from_secs(1), third).await;
         assert!(waits.is_err(), "two requests are enough for a device of which nothing is known");
-        let hurried = reader.gate.pass(1, tokio::time::sleep(Duration::from_secs(1)));
+        let hurried = reader.limit.pass(1, tokio::time::sleep(Duration::from_secs(1)));
         drop(
             tokio::time::timeout(Duration::from_secs(2), hurried).await.expect("it is urgent now"),
         );
         drop(held);
-        reader.gate.pass(1, pending()).await;
+        reader.limit.pass(1, pending()).await;
     }
 }

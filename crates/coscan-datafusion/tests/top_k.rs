@@ -49,7 +49,8 @@ async fn delivered(context: &SessionContext, location: &Path, sql: &str) -> usiz
     let batches = collect(Arc::clone(&plan), context.task_ctx()).await.unwrap();
     assert_eq!(support::slt::rows(&batches).unwrap(), run(&plain, sql).await, "{sql}");
     let scan = leaf(&plan);
-    let (needed, narrowed) = (metric(&scan, "chunks_needed"), metric(&scan, "chunks_narrowed"));
+    let (needed, narrowed) =
+        (metric(&scan, "chunks_needed"), metric(&scan, "chunks_pruned_dynamic"));
     assert_eq!(metric(&scan, "chunks_delivered") + narrowed, needed, "{sql}");
     metric(&scan, "chunks_delivered")
 }

@@ -8,14 +8,14 @@ use crate::random::Random;
 use crate::workload::Query;
 
 /// The query for so many rows at random of those that it reads, each on one page of each of its columns.
-pub(super) fn pick(query: Query, picks: u64, layout: &Layout, random: &mut Random) -> Query {
+pub(super) fn pick(query: Query, index_rows: u64, layout: &Layout, random: &mut Random) -> Query {
     let all = query.row_count();
-    let rows: BTreeSet<u64> = (0..picks).map(|_| row(&query, random.below(all))).collect();
-    let picked: BTreeSet<PageIndex> =
+    let rows: BTreeSet<u64> = (0..index_rows).map(|_| row(&query, random.below(all))).collect();
+    let selected: BTreeSet<PageIndex> =
         rows.iter().flat_map(|&row| pages(&query, layout, row)).collect();
     Query {
         rows: rows.into_iter().map(|row| row..row + 1).collect(),
-        picked: Some(picked.into_iter().collect()),
+        selected: Some(selected.into_iter().collect()),
         ..query
     }
 }

@@ -32,25 +32,25 @@ type Outcome = OnceCell<Option<Arc<ScanSource>>>;
 
 /// The lists that a manager's queries have read of late.
 #[derive(Debug, Default)]
-pub(crate) struct KnownLists {
+pub(crate) struct FileListCache {
     /// What was used last stands last.
-    lists: Mutex<Vec<KnownList>>,
+    lists: Mutex<Vec<CachedFileList>>,
 }
 
 #[derive(Debug)]
-struct KnownList {
+struct CachedFileList {
     key: ListKey,
     outcome: Arc<Outcome>,
     footer_bytes: u64,
     used: Instant,
 }
 
-impl KnownLists {
+impl FileListCache {
     /// Those of a manager, the same for all its sessions, which hold them.
     pub(crate) fn of(manager: &BufferManager) -> Arc<Self> {
         /// The lists hold the manager, so the manager does not hold the lists.
         #[derive(Default)]
-        struct Known(Mutex<Weak<KnownLists>>);
+        struct Known(Mutex<Weak<FileListCache>>);
         let known = manager.extension(Known::default);
         let mut known = known.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.upgrade().unwrap_or_else(|| {
@@ -98,10 +98,13 @@ impl KnownLists {
         let too_many = (lists.len() + 1).saturating_sub(LISTS_MAX);
         let unused: Vec<_> = lists.drain(..idle.max(too_many)).collect();
         let list = match known {
-            Some(list) => KnownList { used: now, ..list },
-            None => {
-                KnownList { key: key.clone(), outcome: Arc::default(), footer_bytes: 0, used: now }
-            }
+            Some(list) => CachedFileList { used: now, ..list },
+            None => CachedFileList {
+                key: key.clone(),
+                outcome: Arc::default(),
+                footer_bytes: 0,
+                used: now,
+            },
         };
         let outcome = Arc::clone(&list.outcome);
         lists.push(list);
@@ -132,7 +135,7 @@ impl KnownLists {
         drop(unused); // Not under the lock: files may go with them.
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<KnownList>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<CachedFileList>> {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,17 +1,17 @@
-//! How the running scans stand, filed anew whenever one changes: a decision finds the scans that it looks for without a
+//! How the running scans stand, indexed anew whenever one changes: a decision finds the scans that it looks for without a
 //! walk over all of them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::{ScanId, Time};
-use crate::scan::{Scan, Standing, Turn};
-use crate::state::wanting::{Wanting, WantingKind};
+use crate::scan::{IndexKeys, Scan, Turn};
+use crate::state::load_candidates::{CandidateKind, LoadCandidates};
 use crate::table::Starved;
 
 /// The running scans by how they stand.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Standings {
+pub(crate) struct ScanIndex {
     /// All of them, smallest first.
     pub(crate) sizes: BTreeSet<(u64, ScanId)>,
     /// Those with a worker that waits, for longest in front.
@@ -20,7 +20,7 @@ pub(crate) struct Standings {
     pub(crate) finished: BTreeSet<(Turn, ScanId)>,
     /// Of those, the ones that a chunk is there for.
     pub(crate) ready: Ready,
-    pub(crate) wanting: BTreeMap<WantingKind, Wanting>,
+    pub(crate) load_candidates: BTreeMap<CandidateKind, LoadCandidates>,
     pub(crate) busy_workers: Sum,
     pub(crate) active_workers: Sum,
     /// Those with such a worker, by the one that has been at work on its chunk for longest.
@@ -63,45 +63,45 @@ impl Sum {
     }
 }
 
-impl Standings {
+impl ScanIndex {
     /// Files a scan by how it stands now.
-    pub(crate) fn file(&mut self, scan: &mut Scan, starved: &mut Starved) {
-        let standing = Standing::of(scan);
-        if scan.filed != Some(standing) {
-            let from = scan.filed.replace(standing);
-            self.move_scan(scan, from, Some(standing));
-            starved.slots.set(scan.slot, standing.is_starved);
-            starved.or_almost.set(scan.slot, standing.is_almost_starved);
+    pub(crate) fn update(&mut self, scan: &mut Scan, starved: &mut Starved) {
+        let status = IndexKeys::of(scan);
+        if scan.indexed != Some(status) {
+            let from = scan.indexed.replace(status);
+            self.move_scan(scan, from, Some(status));
+            starved.slots.set(scan.slot, status.is_starved);
+            starved.or_almost.set(scan.slot, status.is_almost_starved);
         }
     }
 
     /// Takes a scan out.
-    pub(crate) fn take_out(&mut self, scan: &mut Scan, starved: &mut Starved) {
-        let from = scan.filed.take();
+    pub(crate) fn remove_page(&mut self, scan: &mut Scan, starved: &mut Starved) {
+        let from = scan.indexed.take();
         self.move_scan(scan, from, None);
         starved.slots.remove(scan.slot);
         starved.or_almost.remove(scan.slot);
     }
 
-    fn move_scan(&mut self, scan: &Scan, from: Option<Standing>, to: Option<Standing>) {
+    fn move_scan(&mut self, scan: &Scan, from: Option<IndexKeys>, to: Option<IndexKeys>) {
         let both = [from, to];
-        let keys = |key: fn(Standing) -> Option<Turn>| {
+        let keys = |key: fn(IndexKeys) -> Option<Turn>| {
             both.map(|it| it.and_then(key).map(|turn| (turn, scan.id)))
         };
         move_key(&mut self.sizes, both.map(|it| it.map(|it| (it.size, scan.id))));
-        move_key(&mut self.waiting, keys(Standing::turn));
+        move_key(&mut self.waiting, keys(IndexKeys::turn));
         let active = both.map(|it| it.and_then(|it| it.active_since).map(|since| (since, scan.id)));
         move_key(&mut self.active_since, active);
         move_key(&mut self.finished, keys(|it| it.turn().filter(|_| it.needed == 0)));
-        move_key(&mut self.ready.by_turn, keys(Standing::ready));
+        move_key(&mut self.ready.by_turn, keys(IndexKeys::ready));
         let ready = both.map(|it| it.filter(|it| it.ready().is_some()));
         move_key(&mut self.ready.by_size, ready.map(|it| it.map(|it| (it.size, scan.id))));
         move_key(&mut self.ready.by_needed, ready.map(|it| it.map(|it| (it.needed, scan.id))));
         let decoded = ready.map(|it| it.filter(|it| it.most_decoded > 0));
         let decoded = decoded.map(|it| it.map(|it| (Reverse(it.most_decoded), scan.id)));
         move_key(&mut self.ready.by_decoded, decoded);
-        self.move_wanting(scan, both.map(|it| it.filter(|it| it.wants_load)));
-        let counts = |count: fn(Standing) -> Option<u64>| both.map(|it| it.and_then(count));
+        self.move_candidate(scan, both.map(|it| it.filter(|it| it.wants_load)));
+        let counts = |count: fn(IndexKeys) -> Option<u64>| both.map(|it| it.and_then(count));
         self.busy_workers.change(counts(|it| Some(it.busy_workers as u64)));
         self.active_workers.change(counts(|it| Some(it.active_workers as u64)));
         self.chunk_ns.change(counts(|it| Some(it.chunk_ns).filter(|&ns| ns > 0)));
@@ -111,18 +111,18 @@ impl Standings {
         }
     }
 
-    fn move_wanting(&mut self, scan: &Scan, [from, to]: [Option<Standing>; 2]) {
+    fn move_candidate(&mut self, scan: &Scan, [from, to]: [Option<IndexKeys>; 2]) {
         let both = [from, to].map(|it| it.map(|it| (it.starving_since(), it.needed)));
         if both[0] == both[1] {
             return;
         }
         let goes_in_order = scan.goes_in_order();
-        let kind = WantingKind { device: scan.device, weight: scan.weight, goes_in_order };
-        let wanting = self.wanting.entry(kind).or_default();
-        both[0].inspect(|&(since, needed)| wanting.remove(scan.id, since, needed));
-        both[1].inspect(|&(since, needed)| wanting.add(scan.id, since, needed));
-        if wanting.is_empty() {
-            self.wanting.remove(&kind);
+        let kind = CandidateKind { device: scan.device, weight: scan.weight, goes_in_order };
+        let load_candidates = self.load_candidates.entry(kind).or_default();
+        both[0].inspect(|&(since, needed)| load_candidates.remove(scan.id, since, needed));
+        both[1].inspect(|&(since, needed)| load_candidates.add(scan.id, since, needed));
+        if load_candidates.is_empty() {
+            self.load_candidates.remove(&kind);
         }
     }
 }

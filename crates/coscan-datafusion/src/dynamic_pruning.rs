@@ -17,7 +17,7 @@ const REST: u32 = 20;
 
 /// The dynamic filters of a scan, and the chunks that they have not ruled out yet.
 #[derive(Debug)]
-pub(crate) struct Narrowing {
+pub(crate) struct DynamicPruning {
     filters: Vec<Arc<dyn PhysicalExpr>>,
     tracking: DynamicFilterTracking,
     in_list_max: usize,
@@ -28,7 +28,7 @@ pub(crate) struct Narrowing {
     rests_until: Instant,
 }
 
-impl Narrowing {
+impl DynamicPruning {
     /// Starts to watch filters.
     pub(crate) fn new(filters: Vec<Arc<dyn PhysicalExpr>>, in_list_max: usize) -> Self {
         let tracking = DynamicFilterTracking::classify(&conjunction(filters.iter().cloned()));
@@ -56,13 +56,13 @@ impl Narrowing {
     }
 
     /// Gives up chunks of the scan if a filter has changed; returns how many.
-    pub(crate) fn narrow(&mut self, scan: &Scan) -> usize {
+    pub(crate) fn prune(&mut self, scan: &Scan) -> usize {
         self.has_changed |= self.tracking.watcher().is_some_and(|tracker| tracker.changed());
         if !self.has_changed || Instant::now() < self.rests_until {
             return 0;
         }
         let unwanted = self.judge(scan.table());
-        if unwanted.is_empty() { 0 } else { scan.narrow(&unwanted) }
+        if unwanted.is_empty() { 0 } else { scan.prune(&unwanted) }
     }
 
     /// Takes the chunks off that the filters rule out now, and returns them.

@@ -1,7 +1,7 @@
 //! What decisions cost in a large installation: a million chunks in ten thousand files, a thousand tables, a thousand
 //! scans, some of them in order, some of them lookups, with decoded columns.
 //!
-//! `cargo bench -p coscan-core --bench crowd` runs it. Disk, processors and clock are imagined and cost nothing. A
+//! `cargo bench -p coscan-core --bench many_scans` runs it. Disk, processors and clock are imagined and cost nothing. A
 //! decision is an action that comes out; its time is that of the call that it came out of, and the average counts the
 //! commands and events between, too. Starts and ends of scans are counted apart.
 
@@ -65,7 +65,7 @@ impl Times {
     }
 }
 
-struct Crowd {
+struct ManyScans {
     manager: ActiveBufferManager,
     tables: Vec<TableId>,
     first_pages: Vec<PageId>,
@@ -81,7 +81,7 @@ struct Crowd {
     ends: Times,
 }
 
-impl Crowd {
+impl ManyScans {
     fn new(policy: PolicyKind) -> Self {
         let chunks = TABLES * FILES_OF_TABLE * CHUNKS_OF_FILE;
         let config = Config {
@@ -112,7 +112,7 @@ impl Crowd {
                     .unwrap();
             }
         }
-        let mut crowd = Self {
+        let mut scans = Self {
             manager,
             tables,
             first_pages,
@@ -127,12 +127,12 @@ impl Crowd {
             starts: Times::default(),
             ends: Times::default(),
         };
-        (0..SCANS).for_each(|_| crowd.start());
-        crowd.run(WARM_UP);
-        for times in [&mut crowd.decisions, &mut crowd.events, &mut crowd.starts, &mut crowd.ends] {
+        (0..SCANS).for_each(|_| scans.start());
+        scans.run(WARM_UP);
+        for times in [&mut scans.decisions, &mut scans.events, &mut scans.starts, &mut scans.ends] {
             times.0.clear();
         }
-        crowd
+        scans
     }
 
     /// Seven of ten scans read a table in any order, two in order, one looks up a few pages. Every tenth table is read by
@@ -213,7 +213,7 @@ impl Crowd {
                     self.speeds.remove(&scan);
                     self.start();
                 }
-                Action::Evict { .. } | Action::Hasten { .. } => {}
+                Action::Evict { .. } | Action::Escalate { .. } => {}
                 Action::Fail { .. } => unreachable!("nothing fails here"),
             }
         }
@@ -235,9 +235,9 @@ impl Crowd {
 fn main() {
     let chunks = TABLES * FILES_OF_TABLE * CHUNKS_OF_FILE;
     println!("{chunks} chunks of {GROUPS} columns in {TABLES} tables, {SCANS} scans");
-    let mut crowd = Crowd::new(PolicyKind::Relevance);
-    crowd.run(COUNTED);
-    let Crowd { decisions, events, starts, ends, .. } = crowd;
+    let mut scans = ManyScans::new(PolicyKind::Relevance);
+    scans.run(COUNTED);
+    let ManyScans { decisions, events, starts, ends, .. } = scans;
     let all = (decisions.sum() + events.sum()).as_secs_f64() * 1e6 / decisions.0.len() as f64;
     println!("relevance: {all:.2} us for each decision, with the events before it");
     decisions.print("decisions");

@@ -8,7 +8,7 @@ use crate::state::State;
 
 /// The pages that a scan picks, in order; `None` if it reads whole chunks. It picks where that costs less: each run of
 /// neighbouring pages of a chunk is a request, which costs its bytes and `request_bytes`.
-pub(super) fn picks(
+pub(super) fn sparse_pages(
     state: &State,
     spec: &ScanSpec,
     groups: &IndexSet<GroupIndex>,
@@ -21,17 +21,17 @@ pub(super) fn picks(
     if let Some(&page) = unknown {
         return Err(StartScanError::UnknownPage(page));
     }
-    let mut picked = listed.clone();
-    picked.sort_unstable();
-    picked.dedup();
-    let (mut picked_cost, mut whole_cost) = (0u64, 0u64);
+    let mut selected = listed.clone();
+    selected.sort_unstable();
+    selected.dedup();
+    let (mut sparse_cost, mut whole_cost) = (0u64, 0u64);
     for chunk in chunks.iter() {
         let mut pages = state.pages(spec.table, chunk, groups);
         whole_cost = whole_cost.saturating_add(cost(state, &mut pages, request_bytes));
-        pages.retain(|page| picked.binary_search(page).is_ok());
-        picked_cost = picked_cost.saturating_add(cost(state, &mut pages, request_bytes));
+        pages.retain(|page| selected.binary_search(page).is_ok());
+        sparse_cost = sparse_cost.saturating_add(cost(state, &mut pages, request_bytes));
     }
-    Ok((picked_cost < whole_cost).then_some(picked))
+    Ok((sparse_cost < whole_cost).then_some(selected))
 }
 
 fn cost(state: &State, pages: &mut [PageId], request_bytes: u64) -> u64 {

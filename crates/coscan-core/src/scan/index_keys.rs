@@ -1,11 +1,11 @@
-//! What the running scans are filed by, so that decisions find those that they look for.
+//! What the running scans are indexed by, so that decisions find those that they look for.
 
 use super::{Scan, Turn};
 use crate::ids::Time;
 
-/// What a scan is filed by.
+/// What a scan is indexed by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Standing {
+pub(crate) struct IndexKeys {
     pub(crate) size: u64,
     pub(crate) needed: usize,
     /// Of the worker that waits longest.
@@ -24,7 +24,7 @@ pub(crate) struct Standing {
     pub(crate) row_ps: Option<u64>,
 }
 
-impl Standing {
+impl IndexKeys {
     pub(crate) fn of(scan: &Scan) -> Self {
         Self {
             size: scan.size(),
@@ -39,7 +39,7 @@ impl Standing {
             active_workers: scan.active_since().count(),
             active_since: scan.active_since().min(),
             chunk_ns: scan.chunk_ns,
-            row_ps: scan.pace.smoothed(),
+            row_ps: scan.rate.smoothed(),
         }
     }
 

@@ -8,19 +8,19 @@ use crate::ids::Index;
 /// As [`IndexSet`], with a second set of the words that hold a member: the next member is found without a walk over
 /// what lies between, in a table of a million chunks too.
 #[derive(Clone)]
-pub struct LongSet<T> {
+pub struct HierarchicalBitSet<T> {
     members: IndexSet<T>,
     /// Words of `members` with a member in them.
     filled: IndexSet<usize>,
 }
 
-impl<T> Default for LongSet<T> {
+impl<T> Default for HierarchicalBitSet<T> {
     fn default() -> Self {
         Self { members: IndexSet::default(), filled: IndexSet::default() }
     }
 }
 
-impl<T: Index> LongSet<T> {
+impl<T: Index> HierarchicalBitSet<T> {
     /// The empty set.
     #[must_use]
     pub fn new() -> Self {
@@ -98,7 +98,7 @@ impl<T: Index> LongSet<T> {
     }
 }
 
-impl<T: Index> fmt::Debug for LongSet<T> {
+impl<T: Index> fmt::Debug for HierarchicalBitSet<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.members.fmt(f)
     }
@@ -110,7 +110,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::LongSet;
+    use super::HierarchicalBitSet;
     use crate::ids::ChunkIndex;
 
     proptest! {
@@ -119,7 +119,7 @@ mod tests {
             changes in prop::collection::vec((any::<bool>(), 0u32..9_000), 0..200),
             start in 0u32..9_100,
         ) {
-            let mut set = LongSet::new();
+            let mut set = HierarchicalBitSet::new();
             let mut model = BTreeSet::new();
             for (insert, value) in changes {
                 let index = ChunkIndex(value);
