@@ -106,7 +106,15 @@ impl Disk {
     pub fn loads_in_flight_max(&self) -> usize {
         match self {
             Disk::Perfect { .. } | Disk::SeekTransfer { .. } | Disk::Raid { .. } => 2,
-            Disk::ObjectStore { requests_max, .. } => *requests_max as usize,
+            Disk::ObjectStore {
+                bytes_per_second,
+                bytes_per_second_per_request,
+                requests_max,
+                ..
+            } => {
+                let passing = bytes_per_second.div_ceil(*bytes_per_second_per_request);
+                usize::try_from(2 * passing).unwrap_or(usize::MAX).min(*requests_max as usize)
+            }
         }
     }
 }
