@@ -101,7 +101,8 @@ impl Disk {
 
     /// Loads that keep this disk busy: two for each device, so that one is ready when another ends. The papers' scans
     /// have the whole array for a chunk at a time [CS07 §5.1], so an array counts as one device. An object store is
-    /// kept busy by as many loads as it serves requests.
+    /// kept busy by twice as many loads as its bandwidth lets pass at a time, since each waits before it passes; no more than
+    /// it serves requests.
     #[must_use]
     pub fn loads_in_flight_max(&self) -> usize {
         match self {
