@@ -113,8 +113,11 @@ impl Disk {
                 requests_max,
                 ..
             } => {
-                let passing = bytes_per_second.div_ceil(*bytes_per_second_per_request);
-                usize::try_from(2 * passing).unwrap_or(usize::MAX).min(*requests_max as usize)
+                let passing =
+                    bytes_per_second.div_ceil((*bytes_per_second_per_request).max(1)).max(1);
+                usize::try_from(passing.saturating_mul(2))
+                    .unwrap_or(usize::MAX)
+                    .min(*requests_max as usize)
             }
         }
     }
