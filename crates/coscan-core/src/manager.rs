@@ -206,7 +206,8 @@ impl ActiveBufferManager {
     #[must_use]
     pub fn class_of(&self, scan: ScanId) -> PriorityClass {
         let bounds = self.policy.priority_bounds(&self.state);
-        self.state.scan(scan).map_or(PriorityClass::Long, |scan| bounds.class_of(scan.size()))
+        let scan = self.state.scan(scan);
+        scan.map_or(PriorityClass::Long, |scan| bounds.class_of(scan.size(), scan.chunks_in_all()))
     }
 
     /// Recounts all counts from scratch: for tests and simulators, since it walks over every page.

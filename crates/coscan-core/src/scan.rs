@@ -163,9 +163,16 @@ impl Scan {
         self.order == Order::InOrder && !self.is_sparse()
     }
 
-    /// How much it reads in all, in chunks: what it is short or long by. 0 if it reads selected pages only.
+    /// How much it reads in all, in bytes, if all its chunks are as wide as the widest: what it is short or long by. 0 if
+    /// it reads selected pages only.
     #[must_use]
     pub fn size(&self) -> u64 {
+        self.chunks_in_all().saturating_mul(self.chunk_bytes_max)
+    }
+
+    /// The chunks that it reads in all. 0 if it reads selected pages only.
+    #[must_use]
+    pub fn chunks_in_all(&self) -> u64 {
         if self.is_sparse() { 0 } else { self.report.chunks_needed }
     }
 

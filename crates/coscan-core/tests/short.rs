@@ -54,6 +54,22 @@ fn a_scan_is_short_beside_the_longest_that_runs() {
     assert_eq!(lengths(&world)[1..], [PriorityClass::Long, PriorityClass::Long]);
 }
 
+#[test]
+fn scans_are_short_by_bytes_and_tiny_by_chunks() {
+    let mut world = world(10_000);
+    let (wide, slim) =
+        (world.add_table(&table(20, &[900, 10])), world.add_table(&table(20, &[50])));
+    let mut length = |table, groups: &[u32], rows| {
+        let scan = world.start(table, groups, rows, &[pace(1_000_000)]);
+        world.manager.class_of(scan)
+    };
+    assert_eq!(length(wide, &[0], 0..200), PriorityClass::Long);
+    assert_eq!(length(slim, &[0], 0..200), PriorityClass::Short, "as many chunks, 1,000 bytes");
+    assert_eq!(length(wide, &[1], 0..200), PriorityClass::Short, "another column: 200 bytes");
+    assert_eq!(length(slim, &[0], 0..20), PriorityClass::Tiny);
+    assert_eq!(length(wide, &[0], 0..20), PriorityClass::Long, "two chunks, 1,800 bytes");
+}
+
 /// A table of one chunk of ten pages of 100 bytes, and the pages of which a selection lists these.
 fn selection(listed: &[u32], request_bytes: u64) -> Vec<u32> {
     let mut builder = Layout::builder(1);

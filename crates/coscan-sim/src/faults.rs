@@ -4,7 +4,7 @@ mod random_case;
 
 use coscan_core::{ChunkIndex, IndexSet, PageIndex};
 
-pub use random_case::{RandomCase, random_case};
+pub use random_case::{RandomCase, broken, random_case};
 
 use crate::random::Random;
 

@@ -41,6 +41,7 @@ pub mod bound;
 mod disk;
 pub mod experiment;
 pub mod faults;
+pub mod generator;
 mod ledger;
 mod machine;
 mod metric;

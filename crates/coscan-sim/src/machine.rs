@@ -101,12 +101,24 @@ impl Disk {
 
     /// Loads that keep this disk busy: two for each device, so that one is ready when another ends. The papers' scans
     /// have the whole array for a chunk at a time [CS07 §5.1], so an array counts as one device. An object store is
-    /// kept busy by as many loads as it serves requests.
+    /// kept busy by twice as many loads as its bandwidth lets pass at a time, since each waits before it passes; no more than
+    /// it serves requests.
     #[must_use]
     pub fn loads_in_flight_max(&self) -> usize {
         match self {
             Disk::Perfect { .. } | Disk::SeekTransfer { .. } | Disk::Raid { .. } => 2,
-            Disk::ObjectStore { requests_max, .. } => *requests_max as usize,
+            Disk::ObjectStore {
+                bytes_per_second,
+                bytes_per_second_per_request,
+                requests_max,
+                ..
+            } => {
+                let passing =
+                    bytes_per_second.div_ceil((*bytes_per_second_per_request).max(1)).max(1);
+                usize::try_from(passing.saturating_mul(2))
+                    .unwrap_or(usize::MAX)
+                    .min(*requests_max as usize)
+            }
         }
     }
 }

@@ -93,7 +93,7 @@ impl ActiveBufferManager {
 
     fn tiny_scans(&self) -> impl Iterator<Item = &Scan> {
         let bounds = self.policy.priority_bounds(&self.state);
-        self.state.scans_below(bounds.tiny_below)
+        self.state.tiny_scans(bounds)
     }
 
     fn propose(

@@ -3,6 +3,7 @@
 //! What differs from [`Relevance2007`]:
 //! - Chunks are handed to as many workers as there are processors for, first to whoever has least work left, counting
 //!   less of it the more of it is in the pool (`Work`). Scans that would crawl together finish one after the other.
+//! - Where the device could take more loads, scans that wait read further ahead.
 //! - A chunk that other scans need too, though they do not wait, is read before one that they do not; of equal ones the
 //!   chunk behind the last one is read, so that reads go on where the device stands.
 //! - What is decoded now is handed out first: it is decoded once for all who take it now.
@@ -16,7 +17,7 @@ use crate::policy::priority::priority_bounds;
 use crate::policy::ranking::{Score, best_first};
 use crate::policy::relevance_2007::{Relevance2007, helped_by, overlapping, plan};
 use crate::policy::reuse::ReuseEstimator;
-use crate::policy::{Attempt, EvictionRequest, LoadPlan, Policy};
+use crate::policy::{Attempt, EvictionRequest, LoadPlan, Policy, Strictness};
 use crate::scan::{Order, PriorityBounds, Scan};
 use crate::set::IndexSet;
 use crate::state::{CandidateKind, State};
@@ -29,6 +30,9 @@ const MUCH_LESS: usize = 4;
 
 /// How many decoded chunks a decision looks at.
 const DECODED_MAX: usize = 256;
+
+/// How many scans that wait a decision looks at to read further ahead.
+const WAITING_MAX: usize = 128;
 
 /// The policy `relevance`.
 #[derive(Clone, Debug, Default)]
@@ -88,6 +92,17 @@ fn choose_scan<'a>(state: &'a State, attempt: &Attempt<'_>) -> Option<&'a Scan> 
         load_candidates.highest(rank, |since, needed| reading.rank(since, needed))
     });
     highest.max().and_then(|(_, Reverse(id))| state.scan(id))
+}
+
+/// Where all that want something to be read have it on its way and the device could take more loads: of the scans that
+/// have waited longest, the one with least on its way. A device that serves many requests at once is idle otherwise.
+fn choose_ahead<'a>(state: &'a State, attempt: &Attempt<'_>) -> Option<&'a Scan> {
+    if attempt.strictness > Strictness::Strict || !attempt.without_room.is_empty() {
+        return None;
+    }
+    let starving = state.waiting().take(WAITING_MAX).filter(|scan| !scan.is_deliverable());
+    let may_load = starving.filter(|scan| attempt.admits(scan) && scan.loadable().next().is_some());
+    may_load.min_by_key(|scan| (scan.arriving(), scan.id()))
 }
 
 /// How fast chunks are done now.
@@ -213,7 +228,7 @@ impl Policy for Relevance {
     }
 
     fn choose_load(&mut self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
-        let scan = choose_scan(state, attempt)?;
+        let scan = choose_scan(state, attempt).or_else(|| choose_ahead(state, attempt))?;
         let helped = helped_by(state, scan);
         let chunk = choose_chunk(state, scan, &helped)?;
         Some(plan(state, scan, &helped, chunk))

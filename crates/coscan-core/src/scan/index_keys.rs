@@ -7,6 +7,7 @@ use crate::ids::Time;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct IndexKeys {
     pub(crate) size: u64,
+    pub(crate) chunks_in_all: u64,
     pub(crate) needed: usize,
     /// Of the worker that waits longest.
     pub(crate) waiting: Option<(Turn, Time)>,
@@ -28,6 +29,7 @@ impl IndexKeys {
     pub(crate) fn of(scan: &Scan) -> Self {
         Self {
             size: scan.size(),
+            chunks_in_all: scan.chunks_in_all(),
             needed: scan.needed.len(),
             waiting: scan.longest_waiting().map(|(turn, since, _)| (turn, since)),
             is_deliverable: scan.is_deliverable(),

@@ -28,25 +28,25 @@ pub enum PriorityClass {
     Long,
 }
 
-/// The [sizes](crate::Scan::size) below which scans are short beside others. By default none is.
+/// Which scans are short beside others. By default none is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PriorityBounds {
-    /// Below it a scan is short.
+    /// Below this [size](crate::Scan::size), in bytes, a scan is short.
     pub short_below: u64,
-    /// Below it a scan is tiny; no more than `short_below`.
-    pub tiny_below: u64,
+    /// A short scan of [so many chunks](crate::Scan::chunks_in_all) at most is tiny.
+    pub tiny_chunks_max: u64,
 }
 
 impl PriorityBounds {
-    /// The length of a scan of this size.
+    /// The length of a scan of so many bytes and chunks.
     #[must_use]
-    pub fn class_of(self, size: u64) -> PriorityClass {
-        if size < self.tiny_below {
-            PriorityClass::Tiny
-        } else if size < self.short_below {
+    pub fn class_of(self, size: u64, chunks: u64) -> PriorityClass {
+        if size >= self.short_below {
+            PriorityClass::Long
+        } else if chunks > self.tiny_chunks_max {
             PriorityClass::Short
         } else {
-            PriorityClass::Long
+            PriorityClass::Tiny
         }
     }
 }

@@ -14,6 +14,8 @@ use crate::table::Starved;
 pub(crate) struct ScanIndex {
     /// All of them, smallest first.
     pub(crate) sizes: BTreeSet<(u64, ScanId)>,
+    /// All of them, those that read the fewest chunks in all first.
+    pub(crate) chunks_in_all: BTreeSet<(u64, ScanId)>,
     /// Those with a worker that waits, for longest in front.
     pub(crate) waiting: BTreeSet<(Turn, ScanId)>,
     /// Of those, the ones that need nothing more.
@@ -89,6 +91,8 @@ impl ScanIndex {
             both.map(|it| it.and_then(key).map(|turn| (turn, scan.id)))
         };
         move_key(&mut self.sizes, both.map(|it| it.map(|it| (it.size, scan.id))));
+        let chunks = both.map(|it| it.map(|it| (it.chunks_in_all, scan.id)));
+        move_key(&mut self.chunks_in_all, chunks);
         move_key(&mut self.waiting, keys(IndexKeys::turn));
         let active = both.map(|it| it.and_then(|it| it.active_since).map(|since| (since, scan.id)));
         move_key(&mut self.active_since, active);

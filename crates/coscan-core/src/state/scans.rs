@@ -1,7 +1,7 @@
 //! The running scans: who needs a chunk, who wants something to be read, what they are on average.
 
 use crate::ids::{ChunkIndex, Index, ScanId, SlotIndex, TableId};
-use crate::scan::Scan;
+use crate::scan::{PriorityBounds, Scan};
 use crate::set::IndexSet;
 use crate::state::{CandidateKind, LoadCandidates, State};
 use crate::table::Table;
@@ -64,10 +64,17 @@ impl State {
         self.scan_index.load_candidates.iter()
     }
 
-    /// The running scans of a [size](Scan::size) below this.
-    pub fn scans_below(&self, size: u64) -> impl Iterator<Item = &Scan> {
-        let sizes = self.scan_index.sizes.range(..(size, ScanId(0)));
-        sizes.filter_map(|&(_, id)| self.scan(id))
+    /// The running scans that are tiny by these bounds.
+    pub fn tiny_scans(&self, bounds: PriorityBounds) -> impl Iterator<Item = &Scan> {
+        let few = (bounds.tiny_chunks_max.saturating_add(1), ScanId(0));
+        let of_few =
+            self.scan_index.chunks_in_all.range(..few).filter_map(|&(_, id)| self.scan(id));
+        of_few.filter(move |scan| scan.size() < bounds.short_below)
+    }
+
+    /// Scans with a worker that waits, for longest in front.
+    pub fn waiting(&self) -> impl Iterator<Item = &Scan> {
+        self.scan_index.waiting.iter().filter_map(|&(_, id)| self.scan(id))
     }
 
     /// What the scans that go in order and read whole chunks need on average, in chunks.

@@ -86,6 +86,22 @@ impl RandomCase {
     }
 }
 
+/// What is broken in the case of a seed, if anything is, and the smallest case in which something still is: under every
+/// policy, and in turn one with other switches than usual.
+#[must_use]
+pub fn broken(seed: u64) -> Option<String> {
+    let variants: Vec<_> = PolicyKind::variants().collect();
+    let (usual, switched) = variants.split_at(PolicyKind::ALL.len());
+    let in_turn = switched[(seed % switched.len() as u64) as usize];
+    let case = random_case(seed);
+    usual.iter().copied().chain([in_turn]).find_map(|policy| {
+        let violation = case.run(policy).err()?;
+        let small = case.clone().shrink(policy);
+        let still = small.run(policy).err()?;
+        Some(format!("case {seed} under {policy}: {violation}\nsmallest: {still}\n{small:#?}"))
+    })
+}
+
 /// The case of a seed: one to three tables whose pages lie in all ways that there are, up to fifteen queries and at times
 /// a crowd of short ones, any disk, a pool of one chunk of the widest query or more.
 #[must_use]

@@ -1,0 +1,47 @@
+//! No run reads less than any schedule has to: under every policy, in small workloads with pages of all shapes and index
+//! selections, and in some like those of real installations.
+
+#![allow(clippy::unwrap_used)]
+
+use coscan_core::PolicyKind;
+use coscan_sim::faults::random_case;
+use coscan_sim::generator::random_file;
+use coscan_sim::{End, Machine, Options, Spec, Workload, bound, run};
+
+/// Runs a workload under every policy; the most that one read, as a multiple of the bound.
+fn most_to_bound(name: &str, workload: &Workload, machine: &Machine) -> f64 {
+    let compulsory = bound::compulsory_bytes(workload);
+    let least = bound::lower_bound_bytes(workload);
+    assert!(compulsory <= least, "{name}: {compulsory} {least}");
+    let read = PolicyKind::variants().map(|policy| {
+        let outcome = run(workload, machine, policy.build(), Options::default()).unwrap();
+        assert!(
+            outcome.queries.iter().all(|query| query.end == End::Done),
+            "{name} under {policy}"
+        );
+        let bytes = outcome.bytes_read;
+        assert!(bytes >= least, "{name} under {policy}: {bytes} of at least {least} bytes");
+        bytes
+    });
+    read.max().unwrap() as f64 / least.max(1) as f64
+}
+
+#[test]
+fn no_small_run_reads_less_than_the_bound() {
+    let small = (0..400).map(|seed| {
+        let case = random_case(seed);
+        most_to_bound(&format!("case {seed}"), &case.workload, &case.machine)
+    });
+    let to_bound: Vec<f64> = small.collect();
+    // The bound is near: often all policies read just that.
+    let met = to_bound.iter().filter(|&&most| most == 1.0).count();
+    assert!(met > 50, "{met} of {}", to_bound.len());
+}
+
+#[test]
+fn no_run_like_a_real_one_reads_less_than_the_bound() {
+    for seed in 0..20 {
+        let spec = Spec::parse(&random_file(seed)).unwrap();
+        most_to_bound(&spec.title, &spec.cases[0].workload(1), &spec.cases[0].machine);
+    }
+}
