@@ -38,13 +38,16 @@
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub mod bound;
+pub mod claim;
 mod disk;
 pub mod experiment;
 pub mod faults;
 mod ledger;
+mod library;
 mod machine;
 mod metric;
 mod outcome;
+mod published;
 mod random;
 pub mod recorded;
 pub mod report;
