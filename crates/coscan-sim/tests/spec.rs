@@ -301,7 +301,7 @@ fn a_file_takes_over_what_it_does_not_say_itself() {
     let spec = Spec::parse(text).unwrap();
     let base = experiment::find("cs07-table2").unwrap();
     let (mine, other) = (spec.cases[1].workload(1), base.cases[0].workload(1));
-    assert_eq!((mine.pool_bytes, other.pool_bytes), (2 << 30, 1 << 30));
+    assert_eq!((mine.pool_bytes, other.pool_bytes), (2 << 30, 512 << 20));
     assert_eq!(spec.cases[1].machine.disk, base.cases[0].machine.disk);
     let costs = |workload: &coscan_sim::Workload, kind: &str| {
         let queries = workload.queries().filter(|query| query.label.starts_with(kind));
