@@ -56,7 +56,7 @@ impl LoadPlan {
     }
 }
 
-/// How far the choice of victims may go [CS07 Figure 3, `findFreeSlot`; slip 7 in the papers].
+/// How far the choice of victims may go [CS07 Figure 3, `findFreeSlot`; slip 7 in `docs/papers.md`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Strictness {
     /// Nothing that the scan we load for needs, nor what a starved scan could use at once.

@@ -778,7 +778,7 @@ mod relevance {
 
     #[test]
     fn a_chunk_that_helps_nobody_else_is_still_chosen() {
-        // Slip 4: scores start below zero, not at zero. The scan is not interested in what others want, has no
+        // Slip 4 in docs/papers.md: scores start below zero, not at zero. The scan is not interested in what others want, has no
         // columns in common with them, and its delivery score is negative.
         for scores in [Scores::Row, Scores::Column] {
             let mut world = build(scores, 1_000);

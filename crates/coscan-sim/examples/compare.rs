@@ -1,6 +1,6 @@
 //! Compares two policies on the papers' experiments.
 //!
-//! `cargo run --release -p coscan-sim --example compare -- [NAME-PREFIX…] [--policies a,b] [--seeds N]` prints a line
+//! `cargo run --release -p coscan-sim --example compare -- [NAME-PREFIX or FILE.toml …] [--policies a,b] [--seeds N]` prints a line
 //! for each case and policy, averaged over the seeds, then for each experiment what the second policy needs relative to
 //! the first: the geometric mean over cases and seeds.
 
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use common::{CaseRuns, geometric_mean, run_all, value};
 use coscan_core::PolicyKind;
-use coscan_sim::{Metric, experiment};
+use coscan_sim::{Metric, Spec, experiment};
 
 /// The columns of the table.
 const COLUMNS: [(Metric, &str, f64); 10] = [
@@ -90,14 +90,23 @@ fn print_ratios(name: &str, ratios: [f64; RATIOS.len()]) {
     println!();
 }
 
+/// The files that are named, and the experiments whose names begin so; all experiments if nothing is named.
+fn specs(named: &[String]) -> Result<Vec<Spec>, String> {
+    let (files, prefixes): (Vec<_>, Vec<_>) = named.iter().partition(|it| it.ends_with(".toml"));
+    let wanted =
+        |name: &&str| named.is_empty() || prefixes.iter().any(|it| name.starts_with(it.as_str()));
+    let known = experiment::names().filter(wanted).map(experiment::find);
+    let mut specs = known.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+    for file in files {
+        let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+        specs.push(Spec::parse(&text).map_err(|error| format!("{file}: {error}"))?);
+    }
+    Ok(specs)
+}
+
 fn compare() -> Result<(), String> {
     let arguments = arguments()?;
-    let wanted = |name: &&str| {
-        arguments.prefixes.is_empty()
-            || arguments.prefixes.iter().any(|p| name.starts_with(p.as_str()))
-    };
-    let specs = experiment::names().filter(wanted).map(experiment::find);
-    let specs = specs.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+    let specs = specs(&arguments.prefixes)?;
     let runs = run_all(&specs, &arguments.policies, arguments.seeds)?;
     print!("{:<50}", "experiment and case, policy");
     COLUMNS.iter().for_each(|(_, title, _)| print!(" {title:>9}"));

@@ -38,14 +38,17 @@
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub mod bound;
+pub mod claim;
 mod disk;
 pub mod experiment;
 pub mod faults;
 pub mod generator;
 mod ledger;
+mod library;
 mod machine;
 mod metric;
 mod outcome;
+mod published;
 mod random;
 pub mod recorded;
 pub mod report;

@@ -25,6 +25,8 @@ pub enum Metric {
     Total,
     /// Loads: the papers' chunk-sized I/O requests.
     Requests,
+    /// Pages read: what the papers count as I/O requests of column layouts.
+    PagesRead,
     /// Bytes read.
     BytesRead,
     /// Bytes read for queries that asked for order.
@@ -43,7 +45,7 @@ pub enum Metric {
 
 impl Metric {
     /// All of them.
-    pub const ALL: [Metric; 16] = [
+    pub const ALL: [Metric; 17] = [
         Metric::StreamAvg,
         Metric::NormalizedLatencyAvg,
         Metric::NormalizedLatencyShort,
@@ -53,6 +55,7 @@ impl Metric {
         Metric::LongestWait,
         Metric::Total,
         Metric::Requests,
+        Metric::PagesRead,
         Metric::BytesRead,
         Metric::BytesInOrder,
         Metric::BytesAnyOrder,
@@ -75,6 +78,7 @@ impl Metric {
             Metric::LongestWait => "longest_wait_s",
             Metric::Total => "total_s",
             Metric::Requests => "io_requests",
+            Metric::PagesRead => "pages_read",
             Metric::BytesRead => "bytes_read",
             Metric::BytesInOrder => "bytes_in_order",
             Metric::BytesAnyOrder => "bytes_any_order",

@@ -17,7 +17,9 @@ pub struct Outcome {
     pub requests: u64,
     /// Requests at the disk, after pages of a load that lie next to each other were made one.
     pub disk_requests: u64,
-    /// Bytes read, those of pages that then failed among them.
+    /// Pages read, those that then failed among them.
+    pub pages_read: u64,
+    /// Their bytes.
     pub bytes_read: u64,
     /// Core nanoseconds of work.
     pub processor_busy_ns: u64,

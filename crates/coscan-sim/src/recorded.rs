@@ -94,11 +94,13 @@ impl Recorded {
             title: "A recorded run".to_owned(),
             source: String::new(),
             assumed: Vec::new(),
+            fitted: Vec::new(),
             remarks: vec![ESTIMATED.to_owned()],
             parameters: parameters.map(|(part, text)| (part.to_owned(), text)).into(),
             sweeps: Vec::new(),
             cases: vec![Case::known(workload, machine)],
             paper: Vec::new(),
+            claims: Vec::new(),
             orders: Vec::new(),
         }
     }

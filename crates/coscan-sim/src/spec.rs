@@ -3,8 +3,10 @@
 //! [`Spec::parse`] reads it and says what is wrong with it; a [`Case`] with a seed gives a [`Workload`]. Each of the
 //! files in `experiments/` is an example; `docs/workloads.md` explains the form.
 
+mod claims;
 mod document;
 mod error;
+mod extends;
 mod index_rows;
 mod machine;
 mod parameters;
@@ -18,12 +20,13 @@ use self::document::Document;
 use self::queries::{Template, Templates};
 use self::streams::StreamGroup;
 use self::tables::NamedTable;
+use crate::claim::{Claim, Measure};
 use crate::machine::Machine;
-use crate::metric::Metric;
 use crate::random::Random;
 use crate::workload::Workload;
 
 pub use self::error::SpecError;
+pub use crate::published::{PaperFigure, PaperOrder};
 
 /// A file: one or more cases, and what has been published about them.
 #[derive(Clone, Debug)]
@@ -36,6 +39,8 @@ pub struct Spec {
     pub source: String,
     /// What the source does not say, and what is assumed instead.
     pub assumed: Vec<String>,
+    /// What was chosen so that a figure of the source comes out, and which.
+    pub fitted: Vec<String>,
     /// Why results may differ from the source's.
     pub remarks: Vec<String>,
     /// What it runs on and what runs, as the file says it: parts and what is in them.
@@ -46,7 +51,9 @@ pub struct Spec {
     pub cases: Vec<Case>,
     /// Published results.
     pub paper: Vec<PaperFigure>,
-    /// Published orders of policies.
+    /// What the source says of its results.
+    pub claims: Vec<Claim>,
+    /// Those of the claims that are orders of policies.
     pub orders: Vec<PaperOrder>,
 }
 
@@ -84,34 +91,6 @@ enum Work {
     Known(Workload),
 }
 
-/// A result that was published.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PaperFigure {
-    /// The case.
-    pub case: String,
-    /// The name of the policy.
-    pub policy: String,
-    /// The query whose average it is, such as `F-10`; of all queries if there is none.
-    pub query: Option<String>,
-    /// What was measured.
-    pub metric: Metric,
-    /// The result, in the unit of the metric.
-    pub value: f64,
-}
-
-/// An order of policies that was published.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PaperOrder {
-    /// What was measured.
-    pub metric: Metric,
-    /// The query that was measured, such as `F-10`; all of them if there is none.
-    pub query: Option<String>,
-    /// The names of policies, the one with the smallest value first.
-    pub smallest_first: Vec<String>,
-    /// The cases in which it holds.
-    pub cases: Vec<String>,
-}
-
 impl Spec {
     /// Reads a file.
     ///
@@ -120,8 +99,12 @@ impl Spec {
     /// and what to write instead.
     pub fn parse(text: &str) -> Result<Self, SpecError> {
         let form = |error: toml::de::Error| SpecError::Form(error.to_string());
-        let document: Document = toml::from_str(text).map_err(form)?;
-        let plain: toml::Table = toml::from_str(text).map_err(form)?;
+        let written: toml::Table = toml::from_str(text).map_err(form)?;
+        let plain = extends::extended(written)?;
+        let document: Document = match plain.contains_key(extends::KEY) {
+            true => plain.clone().try_into().map_err(form)?,
+            false => toml::from_str(text).map_err(form)?, // Its errors name the line.
+        };
         let mut sweeps = Vec::new();
         for form in &document.sweep {
             let name = form.name.clone().unwrap_or_else(|| form.key.clone());
@@ -142,15 +125,17 @@ impl Spec {
             title: document.title,
             source: document.source,
             assumed: document.assumed,
+            fitted: document.fitted,
             remarks: document.remarks,
             parameters: parameters::parameters(&plain),
             sweeps,
             cases,
             paper: Vec::new(),
+            claims: Vec::new(),
             orders: Vec::new(),
         };
         document.paper.iter().try_for_each(|form| spec.add_figures(form))?;
-        document.order.iter().try_for_each(|form| spec.add_order(form))?;
+        spec.add_claims(&document.claim)?;
         Ok(spec)
     }
 
@@ -161,25 +146,30 @@ impl Spec {
                 case: form.case.clone(),
                 policy: form.policy.clone(),
                 query: form.query.clone(),
-                metric: metric(&format!("paper.{name}"), name)?,
+                metric: claims::metric(&format!("paper.{name}"), name)?,
                 value: figure.0,
+                ideal: form.ideal,
             });
         }
         Ok(())
     }
 
-    fn add_order(&mut self, form: &document::OrderForm) -> Result<(), SpecError> {
-        let cases = match &form.cases {
-            Some(cases) => cases.clone(),
-            None => self.cases.iter().map(|case| case.name.clone()).collect(),
-        };
-        cases.iter().try_for_each(|case| self.check_case("order.cases", case))?;
-        self.orders.push(PaperOrder {
-            metric: metric("order.metric", &form.metric)?,
-            query: form.query.clone(),
-            smallest_first: form.smallest_first.clone(),
-            cases,
+    /// Whoever shows policies side by side shows whether they come in the published order.
+    fn add_claims(&mut self, forms: &[document::ClaimForm]) -> Result<(), SpecError> {
+        let cases: Vec<_> = self.cases.iter().map(|case| case.name.as_str()).collect();
+        let claims =
+            forms.iter().map(|form| claims::build(form, &self.source, &cases, &self.paper));
+        self.claims = claims.collect::<Result<_, _>>()?;
+        let orders = self.claims.iter().filter_map(|claim| match &claim.measure {
+            Measure::Ratio { .. } => None,
+            Measure::Order(smallest_first) => Some(PaperOrder {
+                metric: claim.metric,
+                query: claim.query.clone(),
+                smallest_first: smallest_first.clone(),
+                cases: claim.cases.clone(),
+            }),
         });
+        self.orders = orders.collect();
         Ok(())
     }
 
@@ -191,11 +181,6 @@ impl Spec {
         let problem = format!("there is no case `{name}`; choose from {}", names.join(", "));
         Err(error::wrong(key, problem))
     }
-}
-
-fn metric(key: &str, name: &str) -> Result<Metric, SpecError> {
-    name.parse()
-        .map_err(|unknown: crate::metric::UnknownMetric| error::wrong(key, unknown.to_string()))
 }
 
 impl Case {

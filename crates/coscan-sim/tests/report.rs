@@ -44,11 +44,13 @@ policy = "normal"
 stream_avg_s = 10
 io_requests = 8
 
-[[order]]
+[[claim]]
+says = "an order"
 metric = "io_requests"
 smallest_first = ["elevator", "normal"]
 
-[[order]]
+[[claim]]
+says = "an order"
 metric = "io_requests"
 smallest_first = ["normal", "elevator"]
 "#;

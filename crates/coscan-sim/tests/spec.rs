@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
 use coscan_core::{Order, Time};
+use coscan_sim::claim::Verdict;
 use coscan_sim::{Disk, Query, Spec, experiment};
 
 /// A file that is right. The tests change a line of it.
@@ -236,6 +237,27 @@ fn published_results_name_metrics_and_cases_that_exist() {
 }
 
 #[test]
+fn claims_say_how_they_are_judged() {
+    let with = |text: &str| {
+        let figures = "[[paper]]\npolicy = \"normal\"\ntotal_s = 8\n[[paper]]\npolicy = \"attach\"\ntotal_s = 4";
+        let claim = format!("[[claim]]\nsays = \"so\"\nmetric = \"total_s\"\n{text}");
+        Spec::parse(&format!("{FILE}\n{figures}\n{claim}"))
+    };
+    let printed = with("policy = \"attach\"\nto = \"normal\"").unwrap();
+    let judged = printed.claims[0].judge(&printed.paper, |_, policy| match policy {
+        "attach" => Some(3.0),
+        _ => Some(6.0),
+    });
+    assert_eq!((judged.verdict, judged.comparisons[0].paper), (Verdict::Holds, Some(0.5)));
+    let order = with("smallest_first = [\"attach\", \"normal\"]").unwrap();
+    assert_eq!(order.orders[0].smallest_first, ["attach", "normal"]);
+    let wrong = |text: &str| with(text).unwrap_err().to_string();
+    assert_says(&wrong("policy = \"elevator\""), &["claim `so`", "`[[paper]]`", "`at_most`"]);
+    assert_says(&wrong(""), &["claim `so`", "`smallest_first`"]);
+    assert_says(&wrong("policy = \"normal\"\ncases = [\"x\"]"), &["claim `so`", "`x`"]);
+}
+
+#[test]
 fn every_experiment_can_be_read_under_its_own_name() {
     for name in experiment::names() {
         let spec = experiment::find(name).unwrap();
@@ -250,6 +272,9 @@ fn every_experiment_can_be_read_under_its_own_name() {
 fn the_documented_workload_can_be_read() {
     let page = include_str!("../../../docs/workloads.md");
     let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let extending =
+        page.split("```toml\n").nth(2).and_then(|rest| rest.split("```").next()).unwrap();
+    assert_eq!(Spec::parse(extending).unwrap().cases.len(), 3);
     let spec = Spec::parse(example).unwrap();
     assert_eq!(spec.cases.len(), 4);
     let workload = spec.cases[0].workload(1);
@@ -257,4 +282,37 @@ fn the_documented_workload_can_be_read() {
     let today = &workload.streams[6].queries[0];
     assert_eq!(today.rows, [490_000_000..500_000_000]);
     assert!(workload.streams.windows(2).take(5).all(|pair| pair[0].start < pair[1].start));
+}
+
+#[test]
+fn a_file_takes_over_what_it_does_not_say_itself() {
+    let text = r#"
+        name = "mine"
+        title = "the load of cs07-table2, with another pool and other slow queries"
+        extends = "cs07-table2"
+        [machine]
+        pool = "2 GiB"
+        [query.S]
+        cost = "70 s"
+        [[sweep]]
+        key = "streams.all.count"
+        values = [4, 16]
+    "#;
+    let spec = Spec::parse(text).unwrap();
+    let base = experiment::find("cs07-table2").unwrap();
+    let (mine, other) = (spec.cases[1].workload(1), base.cases[0].workload(1));
+    assert_eq!((mine.pool_bytes, other.pool_bytes), (2 << 30, 512 << 20));
+    assert_eq!(spec.cases[1].machine.disk, base.cases[0].machine.disk);
+    let costs = |workload: &coscan_sim::Workload, kind: &str| {
+        let queries = workload.queries().filter(|query| query.label.starts_with(kind));
+        queries.map(|query| query.cost).collect::<Vec<_>>()
+    };
+    assert_eq!(costs(&mine, "F"), costs(&other, "F"));
+    assert_eq!(costs(&mine, "S")[0].row_ps, 2 * costs(&other, "S")[0].row_ps - 6_667);
+    // What is said about the other experiment is not said about this one.
+    assert!(!base.paper.is_empty() && spec.paper.is_empty() && spec.source.is_empty());
+    assert_eq!(spec.parameters.iter().find(|it| it.0 == "query S").unwrap().1, "cost 70 s");
+
+    let wrong = Spec::parse(&text.replace("cs07-table2\"", "cs07\"")).unwrap_err().to_string();
+    assert_says(&wrong, &["extends", "`cs07`", "cs07-table2"]);
 }

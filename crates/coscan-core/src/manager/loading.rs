@@ -11,7 +11,7 @@ use crate::scan::{Order, PriorityClass, Scan};
 use crate::slots::{Slots, loading};
 use crate::state::Load;
 
-/// Slip 7 in the papers: with few free slots the exclusions are relaxed one by one, or nobody would go on.
+/// Slip 7 in `docs/papers.md`: with few free slots the exclusions are relaxed one by one, or nobody would go on.
 const RELAXED: [Strictness; 2] = [Strictness::MayStarve, Strictness::MayEvictOwn];
 
 /// Turns of a scan that waits for room, see `reservation_for`, in which it spares those that wait for processors only.

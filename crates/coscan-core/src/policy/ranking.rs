@@ -6,7 +6,7 @@ use std::iter::Peekable;
 
 use crate::classes::Class;
 
-/// A score: larger is better. Of equal scores the class that was seen first wins (slip 4 in the papers: whatever the
+/// A score: larger is better. Of equal scores the class that was seen first wins (slip 4 in `docs/papers.md`: whatever the
 /// sign).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Score(pub(super) f64);

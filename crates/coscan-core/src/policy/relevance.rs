@@ -44,7 +44,7 @@ pub struct Relevance {
     reuse: ReuseEstimator,
 }
 
-/// Average loads that a scan has waited, shared by all running scans (slip 5 in the papers).
+/// Average loads that a scan has waited, shared by all running scans (slip 5 in `docs/papers.md`).
 fn waited_loads(state: &State, waited_ns: u64) -> f64 {
     let loads = state.load_ns().map_or(0.0, |load_ns| waited_ns as f64 / load_ns as f64);
     loads / state.scan_count() as f64

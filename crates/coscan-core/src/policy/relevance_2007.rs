@@ -38,7 +38,7 @@ pub struct Relevance2007 {
 }
 
 /// Short scans first, but those that wait gain a chunk for every average load they have waited, shared by all running
-/// scans (`queryRelevance`; slip 5 in the papers gives the unit).
+/// scans (`queryRelevance`; slip 5 in `docs/papers.md`: the unit).
 fn scan_score(state: &State, scan: &Scan) -> Score {
     let waited_ns = scan.starving_since().map_or(0, |since| state.now().since(since));
     let waited_loads = state.load_ns().map_or(0.0, |load_ns| waited_ns as f64 / load_ns as f64);

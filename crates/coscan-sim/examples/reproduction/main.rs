@@ -1,42 +1,102 @@
-//! Writes `docs/reproduction.md`: `cargo run --release -p coscan-sim --example reproduction > docs/reproduction.md`.
+//! Writes the papers' experiments beside ours:
+//! `cargo run --release -p coscan-sim --example reproduction -- docs` writes `docs/reproduction.md`, a file for each
+//! experiment beside it, and `docs/own-experiments.md`.
 
-#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // An example may use threads and print.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // An example may use threads, write files and print.
 
+mod agreement;
 #[path = "../common/mod.rs"]
 mod common;
+mod costs;
 mod figures;
+mod format;
+mod lessons;
+mod measured;
 mod sections;
+mod verdicts;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use common::run_all;
 use coscan_core::PolicyKind;
 use coscan_sim::experiment;
 
+use crate::costs::Costs;
+use crate::measured::Measured;
+use crate::verdicts::judged;
+
 /// Seeds of each experiment.
 const SEEDS: u64 = 5;
 
-fn write_page() -> Result<(), String> {
+fn measure() -> Result<Vec<Measured>, String> {
     let specs = experiment::names().map(experiment::find).collect::<Result<Vec<_>, _>>();
     let specs = specs.map_err(|error| error.to_string())?;
     let runs = run_all(&specs, &PolicyKind::ALL, SEEDS)?;
-    println!("{}", include_str!("intro.md").replace("SEEDS", &SEEDS.to_string()));
-    sections::write_overview(&specs, &runs);
-    figures::write_reuse();
-    for (spec, cases) in specs.iter().zip(&runs) {
-        sections::write_experiment(spec, cases);
-        match spec.name.as_str() {
-            "cs07-table2" => figures::write_sensitivity()?,
-            "cs07-figure8" => figures::write_scheduling_cost(spec)?,
+    Ok(specs.into_iter().zip(runs).map(|(spec, cases)| Measured { spec, cases }).collect())
+}
+
+/// Whether an experiment is a paper's.
+fn is_published(it: &Measured) -> bool {
+    it.spec.source.starts_with('[')
+}
+
+fn write_all(docs: &Path) -> Result<(), String> {
+    let write = |name: &str, text: String| {
+        let text = text.trim_end().to_owned() + "\n";
+        std::fs::write(docs.join(name), text).map_err(|error| format!("{name}: {error}"))
+    };
+    let all = measure()?;
+    let (published, own): (Vec<_>, Vec<_>) = all.into_iter().partition(is_published);
+    let directory = docs.join("reproduction");
+    std::fs::create_dir_all(directory).map_err(|error| error.to_string())?;
+    let figure8 = published.iter().find(|it| it.spec.name == "cs07-figure8");
+    let costs = Costs::measure(&figure8.ok_or("there is a Figure 8")?.spec)?;
+    for it in &published {
+        let spec = &it.spec;
+        let mut text = format!(
+            "# {}: {}\n\nWritten by a program, see [the page on all of them](../reproduction.md).\n\n",
+            spec.name, spec.title
+        );
+        text += &sections::write(it);
+        text += &match spec.name.as_str() {
+            "cs07-example" => figures::write_reuse(),
+            "cs07-table2" => figures::write_sensitivity(it)?,
+            "cs07-table3" => figures::write_widths(it)?,
+            "cs07-figure8" => costs.write(),
             "cs11-table6.1" => figures::write_potential(spec)?,
-            _ => {}
-        }
+            _ => String::new(),
+        };
+        write(&format!("reproduction/{}.md", spec.name), text)?;
     }
-    Ok(())
+    let mut judged = judged(&published);
+    judged.extend([figures::judge_reuse(), costs.judged()]);
+    let page = include_str!("page.md")
+        .replace("{SEEDS}", &SEEDS.to_string())
+        .replace("{VERDICTS}", verdicts::write(&judged).trim_end())
+        .replace("{LESSONS}", lessons::write(&published).trim_end())
+        .replace("{DISAGREEMENTS}", agreement::write_disagreements(&published).trim_end())
+        .replace("{FITTED}", agreement::write_fitted(&published).trim_end());
+    write("reproduction.md", page)?;
+    let mut text = include_str!("own.md").replace("{SEEDS}", &SEEDS.to_string());
+    for it in &own {
+        text += &format!(
+            "\n## {}: {}\n\n{}",
+            it.spec.name,
+            it.spec.title,
+            sections::write(it).trim_end()
+        );
+        text += "\n";
+    }
+    write("own-experiments.md", text)
 }
 
 fn main() -> ExitCode {
-    match write_page() {
+    let Some(docs) = std::env::args().nth(1) else {
+        eprintln!("write the directory of the documents: docs");
+        return ExitCode::FAILURE;
+    };
+    match write_all(Path::new(&docs)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");

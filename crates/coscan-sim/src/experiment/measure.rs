@@ -18,6 +18,7 @@ impl Run {
             Metric::StreamAvg => outcome.stream_avg_s(),
             Metric::Total => seconds(outcome.total_ns),
             Metric::Requests => outcome.requests as f64,
+            Metric::PagesRead => outcome.pages_read as f64,
             Metric::BytesToBound => {
                 outcome.bytes_read as f64 / self.prepared.bytes_lower_bound.max(1) as f64
             }

@@ -16,6 +16,7 @@ pub(super) fn name(metric: Metric) -> &'static str {
         Metric::LongestWait => "longest wait for a chunk [s]",
         Metric::Total => "total time [s]",
         Metric::Requests => "I/O requests",
+        Metric::PagesRead => "pages read",
         Metric::BytesRead => "bytes read [MB]",
         Metric::BytesInOrder => "read for queries in order [MB]",
         Metric::BytesAnyOrder => "read for queries in any order [MB]",
@@ -63,6 +64,7 @@ pub(super) fn scaled(metric: Metric, value: f64) -> f64 {
 pub(super) fn show(metric: Metric, value: f64) -> String {
     match metric {
         bytes if is_bytes(bytes) => megabytes(value.round() as u64),
+        Metric::PagesRead => count(value.round() as u64),
         Metric::Requests if value.fract() == 0.0 || value >= 100.0 => count(value.round() as u64),
         Metric::Requests | Metric::CpuUse => format!("{:.1}", scaled(metric, value)),
         _ if value >= 1000.0 => tick(value),

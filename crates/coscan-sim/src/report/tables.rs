@@ -146,7 +146,9 @@ fn rows(
         let ratio = |(ours, paper): (&Option<Summary>, &Option<f64>)| {
             Some(decimal(average(ours)? / paper.filter(|paper| *paper != 0.0)?))
         };
-        rows.push(part("paper", cells(paper.iter().map(|value| value.map(shown)))));
+        let ideal = results.spec().paper.iter().all(|figure| figure.ideal);
+        let name = if ideal { "paper, worked out" } else { "paper" };
+        rows.push(part(name, cells(paper.iter().map(|value| value.map(shown)))));
         rows.push(part("ours ÷ paper", cells(ours.iter().zip(&paper).map(ratio))));
     }
     rows

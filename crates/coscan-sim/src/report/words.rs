@@ -40,6 +40,6 @@ pub(super) const MEASURES: [(&str, &str); 7] = [
     ),
     (
         "lower bound",
-        "bytes that any schedule has to read with this pool and these arrivals, even one that knows the future",
+        "bytes that any schedule has to read with this pool, even one that knows the future and lets queries wait",
     ),
 ];

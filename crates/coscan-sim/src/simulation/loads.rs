@@ -30,6 +30,7 @@ impl Simulation<'_> {
         let layout = &self.workload.tables[table.0 as usize].layout;
         let bytes = pages.iter().map(|&page| layout.bytes_of(page)).sum();
         self.record.requests += 1;
+        self.record.pages_read += pages.len() as u64;
         self.record.bytes_read += bytes;
         let query = self.scans[&scan];
         self.queries[query].requests += 1;

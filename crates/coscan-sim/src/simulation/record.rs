@@ -9,6 +9,7 @@ use crate::outcome::{EventKind, Outcome, Step};
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     pub(super) requests: u64,
+    pub(super) pages_read: u64,
     pub(super) bytes_read: u64,
     pub(super) decisions: u64,
     /// The query and the chunk.
@@ -20,7 +21,15 @@ pub(super) struct Record {
 impl Record {
     pub(super) fn new(cores: u32, timeline: bool) -> Self {
         let timeline = timeline.then(Vec::new);
-        Self { requests: 0, bytes_read: 0, decisions: 0, deliveries: Vec::new(), cores, timeline }
+        Self {
+            requests: 0,
+            pages_read: 0,
+            bytes_read: 0,
+            decisions: 0,
+            deliveries: Vec::new(),
+            cores,
+            timeline,
+        }
     }
 
     /// Enters what happened if there is a timeline.
@@ -42,6 +51,7 @@ impl Simulation<'_> {
             queries,
             requests: self.record.requests,
             disk_requests: self.disk.requests,
+            pages_read: self.record.pages_read,
             bytes_read: self.record.bytes_read,
             processor_busy_ns: self.processors.units_done(),
             disk_busy_ns: self.disk.busy_ns,

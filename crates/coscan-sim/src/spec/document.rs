@@ -18,12 +18,18 @@ pub(super) struct Document {
     pub(super) name: String,
     /// One line that says what it shows.
     pub(super) title: String,
+    /// The experiment whose workload and machine it takes over; see `extends.rs`.
+    #[serde(default, rename = "extends")]
+    pub(super) _extends: Option<String>,
     /// Where it comes from, such as `[CS07 §5.2, Table 2]`.
     #[serde(default)]
     pub(super) source: String,
     /// What the source does not say, and what is assumed here.
     #[serde(default)]
     pub(super) assumed: Vec<String>,
+    /// What was chosen so that a figure of the source comes out, and which.
+    #[serde(default)]
+    pub(super) fitted: Vec<String>,
     /// Why results may differ from the source's.
     #[serde(default)]
     pub(super) remarks: Vec<String>,
@@ -39,7 +45,7 @@ pub(super) struct Document {
     #[serde(default)]
     pub(super) paper: Vec<PaperForm>,
     #[serde(default)]
-    pub(super) order: Vec<OrderForm>,
+    pub(super) claim: Vec<ClaimForm>,
 }
 
 /// `[machine]`
@@ -186,21 +192,40 @@ pub(super) struct PaperForm {
     pub(super) case: String,
     /// The query that the results are of; all of them if not given.
     pub(super) query: Option<String>,
+    /// Whether the source worked it out for an ideal schedule, and did not measure it.
+    #[serde(default)]
+    pub(super) ideal: bool,
     #[serde(flatten)]
     pub(super) figures: BTreeMap<String, Figure>,
 }
 
-/// `[[order]]`: the order of policies that the source reports.
+/// `[[claim]]`: what the source says of its results.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct OrderForm {
+pub(super) struct ClaimForm {
+    /// In our words.
+    pub(super) says: String,
+    /// Where, if not where the whole file comes from.
+    pub(super) source: Option<String>,
     pub(super) metric: String,
     /// The query that is measured; all of them if not given.
     pub(super) query: Option<String>,
     /// Policies, the one with the smallest value first.
-    pub(super) smallest_first: Vec<String>,
-    /// The cases in which it holds; all of them if not given.
+    pub(super) smallest_first: Option<Vec<String>>,
+    /// Instead: what this policy takes,
+    pub(super) policy: Option<String>,
+    /// relative to this one,
+    pub(super) to: Option<String>,
+    /// relative to the same in this case,
+    pub(super) to_case: Option<String>,
+    /// is at least this,
+    pub(super) at_least: Option<f64>,
+    /// and at most this; without either, what the paper prints.
+    pub(super) at_most: Option<f64>,
+    /// The cases of which it is said; all of them if not given.
     pub(super) cases: Option<Vec<String>>,
+    /// Why it does not hold here, if it does not.
+    pub(super) why: Option<String>,
 }
 
 /// A table of named things, in the order of the file.

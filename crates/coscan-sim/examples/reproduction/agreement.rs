@@ -1,0 +1,82 @@
+//! How far ours are from the printed figures: worst first, and by what was fitted.
+
+use coscan_sim::claim::{CLOSE, FAR};
+
+use crate::format::{head, number, percent, row, shown};
+use crate::measured::{Measured, Pair};
+
+/// Figures in the list of the worst.
+const WORST: usize = 15;
+
+/// What disagrees, worst first.
+pub(crate) fn write_disagreements(all: &[Measured]) -> String {
+    let mut pairs: Vec<Pair<'_>> = all.iter().flat_map(Measured::pairs).collect();
+    pairs.sort_by(|a, b| b.distance().total_cmp(&a.distance()));
+    let far = pairs.iter().filter(|pair| pair.distance() > FAR).count();
+    let mut text = format!(
+        "{far} of {} printed figures are missed by more than a factor of {}. The {WORST} worst:\n\n",
+        pairs.len(),
+        number(FAR)
+    );
+    text += &head(&["in", "figure", "paper", "here", "here ÷ paper"], 2);
+    for pair in pairs.iter().take(WORST) {
+        let metric = pair.figure.metric;
+        let values = [shown(metric, pair.figure.value), shown(metric, pair.ours)];
+        let cells = [link(&pair.spec.name), pair.name()].into_iter().chain(values);
+        text += &row(cells.chain([number(pair.ratio())]));
+    }
+    text += "\nBy experiment, worst first, and why as far as known:\n\n";
+    let mut worst: Vec<(&Measured, f64)> = Vec::new();
+    for it in all {
+        let distance = it.pairs().map(|pair| pair.distance()).fold(1.0, f64::max);
+        if distance > CLOSE {
+            worst.push((it, distance));
+        }
+    }
+    worst.sort_by(|a, b| b.1.total_cmp(&a.1));
+    for (it, distance) in worst {
+        let (all, far) =
+            (it.pairs().count(), it.pairs().filter(|it| it.distance() > CLOSE).count());
+        text += &format!(
+            "- **{}**: {far} of {all} figures more than a quarter away, the worst by a factor of {}. {}\n",
+            link(&it.spec.name),
+            number(distance),
+            it.spec.remarks.join(" ")
+        );
+    }
+    text
+}
+
+/// What was fitted, and how well the rest comes out.
+pub(crate) fn write_fitted(all: &[Measured]) -> String {
+    let mut text = String::new();
+    for it in all.iter().filter(|it| !it.spec.fitted.is_empty()) {
+        text += &format!("- **{}**: {}\n", link(&it.spec.name), it.spec.fitted.join(" "));
+    }
+    text += "\nThe others take over what those have, and fit nothing. How near the printed figures are:\n\n";
+    let titles = ["", "figures", "within 10 %", "within a quarter", "within a factor of 2"];
+    text += &head(&titles, 1);
+    let all: Vec<Pair<'_>> = all.iter().flat_map(Measured::pairs).collect();
+    let (fitted, predicted): (Vec<_>, Vec<_>) = all.iter().partition(|it| it.is_calibration());
+    text += &tally("fitted to: what runs alone, and normal", &fitted);
+    text += &tally("**predicted**: all other policies", &predicted);
+    for policy in ["attach", "elevator", "predictive", "relevance-2004", "relevance-2007"] {
+        let of: Vec<_> =
+            predicted.iter().copied().filter(|it| it.figure.policy == policy).collect();
+        text += &tally(policy, &of);
+    }
+    let whole: Vec<_> = predicted.iter().copied().filter(|it| it.figure.query.is_none()).collect();
+    text += &tally("predicted, of whole runs", &whole);
+    let kinds: Vec<_> = predicted.iter().copied().filter(|it| it.figure.query.is_some()).collect();
+    text + &tally("predicted, of one kind of query", &kinds)
+}
+
+fn tally(name: &str, pairs: &[&Pair<'_>]) -> String {
+    let within = |factor| pairs.iter().filter(|pair| pair.distance() <= factor).count();
+    let parts = [1.1, CLOSE, FAR].map(|factor| percent(within(factor), pairs.len()));
+    row([name.to_owned(), pairs.len().to_string()].into_iter().chain(parts))
+}
+
+fn link(experiment: &str) -> String {
+    format!("[{experiment}](reproduction/{experiment}.md)")
+}

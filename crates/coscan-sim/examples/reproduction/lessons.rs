@@ -1,0 +1,175 @@
+//! What the runs teach, with the figures that show it. A lesson that the figures no longer show says so.
+
+use coscan_sim::Metric;
+
+use crate::format::{head, number, row, shown};
+use crate::measured::Measured;
+
+/// One number: its experiment and case, policy, kind of query and metric.
+type Cell = (&'static str, &'static str, &'static str, Option<&'static str>, Metric);
+
+struct Lesson {
+    /// In a few words.
+    says: &'static str,
+    because: &'static str,
+    /// The titles of its table, the first one over the names of rows.
+    titles: &'static [&'static str],
+    rows: Vec<Row>,
+    /// Whether the figures, row by row, show it.
+    shows: fn(&[Vec<f64>]) -> bool,
+}
+
+/// What stands in a table.
+enum Part {
+    /// A number.
+    Value(Cell),
+    /// One divided by another.
+    Ratio(Cell, Cell),
+}
+
+const NORMAL: &str = "normal";
+const ELEVATOR: &str = "elevator";
+const PUBLISHED: &str = "relevance-2007";
+const OURS: &str = "relevance";
+
+/// What a policy takes relative to another one.
+fn ratio(
+    experiment: &'static str,
+    case: &'static str,
+    [policy, to]: [&'static str; 2],
+    metric: Metric,
+) -> Part {
+    Part::Ratio((experiment, case, policy, None, metric), (experiment, case, to, None, metric))
+}
+
+/// What a policy takes.
+fn value(
+    experiment: &'static str,
+    case: &'static str,
+    policy: &'static str,
+    metric: Metric,
+) -> Part {
+    Part::Value((experiment, case, policy, None, metric))
+}
+
+fn rising(column: usize, rows: &[Vec<f64>]) -> bool {
+    rows.is_sorted_by(|low, high| low[column] < high[column])
+}
+
+type Row = (&'static str, Vec<Part>);
+
+fn limit(name: &'static str, experiment: &'static str, case: &'static str) -> Row {
+    let parts = vec![
+        value(experiment, case, PUBLISHED, Metric::CpuUse),
+        ratio(experiment, case, [PUBLISHED, NORMAL], Metric::StreamAvg),
+    ];
+    (name, parts)
+}
+
+fn cursor(policy: &'static str) -> Row {
+    let short = ("cs07-table2", "", policy, Some("S-1"), Metric::NormalizedLatencyAvg);
+    let parts = vec![
+        value("cs07-table2", "", policy, Metric::Requests),
+        value("cs07-table2", "", policy, Metric::StreamAvg),
+        Part::Value(short),
+    ];
+    (policy, parts)
+}
+
+fn pool(case: &'static str) -> Row {
+    let read = |policy| value("cs11-figure6.2", case, policy, Metric::BytesRead);
+    (case, vec![read(NORMAL), read("predictive"), read(PUBLISHED)])
+}
+
+fn processors(experiment: &'static str) -> Row {
+    let parts = vec![
+        value(experiment, "", PUBLISHED, Metric::CpuUse),
+        ratio(experiment, "", [OURS, PUBLISHED], Metric::NormalizedLatencyAvg),
+        ratio(experiment, "", [OURS, PUBLISHED], Metric::StreamAvg),
+    ];
+    (experiment, parts)
+}
+
+fn columns(case: &'static str) -> Row {
+    let relative = |metric| ratio("cs07-table4", case, [PUBLISHED, NORMAL], metric);
+    (case, vec![relative(Metric::PagesRead), relative(Metric::LatencyAvg)])
+}
+
+fn lessons() -> [Lesson; 5] {
+    [
+        Lesson {
+            says: "Sharing gains most where the disk is the limit, and little where most of the table is in the pool.",
+            because: "The published policy relative to normal:",
+            titles: &["", "processors busy", "stream time"],
+            rows: vec![
+                limit("cs11-table6.1", "cs11-table6.1", ""),
+                limit("cs07-table2", "cs07-table2", ""),
+                limit("cs07-figure6, pool of 75 percent", "cs07-figure6", "FS-75 %"),
+            ],
+            shows: |rows| rising(1, rows),
+        },
+        Lesson {
+            says: "Who reads least is not done first.",
+            because: "One cursor for all makes the fewest requests, and everybody waits for the slowest (cs07-table2):",
+            titles: &["", "requests", "stream s", "normalized latency of S-1"],
+            rows: vec![cursor(ELEVATOR), cursor(PUBLISHED)],
+            shows: |rows| rising(0, rows) && rows[0][1] > rows[1][1] && rows[0][2] > rows[1][2],
+        },
+        Lesson {
+            says: "Order costs more than memory gives.",
+            because: "Out of order a pool of 20 percent reads less than one of 40 percent that serves in order, even with the \
+                      best guess of what is used last (cs11-figure6.2, read):",
+            titles: &["pool", "normal", "predictive", "relevance-2007"],
+            rows: vec![pool("20 %"), pool("40 %"), pool("60 %"), pool("80 %")],
+            shows: |rows| rows[0][2] < rows[1][1],
+        },
+        Lesson {
+            says: "Where processors are the limit, it is they that have to be scheduled.",
+            because: "`relevance`, which does so, relative to the published policy:",
+            titles: &["", "processors busy", "normalized latency", "stream time"],
+            rows: vec![
+                processors("cs07-table2"),
+                processors("cs07-table3"),
+                processors("cs11-table6.1"),
+            ],
+            shows: |rows| rows[0][1] < 0.9 && rows[1][1] < 0.9 && rows[2][1] > 0.9,
+        },
+        Lesson {
+            says: "The less queries have in common, the less there is to share.",
+            because: "The published policy relative to normal, by the columns of the queries (cs07-table4):",
+            titles: &["", "pages read", "latency"],
+            rows: vec![columns("ABC"), columns("ABC,BCD"), columns("ABC,DEF")],
+            shows: |rows| rising(0, rows) && rising(1, rows),
+        },
+    ]
+}
+
+/// All of them, each with a table.
+pub(crate) fn write(all: &[Measured]) -> String {
+    let find = |(experiment, case, policy, query, metric): Cell| {
+        let it = all.iter().find(|it| it.spec.name == experiment);
+        it.and_then(|it| it.average(case, policy, query, metric)).unwrap_or(f64::NAN)
+    };
+    let mut text = String::new();
+    for (index, lesson) in lessons().into_iter().enumerate() {
+        let number_of = |part: &Part| match part {
+            Part::Value(cell) => find(*cell),
+            Part::Ratio(cell, to) => find(*cell) / find(*to),
+        };
+        let figures: Vec<Vec<f64>> =
+            lesson.rows.iter().map(|(_, parts)| parts.iter().map(number_of).collect()).collect();
+        let no_longer =
+            if (lesson.shows)(&figures) { "" } else { "**The figures do not show this:** " };
+        text += &format!("{}. {no_longer}**{}** {}\n\n", index + 1, lesson.says, lesson.because);
+        text += &head(lesson.titles, 1);
+        for ((name, parts), values) in lesson.rows.iter().zip(&figures) {
+            let cells = parts.iter().zip(values).map(|(part, &value)| match part {
+                Part::Value((.., metric)) => shown(*metric, value),
+                Part::Ratio(..) => number(value),
+            });
+            text += &row(std::iter::once((*name).to_owned()).chain(cells));
+        }
+        text += "\n";
+    }
+    text
+}

@@ -1,0 +1,93 @@
+//! What came of all experiments, beside what is published.
+
+use coscan_core::PolicyKind;
+use coscan_sim::claim::{Claim, Judgement};
+use coscan_sim::experiment::Run;
+use coscan_sim::spec::PaperFigure;
+use coscan_sim::{Metric, Spec};
+
+use crate::common::CaseRuns;
+use crate::format::title;
+
+/// An experiment and its runs.
+pub(crate) struct Measured {
+    pub(crate) spec: Spec,
+    pub(crate) cases: Vec<CaseRuns>,
+}
+
+/// A published figure and ours.
+pub(crate) struct Pair<'a> {
+    pub(crate) spec: &'a Spec,
+    pub(crate) figure: &'a PaperFigure,
+    pub(crate) ours: f64,
+}
+
+/// Where a policy stands among the runs.
+pub(crate) fn position(policy: &str) -> Option<usize> {
+    PolicyKind::ALL.iter().position(|kind| kind.name() == policy)
+}
+
+impl Measured {
+    /// The average over the seeds of what was measured in a case under a policy, of all queries or those of one kind.
+    pub(crate) fn average(
+        &self,
+        case: &str,
+        policy: &str,
+        query: Option<&str>,
+        metric: Metric,
+    ) -> Option<f64> {
+        let case = self.spec.cases.iter().position(|it| it.name == case)?;
+        let policy = position(policy)?;
+        let value = |run: &Run| match query {
+            None => run.value(metric),
+            Some(label) => run.value_of(label, metric),
+        };
+        let runs = self.cases[case].seeds().iter();
+        let values: Vec<f64> = runs.filter_map(|runs| value(&runs[policy])).collect();
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    }
+
+    /// Whether what the paper claims holds.
+    pub(crate) fn judge(&self, claim: &Claim) -> Judgement {
+        let value = |case: &str, policy: &str| {
+            self.average(case, policy, claim.query.as_deref(), claim.metric)
+        };
+        claim.judge(&self.spec.paper, value)
+    }
+
+    /// Published figures that were measured there, and exist here.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = Pair<'_>> {
+        let spec = &self.spec;
+        spec.paper.iter().filter(|figure| !figure.ideal).filter_map(move |figure| {
+            let query = figure.query.as_deref();
+            let ours = self.average(&figure.case, &figure.policy, query, figure.metric)?;
+            Some(Pair { spec, figure, ours })
+        })
+    }
+}
+
+impl Pair<'_> {
+    /// Ours divided by the paper's.
+    pub(crate) fn ratio(&self) -> f64 {
+        self.ours / self.figure.value
+    }
+
+    /// How far apart they are, as a factor of 1 or more.
+    pub(crate) fn distance(&self) -> f64 {
+        self.ratio().max(1.0 / self.ratio())
+    }
+
+    /// Whether it is of what was fitted to: what runs alone, and normal.
+    pub(crate) fn is_calibration(&self) -> bool {
+        self.figure.metric == Metric::StandaloneAvg || self.figure.policy == "normal"
+    }
+
+    /// Which figure it is.
+    pub(crate) fn name(&self) -> String {
+        let PaperFigure { case, policy, query, metric, .. } = self.figure;
+        let query = query.as_deref().unwrap_or_default();
+        let words = [title(*metric), "of", query, case.as_str(), "under", policy];
+        let words: Vec<_> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        words.join(" ").replace("of under", "under")
+    }
+}

@@ -1,0 +1,194 @@
+//! What the papers claim, and whether it holds.
+
+use std::ops::RangeInclusive;
+
+use coscan_sim::Spec;
+use coscan_sim::claim::{Claim, Criterion, Judgement, Measure, Verdict};
+
+use crate::format::{head, head_over, number, row, title};
+use crate::measured::Measured;
+
+/// A claim that was judged.
+pub(crate) struct Judged {
+    /// The name of its experiment.
+    pub(crate) experiment: String,
+    pub(crate) claim: String,
+    pub(crate) source: String,
+    measured: String,
+    paper: String,
+    here: String,
+    pub(crate) verdict: Verdict,
+    why: String,
+    /// Whether it is about nothing but what was fitted to.
+    calibration: bool,
+}
+
+impl Judged {
+    fn new(spec: &Spec, claim: &Claim, judgement: &Judgement) -> Self {
+        let held = judgement.verdict == Verdict::Holds;
+        let why = match &claim.why {
+            _ if held => "",
+            Some(why) => why,
+            None => "Not explained.",
+        };
+        Self {
+            experiment: spec.name.clone(),
+            claim: claim.text.clone(),
+            source: claim.source.clone(),
+            measured: measured(claim),
+            paper: paper(claim, judgement),
+            here: here(judgement),
+            verdict: judgement.verdict,
+            why: why.to_owned(),
+            calibration: claim.policies().all(|policy| policy == "normal"),
+        }
+    }
+
+    /// Something that no claim of an experiment says: where, its source, what, how it is measured; asked for is this
+    /// range.
+    pub(crate) fn computed(
+        [experiment, source, claim, measured]: [&str; 4],
+        range: RangeInclusive<f64>,
+        here: f64,
+    ) -> Self {
+        Self {
+            experiment: experiment.to_owned(),
+            claim: claim.to_owned(),
+            source: source.to_owned(),
+            measured: measured.to_owned(),
+            paper: asked(&range),
+            here: number(here),
+            verdict: if range.contains(&here) { Verdict::Holds } else { Verdict::Not },
+            why: String::new(),
+            calibration: false,
+        }
+    }
+}
+
+/// All claims of the experiments, in the order of their files.
+pub(crate) fn judged(all: &[Measured]) -> Vec<Judged> {
+    let of = |it: &Measured| {
+        let judged = |claim| Judged::new(&it.spec, claim, &it.judge(claim));
+        it.spec.claims.iter().map(judged).collect::<Vec<_>>()
+    };
+    all.iter().flat_map(of).collect()
+}
+
+/// How it is measured.
+fn measured(claim: &Claim) -> String {
+    let of = claim.query.as_ref().map_or(String::new(), |query| format!(" of {query}"));
+    let what = match &claim.measure {
+        Measure::Order(policies) => policies.join(" < "),
+        Measure::Ratio { policy, to, to_case } => {
+            let to = to.as_ref().map_or(String::new(), |to| format!(" ÷ {to}"));
+            let case =
+                to_case.as_ref().map_or(String::new(), |case| format!(", ÷ the same at {case}"));
+            format!("{policy}{to}{case}")
+        }
+    };
+    format!("{}{of}: {what}", title(claim.metric))
+}
+
+/// What is asked for.
+fn paper(claim: &Claim, judgement: &Judgement) -> String {
+    match (&claim.criterion, &claim.measure) {
+        (Criterion::AsPrinted, _) => span(judgement.comparisons.iter().filter_map(|it| it.paper)),
+        (Criterion::Within(_), Measure::Order(_)) => "in order".to_owned(),
+        (Criterion::Within(range), _) => asked(range),
+    }
+}
+
+fn asked(range: &RangeInclusive<f64>) -> String {
+    match (*range.start(), *range.end()) {
+        (0.0, most) => format!("≤ {}", number(most)),
+        (least, f64::INFINITY) => format!("≥ {}", number(least)),
+        (least, most) => format!("{} to {}", number(least), number(most)),
+    }
+}
+
+fn here(judgement: &Judgement) -> String {
+    let all = &judgement.comparisons;
+    let span = span(all.iter().map(|it| it.here));
+    match all.iter().filter(|it| it.holds).count() {
+        _ if all.len() == 1 => span,
+        held => format!("{span}; {held} of {} cases", all.len()),
+    }
+}
+
+/// The smallest and the largest.
+fn span(values: impl Iterator<Item = f64>) -> String {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    match values.as_slice() {
+        [] => String::new(),
+        [one] => number(*one),
+        [least, .., most] => format!("{} to {}", number(*least), number(*most)),
+    }
+}
+
+/// The tables, one for each paper.
+pub(crate) fn write(judged: &[Judged]) -> String {
+    let mut text = summary(judged);
+    for (tag, name) in [
+        ("CS04", "Cooperative Scans, 2004"),
+        ("CS07", "Cooperative Scans in a DBMS, 2007"),
+        ("CS11", "Cooperative Scans in VectorWise, 2011"),
+    ] {
+        text += &format!("\n### {tag}: {name}\n\n");
+        text += &head_over(
+            &["in", "the paper says", "measured", "paper", "here", "", "why not"],
+            &[true, true, true, false, false, true, true],
+        );
+        let mut last = "";
+        let of_paper =
+            judged.iter().filter(|it| it.source.trim_start_matches('[').starts_with(tag));
+        for it in of_paper {
+            let place = it.source.trim_matches(['[', ']']).trim_start_matches(tag).trim();
+            let link = format!("[{place}](reproduction/{}.md)", it.experiment);
+            let place = if last == it.experiment { String::new() } else { link };
+            last = &it.experiment;
+            let verdict = match it.verdict {
+                Verdict::Holds => "holds".to_owned(),
+                other => format!("**{other}**"),
+            };
+            let cells = [&it.claim, &it.measured, &it.paper, &it.here, &verdict, &it.why];
+            text += &row(std::iter::once(place).chain(cells.map(String::clone)));
+        }
+    }
+    text
+}
+
+fn summary(judged: &[Judged]) -> String {
+    let count = |verdict, calibration| {
+        let same = |it: &&Judged| it.verdict == verdict && it.calibration == calibration;
+        judged.iter().filter(same).count()
+    };
+    let line = |name: &str, calibration| {
+        let counts = [Verdict::Holds, Verdict::Partly, Verdict::Not]
+            .map(|verdict| count(verdict, calibration));
+        row(std::iter::once(name.to_owned()).chain(counts.map(|count| count.to_string())))
+    };
+    head(&["claims", "hold", "partly", "not"], 1)
+        + &line("about a policy to which nothing was fitted", false)
+        + &line("about normal only, to which machines were fitted", true)
+}
+
+/// The claims of one experiment, with the cases in which they do not hold.
+pub(crate) fn of_experiment(it: &Measured) -> String {
+    let mut text = String::new();
+    for claim in &it.spec.claims {
+        let judged = Judged::new(&it.spec, claim, &it.judge(claim));
+        if text.is_empty() {
+            text += &head_over(
+                &["the paper says", "measured", "paper", "here", "", "cases missed"],
+                &[true, true, false, false, true, true],
+            );
+        }
+        let missed = it.judge(claim).comparisons.into_iter().filter(|it| !it.holds);
+        let missed: Vec<_> = missed.map(|it| it.case).filter(|case| !case.is_empty()).collect();
+        let verdict = judged.verdict.to_string();
+        let cells = [judged.claim, judged.measured, judged.paper, judged.here, verdict];
+        text += &row(cells.into_iter().chain([missed.join("; ")]));
+    }
+    if text.is_empty() { text } else { text + "\n" }
+}

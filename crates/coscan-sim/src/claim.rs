@@ -1,0 +1,276 @@
+//! What a paper claims and whether it holds here: a claim is data, its verdict follows from what was measured.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use crate::metric::Metric;
+use crate::published::PaperFigure;
+
+/// Ours divided by the printed figure may be so much, or one divided by so much, to count as close.
+pub const CLOSE: f64 = 1.25;
+/// Beyond so much a printed figure is missed, even where it points the right way.
+pub const FAR: f64 = 2.0;
+
+/// Something that a paper says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    /// What it says, in our words.
+    pub text: String,
+    /// Where it says so, such as `[CS07 §5.2]`.
+    pub source: String,
+    /// What has to be measured.
+    pub metric: Metric,
+    /// Of the queries of this kind, such as `F-10`; of all of them if there is none.
+    pub query: Option<String>,
+    /// What is compared.
+    pub measure: Measure,
+    /// When it holds in a case.
+    pub criterion: Criterion,
+    /// The cases of which it is said.
+    pub cases: Vec<String>,
+    /// Why it does not hold here, as far as known. Not to be shown while it holds.
+    pub why: Option<String>,
+}
+
+/// What is compared in each case.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Measure {
+    /// The largest ratio of one of these policies to the next one: below 1 where the first has the smallest value, and so
+    /// on.
+    Order(Vec<String>),
+    /// What a policy takes.
+    Ratio {
+        /// The policy.
+        policy: String,
+        /// Relative to this policy, if any.
+        to: Option<String>,
+        /// Relative to the same in this case, if any.
+        to_case: Option<String>,
+    },
+}
+
+/// When a claim holds in a case.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Criterion {
+    /// What is compared lies in this range.
+    Within(RangeInclusive<f64>),
+    /// It is [`CLOSE`] to what the paper prints.
+    AsPrinted,
+}
+
+/// Whether a claim holds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Verdict {
+    /// In all of its cases.
+    Holds,
+    /// In half of them or more; or what the paper prints is missed by less than a factor of [`FAR`], on the same side of 1.
+    Partly,
+    /// No.
+    Not,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Verdict::Holds => "holds",
+            Verdict::Partly => "partly",
+            Verdict::Not => "not",
+        })
+    }
+}
+
+/// What came of a claim.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement {
+    /// Whether it holds.
+    pub verdict: Verdict,
+    /// What was compared in each of its cases.
+    pub comparisons: Vec<Comparison>,
+}
+
+/// What was compared in a case.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// The case.
+    pub case: String,
+    /// What was measured; not a number if it does not exist.
+    pub here: f64,
+    /// The same of the paper's figures, if it prints them.
+    pub paper: Option<f64>,
+    /// Whether the claim holds in this case.
+    pub holds: bool,
+}
+
+impl Claim {
+    /// The policies that have to run.
+    pub fn policies(&self) -> impl Iterator<Item = &str> {
+        let (order, pair) = match &self.measure {
+            Measure::Order(policies) => (policies.as_slice(), [None, None]),
+            Measure::Ratio { policy, to, .. } => (&[][..], [Some(policy), to.as_ref()]),
+        };
+        order.iter().chain(pair.into_iter().flatten()).map(String::as_str)
+    }
+
+    /// The cases that have to run.
+    pub fn cases_to_run(&self) -> impl Iterator<Item = &str> {
+        let other = match &self.measure {
+            Measure::Ratio { to_case: Some(case), .. } => Some(case),
+            _ => None,
+        };
+        self.cases.iter().chain(other).map(String::as_str)
+    }
+
+    /// Judges it by the paper's figures and what was measured: of a case under a policy, the claim's metric and query.
+    pub fn judge(
+        &self,
+        paper: &[PaperFigure],
+        measured: impl Fn(&str, &str) -> Option<f64>,
+    ) -> Judgement {
+        let printed = |case: &str, policy: &str| {
+            let same = |it: &&PaperFigure| {
+                (it.case.as_str(), it.policy.as_str(), &it.query, it.metric)
+                    == (case, policy, &self.query, self.metric)
+            };
+            paper.iter().find(same).map(|figure| figure.value)
+        };
+        let compare = |case: &String| {
+            let here = self.compared(case, &measured).unwrap_or(f64::NAN);
+            let paper = self.compared(case, &printed);
+            let holds = match &self.criterion {
+                Criterion::Within(range) => range.contains(&here),
+                Criterion::AsPrinted => paper.is_some_and(|paper| within(here / paper, CLOSE)),
+            };
+            Comparison { case: case.clone(), here, paper, holds }
+        };
+        let comparisons: Vec<_> = self.cases.iter().map(compare).collect();
+        Judgement { verdict: self.verdict(&comparisons), comparisons }
+    }
+
+    fn verdict(&self, comparisons: &[Comparison]) -> Verdict {
+        let held = comparisons.iter().filter(|it| it.holds).count();
+        let nearly = |it: &Comparison| {
+            it.paper.is_some_and(|paper| {
+                within(it.here / paper, FAR) && (it.here < 1.0) == (paper < 1.0)
+            })
+        };
+        match &self.criterion {
+            _ if held == comparisons.len() => Verdict::Holds,
+            Criterion::AsPrinted if comparisons.iter().all(nearly) => Verdict::Partly,
+            Criterion::Within(_) if 2 * held >= comparisons.len() => Verdict::Partly,
+            _ => Verdict::Not,
+        }
+    }
+
+    fn compared(&self, case: &str, value: &impl Fn(&str, &str) -> Option<f64>) -> Option<f64> {
+        match &self.measure {
+            Measure::Order(policies) => {
+                let values: Option<Vec<f64>> =
+                    policies.iter().map(|policy| value(case, policy)).collect();
+                let values = values?;
+                values.windows(2).map(|pair| pair[0] / pair[1]).max_by(f64::total_cmp)
+            }
+            Measure::Ratio { policy, to, to_case } => {
+                let of_case = |case: &str| match to {
+                    None => value(case, policy),
+                    Some(to) => Some(value(case, policy)? / value(case, to)?),
+                };
+                match to_case {
+                    None => of_case(case),
+                    Some(other) => Some(of_case(case)? / of_case(other)?),
+                }
+            }
+        }
+    }
+}
+
+/// Whether a ratio is within a factor of 1.
+#[must_use]
+pub fn within(ratio: f64, factor: f64) -> bool {
+    (1.0 / factor..=factor).contains(&ratio)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(measure: Measure, criterion: Criterion, cases: &[&str]) -> Claim {
+        Claim {
+            text: String::new(),
+            source: String::new(),
+            metric: Metric::Total,
+            query: None,
+            measure,
+            criterion,
+            cases: cases.iter().map(|&case| case.to_owned()).collect(),
+            why: None,
+        }
+    }
+
+    fn ratio(policy: &str, to: Option<&str>, to_case: Option<&str>) -> Measure {
+        let (to, to_case) = (to.map(str::to_owned), to_case.map(str::to_owned));
+        Measure::Ratio { policy: policy.to_owned(), to, to_case }
+    }
+
+    fn figure(policy: &str, value: f64) -> PaperFigure {
+        let (case, policy) = ("a".to_owned(), policy.to_owned());
+        PaperFigure { case, policy, query: None, metric: Metric::Total, value, ideal: false }
+    }
+
+    /// Case `a`: fast 1, slow 4, slower 5; in case `b` fast 3 and the others the same.
+    fn measured(case: &str, policy: &str) -> Option<f64> {
+        match (case, policy) {
+            ("b", "fast") => Some(3.0),
+            (_, "fast") => Some(1.0),
+            (_, "slow") => Some(4.0),
+            (_, "slower") => Some(5.0),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn an_order_is_the_largest_ratio_of_neighbours() {
+        let order = |policies: &[&str]| {
+            let policies = policies.iter().map(|&it| it.to_owned()).collect();
+            let within = Criterion::Within(0.0..=0.999);
+            claim(Measure::Order(policies), within, &["a"]).judge(&[], measured)
+        };
+        let right = order(&["fast", "slow", "slower"]);
+        assert_eq!((right.verdict, right.comparisons[0].here), (Verdict::Holds, 0.8));
+        assert_eq!(order(&["fast", "slower", "slow"]).verdict, Verdict::Not);
+        assert_eq!(order(&["fast", "unknown"]).verdict, Verdict::Not);
+    }
+
+    #[test]
+    fn a_claim_holds_partly_where_it_holds_in_half_of_the_cases() {
+        let half = Criterion::Within(0.0..=0.5);
+        let claim = |cases| claim(ratio("fast", Some("slow"), None), half.clone(), cases);
+        assert_eq!(claim(&["a"]).judge(&[], measured).verdict, Verdict::Holds);
+        assert_eq!(claim(&["a", "b"]).judge(&[], measured).verdict, Verdict::Partly);
+        assert_eq!(claim(&["a", "b", "b"]).judge(&[], measured).verdict, Verdict::Not);
+    }
+
+    #[test]
+    fn cases_are_compared_with_each_other() {
+        let between = |measure| claim(measure, Criterion::Within(0.0..=1.0), &["b"]);
+        let here = |claim: Claim| claim.judge(&[], measured).comparisons[0].here;
+        assert_eq!(here(between(ratio("fast", None, Some("a")))), 3.0);
+        assert_eq!(here(between(ratio("fast", Some("slow"), Some("a")))), 3.0);
+        let claim = between(ratio("fast", None, Some("a")));
+        assert_eq!(claim.cases_to_run().collect::<Vec<_>>(), ["b", "a"]);
+    }
+
+    #[test]
+    fn printed_figures_are_met_closely_or_in_direction_or_not() {
+        let printed = claim(ratio("fast", Some("slow"), None), Criterion::AsPrinted, &["a"]);
+        // Here it is 0.25.
+        let verdict =
+            |fast: f64| printed.judge(&[figure("fast", fast), figure("slow", 1.0)], measured);
+        assert_eq!(verdict(0.3).verdict, Verdict::Holds);
+        assert_eq!(verdict(0.3).comparisons[0].paper, Some(0.3));
+        assert_eq!(verdict(0.49).verdict, Verdict::Partly);
+        assert_eq!(verdict(0.51).verdict, Verdict::Not);
+        let other_side = claim(ratio("fast", None, None), Criterion::AsPrinted, &["b"]);
+        let figures = [PaperFigure { case: "b".to_owned(), ..figure("fast", 0.9) }];
+        assert_eq!(other_side.judge(&figures, |_, _| Some(1.2)).verdict, Verdict::Not);
+    }
+}
