@@ -52,7 +52,7 @@ impl Coscan {
         let creates_defaults = state.config().options().catalog.create_default_catalog_and_schema;
         let stores = SessionStores::around(&state, self.stores());
         let mut runtime = state.runtime_env().as_ref().clone();
-        runtime.object_store_registry = Arc::clone(&stores) as _;
+        runtime.object_store_registry = stores;
         if self.shares_memory() {
             runtime.memory_pool = SharedMemoryPool::of_manager(self.manager());
         }
@@ -75,7 +75,6 @@ impl Coscan {
         rules.insert(0, Arc::new(UnchangedFiles));
         rules.push(Arc::new(OneTask));
         existing.config_mut().set_extension(Arc::new(self));
-        existing.config_mut().set_extension(stores);
         SessionSettings::add_to(existing.config_mut());
         let mut installed = SessionStateBuilder::new_from_existing(existing)
             .with_session_id(state.session_id().to_owned())

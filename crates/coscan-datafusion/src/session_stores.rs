@@ -1,6 +1,6 @@
 //! The stores that a session finds by their URL.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use coscan_storage::stores::Stores;
 use datafusion::error::Result;
@@ -19,16 +19,24 @@ pub(crate) struct SessionStores {
     stores: Stores,
 }
 
+/// All of them. Sessions are often made on the runtime environment of another, and nothing else tells that its stores are
+/// such ones: then the stores of that session would win.
+static ALL: Mutex<Vec<Weak<SessionStores>>> = Mutex::new(Vec::new());
+
 impl SessionStores {
     /// Takes the place of those that a session has, or of such ones as these around them.
     pub(crate) fn around(session: &SessionState, stores: &Stores) -> Arc<Self> {
         let existing = &session.runtime_env().object_store_registry;
-        let address = |stores: &Self| std::ptr::from_ref(stores).addr();
-        let ours = session.config().get_extension::<Self>();
-        let ours = ours.filter(|ours| address(ours) == Arc::as_ptr(existing).cast::<()>().addr());
+        let address = Arc::as_ptr(existing).cast::<()>();
+        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|known| known.strong_count() > 0);
+        let ours = all.iter().find(|known| known.as_ptr().cast::<()>() == address);
+        let ours = ours.and_then(Weak::upgrade);
         let registered =
             ours.map_or_else(|| Arc::clone(existing), |ours| Arc::clone(&ours.registered));
-        Arc::new(Self { registered, stores: stores.clone() })
+        let around = Arc::new(Self { registered, stores: stores.clone() });
+        all.push(Arc::downgrade(&around));
+        around
     }
 }
 

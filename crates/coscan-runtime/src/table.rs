@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use coscan_core::{ChunkIndex, PageId, TableId};
-use coscan_storage::table::ParquetTable;
+use coscan_storage::table::{ParquetTable, TableFile};
 
 use crate::driver::Driver;
 use crate::placement::{PlacedFile, Placement};
@@ -41,6 +41,8 @@ struct Registered {
     name: Option<String>,
     id: TableId,
     files: Vec<FileId>,
+    /// A file of each store. Files are told apart by where their store is in memory, so it stays there meanwhile.
+    _of_stores: Vec<TableFile>,
 }
 
 impl Registration {
@@ -62,9 +64,12 @@ impl SharedTable {
         let Places { id, files, chunks } =
             Places::register(driver, name, &table).unwrap_or_else(|| Places::of_nobody(&table));
         let ids = files.iter().map(|file| file.id).collect();
+        let mut of_stores: Vec<_> = table.parquet_files().iter().map(|file| file.file()).collect();
+        of_stores.dedup_by(|a, b| Arc::ptr_eq(&a.store, &b.store));
+        let _of_stores = of_stores.into_iter().cloned().collect();
         let placement = Arc::new(Placement::new(id, table, files, chunks));
         let (driver, name) = (Arc::clone(driver), name.map(str::to_owned));
-        let registered = Arc::new(Registered { driver, name, id, files: ids });
+        let registered = Arc::new(Registered { driver, name, id, files: ids, _of_stores });
         let registration = Registration { registered };
         let in_order = OnceLock::new();
         Self { open: Arc::new(OpenTable { registration, placement, in_order }) }
@@ -151,7 +156,7 @@ impl Places {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        let Self { driver, name: _, id, files } = self;
+        let Self { driver, name: _, id, files, _of_stores } = self;
         for &file in files.iter() {
             driver.leaving(|registry, core, now| registry.release_file(core, now, *id, file));
         }

@@ -1,6 +1,7 @@
 //! `REFRESH TABLE name`: the files of a table are listed again.
 
 use datafusion::common::TableReference;
+use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -19,7 +20,10 @@ pub(super) fn refreshed_table(statement: &str) -> Result<Option<TableReference>,
     }
     let name = parser.parse_object_name(false).map_err(|error| error.to_string())?;
     match parser.next_token().token {
-        Token::EOF => Ok(Some(TableReference::parse_str(&name.to_string()))),
+        Token::EOF => {
+            let table = object_name_to_table_reference(name, true);
+            table.map(Some).map_err(|error| error.to_string())
+        }
         other => Err(format!("REFRESH TABLE names one table, but {other} follows")),
     }
 }
@@ -33,6 +37,10 @@ mod tests {
         let table = |sql| refreshed_table(sql).map(|table| table.map(|table| table.to_string()));
         assert_eq!(table("refresh table t"), Ok(Some("t".to_owned())));
         assert_eq!(table("REFRESH TABLE public.t -- now"), Ok(Some("public.t".to_owned())));
+        assert_eq!(
+            table("REFRESH TABLE 'Trips/a.parquet'"),
+            Ok(Some("Trips/a.parquet".to_owned()))
+        );
         assert_eq!(table("SELECT 1"), Ok(None));
         assert!(table("REFRESH TABLE").is_err());
         assert!(table("REFRESH TABLE a b").is_err());

@@ -4,9 +4,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::catalog::{DynamicFileCatalog, TableProvider, UrlTableFactory};
+use datafusion::common::TableReference;
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
+use datafusion::datasource::listing::{
+    ListingTable, ListingTableConfig, ListingTableConfigExt, ListingTableUrl,
+};
 use datafusion::error::Result;
+use datafusion::execution::session_state::SessionState;
 use datafusion::prelude::SessionContext;
+use url::Position;
 
 use crate::coscan::Coscan;
 use crate::tables::location::Places;
@@ -31,10 +37,26 @@ struct NamedFiles {
     engine: DynamicListTableFactory,
 }
 
+impl NamedFiles {
+    /// As [`DynamicListTableFactory`] does it, but lists that the session has in its cache are those of a store: by
+    /// themselves they are known by path, and another store may have the same.
+    async fn table(&self, url: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        let session = self.engine.session_store().get_session().upgrade();
+        let state = session.and_then(|session| session.read().as_any().downcast_ref().cloned());
+        let (Some(state), Ok(url)) = (state, ListingTableUrl::parse(url)) else { return Ok(None) };
+        let state: SessionState = state;
+        let store = TableReference::bare(&url.get_url()[..Position::BeforePath]);
+        let config = ListingTableConfig::new(url.with_table_ref(store));
+        let Ok(config) = config.infer_options(&state).await else { return Ok(None) };
+        let config = config.infer_partitions_from_path(&state).await?.infer_schema(&state).await?;
+        Ok(Some(Arc::new(ListingTable::try_new(config)?)))
+    }
+}
+
 #[async_trait]
 impl UrlTableFactory for NamedFiles {
     async fn try_new(&self, url: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        let found = self.engine.try_new(url).await;
+        let found = self.table(url).await;
         if matches!(found, Ok(Some(_))) || !url.contains("://") {
             return found;
         }

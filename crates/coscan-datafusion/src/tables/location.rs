@@ -57,7 +57,7 @@ impl Places<'_> {
     }
 
     async fn list_one(&self, location: &str) -> Result<Vec<ListedFile>> {
-        let stores = self.runtime.and_then(|runtime| session_store(runtime, location));
+        let stores = self.runtime.and_then(|runtime| session_store(runtime, self.stores, location));
         let stores = stores.unwrap_or_else(|| self.stores.clone());
         if let Some(files) = self.as_the_engine_lists(&stores, location).await
             && !files.is_empty()
@@ -140,7 +140,7 @@ fn before_pattern(location: &str) -> &str {
     location[..wildcard].rfind('/').map_or(".", |slash| &location[..=slash])
 }
 
-/// The store that files of a table of the session are read from, and its address.
+/// The store that the engine reads files of a table of the session from, and its address.
 ///
 /// # Errors
 /// If no store is known for the URL.
@@ -149,14 +149,26 @@ pub(crate) fn store_of(
     stores: &Stores,
     url: &Url,
 ) -> Result<(Url, Arc<dyn ObjectStore>), StoresError> {
-    let of_session = session_store(runtime, url.as_str());
-    of_session.as_ref().unwrap_or(stores).resolve(url)
+    match session_root(runtime, url.as_str()) {
+        // The engine asks for no more than the root, whatever else is below it.
+        Some((root, store)) => match is_of(stores, &root, &store) {
+            true => stores.resolve(&root),
+            false => only(&root, store).resolve(url),
+        },
+        None => stores.resolve(url),
+    }
 }
 
 /// The store that the session has registered for a URL, as the only one of its kind.
+fn session_store(runtime: &RuntimeEnv, stores: &Stores, location: &str) -> Option<Stores> {
+    let (root, store) = session_root(runtime, location)?;
+    (!is_of(stores, &root, &store)).then(|| only(&root, store))
+}
+
+/// What the session finds for a URL: a store of its own, or one of coscan. And the root of that store.
 ///
 /// The local files that every session has do not count: coscan reads them itself, past the operating system's cache.
-fn session_store(runtime: &RuntimeEnv, location: &str) -> Option<Stores> {
+fn session_root(runtime: &RuntimeEnv, location: &str) -> Option<(Url, Arc<dyn ObjectStore>)> {
     let mut root = match Url::parse(location) {
         Ok(url) if location.contains("://") => url,
         _ => Url::parse("file:///").ok()?,
@@ -164,10 +176,17 @@ fn session_store(runtime: &RuntimeEnv, location: &str) -> Option<Stores> {
     root.set_path("/");
     root.set_query(None);
     let store = runtime.object_store_registry.get_store(&root).ok()?;
-    if root.scheme() == "file" && store.to_string() == SESSION_LOCAL_STORE {
-        return None;
-    }
+    let is_usual = root.scheme() == "file" && store.to_string() == SESSION_LOCAL_STORE;
+    (!is_usual).then_some((root, store))
+}
+
+/// Whether a session has a store only because coscan has it: then coscan knows better which is for what.
+fn is_of(stores: &Stores, root: &Url, store: &Arc<dyn ObjectStore>) -> bool {
+    stores.resolve(root).is_ok_and(|(_, own)| Arc::ptr_eq(&own, store))
+}
+
+fn only(root: &Url, store: Arc<dyn ObjectStore>) -> Stores {
     let stores = Stores::new();
-    stores.register(&root, store);
-    Some(stores)
+    stores.register(root, store);
+    stores
 }
