@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use coscan_storage::stores::URL_LENGTH_MAX;
 use datafusion::catalog::{DynamicFileCatalog, TableProvider, UrlTableFactory};
 use datafusion::common::TableReference;
+use datafusion::common::plan_err;
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::datasource::listing::{
     ListingTable, ListingTableConfig, ListingTableConfigExt, ListingTableUrl,
@@ -41,6 +43,9 @@ impl NamedFiles {
     /// As [`DynamicListTableFactory`] does it, but lists that the session has in its cache are those of a store: by
     /// themselves they are known by path, and another store may have the same.
     async fn table(&self, url: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        if url.len() > URL_LENGTH_MAX {
+            return Ok(None);
+        }
         let session = self.engine.session_store().get_session().upgrade();
         let state = session.and_then(|session| session.read().as_any().downcast_ref().cloned());
         let (Some(state), Ok(url)) = (state, ListingTableUrl::parse(url)) else { return Ok(None) };
@@ -76,6 +81,12 @@ impl UrlTableFactory for NamedFiles {
                 takes_any_name: false,
             };
             places.list(&[url.to_owned()]).await?;
+            if url.contains(['*', '?', '[']) {
+                return plan_err!(
+                    "A query cannot name files of a store by a pattern ({url}). Name a file or a directory, or use \
+                     CREATE EXTERNAL TABLE … LOCATION '{url}'"
+                );
+            }
         }
         found
     }

@@ -17,6 +17,9 @@ pub(super) struct Location {
     pub(super) is_directory: bool,
 }
 
+/// The longest URL, in bytes: longer ones cannot be sent in a request.
+pub const URL_LENGTH_MAX: usize = 16 << 10;
+
 impl Location {
     /// # Errors
     /// Wrong syntax; a path that goes up (`..`) from a directory that does not exist.
@@ -34,6 +37,11 @@ impl Location {
         let is_web = text.starts_with("http://") || text.starts_with("https://");
         if is_web && text.contains('?') {
             return Err(wrong(text, "a query after ? cannot be sent. Use a URL without one"));
+        }
+        if text.len() > URL_LENGTH_MAX {
+            let start: String = text.chars().take(80).collect();
+            let reason = format!("it has {} bytes; {URL_LENGTH_MAX} is the limit", text.len());
+            return Err(wrong(&format!("{start}…"), &reason));
         }
         // The host may be in brackets (IPv6), so wildcards count in the path only.
         let (base, pattern) = split_pattern(text, path_start);

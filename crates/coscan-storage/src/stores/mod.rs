@@ -43,6 +43,7 @@ pub use error_text::error_text;
 pub use faulty::{FaultCounts, Faults, FaultyStore};
 pub use limited::{LimitedStore, Limits};
 pub use listing::{Listing, list_files};
+pub use location::URL_LENGTH_MAX;
 pub use metered::{MeteredStore, ReadCounts, ReadRecord, StoreMetrics};
 pub use options::StoreOptions;
 pub use ranges::COALESCE_GAP_BYTES;

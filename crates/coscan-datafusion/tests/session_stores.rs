@@ -1,4 +1,4 @@
-//! Attempts at breaking tables of the engine, stores of sessions and what is kept between queries.
+//! Stores of sessions, names of files in queries, and what is kept between queries, under hostile conditions.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod support;
@@ -181,7 +181,7 @@ async fn what_is_refreshed_is_found_by_any_name() {
 async fn hostile_names_are_errors() {
     let manager = manager(PolicyKind::Relevance);
     let context = session_of(&manager, &Stores::new());
-    let long = format!("http://127.0.0.1:1/{}", "x".repeat(10_000));
+    let long = format!("http://127.0.0.1:1/{}", "x".repeat(100_000));
     for name in [
         "s3://",
         "s3:///",
@@ -218,8 +218,6 @@ async fn hostile_names_are_errors() {
             Ok(rows) => format!("{} rows", rows.len()),
             Err(error) => error.to_string(),
         };
-        let start: String = text.chars().take(300).collect();
-        eprintln!("{shown}: {start}");
         if !name.contains("?sig") {
             assert!(!text.contains("HUNTER2"), "{text}");
         }
@@ -235,11 +233,11 @@ async fn patterns_in_urls_lead_to_files_or_are_told_why_not() {
     let manager = manager(PolicyKind::Relevance);
     let context = session_of(&manager, &stores);
     let result = support::slt::run(&context, "SELECT count(*) FROM 's3://a/t/*.parquet'").await;
-    eprintln!("{result:?}");
+    let text = result.unwrap_err().to_string();
+    assert!(text.contains("CREATE EXTERNAL TABLE"), "{text}");
     let result = support::slt::run(&context, "SELECT count(*) FROM 's3://a/t/none*.parquet'").await;
-    eprintln!("{result:?}");
-    let result = support::slt::run(&context, "SELECT count(*) FROM 's3://a/t'").await;
-    eprintln!("{result:?}");
+    let text = result.unwrap_err().to_string();
+    assert!(text.contains("none*.parquet"), "{text}");
 }
 
 #[tokio::test]
@@ -371,79 +369,4 @@ async fn a_second_copy_of_a_footer_is_counted_as_long_as_it_is_held() {
         .await
         .unwrap();
     assert!(manager.report().footer_bytes >= one, "{:?}", manager.report());
-}
-
-#[tokio::test]
-async fn tables_of_stores_with_options_share_pages_however_they_are_made() {
-    let server = support::s3::S3Server::start(file(0..1000));
-    let options = coscan_storage::stores::StoreOptions::new(server.options()).unwrap();
-    let stores = Stores::new().with_options(options);
-    let manager = manager(PolicyKind::Relevance);
-    let location = format!("s3://{}/{}", support::s3::BUCKET, support::s3::FILE);
-    let context = session_of(&manager, &stores);
-    let coscan = Coscan::of(&context.copied_config()).unwrap();
-    let opened = SharedTableProvider::open(&coscan, std::slice::from_ref(&location)).await.unwrap();
-    context.register_table("opened", Arc::new(opened)).unwrap();
-    run(&context, "SELECT sum(n + 1) FROM opened").await;
-    run(&context, &format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{location}'"))
-        .await;
-    for table in ["t", &format!("'{location}'")] {
-        let explained =
-            explain(&context, &format!("EXPLAIN ANALYZE SELECT sum(n + 1) FROM {table}")).await;
-        assert!(explained.contains("bytes_read=0,"), "{table}: {explained}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_that_is_replaced_gives_rows_of_one_version_or_an_error() {
-    let data = tempfile::tempdir().unwrap();
-    let path = data.path().join("a.parquet");
-    let next = data.path().join("next");
-    support::write_numbers(&path, 0..2000);
-    let options =
-        Options { keep_idle: Duration::from_millis(3), ..Options::with_memory_bytes(1 << 20) };
-    let manager = BufferManager::new(options).unwrap();
-    let context = session_of(&manager, &Stores::new());
-    let location = format!("{}/", data.path().display());
-    context.register_parquet("t", &location, ParquetReadOptions::default()).await.unwrap();
-    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let replacing = tokio::task::spawn_blocking({
-        let (stop, path, next) = (Arc::clone(&stop), path.clone(), next.clone());
-        move || {
-            for round in 1.. {
-                support::write_numbers(&next, round * 2000..(round + 1) * 2000);
-                std::fs::rename(&next, &path).unwrap();
-                std::thread::sleep(Duration::from_millis(7));
-                if stop.load(std::sync::atomic::Ordering::Relaxed) {
-                    break;
-                }
-            }
-        }
-    });
-    let (mut good, mut failed, memory) = (0, 0, manager.operator_memory());
-    for round in 0..150 {
-        if memory.try_take(700 << 10) {
-            memory.give(700 << 10);
-        }
-        if round % 3 == 0 {
-            refresh(&context, "t").await.unwrap();
-        }
-        let sql = "SELECT count(*), min(id + 0), max(id + 0) FROM t";
-        match support::slt::run(&context, sql).await {
-            Ok(rows) => {
-                let numbers: Vec<i64> = rows[0].split(' ').map(|it| it.parse().unwrap()).collect();
-                assert_eq!(
-                    (numbers[0], numbers[1] % 2000, numbers[2] - numbers[1]),
-                    (2000, 0, 1999),
-                    "{rows:?}"
-                );
-                good += 1;
-            }
-            Err(_) => failed += 1,
-        }
-    }
-    stop.store(true, std::sync::atomic::Ordering::Relaxed);
-    replacing.await.unwrap();
-    eprintln!("{good} good, {failed} failed");
-    assert!(good > 0);
 }
