@@ -81,7 +81,7 @@ mod tests {
             "columns = {",
             "page = ",
             "table.b",
-            "picks = ",
+            "index_rows = ",
             "workers = ",
             "in_order_percent = 50",
             "think = ",

@@ -18,11 +18,11 @@ pub struct Machine {
 /// A simulated disk. Loads are served in the order in which they are decided, urgent ones first; pages arrive one by one.
 ///
 /// Pages of a load that lie next to each other make one request. The head of a device stands where its last request
-/// ended; a request that goes on from there needs no seek. A device reads in pieces: what is urgent is served when the
-/// piece that it reads has passed, and then it goes back to the rest.
+/// ended; a request that goes on from there needs no seek. A device reads in quanta: what is urgent is served when the
+/// quantum that it reads has passed, and then it goes back to the rest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Disk {
-    /// The papers' disk: every load takes as long, whatever it reads, and one is served at a time, in one piece.
+    /// The papers' disk: every load takes as long, whatever it reads, and one is served at a time, in one quantum.
     Perfect {
         /// Nanoseconds that a load takes. Its pages arrive within that time, as their bytes go by.
         ns_per_chunk: u64,
@@ -60,7 +60,7 @@ pub enum Disk {
 }
 
 impl Machine {
-    /// The usual size of a piece.
+    /// The usual size of a quantum.
     pub const QUANTUM_BYTES: u64 = 1 << 20;
 
     /// A machine with so many cores and the usual limits: see [`Disk::loads_in_flight_max`]; one worker at work for each

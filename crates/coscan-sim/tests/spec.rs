@@ -135,7 +135,7 @@ fn how_many_queries_are_in_order_changes_nothing_else() {
 
 #[test]
 fn an_index_finds_rows_and_the_pages_that_hold_them() {
-    let text = FILE.replacen("percent = 2\n", "percent = 2\npicks = 3\n", 1);
+    let text = FILE.replacen("percent = 2\n", "percent = 2\nindex_rows = 3\n", 1);
     let before = Spec::parse(FILE).unwrap().cases[0].workload(1);
     let workload = Spec::parse(&text).unwrap().cases[0].workload(1);
     for (stream, before) in workload.streams.iter().zip(&before.streams) {

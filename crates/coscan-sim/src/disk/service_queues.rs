@@ -1,6 +1,6 @@
 //! Devices that do one thing at a time: what they do, what waits for them, and the pages that come of it.
 //!
-//! A job is done in pieces. After a piece something urgent may come between; then the job goes on where it was left.
+//! A job is done in quanta. After a quantum something urgent may come between; then the job goes on where it was left.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,7 +16,7 @@ pub(super) struct Job {
     pub(super) urgent: bool,
     /// The byte of the device that comes next.
     pub(super) address: u64,
-    /// What is to be done, the next piece first.
+    /// What is to be done, the next quantum first.
     pub(super) quanta: VecDeque<TransferQuantum>,
     /// Nanoseconds from its beginning to what comes next.
     pub(super) done_ns: u64,
@@ -25,7 +25,7 @@ pub(super) struct Job {
 /// A part of a job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TransferQuantum {
-    /// Nanoseconds from the beginning of the job to the end of this piece when nothing comes between.
+    /// Nanoseconds from the beginning of the job to the end of this quantum when nothing comes between.
     pub(super) done_ns: u64,
     /// The byte of the device behind it.
     pub(super) end: u64,
@@ -141,7 +141,7 @@ impl Line {
         job.quanta.front().map(|quantum| Time(begun.0 + quantum.done_ns))
     }
 
-    /// Ends the piece that is due now. Returns the page that ends with it.
+    /// Ends the quantum that is due now. Returns the page that ends with it.
     fn end_piece(&mut self, now: Time) -> Option<u64> {
         let (job, _) = self.current.as_mut()?;
         let quantum = job.quanta.pop_front()?;

@@ -110,17 +110,17 @@ fn one_request_to_an_object_store_does_not_use_the_whole_network() {
 
 #[test]
 fn what_is_urgent_comes_between_pieces_and_the_head_goes_back() {
-    // A byte a nanosecond, 5 ns a seek, pieces of 8 bytes.
+    // A byte a nanosecond, 5 ns a seek, quanta of 8 bytes.
     let disk = Disk::SeekTransfer { seek_ns: 5, bytes_per_second: 1_000_000_000 };
     let pages = [20, 20, 20, 4];
     let mut reader = Reader::new(disk, 8, vec![layout(&pages)]);
-    // Page 0 would pass from 5 to 25, in pieces that end at 13, 21 and 25; then page 1 to 45, then page 2 behind it. Page 3
-    // is asked for at 10: after the piece at 13 a seek and 4 bytes, until 22; after a seek back the 12 bytes left of page 0
+    // Page 0 would pass from 5 to 25, in quanta that end at 13, 21 and 25; then page 1 to 45, then page 2 behind it. Page 3
+    // is asked for at 10: after the quantum at 13 a seek and 4 bytes, until 22; after a seek back the 12 bytes left of page 0
     // pass until 39.
     let loads: [(u64, bool, &[u32]); 3] = [(0, false, &[0, 1]), (0, false, &[2]), (10, true, &[3])];
     let arrived = arrivals_urgent(&mut reader, &loads);
     assert_eq!(arrived, [(2, 3, 22), (0, 0, 39), (0, 1, 59), (1, 2, 79)]);
-    // At the end of a piece nothing is waited for; a second urgent one comes after the first.
+    // At the end of a quantum nothing is waited for; a second urgent one comes after the first.
     let loads: [(u64, bool, &[u32]); 3] =
         [(100, false, &[0]), (113, true, &[3]), (114, true, &[2])];
     let arrived = arrivals_urgent(&mut reader, &loads);
@@ -174,5 +174,5 @@ fn a_load_that_is_hastened_passes_what_came_before_it() {
     reader.pass(Time(5));
     reader.escalate(LoadId(2));
     let arrived = arrivals(&mut reader, &[]);
-    assert_eq!(arrived, [(2, 2, 30), (0, 0, 40), (1, 1, 60)], "after a piece of the first load");
+    assert_eq!(arrived, [(2, 2, 30), (0, 0, 40), (1, 1, 60)], "after a quantum of the first load");
 }
