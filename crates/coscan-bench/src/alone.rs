@@ -1,6 +1,6 @@
-//! Queries that run alone: coscan must cost what the plain engine costs.
+//! Queries that run alone: coscan must cost no more than plain DataFusion.
 //!
-//! Both engines answer each query in turn, many times, so that what disturbs the machine disturbs both.
+//! Both engines answer each query in turn, many times, so that disturbances of the machine hit both.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use crate::workload::{Kind, Percent, Query};
 /// One query, run alone on two engines.
 #[derive(Debug, Clone, Serialize)]
 pub struct AloneReport {
-    /// What it is.
+    /// Its name, or its text.
     pub query: String,
     /// The median time on plain DataFusion, in seconds.
     pub datafusion_s: f64,
@@ -28,12 +28,13 @@ pub struct AloneReport {
 }
 
 impl Prepared {
-    /// Runs each query, `rounds` times on plain DataFusion and on `kind`. Without queries: FAST and SLOW over the whole
-    /// table, a count of all rows, a filter that selects 0.01 % of them (by key, and by a column in no order), and the
-    /// last five rows.
+    /// Runs each query `rounds` times on plain DataFusion and on `kind`. `queries` may be on any table; if there are
+    /// none, the built-in queries on TPC-H lineitem run: Q1 and Q6 over the whole table, a count of all rows, filters
+    /// that select 0.01 % of them (by key, and by a column in no order), and the last five rows.
     ///
     /// # Errors
-    /// If the table cannot be opened or a query fails.
+    /// If the table cannot be opened, a query fails, or the built-in queries are to run on a table that was
+    /// [prepared without streams](crate::experiment::Experiment::prepare_without_streams).
     pub async fn alone(
         &self,
         kind: EngineKind,
@@ -44,15 +45,15 @@ impl Prepared {
         let other = self.engine(kind).await?;
         let mut reports = Vec::new();
         let queries = match queries {
-            [] => self.alone_queries(),
-            own => own.iter().map(|sql| (sql.clone(), sql.clone())).collect(),
+            [] => self.built_in_queries()?,
+            given => given.iter().map(|sql| (sql.clone(), sql.clone())).collect(),
         };
         for (name, sql) in queries {
             let expected = plain.query(&sql).await?;
             let answers_equal = compare_answers(&sql, &expected, &other.query(&sql).await?).is_ok();
             let mut times = Vec::new();
             for round in 0..rounds.max(1) {
-                // Who goes first takes turns.
+                // The engines take turns in going first.
                 let (first, second) =
                     if round % 2 == 0 { (&plain, &other) } else { (&other, &plain) };
                 let first_time = time(first, &sql).await?;
@@ -75,14 +76,17 @@ impl Prepared {
         Ok(reports)
     }
 
-    fn alone_queries(&self) -> Vec<(String, String)> {
+    /// The name and the text of each.
+    fn built_in_queries(&self) -> Result<Vec<(String, String)>, EngineError> {
+        let keys = self.keys.as_ref();
+        let keys = keys.ok_or("there is no query; the built-in ones need TPC-H lineitem")?;
         let table = &self.experiment.table;
         let whole = |kind| Query { kind, percent: Percent::WHOLE, keys: None }.sql(table);
-        let (first, last) = (*self.keys.start(), *self.keys.end());
+        let (first, last) = (*keys.start(), *keys.end());
         let middle = first + (last - first) / 2;
         let part = (last - first) / 10_000;
         let sum = "SELECT count(*), sum(l_extendedprice) FROM";
-        vec![
+        Ok(vec![
             ("Q1, whole table".to_owned(), whole(Kind::Slow)),
             ("Q6, whole table".to_owned(), whole(Kind::Fast)),
             ("count(*)".to_owned(), format!("SELECT count(*) FROM {table}")),
@@ -100,7 +104,7 @@ impl Prepared {
                     "SELECT * FROM {table} ORDER BY l_orderkey DESC, l_linenumber DESC LIMIT 5"
                 ),
             ),
-        ]
+        ])
     }
 }
 

@@ -1,6 +1,6 @@
 //! The engines that are compared: plain DataFusion, and DataFusion with coscan under each policy.
 //!
-//! All read through the same device: the same store, limit and meter.
+//! All engines read through the same device: the same store, limit and meter.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,6 +16,7 @@ use coscan_storage::stores::{
     LimitedStore, Limits, Listing, MeteredStore, StoreMetrics, Stores, list_files,
 };
 use coscan_storage::table::{FileOptions, TableFile};
+use datafusion::catalog::TableProvider;
 use datafusion::logical_expr::SortExpr;
 use datafusion::prelude::{ParquetReadOptions, SessionContext, col};
 use futures::FutureExt;
@@ -38,8 +39,8 @@ pub enum EngineKind {
 }
 
 impl EngineKind {
-    /// Plain DataFusion, then coscan under what each generation of systems does, simplest first. The papers' versions
-    /// of `relevance` are left out: the simulator compares those.
+    /// Plain DataFusion, then coscan under the policy of each generation of systems, simplest first. The papers'
+    /// versions of `relevance` are left out: the simulator compares those.
     pub fn usual() -> Vec<Self> {
         let older = [PolicyKind::Relevance2004, PolicyKind::Relevance2007];
         let policies = PolicyKind::ALL.into_iter().filter(|policy| !older.contains(policy));
@@ -75,12 +76,12 @@ impl FromStr for EngineKind {
     }
 }
 
-/// What the data is read from.
+/// The device that the data is read from.
 #[derive(Debug, Clone, Default)]
 pub struct Device {
-    /// How slow it is.
+    /// Its bandwidth and latency.
     pub limits: Limits,
-    /// Whether local files are read through the operating system's cache. Otherwise past it.
+    /// Whether local files are read through the operating system's cache, instead of past it.
     pub system_cache: bool,
 }
 
@@ -107,9 +108,11 @@ impl Source {
     }
 }
 
-/// A DataFusion session, with or without coscan, that reads one table, and others if asked to, through a metered device.
+/// A DataFusion session, with or without coscan, that reads one table, and others if asked to, through a metered
+/// device.
 ///
-/// The first table is there twice: with an order declared that its rows keep, and without. coscan shares pages between both.
+/// A table with the key of lineitem is there twice: as it is, and with that order declared, for queries in order.
+/// coscan shares pages between both.
 pub struct SqlEngine {
     name: String,
     context: SessionContext,
@@ -128,10 +131,13 @@ impl SqlEngine {
         let opened = Opened::new(source).await?;
         let urls = opened.urls();
         let options = ParquetReadOptions::default().file_extension("");
-        let in_order = options.clone().file_sort_order(vec![key_order()]);
-        for (name, options) in [(table.to_owned(), options), (in_order_table(table), in_order)] {
-            let frame = opened.context.read_parquet(urls.clone(), options).await?;
-            opened.context.register_table(name, frame.into_view())?;
+        let frame = opened.context.read_parquet(urls.clone(), options.clone()).await?;
+        let has_key = frame.schema().has_column_with_unqualified_name(KEY);
+        opened.context.register_table(table, frame.into_view())?;
+        if has_key {
+            let options = options.file_sort_order(vec![key_order()]);
+            let frame = opened.context.read_parquet(urls, options).await?;
+            opened.context.register_table(in_order_table(table), frame.into_view())?;
         }
         Ok(opened.engine("datafusion", None))
     }
@@ -153,9 +159,11 @@ impl SqlEngine {
         let coscan = Coscan::new(&manager).with_stores(stores).with_table_options(table_options);
         coscan.clone().install(&opened.context)?;
         let provider = SharedTableProvider::open(&coscan, &opened.urls()).await?;
-        let in_order = provider.with_orders(&[key_order()]).await?;
+        if provider.schema().column_with_name(KEY).is_some() {
+            let in_order = provider.with_orders(&[key_order()]).await?;
+            opened.context.register_table(in_order_table(table), Arc::new(in_order))?;
+        }
         opened.context.register_table(table, Arc::new(provider))?;
-        opened.context.register_table(in_order_table(table), Arc::new(in_order))?;
         Ok(opened.engine(name, Some(manager)))
     }
 
@@ -179,7 +187,7 @@ impl SqlEngine {
     }
 }
 
-/// The order of the rows that queries in order rely on.
+/// The order in which queries in order read.
 fn key_order() -> Vec<SortExpr> {
     vec![col(KEY).sort(true, false)]
 }

@@ -1,6 +1,6 @@
 //! One experiment: the same streams of queries on several engines, with equal answers.
 //!
-//! [`Experiment::prepare`] looks at the table and draws the streams, [`Prepared::standalone`] times each kind of query
+//! [`Experiment::prepare`] opens the table and draws the streams, [`Prepared::standalone`] times each kind of query
 //! alone, [`Prepared::run`] runs the streams on one engine.
 
 mod touched;
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coscan_core::PolicyKind;
+use coscan_core::{Index, PageIndex, PolicyKind};
 use coscan_runtime::{BufferManager, ManagerReport, Options};
 use coscan_storage::table::{FileOptions, ParquetTable, TableFile};
 
@@ -42,7 +42,7 @@ pub struct Experiment {
     pub table: String,
     /// The streams that run at the same time.
     pub groups: Vec<StreamGroup>,
-    /// Where drawing starts.
+    /// The seed of the random numbers.
     pub seed: u64,
     /// Time between the starts of two streams; `None` for a tenth of the time that the longest query takes alone
     /// (CS07 has 3 s at 35 s).
@@ -51,20 +51,20 @@ pub struct Experiment {
     pub pool: PoolSize,
     /// coscan's memory for decoded columns, in bytes.
     pub decode_bytes: u64,
-    /// How coscan lays the table out.
+    /// How coscan divides the table into chunks and pages.
     pub table_options: FileOptions,
     /// Whether every engine reads all that the queries touch once before it is measured.
     pub warm: bool,
 }
 
-/// An experiment whose table is known.
+/// An experiment whose table is open.
 #[derive(Debug, Clone)]
 pub struct Prepared {
     /// What is run.
     pub experiment: Experiment,
-    /// The streams, started without delay until the stagger is known.
+    /// The streams, all starting at once until the stagger is known.
     pub streams: Vec<Stream>,
-    /// Bytes that the queries touch, each counted once.
+    /// Bytes that the queries touch, each counted once; without streams, those of all columns.
     pub touched_bytes: u64,
     /// Of those, the most that one chunk has: the smallest pool that serves all queries.
     pub chunk_bytes_max: u64,
@@ -72,8 +72,8 @@ pub struct Prepared {
     pub table_bytes: u64,
     /// Rows of the table.
     pub table_rows: u64,
-    /// The smallest and the largest key.
-    pub keys: RangeInclusive<i64>,
+    /// The smallest and the largest key; `None` without streams.
+    pub keys: Option<RangeInclusive<i64>>,
 }
 
 /// One engine's run and what its manager reported at the end.
@@ -93,14 +93,7 @@ impl Experiment {
     /// # Errors
     /// If the table cannot be opened or has no integer column `l_orderkey`, or there is nothing to run.
     pub async fn prepare(self) -> Result<Prepared, EngineError> {
-        let listing = self.source.list().await?;
-        let file = |meta| TableFile {
-            store: Arc::clone(&listing.store),
-            store_url: listing.store_url.clone(),
-            meta,
-        };
-        let files = listing.files.iter().cloned().map(file).collect();
-        let table = ParquetTable::open(files, self.table_options).await?;
+        let table = self.open_table().await?;
         let (keys_min, keys_max) = key_bounds(&table)?;
         let first = keys_min.iter().flatten().min();
         let (Some(first), Some(last)) = (first, keys_max.iter().flatten().max()) else {
@@ -118,21 +111,48 @@ impl Experiment {
         let chunks = ChunkKeys { min: keys_min, max: keys_max };
         if is_any_ordered(&streams) && !chunks.are_in_order() {
             return Err(format!(
-                "the rows are not in the order of {KEY}; sort the files, or leave queries in order (O) out"
+                "the rows are not in the order of {KEY}; sort the files, or leave out queries in order (O)"
             )
             .into());
         }
         let touched = touched_pages(&table, &chunks, &streams)?;
+        let prepared = self.prepared(&table, &touched);
+        Ok(Prepared { streams, keys: Some(first..=last), ..prepared })
+    }
+
+    /// Opens the table for queries of the caller: any Parquet table will do. There are no streams.
+    ///
+    /// # Errors
+    /// If the table cannot be opened.
+    pub async fn prepare_without_streams(self) -> Result<Prepared, EngineError> {
+        let table = self.open_table().await?;
+        let pages = (0..table.layout().page_count()).map(PageIndex::from_usize).collect();
+        Ok(self.prepared(&table, &pages))
+    }
+
+    async fn open_table(&self) -> Result<ParquetTable, EngineError> {
+        let listing = self.source.list().await?;
+        let file = |meta| TableFile {
+            store: Arc::clone(&listing.store),
+            store_url: listing.store_url.clone(),
+            meta,
+        };
+        let files = listing.files.iter().cloned().map(file).collect();
+        Ok(ParquetTable::open(files, self.table_options).await?)
+    }
+
+    /// The experiment on a table of whose pages these are touched, without streams.
+    fn prepared(self, table: &ParquetTable, touched: &BTreeSet<PageIndex>) -> Prepared {
         let layout = table.layout();
-        Ok(Prepared {
-            streams,
+        Prepared {
+            streams: Vec::new(),
             touched_bytes: touched.iter().map(|&page| layout.bytes_of(page)).sum(),
-            chunk_bytes_max: largest_chunk_bytes(layout, &touched),
+            chunk_bytes_max: largest_chunk_bytes(layout, touched),
             table_bytes: table.parquet_files().iter().map(|file| file.version().size()).sum(),
-            table_rows: table.layout().row_count(),
-            keys: first..=last,
+            table_rows: layout.row_count(),
+            keys: None,
             experiment: self,
-        })
+        }
     }
 }
 

@@ -5,10 +5,10 @@
 //! [`answers`] compares what engines answered, [`metrics`] holds what was measured, and [`report`]
 //! shows it as text and as a page with pictures.
 //!
-//! [`alone`] and [`small`] measure what coscan costs where sharing gains little: queries that run alone, and streams of
-//! small ones.
+//! [`alone`] and [`small`] measure the cost of coscan where sharing gains little: queries that run alone, and streams
+//! of small queries.
 //!
-//! What this crate does not do: it decides nothing about scheduling, and it has no command line.
+//! This crate decides nothing about scheduling, and has no command line.
 
 pub mod alone;
 pub mod answers;

@@ -22,7 +22,7 @@ use crate::workload::Query;
 
 pub use streams::run_streams;
 
-/// Whatever an engine says went wrong.
+/// Any error of an engine.
 pub type EngineError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Something that answers SQL queries over one table and counts what it reads for them.
@@ -33,7 +33,7 @@ pub trait Engine: Send + Sync {
     /// Runs one query to its last row. Dropping the future cancels the query.
     ///
     /// # Errors
-    /// Whatever the engine reports.
+    /// Any error of the engine.
     fn query<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<Vec<RecordBatch>, EngineError>>;
 
     /// What it has read from the device since it was made.
@@ -130,7 +130,7 @@ pub struct QueryRun {
     pub stream: usize,
     /// Which of the queries of its stream it is, from 0.
     pub place: usize,
-    /// Whether its stream went on as long as others ran: another engine may have answered it more often, or never.
+    /// Whether its stream repeats as long as others run: another engine may have answered it more often, or never.
     pub repeats: bool,
     /// Its text.
     pub sql: String,

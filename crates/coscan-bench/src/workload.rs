@@ -157,7 +157,7 @@ impl WorkloadOptions {
     }
 }
 
-/// Has the streams start one after another, this long apart.
+/// Makes the streams start one after another, this long apart.
 pub fn stagger(streams: &mut [Stream], stagger: Duration) {
     for (index, stream) in streams.iter_mut().enumerate() {
         stream.start_delay = stagger * u32::try_from(index).unwrap_or(u32::MAX);
@@ -185,7 +185,7 @@ fn draw_keys(
     Some(key(low)..=key(low + keys_read - 1))
 }
 
-/// Queries that one user runs, one after another.
+/// The queries of one user, one after another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stream {
     /// The position of its group.

@@ -1,5 +1,6 @@
-//! `coscan bench`: measurements on one's own data.
+//! `coscan bench`: measurements on your own data.
 
+mod alone;
 mod mixed;
 mod small;
 
@@ -8,7 +9,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use coscan_bench::alone::AloneReport;
 use coscan_bench::engines::{Device, EngineKind, Source};
 use coscan_bench::experiment::{Experiment, PoolSize};
 use coscan_bench::metrics::write_json;
@@ -18,6 +18,7 @@ use coscan_bench::workload::{Mix, Percent, StreamGroup};
 use coscan_runtime::storage::stores::Limits;
 use coscan_runtime::storage::table::{FileOptions, PageLayout};
 
+use alone::Alone;
 use mixed::Mixed;
 use small::Small;
 
@@ -27,7 +28,7 @@ use crate::sizes::parse_bytes;
 use crate::table_argument::parse_table;
 use crate::{Failure, INTERRUPTED};
 
-/// Measure on your own data.
+/// Measure coscan beside plain DataFusion.
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
     #[command(subcommand)]
@@ -58,14 +59,14 @@ struct Streams {
     /// limit, P looks up one key
     #[arg(long, default_value = "FS")]
     mix: Mix,
-    /// Percents of the table that queries read, each equally likely
+    /// Percentages of the table that queries read, each equally likely
     #[arg(long, default_value = "1,10,50,100", value_delimiter = ',')]
     ranges: Vec<Percent>,
-    /// Write the reports as JSON, one object an engine
+    /// Write the reports as JSON, one object per engine
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Record everything that coscan decides, to replay and to simulate; with several policies each has a file of its
-    /// own, FILE with the policy's name before the extension
+    /// Record coscan's decisions, to replay or simulate them; with several policies each has its own file: FILE with
+    /// the policy's name before the extension
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 }
@@ -75,34 +76,18 @@ struct Streams {
 struct Flatness {
     #[command(flatten)]
     common: Common,
-    /// How many streams run at the same time, one run each
+    /// Numbers of streams that run at the same time, one run for each
     #[arg(long, default_value = "1,2,4,8,16,32", value_delimiter = ',')]
     streams: Vec<usize>,
     /// Queries of each stream, one after another
     #[arg(long, default_value_t = 2)]
     queries: usize,
-    /// Kinds of queries
+    /// Kinds of queries: F, S, O and P, as in `coscan bench streams`
     #[arg(long, default_value = "F")]
     mix: Mix,
-    /// Percents of the table that queries read
+    /// Percentages of the table that queries read
     #[arg(long, default_value = "50", value_delimiter = ',')]
     ranges: Vec<Percent>,
-}
-
-/// Queries that run alone, on plain DataFusion and on coscan in turn: what sharing costs when nobody shares.
-#[derive(Debug, Args)]
-struct Alone {
-    #[command(flatten)]
-    common: Common,
-    /// How often each query runs on each engine
-    #[arg(long, default_value_t = 11, value_name = "N")]
-    rounds: usize,
-    /// Run this query instead; may be given several times
-    #[arg(short = 'e', long = "execute", value_name = "SQL")]
-    queries: Vec<String>,
-    /// Write the reports as JSON, one object a query
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -113,7 +98,7 @@ struct Common {
     /// The seed of the queries
     #[arg(long, default_value_t = 7)]
     seed: u64,
-    /// Engines to compare; answers are compared with the first one's
+    /// Engines to compare; answers must equal those of the first one
     #[arg(
         long,
         default_value = "datafusion,normal,attach,elevator,relevance",
@@ -133,7 +118,7 @@ struct Common {
     svg: Option<PathBuf>,
 }
 
-/// What coscan reads from, and how.
+/// The device, and how coscan reads from it.
 #[derive(Debug, Args)]
 struct DeviceArguments {
     /// coscan's pool of stored pages [default: a quarter of the bytes that the queries touch]
@@ -142,16 +127,16 @@ struct DeviceArguments {
     /// coscan's memory for decoded columns
     #[arg(long, default_value = "256MiB", value_name = "BYTES", value_parser = parse_bytes)]
     decode_bytes: u64,
-    /// Bytes per second of the device; without it the device is as fast as it is
+    /// Bandwidth of the device, in bytes per second [default: no limit]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     bandwidth: Option<u64>,
-    /// Milliseconds that each request takes at least
+    /// The least time of a request, in milliseconds
     #[arg(long, default_value_t = 0, value_name = "N")]
     latency_ms: u64,
-    /// Read local files through the operating system's cache, and everything once before measuring
+    /// Read local files through the operating system's cache, and read all data once before measuring
     #[arg(long)]
     warm: bool,
-    /// The least rows of a chunk
+    /// The fewest rows of a chunk
     #[arg(long, default_value_t = FileOptions::default().chunk_rows, value_name = "N")]
     chunk_rows: u64,
     /// Read whole row groups, all columns in one request
@@ -257,39 +242,6 @@ impl Flatness {
             write_picture(directory, "flatness.svg", &flatness::figure(&points))?;
         }
         Ok(())
-    }
-}
-
-impl Alone {
-    async fn run(&self) -> Result<(), Failure> {
-        let group = StreamGroup::once("FS".parse()?, vec![Percent::WHOLE], 1, 1);
-        let prepared = self.common.experiment(vec![group]).prepare().await?;
-        let mut reports = Vec::new();
-        println!(
-            "{:<12} {:<30} {:>12} {:>12} {:>8}",
-            "engine", "query", "datafusion", "coscan", "ratio"
-        );
-        for &kind in self.common.engines.iter().filter(|&&kind| kind != EngineKind::DataFusion) {
-            for report in prepared.alone(kind, self.rounds, &self.queries).await? {
-                let (plain_ms, coscan_ms) = (report.datafusion_s * 1e3, report.coscan_s * 1e3);
-                let AloneReport { query, ratio, answers_equal, .. } = &report;
-                let warning = if *answers_equal { "" } else { "  ANSWERS DIFFER" };
-                let name = kind.to_string();
-                println!(
-                    "{name:<12} {query:<30} {plain_ms:>9.2} ms {coscan_ms:>9.2} ms {ratio:>8.3}{warning}"
-                );
-                reports.push(report);
-            }
-        }
-        if let Some(path) = &self.json {
-            let file = std::fs::File::create(path).map_err(|error| unwritable(path, &error))?;
-            serde_json::to_writer_pretty(file, &reports)?;
-        }
-        if reports.iter().all(|report| report.answers_equal) {
-            Ok(())
-        } else {
-            Err("answers differ".into())
-        }
     }
 }
 

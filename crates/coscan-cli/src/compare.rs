@@ -1,4 +1,4 @@
-//! Runs one experiment on several engines, tells how it goes, and gathers the reports.
+//! Runs one experiment on several engines, shows progress, and gathers the reports.
 
 use std::path::{Path, PathBuf};
 
@@ -14,15 +14,15 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::Failure;
 use crate::sizes::show_bytes;
 
-/// What an experiment gave.
+/// The results of an experiment.
 pub(crate) struct Comparison {
     /// The experiment.
     pub(crate) prepared: Prepared,
-    /// One an engine, in the order asked for.
+    /// One per engine, in the order asked for.
     pub(crate) reports: Vec<EngineReport>,
-    /// What was different, if answers were.
+    /// Answers that differ from those of the first engine.
     pub(crate) differences: Vec<String>,
-    /// What else went wrong: coscan held more than its budget, its decisions could not be recorded.
+    /// Other failures: coscan held more than its budget, or its decisions could not be recorded.
     pub(crate) faults: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) async fn prepare(
 
 /// Runs all streams on each engine in turn.
 ///
-/// Answers are compared with those of the first engine. What coscan decides is recorded in the file `record`.
+/// Answers are compared with those of the first engine. Decisions of coscan are recorded in the file `record`.
 pub(crate) async fn run_engines(
     prepared: Prepared,
     standalone: &Standalone,
@@ -126,7 +126,7 @@ fn line(report: &EngineReport, manager: Option<&ManagerReport>) -> String {
     )
 }
 
-/// Shows what is being done, and for how long.
+/// Shows the current step and its time.
 pub(crate) fn spinner() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} ({elapsed})") {
@@ -159,7 +159,7 @@ pub(crate) fn write_picture(directory: &Path, name: &str, picture: &Figure) -> R
         .map_err(|error| format!("cannot write {}: {error}", path.display()).into())
 }
 
-/// The head of a report.
+/// The heading of a report: what was run, and on what.
 pub(crate) fn describe(prepared: &Prepared) -> RunDescription {
     let experiment = &prepared.experiment;
     let limits = experiment.source.device.limits;
@@ -197,7 +197,7 @@ pub(crate) fn describe(prepared: &Prepared) -> RunDescription {
     }
 }
 
-/// How many streams of what.
+/// A line on a group of streams: how many, of which queries.
 fn describe_group(group: &StreamGroup) -> String {
     let percents: Vec<_> = group
         .percents
@@ -228,7 +228,7 @@ fn describe_group(group: &StreamGroup) -> String {
 }
 
 impl Comparison {
-    /// An error if anything came out that must not.
+    /// An error if answers differ or anything else failed.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let faults: Vec<_> = self.differences.iter().chain(&self.faults).cloned().collect();
         if faults.is_empty() { Ok(()) } else { Err(faults.join("\n").into()) }

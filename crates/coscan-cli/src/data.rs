@@ -11,7 +11,7 @@ use crate::Failure;
 pub(crate) fn data_directory(asked_for: Option<&PathBuf>) -> Result<PathBuf, Failure> {
     let directory = asked_for.cloned().or_else(cache_directory);
     directory.ok_or_else(|| {
-        "there is no home directory; say where data goes with --data DIRECTORY".into()
+        "there is no home directory; choose where to keep data with --data DIRECTORY".into()
     })
 }
 

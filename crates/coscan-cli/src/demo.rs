@@ -1,4 +1,4 @@
-//! `coscan demo`: the whole story on generated data.
+//! `coscan demo`: coscan beside plain DataFusion, on generated data.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ use crate::interrupt::interrupted;
 use crate::sizes::parse_bytes;
 use crate::{Failure, INTERRUPTED};
 
-/// Show what sharing scans gives: 16 streams of queries on a slow device, with and without coscan.
+/// Show the gain of sharing scans: 16 streams of queries on a slow device, with and without coscan.
 ///
 /// Makes TPC-H lineitem (kept for the next run), runs 16 streams of 4 queries on plain DataFusion and on coscan under
 /// each policy, checks that all answers are equal, prints the table of Cooperative Scans (VLDB 2007), Table 2, and
@@ -39,10 +39,10 @@ pub(crate) struct Demo {
     /// Where generated data is kept [default: the user's cache directory]
     #[arg(long, value_name = "DIRECTORY")]
     data: Option<PathBuf>,
-    /// Where the page with pictures goes
+    /// Write the page with pictures to this file
     #[arg(long, default_value = "coscan-demo.html", value_name = "FILE")]
     html: PathBuf,
-    /// Write each picture as an SVG file, too
+    /// Also write each picture as an SVG file
     #[arg(long, value_name = "DIRECTORY")]
     svg: Option<PathBuf>,
 }

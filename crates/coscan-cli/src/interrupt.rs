@@ -8,19 +8,19 @@ use tokio::sync::oneshot;
 
 /// Completes when the user presses Ctrl-C. Until it is first polled, Ctrl-C ends the process as usual.
 ///
-/// The threads of the runtime look for signals between tasks, and an operator may take minutes over one. So a thread of
-/// its own waits for this one.
+/// Threads of the runtime check for signals between tasks, and an operator may run one task for minutes. So a thread of
+/// its own waits for this signal.
 pub(crate) async fn interrupted() {
     let (sender, receiver) = oneshot::channel();
     let wait = move || {
         let runtime = Builder::new_current_thread().enable_io().build();
         if runtime.is_ok_and(|runtime| runtime.block_on(tokio::signal::ctrl_c()).is_ok()) {
-            // If nobody listens any more, what could be stopped has ended.
+            // Without a receiver, the command has ended already.
             sender.send(()).ok();
         }
     };
     let waiting = thread::Builder::new().name("interrupt".to_owned()).spawn(wait);
     if waiting.is_err() || receiver.await.is_err() {
-        future::pending().await // Without a thread, or without signals, nothing is ever noticed.
+        future::pending().await // Without a thread or signals, Ctrl-C is never noticed.
     }
 }

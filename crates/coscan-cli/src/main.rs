@@ -1,5 +1,5 @@
-//! The command line of coscan: a demonstration, a benchmark on one's own data, a simulator, and a SQL shell on shared
-//! tables.
+//! The command line of coscan: a demonstration, a SQL shell on shared tables, benchmarks on your own data, and a
+//! simulator.
 
 mod bench;
 mod compare;
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Decoding and aggregating allocate many buffers of some hundred kilobytes at once, from all threads.
+/// Decoding and aggregating allocate many buffers of a few hundred kilobytes at a time, on all threads.
 #[cfg(not(target_env = "msvc"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -30,7 +30,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
     after_help = "\
 Examples:
   coscan demo                                      the whole story in three minutes
-  coscan sql --table trips=trips/*.parquet         a shell on your own files
+  coscan sql --table 'trips=trips/*.parquet'       a shell on your own files
   coscan sql -t t=s3://bucket/t/ -e 'SELECT count(*) FROM t'
   coscan bench streams --table lineitem=lineitem.parquet --bandwidth 200MB --pool-bytes 200MB
   coscan sim run cs07-table2 --html table2.html    the papers' experiments in virtual time"
@@ -62,7 +62,7 @@ fn main() -> ExitCode {
             Command::Sim(sim) => sim.run().await,
         }
     });
-    // A read that hangs in the operating system must not keep the process.
+    // A read that hangs in the operating system must not keep the process alive.
     runtime.shutdown_background();
     match result {
         Ok(code) => code,
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What a command says when it cannot go on.
+/// The error of a command.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn fail(text: &str) -> ExitCode {

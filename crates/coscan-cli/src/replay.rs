@@ -1,4 +1,4 @@
-//! `replay`: a decision log again in core, decision by decision.
+//! `coscan sim replay`: replays a decision log in core, decision by decision.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,8 @@ use coscan_core::log::{Log, Replayed};
 
 use crate::Failure;
 
-/// Check that a recorded run gives the same decisions again (record one with `coscan bench streams --record FILE`).
+/// Replay a recorded run and check that its decisions are the same (record one with `coscan bench streams --record
+/// FILE`).
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
     /// The decision log

@@ -1,4 +1,4 @@
-//! `coscan sim`: the papers' experiments, and one's own workloads, in virtual time.
+//! `coscan sim`: the papers' experiments, or your own workloads, in virtual time.
 
 mod find;
 mod runs;
@@ -35,7 +35,7 @@ enum Action {
     Replay(crate::replay::Replay),
 }
 
-/// Print the file of an experiment, to be changed: coscan sim show cs07-table2 > mine.toml
+/// Print the file of an experiment, as a start for your own: coscan sim show cs07-table2 > mine.toml
 #[derive(Debug, Args)]
 struct Show {
     /// The experiment
@@ -43,7 +43,7 @@ struct Show {
     name: String,
 }
 
-/// Run an experiment under each policy, and show what came of it beside what the paper states.
+/// Run an experiment under each policy, and show the results beside those of the paper.
 #[derive(Debug, Args)]
 #[command(after_long_help = LONG_HELP)]
 struct Run {
@@ -54,10 +54,10 @@ struct Run {
     /// Policies to compare [default: all]
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     policies: Vec<PolicyKind>,
-    /// Run with the seeds 1 to N and show averages; what is random in a workload follows from the seed
+    /// Run with the seeds 1 to N and show averages; the seed determines everything random in a workload
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     seeds: u64,
-    /// Write what came of each run as JSON
+    /// Write the results of each run as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Write a page with pictures that explains the results
@@ -69,13 +69,13 @@ struct Run {
 }
 
 const LONG_HELP: &str = concat!(
-    "A file says what runs on what. Sizes, times and speeds are written with their units:\n\n",
+    "A file describes the machine and the workload. Sizes, times and speeds have units:\n\n",
     include_str!("sim/example.toml"),
     "\nWith it, `coscan sim run mine.toml --policies normal,relevance` prints\n\n",
     include_str!("sim/example.txt"),
-    "\nTimes are in seconds of virtual time. A normalized latency of 2 is twice the time that the query takes alone with an \
-     empty pool. The lower bound is what any schedule has to read, even one that knows the future. `coscan sim show NAME` \
-     prints the papers' files: they also show column layouts, other disks and sweeps.",
+    "\nTimes are in seconds of virtual time. A normalized latency of 2 is twice the time that the query takes alone \
+     with an empty pool. The lower bound is the least that any schedule must read, even one that knows the future. \
+     `coscan sim show NAME` prints the papers' files, which also show column layouts, other disks and sweeps.",
 );
 
 impl Sim {

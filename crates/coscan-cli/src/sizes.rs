@@ -1,4 +1,4 @@
-//! Numbers of bytes as people write and read them.
+//! Numbers of bytes, as users write and read them.
 
 pub(crate) use coscan_sim::report::draw::numbers::bytes as show_bytes;
 
@@ -24,12 +24,12 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     };
     let number: f64 = number.replace('_', "").parse().map_err(|_| wrong(text))?;
     let bytes = number * factor;
-    // Above this a float does not hold every whole number; nobody has that much memory.
+    // A float holds every whole number up to here, more than any machine has bytes.
     if (0.0..=9e15).contains(&bytes) { Ok(bytes.round() as u64) } else { Err(wrong(text)) }
 }
 
 fn wrong(text: &str) -> String {
-    format!("`{text}` is no number of bytes; write for example 200MB, 1.5GiB or 4096")
+    format!("`{text}` is not a number of bytes; write for example 200MB, 1.5GiB or 4096")
 }
 
 #[cfg(test)]

@@ -155,6 +155,19 @@ fn wrong_input_is_named_and_ends_with_a_failure() {
 }
 
 #[test]
+fn queries_of_the_user_run_alone_on_any_table() {
+    let (_directory, path) = numbers();
+    let table = format!("t={path}");
+    let bench = ["bench", "alone", "--table", &table, "--engines", "relevance", "--rounds", "1"];
+    let shown = stdout(&run(&[&bench[..], &["-e", "SELECT sum(squared) FROM t"]].concat()));
+    assert!(shown.contains("SELECT sum(squared) FROM t"), "{shown}");
+    assert!(!shown.contains("ANSWERS DIFFER"), "{shown}");
+    let output = run(&bench);
+    assert!(!output.status.success(), "the built-in queries need lineitem");
+    assert!(stderr(&output).contains("l_orderkey"), "{}", stderr(&output));
+}
+
+#[test]
 fn queries_in_order_are_refused_where_the_rows_are_not() {
     let directory = TempDir::new().unwrap();
     for (name, keys) in [("a", "501, 1000"), ("b", "1, 500")] {
@@ -165,7 +178,7 @@ fn queries_in_order_are_refused_where_the_rows_are_not() {
     let table = format!("t={}", directory.path().display());
     let output = run(&["bench", "streams", "--table", &table, "--mix", "FO"]);
     assert!(!output.status.success());
-    assert!(stderr(&output).contains("leave queries in order (O) out"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("leave out queries in order (O)"), "{}", stderr(&output));
 }
 
 #[test]

@@ -95,7 +95,7 @@ impl Default for Config {
 ///             manager.release_chunk(now, scan, worker);
 ///             manager.request_chunk(now, scan, worker).unwrap();
 ///         }
-///         Action::Evict { .. } | Action::Hasten { .. } => {}
+///         Action::Evict { .. } | Action::Escalate { .. } => {}
 ///         Action::Finish { scan, .. } => manager.cancel_scan(now, scan),
 ///         Action::Fail { .. } => unreachable!(),
 ///     }

@@ -1,4 +1,4 @@
-//! What of coscan is installed in a session.
+//! The configuration of coscan in a session.
 
 use std::sync::Arc;
 
@@ -8,10 +8,11 @@ use coscan_storage::table::FileOptions;
 use datafusion::prelude::SessionConfig;
 
 use crate::engine_tables::file_list_cache::FileListCache;
+use crate::planning::selectivity::DIRECT_BYTES_MAX;
 
 /// What a session needs to share scans: the buffer manager and how tables are opened.
 ///
-/// An installed one is an extension of the session's configuration; [`Coscan::of`] finds it there.
+/// Once installed, it is an extension of the session's configuration, where [`Coscan::of`] finds it.
 #[derive(Clone, Debug)]
 pub struct Coscan {
     manager: BufferManager,
@@ -23,10 +24,8 @@ pub struct Coscan {
 }
 
 impl Coscan {
-    /// Reads, once read past the pool, that are so small that sharing them gains nothing.
-    const DIRECT_BYTES_MAX: u64 = 4 * 1024 * 1024;
-
-    /// The usual settings: the stores of the manager, found by their URL, chunks of the usual size, one memory budget for all.
+    /// The default settings: the stores of the manager, found by URL; chunks of the default size; one memory budget for
+    /// pages and operators.
     #[must_use]
     pub fn new(manager: &BufferManager) -> Self {
         Self {
@@ -34,32 +33,32 @@ impl Coscan {
             stores: manager.stores().clone(),
             table_options: FileOptions::default(),
             shares_memory: true,
-            direct_bytes_max: Self::DIRECT_BYTES_MAX,
+            direct_bytes_max: DIRECT_BYTES_MAX,
             file_list_cache: FileListCache::of(manager),
         }
     }
 
-    /// Finds tables in these stores. A store that the session has registered for a URL wins, except that local files
-    /// are read by these stores unless the session has replaced its own store of local files.
+    /// Reads tables from these stores. A store that the session has registered for a URL takes precedence, except for
+    /// local files: these stores read them unless the session has replaced its own store of local files.
     #[must_use]
     pub fn with_stores(self, stores: Stores) -> Self {
         Self { stores, ..self }
     }
 
-    /// Lays tables out like this.
+    /// Divides tables into chunks and pages as these options say.
     #[must_use]
     pub fn with_table_options(self, table_options: FileOptions) -> Self {
         Self { table_options, ..self }
     }
 
-    /// Leaves the session its own memory pool. Its operators then do not count against the budget of the manager.
+    /// Keeps the session's own memory pool: its operators do not count against the budget of the manager.
     #[must_use]
     pub fn with_session_memory_pool(self) -> Self {
         Self { shares_memory: false, ..self }
     }
 
-    /// Scans that need few bytes of the chunks they touch, and at most this many, are left to the engine's own scan.
-    /// 0 shares every scan, also of a few first rows.
+    /// Leaves selective scans of at most this many bytes to the engine's own scan; by default 4 MiB. With 0 every scan
+    /// is shared, those of a few first rows too.
     #[must_use]
     pub fn with_direct_bytes_max(self, direct_bytes_max: u64) -> Self {
         Self { direct_bytes_max, ..self }
@@ -71,24 +70,24 @@ impl Coscan {
         &self.manager
     }
 
-    /// The lists of files that queries of the manager have read of late.
+    /// The lists of files that queries of the manager have read recently.
     pub(crate) fn file_list_cache(&self) -> &FileListCache {
         &self.file_list_cache
     }
 
-    /// Where tables are found.
+    /// The stores that tables are read from.
     #[must_use]
     pub fn stores(&self) -> &Stores {
         &self.stores
     }
 
-    /// How tables are laid out.
+    /// How tables are divided into chunks and pages.
     #[must_use]
     pub fn table_options(&self) -> FileOptions {
         self.table_options
     }
 
-    /// The most bytes of a scan that is left to the engine.
+    /// The most bytes of a selective scan that is left to the engine.
     #[must_use]
     pub fn direct_bytes_max(&self) -> u64 {
         self.direct_bytes_max
@@ -99,7 +98,7 @@ impl Coscan {
         self.shares_memory
     }
 
-    /// What was installed in a session, if anything.
+    /// What is installed in a session, if anything.
     #[must_use]
     pub fn of(config: &SessionConfig) -> Option<Arc<Self>> {
         config.get_extension::<Self>()

@@ -1,4 +1,4 @@
-//! What coscan reports, as the errors of DataFusion that fit, and what of an error of DataFusion people read.
+//! Errors of coscan as errors of DataFusion, and errors of DataFusion as text for users.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -43,11 +43,10 @@ pub(crate) fn from_table(error: TableError) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
-/// Why a statement failed, in words for whoever wrote it: without what the layers that the error came through put
-/// before it, such as `Arrow error: External error: `. What says of which sort it is stays, such as `Resources
-/// exhausted: `.
+/// Why a statement failed, in words for its author: without the prefixes of layers that only pass the error on, such as
+/// `Arrow error: External error: `. A prefix that names the sort of error stays, such as `Resources exhausted: `.
 ///
-/// Its source is the error as it came.
+/// Its source is the whole error.
 #[derive(Debug)]
 pub struct QueryError(DataFusionError);
 
@@ -69,7 +68,7 @@ impl Error for QueryError {
     }
 }
 
-/// What an error says once it is taken out of those that only pass it on.
+/// The text of an error without the errors around it that only pass it on.
 fn text(error: &(dyn Error + 'static)) -> String {
     if let Some(error) = error.downcast_ref::<DataFusionError>() {
         text_of_engine(error)
@@ -114,7 +113,7 @@ mod tests {
         QueryError::from(error).to_string()
     }
 
-    fn own() -> DataFusionError {
+    fn scan_error() -> DataFusionError {
         from_scan(ScanError::ReadPanicked)
     }
 
@@ -125,19 +124,19 @@ mod tests {
         let parquet = |error| DataFusionError::from(ParquetError::External(Box::new(error)));
         let shared = |error| DataFusionError::Shared(Arc::new(error));
         for error in [
-            own(),
-            arrow(own()),
-            parquet(own()),
-            shared(arrow(shared(own()))),
-            DataFusionError::External(Box::new(Arc::new(own()))),
-            DataFusionError::from(io::Error::other(arrow(own()))),
+            scan_error(),
+            arrow(scan_error()),
+            parquet(scan_error()),
+            shared(arrow(shared(scan_error()))),
+            DataFusionError::External(Box::new(Arc::new(scan_error()))),
+            DataFusionError::from(io::Error::other(arrow(scan_error()))),
         ] {
             assert_eq!(shown(error), expected);
         }
-        let context = own().context("while it spills");
+        let context = scan_error().context("while it spills");
         assert_eq!(shown(context), format!("while it spills\ncaused by\n{expected}"));
         assert_eq!(
-            shown(DataFusionError::Collection(vec![own(), own()])),
+            shown(DataFusionError::Collection(vec![scan_error(), scan_error()])),
             [expected.as_str(); 2].join("\n")
         );
     }
@@ -153,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_whole_error_is_its_source() {
-        let error = QueryError::from(own());
-        assert_eq!(error.source().map(ToString::to_string), Some(own().to_string()));
+        let error = QueryError::from(scan_error());
+        assert_eq!(error.source().map(ToString::to_string), Some(scan_error().to_string()));
     }
 }

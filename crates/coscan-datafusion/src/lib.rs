@@ -1,7 +1,7 @@
-//! Shared scans for DataFusion sessions: queries of a session read the same tables through one buffer manager.
+//! Shared scans for DataFusion: the queries of all sessions with the same buffer manager share what they read.
 //!
-//! It does not decide what to read, hold pages or decode them (`coscan-runtime` and below do), nor filter rows, unless
-//! the session pushes filters down: its own operators do that above the scan, exactly as without coscan.
+//! This crate does not decide what to read, hold pages or decode them: `coscan-runtime` and the crates below it do. Nor
+//! does it filter rows, unless the session pushes filters down: operators above the scan do, as without coscan.
 //!
 //! ```no_run
 //! # async fn example() -> datafusion::error::Result<()> {
@@ -18,21 +18,26 @@
 //! ```
 //!
 //! In call order:
-//! - [`install`] or [`Coscan::install`] sets a session up (`session`, `coscan`, `settings`, `memory`, `session_stores`);
-//! - `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes a [`SharedTableProvider`] (`factory`, `format`), whose files are
-//!   listed when it is made and when it is refreshed (`snapshots`, `opener`, `listing`, `location`, `partitions`, `order`, `statistics`);
-//! - queries name files themselves if the session lets them ([`enable_url_table`]: `named_files`);
-//! - what the engine made of Parquet files becomes shared when a query is planned (`planner`, `listing_table`,
-//!   `file_list`), and is remembered for the next one (`file_list_cache`, `cached_source`);
-//! - both plan a [`SharedScanExec`] (`provider`, `planning`, `source`, `exec`, `pruning`, `nan`, `bloom_filters`), or the
-//!   engine's own scan where that costs less (`direct`, `direct_reader`); a few first rows take no more than the first
-//!   pages of each column (`first_pages`);
-//! - scans are in the order of their files where the plan sorts by it (`stored_order`, `sorts`);
-//! - what small scans read is not spread over tasks (`one_task`), and scans know what a top-k sorts by (`first_rows`,
-//!   `ranking`); what statistics answer is checked when it runs (`unchanged`);
-//! - its partitions are executed (`run`): each has its share of the chunks (`shares`), together they are workers of a
-//!   scan (`reading`, `dynamic_pruning`, `metrics`), and each gives a stream (`stream`), filtered if the session asks for it
-//!   (`row_filter`).
+//! - the crate's root sets a session up: [`install`] or [`Coscan::install`] (`session`) adds optimizer rules, a
+//!   planner, a table factory, `settings`, a `memory` pool and `session_stores`; `coscan` is the configuration, `error`
+//!   the errors.
+//! - `tables`: `CREATE EXTERNAL TABLE … STORED AS PARQUET` (`factory`, `format`) makes a [`SharedTableProvider`]
+//!   (`provider`). Its files are found (`location`, `hive`) and opened (`listing`, `opener`) when it is made and
+//!   refreshed; queries see one of its `snapshots`. What plans read of it is a `source` with `statistics` and an
+//!   `order`, kept as long as there is memory (`cached_source`).
+//! - `engine_tables`: tables that DataFusion makes of Parquet files, and files that queries name (`named_files`), are
+//!   shared while a query is planned (`planner`, `listing_table`). The `file_list` of the query becomes a source, and
+//!   is kept for the next query (`file_list_cache`).
+//! - `planning`: both kinds of table plan a scan (`plan`): filters rule chunks out by statistics (`pruning`, `nan`) and
+//!   `bloom_filters`, and a scan that needs little of its chunks (`selectivity`) goes to the engine's own scan
+//!   (`direct`, `direct_reader`).
+//! - `optimizer`: rules change the plan. Scans are read in the order of their files where a sort above asks for it
+//!   (`stored_order`), and know what a top-k sorts by (`top_k`); `sorts` finds both. Small queries are `one_task`, and
+//!   answers from statistics check their files (`unchanged_files`).
+//! - `execution`: the operator [`SharedScanExec`] (`exec`). Its partitions have `shares` of the chunks and are workers
+//!   of one scan (`executions`, `reading`), which reads in the order of `ranking` and drops chunks by
+//!   `dynamic_pruning`. Each gives a `stream`, through a `row_filter` if the session pushes filters down. Few first
+//!   rows come from `first_pages`. EXPLAIN ANALYZE shows `metrics`.
 
 mod coscan;
 mod engine_tables;

@@ -1,4 +1,5 @@
-//! Operators draw on the budget of the buffer manager: when they need memory, its pool gives way, down to its floor.
+//! Operators draw on the budget of the buffer manager: when they need memory, its pool of pages shrinks, down to a
+//! floor.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -15,14 +16,15 @@ use datafusion::execution::memory_pool::{
 /// How many of the largest consumers an error names.
 const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::new(5).expect("five is not zero");
 
-/// Three eighths for operators that can spill. What a sort keeps is counted twice: as its own, and as decoded columns
-/// that it references. So as much again, and a quarter for operators that cannot spill, has to be left.
+/// Operators that can spill may hold three eighths of the limit. What a sort keeps is counted twice: as its own, and as
+/// decoded columns that it references. So as much again, and a quarter for operators that cannot spill, must be left.
 const SPILLING_PARTS: (usize, usize) = (3, 8);
 
 /// A DataFusion memory pool that is part of a buffer manager's budget.
 ///
-/// Operators that cannot spill get memory as long as there is some. Those that can are refused beyond their even share
-/// once all of them hold three eighths of the limit, so that the first one to come does not starve the others.
+/// Operators that cannot spill get memory as long as there is some. Those that can spill together hold up to three
+/// eighths of the limit; beyond that, an operator is refused more than its even share, so that the first one does not
+/// starve the others.
 #[derive(Debug)]
 pub struct SharedMemoryPool {
     memory: OperatorMemory,
@@ -53,7 +55,7 @@ impl SharedMemoryPool {
         }
     }
 
-    /// The one of all sessions of a manager: they share what there is for operators that spill.
+    /// The pool that all sessions of a manager share, with errors that name the largest consumers.
     #[must_use]
     pub fn of_manager(manager: &BufferManager) -> Arc<dyn MemoryPool> {
         /// The pool holds the manager, so the manager does not hold the pool.
@@ -69,13 +71,13 @@ impl SharedMemoryPool {
         pool
     }
 
-    /// The same, with errors that name who holds most.
+    /// A new pool whose errors name the largest consumers.
     #[must_use]
     pub fn tracked(manager: &BufferManager) -> Arc<dyn MemoryPool> {
         Arc::new(TrackConsumersPool::new(Self::new(manager), NAMED_CONSUMERS))
     }
 
-    /// Whether a consumer that can spill has had its share.
+    /// Whether a consumer that can spill would exceed its share.
     fn is_over_share(&self, reservation: &MemoryReservation, additional: usize) -> bool {
         if !reservation.consumer().can_spill() {
             return false;
@@ -163,8 +165,8 @@ fn refusal(
 ) -> DataFusionError {
     DataFusionError::ResourcesExhausted(format!(
         "Failed to allocate additional {} for {} with {} already allocated for this reservation; operators hold {} of \
-         at most {} in coscan's budget, of which decoded columns take their part too. Give coscan more memory, or run \
-         fewer queries at once",
+         at most {} in coscan's budget, which they share with decoded columns. Give coscan more memory, or run fewer \
+         queries at once",
         human_readable_size(additional),
         reservation.consumer().name(),
         human_readable_size(reservation.size()),

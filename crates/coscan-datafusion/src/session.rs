@@ -12,18 +12,18 @@ use datafusion::prelude::SessionContext;
 use crate::coscan::Coscan;
 use crate::engine_tables::planner::SharingPlanner;
 use crate::memory::SharedMemoryPool;
-use crate::optimizer::one_task::{AskedForPartitions, OneTask};
+use crate::optimizer::one_task::{OneTask, UserPartitioning};
 use crate::optimizer::stored_order::StoredOrder;
-use crate::optimizer::top_k::TopKHint;
+use crate::optimizer::top_k::TopKPushdown;
 use crate::optimizer::unchanged_files::UnchangedFiles;
 use crate::session_stores::SessionStores;
 use crate::settings::SessionSettings;
 use crate::tables::factory::SharedTableFactory;
 
-/// What the name of the file type is in `STORED AS`.
+/// The file type in `STORED AS`.
 const FILE_TYPE: &str = "PARQUET";
 
-/// Adds coscan to a session with the usual settings. See [`Coscan::install`].
+/// Adds coscan to a session with the default settings. See [`Coscan::install`].
 ///
 /// # Errors
 /// As [`Coscan::install`].
@@ -32,17 +32,21 @@ pub fn install(context: &SessionContext, manager: &BufferManager) -> Result<()> 
 }
 
 impl Coscan {
-    /// Adds coscan to a session: `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes shared tables from now on, the engine's
-    /// own tables of Parquet files ([`ListingTable`]: `register_parquet`, `read_parquet`, names of files in SQL) are shared
-    /// where they can be, and operators draw on the memory budget of the manager. URLs of stores that nobody registered with
-    /// the session are looked up in coscan's. An optimizer rule keeps small scans in
-    /// one task. `SET coscan.weight` says how much its queries count, see [`SessionSettings`]. Tables, functions and
-    /// settings of the session stay; only statements prepared before are forgotten.
+    /// Adds coscan to a session. From then on
+    /// - `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes shared tables;
+    /// - the engine's own tables of Parquet files ([`ListingTable`]: `register_parquet`, `read_parquet`, names of files
+    ///   in SQL) are shared where possible;
+    /// - operators draw on the memory budget of the manager;
+    /// - URLs without a store in the session are resolved in coscan's stores;
+    /// - an optimizer rule keeps small queries in one task;
+    /// - `SET coscan.weight` sets the weight of the session's queries ([`SessionSettings`]).
     ///
-    /// The session's query planner is kept, with coscan around it. Who gives the session another one afterwards takes that
-    /// away: then the engine's own tables are read by the engine.
+    /// Tables, functions and settings of the session stay; prepared statements are lost.
     ///
-    /// Call it before the session runs queries. Another call replaces what the first one installed.
+    /// Coscan wraps the session's query planner. If the session gets another planner afterwards, the engine reads its
+    /// own tables itself again.
+    ///
+    /// Call it before the session runs queries. Another call replaces the first one.
     ///
     /// # Errors
     /// If the session's runtime environment cannot be changed.
@@ -62,16 +66,16 @@ impl Coscan {
         let mut rules = existing.physical_optimizers().to_vec();
         let ours = [
             OneTask::NAME,
-            AskedForPartitions::NAME,
-            TopKHint::NAME,
+            UserPartitioning::NAME,
+            TopKPushdown::NAME,
             StoredOrder::NAME,
             UnchangedFiles::NAME,
         ];
         rules.retain(|rule| !ours.contains(&rule.name()));
-        let before = rules.iter().position(|rule| rule.name() == TopKHint::BEFORE);
-        rules.insert(before.unwrap_or(rules.len()), Arc::new(TopKHint));
+        let before = rules.iter().position(|rule| rule.name() == TopKPushdown::BEFORE);
+        rules.insert(before.unwrap_or(rules.len()), Arc::new(TopKPushdown));
         rules.insert(0, Arc::new(StoredOrder));
-        rules.insert(0, Arc::new(AskedForPartitions));
+        rules.insert(0, Arc::new(UserPartitioning));
         rules.insert(0, Arc::new(UnchangedFiles));
         rules.push(Arc::new(OneTask));
         existing.config_mut().set_extension(Arc::new(self));
@@ -83,7 +87,7 @@ impl Coscan {
             .with_query_planner(Arc::new(planner))
             .with_physical_optimizer_rules(rules)
             .build();
-        // The builder switches this off, so that it does not make the default catalog anew.
+        // The builder switches this off, so as not to make the default catalog again.
         installed.config_mut().options_mut().catalog.create_default_catalog_and_schema =
             creates_defaults;
         *state = installed;

@@ -1,4 +1,4 @@
-//! The stores that a session finds by their URL.
+//! The stores of a session, by URL.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -11,8 +11,8 @@ use url::Url;
 
 use crate::error::from_store;
 
-/// Those that were registered with it; for other URLs those of coscan, so that what a query or `register_parquet` names is
-/// found without more, and read through the same client as all else.
+/// The stores registered with the session, and coscan's for all other URLs: files that a query or `register_parquet`
+/// names are found without registering a store, and read through the same client as tables of coscan.
 #[derive(Debug)]
 pub(crate) struct SessionStores {
     registered: Arc<dyn ObjectStoreRegistry>,
@@ -24,7 +24,7 @@ pub(crate) struct SessionStores {
 static ALL: Mutex<Vec<Weak<SessionStores>>> = Mutex::new(Vec::new());
 
 impl SessionStores {
-    /// Takes the place of those that a session has, or of such ones as these around them.
+    /// Wraps the stores that a session has; if those are wrapped already, the wrapper is replaced.
     pub(crate) fn around(session: &SessionState, stores: &Stores) -> Arc<Self> {
         let existing = &session.runtime_env().object_store_registry;
         let address = Arc::as_ptr(existing).cast::<()>();

@@ -1,4 +1,4 @@
-//! What users set for their session in SQL: `SET coscan.weight = 4`.
+//! Settings that users make in SQL: `SET coscan.weight = 4`.
 
 use datafusion::common::config::ConfigExtension;
 use datafusion::common::extensions_options;
@@ -7,12 +7,12 @@ use datafusion::prelude::SessionConfig;
 extensions_options! {
     /// Settings of a session, under the prefix `coscan`.
     pub struct SessionSettings {
-        /// How much the queries of this session count beside those of others, at least 1: one of weight 2 is served as
-        /// if it had half as much left to read.
+        /// The weight of the queries of this session, at least 1: a query of weight 2 is served as if it had half as
+        /// much left to read.
         pub weight: u32, default = 1
-        /// Seconds after which the files of a table are listed again when a query on it is planned; 0 for each mention in
-        /// a query. If that fails, the query sees the files of the last list, and the reason is logged. Without it, they are
-        /// listed again only by [`refresh`](crate::refresh).
+        /// The most seconds that the list of a table's files is used: a query planned later lists them again. 0 lists
+        /// them for each mention in a query. If that fails, the query sees the files of the last list, and the reason
+        /// is logged. Without this setting only [`refresh`](crate::refresh) lists files again.
         pub refresh: Option<u64>, default = None
     }
 }
@@ -22,7 +22,7 @@ impl ConfigExtension for SessionSettings {
 }
 
 impl SessionSettings {
-    /// Those of a session, the usual ones if coscan was not installed in it.
+    /// Those of a session; the defaults if coscan is not installed in it.
     #[must_use]
     pub fn of(config: &SessionConfig) -> Self {
         config.options().extensions.get::<Self>().cloned().unwrap_or_default()

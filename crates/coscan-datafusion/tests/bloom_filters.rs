@@ -1,4 +1,4 @@
-//! Bloom filters rule row groups out, as in plain DataFusion, and never a row that a filter lets through.
+//! Bloom filters rule out row groups, as in plain DataFusion, and never a row that passes the filter.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod support;
@@ -197,7 +197,7 @@ async fn filters_take_no_more_memory_than_there_is() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn filters_of_columns_of_another_type_are_not_asked() {
+async fn filters_of_columns_of_another_type_are_not_used() {
     let data = tempfile::tempdir().unwrap();
     let batch = columns();
     let as_type = |data_type: &DataType| -> RecordBatch {

@@ -1,4 +1,5 @@
-//! Very selective scans are left to the engine's own scan, through the same store and with the same safety.
+//! Very selective scans are left to the engine's own scan, which reads through the same store and notices changed
+//! files.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod support;
@@ -47,7 +48,7 @@ async fn a_selective_scan_reads_only_the_pages_it_needs() {
 }
 
 #[tokio::test]
-async fn other_scans_are_shared() {
+async fn less_selective_scans_are_shared() {
     let data = tempfile::tempdir().unwrap();
     let (context, _) = session(data.path(), None).await;
     for sql in [

@@ -1,4 +1,4 @@
-//! Settings, tables and files at the edges of what users have: answers are those of the engine, and errors no panics.
+//! Unusual settings, tables and files: answers are those of the engine, and nothing panics.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -73,14 +73,14 @@ async fn limit_above_a_pushed_down_filter_without_pruning() {
 
 /// Files that store the column of their directory, listed with and without it.
 #[tokio::test]
-async fn a_column_that_is_stored_here_and_of_the_directory_there() {
+async fn a_column_stored_in_some_files_and_named_by_the_directory_of_others() {
     for first in ["t1", "t2"] {
         let data = tempfile::tempdir().unwrap();
         let directory = data.path().join("p=1");
         std::fs::create_dir(&directory).unwrap();
         let columns: Vec<(&str, ArrayRef)> = vec![
             ("a", Arc::new((0..1000).collect::<Int64Array>())),
-            ("p", Arc::new((0..1000).map(|it| it * 2).collect::<Int64Array>())),
+            ("p", Arc::new((0..1000).map(|row| row * 2).collect::<Int64Array>())),
         ];
         let batch = RecordBatch::try_from_iter(columns).unwrap();
         write(&directory.join("f.parquet"), &batch, Compression::UNCOMPRESSED);
@@ -173,11 +173,11 @@ async fn dropping_all_frees_all_of_the_engines_tables() {
 
 /// NULL in columns that are declared NOT NULL.
 #[tokio::test]
-async fn nulls_in_columns_that_are_declared_without() {
+async fn nulls_in_columns_declared_not_null() {
     let data = tempfile::tempdir().unwrap();
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("a", Arc::new((0..1000).collect::<Int64Array>())),
-        ("b", Arc::new((0..1000).map(|it| (it % 3 > 0).then_some(it)).collect::<Int64Array>())),
+        ("b", Arc::new((0..1000).map(|row| (row % 3 > 0).then_some(row)).collect::<Int64Array>())),
     ];
     let batch = RecordBatch::try_from_iter(columns).unwrap();
     write(&data.path().join("t.parquet"), &batch, Compression::UNCOMPRESSED);

@@ -1,4 +1,4 @@
-//! Tables whose files do not have the same columns: as plain DataFusion reads them, and what it refuses.
+//! Tables whose files have different columns: read as plain DataFusion reads them, and some that it refuses.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod support;

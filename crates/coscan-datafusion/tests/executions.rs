@@ -121,7 +121,7 @@ async fn copies_of_a_plan_make_the_table_together() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_partition_that_was_dropped_half_way_gives_all_of_it_when_executed_again() {
+async fn a_partition_dropped_half_way_gives_all_rows_when_executed_again() {
     let (_data, manager, context) = numbers_table(ROWS).await;
     let plan = plan(&context, "SELECT id FROM numbers").await;
     let task = context.task_ctx();
@@ -132,7 +132,7 @@ async fn a_partition_that_was_dropped_half_way_gives_all_of_it_when_executed_aga
     drop(early);
     let mut batches = at_once(streams).await.concat();
     let others = ids(&batches).len();
-    assert!(others <= 3800, "nobody else gives its share: {others}");
+    assert!(others <= 3800, "no other partition gives its share: {others}");
     let again = plan.execute(1, task).unwrap();
     batches.extend(in_a_task(again).await);
     assert_all(&ids(&batches), "the partitions");
@@ -141,7 +141,7 @@ async fn a_partition_that_was_dropped_half_way_gives_all_of_it_when_executed_aga
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_limit_is_one_of_each_stream() {
+async fn a_limit_holds_for_each_stream() {
     let (_data, _manager, context) = numbers_table(ROWS).await;
     let scan = leaf(&plan(&context, "SELECT id FROM numbers").await);
     let limited = scan.with_fetch(Some(150)).unwrap();
@@ -179,7 +179,7 @@ async fn second_holds_a_chunk(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_partition_ends_while_another_holds_a_chunk_of_its_share_and_gives_it_back() {
+async fn a_chunk_given_back_after_its_partition_ended_is_not_lost() {
     let (_data, manager, context) = numbers_table(ROWS).await;
     let (plan, first, second) = second_holds_a_chunk(&context, &manager).await;
     let task = context.task_ctx();
@@ -198,7 +198,7 @@ async fn a_partition_ends_while_another_holds_a_chunk_of_its_share_and_gives_it_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_chunk_that_is_given_back_after_chunks_change_hands_no_more_stays_with_its_partition() {
+async fn a_chunk_given_back_after_owners_are_fixed_stays_with_its_partition() {
     let (_data, manager, context) = numbers_table(ROWS).await;
     let (plan, mut first, second) = second_holds_a_chunk(&context, &manager).await;
     let task = context.task_ctx();
@@ -219,8 +219,8 @@ async fn a_chunk_that_is_given_back_after_chunks_change_hands_no_more_stays_with
     assert_all_frees(&manager).await;
 }
 
-/// One way to execute a plan: streams of its partitions are made, polled and dropped in random order, by several threads.
-/// Returns what the streams gave that went to their ends, by partition.
+/// One way to execute a plan: streams of its partitions are made, polled and dropped in random order, by several
+/// threads. Returns what the streams gave that went to their ends, by partition.
 async fn execute_somehow(
     plan: &Arc<dyn ExecutionPlan>,
     context: &SessionContext,
@@ -288,9 +288,9 @@ fn to_the_end(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn whatever_is_executed_when_and_dropped_when() {
+async fn executions_and_drops_in_random_order() {
     for policy in PolicyKind::ALL {
-        // Room for about five chunks: what is read for others goes, too.
+        // Room for about five chunks: pages read for other scans are evicted too.
         let options = coscan_runtime::Options::with_pool_bytes(16 << 10, 64 << 20).policy(policy);
         let manager = BufferManager::new(options).unwrap();
         let (_data, manager, context) = numbers_table_of(manager, ROWS).await;
@@ -317,7 +317,7 @@ async fn whatever_is_executed_when_and_dropped_when() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_join_that_narrows_its_probe_side_executed_in_any_way() {
+async fn a_join_that_prunes_its_probe_side_executed_in_any_way() {
     let (data, manager, context) = numbers_table(ROWS).await;
     let few = data.path().join("few");
     std::fs::create_dir(&few).unwrap();
@@ -325,24 +325,24 @@ async fn a_join_that_narrows_its_probe_side_executed_in_any_way() {
     create(&context, "few", &few).await;
     let sql = "SELECT numbers.id FROM few JOIN numbers ON few.id = numbers.id";
     let expected: Vec<i64> = (1950..2750).collect();
-    let mut narrowed = 0;
+    let mut pruned = 0;
     for seed in 0..30u64 {
         let plan = plan(&context, sql).await;
         let task = context.task_ctx();
         let task = || if seed % 2 == 0 { Arc::clone(&task) } else { context.task_ctx() };
         let count = partitions(&plan);
-        let order = (0..count).map(|it| (it + seed as usize) % count);
-        let streams = order.map(|it| plan.execute(it, task()).unwrap());
+        let order = (0..count).map(|place| (place + seed as usize) % count);
+        let streams = order.map(|partition| plan.execute(partition, task()).unwrap());
         let batches = at_once(streams.collect()).await;
         assert_eq!(ids(&batches.concat()), expected, "seed {seed}");
         let mut nodes = vec![plan];
         while let Some(node) = nodes.pop() {
             if node.name() == "SharedScanExec" {
-                narrowed += metric(&node, "chunks_pruned_dynamic");
+                pruned += metric(&node, "chunks_pruned_dynamic_filter");
             }
             nodes.extend(node.children().into_iter().cloned());
         }
     }
-    assert!(narrowed > 0, "the keys of the small side rule chunks out");
+    assert!(pruned > 0, "the keys of the small side rule chunks out");
     assert_all_frees(&manager).await;
 }

@@ -1,4 +1,4 @@
-//! The first rows of a table of many columns cost little: a few pages of each column, in one partition.
+//! The first rows of a table of many columns cost little: the first pages of each column, in one partition.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod support;
@@ -24,8 +24,8 @@ use support::{Seeded, create, explain, leaf, metric, partitions, plain, plan, ru
 /// Rows of a batch that is written at a time.
 const STEP: usize = 5_000;
 
-/// Writes a row group of columns `c0`, the number of the row, `c1`, `c2` and so on: numbers that repeat, numbers that do not,
-/// texts.
+/// Writes a row group of columns `c0`, the number of the row, `c1`, `c2` and so on: numbers that repeat, numbers that
+/// do not, texts.
 fn write_wide(path: &Path, columns: usize, rows: std::ops::Range<i64>, has_index: bool) {
     let builder = WriterProperties::builder().set_compression(Compression::SNAPPY);
     let properties = match has_index {
@@ -48,7 +48,7 @@ fn write_wide(path: &Path, columns: usize, rows: std::ops::Range<i64>, has_index
         (format!("c{column}"), array)
     };
     let batch = |rows: std::ops::Range<i64>| {
-        RecordBatch::try_from_iter((0..columns).map(|it| column(it, rows.clone()))).unwrap()
+        RecordBatch::try_from_iter((0..columns).map(|index| column(index, rows.clone()))).unwrap()
     };
     let schema = batch(0..0).schema();
     let mut writer =
@@ -228,8 +228,8 @@ async fn a_file_that_changed_is_an_error() {
     support::assert_all_frees(&manager).await;
 }
 
-/// Measures the first rows of a row group of 1,000 columns and 300,000 rows: `cargo test --workspace --test first_pages --
-/// --ignored --nocapture`.
+/// Measures the first rows of a row group of 1,000 columns and 300,000 rows: `cargo test --workspace --test first_pages
+/// -- --ignored --nocapture`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "a measurement: the file takes minutes to write"]
 async fn first_rows_of_a_thousand_columns() {

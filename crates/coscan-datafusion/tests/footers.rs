@@ -1,4 +1,4 @@
-//! Footers that nobody uses go when memory is short, and are read again when somebody does.
+//! Unused footers are dropped when memory is short, and read again when they are needed.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod support;
@@ -116,7 +116,7 @@ async fn footers_give_way_to_operators_but_not_while_a_plan_uses_them() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_that_was_replaced_while_its_footer_was_gone_is_an_error_until_it_is_listed_again() {
+async fn a_file_replaced_after_its_footer_was_dropped_is_an_error_until_it_is_listed_again() {
     let data = tempfile::tempdir().unwrap();
     let one = footer_bytes(data.path()).await;
     let manager = BufferManager::new(Options::with_memory_bytes(16 * one)).unwrap();
@@ -175,7 +175,7 @@ async fn footers_of_the_engines_own_tables_give_way_while_pages_stay() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn footers_of_tables_that_a_program_registers_are_counted_and_give_way() {
+async fn footers_of_registered_tables_are_counted_and_give_way() {
     let data = tempfile::tempdir().unwrap();
     let one = footer_bytes(data.path()).await;
     let options = Options { pool_bytes_min: 4 * one, ..Options::with_memory_bytes(16 * one) };

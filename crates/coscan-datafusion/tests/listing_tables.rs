@@ -149,7 +149,7 @@ async fn streams_and_writes_read_shared_scans_and_write_the_engines_tables() {
 }
 
 #[tokio::test]
-async fn directories_are_columns_and_leave_out_files() {
+async fn directories_are_columns_and_prune_files() {
     let data = tempfile::tempdir().unwrap();
     for year in 2020..2024_i64 {
         let directory = data.path().join(format!("year={year}"));
@@ -204,7 +204,7 @@ fn counted(manager: &BufferManager) -> (SessionContext, Arc<StoreMetrics>) {
 }
 
 #[tokio::test]
-async fn a_listing_that_is_known_is_not_opened_again() {
+async fn a_known_list_is_not_opened_again() {
     let data = three_files();
     let manager = manager(PolicyKind::Relevance);
     let (context, metrics) = counted(&manager);
@@ -256,7 +256,7 @@ async fn footer_bytes(manager: &BufferManager, is_enough: impl Fn(u64) -> bool) 
 }
 
 #[tokio::test]
-async fn lists_that_nobody_uses_go_by_themselves() {
+async fn unused_lists_are_dropped() {
     let data = three_files();
     for (keep_idle, keeps) in [(Duration::from_millis(1), false), (Duration::MAX, true)] {
         let options = Options { keep_idle, ..Options::with_pool_bytes(64 << 20, 256 << 20) };
@@ -274,7 +274,7 @@ async fn lists_that_nobody_uses_go_by_themselves() {
 }
 
 #[tokio::test]
-async fn lists_that_are_used_stay_while_others_go() {
+async fn used_lists_stay_while_others_are_dropped() {
     let data = three_files();
     let keep_idle = Duration::from_millis(100);
     let options = Options { keep_idle, ..Options::with_pool_bytes(64 << 20, 256 << 20) };
@@ -368,7 +368,7 @@ async fn declared_orders_are_kept_or_left_to_the_engine() {
 }
 
 #[tokio::test]
-async fn orders_that_files_keep_undeclared_spare_no_sort_less_than_without_coscan() {
+async fn undeclared_orders_of_files_save_as_many_sorts_as_without_coscan() {
     let data = tempfile::tempdir().unwrap();
     let plain = support::plain();
     let context = shared(&manager(PolicyKind::Relevance));
@@ -484,7 +484,7 @@ async fn the_store_of_the_session_is_read() {
 }
 
 #[tokio::test]
-async fn coscan_that_is_installed_again_wraps_the_planner_once() {
+async fn coscan_installed_twice_wraps_the_planner_once() {
     let data = three_files();
     let context = shared(&manager(PolicyKind::Relevance));
     let other = manager(PolicyKind::Relevance);

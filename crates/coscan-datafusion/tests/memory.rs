@@ -44,7 +44,7 @@ async fn the_pool_gives_way_down_to_its_floor_and_grows_back() {
 }
 
 #[tokio::test]
-async fn memory_that_is_taken_anyway_is_counted() {
+async fn memory_taken_without_asking_is_counted() {
     let manager = small();
     let pool = SharedMemoryPool::tracked(&manager);
     let reservation = MemoryConsumer::new("sure").register(&pool);
@@ -56,7 +56,7 @@ async fn memory_that_is_taken_anyway_is_counted() {
 }
 
 #[tokio::test]
-async fn who_can_spill_leaves_the_others_their_share() {
+async fn operators_that_spill_leave_the_others_their_share() {
     let manager = small();
     let pool = SharedMemoryPool::tracked(&manager);
     let spilling = |name: &str| MemoryConsumer::new(name).with_can_spill(true).register(&pool);

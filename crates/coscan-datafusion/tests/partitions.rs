@@ -1,4 +1,4 @@
-//! Directories that are columns, and which files belong to a table: as in plain DataFusion.
+//! Hive partitioning, and which files belong to a table: as in plain DataFusion.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod support;
@@ -170,7 +170,7 @@ async fn a_directory_has_the_files_that_plain_datafusion_finds_there() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn files_in_no_partition_or_in_others_are_told() {
+async fn files_outside_the_partitions_are_named_in_errors() {
     let data = tempfile::tempdir().unwrap();
     write(data.path(), "day=1/a.parquet", 0..10);
     write(data.path(), "month=1/b.parquet", 10..20);

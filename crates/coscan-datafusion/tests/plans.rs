@@ -1,4 +1,4 @@
-//! What plans look like: pruned, counted, ordered, and otherwise as the plain engine makes them.
+//! Plans: pruned, counted, ordered, and otherwise those of the plain engine.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod support;
@@ -63,7 +63,7 @@ async fn a_small_scan_is_not_spread_over_tasks() {
 }
 
 #[tokio::test]
-async fn what_is_above_one_small_chunk_runs_in_one_task() {
+async fn operators_above_one_small_chunk_run_in_one_task() {
     let data = tempfile::tempdir().unwrap();
     let context = session(data.path()).await;
     let grouped = "SELECT key, sum(value) FROM numbers WHERE id < 60 GROUP BY key";
@@ -89,7 +89,7 @@ async fn what_is_above_one_small_chunk_runs_in_one_task() {
 }
 
 #[tokio::test]
-async fn partitions_that_were_asked_for_stay() {
+async fn partitions_of_the_user_stay() {
     let data = tempfile::tempdir().unwrap();
     let context = session(data.path()).await;
     let plain = support::plain();
@@ -115,7 +115,7 @@ async fn partitions_that_were_asked_for_stay() {
 }
 
 #[tokio::test]
-async fn what_takes_long_for_few_rows_is_spread_over_tasks() {
+async fn expensive_work_on_few_rows_is_spread_over_tasks() {
     let data = tempfile::tempdir().unwrap();
     let context = session(data.path()).await;
     let few = "(SELECT key, value FROM numbers WHERE id < 60)";
@@ -135,7 +135,7 @@ async fn is_in_tasks(context: &SessionContext, sql: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_session_says_how_much_its_queries_count() {
+async fn the_weight_of_a_session_is_that_of_its_scans() {
     let data = tempfile::tempdir().unwrap();
     let context = session(data.path()).await;
     let sql = "SELECT sum(value) FROM numbers";
@@ -157,7 +157,7 @@ async fn explain_analyze_shows_what_the_scan_did() {
     for wanted in [
         "chunks_needed=12,",
         "chunks_pruned=34,",
-        "chunks_narrowed=0,",
+        "chunks_pruned_dynamic_filter=0,",
         "chunks_delivered=12,",
         "chunks_found_in_pool=",
         "bytes_read=",
@@ -284,7 +284,7 @@ async fn files_that_overlap_are_not_taken_for_ordered() {
 }
 
 #[tokio::test]
-async fn a_top_k_narrows_the_scan_while_it_runs() {
+async fn a_top_k_prunes_the_scan_while_it_runs() {
     let data = tempfile::tempdir().unwrap();
     let context = session(data.path()).await;
     run(&context, "SET datafusion.execution.target_partitions = 1").await;
@@ -293,17 +293,17 @@ async fn a_top_k_narrows_the_scan_while_it_runs() {
     let rows = datafusion::physical_plan::collect(plan.clone(), context.task_ctx()).await.unwrap();
     assert_eq!(rows.iter().map(|batch| batch.num_rows()).sum::<usize>(), 5);
     let scan = leaf(&plan);
-    assert!(metric(&scan, "chunks_pruned_dynamic") > 0);
+    assert!(metric(&scan, "chunks_pruned_dynamic_filter") > 0);
     assert!(metric(&scan, "chunks_delivered") < 46);
     assert_eq!(
-        metric(&scan, "chunks_delivered") + metric(&scan, "chunks_pruned_dynamic"),
+        metric(&scan, "chunks_delivered") + metric(&scan, "chunks_pruned_dynamic_filter"),
         metric(&scan, "chunks_needed")
     );
     assert_eq!(run(&context, sql).await[4], "4 text 4");
 }
 
 #[tokio::test]
-async fn a_join_narrows_its_probe_side() {
+async fn a_join_prunes_its_probe_side() {
     let data = tempfile::tempdir().unwrap();
     let context = session(data.path()).await;
     let few = data.path().join("few");
@@ -314,20 +314,20 @@ async fn a_join_narrows_its_probe_side() {
     let plan = plan(&context, sql).await;
     let rows = datafusion::physical_plan::collect(plan.clone(), context.task_ctx()).await.unwrap();
     assert_eq!(rows.len(), 1);
-    let mut narrowed = 0;
+    let mut pruned = 0;
     let mut leaves = vec![plan];
     while let Some(node) = leaves.pop() {
         if node.name() == "SharedScanExec" {
-            narrowed += metric(&node, "chunks_pruned_dynamic");
+            pruned += metric(&node, "chunks_pruned_dynamic_filter");
         }
         leaves.extend(node.children().into_iter().cloned());
     }
-    assert_eq!(narrowed, 45);
+    assert_eq!(pruned, 45);
     assert_eq!(run(&context, sql).await, ["10 10022.5"]);
 }
 
 #[tokio::test]
-async fn a_table_in_order_shares_pages_with_the_same_table_in_none() {
+async fn a_table_in_order_shares_pages_with_the_same_table_in_any_order() {
     let data = tempfile::tempdir().unwrap();
     support::write_numbers(&data.path().join("numbers.parquet"), 0..4600);
     let manager = manager(PolicyKind::Relevance);

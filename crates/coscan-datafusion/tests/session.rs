@@ -1,4 +1,4 @@
-//! What installing changes in a session, what it leaves, and which statements make a shared table.
+//! What installing coscan changes in a session and what it keeps, and the statements that make shared tables.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod support;
@@ -49,7 +49,7 @@ async fn a_session_may_keep_its_memory_pool() {
 }
 
 #[tokio::test]
-async fn a_dropped_table_lets_its_pages_go() {
+async fn a_dropped_table_frees_its_pages() {
     let data = tempfile::tempdir().unwrap();
     support::write_numbers(&data.path().join("numbers.parquet"), 0..1000);
     let manager = manager(PolicyKind::Relevance);
@@ -62,7 +62,7 @@ async fn a_dropped_table_lets_its_pages_go() {
 }
 
 #[tokio::test]
-async fn what_is_not_supported_is_refused_clearly() {
+async fn unsupported_statements_are_refused_with_the_reason() {
     let data = tempfile::tempdir().unwrap();
     support::write_numbers(&data.path().join("numbers.parquet"), 0..10);
     std::fs::create_dir(data.path().join("key=1")).unwrap();
@@ -73,11 +73,11 @@ async fn what_is_not_supported_is_refused_clearly() {
     let at = data.path().display();
     let file = format!("'{at}/numbers.parquet'");
     for (middle, location, wanted) in [
-        ("PARTITIONED BY (key)", file.clone(), "no file lies in directories named key="),
+        ("PARTITIONED BY (key)", file.clone(), "no file is in directories named key="),
         ("OPTIONS ('pushdown_filters' 'true')", file.clone(), "option format.pushdown_filters"),
         ("OPTIONS ('coerce_int96' 'days')", file.clone(), "must be ns, us, ms or s"),
         ("OPTIONS ('binary_as_string' 'maybe')", file.clone(), "maybe"),
-        ("", format!("'{at}/'"), "make different columns (key and none)"),
+        ("", format!("'{at}/'"), "name different columns (key and none)"),
         ("", format!("'{at}/nowhere.parquet'"), "does not exist"),
         ("", format!("'{at}/nothing/'"), "without Parquet files"),
         ("", format!("'{at}/*.csv'"), "no file matches"),

@@ -1,4 +1,4 @@
-//! A query for few rows reads the row groups that may hold them, not their whole chunks.
+//! A sparse scan reads the row groups that may hold its rows, not their whole chunks.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod support;
@@ -32,7 +32,7 @@ async fn a_point_query_reads_one_row_group_with_one_worker() {
 }
 
 #[tokio::test]
-async fn rows_are_right_whatever_the_statistics_leave() {
+async fn rows_are_right_whatever_statistics_prune() {
     let data = tempfile::tempdir().unwrap();
     let (context, _) = session(data.path()).await;
     for (filter, count) in [

@@ -1,4 +1,4 @@
-//! Files that say how they are sorted save a sort, where it is true of all of them one after another.
+//! Files that declare their order save a sort, if the order holds over all of them, one after another.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod support;
@@ -101,7 +101,7 @@ async fn an_order_is_used_where_a_plan_sorts_by_it_and_nowhere_else() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_order_may_descend_and_be_that_of_texts() {
+async fn an_order_may_be_descending_and_of_strings() {
     let data = tempfile::tempdir().unwrap();
     write(&data.path().join("a.parquet"), &rows((450..900).rev().map(Some)), &[(3, true, true)]);
     write(&data.path().join("b.parquet"), &rows((0..450).rev().map(Some)), &[(3, true, true)]);
@@ -148,7 +148,7 @@ async fn an_order_that_does_not_hold_for_all_files_is_not_used() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nulls_stand_where_the_file_says() {
+async fn nulls_sort_where_the_file_says() {
     let data = tempfile::tempdir().unwrap();
     let ids = (0..30).map(|_| None).chain((0..60).map(Some));
     write(&data.path().join("a.parquet"), &rows(ids), &[(1, false, true)]);

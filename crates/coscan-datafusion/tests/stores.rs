@@ -1,5 +1,5 @@
-//! Tables on S3 whose credentials come with `CREATE EXTERNAL TABLE`: they are read, they are of one table, and they do not
-//! show.
+//! Tables on S3 with credentials in `CREATE EXTERNAL TABLE`: the credentials work, for that table only, and are never
+//! shown.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod support;
@@ -132,7 +132,7 @@ async fn options_are_checked() {
     let context = session(&manager(PolicyKind::Relevance), &Stores::new());
     for (name, expected) in [
         ("aws.acess_key_id", "no option \"aws.acess_key_id\""),
-        ("format.pruning", "does not obey the option format.pruning"),
+        ("format.pruning", "does not support the option format.pruning"),
         ("gcp.base_url", "gcp.base_url say nothing about s3:"),
     ] {
         let options = [(name.to_owned(), "a-value".to_owned())].into();
@@ -172,7 +172,7 @@ async fn queries_name_files_of_any_store_and_share_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_name_that_leads_to_no_file_is_told_plainly() {
+async fn a_name_without_files_gives_a_plain_error() {
     let server = server();
     let manager = manager(PolicyKind::Relevance);
     let error = async |stores: &Stores, location: &str| {

@@ -1,4 +1,4 @@
-//! A top-k reads the chunks first that may hold its rows, and no others if that is enough.
+//! A top-k reads the chunks that may hold its rows first, and no others if those are enough.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod support;
@@ -13,8 +13,8 @@ use datafusion::prelude::SessionContext;
 
 use support::{create, explain, leaf, manager, metric, plain, plan, run, shared};
 
-/// A session with this many partitions in which `events` is three files of 20 chunks in all: `id` shuffled among files but
-/// clustered by chunk, `tenant` the same everywhere, `late` with nulls in the first chunk of each file.
+/// A session with this many partitions in which `events` is three files of 20 chunks in all: `id` shuffled among files
+/// but clustered by chunk, `tenant` the same everywhere, `late` with nulls in the first chunk of each file.
 async fn session(location: &Path, partitions: usize) -> SessionContext {
     for file in 0..3i64 {
         // Chunk c of the table has the ids from 100 * ((7 * c) % 20) on.
@@ -49,9 +49,9 @@ async fn delivered(context: &SessionContext, location: &Path, sql: &str) -> usiz
     let batches = collect(Arc::clone(&plan), context.task_ctx()).await.unwrap();
     assert_eq!(support::slt::rows(&batches).unwrap(), run(&plain, sql).await, "{sql}");
     let scan = leaf(&plan);
-    let (needed, narrowed) =
-        (metric(&scan, "chunks_needed"), metric(&scan, "chunks_pruned_dynamic"));
-    assert_eq!(metric(&scan, "chunks_delivered") + narrowed, needed, "{sql}");
+    let (needed, pruned) =
+        (metric(&scan, "chunks_needed"), metric(&scan, "chunks_pruned_dynamic_filter"));
+    assert_eq!(metric(&scan, "chunks_delivered") + pruned, needed, "{sql}");
     metric(&scan, "chunks_delivered")
 }
 
@@ -86,13 +86,13 @@ async fn each_partition_begins_with_one_of_the_latest() {
     for _ in 0..10 {
         let sql = "SELECT id FROM events ORDER BY id DESC LIMIT 5";
         let count = delivered(&context, data.path(), sql).await;
-        // A partition may go on before the one with the latest rows has told what they are.
+        // A partition may start before the one with the latest rows has found them.
         assert!(count < 20, "{count} chunks");
     }
 }
 
 #[tokio::test]
-async fn explain_shows_what_comes_first() {
+async fn explain_shows_the_order_of_the_top_k() {
     let data = tempfile::tempdir().unwrap();
     let context = session(data.path(), 4).await;
     for (order, shown) in [

@@ -79,7 +79,7 @@ fn a_right_file_gives_the_workload_that_it_describes() {
 fn limits_and_other_disks_are_read() {
     let disk = "[machine.disk.object-store]\nlatency = \"30 ms\"\nrequest_bandwidth = \"90 MB/s\"\n\
                 bandwidth = \"1 GB/s\"\nrequests = 16";
-    let limits = "loads_in_flight = 8\npiece = \"64 KiB\"\nactive_workers = 5\npatience = \"2 s\"\nwait_max = \"9 s\"\n\
+    let limits = "loads_in_flight = 8\nquantum = \"64 KiB\"\nactive_workers = 5\nspace_timeout = \"2 s\"\nwait_max = \"9 s\"\n\
                   pool_changes = [{ at = \"1 min\", pool = \"50 %\" }]";
     let text = FILE
         .replace("[machine.disk.seek-transfer]\nseek = \"8 ms\"\nbandwidth = \"200 MB/s\"", disk)

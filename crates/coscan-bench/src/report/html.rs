@@ -107,7 +107,7 @@ fn equality(reports: &[EngineReport]) -> String {
     )
 }
 
-/// The main figures of one engine beside those of the first: of `relevance`, or of the last.
+/// The main figures of `relevance`, or else of the last engine, beside those of the first.
 fn tiles(reports: &[EngineReport]) -> String {
     let relevance = reports.iter().rposition(|report| report.engine == "relevance");
     let index = relevance.unwrap_or(reports.len().saturating_sub(1));

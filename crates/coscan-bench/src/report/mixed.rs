@@ -20,14 +20,14 @@ pub struct MixedRun {
     pub run: String,
     /// The group of each stream.
     pub streams: Vec<String>,
-    /// What each engine did.
+    /// The report of each engine.
     pub engines: Vec<EngineReport>,
 }
 
 /// The total times and bytes of each run, then the latencies of each group and of each kind of query in it, together
 /// with the others and alone.
 ///
-/// The first run is that of all groups. The first engine is what the others are compared with.
+/// The first run is that of all groups. The other engines are compared with the first.
 pub fn table(runs: &[MixedRun]) -> String {
     format!("{}\n{}\n{}\n", totals(runs), latencies(runs), answers(runs))
 }

@@ -1,12 +1,11 @@
-//! Shows what was measured.
+//! Reports of measurements, as text and as pages.
 //!
 //! [`table`] is CS07 Table 2 as plain text. [`html`] is the same with pictures as one page that
-//! needs nothing else. The pictures are also to be had one by one, for a README: [`reads`] is CS07
+//! needs nothing else. The pictures are also available one by one, for a README: [`reads`] is CS07
 //! Figure 4, [`latency`] and [`bytes`] show Table 2, [`flatness`] is CS07 Figure 7. [`mixed`] shows several runs beside
 //! each other and [`small`] small queries, as plain text.
 //!
-//! All of them take the reports in the order in which they are to be shown. The first one is what
-//! the others are compared with.
+//! All of them take the reports in the order in which they are shown. The others are compared with the first.
 
 pub mod bytes;
 pub mod flatness;
@@ -25,7 +24,7 @@ pub struct RunDescription {
     pub title: String,
     /// A sentence or two on what was run.
     pub summary: String,
-    /// Everything that one must know to run it again, as names and values with units.
+    /// Everything that is needed to run it again, as names and values with units.
     pub parameters: Vec<(String, String)>,
     /// The bytes of all columns and ranges that the queries touch, each counted once: the least
     /// that any engine can read with nothing in memory.

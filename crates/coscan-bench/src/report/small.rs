@@ -7,7 +7,7 @@ use coscan_sim::report::draw::numbers::{count, decimal, megabytes};
 
 use crate::small::SmallReport;
 
-/// What each engine took in all, then for each kind of query.
+/// The times of each engine over all queries, then for each kind of query.
 pub fn table(reports: &[SmallReport]) -> String {
     format!("{}\n{}", totals(reports), kinds(reports))
 }

@@ -78,7 +78,7 @@ fn read_point(read: Read, start: Instant) -> ReadPoint {
     }
 }
 
-/// What was used up to some time.
+/// Resources used up to some time.
 #[derive(Clone, Copy)]
 struct Usage {
     io: IoCount,
@@ -98,7 +98,7 @@ struct FinishedStream {
     queries: Vec<QueryRun>,
 }
 
-/// What a stream has to know to run.
+/// The context of a running stream.
 struct StreamTask<'a> {
     engine: &'a dyn Engine,
     index: usize,

@@ -1,4 +1,4 @@
-//! Small queries on the tables of TPC-H: what dashboards and applications ask.
+//! Small queries on the tables of TPC-H, as dashboards and applications send them.
 
 use coscan_sim::Random;
 
@@ -7,19 +7,19 @@ use crate::workload::used_key;
 /// A query with its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SmallQuery {
-    /// What it does, in a few words: all that differ in parameters only are of one kind.
+    /// A few words on what it does. Queries that differ only in their parameters are of one kind.
     pub kind: &'static str,
     /// Its text.
     pub sql: String,
 }
 
-/// Makes queries for tables of a scale.
+/// Draws queries for tables of a scale factor.
 pub struct SmallQueries {
     random: Random,
     scale_factor: f64,
 }
 
-/// The text of a query, from random numbers and the scale.
+/// Makes the text of a query from random numbers and the scale factor.
 type Draw = fn(&mut SmallQueries) -> String;
 
 /// All kinds of queries.

@@ -1,4 +1,4 @@
-//! `coscan bench mixed`: long and short scans, in any order and in order, and points at the same time.
+//! `coscan bench mixed`: long scans in any order and in order, short scans and lookups at the same time.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use super::{Common, unwritable};
 use crate::Failure;
 use crate::compare::{describe, prepare, run_engines, spinner, write_pictures};
 
-/// Scans in order, scans in any order, short scans and points: all at the same time, then each alone.
+/// Scans in order, scans in any order, short scans and lookups: all at the same time, then each kind alone.
 ///
-/// Long scans run once, short scans and points again and again for as long as these run. Shows for each engine how long
-/// queries took, as seconds and as a multiple of their time with the machine to themselves, beside what they took
-/// without the other streams. Leave streams out with 0 of them.
+/// Long scans run once; short scans and lookups repeat until the long scans have ended. Shows the latencies on each
+/// engine, in seconds and as multiples of the time that the query takes alone, beside those without the other kinds of
+/// streams. 0 streams leave a kind out.
 #[derive(Debug, Args)]
 #[command(
     mut_arg("engines", |engines| engines.default_value("datafusion,normal,relevance")),
@@ -47,7 +47,7 @@ pub(super) struct Mixed {
     /// Queries of each long stream, one after another
     #[arg(long, default_value_t = 4, value_name = "N")]
     queries: usize,
-    /// Queries that each stream of short scans and of points draws; after the last it starts over
+    /// Queries that each stream of short scans or lookups draws; after the last it starts over
     #[arg(long, default_value_t = 64, value_name = "N")]
     short_queries: usize,
     /// Milliseconds from the end of a short query to the start of the next
@@ -56,10 +56,10 @@ pub(super) struct Mixed {
     /// Kinds of scans in any order, long and short, each letter equally likely: F is TPC-H Q6 (fast), S is Q1 (slow)
     #[arg(long, default_value = "FS")]
     mix: Mix,
-    /// Percents of the table that long queries read, each equally likely
+    /// Percentages of the table that long queries read, each equally likely
     #[arg(long, default_value = "10,50,100", value_delimiter = ',')]
     ranges: Vec<Percent>,
-    /// Write the reports as JSON, one object a run
+    /// Write the reports as JSON, one object per run
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }

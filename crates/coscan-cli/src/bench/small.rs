@@ -14,20 +14,20 @@ use crate::Failure;
 use crate::compare::spinner;
 use crate::data::data_directory;
 
-/// Streams of small queries, joins among them, on small tables: what coscan costs where it cannot gain much.
+/// Streams of small queries, joins among them, on small tables: the cost of coscan where there is little to gain.
 ///
-/// Makes tables of TPC-H (kept for the next run), draws lookups, filters, groups, top rows and joins, and runs them on
-/// each engine in turn, several rounds. Shows the median, the 90th and the 99th percentile of the times of queries and
-/// the total time, beside those of the first engine.
+/// Makes TPC-H tables (kept for the next run), draws lookups, filters, aggregates, top-k queries and joins, and runs
+/// them on each engine in turn, for several rounds. Shows the median, the 90th and the 99th percentile of query times
+/// and the total time, beside those of the first engine.
 #[derive(Debug, Args)]
 #[command(
     mut_arg("pool_bytes", |pool_bytes| pool_bytes.help("coscan's pool of stored pages [default: all tables]")),
     mut_arg("warm", |warm| warm.help("Read local files through the operating system's cache, and run a query of each \
-        kind on every engine before measuring")),
+        kind on each engine before measuring")),
     after_help = "\
 Examples:
-  coscan bench small --warm                        everything in memory: only processors count
-  coscan bench small --bandwidth 200MB             a slow device, each engine begins with nothing in memory
+  coscan bench small --warm                        all data in memory: only processor time counts
+  coscan bench small --bandwidth 200MB             a slow device; each engine starts with nothing in memory
   coscan bench small --warm --streams 1            one query after another"
 )]
 pub(super) struct Small {
@@ -45,16 +45,16 @@ pub(super) struct Small {
     /// Queries of each stream in a round, one after another
     #[arg(long, default_value_t = 20, value_name = "N")]
     queries: usize,
-    /// How often all streams run on each engine
+    /// Runs of all streams on each engine
     #[arg(long, default_value_t = 11, value_name = "N")]
     rounds: usize,
     /// The seed of the queries
     #[arg(long, default_value_t = 7)]
     seed: u64,
-    /// Engines to compare; times and answers are compared with the first one's
+    /// Engines to compare; times are shown beside those of the first one, and answers must equal its answers
     #[arg(long, default_value = "datafusion,relevance", value_delimiter = ',')]
     engines: Vec<EngineKind>,
-    /// Write the reports as JSON, one object an engine
+    /// Write the reports as JSON, one object per engine
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! From what was typed to an experiment.
+//! Finds an experiment by name or file.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use coscan_sim::recorded::Recorded;
 
 use crate::Failure;
 
-/// Names to choose from where one is wrong.
+/// Names that are suggested for an unknown one.
 const NEAREST: usize = 3;
 
-/// One of the papers' experiments, or what is in a file: an experiment or a recorded run.
+/// One of the papers' experiments, or a file with an experiment or a recorded run.
 pub(super) fn find(name_or_file: &str) -> Result<Spec, Failure> {
     if experiment::file(name_or_file).is_some() {
         return Ok(experiment::find(name_or_file)?);
@@ -32,7 +32,7 @@ pub(super) fn find(name_or_file: &str) -> Result<Spec, Failure> {
     }
 }
 
-/// There is no experiment of this name.
+/// The error for a name that no experiment has, with the most similar names.
 pub(super) fn unknown(name: &str) -> Failure {
     let mut names: Vec<&str> = experiment::names().collect();
     names.sort_by_key(|known| distance(name, known));
@@ -43,10 +43,10 @@ pub(super) fn unknown(name: &str) -> Failure {
     .into()
 }
 
-/// How many characters must be put in, taken out or changed to make one text of the other.
+/// The edit distance of two texts (Levenshtein): characters to insert, remove or change.
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
-    // The distances from what is left of `left` so far to each beginning of `right`.
+    // The distances from the characters of `left` so far to each prefix of `right`.
     let mut distances: Vec<usize> = (0..=right.len()).collect();
     for (row, character) in left.chars().enumerate() {
         let mut diagonal = distances[0];

@@ -13,13 +13,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Failure;
 
-/// What is to be run: every case, with every seed, under every policy.
+/// The runs of an experiment: every case, with every seed, under every policy.
 pub(super) struct Runs<'a> {
     pub(super) spec: &'a Spec,
     pub(super) policies: &'a [PolicyKind],
     /// With the seeds 1 to this.
     pub(super) seeds: u64,
-    /// Whether pictures are wanted: then what happens when is recorded where they show it.
+    /// Whether to record timelines for pictures.
     pub(super) pictures: bool,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Runs<'a> {
 type Done = Result<Vec<Run>, Box<Violation>>;
 
 impl Runs<'_> {
-    /// The runs by case, then seed, then policy. Which thread runs what changes nothing.
+    /// Runs all, ordered by case, then seed, then policy, whichever threads ran them.
     pub(super) fn run(&self) -> Result<Vec<Run>, Failure> {
         let seeds = 1..=self.seeds;
         let jobs: Vec<(&Case, u64)> = self

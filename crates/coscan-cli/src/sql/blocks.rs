@@ -1,20 +1,20 @@
 //! Output of scripts that run at the same time, one whole block after another.
 //!
-//! The script whose turn it is prints at once. What the others print meanwhile is kept: a little in memory, the rest in
-//! one temporary file without a name, which goes when the process ends.
+//! The script whose turn it is prints at once. Output of the others is kept: a little in memory, the rest in one
+//! temporary file without a name, which is gone when the process ends.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What is kept of a script in memory, in bytes; more of it goes to the file.
+/// Output of a script that is kept in memory, in bytes; more goes to the file.
 const MEMORY_BYTES: usize = 64 << 10;
 
 /// The blocks of all scripts, in their order.
 ///
-/// Nobody waits for a lock while the output is slow but who prints to it: each block has a lock of its own, which is
-/// taken before those of the output and the file.
+/// Only the script that prints waits for a slow output: each block has its own lock, taken before those of the output
+/// and the file.
 #[derive(Debug)]
 pub(super) struct Blocks<W> {
     out: Mutex<W>,
@@ -22,32 +22,32 @@ pub(super) struct Blocks<W> {
     blocks: Vec<Mutex<Block>>,
 }
 
-/// What a script has printed and nobody has seen yet.
+/// Output of a script that is not printed yet.
 #[derive(Debug, Default)]
 struct Block {
-    /// All scripts before it have ended: nothing is kept any more.
+    /// All scripts before it have ended: its output is printed at once.
     is_current: bool,
     has_ended: bool,
-    /// Where the first of it lies in the file.
+    /// The first part, as ranges of the file.
     filed: Vec<Range<u64>>,
     memory: Vec<u8>,
 }
 
 impl<W: Write> Blocks<W> {
-    /// For so many scripts.
+    /// Blocks for this many scripts.
     pub(super) fn new(out: W, scripts: usize) -> Arc<Self> {
         let block = |place| Mutex::new(Block { is_current: place == 0, ..Block::default() });
         let blocks = (0..scripts).map(block).collect();
         Arc::new(Self { out: Mutex::new(out), file: Mutex::default(), blocks })
     }
 
-    /// Where a script prints to.
+    /// The output of a script.
     pub(super) fn writer(self: &Arc<Self>, place: usize) -> BlockWriter<W> {
         BlockWriter { blocks: Arc::clone(self), place }
     }
 
-    /// A script prints no more. If it was its turn, what was kept of the next ones is printed, up to the first that still
-    /// runs.
+    /// Ends the block of a script. If it was its turn, prints the kept output of the next scripts, up to the first that
+    /// still runs.
     fn end(&self, place: usize) -> io::Result<()> {
         let mut block = lock(&self.blocks[place]);
         block.has_ended = true;
@@ -69,12 +69,12 @@ impl<W: Write> Blocks<W> {
         let mut out = lock(&self.out);
         for range in std::mem::take(&mut block.filed) {
             let mut bytes = vec![0; MEMORY_BYTES];
-            let mut at = range.start;
-            while at < range.end {
-                let count = (range.end - at).min(MEMORY_BYTES as u64) as usize;
-                self.read(at, &mut bytes[..count])?;
+            let mut offset = range.start;
+            while offset < range.end {
+                let count = (range.end - offset).min(MEMORY_BYTES as u64) as usize;
+                self.read(offset, &mut bytes[..count])?;
                 out.write_all(&bytes[..count])?;
-                at += count as u64;
+                offset += count as u64;
             }
         }
         out.write_all(&std::mem::take(&mut block.memory))
@@ -104,10 +104,10 @@ impl<W: Write> Blocks<W> {
         Ok(start..start + bytes.len() as u64)
     }
 
-    fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         let mut file = lock(&self.file);
-        let file = file.as_mut().expect("what is in the file was written to it");
-        file.seek(SeekFrom::Start(at))?;
+        let file = file.as_mut().expect("a block with ranges has written to the file");
+        file.seek(SeekFrom::Start(offset))?;
         file.read_exact(bytes)
     }
 }
@@ -127,7 +127,7 @@ impl<W: Write> BlockWriter<W> {
     /// Ends the block.
     ///
     /// # Errors
-    /// If what was kept of the next blocks cannot be printed.
+    /// If the kept output of the next blocks cannot be printed.
     pub(super) fn end(self) -> io::Result<()> {
         self.blocks.end(self.place)
     }

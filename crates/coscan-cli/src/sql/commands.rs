@@ -1,4 +1,4 @@
-//! What the shell understands beside SQL: lines that begin with a backslash.
+//! Commands of the shell: lines that begin with a backslash.
 
 use std::io::stdout;
 
@@ -16,18 +16,19 @@ const HELP: &str = r"End a statement with ; to run it. Ctrl-C stops a query, Ctr
   \d NAME          show the columns of a table
   \table NAME URL  add a table of Parquet files: a file, directory, pattern or URL
   \format FORMAT   print results as table, csv or json
-  \timing          print how long statements take, or stop doing so
-  \pool            show what the buffer manager holds and does
+  \timing          switch the time of each statement on or off
+  \pool            show the memory and the load of the buffer manager
   \?               this help
   \q               end the shell
 
-CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'URL' adds a shared table, too.
-SELECT … FROM 'trips/2024.parquet' reads a file, FROM 'trips/' a directory, shared with all others that do.
-REFRESH TABLE t lists the files of a table again; SET coscan.refresh = 5 does so when it was listed 5 s ago or before.
-SET coscan.weight = 4 makes the queries of this session count more than others.
-EXPLAIN ANALYZE SELECT … shows what a query read, and what it found because others had read it.";
+CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'URL' also adds a shared table.
+SELECT … FROM 'trips/2024.parquet' reads a file, FROM 'trips/' a directory; such queries share their reads, too.
+REFRESH TABLE t lists the files of a table again.
+SET coscan.refresh = 5 lists them again for each query if the last list is 5 s old or older.
+SET coscan.weight = 4 gives the queries of this session four times the weight of others.
+EXPLAIN ANALYZE SELECT … shows what a query read, and what it found in memory because others had read it.";
 
-/// What the shell does after a command.
+/// Whether the shell goes on after a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     GoOn,
@@ -51,7 +52,7 @@ pub(super) async fn run(session: &mut Session, line: &str) -> Result<Next, Failu
         }
         (r"\format", Some(name), None) => session.format = Format::from_str(name, true)?,
         (r"\pool", None, None) => println!("{}", pool_text(&session.report())),
-        _ => return Err(format!(r"`{line}` is no command; type \? for help").into()),
+        _ => return Err(format!(r"`{line}` is not a command; type \? for help").into()),
     }
     Ok(Next::GoOn)
 }

@@ -1,4 +1,4 @@
-//! Scripts side by side: each in a session of its own, all on one buffer manager, so that they share what they read.
+//! Scripts side by side: each in its own session, all on one buffer manager, so that they share what they read.
 
 use std::io::{Write, stdout};
 use std::num::NonZeroUsize;
@@ -12,8 +12,8 @@ use crate::sql::session::Session;
 use crate::sql::{Script, output, statements};
 use crate::{Failure, INTERRUPTED};
 
-/// Runs scripts, at most `jobs` of them at a time, in sessions like this one. They begin in their order, and what they
-/// print comes in their order. One that fails ends, the others go on; Ctrl-C ends all.
+/// Runs scripts, at most `jobs` of them at a time, in sessions like this one. They start in their order, and their
+/// output is printed in their order. A script that fails ends, the others go on; Ctrl-C ends all.
 pub(super) async fn run(
     session: &Session,
     scripts: Vec<Script>,
@@ -47,7 +47,7 @@ async fn run_all(
         let Some(ended) = running.join_next().await else { break };
         match ended? {
             (_, Ok(())) => {}
-            // Nobody reads the rest, as with `| head`: that is no failure.
+            // The reader has enough, as with `| head`: not a failure.
             (_, Err(error)) if output::is_broken_pipe(&error) => break,
             (name, Err(error)) => {
                 has_failed = true;

@@ -1,4 +1,4 @@
-//! `coscan sql`: SQL on shared tables, one statement after another.
+//! `coscan sql`: SQL on shared tables, in a shell or from scripts.
 
 mod blocks;
 mod commands;
@@ -26,51 +26,51 @@ use session::Session;
 
 /// Run SQL on Parquet files; queries that run at the same time share their reads.
 ///
-/// Without -e and -f it reads statements from the terminal (or from standard input, if that is no terminal). In the
-/// shell, end a statement with `;` and type \? for help.
+/// Without -e and -f it is a shell, or reads statements from standard input if that is not a terminal. In the shell,
+/// end a statement with `;` and type \? for help.
 #[derive(Debug, Args)]
 #[command(
     group = ArgGroup::new("scripts").args(["execute", "file"]).multiple(true),
     after_help = "\
 Examples:
-  coscan sql -t trips=trips/*.parquet              a shell on your own files
+  coscan sql -t 'trips=trips/*.parquet'            a shell on your own files
   coscan sql -t trips=trips/ --format csv -f daily.sql > daily.csv
   coscan sql -t trips=trips/ --jobs 8 -f daily.sql -f weekly.sql -f cities.sql
-                                                   three scripts at the same time: what they all need is read once
+                                                   three scripts at the same time: data that all need is read once
   coscan sql -e \"SELECT count(*) FROM 'trips/'\"    a query may name files, also as URLs: FROM 's3://bucket/trips/'
 
-Statements beside those of DataFusion:
+Statements in addition to those of DataFusion:
   REFRESH TABLE trips       list the files of a table again
-  SET coscan.refresh = 5    list the files of a table again when a query comes 5 s or more after that was done
-  SET coscan.weight = 4     serve the queries of this session as if they had a quarter as much left to read"
+  SET coscan.refresh = 5    list the files of a table again for each query if the last list is 5 s old or older
+  SET coscan.weight = 4     give the queries of this session four times the weight of others"
 )]
 pub(crate) struct Sql {
-    /// Run this SQL and end; may be given several times
+    /// Run this SQL and exit; may be given several times
     #[arg(short, long = "execute", value_name = "SQL")]
     execute: Vec<String>,
-    /// Run the SQL in this file and end; may be given several times
+    /// Run the SQL in this file and exit; may be given several times
     #[arg(short, long, value_name = "FILE")]
     file: Vec<PathBuf>,
-    /// Run at most N of the scripts (-e and -f) at the same time, so that they share what they read
+    /// Run up to N scripts (-e and -f) at the same time, so that they share what they read
     ///
-    /// Each script has a session of its own: it sees the tables of --table, but not what other scripts create or set.
-    /// Its output comes as one block, in the order of the arguments, -e before -f. One that fails is named, and the others
-    /// go on. Without --jobs the scripts run one after another in one session, and the first failure ends all.
+    /// Each script has its own session: it sees the tables of --table, but not what other scripts create or set. Output
+    /// is printed script by script, in the order of the arguments, -e before -f. A script that fails is named, and the
+    /// others go on. Without --jobs the scripts run one after another in one session, and the first failure ends all.
     #[arg(short, long, value_name = "N", requires = "scripts")]
     jobs: Option<NonZeroUsize>,
     /// A table: its name, and a file, directory, pattern or URL of Parquet files
     #[arg(short, long = "table", value_name = "NAME=URL", value_parser = parse_table)]
     tables: Vec<(String, String)>,
-    /// How results are printed
+    /// Format of the results
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-    /// The most rows that are printed in a table; 0 for all
+    /// Rows of a result to print as a table; 0 prints all
     #[arg(long, value_name = "N", default_value_t = 200)]
     max_rows: usize,
-    /// Do not print how long statements took
+    /// Do not print the time of each statement
     #[arg(short, long)]
     quiet: bool,
-    /// Memory for everything: pages, decoded columns, operators [default: half of the machine's]
+    /// Memory for pages, decoded columns, footers and operators [default: half of the machine's]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory: Option<u64>,
     #[arg(long, default_value_t = PolicyKind::default(), help = policy_help())]
@@ -102,7 +102,7 @@ impl Sql {
             match run_script(&mut session, &script.text).await {
                 Ok(Outcome::Done) => {}
                 Ok(Outcome::Interrupted) => return Ok(ExitCode::from(INTERRUPTED)),
-                // Nobody reads the rest, as with `| head`: that is no failure.
+                // The reader has enough, as with `| head`: not a failure.
                 Err(error) if output::is_broken_pipe(&error) => break,
                 Err(error) => return Err(error),
             }
@@ -126,10 +126,10 @@ impl Sql {
     }
 }
 
-/// Some statements of the user.
+/// Statements of the user.
 #[derive(Debug)]
 struct Script {
-    /// What messages call it.
+    /// Its name in messages.
     name: String,
     text: String,
 }
@@ -156,5 +156,8 @@ async fn run_script(session: &mut Session, script: &str) -> Result<Outcome, Fail
 }
 
 fn policy_help() -> String {
-    format!("What to read next: {}", PolicyKind::ALL.map(PolicyKind::name).join(", "))
+    format!(
+        "Policy that decides what to read next: {}",
+        PolicyKind::ALL.map(PolicyKind::name).join(", ")
+    )
 }

@@ -98,7 +98,7 @@ impl<W: Write> Printer<W> {
     }
 }
 
-/// Whether an error is that nobody reads our output any more, as with `| head`.
+/// Whether an error says that the reader of the output has closed it, as with `| head`.
 pub(super) fn is_broken_pipe(error: &Failure) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error.as_ref());
     while let Some(error) = cause {

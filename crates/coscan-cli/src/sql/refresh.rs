@@ -1,4 +1,4 @@
-//! `REFRESH TABLE name`: the files of a table are listed again.
+//! `REFRESH TABLE name` lists the files of a table again.
 
 use datafusion::common::TableReference;
 use datafusion::sql::planner::object_name_to_table_reference;
@@ -7,10 +7,10 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-/// The table that a statement refreshes, if that is what it does.
+/// The table that a statement refreshes; `None` for other statements.
 ///
 /// # Errors
-/// If it begins so, but does not name one table.
+/// If it begins with `REFRESH TABLE`, but does not name one table.
 pub(super) fn refreshed_table(statement: &str) -> Result<Option<TableReference>, String> {
     let parser = Parser::new(&GenericDialect {}).try_with_sql(statement);
     let Ok(mut parser) = parser else { return Ok(None) }; // The engine says what is wrong with it.

@@ -15,13 +15,13 @@ use crate::Failure;
 use crate::sql::output::{Format, Printer};
 use crate::sql::refresh::refreshed_table;
 
-/// What statements run in, and how their results are printed.
+/// A session for statements, and the format of their results.
 pub(super) struct Session {
     context: SessionContext,
     manager: BufferManager,
-    /// The names of those that were added as files.
+    /// The names of the tables that were added as files.
     tables: Vec<String>,
-    /// What messages on its statements begin with, if several sessions run.
+    /// The prefix of messages on its statements, if several sessions run.
     name: Option<String>,
     pub(super) format: Format,
     pub(super) rows_max: Option<usize>,
@@ -29,7 +29,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// A session without tables. `memory_bytes` is the budget for everything.
+    /// A session without tables. `memory_bytes` is the memory budget of the buffer manager.
     pub(super) fn new(memory_bytes: Option<u64>, policy: PolicyKind) -> Result<Self, Failure> {
         let options = memory_bytes.map_or_else(Options::default, Options::with_memory_bytes);
         let manager = BufferManager::new(options.policy(policy))?;
@@ -45,8 +45,8 @@ impl Session {
         })
     }
 
-    /// Another session with the tables that were added to this one, opened once for both. What either of them adds or
-    /// sets from now on, the other does not see.
+    /// Another session with the tables that were added to this one, opened once for both. Neither sees what the other
+    /// adds or sets from now on.
     pub(super) async fn another(&self, name: &str) -> Result<Self, Failure> {
         let context = new_context(&self.manager).map_err(QueryError::from)?;
         self.copy_tables_to(&context).await.map_err(QueryError::from)?;
@@ -91,7 +91,7 @@ impl Session {
         }
         let stream = async { self.context.sql(sql).await?.execute_stream().await };
         let mut batches = stream.await.map_err(QueryError::from)?;
-        // Statements such as CREATE give a result without columns.
+        // Statements such as CREATE return a result without columns.
         let has_rows = !batches.schema().fields().is_empty();
         let out = BufWriter::new(out);
         let mut printer = Printer::new(out, self.format, self.rows_max, batches.schema());

@@ -50,7 +50,7 @@ pub(super) async fn run(mut session: Session) -> Result<ExitCode, Failure> {
         let _ = editor.load_history(path); // There is none the first time.
     }
     loop {
-        // The editor blocks, and queries of nobody else run meanwhile.
+        // The editor blocks its thread; no query runs meanwhile.
         let line = match tokio::task::block_in_place(|| editor.readline("coscan> ")) {
             Ok(line) => line,
             Err(ReadlineError::Interrupted) => continue,
@@ -95,6 +95,6 @@ fn history_path() -> Option<PathBuf> {
 fn save_history(editor: &mut Editor<UntilSemicolon, DefaultHistory>, path: &PathBuf) {
     let saved = path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(ReadlineError::from);
     if let Err(error) = saved.and_then(|()| editor.save_history(path)) {
-        eprintln!("the history could not be kept in {}: {error}", path.display());
+        eprintln!("cannot write the history to {}: {error}", path.display());
     }
 }

@@ -1,9 +1,9 @@
-//! Scripts of SQL, cut into statements.
+//! Splits SQL scripts into statements.
 
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
-/// Cuts a script at the semicolons between statements: not at those in strings, names and comments.
+/// Splits a script at the semicolons between statements: not at those in strings, names and comments.
 ///
 /// # Errors
 /// If a string or comment never ends.
@@ -15,12 +15,12 @@ pub(super) fn split(script: &str) -> Result<Vec<String>, String> {
     Ok(statements)
 }
 
-/// Whether what has been typed so far ends with a whole statement, so that it can run.
+/// Whether the text typed so far ends with a complete statement, so that it can run.
 pub(super) fn is_complete(typed: &str) -> bool {
     cut(typed).is_ok_and(|(_, rest)| is_blank(&rest))
 }
 
-/// The statements that end with a semicolon, and what comes after the last one.
+/// The statements that end with a semicolon, and the text after the last one.
 fn cut(script: &str) -> Result<(Vec<String>, String), String> {
     let tokens = Tokenizer::new(&GenericDialect {}, script)
         .with_unescape(false)
@@ -41,7 +41,7 @@ fn cut(script: &str) -> Result<(Vec<String>, String), String> {
     Ok((statements, current))
 }
 
-/// Whether there is nothing but white space and comments.
+/// Whether a text has nothing but white space and comments.
 fn is_blank(text: &str) -> bool {
     let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize();
     tokens.is_ok_and(|tokens| tokens.iter().all(|token| matches!(token, Token::Whitespace(_))))

@@ -1,4 +1,4 @@
-//! What a plan of the engine's own scan reads, and the snapshot that is shared of it.
+//! The files that a plan of the engine's own scan reads, and the shared snapshot of them.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -29,17 +29,17 @@ use url::Url;
 use crate::coscan::Coscan;
 use crate::engine_tables::file_list_cache::ListKey;
 use crate::error::{from_open, from_table};
-use crate::planning::plan::PlanRequest;
+use crate::planning::plan::Pushdown;
 use crate::tables::format::column_types;
 use crate::tables::listing::{identity, registered};
 use crate::tables::source::ScanSource;
 
-/// The files that a plan of the engine reads, and as what.
+/// The files that a plan of the engine reads, and the types they are read as.
 pub(crate) struct FileList<'a> {
     pub(crate) table: &'a ListingTable,
-    /// What the query calls the table.
+    /// The name of the table in the query.
     name: &'a str,
-    /// Of the table: what is stored, then the columns of directories.
+    /// Of the table: the stored columns, then the columns of directories.
     pub(crate) schema: SchemaRef,
     /// Whether its files keep an order that the table does not declare.
     pub(crate) has_undeclared_order: bool,
@@ -49,7 +49,7 @@ pub(crate) struct FileList<'a> {
 }
 
 impl<'a> FileList<'a> {
-    /// `None` if the plan does more than to read Parquet files as coscan can.
+    /// `None` if the plan does more than read Parquet files as coscan can.
     pub(crate) fn of(
         table: &'a ListingTable,
         name: &'a str,
@@ -69,7 +69,7 @@ impl<'a> FileList<'a> {
             return None;
         }
         let mut types = column_types(&parquet.global).ok()?;
-        // Strings are read as what they are in the table: no view is made only to be copied.
+        // Strings are read as the type of the table: a view would only be copied into it.
         types.views &= !schema.fields().iter().any(|field| has_texts(field.data_type()));
         let mut files: Vec<_> = config.file_groups.iter().flat_map(FileGroup::iter).collect();
         files.sort_unstable_by(|a, b| a.object_meta.location.cmp(&b.object_meta.location));
@@ -84,7 +84,7 @@ impl<'a> FileList<'a> {
         })
     }
 
-    /// What makes lists the same: plans of both have the same source.
+    /// The key of the list in the cache: plans with the same key have the same source.
     pub(crate) fn key(&self, coscan: &Coscan, store: &Arc<dyn ObjectStore>) -> ListKey {
         let mut hasher = DefaultHasher::new();
         self.schema.fields().hash(&mut hasher);
@@ -98,7 +98,7 @@ impl<'a> FileList<'a> {
         ListKey { place, hash: hasher.finish() }
     }
 
-    /// Whether a snapshot that was found by the key is of these files.
+    /// Whether a snapshot found by the key has these files.
     pub(crate) fn is_of(&self, source: &ScanSource, store: &Arc<dyn ObjectStore>) -> bool {
         let table = source.table.table();
         let known = table.parquet_files().iter().map(|file| file.file());
@@ -118,13 +118,13 @@ impl<'a> FileList<'a> {
     /// Registers a snapshot of these files. `None` if coscan cannot read them as the engine does.
     ///
     /// # Errors
-    /// If they cannot be opened now, or that would read more than the query does.
+    /// If they cannot be opened now, or opening them would read more than the query needs.
     pub(crate) async fn open(
         &self,
         session: &dyn Session,
         coscan: &Coscan,
         (store_url, store): (Url, Arc<dyn ObjectStore>),
-        request: &PlanRequest<'_>,
+        pushdown: &Pushdown<'_>,
     ) -> Result<Option<ScanSource>> {
         let manager = coscan.manager();
         let to_open = |meta: &ObjectMeta| FileToOpen {
@@ -138,7 +138,7 @@ impl<'a> FileList<'a> {
         let files: Vec<_> = self.metas().map(to_open).collect();
         let is_read =
             |open: &FileToOpen| open.footer.is_none() && !manager.is_open(&open.file, self.options);
-        if files.iter().any(is_read) && (request.limit.is_some() || self.are_ruled_out(request)) {
+        if files.iter().any(is_read) && (pushdown.limit.is_some() || self.are_ruled_out(pushdown)) {
             return Err(DataFusionError::Execution("it may not need all files".to_owned()));
         }
         let files = match manager.open_files(files, self.options).await {
@@ -169,13 +169,15 @@ impl<'a> FileList<'a> {
         }
     }
 
-    /// Whether all values of the files are values of the table's columns. Other casts may fail, and the engine fails only
-    /// for rows that it reads.
+    /// Whether all types of the files widen to those of the table. Other casts may fail, and the engine fails only for
+    /// rows that it reads.
     fn fit(&self, files: &[Arc<ParquetFile>]) -> bool {
         let (stored, _) = self.split();
         let fits = |file: &ParquetFile, field: &FieldRef| {
-            let own = file.fields().find(field.name()).map(|(_, own)| own.data_type());
-            own.is_none_or(|own| own == field.data_type() || widens(own, field.data_type()))
+            let stored = file.fields().find(field.name()).map(|(_, stored)| stored.data_type());
+            stored.is_none_or(|stored| {
+                stored == field.data_type() || widens(stored, field.data_type())
+            })
         };
         files.iter().enumerate().all(|(index, file)| {
             let is_as_before = index > 0 && files[index - 1].fields() == file.fields();
@@ -183,11 +185,11 @@ impl<'a> FileList<'a> {
         })
     }
 
-    /// Whether what the engine knows of files lets it leave out some.
-    fn are_ruled_out(&self, request: &PlanRequest<'_>) -> bool {
+    /// Whether the statistics that the engine has of the files rule out some of them.
+    fn are_ruled_out(&self, pushdown: &Pushdown<'_>) -> bool {
         let statistics: Option<Vec<_>> =
             self.files.iter().map(|file| file.statistics.clone()).collect();
-        let predicate = conjunction_opt(request.filters.iter().cloned());
+        let predicate = conjunction_opt(pushdown.filters.iter().cloned());
         let (Some(statistics), Some(predicate)) = (statistics, predicate) else {
             return false;
         };
@@ -223,7 +225,7 @@ impl<'a> FileList<'a> {
     }
 }
 
-/// Whether values are strings or binaries, and no views.
+/// Whether a type is of strings or binaries, but not views.
 fn has_texts(data_type: &DataType) -> bool {
     matches!(
         data_type,
@@ -231,8 +233,8 @@ fn has_texts(data_type: &DataType) -> bool {
     )
 }
 
-/// The footer of a file, if the session has it in its cache. Files without an entity tag are not taken from there: it
-/// knows them by path alone, whatever the store.
+/// The footer of a file, if the session has it in its cache. Footers of files without an entity tag are not taken: the
+/// cache finds them by path alone, whatever the store.
 fn cached_footer(session: &dyn Session, meta: &ObjectMeta) -> Option<Arc<ParquetMetaData>> {
     let cached =
         session.runtime_env().cache_manager.get_file_metadata_cache().get(&meta.location)?;

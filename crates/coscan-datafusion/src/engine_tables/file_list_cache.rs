@@ -1,7 +1,7 @@
-//! Lists of files that queries have read before: a query that reads the same again opens nothing.
+//! A cache of the file lists that queries have read: a query that reads the same files again opens nothing.
 //!
-//! The engine's own tables find their files for each query, in a cache of lists or in the store, and keep nothing of them
-//! that is shared. Without this, files and pages would be given up between two queries.
+//! The engine's own tables list their files for each query and keep nothing that is shared. Without this cache, files
+//! would be closed and pages evicted between two queries.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -10,46 +10,46 @@ use coscan_runtime::BufferManager;
 use crate::tables::cached_source::CachedSource;
 use crate::tables::source::ScanSource;
 
-/// Lists are kept for so many tables, and for parts of them that differ in their files.
+/// The most lists. A table has a list for each set of files that queries read of it.
 const LISTS_MAX: usize = 256;
 
-/// What makes lists the same.
+/// The identity of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ListKey {
     /// Where the files are listed, and how they are read.
     pub(crate) place: String,
-    /// Of the files and columns. Whoever finds a list compares those, too.
+    /// Of the files and columns, which the caller compares as well.
     pub(crate) hash: u64,
 }
 
-/// What is known of a list.
+/// Whether a list can be shared.
 #[derive(Debug, Default)]
 enum Outcome {
     #[default]
     Unopened,
-    /// It cannot be shared, whoever asks.
+    /// No query can share it.
     Refused,
     Shared(CachedSource),
 }
 
-/// The lists that a manager's queries have read of late.
+/// The lists that a manager's queries have read recently.
 #[derive(Debug, Default)]
 pub(crate) struct FileListCache {
-    /// What was used last stands last.
+    /// Least recently used first.
     lists: Mutex<Vec<CachedFileList>>,
 }
 
 #[derive(Debug)]
 struct CachedFileList {
     key: ListKey,
-    /// Locked while it is opened: once for all who ask meanwhile.
+    /// Locked while the files are opened, so that queries at the same time open them once.
     outcome: Arc<tokio::sync::Mutex<Outcome>>,
-    /// Whether it was used since idle lists went last.
+    /// Whether it was used since idle lists were last dropped.
     is_used: bool,
 }
 
 impl FileListCache {
-    /// Those of a manager, the same for all its sessions, which hold them.
+    /// The cache of a manager. All its sessions share and hold it.
     pub(crate) fn of(manager: &BufferManager) -> Arc<Self> {
         /// The lists hold the manager, so the manager does not hold the lists.
         #[derive(Default)]
@@ -65,8 +65,8 @@ impl FileListCache {
         })
     }
 
-    /// What is shared of a list, opened if that is not known or its footers went. Queries that ask at the same time open
-    /// it once. An error is for this query only: the next one tries again.
+    /// The source of a list, opened if it is new or its footers were dropped; `None` if it cannot be shared. Queries
+    /// that ask at the same time open it once. After an error the next query tries again.
     pub(crate) async fn find_or_open<E>(
         &self,
         key: ListKey,
@@ -90,7 +90,7 @@ impl FileListCache {
         Ok(opened)
     }
 
-    /// That of a list, which is used now.
+    /// The outcome of a list, which becomes the most recently used.
     fn outcome(&self, key: ListKey) -> Arc<tokio::sync::Mutex<Outcome>> {
         let mut lists = self.lock();
         let known = lists.iter().position(|list| list.key == key).map(|found| lists.remove(found));
@@ -98,17 +98,17 @@ impl FileListCache {
         let outcome = known.map_or_else(Arc::default, |list| list.outcome);
         lists.push(CachedFileList { key, outcome: Arc::clone(&outcome), is_used: true });
         drop(lists);
-        drop(unused); // Not under the lock: files may go with it.
+        drop(unused); // Not under the lock: it may close files.
         outcome
     }
 
-    /// Gives up the lists that nobody has used since this was called last.
+    /// Drops the lists that no query has used since the last call.
     fn forget_idle(&self) {
         let mut lists = self.lock();
         let is_idle = |list: &mut CachedFileList| !std::mem::take(&mut list.is_used);
         let idle: Vec<_> = lists.extract_if(.., is_idle).collect();
         drop(lists);
-        drop(idle); // Not under the lock: files may go with them.
+        drop(idle); // Not under the lock: it may close files.
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<CachedFileList>> {

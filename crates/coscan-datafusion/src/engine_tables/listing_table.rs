@@ -1,7 +1,8 @@
 //! The engine's own tables of Parquet files, shared.
 //!
-//! The engine plans the scan: it lists the files, leaves out partitions, and stops at a limit. Of that plan a shared one is
-//! made over the same files, or else it stays: what the engine can read never fails here.
+//! The engine plans the scan: it lists the files, prunes partitions, and stops at a limit. A shared scan of the same
+//! files replaces that plan if coscan can read them; otherwise the plan stays: what the engine can read never fails
+//! here.
 
 use std::sync::Arc;
 
@@ -20,11 +21,11 @@ use log::debug;
 use crate::coscan::Coscan;
 use crate::engine_tables::file_list::FileList;
 use crate::error::from_store;
-use crate::planning::plan::{self, PlanRequest};
+use crate::planning::plan::{self, Pushdown};
 use crate::tables::location::store_of;
 use crate::tables::source::short_name;
 
-/// A table of the engine for one query, whose scans are shared where they can be.
+/// A table of the engine for one query, whose scans are shared where possible.
 #[derive(Debug)]
 pub(crate) struct SharedListingTable {
     /// A [`ListingTable`].
@@ -37,7 +38,7 @@ pub(crate) struct SharedListingTable {
 }
 
 impl SharedListingTable {
-    /// A table that a query calls by this name, if it is one of the engine's own of Parquet files.
+    /// A table that the query names so, if it is one of the engine's own of Parquet files.
     pub(crate) fn of(
         table: Arc<dyn TableProvider>,
         name: &str,
@@ -49,12 +50,12 @@ impl SharedListingTable {
         Some(Self { table, name, is_sorted_above: false, coscan })
     }
 
-    /// The same in a query that sorts the rows of the scan, or not.
+    /// The same, with whether the query sorts the rows of the scan.
     pub(crate) fn sorted_above(self, is_sorted_above: bool) -> Self {
         Self { is_sorted_above, ..self }
     }
 
-    /// A shared scan of the files that a plan of the engine reads, `None` if they cannot be shared.
+    /// A shared scan of the files that a plan of the engine reads; `None` if they cannot be shared.
     async fn share(
         &self,
         session: &dyn Session,
@@ -64,7 +65,7 @@ impl SharedListingTable {
         let table = self.table.downcast_ref::<ListingTable>();
         let options = self.coscan.table_options();
         let list = table.and_then(|table| FileList::of(table, &self.name, plan, options));
-        // Files that say themselves in which order they are need no sort if the engine reads them.
+        // The engine saves the sort if the files declare their order and the table does not.
         let list = list.filter(|list| !(self.is_sorted_above && list.has_undeclared_order));
         let Some(list) = list else { return Ok(None) };
         let url = list.table.table_paths()[0].get_url();
@@ -72,12 +73,12 @@ impl SharedListingTable {
         let store = store.map_err(from_store)?;
         let (projection, limit) = (arguments.projection(), arguments.limit());
         let filters = arguments.filters().unwrap_or(&[]);
-        let request = PlanRequest::of(session, &list.schema, projection, filters, limit)?;
-        let open = async || list.open(session, &self.coscan, store.clone(), &request).await;
+        let pushdown = Pushdown::of(session, &list.schema, projection, filters, limit)?;
+        let open = async || list.open(session, &self.coscan, store.clone(), &pushdown).await;
         let key = list.key(&self.coscan, &store.1);
         let source = self.coscan.file_list_cache().find_or_open(key, open).await?;
         match source.filter(|source| list.is_of(source, &store.1)) {
-            Some(source) => plan::plan(session, &source, request).await.map(Some),
+            Some(source) => plan::plan(session, &source, pushdown).await.map(Some),
             None => Ok(None),
         }
     }

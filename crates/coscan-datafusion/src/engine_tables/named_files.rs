@@ -19,8 +19,8 @@ use url::Position;
 use crate::coscan::Coscan;
 use crate::tables::location::Places;
 
-/// A session whose queries may name files, as [`SessionContext::enable_url_table`] makes one, and are told why a URL leads
-/// to none. The files are those that coscan finds in its stores once it is installed.
+/// A session whose queries may name files, as [`SessionContext::enable_url_table`] makes one; errors say why a URL
+/// leads to no files. Once coscan is installed, files are looked up in its stores.
 #[must_use]
 pub fn enable_url_table(context: SessionContext) -> SessionContext {
     let catalogs = Arc::clone(context.state_ref().read().catalog_list());
@@ -33,7 +33,7 @@ pub fn enable_url_table(context: SessionContext) -> SessionContext {
     context
 }
 
-/// Tables of the engine for names of files.
+/// Makes tables of the engine for names of files.
 #[derive(Debug, Default)]
 struct NamedFiles {
     engine: DynamicListTableFactory,
@@ -65,7 +65,7 @@ impl UrlTableFactory for NamedFiles {
         if matches!(found, Ok(Some(_))) || !url.contains("://") {
             return found;
         }
-        // The engine says at most that there is no such table.
+        // The engine only says that there is no such table: listing the files gives the reason.
         let Some(session) = self.engine.session_store().get_session().upgrade() else {
             return found;
         };

@@ -1,4 +1,5 @@
-//! The engine's own tables of Parquet files are shared, too: `register_parquet`, `read_parquet`, names of files in SQL.
+//! A planner that shares the engine's own tables of Parquet files: `register_parquet`, `read_parquet`, names of files
+//! in SQL.
 
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use crate::coscan::Coscan;
 use crate::engine_tables::listing_table::SharedListingTable;
 
-/// Plans queries as another planner does, on tables that are shared where they can be. What is written to a table is
-/// written to the engine's own.
+/// Plans queries with another planner, after replacing tables by shared ones where possible. Writes go to the engine's
+/// own tables.
 #[derive(Debug)]
 pub(crate) struct SharingPlanner {
     planner: Arc<dyn QueryPlanner + Send + Sync>,
@@ -23,7 +24,7 @@ pub(crate) struct SharingPlanner {
 }
 
 impl SharingPlanner {
-    /// Takes the place of the planner that it was given, or of one like itself around that.
+    /// Wraps a planner; if that is wrapped already, the wrapper is replaced.
     pub(crate) fn around(planner: &Arc<dyn QueryPlanner + Send + Sync>, coscan: Coscan) -> Self {
         let existing: &dyn std::any::Any = planner.as_ref();
         let planner = existing.downcast_ref::<Self>().map_or(planner, |sharing| &sharing.planner);
@@ -63,10 +64,10 @@ impl QueryPlanner for SharingPlanner {
     }
 }
 
-/// Puts shared tables in the place of the engine's.
+/// Replaces the engine's tables by shared ones.
 struct Sharing<'a> {
     planner: &'a SharingPlanner,
-    /// For each plan from the root to where it is: whether the rows that its inputs give are sorted above them.
+    /// For each node from the root to the current one: whether the rows of its inputs are sorted above them.
     is_sorted: Vec<bool>,
 }
 

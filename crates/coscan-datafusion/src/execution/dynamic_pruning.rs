@@ -1,7 +1,7 @@
-//! Dynamic filters narrow a scan while it runs: a top-k that has seen better rows, a join that knows its keys.
+//! Pruning by dynamic filters, while a scan runs: a top-k has seen better rows, a join knows its keys.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use coscan_runtime::Scan;
 use coscan_runtime::core::{ChunkIndex, Index};
@@ -11,25 +11,25 @@ use datafusion::physical_expr::{PhysicalExpr, conjunction};
 
 use crate::planning::pruning::may_match;
 
-/// After the filters were judged, nothing is judged again for this many times as long: narrowing never takes more than
-/// a small part of the time of a scan.
+/// After evaluating the filters, the next evaluation waits this many times as long: pruning never takes more than a
+/// small part of the time of a scan.
 const REST: u32 = 20;
 
-/// The dynamic filters of a scan, and the chunks that they have not ruled out yet.
+/// The dynamic filters of a scan, and the chunks that they have not ruled out.
 #[derive(Debug)]
-pub(crate) struct DynamicPruning {
+pub(crate) struct DynamicPruner {
     filters: Vec<Arc<dyn PhysicalExpr>>,
     tracking: DynamicFilterTracking,
     in_list_max: usize,
-    /// Chunks that the scan was to read, less those given up.
+    /// Chunks of the scan, without those ruled out.
     wanted: Vec<ChunkIndex>,
-    /// A filter has changed since it was judged.
+    /// Whether a filter has changed since the last evaluation.
     has_changed: bool,
     rests_until: Instant,
 }
 
-impl DynamicPruning {
-    /// Starts to watch filters.
+impl DynamicPruner {
+    /// Watches filters from now on.
     pub(crate) fn new(filters: Vec<Arc<dyn PhysicalExpr>>, in_list_max: usize) -> Self {
         let tracking = DynamicFilterTracking::classify(&conjunction(filters.iter().cloned()));
         Self {
@@ -42,7 +42,7 @@ impl DynamicPruning {
         }
     }
 
-    /// The scan is to read these chunks, too. Returns those that the filters leave as they are now.
+    /// Adds chunks to the scan. Returns those that the filters leave as they are now.
     pub(crate) fn add(
         &mut self,
         table: &ParquetTable,
@@ -55,18 +55,18 @@ impl DynamicPruning {
         chunks
     }
 
-    /// Gives up chunks of the scan if a filter has changed; returns how many.
+    /// Drops chunks of the scan that the filters rule out now, if one has changed; returns how many.
     pub(crate) fn prune(&mut self, scan: &Scan) -> usize {
         self.has_changed |= self.tracking.watcher().is_some_and(|tracker| tracker.changed());
         if !self.has_changed || Instant::now() < self.rests_until {
             return 0;
         }
-        let unwanted = self.judge(scan.table());
+        let unwanted = self.take_ruled_out(scan.table());
         if unwanted.is_empty() { 0 } else { scan.prune(&unwanted) }
     }
 
-    /// Takes the chunks off that the filters rule out now, and returns them.
-    fn judge(&mut self, table: &ParquetTable) -> Vec<ChunkIndex> {
+    /// Removes the chunks that the filters rule out now, and returns them.
+    fn take_ruled_out(&mut self, table: &ParquetTable) -> Vec<ChunkIndex> {
         let started = Instant::now();
         self.has_changed = false;
         let mut unwanted = Vec::new();
@@ -79,11 +79,7 @@ impl DynamicPruning {
                 is_wanted
             });
         }
-        self.rests_until = Instant::now() + rest(started.elapsed());
+        self.rests_until = Instant::now() + started.elapsed() * REST;
         unwanted
     }
-}
-
-fn rest(judging: Duration) -> Duration {
-    judging * REST
 }

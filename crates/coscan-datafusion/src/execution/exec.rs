@@ -1,4 +1,4 @@
-//! The scan of a plan.
+//! The scan operator.
 
 mod display;
 mod execution;
@@ -33,35 +33,35 @@ use crate::planning::pruning::NeededChunks;
 use crate::tables::source::{PlanSettings, ScanSource, is_dynamic, properties};
 use execution::Runs;
 
-/// Reads a shared table: chunks that statistics and Bloom filters do not rule out, in the order in which the scheduler
-/// hands them out, or in the table's order if it declares one.
+/// Reads a shared table: the chunks that statistics and Bloom filters do not rule out, in the order in which the
+/// scheduler hands them out, or in the table's order if it declares one.
 ///
-/// EXPLAIN shows of it:
+/// EXPLAIN shows:
 ///
 /// | field | meaning |
 /// |---|---|
-/// | `table`, `policy` | the name of the table; what decides what is read next |
+/// | `table`, `policy` | the name of the table; the policy of the scheduler |
 /// | `order` | `any`, or `table`: the order of the table's rows |
-/// | `weight` | how much the query counts beside others, unless that is 1 |
-/// | `chunks=3 of 10 (7 pruned)` | chunks that are read; all of the table; those that filters rule out |
-/// | `rows` | rows of those chunks, if filters leave so few that only they are decoded |
+/// | `weight` | the weight of the query, unless it is 1 |
+/// | `chunks=3 of 10 (7 pruned)` | chunks to read; chunks of the table; chunks that filters rule out |
+/// | `rows` | needed rows of those chunks, if the scan is sparse: only they are decoded |
 /// | `projection` | columns of the output |
-/// | `predicate` | filters that rule chunks out; an operator above leaves out the rows |
-/// | `evaluated` | filters by which the scan leaves out rows itself |
-/// | `first_by` | what a top-k above sorts by: chunks that may hold its rows are read first |
+/// | `predicate` | filters that rule chunks out; an operator above removes rows |
+/// | `evaluated` | filters by which the scan removes rows itself |
+/// | `first_by` | the order of a top-k above: chunks that may hold its rows are read first |
 /// | `fetch` | the most rows that a partition gives |
-/// | `reads=first_pages` | so few rows are wanted that no chunk is read, but the first pages of each column |
+/// | `reads=first_pages` | so few rows are needed that the first pages of each column are read, and no chunks |
 ///
 /// EXPLAIN ANALYZE adds, over all partitions:
 ///
 /// | figure | meaning |
 /// |---|---|
-/// | `chunks_needed`, `chunks_pruned` | chunks that were to be read, and those that filters ruled out, before it ran |
-/// | `chunks_pruned_dynamic` | chunks that filters ruled out while it ran |
-/// | `chunks_delivered`, `chunks_found_in_pool` | chunks that it was handed; those of which nothing had to be read for it |
-/// | `bytes_read`, `bytes_reused` | stored bytes that were read for it, and those that it took from the pool |
-/// | `slices_decoded`, `slices_reused` | columns of chunks that it decoded, and those that it took decoded from others |
-/// | `time_waiting`, `time_decoding`, `time_reading` | of its workers, waiting for chunks and decoding; of the loads made for it; each added up |
+/// | `chunks_needed`, `chunks_pruned` | chunks to read, and chunks that filters ruled out, before the query ran |
+/// | `chunks_pruned_dynamic_filter` | chunks to read that dynamic filters ruled out while it ran |
+/// | `chunks_delivered`, `chunks_found_in_pool` | chunks that the scan got, and those among them found complete in the pool |
+/// | `bytes_read`, `bytes_reused` | stored bytes that were read for it, and those that it found in the pool |
+/// | `slices_decoded`, `slices_reused` | columns of chunks that it decoded, and those that it got decoded from others |
+/// | `time_waiting`, `time_decoding`, `time_reading` | sums over its workers of waiting for chunks and of decoding, and over the loads made for it |
 #[derive(Clone, Debug)]
 pub struct SharedScanExec {
     source: Arc<ScanSource>,
@@ -70,18 +70,18 @@ pub struct SharedScanExec {
     projection: Vec<usize>,
     /// On the table's schema. They rule chunks out.
     filters: Vec<Arc<dyn PhysicalExpr>>,
-    /// The zones of the table that Bloom filters do not rule out, if there are any.
+    /// For each zone of the table whether Bloom filters leave it; `None` if none were read.
     zones_left: Option<Arc<[bool]>>,
-    /// On the table's schema. Of what it reads, it gives the rows that all of these let through.
+    /// On the table's schema. The scan gives only rows that pass all of these.
     evaluated: Vec<Arc<dyn PhysicalExpr>>,
-    /// What the filters that are known before the query runs leave.
+    /// The chunks that the filters known before the query runs leave.
     needed: Arc<NeededChunks>,
-    /// The most rows that anybody wants of a partition.
+    /// The most rows that are needed of a partition.
     fetch: Option<usize>,
-    /// What a sort above it sorts by.
+    /// The order of a top-k above.
     first_by: Option<SortKey>,
-    /// Whether a user said how the rows of its query are dealt out.
-    has_partitions_asked_for: bool,
+    /// Whether the user's query itself repartitions its rows.
+    has_user_partitioning: bool,
     properties: Arc<PlanProperties>,
     runs: Runs,
 }
@@ -102,7 +102,7 @@ impl SharedScanExec {
             settings.in_list_max,
             zones_left.as_deref(),
         );
-        // In order, one worker: several that are merged above would each have to hold a chunk before any goes on.
+        // One worker if in order: of several merged above, each would have to hold a chunk before any could go on.
         let partitions = match source.orderings.is_empty() {
             true => settings.partitions_max.min(needed.chunks.len()).max(1),
             false => 1,
@@ -118,7 +118,7 @@ impl SharedScanExec {
             needed: Arc::new(needed),
             fetch: None,
             first_by: None,
-            has_partitions_asked_for: false,
+            has_user_partitioning: false,
             properties: Arc::new(properties),
             runs: Runs::default(),
         })
@@ -128,15 +128,14 @@ impl SharedScanExec {
         Self { fetch, ..self }
     }
 
-    pub(crate) fn with_partitions_asked_for(&self) -> Self {
-        Self { has_partitions_asked_for: true, ..self.clone() }
+    pub(crate) fn with_user_partitioning(&self) -> Self {
+        Self { has_user_partitioning: true, ..self.clone() }
     }
 
-    pub(crate) fn has_partitions_asked_for(&self) -> bool {
-        self.has_partitions_asked_for
+    pub(crate) fn has_user_partitioning(&self) -> bool {
+        self.has_user_partitioning
     }
 
-    /// What it asks for.
     pub(crate) fn requirements(&self) -> ScanRequirements<'_> {
         ScanRequirements {
             projection: &self.projection,
@@ -152,7 +151,7 @@ impl SharedScanExec {
         &self.source.table
     }
 
-    /// Whether its files were listed for the query that it is of.
+    /// Whether its files were listed for this query.
     pub(crate) fn is_listed_by_query(&self) -> bool {
         self.source.listed_by_query
     }
@@ -179,7 +178,7 @@ impl ExecutionPlan for SharedScanExec {
         Vec::new()
     }
 
-    /// Dynamic filters are filled in only if their producers find them here.
+    /// Producers update only those dynamic filters that they find here.
     fn apply_expressions(
         &self,
         visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
@@ -260,7 +259,7 @@ impl ExecutionPlan for SharedScanExec {
         self.fetch
     }
 
-    /// Takes over projections that only leave out or reorder columns.
+    /// Absorbs projections that only drop or reorder columns.
     fn try_swapping_with_projection(
         &self,
         projection: &ProjectionExec,
@@ -268,7 +267,8 @@ impl ExecutionPlan for SharedScanExec {
         Ok(self.with_projection(projection)?.map(|scan| Arc::new(scan) as _))
     }
 
-    /// A top-k reads the chunks first that may hold its rows. Where the table declares another order, it is given up.
+    /// A top-k reads first the chunks that may hold its rows. If the table declares another order, the scan gives that
+    /// up.
     fn try_pushdown_sort(
         &self,
         order: &[PhysicalSortExpr],

@@ -1,12 +1,13 @@
-//! The executions of a plan: however often its partitions are executed, at whatever time and in whatever task, one stream
-//! of each partition makes the table together, every row once.
+//! The executions of a plan: however often its partitions are executed, when, and in which tasks, one stream of each
+//! partition makes the table together, every row once.
 //!
-//! - Which partition gives a chunk is said once, for this instance of the plan: each has a share ([`Shares`]).
-//! - As long as each partition is executed once, they are workers of one scan, which needs the shares of those that were
-//!   executed. Whoever asks first is handed a chunk of any of these shares, and its partition gives it from then on.
-//! - When a partition is executed again, what was not handed out stays with the partition in whose share it is. Streams
-//!   that run go on with what is left of their partition in scans of their own, and so does every later stream.
-//! - A stream that is dropped leaves what was not handed out of its share to its partition.
+//! - Which partition owns which chunks is fixed for this instance of the plan: each has a share ([`Shares`]).
+//! - As long as each partition is executed once, the partitions are workers of one scan, which needs the shares of
+//!   those executed so far. The first worker to ask is handed a chunk of any of these shares, and its partition owns it
+//!   from then on.
+//! - When a partition is executed again, chunks not handed out stay with their owners. Running streams read the rest of
+//!   their partition in scans of their own, and so does every later stream.
+//! - A stream that is dropped leaves the rest of its share to its partition.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -27,8 +28,8 @@ pub(crate) struct Executions {
 #[derive(Debug)]
 struct State {
     shares: Shares,
-    partitions: Vec<Standing>,
-    /// Whether chunks change hands no more.
+    partitions: Vec<PartitionState>,
+    /// Whether chunks keep their owners from now on.
     is_fixed: bool,
     /// The scan that the partitions share, as long as they have streams.
     shared: Option<Arc<Reading>>,
@@ -36,15 +37,15 @@ struct State {
     sharing: usize,
 }
 
-/// How a partition stands that was executed once at most.
+/// A partition that was executed at most once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Standing {
-    /// It was not executed yet.
+enum PartitionState {
+    /// Not executed yet.
     New,
-    /// Its stream was not polled yet.
+    /// Executed, but its stream was not polled yet.
     Executed,
-    /// The shared scan needs its share.
-    Read,
+    /// The shared scan reads its share.
+    Reading,
     /// Its stream has ended or was dropped.
     Left,
 }
@@ -53,7 +54,7 @@ impl Executions {
     pub(crate) fn new(plan: ReadingPlan, shares: Shares) -> Self {
         let state = State {
             shares,
-            partitions: vec![Standing::New; plan.request.workers],
+            partitions: vec![PartitionState::New; plan.request.workers],
             is_fixed: false,
             shared: None,
             sharing: 0,
@@ -61,15 +62,15 @@ impl Executions {
         Self { plan: Arc::new(plan), state: Mutex::new(state) }
     }
 
-    /// Executes a partition. Nothing is read until it is asked for [`Execution::next`].
+    /// Executes a partition. Nothing is read before [`Execution::next`].
     pub(crate) fn execute(self: &Arc<Self>, partition: usize) -> Execution {
         let mut state = self.lock();
-        if state.partitions[partition] != Standing::New {
+        if state.partitions[partition] != PartitionState::New {
             state.fix();
         }
         let is_sharing = !state.is_fixed;
         if is_sharing {
-            state.partitions[partition] = Standing::Executed;
+            state.partitions[partition] = PartitionState::Executed;
             state.sharing += 1;
         }
         drop(state);
@@ -82,13 +83,13 @@ impl Executions {
 }
 
 impl State {
-    /// From now on chunks change hands no more: each partition gives what it was handed and what is left of its share.
+    /// Fixes the owners of chunks: each partition gives the chunks it was handed and the rest of its share.
     fn fix(&mut self) {
         self.is_fixed = true;
         self.end_sharing();
     }
 
-    /// The shared scan hands out nothing more, and who was handed a chunk gives it.
+    /// The shared scan hands out nothing more, and chunks belong to the partitions that they were handed to.
     fn end_sharing(&mut self) {
         let Some(shared) = self.shared.take() else { return };
         self.assign(shared.close());
@@ -100,8 +101,8 @@ impl State {
         }
     }
 
-    /// Whether a partition that shares is to ask for more. If not, what others hold of its share is theirs from now on:
-    /// one that cannot open its chunk gives it back, and the partition has ended by then.
+    /// Whether a sharing partition is to ask for more. If not, the others own the chunks of its share that they hold: a
+    /// worker that cannot open its chunk gives it back, when this partition may have ended.
     fn goes_on(&mut self, shared: &Reading) -> Result<bool> {
         if shared.go_on()? {
             return Ok(true);
@@ -115,27 +116,27 @@ impl State {
     fn share(&mut self, plan: &Arc<ReadingPlan>) -> Result<Arc<Reading>> {
         let new = || Arc::new(Reading::new(plan, self.partitions.len()));
         let shared = Arc::clone(self.shared.get_or_insert_with(new));
-        let is_new = |standing: &Standing| *standing == Standing::Executed;
-        if self.partitions.iter().any(is_new) {
-            shared.add(self.shares.of(|partition| is_new(&self.partitions[partition])));
-            let new = self.partitions.iter_mut().filter(|standing| is_new(standing));
-            new.for_each(|standing| *standing = Standing::Read);
+        let is_waiting = |state: &PartitionState| *state == PartitionState::Executed;
+        if self.partitions.iter().any(is_waiting) {
+            shared.add(self.shares.of(|partition| is_waiting(&self.partitions[partition])));
+            let waiting = self.partitions.iter_mut().filter(|state| is_waiting(state));
+            waiting.for_each(|state| *state = PartitionState::Reading);
         }
         shared.go_on()?;
         Ok(shared)
     }
 
-    /// The stream of a partition that shared, or would have, has ended or was dropped.
+    /// The stream of a sharing partition has ended or was dropped.
     fn leave(&mut self, partition: usize) {
         self.sharing -= 1;
         if self.is_fixed {
             return;
         }
-        self.partitions[partition] = Standing::Left;
+        self.partitions[partition] = PartitionState::Left;
         if self.sharing == 0 {
             self.end_sharing();
         } else if let Some(shared) = &self.shared {
-            shared.give_up(|chunk| self.shares.giver(chunk) == partition);
+            shared.give_up(|chunk| self.shares.owner(chunk) == partition);
         }
     }
 }
@@ -147,18 +148,17 @@ pub(crate) struct Execution {
     partition: usize,
     /// Whether it is a worker of the shared scan, or will be. If not, it reads alone.
     is_sharing: bool,
-    /// What its worker belongs to, once it has one.
+    /// The scan of its worker, once it has one.
     reading: Option<Arc<Reading>>,
 }
 
 impl Execution {
-    /// The batches that it gives after those that it gave; `None` if there are no more. Call it when what it returned
-    /// last has ended.
+    /// The next batches; `None` if there are no more. Call it again when the stream that it returned has ended.
     pub(crate) fn next(&mut self) -> Result<Option<ScanStream>> {
         if !self.is_sharing {
             return match self.reading.clone() {
                 None => self.read_alone(&[]),
-                Some(own) => Ok(if own.go_on()? { own.worker(0) } else { None }),
+                Some(alone) => Ok(if alone.go_on()? { alone.worker(0) } else { None }),
             };
         }
         let mut state = self.executions.lock();
@@ -190,9 +190,9 @@ impl Execution {
         self.read_alone(&given)
     }
 
-    /// Starts to read what its partition gives, but for some chunks, which ascend.
+    /// Starts to read the chunks of its partition, except those given already, which ascend.
     fn read_alone(&mut self, given: &[ChunkIndex]) -> Result<Option<ScanStream>> {
-        let mut chunks = self.executions.lock().shares.of(|giver| giver == self.partition);
+        let mut chunks = self.executions.lock().shares.of(|owner| owner == self.partition);
         chunks.retain(|chunk| given.binary_search(chunk).is_err());
         let reading = Arc::new(Reading::new(&self.executions.plan, 1));
         reading.add(chunks);
@@ -202,7 +202,7 @@ impl Execution {
         Ok(worker)
     }
 
-    /// Gives up chunks that dynamic filters have ruled out.
+    /// Drops chunks that dynamic filters have ruled out.
     pub(crate) fn prune(&self) {
         self.reading.iter().for_each(|reading| reading.prune());
     }

@@ -1,4 +1,4 @@
-//! `LIMIT 10`: scans of so few rows that chunks are not worth reading for them. They read the first pages of each column,
+//! `LIMIT 10`: scans of so few rows that reading whole chunks does not pay. They read the first pages of each column,
 //! in one partition, and share nothing. EXPLAIN shows them with `reads=first_pages`.
 
 use std::pin::Pin;
@@ -16,15 +16,10 @@ use futures::{Stream, StreamExt};
 use crate::error::from_scan;
 use crate::execution::metrics::ScanCounts;
 use crate::planning::direct::{ScanRequirements, stored_bytes};
+use crate::planning::selectivity::is_worth_first_pages;
 use crate::tables::source::ScanSource;
 
-/// Rows are few if they are less than this part of those of their chunks.
-const ROWS_PART_MAX: u64 = 8;
-
-/// Chunks of fewer bytes are read, and then shared, at once.
-const CHUNKS_BYTES_MIN: u64 = 1 << 20;
-
-/// How many rows, the first of the table, do for a scan, if they are so few.
+/// The limit of a scan, in rows, if the first pages of the table serve it better than chunks.
 pub(crate) fn rows(source: &ScanSource, requirements: &ScanRequirements<'_>) -> Option<u64> {
     let rows = requirements.fetch? as u64;
     let table = source.table.table();
@@ -39,12 +34,11 @@ pub(crate) fn rows(source: &ScanSource, requirements: &ScanRequirements<'_>) -> 
     let chunks: Vec<_> =
         table.layout().chunks_in(0..rows).map(|chunk| table.layout().rows(chunk)).collect();
     let chunk_rows: u64 = chunks.iter().map(|rows| rows.end - rows.start).sum();
-    let are_few = rows.saturating_mul(ROWS_PART_MAX) <= chunk_rows
-        && stored_bytes(table, requirements.projection, &chunks) >= CHUNKS_BYTES_MIN;
-    are_few.then_some(rows)
+    let chunk_bytes = || stored_bytes(table, requirements.projection, &chunks);
+    is_worth_first_pages(rows, chunk_rows, chunk_bytes).then_some(rows)
 }
 
-/// The first rows of a table as a stream. Dropping it gives up what it has not given.
+/// The first rows of a table as a stream. Dropping it cancels the rest.
 pub(crate) struct FirstPagesStream {
     schema: SchemaRef,
     /// Until the stream has ended.
@@ -54,7 +48,7 @@ pub(crate) struct FirstPagesStream {
 }
 
 impl FirstPagesStream {
-    /// Nothing is read before it is polled.
+    /// Reads nothing before it is polled.
     pub(crate) fn new(
         source: &ScanSource,
         request: ScanRequest,
@@ -65,7 +59,7 @@ impl FirstPagesStream {
         Ok(Self { schema: Arc::clone(rows.schema()), rows: Some(rows), counts, baseline })
     }
 
-    /// Gives everything back that it held.
+    /// Frees everything that it held.
     fn end(&mut self) {
         if let Some(rows) = self.rows.take() {
             self.counts.add(&ScanMetrics::default(), &rows.metrics());

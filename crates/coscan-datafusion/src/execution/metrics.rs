@@ -1,4 +1,4 @@
-//! What EXPLAIN ANALYZE shows of a scan.
+//! The figures of a scan in EXPLAIN ANALYZE.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use datafusion::physical_plan::metrics::{
     Count, ExecutionPlanMetricsSet, MetricBuilder, MetricValue, Time,
 };
 
-/// The figures of all executions of a plan.
+/// The figures of a scan, summed over all executions of the plan.
 #[derive(Debug)]
 pub(crate) struct ScanCounts {
     pub(crate) chunks_needed: Count,
     pub(crate) chunks_pruned: Count,
-    pub(crate) chunks_pruned_dynamic: Count,
+    pub(crate) chunks_pruned_dynamic_filter: Count,
     chunks_delivered: Count,
     chunks_found_in_pool: Count,
     bytes_read: Count,
@@ -36,7 +36,7 @@ impl ScanCounts {
         Self {
             chunks_needed: count("chunks_needed"),
             chunks_pruned: count("chunks_pruned"),
-            chunks_pruned_dynamic: count("chunks_pruned_dynamic"),
+            chunks_pruned_dynamic_filter: count("chunks_pruned_dynamic_filter"),
             chunks_delivered: count("chunks_delivered"),
             chunks_found_in_pool: count("chunks_found_in_pool"),
             bytes_read: count("bytes_read"),
@@ -49,7 +49,7 @@ impl ScanCounts {
         }
     }
 
-    /// Adds what a scan did since it was last looked at.
+    /// Adds the difference between two states of a scan's metrics.
     pub(crate) fn add(&self, before: &ScanMetrics, now: &ScanMetrics) {
         let (chunks_before, chunks) = (&before.chunks, &now.chunks);
         add(&self.chunks_delivered, chunks_before.chunks_delivered, chunks.chunks_delivered);

@@ -1,4 +1,4 @@
-//! Which chunks a top-k wants first.
+//! The order in which the chunks of a top-k are read.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use datafusion::physical_expr::expressions::Column;
 
 use crate::error::from_table;
 
-/// The columns that somebody above a scan sorts by, the first ones as far as they are plain columns.
+/// The order of a top-k above a scan: its leading keys, as far as they are plain columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SortKey {
     /// As indexes into the table's schema.
@@ -21,7 +21,8 @@ pub(crate) struct SortKey {
 }
 
 impl SortKey {
-    /// Of an order of the output of a scan, whose columns are these of the table. `None` if it does not begin with a column.
+    /// From an order of the output of a scan; `projection` has the columns of the output, as indexes into the table's
+    /// schema. `None` if the first key is no column.
     pub(crate) fn new(order: &[PhysicalSortExpr], projection: &[usize]) -> Option<Self> {
         let column = |key: &PhysicalSortExpr| {
             let column = key.expr.downcast_ref::<Column>()?;
@@ -36,14 +37,14 @@ impl SortKey {
         self.columns.iter().map(|(column, _)| *column)
     }
 
-    /// As EXPLAIN shows it.
+    /// The text in EXPLAIN.
     pub(crate) fn display<'a>(&'a self, table: &'a ParquetTable) -> impl fmt::Display + 'a {
         fmt::from_fn(|f| {
             for (position, (column, options)) in self.columns.iter().enumerate() {
                 let separator = if position == 0 { "" } else { ", " };
                 let direction = if options.descending { "DESC" } else { "ASC" };
                 write!(f, "{separator}{} {direction}", table.schema().field(*column).name())?;
-                // As SQL has it, NULL is the greatest value.
+                // By default, as in SQL, NULL is the greatest value.
                 if options.nulls_first != options.descending {
                     f.write_str(if options.nulls_first { " NULLS FIRST" } else { " NULLS LAST" })?;
                 }
@@ -52,10 +53,11 @@ impl SortKey {
         })
     }
 
-    /// The rank of each chunk of a table, from 0 for the one that may hold the first row. Where nothing is known, it may.
+    /// The rank of each chunk of a table by the first row that it may hold, from 0. A chunk without statistics may hold
+    /// the first row of all.
     ///
     /// # Errors
-    /// If the statistics of a file cannot be understood, or values cannot be compared.
+    /// If the statistics of a file cannot be decoded, or values cannot be compared.
     pub(crate) fn ranks(&self, table: &ParquetTable) -> Result<Vec<usize>> {
         let mut bounds = Vec::with_capacity(self.columns.len());
         for &(column, options) in &self.columns {
@@ -67,7 +69,7 @@ impl SortKey {
                     nulls.map(|(nulls, _)| Some(nulls != Some(0))).collect();
                 nullif(first, &may_hold)?
             } else {
-                // Nothing is known of the values of a chunk of nulls, since there are none.
+                // A chunk of nulls has no bounds, but comes last.
                 let holds_no_other: BooleanArray =
                     nulls.map(|(nulls, rows)| Some(nulls == rows)).collect();
                 bounds.push(SortColumn { values: Arc::new(holds_no_other), options: None });
@@ -85,22 +87,22 @@ impl SortKey {
     }
 }
 
-/// Chunks that are read one after another, those of the lowest ranks first.
+/// Chunks waiting to be read, those of the lowest ranks first.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     /// Highest rank first.
     chunks: Vec<ChunkIndex>,
-    /// How many come next.
+    /// How many [`Self::take`] takes next.
     next: usize,
 }
 
 impl Queue {
-    /// Of no chunks; this many come first.
+    /// An empty queue, of which this many chunks are taken first.
     pub(crate) fn new(first: usize) -> Self {
         Self { chunks: Vec::new(), next: first.max(1) }
     }
 
-    /// Adds chunks; without ranks they come in no order.
+    /// Adds chunks; without ranks they have no order.
     pub(crate) fn add(&mut self, chunks: Vec<ChunkIndex>, ranks: Option<&[usize]>) {
         self.chunks.extend(chunks);
         if let Some(ranks) = ranks {
@@ -108,7 +110,7 @@ impl Queue {
         }
     }
 
-    /// The chunks that come next, in ascending order: twice as many each time.
+    /// Takes the next chunks, twice as many each time. They are in ascending order.
     pub(crate) fn take(&mut self) -> Vec<ChunkIndex> {
         let left = self.chunks.len().saturating_sub(self.next);
         self.next = self.next.saturating_mul(2);
@@ -117,9 +119,9 @@ impl Queue {
         taken
     }
 
-    /// Takes out chunks that are meant.
-    pub(crate) fn give_up(&mut self, is_meant: impl Fn(ChunkIndex) -> bool) {
-        self.chunks.retain(|&chunk| !is_meant(chunk));
+    /// Drops the selected chunks.
+    pub(crate) fn give_up(&mut self, is_selected: impl Fn(ChunkIndex) -> bool) {
+        self.chunks.retain(|&chunk| !is_selected(chunk));
     }
 }
 
@@ -128,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queue_gives_twice_as_much_each_time() {
+    fn a_queue_gives_twice_as_many_chunks_each_time() {
         let chunks: Vec<_> = (0..10).map(ChunkIndex::from_usize).collect();
         let ranks = [9, 8, 7, 6, 5, 0, 1, 2, 3, 4];
         let mut queue = Queue::new(2);

@@ -1,4 +1,4 @@
-//! A registered scan of chunks of a plan, and the dynamic filters that narrow it.
+//! A registered scan of chunks of a plan, and the dynamic filters that prune it.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -10,11 +10,11 @@ use datafusion::error::Result;
 use datafusion::physical_expr::PhysicalExpr;
 
 use crate::error::from_scan;
-use crate::execution::dynamic_pruning::DynamicPruning;
+use crate::execution::dynamic_pruning::DynamicPruner;
 use crate::execution::metrics::ScanCounts;
 use crate::execution::ranking::Queue;
 
-/// What the scans of a plan have in common.
+/// The common part of all scans of a plan.
 #[derive(Debug)]
 pub(crate) struct ReadingPlan {
     pub(crate) manager: BufferManager,
@@ -23,50 +23,50 @@ pub(crate) struct ReadingPlan {
     pub(crate) request: ScanRequest,
     pub(crate) dynamic_filters: Vec<Arc<dyn PhysicalExpr>>,
     pub(crate) in_list_max: usize,
-    /// The rank of each chunk of the table, if those of lower ranks may make others unwanted.
+    /// The rank of each chunk of the table, if rows of low ranks may rule out chunks of high ranks.
     pub(crate) ranks: Option<Vec<usize>>,
     pub(crate) counts: ScanCounts,
 }
 
-/// A scan of some chunks of a plan. It ends when this and all its streams are dropped.
+/// A scan of some chunks of a plan. It ends when this value and all its streams are dropped.
 #[derive(Debug)]
 pub(crate) struct Reading {
     plan: Arc<ReadingPlan>,
     workers: usize,
-    /// What it does not read yet: dynamic filters may rule it out by then.
+    /// Chunks to read later: dynamic filters may rule them out by then.
     later: Mutex<Queue>,
-    /// Once there is something to read.
+    /// Set when there is something to read.
     scan: OnceLock<Arc<Scan>>,
-    /// Whoever finds it locked leaves narrowing to the other worker.
-    dynamic_pruning: Mutex<Option<DynamicPruning>>,
-    /// What the counts know of the scan.
+    /// A worker that finds it locked leaves pruning to the worker that holds it.
+    pruner: Mutex<Option<DynamicPruner>>,
+    /// The metrics of the scan that are in the counts already.
     counted: Mutex<ScanMetrics>,
 }
 
 impl Reading {
-    /// Of no chunk yet.
+    /// A scan of no chunks yet.
     pub(crate) fn new(plan: &Arc<ReadingPlan>, workers: usize) -> Self {
-        let dynamic_pruning = (!plan.dynamic_filters.is_empty())
-            .then(|| DynamicPruning::new(plan.dynamic_filters.clone(), plan.in_list_max));
+        let pruner = (!plan.dynamic_filters.is_empty())
+            .then(|| DynamicPruner::new(plan.dynamic_filters.clone(), plan.in_list_max));
         let first = if plan.ranks.is_some() { workers } else { usize::MAX };
         Self {
             plan: Arc::clone(plan),
             workers,
             later: Mutex::new(Queue::new(first)),
             scan: OnceLock::new(),
-            dynamic_pruning: Mutex::new(dynamic_pruning),
+            pruner: Mutex::new(pruner),
             counted: Mutex::default(),
         }
     }
 
-    /// Is to read chunks, too, as far as dynamic filters do not rule them out when their turn comes.
+    /// Adds chunks to read. Dynamic filters may still rule them out before their turn.
     pub(crate) fn add(&self, chunks: Vec<ChunkIndex>) {
         self.plan.counts.chunks_needed.add(chunks.len());
         lock(&self.later).add(chunks, self.plan.ranks.as_deref());
     }
 
-    /// Whether there is something for a worker to ask for: not all was handed out, or it is the turn of more. After an
-    /// error another call tries again. No two of them may be under way.
+    /// Whether a worker has something to ask for. Starts to read the next chunks if all before them are handed out.
+    /// After an error the caller may try again. Calls must not overlap.
     pub(crate) fn go_on(&self) -> Result<bool> {
         loop {
             let has_more = self.scan.get().is_some_and(|scan| !scan.is_handed_out());
@@ -83,14 +83,14 @@ impl Reading {
         }
     }
 
-    /// Reads chunks that dynamic filters do not rule out by now; whether there are any.
+    /// Starts to read the chunks that dynamic filters leave now; false if there are none.
     fn read(&self, chunks: Vec<ChunkIndex>) -> Result<bool> {
         let count = chunks.len();
-        let wanted = match lock(&self.dynamic_pruning).as_mut() {
-            Some(dynamic_pruning) => dynamic_pruning.add(self.plan.table.table(), chunks),
+        let wanted = match lock(&self.pruner).as_mut() {
+            Some(pruner) => pruner.add(self.plan.table.table(), chunks),
             None => chunks,
         };
-        self.plan.counts.chunks_pruned_dynamic.add(count - wanted.len());
+        self.plan.counts.chunks_pruned_dynamic_filter.add(count - wanted.len());
         if wanted.is_empty() {
             return Ok(false);
         }
@@ -119,33 +119,32 @@ impl Reading {
         self.scan.get().map(|scan| scan.worker(worker))
     }
 
-    /// Gives up chunks that dynamic filters have ruled out.
+    /// Drops chunks that dynamic filters have ruled out.
     pub(crate) fn prune(&self) {
         if self.plan.dynamic_filters.is_empty() {
             return;
         }
-        let (Some(scan), Ok(mut dynamic_pruning)) =
-            (self.scan.get(), self.dynamic_pruning.try_lock())
-        else {
+        let (Some(scan), Ok(mut pruner)) = (self.scan.get(), self.pruner.try_lock()) else {
             return;
         };
-        if let Some(dynamic_pruning) = dynamic_pruning.as_mut() {
-            self.plan.counts.chunks_pruned_dynamic.add(dynamic_pruning.prune(scan));
+        if let Some(pruner) = pruner.as_mut() {
+            self.plan.counts.chunks_pruned_dynamic_filter.add(pruner.prune(scan));
         }
     }
 
-    /// Reads no more of the chunks that nobody was handed and that are meant.
-    pub(crate) fn give_up(&self, is_meant: impl Fn(ChunkIndex) -> bool) {
-        lock(&self.later).give_up(&is_meant);
+    /// Drops the selected chunks, except those that were handed out.
+    pub(crate) fn give_up(&self, is_selected: impl Fn(ChunkIndex) -> bool) {
+        lock(&self.later).give_up(&is_selected);
         let Some(scan) = self.scan.get() else { return };
         let mut unwanted = scan.remaining();
-        unwanted.retain(|&chunk| is_meant(chunk));
+        unwanted.retain(|&chunk| is_selected(chunk));
         if !unwanted.is_empty() {
             scan.prune(&unwanted);
         }
     }
 
-    /// Reads nothing more, also not what its workers give back. The chunks that were handed out, each with its worker.
+    /// Reads nothing more, not even chunks that workers give back. Returns the chunks that were handed out, each with
+    /// its worker.
     pub(crate) fn close(&self) -> Vec<(ChunkIndex, usize)> {
         lock(&self.later).give_up(|_| true);
         self.scan.get().map_or_else(Vec::new, |scan| scan.close())

@@ -1,4 +1,4 @@
-//! Filters that a scan evaluates itself, where the session has `datafusion.execution.parquet.pushdown_filters` set.
+//! Filters that a scan evaluates itself, if the session sets `datafusion.execution.parquet.pushdown_filters`.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use datafusion::error::Result;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_expr::{PhysicalExpr, conjunction_opt};
 
-/// The columns that a scan reads: those that it gives, then those that only its filters look at. All are indexes into
-/// the table's schema.
+/// The columns that a scan reads, as indexes into the table's schema: those of its output, then those that only its
+/// filters use.
 pub(crate) fn columns_read(projection: &[usize], filters: &[Arc<dyn PhysicalExpr>]) -> Vec<usize> {
     let mut columns = projection.to_vec();
     let mut others: Vec<_> =
@@ -23,19 +23,17 @@ pub(crate) fn columns_read(projection: &[usize], filters: &[Arc<dyn PhysicalExpr
     columns
 }
 
-/// Leaves rows out of batches, and puts what is left together to batches of the usual size, as the engine's own filter
-/// does.
+/// Removes rows from batches, and coalesces the rest into batches of the usual size, as the engine's own filter does.
 pub(crate) struct RowFilter {
     /// On the columns that are read.
     predicate: Arc<dyn PhysicalExpr>,
-    /// Of the columns that are read, those that are given: the first ones.
+    /// The columns of the output among those that are read: the first ones.
     given: Vec<usize>,
     passed: BatchCoalescer,
 }
 
 impl RowFilter {
-    /// For a scan that gives some columns of the table, and only rows that filters on its schema let through; `None` if
-    /// there are no filters.
+    /// For a scan of some columns of the table and filters on the table's schema; `None` if there are no filters.
     pub(crate) fn new(
         projection: &[usize],
         filters: &[Arc<dyn PhysicalExpr>],
@@ -63,17 +61,17 @@ impl RowFilter {
         Ok(())
     }
 
-    /// Rows that have passed and are not enough for a batch yet.
+    /// Rows that have passed and do not fill a batch yet.
     pub(crate) fn waiting_rows(&self) -> usize {
         self.passed.get_buffered_rows()
     }
 
-    /// Waits for no more rows to make a batch.
+    /// Makes a batch of the rows that have passed, even if they do not fill one.
     pub(crate) fn finish(&mut self) -> Result<()> {
         Ok(self.passed.finish_buffered_batch()?)
     }
 
-    /// The next batch that is whole.
+    /// The next complete batch.
     pub(crate) fn next(&mut self) -> Option<RecordBatch> {
         self.passed.next_completed_batch()
     }

@@ -1,21 +1,21 @@
-//! Which partition of a plan gives which chunk.
+//! Shares: which partition of a plan owns which chunks.
 
 use coscan_runtime::core::{ChunkIndex, Layout};
 
-/// The partition that gives each chunk of a plan.
+/// The owner of each chunk of a plan: the partition that gives its rows.
 ///
 /// It follows from the plan alone, so that partitions of copies of the plan that are executed in different places make
-/// the table together. Only a chunk that its partition and another one could both give may change hands, once.
+/// the table together. A chunk may change its owner once, as long as both the old and the new one could give it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shares {
     /// In ascending order.
     chunks: Vec<ChunkIndex>,
     /// The partition of each.
-    givers: Vec<usize>,
+    owners: Vec<usize>,
 }
 
 impl Shares {
-    /// As many rows for each partition as for the others, as far as whole chunks allow. A share is a run of chunks.
+    /// Shares of about as many rows each, as far as whole chunks allow. A share is a run of chunks.
     pub(crate) fn new(layout: &Layout, chunks: &[ChunkIndex], partitions: usize) -> Self {
         let rows = |&chunk: &ChunkIndex| {
             let rows = layout.rows(chunk);
@@ -23,31 +23,31 @@ impl Shares {
         };
         let all: u128 = chunks.iter().map(rows).sum::<u128>().max(1);
         let mut before = 0;
-        let giver = |chunk: &ChunkIndex| {
+        let owner = |chunk: &ChunkIndex| {
             // By the middle of the chunk, in halves of rows.
             let middle = 2 * before + rows(chunk);
             before += rows(chunk);
-            let giver = middle * partitions as u128 / (2 * all);
-            usize::try_from(giver).unwrap_or(usize::MAX).min(partitions.saturating_sub(1))
+            let owner = middle * partitions as u128 / (2 * all);
+            usize::try_from(owner).unwrap_or(usize::MAX).min(partitions.saturating_sub(1))
         };
-        Self { givers: chunks.iter().map(giver).collect(), chunks: chunks.to_vec() }
+        Self { owners: chunks.iter().map(owner).collect(), chunks: chunks.to_vec() }
     }
 
     /// The chunks of some partitions, in ascending order.
-    pub(crate) fn of(&self, is_meant: impl Fn(usize) -> bool) -> Vec<ChunkIndex> {
-        let shares = self.chunks.iter().zip(&self.givers);
-        shares.filter(|(_, giver)| is_meant(**giver)).map(|(&chunk, _)| chunk).collect()
+    pub(crate) fn of(&self, is_selected: impl Fn(usize) -> bool) -> Vec<ChunkIndex> {
+        let shares = self.chunks.iter().zip(&self.owners);
+        shares.filter(|(_, owner)| is_selected(**owner)).map(|(&chunk, _)| chunk).collect()
     }
 
-    /// The partition that gives a chunk.
-    pub(crate) fn giver(&self, chunk: ChunkIndex) -> usize {
-        self.givers[self.position(chunk)]
+    /// The owner of a chunk.
+    pub(crate) fn owner(&self, chunk: ChunkIndex) -> usize {
+        self.owners[self.position(chunk)]
     }
 
-    /// From now on this partition gives the chunk.
+    /// Makes this partition the owner of the chunk.
     pub(crate) fn assign(&mut self, chunk: ChunkIndex, partition: usize) {
         let position = self.position(chunk);
-        self.givers[position] = partition;
+        self.owners[position] = partition;
     }
 
     fn position(&self, chunk: ChunkIndex) -> usize {
@@ -75,19 +75,20 @@ mod tests {
         let layout = layout(&[10, 10, 10, 10, 5, 5, 30, 10, 10]);
         let chunks: Vec<_> = [0, 1, 2, 3, 4, 5, 6].map(ChunkIndex::from_usize).to_vec();
         let shares = Shares::new(&layout, &chunks, 2);
-        assert_eq!(shares.givers, [0, 0, 0, 0, 1, 1, 1]);
-        assert_eq!(Shares::new(&layout, &chunks, 1).givers, [0; 7]);
+        assert_eq!(shares.owners, [0, 0, 0, 0, 1, 1, 1]);
+        assert_eq!(Shares::new(&layout, &chunks, 1).owners, [0; 7]);
         assert_eq!(Shares::new(&layout, &[], 4).of(|_| true), []);
     }
 
     #[test]
-    fn nobody_is_left_out_when_chunks_are_alike() {
+    fn every_partition_has_a_share_if_chunks_are_alike() {
         for chunks in 1..20 {
             let layout = layout(&vec![10; chunks]);
             let all: Vec<_> = layout.chunks().collect();
             for partitions in 1..=chunks {
                 let shares = Shares::new(&layout, &all, partitions);
-                let counts = (0..partitions).map(|it| shares.of(|giver| giver == it).len());
+                let count = |partition| shares.of(|owner| owner == partition).len();
+                let counts = (0..partitions).map(count);
                 let (least, most) = (counts.clone().min().unwrap(), counts.max().unwrap());
                 assert!(least >= 1 && most - least <= 1, "{chunks} chunks, {partitions}");
             }
@@ -95,11 +96,11 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_may_change_hands() {
+    fn a_chunk_may_change_its_owner() {
         let layout = layout(&[10; 4]);
         let all: Vec<_> = layout.chunks().collect();
         let mut shares = Shares::new(&layout, &all, 2);
         shares.assign(all[0], 1);
-        assert_eq!(shares.of(|giver| giver == 1), [all[0], all[2], all[3]]);
+        assert_eq!(shares.of(|owner| owner == 1), [all[0], all[2], all[3]]);
     }
 }

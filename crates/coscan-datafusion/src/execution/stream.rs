@@ -16,10 +16,10 @@ use crate::error::from_scan;
 use crate::execution::executions::Execution;
 use crate::execution::row_filter::RowFilter;
 
-/// What a stream makes of the rows that are read.
+/// What a stream gives of the rows that are read.
 pub(crate) struct Output {
     pub(crate) schema: SchemaRef,
-    /// Gives only rows that pass.
+    /// Removes rows that do not pass.
     pub(crate) filter: Option<RowFilter>,
     /// The most rows in all.
     pub(crate) fetch: Option<usize>,
@@ -27,14 +27,14 @@ pub(crate) struct Output {
     pub(crate) batch_rows: usize,
 }
 
-/// An execution of a partition as a stream. Dropping it gives up what it has not given.
+/// An execution of a partition as a stream. Dropping it cancels the rest.
 pub(crate) struct SharedScanStream {
     output: Output,
-    /// Until all is read that is wanted.
+    /// Until all needed rows are read.
     execution: Option<Execution>,
-    /// Once it has been polled.
+    /// While it reads, after the first poll.
     worker: Option<ScanStream>,
-    /// Rows to be given next.
+    /// Rows to give next.
     rows: Option<RecordBatch>,
     baseline: BaselineMetrics,
 }
@@ -45,7 +45,7 @@ impl SharedScanStream {
         Self { output, execution, worker: None, rows: None, baseline }
     }
 
-    /// Reads no more, and gives everything back that it held to read.
+    /// Reads no more, and frees everything that reading held.
     fn end(&mut self) {
         self.worker = None;
         if self.execution.take().is_some() {
@@ -72,7 +72,7 @@ impl SharedScanStream {
         }
     }
 
-    /// The rows that are read next; `None` if there are no more.
+    /// Reads the next rows; `None` if there are no more.
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
         loop {
             let Some(execution) = &mut self.execution else { return Poll::Ready(None) };
@@ -91,7 +91,7 @@ impl SharedScanStream {
         }
     }
 
-    /// Takes rows that were read, if they are wanted.
+    /// Takes rows that were read, those that pass the filter.
     fn take(&mut self, batch: RecordBatch) -> Result<()> {
         let Some(filter) = &mut self.output.filter else {
             self.rows = Some(batch);
@@ -102,7 +102,7 @@ impl SharedScanStream {
         if is_enough { filter.finish() } else { Ok(()) }
     }
 
-    /// The next batch of the rows that are there. Columns that others share are not copied for it.
+    /// The next batch of the rows taken so far: a slice, which copies no shared columns.
     fn next_batch(&mut self) -> Option<RecordBatch> {
         if self.rows.is_none() {
             self.rows = self.output.filter.as_mut().and_then(RowFilter::next);
@@ -115,7 +115,7 @@ impl SharedScanStream {
             *fetch -= given;
         }
         if self.output.fetch == Some(0) {
-            // Its part is freed at once, not when somebody asks for one more batch.
+            // Frees everything now, not at the next poll.
             self.output.filter = None;
             self.end();
         } else if given < rows.num_rows() {

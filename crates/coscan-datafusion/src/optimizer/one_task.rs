@@ -1,8 +1,8 @@
 //! Small queries are one task.
 //!
-//! The planner spreads the batches of one partition over as many tasks as there are processors, and deals rows out by the
-//! hash of a key, to be grouped in as many tasks. For few rows that gains little, and each task waits for its turn behind
-//! whatever else runs: a lookup among long scans spent most of its time so.
+//! The planner spreads the batches of one partition over as many tasks as there are processors, and repartitions rows
+//! by the hash of a key, to group them in as many tasks. For few rows that gains little, and each task waits for its
+//! turn: a lookup among long scans spent most of its time waiting.
 
 use std::sync::Arc;
 
@@ -27,11 +27,11 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitio
 
 use crate::execution::exec::SharedScanExec;
 
-/// A scan of at most so many rows is small: they are a few batches.
+/// A scan of at most this many rows is small: a few batches.
 const ROWS_MAX: u64 = 1 << 17;
 
-/// Takes out what spreads rows over tasks where all the work is on the rows of one small scan, and little for each: in a
-/// whole plan, or in the part of one that ends where its partitions are made one.
+/// Removes the operators that spread rows over tasks where cheap operators work on one small scan: in a whole plan, or
+/// in the part of a plan below an operator that merges partitions.
 #[derive(Debug)]
 pub(crate) struct OneTask;
 
@@ -45,14 +45,14 @@ impl PhysicalOptimizerRule for OneTask {
         plan: Arc<dyn ExecutionPlan>,
         _: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        if let Some(narrowed) = in_one_task(&plan)? {
-            return Ok(narrowed);
+        if let Some(one_task) = in_one_task(&plan)? {
+            return Ok(one_task);
         }
-        let narrow = |plan: Arc<dyn ExecutionPlan>| {
-            let narrowed = if merges(&plan) { in_one_task(&plan)? } else { None };
-            Ok(narrowed.map_or_else(|| Transformed::no(plan), Transformed::yes))
+        let change = |plan: Arc<dyn ExecutionPlan>| {
+            let one_task = if merges(&plan) { in_one_task(&plan)? } else { None };
+            Ok(one_task.map_or_else(|| Transformed::no(plan), Transformed::yes))
         };
-        plan.transform_up(narrow).data()
+        plan.transform_up(change).data()
     }
 
     fn name(&self) -> &str {
@@ -64,16 +64,16 @@ impl PhysicalOptimizerRule for OneTask {
     }
 }
 
-/// Notes in scans that somebody asked for partitions of their rows, before the planner spreads any: [`OneTask`] leaves
-/// such plans alone.
+/// Notes in scans that the user's query repartitions rows, before the optimizer adds repartitions of its own:
+/// [`OneTask`] leaves such plans alone.
 #[derive(Debug)]
-pub(crate) struct AskedForPartitions;
+pub(crate) struct UserPartitioning;
 
-impl AskedForPartitions {
-    pub(crate) const NAME: &'static str = "coscan_asked_for_partitions";
+impl UserPartitioning {
+    pub(crate) const NAME: &'static str = "coscan_user_partitioning";
 }
 
-impl PhysicalOptimizerRule for AskedForPartitions {
+impl PhysicalOptimizerRule for UserPartitioning {
     fn optimize(
         &self,
         plan: Arc<dyn ExecutionPlan>,
@@ -84,7 +84,7 @@ impl PhysicalOptimizerRule for AskedForPartitions {
         }
         let note = |plan: Arc<dyn ExecutionPlan>| {
             Ok(match plan.downcast_ref::<SharedScanExec>() {
-                Some(scan) => Transformed::yes(Arc::new(scan.with_partitions_asked_for()) as _),
+                Some(scan) => Transformed::yes(Arc::new(scan.with_user_partitioning()) as _),
                 None => Transformed::no(plan),
             })
         };
@@ -100,12 +100,12 @@ impl PhysicalOptimizerRule for AskedForPartitions {
     }
 }
 
-/// Whether it makes one partition of all, so that nobody above notices how many there are below.
+/// Whether an operator merges all partitions into one, so that their number below does not matter above.
 fn merges(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<CoalescePartitionsExec>() || plan.is::<SortPreservingMergeExec>()
 }
 
-/// Whether it does little for each row.
+/// Whether an operator does little work per row.
 fn is_cheap(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let ranks = |window: &BoundedWindowAggExec| {
         window.window_expr().iter().all(|expression| expression.as_any().is::<StandardWindowExpr>())
@@ -122,21 +122,21 @@ fn is_cheap(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.downcast_ref::<BoundedWindowAggExec>().is_some_and(ranks)
 }
 
-/// The same without what spreads rows, if it is a chain of cheap operators above a small scan.
+/// The plan in one task, if it is a chain of cheap operators above a small scan.
 fn in_one_task(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     Ok(unspread(plan)?.map(|unspread| unspread.plan))
 }
 
-/// A chain of cheap operators above a small scan, without what spreads rows.
+/// A chain of cheap operators above a small scan, without the operators that spread rows.
 struct Unspread {
     plan: Arc<dyn ExecutionPlan>,
-    /// Rows of one partition are distributed as any operator could ask for.
+    /// Whether the scan has one partition, which satisfies every required distribution.
     is_one: bool,
 }
 
 fn unspread(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Unspread>> {
     if let Some(scan) = plan.downcast_ref::<SharedScanExec>() {
-        let is_small = scan.row_count() <= ROWS_MAX && !scan.has_partitions_asked_for();
+        let is_small = scan.row_count() <= ROWS_MAX && !scan.has_user_partitioning();
         let is_one = plan.output_partitioning().partition_count() == 1;
         return Ok(is_small.then(|| Unspread { plan: Arc::clone(plan), is_one }));
     }

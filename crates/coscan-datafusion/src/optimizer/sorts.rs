@@ -17,10 +17,10 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 
 use crate::execution::exec::SharedScanExec;
 
-/// What becomes of a plan, `None` if it stays as it is.
+/// A changed plan; `None` if it stays as it is.
 pub(crate) type Changed = Result<Option<Arc<dyn ExecutionPlan>>>;
 
-/// The plan with the inputs of its sorts as `change` makes them.
+/// Replaces the inputs of all sorts of a plan by what `change` makes of them.
 pub(crate) fn change_sort_inputs(
     plan: Arc<dyn ExecutionPlan>,
     change: impl Fn(&SortExec) -> Changed,
@@ -35,8 +35,9 @@ pub(crate) fn change_sort_inputs(
     plan.transform_down(change).data()
 }
 
-/// The plan with the scan below it as `change` makes it of an order of its rows; `None` if no scan is below it, but for
-/// operators that pass rows on. `may_pass` is asked of each of those, with whether its input has all keys of the order.
+/// Replaces the scan below a plan by what `change` makes of it for an order of the plan's rows; `None` if there is no
+/// scan below, reached through operators that only pass rows on. Each of those must be allowed by `may_pass`, which
+/// also gets whether the operator's input has all keys of the order.
 pub(crate) fn change_scan(
     plan: &Arc<dyn ExecutionPlan>,
     order: &[PhysicalSortExpr],
@@ -53,7 +54,8 @@ pub(crate) fn change_scan(
     input.map(|input| replace_children_if_necessary(Arc::clone(plan), vec![input])).transpose()
 }
 
-/// An order of the rows that an operator passes on, as one of its input: the first keys that are columns there.
+/// An order of an operator's output as an order of its input: the leading keys that are columns of the input. `None` if
+/// the operator does more than pass rows on.
 fn below(
     plan: &Arc<dyn ExecutionPlan>,
     order: &[PhysicalSortExpr],

@@ -1,7 +1,7 @@
-//! The order that the files of a table say they keep, in the footers of their row groups.
+//! The stored order of a table: its files declare it in the metadata of their row groups.
 //!
-//! A row group says so of itself. Whether one continues the other is judged from bounds of their values, which say
-//! something only of keys that are never null nor NaN.
+//! A row group declares its own order only. Whether one row group continues another follows from the bounds of their
+//! values, and only for keys that are never null or NaN.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use parquet::file::metadata::SortingColumn;
 use crate::optimizer::sorts::{change_scan, change_sort_inputs};
 use crate::planning::pruning::may_be_nan;
 
-/// The order that all row groups one after another keep, if they say that each of them keeps it.
+/// The order of all row groups, one after another, if each of them declares it.
 pub(crate) fn of_files(table: &ParquetTable) -> Option<LexOrdering> {
     let mut keys = common_keys(table)?;
     while !keys.is_empty() {
@@ -30,7 +30,7 @@ pub(crate) fn of_files(table: &ParquetTable) -> Option<LexOrdering> {
             Ok(true) => return LexOrdering::new(keys.iter().map(|key| key.expression(table))),
             Ok(false) => {}
             Err(error) => {
-                debug!("no order is taken from the files: {error}");
+                debug!("the stored order is not used: {error}");
                 return None;
             }
         }
@@ -39,7 +39,7 @@ pub(crate) fn of_files(table: &ParquetTable) -> Option<LexOrdering> {
     None
 }
 
-/// A column by which files say they are sorted.
+/// A column by which row groups are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
     /// An index into the table's schema.
@@ -54,7 +54,7 @@ impl Key {
     }
 }
 
-/// The first keys that all row groups have in common.
+/// The leading keys that all row groups have in common.
 fn common_keys(table: &ParquetTable) -> Option<Vec<Key>> {
     let mut common: Option<Vec<Key>> = None;
     for (position, file) in table.parquet_files().iter().enumerate() {
@@ -73,8 +73,8 @@ fn common_keys(table: &ParquetTable) -> Option<Vec<Key>> {
     common
 }
 
-/// A column of a file as one of the table, if the table has its values as the file has them. What is NaN is ordered in
-/// different ways, nested values are not ordered.
+/// A sorting column of a file as a key of the table, if the table has the same type. There is none for types with NaN,
+/// which writers order differently, nor for nested types, which have no order.
 fn key_of(
     table: &ParquetTable,
     position: usize,
@@ -87,17 +87,16 @@ fn key_of(
         return None;
     }
     let in_file = descriptor.get_column_root_idx(leaf);
-    let own_type = file.fields()[in_file].data_type();
-    let columns = 0..table.schema().fields().len();
-    let mut columns = columns.filter(|&it| table.file_column(position, it) == Some(in_file));
-    let column = columns.next()?;
+    let file_type = file.fields()[in_file].data_type();
+    let mut columns = 0..table.schema().fields().len();
+    let column = columns.find(|&column| table.file_column(position, column) == Some(in_file))?;
     let data_type = table.schema().field(column).data_type();
-    let is_ordered = data_type == own_type && !data_type.is_nested() && !may_be_nan(data_type);
+    let is_ordered = data_type == file_type && !data_type.is_nested() && !may_be_nan(data_type);
     let options = SortOptions { descending: sorted.descending, nulls_first: sorted.nulls_first };
     is_ordered.then_some(Key { column, options })
 }
 
-/// Whether each row group begins where the one before it ends, or later.
+/// Whether each row group begins where the one before it ends, or after that.
 fn continues(table: &ParquetTable, keys: &[Key]) -> Result<bool> {
     let boundaries = boundaries(table);
     if boundaries.is_empty() {
@@ -127,7 +126,7 @@ fn continues(table: &ParquetTable, keys: &[Key]) -> Result<bool> {
     }))
 }
 
-/// The zones with which a row group begins, but for the first.
+/// The zones with which row groups begin, except the first zone.
 fn boundaries(table: &ParquetTable) -> Vec<usize> {
     let row_groups = table.parquet_files().iter().enumerate().flat_map(|(position, file)| {
         (0..file.zones().len()).map(move |zone| (position, file.row_group_of_zone(zone)))
@@ -136,8 +135,8 @@ fn boundaries(table: &ParquetTable) -> Vec<usize> {
     (1..row_groups.len()).filter(|&zone| row_groups[zone - 1] != row_groups[zone]).collect()
 }
 
-/// Scans are read in the order of their files where a sort above them would make that order. Others are not: in order,
-/// a scan has one partition. It runs before sorts that are not needed are taken out.
+/// Reads scans in the order of their files where a sort above makes that order. Other scans stay in any order, since a
+/// scan in order has one partition. The rule runs before the one that removes unneeded sorts.
 #[derive(Debug)]
 pub(crate) struct StoredOrder;
 
@@ -156,7 +155,7 @@ impl PhysicalOptimizerRule for StoredOrder {
             change_scan(
                 sort.input(),
                 sort.expr(),
-                // Few first rows that pass a filter are found by several partitions that a top-k narrows.
+                // The first few rows that pass a filter are found faster by several partitions that a top-k prunes.
                 &|plan, has_all| {
                     let prunes = has_fetch && plan.is::<FilterExec>();
                     has_all && !prunes && plan.maintains_input_order()[0]

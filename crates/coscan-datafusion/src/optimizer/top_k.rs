@@ -1,6 +1,4 @@
-//! A top-k tells the scan below it what it sorts by, also through filters.
-//!
-//! DataFusion's own rule stops at a filter, which passes rows on in whatever order they come.
+//! Pushes the order of a top-k down to the scan, through filters too, where DataFusion's own rule stops.
 
 use std::sync::Arc;
 
@@ -13,25 +11,25 @@ use datafusion::physical_plan::{ExecutionPlan, SortOrderPushdownResult};
 use crate::execution::exec::SharedScanExec;
 use crate::optimizer::sorts::{Changed, change_scan, change_sort_inputs};
 
-/// Tells scans which rows a top-k above them wants first. It runs before dynamic filters are pushed down.
+/// Tells scans the order of a top-k above them. It runs before dynamic filters are pushed down.
 #[derive(Debug)]
-pub(crate) struct TopKHint;
+pub(crate) struct TopKPushdown;
 
-impl TopKHint {
-    pub(crate) const NAME: &'static str = "coscan_top_k_hint";
+impl TopKPushdown {
+    pub(crate) const NAME: &'static str = "coscan_top_k_pushdown";
 
     /// The rule of DataFusion that it runs before.
     pub(crate) const BEFORE: &'static str = "FilterPushdown(Post)";
 }
 
-impl PhysicalOptimizerRule for TopKHint {
+impl PhysicalOptimizerRule for TopKPushdown {
     fn optimize(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         _: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         change_sort_inputs(plan, |sort| match sort.fetch() {
-            Some(_) => told(sort.input(), sort.expr()),
+            Some(_) => with_order(sort.input(), sort.expr()),
             None => Ok(None),
         })
     }
@@ -45,14 +43,13 @@ impl PhysicalOptimizerRule for TopKHint {
     }
 }
 
-/// The plan with a scan that knows an order of its rows; `None` if no scan is below it, but for operators that pass
-/// rows on.
-fn told(plan: &Arc<dyn ExecutionPlan>, order: &[PhysicalSortExpr]) -> Changed {
-    let tell = |scan: &SharedScanExec, order: &[PhysicalSortExpr]| {
+/// The plan with this order pushed down to its scan; `None` if the scan has no use for it.
+fn with_order(plan: &Arc<dyn ExecutionPlan>, order: &[PhysicalSortExpr]) -> Changed {
+    let push_down = |scan: &SharedScanExec, order: &[PhysicalSortExpr]| {
         Ok(match scan.try_pushdown_sort(order)? {
             SortOrderPushdownResult::Inexact { inner } => Some(inner),
             _ => None,
         })
     };
-    change_scan(plan, order, &|_, _| true, &tell)
+    change_scan(plan, order, &|_, _| true, &push_down)
 }

@@ -1,5 +1,5 @@
-//! Queries that statistics answer read no file. Whether the files are still those that the statistics are of is asked
-//! when such a query runs.
+//! Queries that statistics answer read no file. When such a query runs, it checks that the files have not changed since
+//! their statistics were read.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use futures::{StreamExt, TryStreamExt, stream};
 
 use crate::execution::exec::SharedScanExec;
 
-/// Questions to stores that are under way at the same time.
+/// Requests to stores at the same time.
 const CHECKS_AT_A_TIME: usize = 32;
 
-/// Puts [`UnchangedFilesExec`] above what the engine answers from statistics. It has to come before the engine's rule.
+/// Puts [`UnchangedFilesExec`] above answers from statistics. It has to run before the engine's rule.
 #[derive(Debug)]
 pub(crate) struct UnchangedFiles;
 
@@ -66,13 +66,13 @@ impl PhysicalOptimizerRule for UnchangedFiles {
         Self::NAME
     }
 
-    /// As the engine's rule, which makes columns nullable.
+    /// False, as in the engine's rule, which makes columns nullable.
     fn schema_check(&self) -> bool {
         false
     }
 }
 
-/// The shared tables that a plan reads, but those whose files were listed for it.
+/// The shared tables that a plan reads, without those whose files were listed for this query.
 fn tables_of(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<Arc<ParquetTable>>> {
     let mut tables = Vec::new();
     plan.apply(|plan| {
@@ -86,7 +86,7 @@ fn tables_of(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<Arc<ParquetTable>>> {
     Ok(tables)
 }
 
-/// Passes on an answer if the files that it is of have not changed.
+/// Passes an answer on if the files behind it have not changed.
 #[derive(Debug)]
 struct UnchangedFilesExec {
     answer: Arc<dyn ExecutionPlan>,
@@ -102,7 +102,7 @@ impl UnchangedFilesExec {
         }
     }
 
-    /// The files to ask for.
+    /// The files to check.
     fn files(&self) -> Vec<Arc<ParquetFile>> {
         self.tables.iter().flat_map(|table| table.parquet_files()).cloned().collect()
     }

@@ -1,7 +1,6 @@
-//! Bloom filters that rule row groups out: those of columns that a filter compares with values for equality.
+//! Bloom filters rule out row groups where a filter compares a column with values for equality.
 //!
-//! They are read when a query is planned whose filter they may help, and kept with the manager as long as there is
-//! memory.
+//! They are read when such a query is planned, and kept with the manager as long as there is memory.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -21,11 +20,11 @@ use log::debug;
 
 use crate::planning::pruning::NeededChunks;
 
-/// Filters that are read at the same time.
+/// Bloom filters that are read at the same time.
 const READS_AT_A_TIME: usize = 32;
 
-/// For each zone of a table whether it may hold rows that the filters let through, as far as Bloom filters say; `None`
-/// if they say nothing. Those are read of the needed chunks. One that cannot be read rules nothing out.
+/// For each zone of a table whether Bloom filters leave it; `None` if the needed chunks have none that help. One that
+/// cannot be read rules nothing out.
 pub(crate) async fn may_match(
     manager: &BufferManager,
     table: &ParquetTable,
@@ -44,7 +43,7 @@ pub(crate) async fn may_match(
     }
     let known = manager.extension(KnownFilters::default);
     let mut keep = vec![true; table.zones().len()];
-    let judging = zones.into_iter().map(|zone| {
+    let evaluations = zones.into_iter().map(|zone| {
         let (known, predicate) = (&known, &predicate);
         async move {
             let mut filters = Vec::with_capacity(zone.columns.len());
@@ -59,25 +58,25 @@ pub(crate) async fn may_match(
             (zone.index, pruned.is_ok_and(|kept| kept == [false]))
         }
     });
-    let mut judged = stream::iter(judging).buffer_unordered(READS_AT_A_TIME);
-    while let Some((zone, is_ruled_out)) = judged.next().await {
+    let mut evaluated = stream::iter(evaluations).buffer_unordered(READS_AT_A_TIME);
+    while let Some((zone, is_ruled_out)) = evaluated.next().await {
         keep[zone] = !is_ruled_out;
     }
     Some(keep)
 }
 
-/// Columns of the table whose values a predicate lists.
+/// The columns of the table that a predicate compares with lists of values.
 fn columns_of(table: &ParquetTable, predicate: &PruningPredicate) -> Vec<usize> {
-    let lists = |it: &&LiteralGuarantee| it.guarantee == Guarantee::In;
-    let guarantees = predicate.literal_guarantees().iter().filter(lists);
-    let columns = guarantees.filter_map(|it| table.schema().index_of(&it.column.name).ok());
+    let is_list = |guarantee: &&LiteralGuarantee| guarantee.guarantee == Guarantee::In;
+    let lists = predicate.literal_guarantees().iter().filter(is_list);
+    let columns = lists.filter_map(|list| table.schema().index_of(&list.column.name).ok());
     let mut columns: Vec<_> = columns.collect();
     columns.sort_unstable();
     columns.dedup();
     columns
 }
 
-/// A zone of the table of which there are Bloom filters.
+/// A zone of the table with Bloom filters.
 struct Zone {
     index: usize,
     file: Arc<ParquetFile>,
@@ -86,8 +85,8 @@ struct Zone {
     columns: Vec<(usize, String)>,
 }
 
-/// The needed zones with Bloom filters of any of these columns. Values of another type than the table's are hashed
-/// differently: filters of such columns say nothing.
+/// The needed zones with Bloom filters of any of these columns. Columns that have another type in the file are left
+/// out: their values are hashed differently.
 fn zones_with_filters(table: &ParquetTable, columns: &[usize], needed: &NeededChunks) -> Vec<Zone> {
     let mut zones = Vec::new();
     if columns.is_empty() {
@@ -122,27 +121,27 @@ fn zones_with_filters(table: &ParquetTable, columns: &[usize], needed: &NeededCh
     zones
 }
 
-/// A filter in memory.
+/// A Bloom filter in memory.
 struct KnownFilter {
     filter: BloomFilterStatistics,
     _memory: MetadataReservation,
 }
 
-/// The one column that a [`KnownFilter`] knows.
+/// The name of the one column of a [`KnownFilter`].
 const COLUMN: &str = "column";
 
-/// Bloom filters that were read, by file, row group and column of the file.
+/// Bloom filters that were read, by the address of the file, row group and column of the file.
 #[derive(Default)]
 struct KnownFilters(Mutex<BTreeMap<usize, FiltersOfFile>>);
 
 struct FiltersOfFile {
-    /// Keeps the address of the file, under which this is found, from being another's.
+    /// Keeps the address of the file from being reused.
     file: Weak<ParquetFile>,
     filters: BTreeMap<(usize, usize), CacheSlot<KnownFilter>>,
 }
 
 impl KnownFilters {
-    /// A filter, read unless it is there; `None` if there is no memory for it, or no filter.
+    /// A Bloom filter, read unless it is in memory; `None` if there is none, or no memory for it.
     async fn get(
         &self,
         manager: &BufferManager,
@@ -153,7 +152,7 @@ impl KnownFilters {
         let address = Arc::as_ptr(file).addr();
         let place = (row_group, column);
         let known = |all: &BTreeMap<usize, FiltersOfFile>| {
-            all.get(&address).and_then(|of| of.filters.get(&place)).and_then(CacheSlot::get)
+            all.get(&address).and_then(|file| file.filters.get(&place)).and_then(CacheSlot::get)
         };
         if let Some(known) = known(&self.lock()) {
             return Ok(Some(known));
@@ -171,12 +170,13 @@ impl KnownFilters {
         kept.put(Arc::clone(&filter), bytes);
         let gone = {
             let mut all = self.lock();
-            let gone: Vec<_> = all.extract_if(.., |_, of| of.file.strong_count() == 0).collect();
+            let gone: Vec<_> =
+                all.extract_if(.., |_, file| file.file.strong_count() == 0).collect();
             let new = || FiltersOfFile { file: Arc::downgrade(file), filters: BTreeMap::new() };
             let before = all.entry(address).or_insert_with(new).filters.insert(place, kept);
             (gone, before)
         };
-        drop(gone); // Not under the lock: that gives memory back.
+        drop(gone); // Not under the lock, since it frees memory.
         Ok(Some(filter))
     }
 
@@ -185,7 +185,7 @@ impl KnownFilters {
     }
 }
 
-/// The Bloom filters of one zone, by the name of the column in the table.
+/// The Bloom filters of one zone, by the column's name in the table.
 struct ZoneFilters(Vec<(String, Arc<KnownFilter>)>);
 
 impl PruningStatistics for ZoneFilters {

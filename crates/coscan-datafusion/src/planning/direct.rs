@@ -1,7 +1,7 @@
-//! Scans that are so selective that sharing whole chunks costs more than it gains: the engine's own scan reads only the
-//! data pages that its page index leaves. EXPLAIN shows them as the engine's `DataSourceExec`.
+//! Direct scans: where a scan is so selective that sharing whole chunks costs more than it gains, the engine's own scan
+//! reads only the data pages that the page index leaves. EXPLAIN shows it as the engine's `DataSourceExec`.
 //!
-//! What such a scan would read is known beforehand, from the footers that the table holds.
+//! The bytes that such a scan reads are known beforehand, from the footers that the table holds.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,23 +28,18 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 
 use crate::planning::direct_reader::DirectReaders;
 use crate::planning::pruning::NeededChunks;
+use crate::planning::selectivity::{is_worth_direct_scan, may_be_selective};
 use crate::tables::format::set_column_types;
 use crate::tables::source::ScanSource;
 use crate::tables::statistics::stored_columns;
 
-/// Sharing pays unless the engine reads less than this part of what sharing reads.
-const PART_MAX: u64 = 4;
-
-/// Planning looks at the page index of at most this many chunks. A scan that needs more of them is not selective.
-const CHUNKS_MAX: usize = 16;
-
-/// What a scan asks for.
+/// What a scan has to give.
 pub(crate) struct ScanRequirements<'a> {
     /// Columns, as indexes into the table's schema.
     pub(crate) projection: &'a [usize],
     /// On the table's schema.
     pub(crate) filters: &'a [Arc<dyn PhysicalExpr>],
-    /// What the filters leave.
+    /// The chunks that the filters leave.
     pub(crate) needed: &'a NeededChunks,
     pub(crate) fetch: Option<usize>,
 }
@@ -58,7 +53,7 @@ pub(crate) fn plan(
     let table = source.table.table();
     let is_candidate = source.direct_bytes_max > 0
         && source.orderings.is_empty()
-        && (1..=CHUNKS_MAX).contains(&requirements.needed.chunks.len());
+        && may_be_selective(requirements.needed.chunks.len());
     if !is_candidate || !is_in_one_store(table) {
         return Ok(None);
     }
@@ -70,16 +65,13 @@ pub(crate) fn plan(
         return Ok(None);
     }
     let direct_bytes = direct_bytes(table, requirements, &predicate);
-    // Of the needed rows, or of the needed chunks where those are not known.
     let needed_rows = requirements.needed.rows_in(table, &requirements.needed.chunks);
     let shared_bytes = stored_bytes(table, requirements.projection, &needed_rows);
-    let is_cheaper = direct_bytes <= source.direct_bytes_max
-        && direct_bytes.saturating_mul(PART_MAX) <= shared_bytes;
-    if !is_cheaper {
+    if !is_worth_direct_scan(direct_bytes, shared_bytes, source.direct_bytes_max) {
         return Ok(None);
     }
-    types_of_table(table, &mut options.global);
-    // What Bloom filters rule out is known already, if the session reads any.
+    set_types_of_table(table, &mut options.global);
+    // Planning has applied them already, if the session uses any.
     options.global.bloom_filter_on_read = false;
     let constants = table.constants().iter().map(|constant| Arc::clone(&constant.field));
     let columns = TableSchema::builder(stored_columns(table))
@@ -102,20 +94,21 @@ pub(crate) fn plan(
 }
 
 /// Makes the engine read columns as the types that the table was opened with, whatever the session says.
-fn types_of_table(table: &ParquetTable, options: &mut ParquetOptions) {
+fn set_types_of_table(table: &ParquetTable, options: &mut ParquetOptions) {
     if let Some(file) = table.parquet_files().first() {
         set_column_types(options, file.options().types);
     }
 }
 
-/// Whether the paths of its files tell them apart, which is how the engine's scan asks for them.
+/// Whether all files are in one store: the engine's scan asks for a file by its path alone.
 fn is_in_one_store(table: &ParquetTable) -> bool {
     let mut urls = table.parquet_files().iter().map(|file| file.version().store_url());
     urls.next().is_some_and(|first| urls.all(|url| url == first))
 }
 
-/// The engine looks the store of a scan up by URL, though the scan reads through the table's own. That one is not told to
-/// the session: whoever the session shares its stores with could then read with the table's credentials.
+/// The URL of a store that is never read. The engine looks up the store of a scan by URL, though this scan reads
+/// through the table's own store. That one is not registered with the session: other sessions with the same registry
+/// could then read with the table's credentials.
 fn unused_store(session: &dyn Session) -> Result<ObjectStoreUrl> {
     let url = ObjectStoreUrl::parse("coscan://tables/")?;
     let registry = &session.runtime_env().object_store_registry;
@@ -125,7 +118,7 @@ fn unused_store(session: &dyn Session) -> Result<ObjectStoreUrl> {
     Ok(url)
 }
 
-/// The files that hold needed rows, one a group, each with its row groups that do.
+/// The files that hold needed rows, one per group, each with an access plan of the row groups that hold them.
 fn needed_files(source: &ScanSource, needed: &NeededChunks) -> Vec<FileGroup> {
     let row_groups = needed_row_groups(source.table.table(), needed).into_iter();
     let group =
@@ -133,7 +126,7 @@ fn needed_files(source: &ScanSource, needed: &NeededChunks) -> Vec<FileGroup> {
     row_groups.map(group).collect()
 }
 
-/// The files that hold needed rows, and for each its row groups that do.
+/// The files that hold needed rows, as positions in the table, and for each the row groups that hold them.
 fn needed_row_groups(
     table: &ParquetTable,
     needed: &NeededChunks,
@@ -148,7 +141,7 @@ fn needed_row_groups(
     plans.filter(|(_, plan)| !plan.row_group_indexes().is_empty()).collect()
 }
 
-/// Stored bytes of the pages that some columns have of some rows.
+/// Stored bytes of the pages that hold some rows of some columns.
 pub(crate) fn stored_bytes(table: &ParquetTable, projection: &[usize], rows: &[Range<u64>]) -> u64 {
     let mut groups: Vec<_> =
         projection.iter().map(|&column| table.group_of_column(column)).collect();
@@ -158,7 +151,7 @@ pub(crate) fn stored_bytes(table: &ParquetTable, projection: &[usize], rows: &[R
     pages.into_iter().map(|page| table.layout().bytes_of(page)).sum()
 }
 
-/// Stored bytes of the data pages that the engine reads, an estimate from above.
+/// Stored bytes of the data pages that the engine reads: an upper bound.
 fn direct_bytes(
     table: &ParquetTable,
     requirements: &ScanRequirements<'_>,
@@ -172,7 +165,7 @@ fn direct_bytes(
         let projection: Vec<_> = requirements.projection.iter().filter_map(in_file).collect();
         let plan = match has_types_of_table(table, index) {
             true => pruned(&filter, plan, table, file),
-            // The page index is not compared with values of other types: an estimate from above.
+            // The page index has other types than the filter: all pages count.
             false => plan,
         };
         bytes += plan_bytes(file.metadata(), &plan, &projection);
@@ -203,8 +196,8 @@ fn has_types_of_table(table: &ParquetTable, index: usize) -> bool {
     })
 }
 
-/// All of the row groups that hold any of these rows, which count from the start of the table; the file's start at
-/// `start`.
+/// The row groups of a file that hold any of these rows, which count from the start of the table, as `start` does: the
+/// first row of the file.
 fn row_groups_with(
     metadata: &ParquetMetaData,
     mut start: u64,

@@ -1,4 +1,7 @@
 //! From a query's columns, filters and limit to a scan: which chunks it needs, and whether it is worth sharing.
+//!
+//! `plan` calls the others. `pruning` (with `nan`) and `bloom_filters` rule chunks out; `selectivity` has the
+//! thresholds by which a scan reads less than whole chunks, or is left to the engine (`direct`, `direct_reader`).
 
 pub(crate) mod bloom_filters;
 pub(crate) mod direct;
@@ -6,3 +9,4 @@ pub(crate) mod direct_reader;
 pub(crate) mod nan;
 pub(crate) mod plan;
 pub(crate) mod pruning;
+pub(crate) mod selectivity;

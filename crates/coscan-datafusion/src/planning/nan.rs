@@ -1,4 +1,4 @@
-//! Filters that no NaN passes: only then do bounds of floating-point columns, which leave NaN out, rule rows out.
+//! Filters that reject NaN: only for those do bounds of floating-point columns, which leave NaN out, rule rows out.
 //!
 //! Arrow orders NaN above all other values, or below them all if it is negative.
 
@@ -9,13 +9,13 @@ use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, InListExpr, Literal};
 
-/// Whether no row passes a filter in which this column is NaN, whatever the others hold.
-pub(crate) fn lets_none_pass(filter: &Arc<dyn PhysicalExpr>, column: &str) -> bool {
+/// Whether a filter rejects every row in which this column is NaN, whatever the other columns hold.
+pub(crate) fn rejects_nan(filter: &Arc<dyn PhysicalExpr>, column: &str) -> bool {
     let rejects = rejects(filter, column);
     rejects.positive && rejects.negative
 }
 
-/// Which NaN do not pass.
+/// Which NaN a filter rejects, by sign.
 #[derive(Clone, Copy, Default)]
 struct Rejects {
     positive: bool,
@@ -57,7 +57,7 @@ fn is_column(expression: &Arc<dyn PhysicalExpr>, name: &str) -> bool {
     expression.downcast_ref::<Column>().is_some_and(|column| column.name() == name)
 }
 
-/// Whether it is a value that is not NaN, of a type that has some.
+/// Whether an expression is a floating-point literal that is not NaN.
 fn is_number(expression: &Arc<dyn PhysicalExpr>) -> bool {
     let literal = expression.downcast_ref::<Literal>().map(Literal::value);
     match literal {

@@ -1,9 +1,11 @@
-//! The plan of one scan: a shared one, or the engine's own where that costs less.
+//! The plan of one scan: a shared scan, or the engine's own where that costs less.
 
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
+#[cfg(doc)]
+use datafusion::catalog::TableProvider;
 use datafusion::common::DFSchema;
 use datafusion::error::Result;
 use datafusion::logical_expr::Expr;
@@ -15,18 +17,19 @@ use crate::execution::exec::SharedScanExec;
 use crate::planning::direct;
 use crate::tables::source::{PlanSettings, ScanSource};
 
-/// What a query asks of a table.
-pub(crate) struct PlanRequest<'a> {
+/// What a query pushes down to a table.
+pub(crate) struct Pushdown<'a> {
     /// Columns, as indexes into the table's schema; all of them if it is `None`.
     pub(crate) projection: Option<&'a [usize]>,
-    /// On the table's schema, to rule chunks out. Rows that they reject are left out by an operator above, by the scan if
-    /// the session pushes filters down, or, for columns of directories, by the list of files.
+    /// On the table's schema, to rule chunks out. Rows that they reject are removed by an operator above, by the scan
+    /// if the session pushes filters down, or, for columns of directories, by the list of files.
     pub(crate) filters: Vec<Arc<dyn PhysicalExpr>>,
+    /// The most rows that the query needs.
     pub(crate) limit: Option<usize>,
 }
 
-impl<'a> PlanRequest<'a> {
-    /// What the engine asks of a table of these columns, without filters that a scan cannot use.
+impl<'a> Pushdown<'a> {
+    /// From the arguments of [`TableProvider::scan`], without filters that a scan cannot use.
     pub(crate) fn of(
         session: &dyn Session,
         schema: &SchemaRef,
@@ -44,12 +47,13 @@ impl<'a> PlanRequest<'a> {
     }
 }
 
+/// Plans a scan of a table.
 pub(crate) async fn plan(
     session: &dyn Session,
     source: &Arc<ScanSource>,
-    request: PlanRequest<'_>,
+    pushdown: Pushdown<'_>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let PlanRequest { projection, filters, limit } = request;
+    let Pushdown { projection, filters, limit } = pushdown;
     let columns = source.table.table().schema().fields().len();
     let projection = projection.map_or_else(|| (0..columns).collect(), <[usize]>::to_vec);
     let settings = PlanSettings::of_session(session.config());

@@ -1,4 +1,4 @@
-//! Which chunks may hold rows that a predicate lets through, by their statistics.
+//! Chunk pruning: which chunks may hold rows that pass the filters, by their statistics.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -17,14 +17,8 @@ use datafusion::physical_expr::{PhysicalExpr, conjunction_opt};
 use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
 use log::debug;
 
-use crate::planning::nan::lets_none_pass;
-
-/// Zones are looked at only in so many chunks: a scan that needs more is not after few rows.
-const PICKED_CHUNKS_MAX: usize = 16;
-
-/// Rows are picked out of chunks if they are less than this part of them. More are worth the whole chunks, which other
-/// scans share.
-const SPARSE_PART: u64 = 4;
+use crate::planning::nan::rejects_nan;
+use crate::planning::selectivity::{is_sparse, may_be_selective};
 
 /// The chunks of a table that a scan needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,13 +27,13 @@ pub(crate) struct NeededChunks {
     pub(crate) chunks: Vec<ChunkIndex>,
     /// All chunks of the table.
     pub(crate) total: usize,
-    /// The only rows of those chunks that it needs, if they are few [CS04 §4.2].
+    /// The only rows of those chunks that it needs, if the scan is sparse [CS04 §4.2].
     pub(crate) selected: Option<Vec<Range<u64>>>,
 }
 
 impl NeededChunks {
-    /// Those that may hold rows that all filters let through. `zones_left` are the zones that something else does not
-    /// rule out.
+    /// The chunks that may hold rows that pass all filters. `zones_left` says of each zone whether Bloom filters leave
+    /// it.
     pub(crate) fn find(
         table: &ParquetTable,
         filters: &[Arc<dyn PhysicalExpr>],
@@ -57,8 +51,7 @@ impl NeededChunks {
         };
         chunks.retain(|chunk| keep.as_ref().is_none_or(|keep| keep[chunk.as_usize()]));
         let has_zones = table.zones().len() > total;
-        let may_pick = has_zones && (1..=PICKED_CHUNKS_MAX).contains(&chunks.len());
-        if !may_pick {
+        if !has_zones || !may_be_selective(chunks.len()) {
             return Self { chunks, total, selected: None };
         }
         let zones = TableStatistics { table, scope: Scope::Zones, filters };
@@ -75,7 +68,7 @@ impl NeededChunks {
         Self { chunks, ..of_zones }
     }
 
-    /// The chunks of these zones, and their rows if they are few.
+    /// The chunks of the zones that are kept, and the rows of those zones if they are few.
     fn of_zones(table: &ParquetTable, keep: &[bool]) -> Self {
         let layout = table.layout();
         let zones = table.zones().iter().zip(keep).filter(|(_, keep)| **keep);
@@ -85,17 +78,16 @@ impl NeededChunks {
         chunks.dedup();
         let count =
             |rows: &[Range<u64>]| rows.iter().map(|rows| rows.end - rows.start).sum::<u64>();
-        let are_few =
-            count(&selected).saturating_mul(SPARSE_PART) <= count(&rows_of(table, &chunks));
-        Self { chunks, total: layout.chunk_count(), selected: are_few.then_some(selected) }
+        let is_sparse = is_sparse(count(&selected), count(&rows_of(table, &chunks)));
+        Self { chunks, total: layout.chunk_count(), selected: is_sparse.then_some(selected) }
     }
 
-    /// How many chunks the statistics ruled out.
+    /// How many chunks are ruled out.
     pub(crate) fn pruned(&self) -> usize {
         self.total - self.chunks.len()
     }
 
-    /// The rows that it needs of some of its chunks, which ascend.
+    /// The needed rows of some of its chunks, which ascend.
     pub(crate) fn rows_in(&self, table: &ParquetTable, chunks: &[ChunkIndex]) -> Vec<Range<u64>> {
         let whole = rows_of(table, chunks);
         let Some(selected) = &self.selected else { return whole };
@@ -123,9 +115,9 @@ fn joined(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     joined
 }
 
-/// For each chunk whether it may hold rows that all filters let through; `None` if the filters say nothing of chunks.
+/// For each chunk whether it may hold rows that pass all filters; `None` if the filters cannot prune chunks.
 ///
-/// A predicate that cannot be judged rules nothing out: rows are filtered above the scan in any case.
+/// A predicate that cannot be evaluated on statistics rules nothing out: rows are filtered above the scan in any case.
 pub(crate) fn may_match(
     table: &ParquetTable,
     filters: &[Arc<dyn PhysicalExpr>],
@@ -134,8 +126,8 @@ pub(crate) fn may_match(
     TableStatistics { table, scope: Scope::Chunks, filters }.prune(in_list_max)
 }
 
-/// Whether values may be NaN. Parquet's bounds leave it out; Arrow orders it above all values, or below all if it is
-/// negative. Such bounds rule rows out only for filters that no NaN passes (`nan.rs`).
+/// Whether values of a type may be NaN. Parquet's bounds leave NaN out; Arrow orders it above all values, or below all
+/// if it is negative. Such bounds rule rows out only for filters that reject NaN (`nan.rs`).
 pub(crate) fn may_be_nan(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => may_be_nan(values),
@@ -144,7 +136,7 @@ pub(crate) fn may_be_nan(data_type: &DataType) -> bool {
     }
 }
 
-/// Of what the statistics are.
+/// What each entry of the statistics describes.
 #[derive(Clone, Copy, Debug)]
 enum Scope {
     Chunks,
@@ -155,12 +147,12 @@ enum Scope {
 struct TableStatistics<'a> {
     table: &'a ParquetTable,
     scope: Scope,
-    /// All of which rows have to pass.
+    /// Rows have to pass all of them.
     filters: &'a [Arc<dyn PhysicalExpr>],
 }
 
 impl TableStatistics<'_> {
-    /// For each whether it may hold rows that all filters let through.
+    /// For each chunk or zone whether it may hold rows that pass all filters.
     fn prune(&self, in_list_max: usize) -> Option<Vec<bool>> {
         let predicate = conjunction_opt(self.filters.iter().cloned())?;
         let pruning = PruningPredicateBuilder::new()
@@ -176,14 +168,14 @@ impl TableStatistics<'_> {
         }
     }
 
-    /// Bounds of a column whose values they bound.
+    /// The statistics of a column if its bounds hold for all values that could pass the filters.
     fn bounds_of(&self, column: &Column) -> Option<ChunkStatistics> {
         let field = self.table.schema().field_with_name(&column.name).ok()?;
         if !may_be_nan(field.data_type()) {
             return self.of(column);
         }
         let all = conjunction_opt(self.filters.iter().cloned())?;
-        if lets_none_pass(&all, &column.name) { self.of(column).map(widened) } else { None }
+        if rejects_nan(&all, &column.name) { self.of(column).map(widened) } else { None }
     }
 
     fn of(&self, column: &Column) -> Option<ChunkStatistics> {
@@ -202,7 +194,7 @@ impl TableStatistics<'_> {
     }
 }
 
-/// Bounds that are zero may stand for the zero of the other sign, which Arrow tells apart.
+/// The same with bounds of zero moved to the zero of the other sign: writers do not tell them apart, Arrow does.
 fn widened(statistics: ChunkStatistics) -> ChunkStatistics {
     let (zero, minus_zero) = (ScalarValue::Float64(Some(0.0)), ScalarValue::Float64(Some(-0.0)));
     let with = |bounds: ArrayRef, from: &ScalarValue, to: &ScalarValue| -> Result<ArrayRef> {

@@ -1,4 +1,4 @@
-//! What plans read of a table, kept as long as there is memory for the footers.
+//! The source of a table's plans, kept as long as there is memory for the footers.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use coscan_storage::table::ParquetFile;
 
 use crate::tables::source::ScanSource;
 
-/// A source that goes when nobody uses it and memory is short. The table stays registered: its pages are there when it
-/// is opened again.
+/// A source that is dropped when no plan uses it and memory is short. The table stays registered, and keeps its pages
+/// for when it is opened again.
 #[derive(Debug)]
 pub(crate) struct CachedSource {
     source: CacheSlot<ScanSource>,
@@ -23,12 +23,12 @@ impl CachedSource {
         kept
     }
 
-    /// The source, if it is there.
+    /// The source, if it is in memory.
     pub(crate) fn get(&self) -> Option<Arc<ScanSource>> {
         self.source.get()
     }
 
-    /// Puts the source back when it was opened again.
+    /// Puts the source back after it was opened again.
     pub(crate) fn put(&self, source: &Arc<ScanSource>) {
         let files = source.table.table().parquet_files().iter();
         let bytes = files.map(|file| ParquetFile::memory_bytes(file)).sum();

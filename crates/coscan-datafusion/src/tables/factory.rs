@@ -85,7 +85,7 @@ fn refuse_unsupported(command: &CreateExternalTable) -> Result<()> {
     )))
 }
 
-/// The columns that are read of files, if they are declared: those that are not of directories.
+/// The declared columns that are stored in files: all but those of directories. `None` if no columns are declared.
 fn declared_columns(command: &CreateExternalTable) -> Result<Option<SchemaRef>> {
     let declared = command.schema.inner();
     if declared.fields().is_empty() {
@@ -96,7 +96,7 @@ fn declared_columns(command: &CreateExternalTable) -> Result<Option<SchemaRef>> 
     Ok(Some(Arc::new(Schema::new(stored.collect::<Vec<_>>()))))
 }
 
-/// The columns of directories: those of PARTITIONED BY, or else what the directories say.
+/// The columns of directories: those of PARTITIONED BY, or else those in the names of the directories.
 fn partition_columns(
     command: &CreateExternalTable,
     infers: bool,

@@ -1,4 +1,4 @@
-//! What `OPTIONS (…)` and the session say about reading Parquet files.
+//! Options for reading Parquet files, from `OPTIONS (…)` and the session.
 
 use std::collections::HashMap;
 
@@ -9,26 +9,26 @@ use datafusion::common::config::{ConfigFileType, ParquetOptions};
 use datafusion::common::not_impl_err;
 use datafusion::error::{DataFusionError, Result};
 
-/// The options that a shared table obeys.
-const OBEYED: [&str; 3] =
+/// The options that a shared table supports.
+const SUPPORTED: [&str; 3] =
     ["format.binary_as_string", "format.coerce_int96", "format.schema_force_view_types"];
 
-/// How to open the files of a table: as `usual`, with the types that its options ask for, or else the session.
+/// How to open the files of a table: as `usual`, with the types that the table's options or else the session ask for.
 ///
 /// # Errors
-/// If there is an option that is not obeyed, or whose value makes no sense.
+/// If an option is not supported, or its value is invalid.
 pub(crate) fn file_options(
     session: &dyn Session,
     options: &HashMap<String, String>,
     usual: FileOptions,
 ) -> Result<FileOptions> {
     let mut others: Vec<_> =
-        options.keys().filter(|option| !OBEYED.contains(&option.as_str())).collect();
+        options.keys().filter(|option| !SUPPORTED.contains(&option.as_str())).collect();
     others.sort_unstable();
     if let Some(option) = others.first() {
         return not_impl_err!(
-            "a shared table does not obey the option {option}; leave it out (these it obeys: {})",
-            OBEYED.join(", ")
+            "a shared table does not support the option {option}; leave it out (supported: {})",
+            SUPPORTED.join(", ")
         );
     }
     let mut table = session.default_table_options();
@@ -37,10 +37,10 @@ pub(crate) fn file_options(
     Ok(FileOptions { types: column_types(&table.parquet.global)?, ..usual })
 }
 
-/// The types that options of Parquet ask for.
+/// The types that Parquet options ask for.
 ///
 /// # Errors
-/// If an option cannot be obeyed, or makes no sense.
+/// If an option is not supported, or its value is invalid.
 pub(crate) fn column_types(parquet: &ParquetOptions) -> Result<ColumnTypes> {
     let int96_unit = parquet.coerce_int96.as_deref().map(time_unit).transpose()?;
     if let (Some(_), Some(zone)) = (int96_unit, &parquet.coerce_int96_tz) {
@@ -56,7 +56,7 @@ pub(crate) fn column_types(parquet: &ParquetOptions) -> Result<ColumnTypes> {
     })
 }
 
-/// Says in options of Parquet what types columns have: the opposite of [`column_types`].
+/// Sets the Parquet options for types: the inverse of [`column_types`].
 pub(crate) fn set_column_types(parquet: &mut ParquetOptions, types: ColumnTypes) {
     let unit = |unit| match unit {
         TimeUnit::Nanosecond => "ns",
@@ -66,7 +66,7 @@ pub(crate) fn set_column_types(parquet: &mut ParquetOptions, types: ColumnTypes)
     };
     parquet.schema_force_view_types = types.views;
     parquet.binary_as_string = types.binary_as_string;
-    parquet.coerce_int96 = types.int96_unit.map(|it| unit(it).to_owned());
+    parquet.coerce_int96 = types.int96_unit.map(|int96| unit(int96).to_owned());
 }
 
 fn time_unit(text: &str) -> Result<TimeUnit> {

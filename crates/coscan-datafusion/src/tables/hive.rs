@@ -1,4 +1,5 @@
-//! Columns that are the names of directories: `year=2024/month=1/a.parquet` has the columns `year` and `month`.
+//! Hive partitioning: `year=2024/month=1/a.parquet` has the columns `year` and `month`, whose values are the names of
+//! directories.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,10 +13,10 @@ use log::debug;
 
 use crate::tables::location::ListedFile;
 
-/// So many files say what the columns are, as in the engine's own tables.
-const FILES_ASKED: usize = 10;
+/// Columns are inferred from this many files, as in the engine's own tables.
+const FILES_SAMPLED: usize = 10;
 
-/// The columns that the names of directories say there are.
+/// The columns in the names of directories.
 ///
 /// # Errors
 /// If files lie in directories with different names.
@@ -27,13 +28,13 @@ pub(crate) fn infer(files: &[ListedFile]) -> Result<Vec<FieldRef>> {
         let names = parts.into_iter().filter_map(|directory| directory.split_once('='));
         names.map(|(name, _)| name.to_owned()).collect()
     };
-    let mut asked = files.iter().take(FILES_ASKED);
-    let Some(first) = asked.next() else { return Ok(Vec::new()) };
+    let mut sampled = files.iter().take(FILES_SAMPLED);
+    let Some(first) = sampled.next() else { return Ok(Vec::new()) };
     let inferred = names(first);
-    if let Some(other) = asked.find(|file| names(file) != inferred) {
+    if let Some(other) = sampled.find(|file| names(file) != inferred) {
         return plan_err!(
-            "{} and {} lie in directories that make different columns ({} and {}); name the columns with PARTITIONED BY, \
-             or move one of the files",
+            "{} and {} are in directories that name different columns ({} and {}); name the columns with \
+             PARTITIONED BY, or move one of the files",
             first.file.name(),
             other.file.name(),
             list(&inferred),
@@ -44,15 +45,15 @@ pub(crate) fn infer(files: &[ListedFile]) -> Result<Vec<FieldRef>> {
     Ok(inferred.into_iter().map(field).collect())
 }
 
-/// The type of such a column if none is declared: texts that repeat.
+/// The type of such a column if none is declared: a dictionary of strings.
 pub(crate) fn usual_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt16), Box::new(DataType::Utf8))
 }
 
-/// Whether the directories say the same as a declaration, which may name fewer columns.
+/// Checks a declaration against the names of directories. It may name fewer columns.
 ///
 /// # Errors
-/// If they do not.
+/// If it names other columns.
 pub(crate) fn check(declared: &[FieldRef], files: &[ListedFile]) -> Result<()> {
     let inferred = infer(files)?;
     let agrees = inferred.is_empty()
@@ -65,7 +66,7 @@ pub(crate) fn check(declared: &[FieldRef], files: &[ListedFile]) -> Result<()> {
         list(&fields.iter().map(|field| field.name().clone()).collect::<Vec<_>>())
     };
     plan_err!(
-        "PARTITIONED BY names {}, but the directories of the table are {}; name those",
+        "PARTITIONED BY names {}, but the directories of the table name {}; use those names",
         names(declared),
         names(&inferred)
     )
@@ -82,11 +83,11 @@ pub(crate) struct TableListing {
 }
 
 impl TableListing {
-    /// Those of the files that lie in directories of these columns. `declared` is what is read of the files, all they
-    /// have if it is not said.
+    /// The files that are in directories of the partition columns. `declared` has the columns that are read of the
+    /// files; `None` reads all.
     ///
     /// # Errors
-    /// If the name of a directory is no value of the column's type.
+    /// If the name of a directory is not a value of the column's type.
     pub(crate) fn new(
         files: Vec<ListedFile>,
         partitions: &[FieldRef],
@@ -97,7 +98,7 @@ impl TableListing {
         if files.is_empty() && !is_empty {
             let names: Vec<_> = partitions.iter().map(|field| field.name().clone()).collect();
             return plan_err!(
-                "no file lies in directories named {}=…; name other columns in PARTITIONED BY, or a directory above \
+                "no file is in directories named {}=…; name other columns in PARTITIONED BY, or a directory above \
                  those as the location",
                 names.join("=…/")
             );
@@ -107,7 +108,7 @@ impl TableListing {
     }
 }
 
-/// The files that lie in directories of these columns, and the values of the columns.
+/// The files that are in directories of these columns, and the values of the columns.
 fn constants(
     fields: &[FieldRef],
     files: Vec<ListedFile>,
@@ -117,7 +118,7 @@ fn constants(
         let found = parse_partitions_for_path(&file.location, &file.file.meta.location, names);
         let found = found.filter(|found| found.len() == fields.len());
         if found.is_none() {
-            debug!("{} lies in no partition and is left out", file.file.name());
+            debug!("{} is in no partition and is left out", file.file.name());
         }
         Some(found?.into_iter().map(Cow::into_owned).collect())
     };
@@ -134,8 +135,8 @@ fn constants(
             ScalarValue::try_from_string(text, data_type).map_err(|error| {
                 let (file, name) = (file.file.name(), field.name());
                 plan_datafusion_err!(
-                    "the directory {name}=… of {file} is no {data_type}: {error}; rename it, or give {name} another type \
-                     in PARTITIONED BY"
+                    "the directory {name}=… of {file} is not a value of type {data_type}: {error}; rename it, or give \
+                     {name} another type in PARTITIONED BY"
                 )
             })
         };

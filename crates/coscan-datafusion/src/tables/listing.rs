@@ -1,4 +1,4 @@
-//! How the files of a table are listed. Each list makes a snapshot.
+//! Lists the files of a table. Each list makes a snapshot.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::tables::order;
 use crate::tables::source::ScanSource;
 use crate::tables::statistics;
 
-/// What a table is, whatever its files are now.
+/// The definition of a table, independent of the files that it has now.
 #[derive(Clone, Debug)]
 pub(crate) struct Listing {
     pub(crate) coscan: Coscan,
@@ -28,7 +28,7 @@ pub(crate) struct Listing {
     pub(crate) name: String,
     pub(crate) locations: Vec<String>,
     pub(crate) stores: Stores,
-    /// The stores of a session, which win.
+    /// The stores of a session, which take precedence.
     pub(crate) runtime: Option<Arc<RuntimeEnv>>,
     pub(crate) ignores_subdirectories: bool,
     pub(crate) takes_any_name: bool,
@@ -36,12 +36,12 @@ pub(crate) struct Listing {
     pub(crate) orders: Vec<Vec<SortExpr>>,
     /// The columns of directories.
     pub(crate) partitions: Vec<FieldRef>,
-    /// What is read of the files; all that they have if it is not known yet.
+    /// The columns that are read of the files; `None` reads all.
     pub(crate) columns: Option<SchemaRef>,
 }
 
 impl Listing {
-    /// The files that there are now, in the order of locations and then of paths.
+    /// The files there are now, in the order of locations and then of paths.
     pub(crate) async fn files(&self) -> Result<Vec<ListedFile>> {
         let places = Places {
             stores: &self.stores,
@@ -52,7 +52,7 @@ impl Listing {
         places.list(&self.locations).await
     }
 
-    /// A snapshot of these files. Footers are read of those that nobody has open.
+    /// A snapshot of these files. Footers are read unless the file is open already.
     pub(crate) async fn snapshot(&self, files: Vec<ListedFile>) -> Result<ScanSource> {
         let listing = TableListing::new(files, &self.partitions, self.columns.clone())?;
         let TableListing { files, columns } = listing;
@@ -67,7 +67,7 @@ impl Listing {
         registered(&self.coscan, self.name.clone(), &identity, table, &self.orders)
     }
 
-    /// The same with the columns of a snapshot: files that come later are read as these.
+    /// The same with the columns of a snapshot: files listed later are read with the same columns.
     pub(crate) fn with_columns_of(self, source: &ScanSource) -> Self {
         let fields = source.table.table().schema().fields().iter();
         let is_stored = |field: &&FieldRef| {
@@ -78,14 +78,15 @@ impl Listing {
     }
 }
 
-/// What makes snapshots those of one table: where their files are listed, and how they are opened.
+/// The identity of a table: where its files are listed, and how they are opened. Snapshots with the same identity are
+/// scheduled together.
 pub(crate) fn identity(urls: &[ListingTableUrl], options: FileOptions) -> String {
     let pattern = |url: &ListingTableUrl| url.get_glob().as_ref().map(ToString::to_string);
     let locations: Vec<_> = urls.iter().map(|url| (url.as_str(), pattern(url))).collect();
     format!("{locations:?} {options:?}")
 }
 
-/// What plans read of a table, which becomes a snapshot of the one with this identity.
+/// Registers a table as a snapshot of the one with this identity, and gives its source.
 pub(crate) fn registered(
     coscan: &Coscan,
     name: String,
@@ -97,7 +98,7 @@ pub(crate) fn registered(
     source_of(coscan, name, shared, orders)
 }
 
-/// What plans read of a registered table.
+/// The source of a registered table.
 pub(crate) fn source_of(
     coscan: &Coscan,
     name: String,

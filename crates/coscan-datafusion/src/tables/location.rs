@@ -1,4 +1,4 @@
-//! The files of a location, those that the engine's own tables list, in the store that the session or coscan has for it.
+//! The files of a location: those that the engine's own tables would list, in the session's store for it or coscan's.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use url::Url;
 
 use crate::error::from_store;
 
-/// How DataFusion's own store of local files, which every session has, calls itself.
+/// The display name of DataFusion's store of local files, which every session has.
 const SESSION_LOCAL_STORE: &str = "LocalFileSystem(file:///)";
 
-/// What a pattern is told by.
+/// Characters that make a location a pattern.
 const WILDCARDS: [char; 3] = ['*', '?', '['];
 
-/// What a directory lists besides its partitions.
+/// The files that are listed in directories.
 const FILE_PATTERN: &str = "*.parquet";
 
-/// Where the files of a table are looked for.
+/// Where and how the files of a table are looked up.
 pub(crate) struct Places<'a> {
     /// The stores of coscan.
     pub(crate) stores: &'a Stores,
-    /// The session's, if there is a session. They win.
+    /// The stores of the session, if there is one. They take precedence.
     pub(crate) runtime: Option<&'a RuntimeEnv>,
-    /// Whether directories other than those of partitions are left out.
+    /// Whether subdirectories are left out, except those of partitions.
     pub(crate) ignores_subdirectories: bool,
-    /// Whether all files of a directory are taken, whatever their names.
+    /// Whether the files of a directory may have any extension.
     pub(crate) takes_any_name: bool,
 }
 
@@ -64,15 +64,15 @@ impl Places<'_> {
         {
             return Ok(files);
         }
-        // Patterns in URLs and directories without Parquet files of their own, which the engine refuses; or an error
-        // that says what is wrong.
+        // The engine refuses patterns in URLs, and directories without Parquet files directly in them. Otherwise this
+        // gives the error that says what is wrong.
         let Listing { store, store_url, files } =
             list_files(&stores, location).await.map_err(from_store)?;
         let url = Arc::new(ListingTableUrl::parse(before_pattern(location))?);
         Ok(listed(&store, &store_url, &url, files))
     }
 
-    /// The files that the engine's own table would have, `None` if it can list none.
+    /// The files that the engine's own table would have; `None` if it cannot list them.
     async fn as_the_engine_lists(
         &self,
         stores: &Stores,
@@ -114,7 +114,7 @@ impl Places<'_> {
                 listed.try_filter(belongs).try_collect().await?
             }
         };
-        // Empty files are what some writers leave as marks.
+        // Some writers leave empty files as markers.
         metas.retain(|meta| meta.size > 0);
         metas.sort_unstable_by(|a, b| a.location.cmp(&b.location));
         Ok(listed(&store, &store_url, &Arc::new(url), metas))
@@ -159,15 +159,16 @@ pub(crate) fn store_of(
     }
 }
 
-/// The store that the session has registered for a URL, as the only one of its kind.
+/// The store that the session has registered for a URL, alone.
 fn session_store(runtime: &RuntimeEnv, stores: &Stores, location: &str) -> Option<Stores> {
     let (root, store) = session_root(runtime, location)?;
     (!is_of(stores, &root, &store)).then(|| only(&root, store))
 }
 
-/// What the session finds for a URL: a store of its own, or one of coscan. And the root of that store.
+/// The store that the session finds for a URL, its own or coscan's, and the root of that store.
 ///
-/// The local files that every session has do not count: coscan reads them itself, past the operating system's cache.
+/// The store of local files that every session has does not count: coscan reads local files itself, past the operating
+/// system's cache.
 fn session_root(runtime: &RuntimeEnv, location: &str) -> Option<(Url, Arc<dyn ObjectStore>)> {
     let mut root = match Url::parse(location) {
         Ok(url) if location.contains("://") => url,

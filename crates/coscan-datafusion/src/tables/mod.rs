@@ -1,4 +1,8 @@
-//! Tables: how they are made, which files they have, and what plans read of them.
+//! Tables whose scans are shared: how they are made, which files they have, and what plans read of them.
+//!
+//! `factory` and `format` read a `CREATE EXTERNAL TABLE`, `provider` is the table. `location` and `hive` find files,
+//! `listing` and `opener` open them, `snapshots` holds the files that queries see now. Plans read a `source`, with its
+//! `statistics` and `order`; `cached_source` lets it go when memory is short.
 
 pub(crate) mod cached_source;
 pub(crate) mod factory;

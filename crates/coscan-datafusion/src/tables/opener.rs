@@ -1,4 +1,4 @@
-//! How the files of a snapshot are opened again when their footers are gone.
+//! Opens the files of a snapshot again after their footers were dropped.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(crate) enum Opener {
     Registered(RegisteredTable),
 }
 
-/// What there is of a table besides its footers.
+/// A registered table without its footers.
 #[derive(Clone, Debug)]
 pub(crate) struct RegisteredTable {
     coscan: Coscan,
@@ -61,7 +61,7 @@ impl Opener {
         }
     }
 
-    /// Opens files that were listed before, or those of the registered table.
+    /// Opens files listed before, or those of the registered table.
     pub(crate) async fn open(&self, listed: &[ListedFile]) -> Result<ScanSource> {
         match self {
             Self::Listed(listing) => listing.snapshot(listed.to_vec()).await,

@@ -1,4 +1,4 @@
-//! The order that a table declares, as far as its files keep it.
+//! The orders that a table declares (`WITH ORDER`), as far as its files keep them.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use datafusion::physical_expr::{LexOrdering, create_lex_ordering};
 
 use crate::planning::pruning::may_be_nan;
 
-/// The declared orders that hold over all files one after another.
+/// The declared orders that hold over all files, one after another.
 ///
-/// A declaration is about each file. Whether several files continue each other is judged by the plain engine, from the
-/// least and greatest values of each: that says something only of keys that are never null nor NaN.
+/// A declaration is about each file. The plain engine decides from the bounds of their values whether files continue
+/// each other, which is right only for keys that are never null or NaN.
 pub(crate) fn of_files(
     table: &ParquetTable,
     files: &FileGroup,
@@ -47,7 +47,7 @@ pub(crate) fn of_files(
     Ok(kept)
 }
 
-/// Whether the bounds of a column are those of all its values.
+/// Whether the bounds of a column hold for all its values: none is null or NaN.
 fn has_bounds_of_all(table: &ParquetTable, column: usize) -> bool {
     if may_be_nan(table.schema().field(column).data_type()) {
         return false;

@@ -18,7 +18,7 @@ use datafusion::prelude::SessionContext;
 
 use crate::coscan::Coscan;
 use crate::planning::plan;
-use crate::planning::plan::PlanRequest;
+use crate::planning::plan::Pushdown;
 use crate::settings::SessionSettings;
 use crate::tables::hive;
 use crate::tables::listing;
@@ -27,11 +27,11 @@ use crate::tables::location::ListedFile;
 use crate::tables::snapshots::Snapshots;
 use crate::tables::source;
 
-/// A table whose scans all queries share, to be registered with a session.
+/// A table whose scans all queries share, to register with a session.
 ///
-/// `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes one in a session with [`Coscan`] installed. Its files are those that
-/// were there when it was made, or was [refreshed](Self::refresh). Tables that list the same file share its pages; those
-/// leave the pool when nobody lists the file any more.
+/// `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes one in a session with [`Coscan`] installed. It has the files that
+/// were there when it was made or last [refreshed](Self::refresh). Tables that list the same file share its pages,
+/// which leave the pool when no table lists the file any more.
 #[derive(Clone, Debug)]
 pub struct SharedTableProvider {
     snapshots: Arc<Snapshots>,
@@ -45,7 +45,7 @@ impl SharedTableProvider {
     /// stores of `coscan`.
     ///
     /// # Errors
-    /// If a location leads to no files, they cannot be read, or have columns that do not fit together.
+    /// If a location has no files, they cannot be read, or their columns do not fit together.
     pub async fn open(coscan: &Coscan, locations: &[String]) -> Result<Self> {
         let mut listing = Listing {
             coscan: coscan.clone(),
@@ -68,10 +68,11 @@ impl SharedTableProvider {
     }
 
     /// A provider of a table that is registered with a manager already. It declares no order, and its files are fixed.
-    /// Footers count against the budget from now on, and go when memory is short and nobody else holds them.
+    /// Its footers count against the budget from now on, and are dropped when memory is short and nothing else holds
+    /// them.
     ///
     /// # Errors
-    /// If the statistics of a file cannot be understood.
+    /// If the statistics of a file cannot be decoded.
     pub fn new(manager: &BufferManager, table: &SharedTable) -> Result<Self> {
         let files = table.table().parquet_files();
         manager.adopt_files(files);
@@ -94,12 +95,13 @@ impl SharedTableProvider {
         Self { snapshots: Arc::new(snapshots), schema, definition: None }
     }
 
-    /// The files that the table has now, its rows in these orders, as `WITH ORDER` declares: scans of it are in order. It
-    /// shares pages with this one. An order that the files one after another do not keep is dropped. It is not refreshed.
+    /// A table of the files that this one has now, with declared orders as in `WITH ORDER`: its scans are in order. It
+    /// shares pages with this table. Orders that the files, one after another, do not keep are dropped. It is not
+    /// refreshed.
     ///
     /// # Errors
-    /// If an order names a column that the table does not have, or its footers went as memory was short and cannot be
-    /// read again.
+    /// If an order names a column that the table does not have, or its footers were dropped to save memory and cannot
+    /// be read again.
     pub async fn with_orders(&self, orders: &[Vec<SortExpr>]) -> Result<Self> {
         let snapshots = self.snapshots.with_orders(orders).await?;
         let schema = Arc::clone(&self.schema);
@@ -115,13 +117,13 @@ impl SharedTableProvider {
     /// The table that it shares, as it is now.
     ///
     /// # Errors
-    /// If its footers went as memory was short, and cannot be read again.
+    /// If its footers were dropped to save memory and cannot be read again.
     pub async fn table(&self) -> Result<SharedTable> {
         Ok(self.snapshots.current().await?.table.clone())
     }
 
-    /// Lists the files again. Queries that are planned from now on see those that are there now, with the columns that the
-    /// table has had from the start; queries that run go on with what they have. Only files that are new are opened.
+    /// Lists the files again. Queries planned from now on see the files that are there now, with the columns that the
+    /// table has had from the start; running queries keep their files. Only new files are opened.
     ///
     /// # Errors
     /// If the files cannot be listed or opened, or a new one does not fit the columns. The table then stays as it was.
@@ -167,16 +169,17 @@ impl TableProvider for SharedTableProvider {
         }
         let source = self.snapshots.current().await?;
         let projection = projection.map(Vec::as_slice);
-        let request = PlanRequest::of(session, &self.schema, projection, filters, limit)?;
-        plan::plan(session, &source, request).await
+        let pushdown = Pushdown::of(session, &self.schema, projection, filters, limit)?;
+        plan::plan(session, &source, pushdown).await
     }
 }
 
-/// Lists the files of a table of a session again, as [`SharedTableProvider::refresh`] does. Those of a table that DataFusion
-/// made are listed by the next query: the list that the session has in its cache goes.
+/// Lists the files of a session's table again, as [`SharedTableProvider::refresh`] does. The files of a table that
+/// DataFusion made are listed by the next query: its list is removed from the session's cache.
 ///
 /// # Errors
-/// As there; or if there is no such table, or neither made it.
+/// As [`SharedTableProvider::refresh`]; or if there is no such table, or it is neither a shared table nor one that
+/// DataFusion made of files.
 pub async fn refresh(context: &SessionContext, table: impl Into<TableReference>) -> Result<()> {
     let table = table.into();
     let provider = context.table_provider(table.clone()).await?;

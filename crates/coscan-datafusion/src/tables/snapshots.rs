@@ -1,4 +1,4 @@
-//! The snapshot of a table that queries see, and the next one.
+//! The snapshots of a table: the one that queries see now, and how the next one is made.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -16,15 +16,15 @@ use crate::tables::opener::Opener;
 use crate::tables::order;
 use crate::tables::source::ScanSource;
 
-/// A table that may be listed again. Queries go on with the snapshot that they were planned on.
+/// The current snapshot of a table. Queries keep the snapshot that they were planned on.
 #[derive(Debug)]
 pub(crate) struct Snapshots {
     current: RwLock<Snapshot>,
     /// For log lines.
     name: String,
-    /// How to list it, or to open what was listed. Locked meanwhile: once for all who want that.
+    /// Opens and lists the files. Locked meanwhile, so that queries at the same time do so once.
     opener: Mutex<Opener>,
-    /// Whether it is listed again.
+    /// Whether the files may be listed again.
     is_refreshed: bool,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Snapshots {
 struct Snapshot {
     files: Arc<[ListedFile]>,
     source: Arc<CachedSource>,
-    /// Of the whole table. They stay.
+    /// Of the whole table. They stay in memory.
     statistics: Arc<Statistics>,
     listed: Instant,
 }
@@ -56,7 +56,7 @@ impl Snapshots {
         Self { current, name, opener: Mutex::new(opener), is_refreshed: false }
     }
 
-    /// The files of the current snapshot for good, in these orders.
+    /// A table of the files of the current snapshot, which stay, in these orders.
     ///
     /// # Errors
     /// If they cannot be opened, or an order names a column that the table does not have.
@@ -71,7 +71,7 @@ impl Snapshots {
     /// The snapshot for a query that is planned now.
     ///
     /// # Errors
-    /// If its footers went as memory was short, and cannot be read again.
+    /// If its footers were dropped to save memory and cannot be read again.
     pub(crate) async fn current(&self) -> Result<Arc<ScanSource>> {
         if let Some(source) = self.snapshot().source.get() {
             return Ok(source);
@@ -79,23 +79,23 @@ impl Snapshots {
         self.open(&*self.opener.lock().await).await
     }
 
-    /// What the optimizer knows of it.
+    /// The statistics of the current snapshot.
     pub(crate) fn statistics(&self) -> Arc<Statistics> {
         self.snapshot().statistics
     }
 
-    /// Lists the files again unless that was done in so short a time before. If they cannot be listed, or one of them is not
-    /// whole yet, the last snapshot stays.
+    /// Lists the files again unless the last list is younger than `age`. If they cannot be listed, or one of them is
+    /// incomplete, the last snapshot stays.
     pub(crate) async fn refresh_after(&self, age: Duration) {
         if self.is_refreshed
             && self.snapshot().listed.elapsed() >= age
             && let Err(error) = self.refresh(Some(age)).await
         {
-            log::warn!("the files of {} stay as they were listed last: {error}", self.name);
+            log::warn!("{} keeps its last list of files: {error}", self.name);
         }
     }
 
-    /// Lists the files again. Without `age` that is done in any case, else unless another has done so meanwhile.
+    /// Lists the files again; with an `age`, not if another query has done so since this call.
     pub(crate) async fn refresh(&self, age: Option<Duration>) -> Result<()> {
         let asked = Instant::now();
         if !self.is_refreshed {
@@ -121,11 +121,11 @@ impl Snapshots {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *current, next);
         drop(current);
-        drop(before); // Not under the lock: its files may go with it.
+        drop(before); // Not under the lock: it may close files.
         Ok(())
     }
 
-    /// The current snapshot, opened unless another has done so meanwhile.
+    /// The current snapshot, opened unless another query has done so meanwhile.
     async fn open(&self, opener: &Opener) -> Result<Arc<ScanSource>> {
         let current = self.snapshot();
         if let Some(source) = current.source.get() {

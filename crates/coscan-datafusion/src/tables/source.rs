@@ -1,4 +1,4 @@
-//! What the plans of a table have in common: the table, what a session says, and the properties that follow.
+//! The source of a table's plans, the settings of a session, and the plan properties that follow from both.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use datafusion::prelude::SessionConfig;
 
 use crate::settings::SessionSettings;
 
-/// What a plan reads, the same for all plans of a table.
+/// A table as plans read it: the same for all its plans.
 #[derive(Clone, Debug)]
 pub(crate) struct ScanSource {
     pub(crate) manager: BufferManager,
@@ -26,42 +26,41 @@ pub(crate) struct ScanSource {
     pub(crate) files: Arc<FileGroup>,
     /// Of the whole table, a column a field of its schema.
     pub(crate) statistics: Arc<Statistics>,
-    /// Orders that all rows of the table keep.
+    /// The declared orders of the table's rows: scans are in order if there are any.
     pub(crate) orderings: Vec<LexOrdering>,
-    /// The order of the table's rows that its files say they keep, if none is declared. Plans have it where they use
-    /// it.
+    /// The order that the files declare, if the table declares none. Scans are in this order where a plan needs it.
     pub(crate) stored_order: Option<LexOrdering>,
-    /// The most bytes that the engine's own scan may read instead.
+    /// The most bytes of a selective scan that is left to the engine.
     pub(crate) direct_bytes_max: u64,
-    /// Whether its files were listed for the very query, as the engine does for its own tables.
+    /// Whether its files were listed for this query, as the engine does for its own tables.
     pub(crate) listed_by_query: bool,
 }
 
-/// What a table is named in EXPLAIN if it has no other name: the last part of its location, without an ending.
+/// The name in EXPLAIN of a table without a name: the last part of its location, without the extension.
 pub(crate) fn short_name(location: &str) -> String {
     let trimmed = location.trim_end_matches('/');
     let last = trimmed.rsplit('/').next().unwrap_or(trimmed);
     last.strip_suffix(".parquet").unwrap_or(last).to_owned()
 }
 
-/// What a session says about plans.
+/// The settings of a session that plans depend on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlanSettings {
     /// The most partitions of a scan.
     pub(crate) partitions_max: usize,
     /// Whether filters rule chunks out.
     pub(crate) prunes: bool,
-    /// Whether Bloom filters do, too.
+    /// Whether Bloom filters do so too.
     pub(crate) reads_bloom_filters: bool,
-    /// Lists longer than this do not prune chunks.
+    /// The longest IN list that prunes chunks.
     pub(crate) in_list_max: usize,
     /// Whether scans evaluate filters, so that no operator above does.
     pub(crate) evaluates: bool,
-    /// Whether the optimizer is told what the footers say.
+    /// Whether the optimizer gets statistics.
     pub(crate) has_statistics: bool,
     /// The most rows of a batch.
     pub(crate) batch_rows: usize,
-    /// How much its queries count beside others.
+    /// The weight of its queries.
     pub(crate) weight: u32,
 }
 
@@ -81,12 +80,12 @@ impl PlanSettings {
     }
 }
 
-/// Whether a filter is still filled in while the query runs.
+/// Whether a filter may still change while the query runs.
 pub(crate) fn is_dynamic(filter: &Arc<dyn PhysicalExpr>) -> bool {
     DynamicFilterTracking::classify(filter).contains_dynamic_filter()
 }
 
-/// What the optimizer knows of a scan of some columns.
+/// The plan properties of a scan of some columns.
 pub(crate) fn properties(
     source: &ScanSource,
     projection: &[usize],

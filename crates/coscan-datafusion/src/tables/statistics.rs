@@ -1,5 +1,5 @@
-//! What the optimizer knows of a table: exactly what the plain engine takes from the same footers, so that it makes the
-//! same plans.
+//! Statistics for the optimizer: exactly those that the plain engine takes from the same footers, so that plans are the
+//! same.
 
 use std::sync::Arc;
 
@@ -31,42 +31,42 @@ pub(crate) fn of_table(table: &ParquetTable) -> Result<(FileGroup, Statistics)> 
     Ok((groups.pop().unwrap_or_default(), statistics))
 }
 
-/// The columns that are read of files.
+/// The columns that are stored in files.
 pub(crate) fn stored_columns(table: &ParquetTable) -> SchemaRef {
     let fields = table.schema().fields();
     let stored = &fields[..fields.len() - table.constants().len()];
     Arc::new(Schema::new(stored.to_vec()))
 }
 
-/// Of the stored columns of a file. The engine takes them wrongly from columns that have another type in the file: it
-/// is told that type, and the answer is cast.
+/// Statistics of the stored columns of a file. Where a column has another type in the file than in the table, the
+/// engine takes them by the type in the file, and they are cast.
 fn of_file(table: &ParquetTable, index: usize, stored: &SchemaRef) -> Result<Statistics> {
     let file = &table.parquet_files()[index];
-    let own_type = |(column, field): (usize, &FieldRef)| -> Option<DataType> {
+    let other_type = |(column, field): (usize, &FieldRef)| -> Option<DataType> {
         let in_file = table.file_column(index, column)?;
-        let own = file.fields()[in_file].data_type();
-        (own != field.data_type()).then(|| own.clone())
+        let file_type = file.fields()[in_file].data_type();
+        (file_type != field.data_type()).then(|| file_type.clone())
     };
-    let own_types: Vec<_> = stored.fields().iter().enumerate().map(own_type).collect();
-    let own_field = |(field, own): (&FieldRef, &Option<DataType>)| -> Field {
+    let other_types: Vec<_> = stored.fields().iter().enumerate().map(other_type).collect();
+    let file_field = |(field, other): (&FieldRef, &Option<DataType>)| -> Field {
         let field = field.as_ref().clone();
-        own.clone().map_or(field.clone(), |own| field.with_data_type(own))
+        other.clone().map_or(field.clone(), |other| field.with_data_type(other))
     };
-    let own_fields: Vec<_> = stored.fields().iter().zip(&own_types).map(own_field).collect();
-    let own_schema = Arc::new(Schema::new(own_fields));
+    let file_fields: Vec<_> = stored.fields().iter().zip(&other_types).map(file_field).collect();
+    let file_schema = Arc::new(Schema::new(file_fields));
     let mut statistics =
-        DFParquetMetadata::statistics_from_parquet_metadata(file.metadata(), &own_schema)?;
-    for ((column, field), own) in
-        statistics.column_statistics.iter_mut().zip(stored.fields()).zip(&own_types)
+        DFParquetMetadata::statistics_from_parquet_metadata(file.metadata(), &file_schema)?;
+    for ((column, field), other) in
+        statistics.column_statistics.iter_mut().zip(stored.fields()).zip(&other_types)
     {
-        if let Some(own) = own {
-            *column = cast(column, own, field.data_type());
+        if let Some(other) = other {
+            *column = cast(column, other, field.data_type());
         }
     }
     Ok(statistics)
 }
 
-/// What is known of a column when its values have another type.
+/// The statistics of a column after a cast of its values.
 fn cast(column: &ColumnStatistics, from: &DataType, to: &DataType) -> ColumnStatistics {
     let unknown =
         ColumnStatistics { null_count: column.null_count, ..ColumnStatistics::new_unknown() };

@@ -1,4 +1,4 @@
-//! What EXPLAIN shows of a shared scan.
+//! EXPLAIN of a shared scan.
 
 use std::fmt;
 

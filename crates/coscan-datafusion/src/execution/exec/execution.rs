@@ -1,4 +1,4 @@
-//! What a shared scan does once it is executed.
+//! How a shared scan is executed.
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,11 +21,11 @@ use crate::execution::row_filter::{self, RowFilter};
 use crate::execution::shares::Shares;
 use crate::tables::source::{is_dynamic, properties};
 
-/// What executing a plan leaves. A copy of the plan has not run.
+/// State of an executed plan. A copy of the plan starts without.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     pub(super) metrics: ExecutionPlanMetricsSet,
-    /// Once a partition was executed.
+    /// Set when the first partition is executed.
     pub(super) executions: OnceLock<Arc<Executions>>,
 }
 
@@ -36,7 +36,7 @@ impl Clone for Runs {
 }
 
 impl SharedScanExec {
-    /// The same in one partition if that does for the rows that are wanted.
+    /// The same in one partition if the first pages have all the rows that are needed.
     pub(crate) fn in_few_partitions(self) -> Result<Self> {
         if self.first_rows().is_none() {
             return Ok(self);
@@ -45,17 +45,17 @@ impl SharedScanExec {
         Ok(Self { properties, ..self })
     }
 
-    /// The number of rows that its limit takes, if they are so few that only their pages are read. The first partition
-    /// then gives them all.
+    /// The limit, in rows, if it is so small that only the first pages are read. The first partition then gives all
+    /// rows.
     pub(super) fn first_rows(&self) -> Option<u64> {
         if !self.evaluated.is_empty() {
-            return None; // These rule rows out, whether or not they may rule chunks out.
+            return None; // The first rows may not pass.
         }
         let rows = first_pages::rows(&self.source, &self.requirements());
         rows.filter(|&rows| rows <= self.settings.batch_rows as u64)
     }
 
-    /// How many rows it reads: those of the needed chunks, the picked ones of them, or as many as its limit takes.
+    /// How many rows it reads: those of the needed chunks, the selected ones if it is sparse, or its limit.
     pub(crate) fn row_count(&self) -> u64 {
         if let Some(rows) = self.first_rows() {
             return rows;
@@ -64,7 +64,7 @@ impl SharedScanExec {
         rows.iter().map(|rows| rows.end - rows.start).sum()
     }
 
-    /// A stream of the first rows of the table if it is the first partition, else of none.
+    /// The first rows of the table as a stream from the first partition; other partitions are empty.
     pub(super) fn execute_first_rows(
         &self,
         partition: usize,
@@ -86,7 +86,7 @@ impl SharedScanExec {
         Ok(Box::pin(cooperative(stream)))
     }
 
-    /// What this instance of the plan has given and gives.
+    /// The executions of this instance of the plan.
     pub(super) fn executions(&self) -> &Arc<Executions> {
         self.runs.executions.get_or_init(|| {
             let table = self.source.table.table();
@@ -112,25 +112,26 @@ impl SharedScanExec {
         })
     }
 
-    /// What leaves out the rows of what it reads that are not to be given.
+    /// Removes rows that do not pass the filters that the scan evaluates.
     pub(super) fn row_filter(&self, batch_rows: usize) -> Result<Option<RowFilter>> {
         let table_schema = self.source.table.table().schema();
         RowFilter::new(&self.projection, &self.evaluated, table_schema, batch_rows)
     }
 
-    /// The rank of each chunk, if a filter is filled in that those of lower ranks make stricter: that of a top-k.
+    /// The rank of each chunk, if there is a dynamic filter that becomes stricter as chunks of low ranks are read: that
+    /// of a top-k.
     fn ranks(&self) -> Option<Vec<usize>> {
         let key = self.first_by.as_ref()?;
         let filters = self.dynamic_filters();
         let mut columns = filters.iter().flat_map(collect_columns);
-        if !columns.any(|column| key.columns().any(|it| it == column.index())) {
+        if !columns.any(|column| key.columns().any(|index| index == column.index())) {
             return None;
         }
         let ranks = key.ranks(self.source.table.table());
         ranks.inspect_err(|error| debug!("chunks are read in any order: {error}")).ok()
     }
 
-    /// Filters that are filled in while the query runs: none below a limit, which counts rows that they rule out.
+    /// Filters that change while the query runs. None below a limit, which counts rows that they would rule out.
     fn dynamic_filters(&self) -> Vec<Arc<dyn PhysicalExpr>> {
         let filters = self.filters.iter().filter(|filter| is_dynamic(filter));
         filters.filter(|_| self.fetch.is_none()).cloned().collect()

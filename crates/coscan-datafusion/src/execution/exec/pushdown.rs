@@ -1,4 +1,4 @@
-//! What a shared scan takes over from the operators above it.
+//! Filters, projections and orders that operators above push down into a shared scan.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::planning::bloom_filters;
 use crate::tables::source::{ScanSource, is_dynamic, properties};
 
 impl SharedScanExec {
-    /// The same without what Bloom filters rule out. They are read for it where they may help.
+    /// The same without the zones that Bloom filters rule out. Bloom filters are read where they may help.
     pub(crate) async fn with_bloom_filters(self) -> Result<Self> {
         if !self.settings.reads_bloom_filters || self.filters.is_empty() {
             return Ok(self);
@@ -41,11 +41,11 @@ impl SharedScanExec {
         }
     }
 
-    /// The same in the order that the files say they keep, if the rows are then in this one.
+    /// The same in the order that the files are stored in, if that satisfies this one.
     pub(crate) fn in_stored_order(&self, order: &[PhysicalSortExpr]) -> Result<Option<Self>> {
         let is_free = self.source.orderings.is_empty()
             && self.settings.has_statistics
-            && !self.has_partitions_asked_for;
+            && !self.has_user_partitioning;
         let Some(stored) = self.source.stored_order.as_ref().filter(|_| is_free) else {
             return Ok(None);
         };
@@ -57,7 +57,8 @@ impl SharedScanExec {
         Ok(is_in_order.then(|| Self { source, properties, ..self.clone() }))
     }
 
-    /// Takes filters over from above: all rule chunks out, and those are evaluated that the session says.
+    /// Accepts filters from above: all of them rule chunks out; the scan evaluates them too if the session pushes
+    /// filters down.
     pub(super) fn take_filters(
         &self,
         phase: FilterPushdownPhase,
@@ -66,7 +67,7 @@ impl SharedScanExec {
         let filters: Vec<_> =
             result.parent_filters.into_iter().map(|filter| filter.filter).collect();
         if self.fetch.is_some() {
-            // These filters are above a limit: rows that they rule out count among the first ones.
+            // These filters are above the limit: rows that they reject count towards it.
             let answers = vec![PushedDown::No; filters.len()];
             return Ok(FilterPushdownPropagation::with_parent_pushdown_result(answers));
         }
@@ -89,7 +90,8 @@ impl SharedScanExec {
         })
     }
 
-    /// The same with more filters, on the output's schema. Its partitions change only if they may.
+    /// The same with more filters, on the output's schema; `None` if it has them already. The number of partitions
+    /// changes only in the phase in which it may.
     pub(super) fn with_filters(
         &self,
         filters: impl Iterator<Item = Arc<dyn PhysicalExpr>>,
@@ -111,14 +113,14 @@ impl SharedScanExec {
         scan.fetch = self.fetch;
         scan.evaluated.clone_from(&self.evaluated);
         scan.first_by.clone_from(&self.first_by);
-        scan.has_partitions_asked_for = self.has_partitions_asked_for;
+        scan.has_user_partitioning = self.has_user_partitioning;
         if !matches!(phase, FilterPushdownPhase::Pre) {
             scan.properties = Arc::clone(&self.properties);
         }
         Ok(Some(scan))
     }
 
-    /// The same, and it gives only rows that these filters, on the output's schema, let through.
+    /// The same, giving only rows that pass these filters on the output's schema.
     pub(super) fn evaluating(&self, filters: &[Arc<dyn PhysicalExpr>]) -> Result<Self> {
         let mut scan = self.clone();
         for filter in filters {
@@ -133,7 +135,7 @@ impl SharedScanExec {
         reassign_expr_columns(filter, self.source.table.table().schema())
     }
 
-    /// The same with the columns of a projection, if that only leaves out or reorders some.
+    /// The same with the columns of a projection, if that only drops or reorders columns.
     pub(super) fn with_projection(&self, projection: &ProjectionExec) -> Result<Option<Self>> {
         let mut columns = Vec::with_capacity(projection.expr().len());
         for expression in projection.expr() {
@@ -149,7 +151,7 @@ impl SharedScanExec {
         Ok(Some(Self { projection: columns, properties, ..self.clone() }))
     }
 
-    /// The same for a sort above that wants the first rows of this order, if it can read those first.
+    /// The same for a top-k above with this order, if the scan can read the chunks that may hold its rows first.
     pub(super) fn with_first_by(&self, order: &[PhysicalSortExpr]) -> Result<Option<Self>> {
         let key = SortKey::new(order, &self.projection).filter(|_| self.fetch.is_none());
         let Some(key) = key else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! What a session sets is obeyed by its scans, also where they share what they read with those of other sessions.
+//! Scans obey the settings of their session, even where they share with scans of other sessions.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod support;
@@ -24,7 +24,7 @@ fn with_batches(manager: &BufferManager, batch_rows: usize) -> SessionContext {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_session_has_batches_of_its_size_of_columns_that_are_decoded_for_all() {
+async fn sessions_share_decoded_columns_in_batches_of_their_own_size() {
     let data = tempfile::tempdir().unwrap();
     write_numbers(&data.path().join("numbers.parquet"), 0..4000);
     let manager = manager(PolicyKind::Relevance);
@@ -61,7 +61,7 @@ fn text_of(plan: &Arc<dyn ExecutionPlan>) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn filters_that_are_pushed_down_are_evaluated_by_the_scan() {
+async fn pushed_down_filters_are_evaluated_by_the_scan() {
     let data = tempfile::tempdir().unwrap();
     write_numbers(&data.path().join("numbers.parquet"), 0..5000);
     let manager = manager(PolicyKind::Relevance);

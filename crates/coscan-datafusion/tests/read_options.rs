@@ -1,4 +1,4 @@
-//! What sessions and `OPTIONS` say about reading Parquet, and files that change: as in plain DataFusion, or better.
+//! Options for reading Parquet, from the session and from `OPTIONS`: as in plain DataFusion, or safer.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod support;
@@ -38,7 +38,7 @@ fn write_int96(path: &std::path::Path) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_types_that_a_session_or_a_table_asks_for_are_those_of_plain_datafusion() {
+async fn types_asked_for_by_a_session_or_a_table_are_those_of_plain_datafusion() {
     let data = tempfile::tempdir().unwrap();
     let texts: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
     let bytes: ArrayRef = Arc::new(BinaryArray::from(vec![&b"x"[..], b"y"]));
@@ -95,7 +95,7 @@ async fn pruning_can_be_switched_off() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_that_was_replaced_is_noticed_where_footers_answer() {
+async fn a_replaced_file_is_noticed_where_footers_answer() {
     let data = tempfile::tempdir().unwrap();
     let path = data.path().join("numbers.parquet");
     write_numbers(&path, 0..1000);

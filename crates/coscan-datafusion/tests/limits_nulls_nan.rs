@@ -1,4 +1,4 @@
-//! Where rows were lost, doubled or out of order: limits below joins, NULL and NaN in keys and bounds.
+//! No row is lost, doubled or out of order: limits below joins, NULL and NaN in keys and bounds.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod support;
@@ -25,7 +25,7 @@ fn write_column(path: &Path, values: ArrayRef) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_keys_of_a_join_do_not_narrow_what_a_limit_counts() {
+async fn the_keys_of_a_join_do_not_prune_what_a_limit_counts() {
     let data = tempfile::tempdir().unwrap();
     let (numbers, few) = (data.path().join("numbers"), data.path().join("few"));
     std::fs::create_dir(&numbers).unwrap();

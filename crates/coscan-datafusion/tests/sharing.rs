@@ -1,4 +1,4 @@
-//! Whoever lists a file shares it: sessions, tables, patterns, and snapshots of a table that grows.
+//! All that list a file share it: sessions, tables, patterns, and the snapshots of a growing table.
 
 #![allow(clippy::unwrap_used)]
 
@@ -79,7 +79,7 @@ async fn provider(context: &SessionContext, name: &str) -> SharedTableProvider {
 const SUM: &str = "SELECT count(*), sum(id), sum(value) FROM t";
 
 #[tokio::test]
-async fn a_table_of_another_session_is_opened_and_read_for_nothing() {
+async fn a_second_session_opens_and_reads_nothing_again() {
     let files = Files::new(0..3);
     let first = files.table().await;
     let answer = run(&first, SUM).await;
@@ -108,7 +108,7 @@ async fn a_directory_and_a_file_in_it_share_the_file() {
     let sum: i64 = (ROWS..2 * ROWS).sum();
     assert_eq!(run(&context, "SELECT sum(id) FROM part").await, [sum.to_string()]);
     assert_eq!(files.bytes(), before);
-    // The file stays for the one as long as anybody lists it.
+    // The file stays as long as a table lists it.
     run(&context, "DROP TABLE t").await;
     assert_eq!(run(&context, "SELECT sum(id) FROM part").await, [sum.to_string()]);
     assert_eq!(files.bytes(), before);
@@ -118,7 +118,7 @@ async fn a_directory_and_a_file_in_it_share_the_file() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_sessions_at_a_time_decode_what_one_does() {
+async fn two_sessions_at_the_same_time_decode_as_much_as_one() {
     let files = Files::new(0..4);
     let context = files.table().await;
     run(&context, SUM).await;
@@ -163,7 +163,7 @@ async fn tables_of_the_engine_share_with_shared_tables() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tables_made_in_three_ways_decode_at_a_time_what_one_does() {
+async fn tables_made_in_three_ways_decode_as_much_as_one() {
     let files = Files::new(0..4);
     let [(context, sql), ..] = three_ways(&files).await;
     run(&context, &sql).await;
@@ -186,7 +186,7 @@ async fn a_table_that_grows_and_shrinks_is_listed_again_and_reads_what_is_new() 
     let count = "SELECT count(*), min(id), max(id) FROM t WHERE value >= 0";
     assert_eq!(run(&context, count).await, ["12000 4000 15999"]);
 
-    // One before the others, one behind them; one goes.
+    // One file before the others, one behind them; one is removed.
     files.add(0);
     files.add(4);
     std::fs::remove_file(files.path().join("2.parquet")).unwrap();
@@ -210,7 +210,7 @@ async fn a_table_that_grows_and_shrinks_is_listed_again_and_reads_what_is_new() 
 }
 
 #[tokio::test]
-async fn a_session_says_how_old_a_list_may_be() {
+async fn a_setting_limits_the_age_of_a_list() {
     let files = Files::new(0..1);
     let context = files.table().await;
     files.add(1);
@@ -223,7 +223,7 @@ async fn a_session_says_how_old_a_list_may_be() {
 }
 
 #[tokio::test]
-async fn declared_orders_hold_although_files_come_later_that_stand_before() {
+async fn declared_orders_hold_when_new_files_sort_before_the_old() {
     let files = Files::new(1..3);
     let context = files.session();
     let location = files.path().display();

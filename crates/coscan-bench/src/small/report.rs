@@ -1,0 +1,174 @@
+//! What each engine took for small queries, and how that compares with the first engine.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::round::Round;
+use crate::answers::{Difference, compare_answers};
+use crate::engines::EngineKind;
+use crate::metrics::percentile;
+use crate::runner::Engine;
+
+/// The figures of one engine over all rounds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SmallReport {
+    /// The name of the engine or policy.
+    pub engine: String,
+    /// The median time of a query, in seconds.
+    pub median_s: f64,
+    /// The 90th percentile of the times of queries, in seconds.
+    pub p90_s: f64,
+    /// The 99th percentile of the times of queries, in seconds.
+    pub p99_s: f64,
+    /// From the start of a round to the end of its last query, in seconds: the median of the rounds.
+    pub total_s: f64,
+    /// These times divided by those of the first engine: the median of the rounds.
+    pub ratios: SmallRatios,
+    /// Bytes read from the device.
+    pub bytes_read: u64,
+    /// Whether every answer equals that of the first engine.
+    pub answers_equal: bool,
+    /// The queries of each kind.
+    pub kinds: Vec<SmallKindReport>,
+}
+
+/// Times of an engine divided by those of the first engine.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SmallRatios {
+    /// Of the median time of a query.
+    pub median: f64,
+    /// Of the 90th percentile.
+    pub p90: f64,
+    /// Of the 99th percentile.
+    pub p99: f64,
+    /// Of the whole round.
+    pub total: f64,
+}
+
+/// The queries of one kind on one engine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SmallKindReport {
+    /// A few words on what they do.
+    pub kind: String,
+    /// How many ran.
+    pub count: usize,
+    /// The median time, in seconds.
+    pub median_s: f64,
+    /// The 99th percentile, in seconds.
+    pub p99_s: f64,
+}
+
+/// What an engine took in the rounds so far.
+#[derive(Default)]
+pub(super) struct Tally {
+    totals_s: Vec<f64>,
+    latencies_s: Vec<f64>,
+    kinds: BTreeMap<&'static str, Vec<f64>>,
+    ratios: Vec<SmallRatios>,
+    difference: Option<Difference>,
+}
+
+impl Tally {
+    /// Adds a round; `base` is the same round on the first engine.
+    pub(super) fn add(&mut self, round: &Round, base: &Round) {
+        self.totals_s.push(round.total.as_secs_f64());
+        self.ratios.push(ratios(round, base));
+        for (actual, expected) in round.queries.iter().zip(&base.queries) {
+            self.latencies_s.push(actual.latency.as_secs_f64());
+            self.kinds.entry(actual.query.kind).or_default().push(actual.latency.as_secs_f64());
+            if self.difference.is_none() {
+                let compared =
+                    compare_answers(&expected.query.sql, &expected.answer, &actual.answer);
+                self.difference = compared.err();
+            }
+        }
+    }
+
+    /// The first difference from the answers of the first engine, if there is one.
+    pub(super) fn difference((tally, kind): (&Self, &EngineKind)) -> Option<String> {
+        tally.difference.as_ref().map(|difference| format!("{kind}: {difference}"))
+    }
+
+    pub(super) fn report(&self, engine: &dyn Engine) -> SmallReport {
+        let ratio = |of: fn(&SmallRatios) -> f64| {
+            percentile(&self.ratios.iter().map(of).collect::<Vec<_>>(), 50)
+        };
+        let kind = |(kind, latencies_s): (&&str, &Vec<f64>)| SmallKindReport {
+            kind: (*kind).to_owned(),
+            count: latencies_s.len(),
+            median_s: percentile(latencies_s, 50),
+            p99_s: percentile(latencies_s, 99),
+        };
+        SmallReport {
+            engine: engine.name().to_owned(),
+            median_s: percentile(&self.latencies_s, 50),
+            p90_s: percentile(&self.latencies_s, 90),
+            p99_s: percentile(&self.latencies_s, 99),
+            total_s: percentile(&self.totals_s, 50),
+            ratios: SmallRatios {
+                median: ratio(|ratios| ratios.median),
+                p90: ratio(|ratios| ratios.p90),
+                p99: ratio(|ratios| ratios.p99),
+                total: ratio(|ratios| ratios.total),
+            },
+            bytes_read: engine.io().bytes,
+            answers_equal: self.difference.is_none(),
+            kinds: self.kinds.iter().map(kind).collect(),
+        }
+    }
+}
+
+fn ratios(round: &Round, base: &Round) -> SmallRatios {
+    let latencies = |round: &Round| {
+        round.queries.iter().map(|query| query.latency.as_secs_f64()).collect::<Vec<_>>()
+    };
+    let (actual, expected) = (latencies(round), latencies(base));
+    let ratio = |percent| percentile(&actual, percent) / percentile(&expected, percent);
+    SmallRatios {
+        median: ratio(50),
+        p90: ratio(90),
+        p99: ratio(99),
+        total: round.total.as_secs_f64() / base.total.as_secs_f64(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+
+    use super::*;
+    use crate::small::queries::SmallQuery;
+    use crate::small::round::Answered;
+
+    fn round(total_ms: u64, queries: &[(u64, i64)]) -> Round {
+        let answered = |&(ms, number): &(u64, i64)| {
+            let column: ArrayRef = Arc::new(Int64Array::from(vec![number]));
+            let batch = RecordBatch::try_from_iter([("n", column)]).expect("one column");
+            Answered {
+                query: SmallQuery { kind: "k", sql: "SELECT n".to_owned() },
+                latency: Duration::from_millis(ms),
+                answer: vec![batch],
+            }
+        };
+        let queries = queries.iter().map(answered).collect();
+        Round { total: Duration::from_millis(total_ms), queries }
+    }
+
+    #[test]
+    fn ratios_are_taken_within_a_round_and_answers_are_compared() {
+        let base = round(100, &[(10, 1), (20, 2), (40, 3)]);
+        let mut tally = Tally::default();
+        tally.add(&round(200, &[(10, 1), (10, 2), (20, 3)]), &base);
+        assert!(tally.difference.is_none());
+        let ratios = tally.ratios[0];
+        assert_eq!((ratios.median, ratios.p99, ratios.total), (0.5, 0.5, 2.0));
+        assert_eq!(tally.kinds["k"].len(), 3);
+        tally.add(&round(100, &[(10, 1), (20, 7), (40, 3)]), &base);
+        let text = Tally::difference((&tally, &EngineKind::DataFusion)).expect("a difference");
+        assert!(text.contains("expected (2), got (7)"), "{text}");
+    }
+}
