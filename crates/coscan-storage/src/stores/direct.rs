@@ -14,7 +14,7 @@ use object_store::{
 
 use super::delegate::object_store_by_reads;
 use super::direct_file::{DirectAccess, DirectFile};
-use super::ranges::{COALESCE_GAP_BYTES, cut, merge};
+use super::ranges::{cut, merge};
 
 const STORE_NAME: &str = "DirectFileStore";
 
@@ -31,7 +31,7 @@ const PIECE_BYTES: u64 = 8 * 1024 * 1024;
 ///
 /// - A request for a range is one positional read on a blocking thread; its bytes are not copied.
 /// - A request without a range, or from an offset to the end, is streamed in pieces of 8 MiB.
-/// - `get_ranges` joins ranges up to [`COALESCE_GAP_BYTES`] apart and reads eight at once. A range
+/// - `get_ranges` joins ranges up to [`COALESCE_GAP_BYTES`](super::COALESCE_GAP_BYTES) apart and reads eight at once. A range
 ///   that reaches past the end of the file is an error there, as in [`LocalFileSystem`].
 /// - Conditions in [`GetOptions`] are checked against the file as it is now, and the bytes come
 ///   from the very file that was checked. Entity tags agree with [`LocalFileSystem`].
@@ -72,12 +72,6 @@ impl DirectFileStore {
         Ok(Self { local, access: Arc::new(DirectAccess::new()) })
     }
 
-    /// False as soon as one file could not be read past the cache: figures measured from then on
-    /// are about memory as well as about the disk.
-    pub fn reads_past_cache(&self) -> bool {
-        !self.access.was_refused()
-    }
-
     fn inner(&self) -> &LocalFileSystem {
         &self.local
     }
@@ -103,7 +97,7 @@ impl DirectFileStore {
 
     async fn read_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let result = self.local.get_opts(location, GetOptions::default()).await?;
-        let requests = merge(ranges, COALESCE_GAP_BYTES);
+        let requests = merge(ranges);
         check_within(&requests, &result.meta)?;
         let (file, path) = opened_file(result.payload)?;
         let file = Arc::new(DirectFile::new(file, path));

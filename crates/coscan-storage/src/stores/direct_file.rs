@@ -32,10 +32,6 @@ impl DirectAccess {
         Self { open, refused: AtomicBool::new(false) }
     }
 
-    pub(super) fn was_refused(&self) -> bool {
-        self.refused.load(Ordering::Relaxed)
-    }
-
     /// Says so once per store, not once per read.
     fn note_refusal(&self, path: &Path, error: &io::Error) {
         if !self.refused.swap(true, Ordering::Relaxed) {
@@ -199,9 +195,9 @@ mod tests {
         let (_directory, path) = file_with(b"0123456789");
         let access = DirectAccess::with_open(|_| Err(io::ErrorKind::InvalidInput.into()));
         let file = DirectFile::new(File::open(&path).unwrap(), path);
-        assert!(!access.was_refused());
+        assert!(!access.refused.load(Ordering::Relaxed));
         assert_eq!(file.read(3..7, &access).unwrap(), "3456");
-        assert!(access.was_refused());
+        assert!(access.refused.load(Ordering::Relaxed));
     }
 
     #[test]
@@ -212,7 +208,7 @@ mod tests {
             DirectAccess::with_open(|path| std::fs::OpenOptions::new().write(true).open(path));
         let file = DirectFile::new(File::open(&path).unwrap(), path);
         assert_eq!(file.read(0..10, &access).unwrap(), "0123456789");
-        assert!(access.was_refused());
+        assert!(access.refused.load(Ordering::Relaxed));
     }
 
     /// Keeps all messages of this test binary.

@@ -12,7 +12,7 @@ use object_store::{GetOptions, GetResult, GetResultPayload, ObjectStore, Result}
 use tokio::time::{Instant, sleep_until};
 
 use super::delegate::object_store_by_reads;
-use super::ranges::{COALESCE_GAP_BYTES, cut, merge};
+use super::ranges::{cut, merge};
 
 /// Timers wake up late, by a millisecond or two. A reader with one request at a time would never get
 /// the bandwidth, so its next request counts as if it had come that much earlier; not more than
@@ -41,7 +41,7 @@ pub struct Limits {
 /// used the device.
 ///
 /// - The bytes of a range are charged as a whole when it is asked for.
-/// - `get_ranges` first joins ranges up to [`COALESCE_GAP_BYTES`] apart; each is one request.
+/// - `get_ranges` first joins ranges up to [`COALESCE_GAP_BYTES`](super::COALESCE_GAP_BYTES) apart; each is one request.
 /// - Requests for metadata and failed requests pay the latency only. Writing and listing are free.
 ///
 /// The clock is tokio's; with a paused clock all durations are exact to the millisecond. Clones
@@ -50,7 +50,6 @@ pub struct Limits {
 pub struct LimitedStore {
     inner: Arc<dyn ObjectStore>,
     limits: Limits,
-    gap_bytes: u64,
     device: Arc<Device>,
 }
 
@@ -64,14 +63,7 @@ impl LimitedStore {
     /// Puts `inner` behind a device with `limits`.
     pub fn new(inner: Arc<dyn ObjectStore>, limits: Limits) -> Self {
         let device = Arc::default();
-        Self { inner, limits, gap_bytes: COALESCE_GAP_BYTES, device }
-    }
-
-    /// Joins ranges up to `gap_bytes` apart in `get_ranges`, instead of [`COALESCE_GAP_BYTES`].
-    #[must_use]
-    pub fn with_gap_bytes(mut self, gap_bytes: u64) -> Self {
-        self.gap_bytes = gap_bytes;
-        self
+        Self { inner, limits, device }
     }
 
     /// What the device can do.
@@ -101,7 +93,7 @@ impl LimitedStore {
     }
 
     async fn read_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let requests = merge(ranges, self.gap_bytes);
+        let requests = merge(ranges);
         let mut ready_at = Instant::now();
         for request in &requests {
             ready_at = self.device.reserve(request.end - request.start, &self.limits);

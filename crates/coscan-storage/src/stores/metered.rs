@@ -10,7 +10,7 @@ use object_store::{GetOptions, GetResult, ObjectStore, Result};
 use tokio::time::Instant;
 
 use super::delegate::object_store_by_reads;
-use super::ranges::{COALESCE_GAP_BYTES, cut, merge};
+use super::ranges::{cut, merge};
 
 /// What has been read so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -109,7 +109,7 @@ impl MetricsState {
 /// Any store, with its reads counted in [`StoreMetrics`].
 ///
 /// - A request is one contiguous range asked of the device, counted with the bytes asked for.
-/// - `get_ranges` joins ranges up to [`COALESCE_GAP_BYTES`] apart, counts the result, and asks the
+/// - `get_ranges` joins ranges up to [`COALESCE_GAP_BYTES`](super::COALESCE_GAP_BYTES) apart, counts the result, and asks the
 ///   wrapped store for exactly that: what is counted is what is read, gaps included.
 /// - Failed requests, requests for metadata and listings are not counted.
 ///
@@ -118,7 +118,6 @@ impl MetricsState {
 pub struct MeteredStore {
     inner: Arc<dyn ObjectStore>,
     metrics: Arc<StoreMetrics>,
-    gap_bytes: u64,
 }
 
 impl std::fmt::Display for MeteredStore {
@@ -130,14 +129,7 @@ impl std::fmt::Display for MeteredStore {
 impl MeteredStore {
     /// Counts the reads from `inner` in `metrics`.
     pub fn new(inner: Arc<dyn ObjectStore>, metrics: Arc<StoreMetrics>) -> Self {
-        Self { inner, metrics, gap_bytes: COALESCE_GAP_BYTES }
-    }
-
-    /// Joins ranges up to `gap_bytes` apart in `get_ranges`, instead of [`COALESCE_GAP_BYTES`].
-    #[must_use]
-    pub fn with_gap_bytes(mut self, gap_bytes: u64) -> Self {
-        self.gap_bytes = gap_bytes;
-        self
+        Self { inner, metrics }
     }
 
     /// Where the reads are counted.
@@ -161,7 +153,7 @@ impl MeteredStore {
 
     async fn read_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let made = Instant::now();
-        let requests = merge(ranges, self.gap_bytes);
+        let requests = merge(ranges);
         let answers = self.inner.get_ranges(location, &requests).await?;
         for request in &requests {
             self.metrics.record(made, location, request);

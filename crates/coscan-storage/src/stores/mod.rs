@@ -45,6 +45,6 @@ pub use limited::{LimitedStore, Limits};
 pub use listing::{Listing, list_files};
 pub use metered::{MeteredStore, ReadCounts, ReadRecord, StoreMetrics};
 pub use options::StoreOptions;
-pub use ranges::COALESCE_GAP_BYTES;
+pub use ranges::{COALESCE_GAP_BYTES, coalesce};
 pub use registry::Stores;
 pub use timeouts::Timeouts;

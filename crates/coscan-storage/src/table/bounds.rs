@@ -8,15 +8,13 @@ use arrow::array::make_comparator;
 use arrow::compute::cast;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Float16Type, Float32Type, Float64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray, UInt64Array, new_null_array};
+use arrow_array::{Array, ArrayRef, PrimitiveArray, UInt64Array, new_null_array};
 use arrow_schema::{ArrowError, DataType, SortOptions};
 
 /// What is known of the values of some units; an entry a unit, null where unknown.
 pub(super) struct Bounds {
     pub(super) min: ArrayRef,
     pub(super) max: ArrayRef,
-    pub(super) min_exact: BooleanArray,
-    pub(super) max_exact: BooleanArray,
     pub(super) null_count: UInt64Array,
     pub(super) rows: Vec<u64>,
 }
@@ -27,8 +25,6 @@ pub(super) struct Folded {
     pub(super) min: ArrayRef,
     /// One value, null if unknown.
     pub(super) max: ArrayRef,
-    pub(super) min_exact: Option<bool>,
-    pub(super) max_exact: Option<bool>,
     pub(super) null_count: Option<u64>,
 }
 
@@ -37,8 +33,6 @@ impl Folded {
         Self {
             min: new_null_array(data_type, 1),
             max: new_null_array(data_type, 1),
-            min_exact: None,
-            max_exact: None,
             null_count: None,
         }
     }
@@ -52,12 +46,8 @@ impl Bounds {
     ) -> Result<Folded, ArrowError> {
         let min = self.extreme(&self.min, units.clone(), Ordering::Less)?;
         let max = self.extreme(&self.max, units.clone(), Ordering::Greater)?;
-        let exact =
-            |flags: &BooleanArray, unit: usize| flags.is_valid(unit).then(|| flags.value(unit));
         let null_count = |unit| self.null_count.is_valid(unit).then(|| self.null_count.value(unit));
         Ok(Folded {
-            min_exact: min.and_then(|unit| exact(&self.min_exact, unit)),
-            max_exact: max.and_then(|unit| exact(&self.max_exact, unit)),
             min: entry(&self.min, min),
             max: entry(&self.max, max),
             null_count: units.map(null_count).sum(),
@@ -145,8 +135,6 @@ mod tests {
         let bounds = Bounds {
             min: Arc::new(Int64Array::from(vec![Some(5), None, None, Some(3)])),
             max: Arc::new(Int64Array::from(vec![Some(9), None, None, Some(4)])),
-            min_exact: BooleanArray::from(vec![true, true, true, false]),
-            max_exact: BooleanArray::from(vec![true, true, true, false]),
             null_count: UInt64Array::from(vec![Some(1), None, Some(10), Some(0)]),
             rows: vec![10; 4],
         };
@@ -155,11 +143,11 @@ mod tests {
             let value = |array: &ArrayRef| {
                 array.as_primitive::<arrow_array::types::Int64Type>().iter().next().flatten()
             };
-            (value(&folded.min), value(&folded.max), folded.min_exact, folded.null_count)
+            (value(&folded.min), value(&folded.max), folded.null_count)
         };
-        assert_eq!(fold(&[0, 2, 3]), (Some(3), Some(9), Some(false), Some(11)));
-        assert_eq!(fold(&[0, 1]), (None, None, None, None));
-        assert_eq!(fold(&[2]), (None, None, None, Some(10)));
+        assert_eq!(fold(&[0, 2, 3]), (Some(3), Some(9), Some(11)));
+        assert_eq!(fold(&[0, 1]), (None, None, None));
+        assert_eq!(fold(&[2]), (None, None, Some(10)));
         assert_eq!(bounds.nulls_among(0, 5), None);
         assert_eq!(bounds.nulls_among(0, 10), Some(1));
         assert_eq!(bounds.nulls_among(2, 5), Some(5));

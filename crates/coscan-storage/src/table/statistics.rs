@@ -1,8 +1,7 @@
 //! What a chunk may hold, without reading it: the least and greatest value and the number of nulls of each column.
 //!
 //! A chunk of whole row groups has their statistics folded together. A part of a split row group has those of the data
-//! pages that it needs, or if the file has no column index those of the row group: bounds that are true but wider than
-//! need be, and so never called exact.
+//! pages that it needs, or if the file has no column index those of the row group: true bounds, but wider than need be.
 
 use std::sync::Arc;
 
@@ -31,10 +30,6 @@ pub struct ChunkStatistics {
     pub min: ArrayRef,
     /// No value of the chunk is greater. Of the column's type.
     pub max: ArrayRef,
-    /// Whether `min` is a value of the chunk; if not, it may be cut off or belong to neighbouring rows.
-    pub min_exact: BooleanArray,
-    /// Whether `max` is a value of the chunk.
-    pub max_exact: BooleanArray,
     /// The nulls of the chunk.
     pub null_count: UInt64Array,
     /// The rows of the chunk. Always known.
@@ -48,13 +43,10 @@ impl ChunkStatistics {
             let arrays: Vec<_> = parts.iter().map(pick).collect();
             if arrays.is_empty() { Ok(new_empty_array(data_type)) } else { concat(&arrays) }
         };
-        let flags = |pick: fn(&Self) -> &BooleanArray| parts.iter().flat_map(pick).collect();
         let counts = |pick: fn(&Self) -> &UInt64Array| parts.iter().flat_map(pick).collect();
         Ok(Self {
             min: join(|part| &*part.min, data_type)?,
             max: join(|part| &*part.max, data_type)?,
-            min_exact: flags(|part| &part.min_exact),
-            max_exact: flags(|part| &part.max_exact),
             null_count: counts(|part| &part.null_count),
             row_count: counts(|part| &part.row_count),
         })
@@ -72,8 +64,6 @@ impl ChunkStatistics {
         Self {
             min: new_null_array(data_type, count),
             max: new_null_array(data_type, count),
-            min_exact: BooleanArray::new_null(count),
-            max_exact: BooleanArray::new_null(count),
             ..self.clone()
         }
     }
@@ -83,12 +73,9 @@ impl ChunkStatistics {
         let count = row_counts.len();
         let is_null = value.is_null(0);
         let bounds = take(value, &UInt32Array::from(vec![0; count]), None)?;
-        let exact: BooleanArray = (0..count).map(|_| (!is_null).then_some(true)).collect();
         Ok(Self {
             min: Arc::clone(&bounds),
             max: bounds,
-            min_exact: exact.clone(),
-            max_exact: exact,
             null_count: if is_null { row_counts.clone() } else { vec![0; count].into() },
             row_count: row_counts,
         })
@@ -96,14 +83,7 @@ impl ChunkStatistics {
 
     /// What the arrays take in memory.
     pub(super) fn memory_bytes(&self) -> usize {
-        let arrays: [&dyn Array; 6] = [
-            &self.min,
-            &self.max,
-            &self.min_exact,
-            &self.max_exact,
-            &self.null_count,
-            &self.row_count,
-        ];
+        let arrays: [&dyn Array; 4] = [&self.min, &self.max, &self.null_count, &self.row_count];
         arrays.iter().map(|array| array.get_array_memory_size()).sum()
     }
 }
@@ -138,8 +118,6 @@ impl ParquetFile {
             Ok::<_, ParquetError>(ChunkStatistics {
                 min: join(|folded| &folded.min)?,
                 max: join(|folded| &folded.max)?,
-                min_exact: folded.iter().map(|folded| folded.min_exact).collect(),
-                max_exact: folded.iter().map(|folded| folded.max_exact).collect(),
                 null_count: folded.iter().map(|folded| folded.null_count).collect(),
                 row_count: chunks.iter().map(|chunk| Some(chunk.row_count())).collect(),
             })
@@ -201,16 +179,9 @@ impl Source<'_> {
             // Null where the order in which they were found is not ours.
             arrow::compute::nullif(&values, &arrow::compute::not(&has_bounds)?)
         };
-        // Parquet leaves NaN out and writes zeros with the sign that makes the bounds wider.
-        let exact = |flags: BooleanArray| match self.data_type.is_floating() {
-            true => flags.iter().map(|flag| flag.map(|_| false)).collect(),
-            false => flags,
-        };
         Ok(Bounds {
             min: bounds(self.converter.row_group_mins(row_groups)?)?,
             max: bounds(self.converter.row_group_maxes(row_groups)?)?,
-            min_exact: exact(self.converter.row_group_is_min_value_exact(row_groups)?),
-            max_exact: exact(self.converter.row_group_is_max_value_exact(row_groups)?),
             null_count: self.converter.row_group_null_counts(row_groups)?,
             rows: row_groups.iter().map(|row_group| row_group.num_rows().cast_unsigned()).collect(),
         })
@@ -240,12 +211,9 @@ impl Source<'_> {
         let picked = [row_group];
         let mins = self.converter.data_page_mins(column_index, offset_index, &picked)?;
         let maxes = self.converter.data_page_maxes(column_index, offset_index, &picked)?;
-        let unknown = BooleanArray::from(vec![false; locations.len()]);
         Ok(Some(Bounds {
             min: as_bounds(&mins, self.data_type)?,
             max: as_bounds(&maxes, self.data_type)?,
-            min_exact: unknown.clone(),
-            max_exact: unknown,
             null_count: self.converter.data_page_null_counts(
                 column_index,
                 offset_index,
@@ -278,8 +246,6 @@ fn fold_pages(pages: &Bounds, part: &StoredChunk) -> Result<Folded, ArrowError> 
 fn part_of_row_group(row_groups: &Bounds, part: &StoredChunk) -> Result<Folded, ArrowError> {
     let row_group = part.row_groups[0];
     let mut folded = row_groups.fold(std::iter::once(row_group))?;
-    folded.min_exact = folded.min_exact.map(|_| false);
-    folded.max_exact = folded.max_exact.map(|_| false);
     folded.null_count = row_groups.nulls_among(row_group, part.row_count());
     Ok(folded)
 }

@@ -5,15 +5,9 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use coscan_core::{ChunkIndex, GroupIndex, Index, Layout, PageIndex};
-use futures::{StreamExt, stream};
 
 use super::estimate::repeated_bytes_estimate;
-use super::{ColumnDecoder, DecodeError, PageRequest, ParquetTable, ReadError, put_together};
-
-/// The size of a request where the caller does not say.
-const REQUEST_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// Requests of one call that are under way at the same time.
-const REQUESTS_AT_A_TIME: usize = 16;
+use super::{ColumnDecoder, DecodeError, PageRequest, ParquetTable, ReadError};
 
 impl ParquetTable {
     pub(super) fn make_layout(&self) -> Layout {
@@ -44,24 +38,6 @@ impl ParquetTable {
             }
         }
         builder.build()
-    }
-
-    /// Reads pages as they are stored, one result a page and in the order asked for. Pages of a file that lie close
-    /// together are read in one request; if it fails, only they fail.
-    ///
-    /// Each page has its own allocation, so that dropping it frees its memory.
-    ///
-    /// # Panics
-    /// If there is no such page.
-    pub async fn read_pages(&self, pages: &[PageIndex]) -> Vec<Result<Bytes, ReadError>> {
-        let send = |request: PageRequest| async move {
-            let read = self.read(&request).await;
-            (request, read)
-        };
-        let requests: Vec<_> =
-            self.requests(pages, REQUEST_BYTES_MAX).into_iter().map(send).collect();
-        let requests = stream::iter(requests).buffer_unordered(REQUESTS_AT_A_TIME);
-        put_together(pages, requests.collect().await)
     }
 
     /// As [`ParquetFile::requests`](super::ParquetFile::requests), over all files.
