@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parquet::basic::Type as PhysicalType;
 use parquet::bloom_filter::Sbbf;
 
-use super::layout::flat_leaf;
+use super::leaves::flat_leaf;
 use super::panics::caught;
 use super::{ParquetFile, TableError, thrift};
 

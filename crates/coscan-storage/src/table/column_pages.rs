@@ -17,9 +17,9 @@ use parquet::file::page_index::offset_index::PageLocation;
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::file::ParquetFile;
-use super::layout::{page_locations, rows_of_data_page};
 use super::pages::{PageContents, StoredChunk, StoredPage};
 use super::prefix::{CutReader, LeafPrefix, LeafStart, WholePages};
+use super::row_ranges::{DataPages, row_count, rows_of_row_groups};
 use super::segments::Segments;
 
 /// The pages of one column of one chunk, ready to be decoded.
@@ -45,10 +45,7 @@ impl ColumnPages {
         let leaves = file.leaves(column);
         let mut leaf_pages = vec![Vec::with_capacity(chunk.row_groups.len()); leaves.len()];
         let (mut row_groups, mut rows) = (Vec::new(), Vec::new());
-        let mut end = 0;
-        for &row_group in &chunk.row_groups {
-            let start = end;
-            end += row_count(&file.metadata, row_group);
+        for (row_group, all_rows) in rows_of_row_groups(&file.metadata, chunk) {
             let in_row_group = || pages.iter().filter(move |(page, _)| page.row_group == row_group);
             let is_run = |(page, _): &&(&StoredPage, Bytes)| {
                 matches!(page.contents, PageContents::Run { .. })
@@ -59,14 +56,14 @@ impl ColumnPages {
             row_groups.push(row_group);
             if in_row_group().any(|page| is_run(&page)) {
                 let (run_rows, pages) = LeafPages::of_runs(file, row_group, in_row_group())?;
-                rows.push(run_rows);
+                rows.push(all_rows.start + run_rows.start..all_rows.start + run_rows.end);
                 leaf_pages[0].push(LeafSource::Stored(pages));
                 continue;
             }
             let segments = Arc::new(Segments::new(
                 in_row_group().map(|(page, bytes)| (page.bytes.start, bytes.clone())),
             ));
-            rows.push(start..end);
+            rows.push(all_rows);
             for (leaf, pages) in leaves.clone().zip(&mut leaf_pages) {
                 let whole = LeafPages::whole(file, row_group, leaf, chunk.is_part, &segments);
                 pages.push(LeafSource::Stored(whole));
@@ -85,11 +82,9 @@ impl ColumnPages {
         let leaves = file.leaves(column);
         let mut leaf_pages = vec![Vec::new(); leaves.len()];
         let (mut row_groups, mut rows) = (Vec::new(), Vec::new());
-        let mut start = 0;
         for prefixes in prefixes.chunk_by(|a, b| a.row_group == b.row_group) {
             row_groups.push(prefixes[0].row_group);
-            rows.push(start..start + prefixes[0].rows);
-            start += row_count(&file.metadata, prefixes[0].row_group);
+            rows.push(prefixes[0].rows.clone());
             for prefix in prefixes {
                 leaf_pages[prefix.leaf - leaves.start].push(LeafSource::of_prefix(file, prefix)?);
             }
@@ -168,12 +163,12 @@ impl LeafPages {
         segments: &Arc<Segments>,
     ) -> Self {
         // A part begins in the middle: knowing where the pages are lets the decoder skip to it.
-        let locations = is_part.then(|| page_locations(&file.metadata, row_group, leaf)).flatten();
+        let data_pages = is_part.then(|| DataPages::of(&file.metadata, row_group, leaf)).flatten();
         Self {
             column: Arc::new(file.metadata.row_group(row_group).column(leaf).clone()),
             segments: Arc::clone(segments),
             row_count: usize::try_from(row_count(&file.metadata, row_group)).unwrap_or(usize::MAX),
-            locations: locations.map(<[_]>::to_vec),
+            locations: data_pages.map(|data_pages| data_pages.locations.to_vec()),
         }
     }
 
@@ -199,12 +194,11 @@ impl LeafPages {
         let missing =
             || ParquetError::General("the file's page index has none of its pages".to_owned());
         let (leaf, data_pages) = found.ok_or_else(missing)?;
-        let locations = page_locations(&file.metadata, row_group, leaf).ok_or_else(missing)?;
-        let row_group_rows = row_count(&file.metadata, row_group);
-        let rows = rows_of_data_page(locations, data_pages.start, row_group_rows).start
-            ..rows_of_data_page(locations, data_pages.end - 1, row_group_rows).end;
+        let all = DataPages::of(&file.metadata, row_group, leaf).ok_or_else(missing)?;
+        let rows = all.rows(data_pages.clone());
+        let locations = &all.locations[data_pages];
 
-        let first_offset = locations[data_pages.start].offset;
+        let (first_offset, first_row) = (locations[0].offset, locations[0].first_row_index);
         let dictionary_offset = dictionary.as_ref().map(|bytes| first_offset - bytes.len() as i64);
         if let (Some(offset), Some(bytes)) = (dictionary_offset, dictionary) {
             segments.insert(0, (offset.cast_unsigned(), bytes));
@@ -212,7 +206,6 @@ impl LeafPages {
         let column = file.metadata.row_group(row_group).column(leaf).clone().into_builder();
         let column =
             column.set_dictionary_page_offset(dictionary_offset).set_data_page_offset(first_offset);
-        let first_row = locations[data_pages.start].first_row_index;
         let relative = |location: &PageLocation| PageLocation {
             first_row_index: location.first_row_index - first_row,
             ..location.clone()
@@ -221,7 +214,7 @@ impl LeafPages {
             column: Arc::new(column.build()?),
             segments: Arc::new(Segments::new(segments.into_iter())),
             row_count: usize::try_from(rows.end - rows.start).unwrap_or(usize::MAX),
-            locations: Some(locations[data_pages].iter().map(relative).collect()),
+            locations: Some(locations.iter().map(relative).collect()),
         };
         Ok((rows, pages))
     }
@@ -236,12 +229,12 @@ impl LeafPages {
         let column = file.metadata.row_group(prefix.row_group).column(prefix.leaf).clone();
         let column = column.into_builder().set_total_compressed_size(bytes.len() as i64).build()?;
         let locations = pages.listed().and_then(|listed| {
-            page_locations(&file.metadata, prefix.row_group, prefix.leaf)?.get(..listed)
+            DataPages::of(&file.metadata, prefix.row_group, prefix.leaf)?.locations.get(..listed)
         });
         Ok(Self {
             column: Arc::new(column),
             segments: Arc::new(Segments::new(std::iter::once((start, bytes)))),
-            row_count: usize::try_from(prefix.rows).unwrap_or(usize::MAX),
+            row_count: usize::try_from(prefix.row_count()).unwrap_or(usize::MAX),
             locations: locations.map(<[_]>::to_vec),
         })
     }
@@ -264,7 +257,3 @@ impl Iterator for LeafPagesIterator {
 }
 
 impl PageIterator for LeafPagesIterator {}
-
-pub(super) fn row_count(metadata: &ParquetMetaData, row_group: usize) -> u64 {
-    metadata.row_group(row_group).num_rows().cast_unsigned()
-}

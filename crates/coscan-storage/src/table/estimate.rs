@@ -7,6 +7,7 @@ use parquet::file::metadata::ColumnChunkMetaData;
 
 use super::ParquetFile;
 use super::pages::StoredChunk;
+use super::row_ranges::row_count;
 
 /// What a string or binary takes besides its bytes: a view. An offset takes less.
 const VIEW_BYTES: u64 = 16;
@@ -36,10 +37,10 @@ impl ParquetFile {
         let stored = self.chunk(chunk);
         let mut bytes = 0;
         for &row_group in &stored.row_groups {
-            let row_group = self.metadata.row_group(row_group);
+            let row_group_rows = row_count(&self.metadata, row_group);
             for leaf in self.leaves(column) {
-                let leaf_bytes = leaf_bytes(row_group.column(leaf), data_type);
-                bytes += part_of(leaf_bytes, stored, row_group.num_rows().cast_unsigned());
+                let column_chunk = self.metadata.row_group(row_group).column(leaf);
+                bytes += part_of(leaf_bytes(column_chunk, data_type), stored, row_group_rows);
             }
         }
         bytes

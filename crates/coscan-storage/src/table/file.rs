@@ -16,6 +16,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 
 use super::layout::{FileLayout, plan};
+use super::leaves::leaves_of_columns;
 use super::pages::{StoredChunk, StoredPage};
 use super::panics::caught;
 use super::per_column::PerColumn;
@@ -249,18 +250,6 @@ impl fmt::Debug for ParquetFile {
 fn repeated_name(fields: &Fields) -> Option<&str> {
     let mut names = HashSet::new();
     fields.iter().map(|field| field.name().as_str()).find(|&name| !names.insert(name))
-}
-
-/// The leaves of each top-level column.
-fn leaves_of_columns(metadata: &ParquetMetaData) -> Vec<Range<usize>> {
-    let descriptor = metadata.file_metadata().schema_descr();
-    let mut leaves_of_column = vec![0..0; descriptor.root_schema().get_fields().len()];
-    for leaf in 0..descriptor.num_columns() {
-        let leaves = &mut leaves_of_column[descriptor.get_column_root_idx(leaf)];
-        let start = if leaves.end == 0 { leaf } else { leaves.start };
-        *leaves = start..leaf + 1;
-    }
-    leaves_of_column
 }
 
 /// The file's own Arrow schema with these types.

@@ -18,11 +18,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use coscan_core::{ChunkIndex, PageIndex};
+use coscan_core::ChunkIndex;
 use parquet::file::metadata::ParquetMetaData;
 
-use super::column_pages::row_count;
-use super::{ColumnDecoder, DecodeError, ParquetTable};
+use super::DecodeError;
 use cut_pages::CutPages;
 pub(super) use cut_reader::CutReader;
 pub(super) use whole::WholePages;
@@ -37,66 +36,14 @@ const HEADER_BYTES_MAX: u64 = 1024 * 1024;
 #[derive(Clone, Debug)]
 pub struct ColumnPrefix {
     /// Of the table.
-    chunk: ChunkIndex,
-    column: usize,
+    pub(super) chunk: ChunkIndex,
+    pub(super) column: usize,
     /// For errors.
-    name: String,
-    file: Arc<str>,
-    rows: u64,
+    pub(super) name: String,
+    pub(super) file: Arc<str>,
+    pub(super) rows: u64,
     /// Row group by row group; none if the file lacks the column.
-    leaves: Vec<LeafPrefix>,
-}
-
-impl ParquetTable {
-    /// The pages that hold the first `rows` rows of a column of a chunk. Nothing of them is there yet: it says itself what
-    /// is to be read. `None` if the chunk has fewer rows, or begins within a row group.
-    ///
-    /// # Panics
-    /// If there is no such chunk or column.
-    #[must_use]
-    pub fn prefix(&self, chunk: ChunkIndex, column: usize, rows: u64) -> Option<ColumnPrefix> {
-        let (index, in_file) = self.place_of(chunk);
-        let file = &self.parquet_files()[index];
-        let stored = file.chunk(in_file);
-        if stored.rows.start > 0 || stored.row_count() < rows {
-            return None;
-        }
-        let mut leaves = Vec::new();
-        if let Some(column) = self.file_column(index, column) {
-            let mut rows_left = rows;
-            for &row_group in &stored.row_groups {
-                let held = rows_left.min(row_count(&file.metadata, row_group));
-                if held == 0 {
-                    break;
-                }
-                rows_left -= held;
-                let of_leaf = |leaf| LeafPrefix::new(&file.metadata, row_group, leaf, held);
-                leaves.extend(file.leaves(column).map(of_leaf));
-            }
-        }
-        let name = self.schema().field(column).name().clone();
-        Some(ColumnPrefix { chunk, column, name, file: Arc::clone(&file.name), rows, leaves })
-    }
-
-    /// Decodes the rows of a prefix that is all there, into one array of the column's type in [`Self::schema`].
-    ///
-    /// # Errors
-    /// As [`Self::decode`], also if something of it is missing.
-    ///
-    /// # Panics
-    /// If it is of another table.
-    pub fn decode_prefix(&self, prefix: &ColumnPrefix) -> Result<ColumnDecoder, DecodeError> {
-        let (index, chunk) = self.place_of(prefix.chunk);
-        let file = &self.parquet_files()[index];
-        let Some(column) = self.file_column(index, prefix.column) else {
-            let nothing = |_: PageIndex| Bytes::new();
-            let rows = usize::try_from(prefix.rows).unwrap_or(usize::MAX);
-            let selection = std::iter::once(0..prefix.rows).collect::<Vec<_>>();
-            return self.decode(prefix.chunk, prefix.column, &nothing, Some(&selection), rows);
-        };
-        let decoder = file.decode_prefixes(chunk, column, prefix.rows, &prefix.leaves)?;
-        Ok(decoder.with_type(self.data_type(prefix.column).clone()))
-    }
+    pub(super) leaves: Vec<LeafPrefix>,
 }
 
 impl ColumnPrefix {
@@ -146,8 +93,8 @@ impl ColumnPrefix {
 pub(super) struct LeafPrefix {
     pub(super) row_group: usize,
     pub(super) leaf: usize,
-    /// Of the row group, to be held.
-    pub(super) rows: u64,
+    /// To be held, counted from the first row of the chunk.
+    pub(super) rows: Range<u64>,
     pub(super) pages: LeafStart,
 }
 
@@ -161,13 +108,23 @@ pub(super) enum LeafStart {
 }
 
 impl LeafPrefix {
-    fn new(metadata: &ParquetMetaData, row_group: usize, leaf: usize, rows: u64) -> Self {
-        let whole = WholePages::new(metadata, row_group, leaf, rows);
-        let pages = match CutPages::new(metadata.row_group(row_group).column(leaf), rows) {
+    pub(super) fn new(
+        metadata: &ParquetMetaData,
+        row_group: usize,
+        leaf: usize,
+        rows: Range<u64>,
+    ) -> Self {
+        let row_count = rows.end - rows.start;
+        let whole = WholePages::new(metadata, row_group, leaf, row_count);
+        let pages = match CutPages::new(metadata.row_group(row_group).column(leaf), row_count) {
             Some(cut) if whole.may_be_cut() => LeafStart::Cut(Box::new(cut), whole),
             _ => LeafStart::Whole(whole),
         };
         Self { row_group, leaf, rows, pages }
+    }
+
+    pub(super) fn row_count(&self) -> u64 {
+        self.rows.end - self.rows.start
     }
 
     fn wanted(&self) -> Vec<Range<u64>> {

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_schema::{Field, Schema};
+use arrow_schema::{Field, Fields, Schema};
 
 use super::types::{can_adapt, common_type};
 use super::{ParquetFile, TableError};
@@ -102,4 +102,29 @@ pub(super) fn check_declared(
         }
     }
     Ok(())
+}
+
+/// For each file, the column of the file that each of these fields is; `None` if the file lacks it. Neighbours with the
+/// same columns share a list.
+pub(super) fn columns_of_files(
+    fields: &Fields,
+    files: &[Arc<ParquetFile>],
+) -> Vec<Arc<[Option<usize>]>> {
+    let mut columns: Vec<Arc<[Option<usize>]>> = Vec::with_capacity(files.len());
+    for (index, file) in files.iter().enumerate() {
+        let same = columns.last().filter(|_| files[index - 1].fields() == file.fields());
+        columns.push(match same {
+            Some(same) => Arc::clone(same),
+            None => {
+                let positions: HashMap<_, _> = file
+                    .fields()
+                    .iter()
+                    .enumerate()
+                    .map(|(at, field)| (field.name(), at))
+                    .collect();
+                fields.iter().map(|field| positions.get(field.name()).copied()).collect()
+            }
+        });
+    }
+    columns
 }

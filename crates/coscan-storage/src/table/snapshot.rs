@@ -1,6 +1,6 @@
 //! A table at a moment: a list of files with one schema.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -9,8 +9,9 @@ use arrow_schema::{DataType, Fields, Schema, SchemaRef};
 use coscan_core::{ChunkIndex, GroupIndex, Index, Layout, PageIndex};
 use parquet::file::metadata::ParquetMetaData;
 
-use super::schema::{check_declared, merge_fields};
-use super::table_statistics::TableStatistics;
+use super::chunk_statistics::TableStatistics;
+use super::schema::{check_declared, columns_of_files, merge_fields};
+use super::starts::{Starts, place};
 use super::types::adapt;
 use super::{
     ConstantColumn, FileOptions, PageLayout, ParquetFile, TableColumns, TableError, TableFile,
@@ -30,15 +31,8 @@ pub struct ParquetTable {
     /// The columns after those.
     constants: Vec<ConstantColumn>,
     /// The rest is computed when first asked for.
-    layout: OnceLock<Arc<Layout>>,
+    pub(super) layout: OnceLock<Arc<Layout>>,
     pub(super) statistics: TableStatistics,
-}
-
-/// Where each file begins among the chunks, pages and rows of the table, and where the last one ends.
-struct Starts {
-    chunks: Vec<usize>,
-    pages: Vec<usize>,
-    rows: Vec<u64>,
 }
 
 impl ParquetTable {
@@ -170,12 +164,6 @@ impl ParquetTable {
         (file, ChunkIndex::from_usize(chunk))
     }
 
-    /// Where the rows lie: chunks, column groups and pages.
-    #[must_use]
-    pub fn layout(&self) -> &Arc<Layout> {
-        self.layout.get_or_init(|| Arc::new(self.make_layout()))
-    }
-
     /// The footer of a file, with its page index where it has one.
     ///
     /// # Panics
@@ -269,45 +257,4 @@ impl fmt::Debug for ParquetTable {
             .field("rows", &self.starts.rows[last])
             .finish_non_exhaustive()
     }
-}
-
-impl Starts {
-    fn of(files: &[Arc<ParquetFile>]) -> Self {
-        let (mut chunks, mut pages, mut rows) = (vec![0], vec![0], vec![0]);
-        for (position, file) in files.iter().enumerate() {
-            chunks.push(chunks[position] + file.chunk_count());
-            pages.push(pages[position] + file.page_count());
-            rows.push(rows[position] + file.row_count());
-        }
-        Self { chunks, pages, rows }
-    }
-}
-
-/// Which of the ranges that begin at these starts holds an index, and the place of it within.
-fn place(starts: &[usize], index: usize) -> (usize, usize) {
-    let end = starts.last().copied().unwrap_or_default();
-    assert!(index < end, "{index} of {end} exists");
-    let range = starts.partition_point(|&start| start <= index) - 1;
-    (range, index - starts[range])
-}
-
-/// For each file where these columns are in it.
-fn columns_of_files(fields: &Fields, files: &[Arc<ParquetFile>]) -> Vec<Arc<[Option<usize>]>> {
-    let mut columns: Vec<Arc<[Option<usize>]>> = Vec::with_capacity(files.len());
-    for (index, file) in files.iter().enumerate() {
-        let same = columns.last().filter(|_| files[index - 1].fields() == file.fields());
-        columns.push(match same {
-            Some(same) => Arc::clone(same),
-            None => {
-                let positions: HashMap<_, _> = file
-                    .fields()
-                    .iter()
-                    .enumerate()
-                    .map(|(at, field)| (field.name(), at))
-                    .collect();
-                fields.iter().map(|field| positions.get(field.name()).copied()).collect()
-            }
-        });
-    }
-    columns
 }

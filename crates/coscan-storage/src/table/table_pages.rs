@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use coscan_core::{ChunkIndex, GroupIndex, Index, Layout, PageIndex};
@@ -10,7 +11,13 @@ use super::estimate::repeated_bytes_estimate;
 use super::{ColumnDecoder, DecodeError, PageRequest, ParquetTable, ReadError};
 
 impl ParquetTable {
-    pub(super) fn make_layout(&self) -> Layout {
+    /// Where the rows lie: chunks, column groups and pages.
+    #[must_use]
+    pub fn layout(&self) -> &Arc<Layout> {
+        self.layout.get_or_init(|| Arc::new(self.make_layout()))
+    }
+
+    fn make_layout(&self) -> Layout {
         let group_count = self.group_count();
         let mut builder = Layout::builder(group_count);
         for (position, file) in self.parquet_files().iter().enumerate() {

@@ -1,31 +1,13 @@
 //! Statistics of all chunks of a table, from those of its files.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use arrow_array::UInt64Array;
 use arrow_schema::ArrowError;
 use coscan_core::{ChunkIndex, Index};
 
-use super::per_column::PerColumn;
 use super::{ChunkStatistics, ParquetFile, ParquetTable, TableError};
-
-/// What has been asked for.
-pub(super) struct TableStatistics {
-    chunks: PerColumn<ChunkStatistics>,
-    zones: PerColumn<ChunkStatistics>,
-    zone_rows: OnceLock<Vec<Range<u64>>>,
-}
-
-impl TableStatistics {
-    pub(super) fn new(column_count: usize) -> Self {
-        Self {
-            chunks: PerColumn::new(column_count),
-            zones: PerColumn::new(column_count),
-            zone_rows: OnceLock::new(),
-        }
-    }
-}
 
 impl ParquetTable {
     /// What the footers say of a column in each chunk. Nothing is read; the answer is kept for the next call. Bounds of

@@ -4,11 +4,9 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use parquet::file::metadata::ParquetMetaData;
-use parquet::file::page_index::offset_index::PageLocation;
 
 use super::{HEADER_BYTES_MAX, STEP_BYTES};
-use crate::table::column_pages::row_count;
-use crate::table::layout::page_locations;
+use crate::table::row_ranges::{DataPages, row_count};
 use crate::table::thrift::{Contents, page_header};
 
 /// The first pages of a column chunk, each with all that belongs to it.
@@ -47,15 +45,11 @@ impl WholePages {
     ) -> Self {
         let column = metadata.row_group(row_group).column(leaf);
         let (start, length) = column.byte_range();
-        let locations = page_locations(metadata, row_group, leaf);
         let (extent, needed_bytes) = if rows == row_count(metadata, row_group) {
             (Extent::All, length)
-        } else if let Some(locations) = locations {
-            let is_needed = |page: &PageLocation| page.first_row_index.cast_unsigned() < rows;
-            let pages = locations.partition_point(is_needed);
-            let last = &locations[pages - 1];
-            let end = last.offset + i64::from(last.compressed_page_size);
-            (Extent::Pages(pages), end.cast_unsigned() - start)
+        } else if let Some(data_pages) = DataPages::of(metadata, row_group, leaf) {
+            let pages = data_pages.holding_first(rows);
+            (Extent::Pages(pages), data_pages.bytes(0..pages).end - start)
         } else {
             let first_page = column.data_page_offset().cast_unsigned().saturating_sub(start);
             (Extent::Found { start: 0, rows: 0 }, first_page.min(length) + STEP_BYTES)
