@@ -16,6 +16,7 @@
 //! Every store here serves `get_ranges` as the fewest *requests*: ranges with a small gap between
 //! them become one ([`COALESCE_GAP_BYTES`]). A request is one contiguous range of one file.
 
+mod bucket;
 mod cloud;
 mod credentials;
 mod delegate;

@@ -9,7 +9,7 @@ use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use url::Url;
 
-use super::cloud;
+use super::bucket;
 use super::direct::DirectFileStore;
 use super::error::StoreError;
 use super::options::StoreOptions;
@@ -134,10 +134,10 @@ impl Stores {
     fn build(&self, root: &Url) -> Result<Arc<dyn ObjectStore>, StoreError> {
         let (options, timeouts) = (&self.options, self.timeouts);
         Ok(match root.scheme() {
-            "s3" => Arc::new(cloud::build::<AmazonS3Builder>(root, options, timeouts)?),
-            "gs" => Arc::new(cloud::build::<GoogleCloudStorageBuilder>(root, options, timeouts)?),
+            "s3" => Arc::new(bucket::build::<AmazonS3Builder>(root, options, timeouts)?),
+            "gs" => Arc::new(bucket::build::<GoogleCloudStorageBuilder>(root, options, timeouts)?),
             "az" | "abfs" | "abfss" => {
-                Arc::new(cloud::build::<MicrosoftAzureBuilder>(root, options, timeouts)?)
+                Arc::new(bucket::build::<MicrosoftAzureBuilder>(root, options, timeouts)?)
             }
             _ if !options.is_empty() => {
                 let options = options.names();

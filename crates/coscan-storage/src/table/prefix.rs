@@ -11,6 +11,7 @@ mod cut;
 mod cut_pages;
 mod cut_reader;
 mod hybrid;
+mod page_header;
 mod start;
 mod whole;
 

@@ -5,8 +5,8 @@ use parquet::basic::{Compression, Encoding, Type};
 use parquet::column::page::Page;
 use parquet::file::metadata::ColumnChunkMetaData;
 
+use super::page_header::{Contents, PageHeader};
 use super::{hybrid, start};
-use crate::table::thrift::{Contents, PageHeader};
 
 /// A page of which the start is there.
 #[derive(Clone, Copy)]

@@ -7,8 +7,8 @@ use parquet::column::page::Page;
 use parquet::file::metadata::ColumnChunkMetaData;
 
 use super::cut::{Cut, Cutter, PageStart};
+use super::page_header::{Contents, PageHeader, page_header};
 use super::{HEADER_BYTES_MAX, STEP_BYTES};
-use crate::table::thrift::{Contents, PageHeader, page_header};
 
 /// What a value takes, as a first guess.
 const VALUE_BYTES: u64 = 16;

@@ -5,9 +5,9 @@ use std::ops::Range;
 use bytes::Bytes;
 use parquet::file::metadata::ParquetMetaData;
 
+use super::page_header::{Contents, page_header};
 use super::{HEADER_BYTES_MAX, STEP_BYTES};
 use crate::table::row_ranges::{DataPages, row_count};
-use crate::table::thrift::{Contents, page_header};
 
 /// The first pages of a column chunk, each with all that belongs to it.
 #[derive(Clone, Debug)]
