@@ -9,13 +9,13 @@ use super::options::StoreOptions;
 use super::remote::RemoteStore;
 use super::timeouts::Timeouts;
 
-/// The store of a bucket, from the environment and from options, which win.
+/// The store of a bucket. Options take precedence over the environment.
 pub(super) fn build<C: Cloud>(
     root: &Url,
     options: &StoreOptions,
     timeouts: Timeouts,
 ) -> Result<RemoteStore, StoreError> {
-    if !options.is_empty() && options.of::<C>().next().is_none() {
+    if !options.is_empty() && options.of_cloud::<C>().next().is_none() {
         let options = options.names();
         return Err(StoreError::UnusedOptions { options, url: root.to_string() });
     }
@@ -32,14 +32,14 @@ pub(super) fn build<C: Cloud>(
     Ok(RemoteStore::new(root.as_str(), store, credentials))
 }
 
-/// A builder with all settings, and where its credentials come from. Credentials are taken whole: those of the
-/// environment only if the options have none.
+/// A builder with all settings, and the source of its credentials. Options with any credential leave all credentials
+/// of the environment aside, so that the two do not mix.
 fn configure<C: Cloud>(
     variables: &[(String, String)],
     options: &StoreOptions,
 ) -> Result<(C, Credentials), StoreError> {
     let is_credential = |key: &C::Key| C::CREDENTIALS.contains(&key.as_ref());
-    let brings_credentials = options.of::<C>().any(|(_, key, _)| is_credential(&key));
+    let brings_credentials = options.of_cloud::<C>().any(|(_, key, _)| is_credential(&key));
     let variables = variables.iter().filter_map(|(name, value)| {
         let key: C::Key = key_of_variable::<C>(name)?.parse().ok()?;
         let is_used = !(brings_credentials && is_credential(&key));
@@ -51,7 +51,7 @@ fn configure<C: Cloud>(
     let mut credentials = Credentials::from(source);
     let mut plain = None;
     let mut allows_plain = false;
-    for (name, key, value) in variables.chain(options.of::<C>()) {
+    for (name, key, value) in variables.chain(options.of_cloud::<C>()) {
         if C::SECRETS.contains(&key.as_ref()) {
             credentials.hide(value);
         }
@@ -74,7 +74,7 @@ fn configure<C: Cloud>(
     Ok((builder, credentials))
 }
 
-/// Variables of the environment that may be settings, in an order that does not change.
+/// Variables of the environment that may be settings, sorted.
 fn variables<C: Cloud>() -> Vec<(String, String)> {
     let mut variables: Vec<_> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -84,7 +84,7 @@ fn variables<C: Cloud>() -> Vec<(String, String)> {
     variables
 }
 
-/// Two of the variables that the clouds' own tools use do not begin as the others.
+/// The key that a variable sets. Two variables of the clouds' own tools do not have the common prefix.
 fn key_of_variable<C: Cloud>(name: &str) -> Option<String> {
     match (C::OPTIONS, name) {
         ("gcp.", "SERVICE_ACCOUNT") => Some("google_service_account".to_owned()),
@@ -120,10 +120,11 @@ mod tests {
     #[test]
     fn credentials_of_options_are_not_mixed_with_those_of_the_environment() {
         use AmazonS3ConfigKey::{AccessKeyId, Region, Token};
-        let own = [("aws.access_key_id", "own id"), ("aws.secret_access_key", "own secret")];
-        assert_eq!(value(&own, AccessKeyId).unwrap(), "own id");
-        assert_eq!(value(&own, Token), None);
-        assert_eq!(value(&own, Region).unwrap(), "eu-west-1");
+        let credentials =
+            [("aws.access_key_id", "own id"), ("aws.secret_access_key", "own secret")];
+        assert_eq!(value(&credentials, AccessKeyId).unwrap(), "own id");
+        assert_eq!(value(&credentials, Token), None);
+        assert_eq!(value(&credentials, Region).unwrap(), "eu-west-1");
         let other = [("aws.region", "us-east-2")];
         assert_eq!(value(&other, AccessKeyId).unwrap(), "id of the machine");
         assert_eq!(value(&other, Token).unwrap(), "token of the machine");

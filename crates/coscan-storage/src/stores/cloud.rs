@@ -11,28 +11,37 @@ use url::Url;
 
 use super::timeouts::Timeouts;
 
-/// A builder of `object_store`, with the names of what it takes.
+/// A builder of `object_store`, with the names of its settings.
 pub(super) trait Cloud: Default {
     type Key: FromStr + AsRef<str>;
-    /// How options begin.
+    /// Prefix of options.
     const OPTIONS: &'static str;
-    /// How environment variables begin. The rest, in lower case, is a key.
+    /// Prefix of environment variables, which are keys in upper case.
     const VARIABLES: &'static str;
-    /// The key of what URLs say: bucket or container.
+    /// Key of the bucket or container, which the URL gives.
     const BUCKET: &'static str;
-    /// Keys that say who asks. Options that have any of them leave those of the environment aside.
+    /// Keys of credentials. Options with any of them leave those of the environment aside.
     const CREDENTIALS: &'static [&'static str];
-    /// Keys of addresses to send requests to.
+    /// Keys of addresses that requests go to.
     const ENDPOINTS: &'static [&'static str];
-    /// Keys whose values nobody may see.
+    /// Keys whose values must not show.
     const SECRETS: &'static [&'static str];
-    /// In the address of the service that gives credentials to virtual machines of the cloud.
+    /// Part of the address of the metadata service, which gives credentials to machines of the cloud.
     const METADATA_SERVICE: &'static str;
-    /// What to set.
+    /// For errors: the settings that give credentials.
     const HELP: &'static str;
 
     fn with(self, key: Self::Key, value: &str) -> Self;
     fn finish(self, root: &Url, timeouts: Timeouts) -> Result<Arc<dyn ObjectStore>>;
+}
+
+/// The store of a builder. A macro, because the builders have these methods but no trait for them.
+macro_rules! finish {
+    ($builder:expr, $timeouts:expr) => {{
+        let timeouts: Timeouts = $timeouts;
+        let builder = $builder.with_retry(timeouts.retry_config());
+        Ok(Arc::new(builder.with_http_connector(timeouts.connector()).build()?))
+    }};
 }
 
 impl Cloud for AmazonS3Builder {
@@ -65,12 +74,7 @@ impl Cloud for AmazonS3Builder {
     }
 
     fn finish(self, root: &Url, timeouts: Timeouts) -> Result<Arc<dyn ObjectStore>> {
-        let store = self
-            .with_bucket_name(root.host_str().unwrap_or_default())
-            .with_retry(timeouts.retry_config())
-            .with_http_connector(timeouts.connector())
-            .build()?;
-        Ok(Arc::new(store))
+        finish!(self.with_bucket_name(root.host_str().unwrap_or_default()), timeouts)
     }
 }
 
@@ -98,12 +102,7 @@ impl Cloud for GoogleCloudStorageBuilder {
     }
 
     fn finish(self, root: &Url, timeouts: Timeouts) -> Result<Arc<dyn ObjectStore>> {
-        let store = self
-            .with_bucket_name(root.host_str().unwrap_or_default())
-            .with_retry(timeouts.retry_config())
-            .with_http_connector(timeouts.connector())
-            .build()?;
-        Ok(Arc::new(store))
+        finish!(self.with_bucket_name(root.host_str().unwrap_or_default()), timeouts)
     }
 }
 
@@ -150,11 +149,6 @@ impl Cloud for MicrosoftAzureBuilder {
     }
 
     fn finish(self, root: &Url, timeouts: Timeouts) -> Result<Arc<dyn ObjectStore>> {
-        let store = self
-            .with_url(root.as_str())
-            .with_retry(timeouts.retry_config())
-            .with_http_connector(timeouts.connector())
-            .build()?;
-        Ok(Arc::new(store))
+        finish!(self.with_url(root.as_str()), timeouts)
     }
 }

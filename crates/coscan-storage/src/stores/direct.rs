@@ -26,17 +26,17 @@ const PIECE_BYTES: u64 = 8 * 1024 * 1024;
 
 /// Local files, read past the operating system's cache (`O_DIRECT` on Linux).
 ///
-/// coscan's pool decides what stays in memory. A second copy in the operating system's cache costs
-/// memory and hides from every measurement what the disk really does.
+/// coscan's pool decides what stays in memory. A second copy in the operating system's cache would cost memory and
+/// hide the disk from measurements.
 ///
 /// - A request for a range is one positional read on a blocking thread; its bytes are not copied.
 /// - A request without a range, or from an offset to the end, is streamed in pieces of 8 MiB.
-/// - `get_ranges` joins ranges up to [`COALESCE_GAP_BYTES`](super::COALESCE_GAP_BYTES) apart and reads eight at once. A range
-///   that reaches past the end of the file is an error there, as in [`LocalFileSystem`].
-/// - Conditions in [`GetOptions`] are checked against the file as it is now, and the bytes come
-///   from the very file that was checked. Entity tags agree with [`LocalFileSystem`].
-/// - Where the file system or the platform refuses such reads, they are done in the ordinary way
-///   and a warning is logged, once per store.
+/// - `get_ranges` joins ranges up to [`COALESCE_GAP_BYTES`](super::COALESCE_GAP_BYTES) apart and reads eight at once.
+///   A range that reaches past the end of the file is an error there, as in [`LocalFileSystem`].
+/// - Conditions in [`GetOptions`] are checked against the file as it is now, and the bytes are those of the file that
+///   was checked. Entity tags agree with [`LocalFileSystem`].
+/// - Where the file system or the platform refuses direct reads, files are read through the cache, with one logged
+///   warning per store.
 ///
 /// Writing and listing are [`LocalFileSystem`]'s. Clones share their state.
 #[derive(Debug, Clone)]

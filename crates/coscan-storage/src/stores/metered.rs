@@ -1,4 +1,4 @@
-//! Counts what is read from a store.
+//! Counts the reads of a store.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,10 +12,10 @@ use tokio::time::Instant;
 use super::delegate::object_store_by_reads;
 use super::ranges::{cut, merge};
 
-/// What has been read so far.
+/// Counts of reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReadCounts {
-    /// Requests: contiguous ranges of one file.
+    /// Requests, each for one contiguous range of one file.
     pub requests: u64,
     /// Bytes in those requests.
     pub bytes: u64,
@@ -24,13 +24,13 @@ pub struct ReadCounts {
 /// One request, for pictures of I/O over time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadRecord {
-    /// When it was made, since the metrics were made or last reset.
+    /// The time of the request, since the metrics were made or last reset.
     pub when: Duration,
     /// The file.
     pub path: Path,
-    /// Where in the file it starts, in bytes.
+    /// Offset in the file, in bytes.
     pub offset: u64,
-    /// How long it is, in bytes.
+    /// Length in bytes.
     pub bytes: u64,
 }
 
@@ -84,7 +84,7 @@ impl StoreMetrics {
     }
 
     fn state(&self) -> MutexGuard<'_, MetricsState> {
-        // Counts are whole between any two statements, so a panic elsewhere does not spoil them.
+        // Counts are consistent after each statement, so a panic elsewhere does not spoil them.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -109,8 +109,8 @@ impl MetricsState {
 /// Any store, with its reads counted in [`StoreMetrics`].
 ///
 /// - A request is one contiguous range asked of the device, counted with the bytes asked for.
-/// - `get_ranges` joins ranges up to [`COALESCE_GAP_BYTES`](super::COALESCE_GAP_BYTES) apart, counts the result, and asks the
-///   wrapped store for exactly that: what is counted is what is read, gaps included.
+/// - `get_ranges` joins ranges up to [`COALESCE_GAP_BYTES`](super::COALESCE_GAP_BYTES) apart, counts the result, and
+///   asks the wrapped store for exactly that: counts are of bytes read, gaps included.
 /// - Failed requests, requests for metadata and listings are not counted.
 ///
 /// The clock is tokio's: the machine's, unless a test pauses it. Clones share the metrics.
@@ -132,7 +132,7 @@ impl MeteredStore {
         Self { inner, metrics }
     }
 
-    /// Where the reads are counted.
+    /// The counts of this store.
     pub fn metrics(&self) -> Arc<StoreMetrics> {
         Arc::clone(&self.metrics)
     }

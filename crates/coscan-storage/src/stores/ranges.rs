@@ -1,17 +1,16 @@
-//! Byte ranges into requests and answers back into ranges.
+//! Coalesces byte ranges into requests, and cuts answers into ranges.
 
 use std::ops::Range;
 
 use bytes::Bytes;
 
-/// Ranges of one file with at most this many bytes between them are read as one request.
-///
-/// Reading 64 KiB too much costs a disk less than a second request does.
+/// Ranges of one file with at most this many bytes between them are read in one request: on disks and object stores
+/// alike a second request costs more than 64 KiB.
 pub const COALESCE_GAP_BYTES: u64 = 64 * 1024;
 
 /// Groups ranges of one file, ascending by start, into requests: neighbours that do not overlap, with gaps of at most
-/// [`COALESCE_GAP_BYTES`], as long as first and last span at most `bytes_max` bytes. Returns the positions of each group
-/// among the ranges.
+/// [`COALESCE_GAP_BYTES`], as long as first and last span at most `bytes_max` bytes. Returns the positions of each
+/// group among the ranges.
 #[must_use]
 pub fn coalesce(ranges: &[Range<u64>], bytes_max: u64) -> Vec<Range<usize>> {
     let mut groups: Vec<Range<usize>> = Vec::new();
@@ -47,7 +46,7 @@ pub(super) fn merge(ranges: &[Range<u64>]) -> Vec<Range<u64>> {
 
 /// Cuts `ranges` out of the `answers` to the requests in `merged`, without copying.
 ///
-/// A short answer gives short slices: whether that is an error is the caller's to say.
+/// A short answer gives short slices; the caller decides whether that is an error.
 pub(super) fn cut(ranges: &[Range<u64>], merged: &[Range<u64>], answers: &[Bytes]) -> Vec<Bytes> {
     ranges
         .iter()
@@ -65,7 +64,7 @@ pub(super) fn cut(ranges: &[Range<u64>], merged: &[Range<u64>], answers: &[Bytes
         .collect()
 }
 
-/// A byte count as an index into memory. Saturates where memory cannot be that large anyway.
+/// A byte count as an index into memory, saturated: memory is not larger.
 pub(super) fn to_usize(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }

@@ -25,9 +25,9 @@ const BITS_BYTES: i16 = 1;
 pub struct BloomFilter {
     /// The filter.
     pub filter: Sbbf,
-    /// As what values were added to it.
+    /// The type as which values were added to it.
     pub physical_type: PhysicalType,
-    /// The bytes of a value, where all have as many.
+    /// The size of a value in bytes, for values of fixed length.
     pub type_length: i32,
 }
 
@@ -50,11 +50,11 @@ impl ParquetFile {
         self.bloom_filter_start(row_group, column).is_some()
     }
 
-    /// Where the Bloom filter of a column in a row group lies; `None` if there is none. Reads a few bytes of files that
-    /// do not say how long it is.
+    /// The range of bytes of the Bloom filter of a column in a row group; `None` without one. Reads a few bytes if
+    /// the footer does not give its length.
     ///
     /// # Errors
-    /// If the file cannot be read, has changed, or makes no sense.
+    /// If the file cannot be read, has changed, or is damaged.
     ///
     /// # Panics
     /// If there is no such column or row group.
@@ -79,11 +79,11 @@ impl ParquetFile {
         let end = length.filter(is_usual).and_then(|length| start.checked_add(length));
         match end.filter(in_file) {
             Some(end) => Ok(Some(start..end)),
-            None => Err(self.no_bloom_filter("it is not inside of the file")),
+            None => Err(self.no_bloom_filter("it lies outside the file")),
         }
     }
 
-    /// Reads a Bloom filter that lies there.
+    /// Reads the Bloom filter in a range that [`Self::bloom_filter_range`] gave.
     ///
     /// # Errors
     /// As [`Self::bloom_filter_range`].

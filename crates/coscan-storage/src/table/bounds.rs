@@ -1,5 +1,4 @@
-//! The least and greatest values of stored units (row groups, or data pages of one row group) and how to fold those of
-//! a chunk into one.
+//! Bounds of stored units (row groups, or data pages of one row group), and how to fold those of a chunk into one.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use arrow_array::types::{ArrowPrimitiveType, Float16Type, Float32Type, Float64Ty
 use arrow_array::{Array, ArrayRef, PrimitiveArray, UInt64Array, new_null_array};
 use arrow_schema::{ArrowError, DataType, SortOptions};
 
-/// What is known of the values of some units; an entry a unit, null where unknown.
+/// Statistics of units: an entry per unit, null where unknown.
 pub(super) struct Bounds {
     pub(super) min: ArrayRef,
     pub(super) max: ArrayRef,
@@ -19,7 +18,7 @@ pub(super) struct Bounds {
     pub(super) rows: Vec<u64>,
 }
 
-/// What is known of the values of one chunk.
+/// Statistics of one chunk.
 pub(super) struct Folded {
     /// One value, null if unknown.
     pub(super) min: ArrayRef,
@@ -39,7 +38,8 @@ impl Folded {
 }
 
 impl Bounds {
-    /// The bounds of some of the units together: unknown if any is, but units of nulls only have no say.
+    /// The bounds of some units together: unknown if those of any unit are, except that units with only nulls do not
+    /// count.
     pub(super) fn fold(
         &self,
         units: impl Iterator<Item = usize> + Clone,
@@ -54,7 +54,7 @@ impl Bounds {
         })
     }
 
-    /// The unit whose value is least or greatest.
+    /// The unit with the minimum or maximum.
     fn extreme(
         &self,
         values: &ArrayRef,
@@ -81,7 +81,7 @@ impl Bounds {
         self.null_count.is_valid(unit) && self.null_count.value(unit) == self.rows[unit]
     }
 
-    /// The nulls among some of a unit's rows, if they follow from those of the whole.
+    /// The number of nulls among some rows of a unit, if it follows from that of the unit.
     pub(super) fn nulls_among(&self, unit: usize, rows: u64) -> Option<u64> {
         match self.null_count.is_valid(unit).then(|| self.null_count.value(unit))? {
             0 => Some(0),
@@ -98,8 +98,8 @@ fn entry(values: &ArrayRef, unit: Option<usize>) -> ArrayRef {
     }
 }
 
-/// Bounds of exactly this type (those of dictionaries come as plain values), without NaN: where an old writer put one,
-/// nothing is known of the other values.
+/// Bounds as the column's type, with NaN as unknown: an old writer that stored NaN gives no bound of the other
+/// values. Bounds of dictionaries come as plain values.
 pub(super) fn as_bounds(values: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
     let values = match values.data_type() == data_type {
         true => Arc::clone(values),

@@ -1,4 +1,4 @@
-//! The statistics of chunks or zones as arrays, an entry each.
+//! The statistics of chunks or zones as arrays.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -10,21 +10,21 @@ use arrow_schema::{ArrowError, DataType};
 use super::per_column::PerColumn;
 use super::types::{adapt, widens};
 
-/// What is known of one column, with one entry a chunk in every array. Null means unknown. Bounds say nothing of NaN.
+/// The statistics of one column: arrays with an entry per chunk or zone. Null means unknown. Bounds ignore NaN.
 #[derive(Clone, Debug)]
 pub struct ChunkStatistics {
-    /// No value of the chunk is less. Of the column's type.
+    /// A lower bound of the values, of the column's type.
     pub min: ArrayRef,
-    /// No value of the chunk is greater. Of the column's type.
+    /// An upper bound of the values, of the column's type.
     pub max: ArrayRef,
-    /// The nulls of the chunk.
+    /// The number of nulls.
     pub null_count: UInt64Array,
-    /// The rows of the chunk. Always known.
+    /// The number of rows, always known.
     pub row_count: UInt64Array,
 }
 
 impl ChunkStatistics {
-    /// Of all chunks of several files, from those of each, in this order.
+    /// The statistics of several files one after the other.
     pub(super) fn concat(parts: &[Self], data_type: &DataType) -> Result<Self, ArrowError> {
         let join = |pick: fn(&Self) -> &dyn Array, data_type: &DataType| {
             let arrays: Vec<_> = parts.iter().map(pick).collect();
@@ -39,10 +39,11 @@ impl ChunkStatistics {
         })
     }
 
-    /// The same of another type; bounds that do not stay bounds are unknown.
+    /// The same statistics as another type. Bounds are unknown if the type orders values differently.
     pub(super) fn cast(&self, data_type: &DataType) -> Self {
-        let own = self.min.data_type();
-        let cast = |bounds| adapt(bounds, data_type).ok().filter(|_| widens(own, data_type));
+        let stored_type = self.min.data_type();
+        let cast =
+            |bounds| adapt(bounds, data_type).ok().filter(|_| widens(stored_type, data_type));
         let (min, max) = (cast(&self.min), cast(&self.max));
         if let (Some(min), Some(max)) = (min, max) {
             return Self { min, max, ..self.clone() };
@@ -55,7 +56,7 @@ impl ChunkStatistics {
         }
     }
 
-    /// Of chunks in which every row has this value, an array of one.
+    /// The statistics of chunks in which every row has the same value, an array of one.
     pub(super) fn repeated(value: &ArrayRef, row_counts: UInt64Array) -> Result<Self, ArrowError> {
         let count = row_counts.len();
         let is_null = value.is_null(0);
@@ -68,14 +69,14 @@ impl ChunkStatistics {
         })
     }
 
-    /// What the arrays take in memory.
+    /// The memory of the arrays in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         let arrays: [&dyn Array; 4] = [&self.min, &self.max, &self.null_count, &self.row_count];
         arrays.iter().map(|array| array.get_array_memory_size()).sum()
     }
 }
 
-/// The statistics of a table, each made when first asked for.
+/// The statistics of a table, made on demand.
 pub(super) struct TableStatistics {
     pub(super) chunks: PerColumn<ChunkStatistics>,
     pub(super) zones: PerColumn<ChunkStatistics>,

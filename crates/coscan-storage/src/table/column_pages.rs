@@ -1,9 +1,9 @@
-//! Hands the pages of one column of one chunk to parquet's decoder, as if they were a file of their own.
+//! Presents the pages of one column of one chunk to parquet's decoder as if they were a file.
 //!
-//! The decoder asks for bytes by their offset in the file. [`Segments`] answers from the pages that are there, without
-//! a copy. Of a split row group only some data pages are there; the decoder is told of just those, and of a dictionary
-//! directly before them, because it takes whatever lies between the start of a column chunk and its first data page to
-//! be the dictionary.
+//! The decoder asks for bytes by their offset in the file. [`Segments`] answers from the pages in memory, without a
+//! copy. Of a split row group only some data pages are in memory. The decoder sees just those, with the dictionary
+//! directly before them, because it takes the bytes between the start of a column chunk and its first data page for
+//! the dictionary.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,8 +29,7 @@ pub(super) struct ColumnPages {
     leaves: Range<usize>,
     /// For each leaf, its pages in each row group.
     leaf_pages: Vec<Vec<LeafSource>>,
-    /// The rows that the pages hold, counted from the first row of the chunk's first row group: a range a row group that
-    /// is there.
+    /// The rows of the pages, a range per row group, counted from the first row of the chunk's first row group.
     pub(super) rows: Vec<Range<u64>>,
 }
 
@@ -73,7 +72,7 @@ impl ColumnPages {
         Ok(Self { metadata, row_groups, leaves, leaf_pages, rows })
     }
 
-    /// Takes the first pages of each leaf in each row group, which hold all rows of it that are wanted.
+    /// Takes the first pages of each leaf in each row group, up to the last wanted row.
     pub(super) fn of_prefixes(
         file: &ParquetFile,
         column: usize,
@@ -116,11 +115,11 @@ impl RowGroups for ColumnPages {
     }
 }
 
-/// Where pages of one leaf in one row group come from.
+/// The source of the pages of one leaf in one row group.
 #[derive(Clone)]
 enum LeafSource {
     Stored(LeafPages),
-    /// Cut off behind the rows that are wanted.
+    /// Cut off behind the wanted rows.
     Cut(Vec<Page>),
 }
 
@@ -129,7 +128,7 @@ impl LeafSource {
         match &prefix.pages {
             LeafStart::Whole(pages) => Ok(Self::Stored(LeafPages::of_prefix(file, prefix, pages)?)),
             LeafStart::Cut(pages, _) => {
-                let missing = || ParquetError::EOF("its first page is not all there".to_owned());
+                let missing = || ParquetError::EOF("its first page is incomplete".to_owned());
                 Ok(Self::Cut(pages.pages().ok_or_else(missing)?.clone()))
             }
         }
@@ -149,7 +148,7 @@ struct LeafPages {
     column: Arc<ColumnChunkMetaData>,
     segments: Arc<Segments>,
     row_count: usize,
-    /// Where the data pages are, if the decoder is to be told; else it finds them one after the other.
+    /// The data pages, if the decoder needs to skip some; else it finds them one after the other.
     locations: Option<Vec<PageLocation>>,
 }
 
@@ -162,7 +161,7 @@ impl LeafPages {
         is_part: bool,
         segments: &Arc<Segments>,
     ) -> Self {
-        // A part begins in the middle: knowing where the pages are lets the decoder skip to it.
+        // A part begins in the middle: with locations the decoder skips to it.
         let data_pages = is_part.then(|| DataPages::of(&file.metadata, row_group, leaf)).flatten();
         Self {
             column: Arc::new(file.metadata.row_group(row_group).column(leaf).clone()),
@@ -172,7 +171,7 @@ impl LeafPages {
         }
     }
 
-    /// Consecutive runs of data pages of a column chunk, with the dictionary if it has one, and the rows they hold.
+    /// Consecutive runs of data pages of a column chunk, with its dictionary if it has one, and the rows of the runs.
     fn of_runs<'a>(
         file: &ParquetFile,
         row_group: usize,

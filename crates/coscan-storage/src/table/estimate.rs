@@ -1,4 +1,4 @@
-//! How much memory the Arrow arrays of a column of a chunk take, guessed from the footer.
+//! The memory of decoded columns, estimated from the footer.
 
 use arrow_schema::DataType;
 use coscan_core::ChunkIndex;
@@ -9,16 +9,16 @@ use super::ParquetFile;
 use super::pages::StoredChunk;
 use super::row_ranges::row_count;
 
-/// What a string or binary takes besides its bytes: a view. An offset takes less.
+/// The size of a view, which a string or binary takes besides its bytes. An offset takes less.
 const VIEW_BYTES: u64 = 16;
-/// Rows whose validity fits in one byte.
+/// Rows per byte of a validity bitmap.
 const ROWS_PER_BITMAP_BYTE: u64 = 8;
 
 impl ParquetFile {
-    /// About how many bytes the Arrow arrays of a column of a chunk take; rather too many than too few.
+    /// The estimated size in bytes of the Arrow arrays of a column of a chunk, rather too high than too low.
     ///
-    /// Exact for flat columns of fixed width, but for padding. Strings count a view each and, once, their bytes as
-    /// encoded: arrays of views share the dictionary.
+    /// Exact, except for padding, for flat columns of fixed width. A string counts as a view, and the bytes of all
+    /// strings as encoded: arrays of views share the dictionary.
     ///
     /// # Panics
     /// If there is no such chunk or column.
@@ -27,7 +27,7 @@ impl ParquetFile {
         self.decoded_bytes_estimate_as(chunk, column, self.field(column).data_type())
     }
 
-    /// The same, if the column is decoded as this type.
+    /// The same for a column that is decoded as this type.
     pub(super) fn decoded_bytes_estimate_as(
         &self,
         chunk: ChunkIndex,
@@ -47,7 +47,7 @@ impl ParquetFile {
     }
 }
 
-/// About how many bytes some rows of the same value take.
+/// The estimated size in bytes of rows with the same value.
 pub(super) fn repeated_bytes_estimate(rows: u64, data_type: &DataType) -> u64 {
     let width = match data_type {
         DataType::Dictionary(key, _) => key.primitive_width(),

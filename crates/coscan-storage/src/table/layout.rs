@@ -1,4 +1,4 @@
-//! Lays out the pages of a file: which bytes serve which chunks.
+//! Lays out the pages of a file: the bytes that each chunk needs.
 //!
 //! A row group that is not split has a page per column (column layout) or one page (row layout). In a split row group
 //! a flat column has a page for its dictionary, which all parts need, and a page for every *run*: the longest stretch
@@ -17,7 +17,7 @@ use super::pages::{PageContents, Slices, StoredChunk, StoredPage};
 use super::row_ranges::{DataPages, row_count};
 use super::{FileOptions, PageLayout};
 
-/// The chunks and pages of a file. A column layout has a group of pages for each column, a row layout one for all.
+/// The chunks and pages of a file. A column layout has a group of pages per column, a row layout one group.
 pub(super) struct FileLayout {
     pub(super) chunks: Vec<StoredChunk>,
     pub(super) pages: Vec<StoredPage>,
@@ -49,7 +49,7 @@ pub(super) fn plan(
         FileLayout { chunks: Vec::new(), pages: Vec::new(), slices: Slices::new(group_count) };
     let mut planner = Planner { metadata, leaves_of_column, group_count, layout };
     let shapes = row_group_shapes(metadata, options);
-    // Each row group has a dictionary of its own: small keys may not do for the values of several.
+    // Each row group has its own dictionary: small keys may overflow on the values of several.
     let joins = !fields.iter().any(|field| has_small_keys(field.data_type()));
     let chunks = chunks_of_file(&shapes, options.chunk_rows, joins);
     for part in chunks.chunk_by(|a, b| a.is_part && a.row_groups == b.row_groups) {
@@ -152,7 +152,7 @@ impl Planner<'_> {
         slices.iter().for_each(|slices| self.layout.slices.push(slices));
     }
 
-    /// The column chunks of one column of one row group: one page if they lie side by side, else one a leaf.
+    /// The column chunks of one column of one row group: one page if they are adjacent, else one per leaf.
     fn add_whole_column(&mut self, row_group: usize, column: usize) -> Vec<PageIndex> {
         let leaves = self.leaves_of_column[column].clone();
         let ranges: Vec<_> = leaves.map(|leaf| self.leaf_bytes(row_group, leaf)).collect();

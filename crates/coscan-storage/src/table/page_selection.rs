@@ -1,4 +1,4 @@
-//! Which pages hold some rows: an index selection needs just those [CS04 §4.2].
+//! The pages of selected rows: an index selection reads no others [CS04 §4.2].
 
 use std::ops::Range;
 
@@ -9,8 +9,8 @@ use super::pages::PageContents;
 use super::row_ranges::{rows_of_page, rows_of_row_groups};
 
 impl ParquetFile {
-    /// The pages of the slice of a chunk and a column that [`Self::decode`] needs for some rows, which count from the
-    /// first row of the chunk and ascend without overlap. In the slice's order; none for no rows.
+    /// The pages of a column of a chunk that [`Self::decode`] needs for some rows, in the order of [`Self::slice`].
+    /// Rows count from the first row of the chunk and ascend without overlap.
     ///
     /// # Panics
     /// If there is no such chunk or column.
@@ -42,7 +42,7 @@ impl ParquetFile {
                 .any(|rows| !rows.is_empty())
         };
         let mut needed: Vec<_> = slice.iter().map(is_needed).collect();
-        // Runs are decoded as one stretch: what lies between two of them belongs to it.
+        // Runs are decoded as one stretch, with those between the first and the last.
         let is_run = |position: usize| {
             matches!(self.page(slice[position]).contents, PageContents::Run { .. })
         };

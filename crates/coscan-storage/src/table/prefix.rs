@@ -1,11 +1,16 @@
-//! The first rows of a chunk, from the first pages of its column chunks: whoever wants ten rows of a million need not
-//! read and decode all of them.
+//! The first pages of column chunks, for queries that need ten rows of a million (`LIMIT 10`).
 //!
-//! - Pages can be large: of a first data page that holds all of the rows, and of its dictionary, just the start is read and
-//!   decompressed, as far as it holds values of these rows (`cut_pages`, `cut`, `start`, `hybrid`).
-//! - Where that is not possible a column chunk is read from its start until the pages that hold the rows are there. How far
-//!   that is the page index says, where the file has one; else the headers of the pages do, one after the other as they
-//!   come (`whole`).
+//! - **Cut pages.** Pages can be large. If the first data page holds all wanted rows, only its start and that of its
+//!   dictionary are read and decompressed, up to the last wanted value: `cut_pages` reads them step by step,
+//!   `page_header` says how far they reach, `start` decompresses, `hybrid` reads levels and indexes into the
+//!   dictionary, `cut` makes a shorter page, `cut_reader` hands it to parquet's decoder.
+//! - **Whole pages.** Where that is not possible, a column chunk is read from its start up to the last page with
+//!   wanted rows. The page index says how far that is; without one, the page headers do, one after the other
+//!   (`whole`).
+//!
+//! Source: the Parquet format (<https://github.com/apache/parquet-format>): `PageHeader`, `DataPageHeader`,
+//! `DataPageHeaderV2` and `DictionaryPageHeader` in `parquet.thrift`, "Data Pages" in `README.md`, `Encodings.md` and
+//! `Compression.md`. Headers are in Thrift's compact protocol (see `thrift`).
 
 mod cut;
 mod cut_pages;
@@ -27,13 +32,14 @@ use cut_pages::CutPages;
 pub(super) use cut_reader::CutReader;
 pub(super) use whole::WholePages;
 
-/// What is read where a page begins, at least: with its header, the whole of a small page.
+/// The minimum read at the start of a page, in bytes: the header, and all of a small page.
 const STEP_BYTES: u64 = 16 * 1024;
 
-/// Headers have a few dozen bytes, and a minimum and a maximum.
+/// Headers have a few dozen bytes, besides a minimum and a maximum.
 const HEADER_BYTES_MAX: u64 = 1024 * 1024;
 
-/// The first pages of a column of a chunk, as far as they are there.
+/// The first pages of a column of a chunk. They arrive in steps: [`Self::wanted`] says what to read next,
+/// [`Self::push`] adds it.
 #[derive(Clone, Debug)]
 pub struct ColumnPrefix {
     /// Of the table.
@@ -48,17 +54,16 @@ pub struct ColumnPrefix {
 }
 
 impl ColumnPrefix {
-    /// What is to be read next, as ranges of bytes of the file that holds the chunk. None if all is there.
+    /// The ranges of bytes to read next from the file of the chunk. Empty when the prefix is complete.
     #[must_use]
     pub fn wanted(&self) -> Vec<Range<u64>> {
         self.leaves.iter().flat_map(LeafPrefix::wanted).collect()
     }
 
-    /// Adds the bytes that were wanted, in the same order. More may be wanted then: headers of pages say how far they
-    /// reach.
+    /// Adds the wanted bytes, in the same order. More may be wanted afterwards, as headers say how far pages reach.
     ///
     /// # Errors
-    /// If what was read is not the start of a column chunk.
+    /// If the bytes are not the start of a column chunk.
     pub fn push(&mut self, read: Vec<Bytes>) -> Result<(), DecodeError> {
         let mut read = read.into_iter();
         for leaf in &mut self.leaves {
@@ -76,13 +81,13 @@ impl ColumnPrefix {
         Ok(())
     }
 
-    /// Bytes that are there, or wanted next: at least so many are needed.
+    /// Bytes that were added or are wanted next: a lower bound of the bytes that the prefix takes.
     #[must_use]
     pub fn needed_bytes(&self) -> u64 {
         self.leaves.iter().map(LeafPrefix::needed_bytes).sum()
     }
 
-    /// Bytes of the column chunks, of which it needs the first.
+    /// The size in bytes of the column chunks that it begins.
     #[must_use]
     pub fn all_bytes(&self) -> u64 {
         self.leaves.iter().map(LeafPrefix::all_bytes).sum()
@@ -99,12 +104,12 @@ pub(super) struct LeafPrefix {
     pub(super) pages: LeafStart,
 }
 
-/// What is read of a column chunk.
+/// The part of a column chunk that is read.
 #[derive(Clone, Debug)]
 pub(super) enum LeafStart {
     /// Whole pages.
     Whole(WholePages),
-    /// The start of a page. If that does not do, the other.
+    /// The start of a page, and whole pages in case it cannot be cut.
     Cut(Box<CutPages>, WholePages),
 }
 

@@ -20,7 +20,7 @@ pub(super) async fn read_range(
 }
 
 impl TableFile {
-    /// Reads a range of the file, in bytes, on condition that it is the file that was listed.
+    /// Reads a range of the file, in bytes, on condition that the file is unchanged since it was listed.
     ///
     /// # Errors
     /// If it has changed, is gone or too short, or its store fails.
@@ -28,7 +28,7 @@ impl TableFile {
         read_range(self, &self.name().into(), range).await
     }
 
-    /// Reads ranges of the file, ascending and without overlap, in one request. Each has its own allocation.
+    /// Reads ranges of the file, ascending and without overlap, in one request. Each result has its own allocation.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -36,7 +36,7 @@ impl TableFile {
         read_ranges(self, &self.name().into(), ranges).await
     }
 
-    /// Asks the store whether the file is still the one that was listed, without reading any of it.
+    /// Asks the store whether the file is unchanged since it was listed, without reading it.
     ///
     /// # Errors
     /// If it has changed or is gone, or its store fails.
@@ -73,13 +73,13 @@ pub(super) async fn read_ranges(
     body.into_pages().ok_or_else(|| truncated(body_bytes))
 }
 
-/// Asks for something of a file on condition that it is the one that was listed.
+/// A request to the store, on condition that the file is unchanged since it was listed.
 async fn get(
     file: &TableFile,
     name: &Arc<str>,
     options: GetOptions,
 ) -> Result<GetResult, ReadError> {
-    // A weak entity tag (RFC 9110 §8.8.1) never satisfies If-Match.
+    // A weak entity tag never satisfies If-Match (RFC 9110 §8.8.1).
     let strong_tag = file.meta.e_tag.clone().filter(|tag| !tag.starts_with("W/"));
     let options = GetOptions {
         if_unmodified_since: strong_tag.is_none().then_some(file.meta.last_modified),
@@ -96,8 +96,8 @@ async fn get(
     }
 }
 
-/// Whether both describe the same bytes. Times are compared where there are no entity tags, and by the second where
-/// one of them has no finer part: HTTP headers do not, while listings may.
+/// Whether both describe the same bytes. Without entity tags times are compared, in seconds if one of them has no
+/// finer part: HTTP headers have none, listings may.
 fn is_same(opened: &ObjectMeta, found: &ObjectMeta) -> bool {
     if opened.size != found.size {
         return false;

@@ -11,8 +11,8 @@ use super::{ParquetFile, ReadError};
 use crate::stores::coalesce;
 
 impl ParquetFile {
-    /// The requests that read these pages, each page once: neighbours together, none of more than `bytes_max` bytes
-    /// (at least 1). A larger page takes several.
+    /// The requests that read these pages, each page once: neighbours together, up to `bytes_max` bytes (at least 1)
+    /// each. A larger page takes several requests.
     ///
     /// # Panics
     /// If there is no such page.
@@ -33,8 +33,8 @@ impl ParquetFile {
         coalesce(&ranges, bytes_max).into_iter().map(request).collect()
     }
 
-    /// Sends a request. The answer is for [`put_together`]. Each page has its own allocation, so that dropping it frees
-    /// its memory.
+    /// Sends a request; [`put_together`] takes the answer. Each page has its own allocation, so that dropping a page
+    /// frees its memory.
     ///
     /// # Errors
     /// If the file has changed, is gone or too short, or its store fails.
@@ -43,8 +43,8 @@ impl ParquetFile {
     }
 }
 
-/// Pages from the answers to all [`ParquetFile::requests`] for them, in the order asked for. A page with a part that
-/// could not be read has that part's error.
+/// Pages from the answers to all [`ParquetFile::requests`] for them, in the order of `pages`. A page of which a part
+/// failed has that part's error.
 ///
 /// # Panics
 /// If a request for one of the pages is missing.
@@ -65,7 +65,7 @@ pub fn put_together<E: Clone>(
     pages.iter().map(find).collect()
 }
 
-/// Where a part of a page starts in its file, and what was read of it.
+/// A part of a page: its offset in the file, and its bytes.
 type Part<E> = (u64, Result<Bytes, E>);
 
 /// A page from its parts.
@@ -75,7 +75,7 @@ fn join<E>(mut parts: Vec<Part<E>>) -> Result<Bytes, E> {
     Ok(if parts.len() == 1 { parts.remove(0) } else { parts.concat().into() })
 }
 
-/// Cuts a range into as few pieces of about the same size as keep below `bytes_max`.
+/// Cuts a range into the fewest pieces of at most `bytes_max` bytes, of about equal size.
 fn pieces(range: &Range<u64>, bytes_max: u64) -> impl Iterator<Item = Range<u64>> {
     let (start, bytes) = (range.start, range.end - range.start);
     let count = bytes.div_ceil(bytes_max).max(1);
@@ -95,19 +95,19 @@ pub struct PageRequest {
 }
 
 impl PageRequest {
-    /// The file that is read: its position in the table that made the request, 0 if the file did itself.
+    /// The position of the file in the table that made the request; 0 if the file made it.
     #[must_use]
     pub fn file(&self) -> usize {
         self.file
     }
 
-    /// The pages that it reads, or of which it reads a part.
+    /// The pages that it reads, whole or in part.
     #[must_use]
     pub fn pages(&self) -> &[PageIndex] {
         &self.pages
     }
 
-    /// Bytes that are asked for, gaps included.
+    /// The size of the request in bytes, gaps included.
     #[must_use]
     pub fn byte_count(&self) -> u64 {
         self.ranges[self.ranges.len() - 1].end - self.ranges[0].start

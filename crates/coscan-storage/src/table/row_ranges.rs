@@ -45,8 +45,8 @@ pub(super) struct DataPages<'a> {
 }
 
 impl<'a> DataPages<'a> {
-    /// `None` if the file does not list them, or the list makes no sense: rows and bytes ascend, start with the first row
-    /// and stay inside the column chunk.
+    /// `None` if the file does not list them, or the list makes no sense: rows and bytes ascend, start with the first
+    /// row and stay inside the column chunk.
     pub(super) fn of(metadata: &'a ParquetMetaData, row_group: usize, leaf: usize) -> Option<Self> {
         let row_count = row_count(metadata, row_group);
         let index = metadata.offset_index()?.get(row_group)?.get(leaf)?;

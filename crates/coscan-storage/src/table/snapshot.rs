@@ -1,4 +1,4 @@
-//! A table at a moment: a list of files with one schema.
+//! Snapshots of tables: a list of files with one schema.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -17,8 +17,8 @@ use super::{
     ConstantColumn, FileOptions, PageLayout, ParquetFile, TableColumns, TableError, TableFile,
 };
 
-/// An ordered list of files with one schema: a table at a moment. It never changes, and shares its files with every
-/// other table that lists them.
+/// A snapshot of a table: an ordered list of files with one schema. It never changes, and shares its files with all
+/// other tables that list them.
 ///
 /// Chunks are numbered over all files in the order in which they were given. Share it in an [`Arc`].
 pub struct ParquetTable {
@@ -26,30 +26,31 @@ pub struct ParquetTable {
     page_layout: PageLayout,
     files: Vec<Arc<ParquetFile>>,
     starts: Starts,
-    /// For each file where the columns that files store are in it. Files with the same columns share the list.
+    /// For each file, the column of the file that each stored column is. Neighbours with the same columns share the
+    /// list.
     columns: Vec<Arc<[Option<usize>]>>,
     /// The columns after those.
     constants: Vec<ConstantColumn>,
-    /// The rest is computed when first asked for.
+    /// Computed on demand, like the statistics.
     pub(super) layout: OnceLock<Arc<Layout>>,
     pub(super) statistics: TableStatistics,
 }
 
 impl ParquetTable {
-    /// Opens a table over these files, in this order. Reads the footers only, some at a time.
+    /// Opens a table of these files, in this order. Reads only footers, some at a time.
     ///
     /// # Errors
-    /// If there are no files, a file is listed twice, cannot be read or is not sound Parquet, or the types of a column in two
-    /// files have nothing in common.
+    /// If there are no files, a file is listed twice, cannot be read or is not sound Parquet, or a column has no
+    /// common type in two files.
     pub async fn open(files: Vec<TableFile>, options: FileOptions) -> Result<Self, TableError> {
         let files = files.into_iter().map(Into::into).collect();
         Self::of_files(ParquetFile::open_all(files, options).await?)
     }
 
-    /// The table of these files, in this order. Nothing is read and nothing of the files is copied.
+    /// The table of these files, in this order. Nothing is read or copied.
     ///
     /// # Errors
-    /// If there are no files, one is listed twice, or the types of a column in two files have nothing in common.
+    /// If there are no files, one is listed twice, or a column has no common type in two files.
     ///
     /// # Panics
     /// If the files were opened under different page layouts.
@@ -57,14 +58,14 @@ impl ParquetTable {
         Self::with_columns(files, TableColumns::default())
     }
 
-    /// As [`Self::of_files`], with what else is known of its columns.
+    /// As [`Self::of_files`], with declarations of its columns.
     ///
     /// # Errors
     /// As [`Self::of_files`], and if a file is listed twice or cannot be read as the declared columns.
     ///
     /// # Panics
-    /// If the files were opened under different page layouts, or a constant column does not have a value a file of
-    /// its type.
+    /// If the files were opened under different page layouts, or a constant column does not have one value of its
+    /// type per file.
     pub fn with_columns(
         files: Vec<Arc<ParquetFile>>,
         columns: TableColumns,
@@ -81,7 +82,7 @@ impl ParquetTable {
             return Err(TableError::ListedTwice { file: Arc::clone(&file.name) });
         }
         for ConstantColumn { field, values } in &columns.constants {
-            assert_eq!(values.len(), files.len(), "`{}` has a value a file", field.name());
+            assert_eq!(values.len(), files.len(), "`{}` has a value per file", field.name());
             let has_type = match field.data_type() {
                 DataType::Dictionary(_, value) => value.as_ref() == values.data_type(),
                 data_type => data_type == values.data_type(),
@@ -109,8 +110,8 @@ impl ParquetTable {
         })
     }
 
-    /// The Arrow schema: the columns of all files, in the order in which they first appear, then the constant ones.
-    /// A column is nullable if it is so in any file, or missing there. Metadata is dropped.
+    /// The Arrow schema: the columns of all files, in the order in which they first appear, then the constant ones. A
+    /// column is nullable if it is nullable or missing in any file. Metadata is dropped.
     #[must_use]
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
@@ -122,8 +123,8 @@ impl ParquetTable {
         &self.files
     }
 
-    /// A column of the table as a column of a file, or `None` if the file does not store it: it then has one value in
-    /// all rows of the file, and no pages.
+    /// The column of a file that a column of the table is. `None` if the file does not store it: all rows of the file
+    /// then have one value, and there are no pages.
     ///
     /// # Panics
     /// If there is no such file or column.
@@ -133,14 +134,14 @@ impl ParquetTable {
         self.columns[file].get(column).copied().flatten()
     }
 
-    /// The columns that no file stores, the last ones of [`Self::schema`].
+    /// The columns that no file stores, at the end of [`Self::schema`].
     #[must_use]
     pub fn constants(&self) -> &[ConstantColumn] {
         &self.constants
     }
 
-    /// The value that all rows of a file have in a column that it does not store, an array of one. NULL where the file
-    /// lacks a column that others have.
+    /// The value of all rows of a file in a column that it does not store, an array of one. NULL if other files have
+    /// the column.
     ///
     /// # Panics
     /// If there is no such file or column.
@@ -164,7 +165,7 @@ impl ParquetTable {
         (file, ChunkIndex::from_usize(chunk))
     }
 
-    /// The footer of a file, with its page index where it has one.
+    /// The footer of a file, with its page index if it has one.
     ///
     /// # Panics
     /// If there is no such file.
@@ -195,7 +196,7 @@ impl ParquetTable {
         })
     }
 
-    /// The place of a page: its file and its number within it.
+    /// The file that holds a page, an index into [`Self::parquet_files`], and the page's number within it.
     ///
     /// # Panics
     /// If there is no such page.
@@ -205,7 +206,7 @@ impl ParquetTable {
         (file, PageIndex::from_usize(page))
     }
 
-    /// A page of a file, counted over all files.
+    /// The number over all files of a page of a file.
     ///
     /// # Panics
     /// If there is no such file.
@@ -214,7 +215,7 @@ impl ParquetTable {
         PageIndex::from_usize(self.starts.pages[file] + page.as_usize())
     }
 
-    /// A column of a file that is stored in a column group, `None` if the file lacks it; in a row layout the first one
+    /// The column of a file that a column group stores; `None` if the file lacks it. In a row layout the first column
     /// stands for all.
     ///
     /// # Panics

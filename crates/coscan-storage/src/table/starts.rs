@@ -1,10 +1,10 @@
-//! Numbers that count over all files of a table, and the file that each falls into.
+//! Numbers of chunks, pages and rows over all files of a table.
 
 use std::sync::Arc;
 
 use super::ParquetFile;
 
-/// Where each file begins among the chunks, pages and rows of the table, and where the last one ends.
+/// The first chunk, page and row of each file, and the end of the last file.
 pub(super) struct Starts {
     pub(super) chunks: Vec<usize>,
     pub(super) pages: Vec<usize>,
@@ -23,7 +23,8 @@ impl Starts {
     }
 }
 
-/// The range that holds an index, and the index within it. Ranges begin at these starts, and the last start is the end.
+/// The position of the range that holds an index, and the index within that range. Ranges begin at these starts; the
+/// last start is the end.
 pub(super) fn place(starts: &[usize], index: usize) -> (usize, usize) {
     let end = starts.last().copied().unwrap_or_default();
     assert!(index < end, "{index} of {end} exists");

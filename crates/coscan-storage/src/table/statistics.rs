@@ -1,7 +1,7 @@
-//! What a chunk may hold, without reading it: the least and greatest value and the number of nulls of each column.
+//! Statistics of chunks and zones from the footer of a file: minimum, maximum and number of nulls of each column.
 //!
-//! A chunk of whole row groups has their statistics folded together. A part of a split row group has those of the data
-//! pages that it needs, or if the file has no column index those of the row group: true bounds, but wider than need be.
+//! A chunk of whole row groups has their statistics folded together. A part of a split row group has those of the
+//! data pages that it needs or, if the file has no column index, those of the row group: true bounds, but not tight.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use super::row_ranges::{DataPages, row_count};
 use super::{ChunkStatistics, ParquetFile, TableError};
 
 impl ParquetFile {
-    /// What the footer says of a column in each chunk. Nothing is read; the answer is kept for the next call. Bounds of
-    /// nested columns are unknown.
+    /// The statistics of a column, an entry per chunk, from the footer. Nothing is read, and the result is kept.
+    /// Bounds of nested columns are unknown.
     ///
     /// # Errors
     /// If the statistics cannot be understood.
@@ -36,14 +36,14 @@ impl ParquetFile {
         self.statistics.get_or_try_make(column, compute)
     }
 
-    /// The zones of the file, as rows from its start: each row group of a chunk that has several, else the chunk. They
-    /// ascend, and together they are the file.
+    /// The zones of the file, as rows from its start: each row group of a chunk that has several, else the chunk.
+    /// They ascend and cover the file.
     #[must_use]
     pub fn zones(&self) -> &[Range<u64>] {
         &self.zones.rows
     }
 
-    /// As [`Self::statistics`], with an entry a zone in every array.
+    /// As [`Self::statistics`], with an entry per zone.
     ///
     /// # Errors
     /// If the statistics cannot be understood.
@@ -55,7 +55,7 @@ impl ParquetFile {
         self.zones.statistics.get_or_try_make(column, compute)
     }
 
-    /// Of chunks, or of what is stored like chunks.
+    /// The statistics of chunks or zones.
     pub(super) fn compute_statistics(
         &self,
         chunks: &[StoredChunk],
@@ -112,7 +112,7 @@ impl ParquetFile {
     }
 }
 
-/// Where the statistics of one column of one file come from.
+/// The statistics of one flat column in the footer of a file.
 struct Source<'a> {
     file: &'a ParquetFile,
     leaf: usize,
@@ -129,7 +129,7 @@ impl Source<'_> {
             .collect();
         let bounds = |values: ArrayRef| {
             let values = as_bounds(&values, self.data_type)?;
-            // Null where the order in which they were found is not ours.
+            // Unknown where the writer compared values in another order.
             arrow::compute::nullif(&values, &arrow::compute::not(&has_bounds)?)
         };
         Ok(Bounds {
@@ -201,7 +201,7 @@ fn fold_pages(
     Ok(Folded { null_count, ..bounds.fold(needed.iter().copied())? })
 }
 
-/// What the statistics of a whole row group say of a part of it.
+/// The statistics of a part of a row group that follow from those of the row group.
 fn part_of_row_group(row_groups: &Bounds, part: &StoredChunk) -> Result<Folded, ArrowError> {
     let row_group = part.row_groups[0];
     let mut folded = row_groups.fold(std::iter::once(row_group))?;
@@ -209,8 +209,8 @@ fn part_of_row_group(row_groups: &Bounds, part: &StoredChunk) -> Result<Folded, 
     Ok(folded)
 }
 
-/// Whether the bounds are of the old kind, which compared all bytes and numbers as signed, and that order is not the
-/// column's.
+/// Whether the bounds are deprecated ones, for which bytes and numbers were compared as signed, and that is not the
+/// order of the column (Parquet format, `Statistics` in `parquet.thrift`).
 fn has_wrong_order(column: &ColumnChunkMetaData) -> bool {
     let is_number = matches!(
         column.column_type(),

@@ -1,4 +1,4 @@
-//! Chunks and pages counted over all files of a table, each handed on to its file.
+//! Chunks and pages numbered over all files of a table. Each file does the work on its own.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use super::estimate::repeated_bytes_estimate;
 use super::{ColumnDecoder, DecodeError, PageRequest, ParquetTable, ReadError};
 
 impl ParquetTable {
-    /// Where the rows lie: chunks, column groups and pages.
+    /// Chunks, column groups and pages of the table.
     #[must_use]
     pub fn layout(&self) -> &Arc<Layout> {
         self.layout.get_or_init(|| Arc::new(self.make_layout()))
@@ -77,7 +77,7 @@ impl ParquetTable {
         self.parquet_files()[request.file()].read(request).await
     }
 
-    /// Where a page lies, as offsets in its file.
+    /// The range of bytes of a page in its file.
     ///
     /// # Panics
     /// If there is no such page.
@@ -104,7 +104,7 @@ impl ParquetTable {
         pages
     }
 
-    /// For each chunk that holds any of these rows: which, counted from the first row of the chunk.
+    /// The chunks that hold any of these rows, each with the rows that it holds, counted from its first row.
     #[must_use]
     pub fn rows_by_chunk(&self, rows: &[Range<u64>]) -> BTreeMap<ChunkIndex, Vec<Range<u64>>> {
         let mut by_chunk: BTreeMap<_, Vec<_>> = BTreeMap::new();
@@ -139,8 +139,8 @@ impl ParquetTable {
     /// [`Self::schema`].
     ///
     /// # Errors
-    /// If the selection is not a list as it should be, or the bytes are not what the footer promises. More errors may
-    /// come from the iterator.
+    /// If the selection does not ascend without overlap, or the bytes contradict the footer. The iterator may yield
+    /// more errors.
     ///
     /// # Panics
     /// If there is no such chunk or column.

@@ -1,8 +1,8 @@
-//! Just enough of Thrift's compact protocol for what the Parquet library does not tell: fields of a footer that it skips,
-//! and how long page headers and Bloom filters are.
+//! Just enough of Thrift's compact protocol for what the Parquet library does not tell: fields of a footer that it
+//! skips, and how long page headers and Bloom filters are.
 //!
-//! Source: Apache Thrift, `doc/specs/thrift-compact-protocol.md`. Which fields a struct has is in `parquet.thrift` of the
-//! Parquet format.
+//! Source: Apache Thrift, `doc/specs/thrift-compact-protocol.md`. Which fields a struct has is in `parquet.thrift` of
+//! the Parquet format.
 
 /// Whether the struct that begins here has a field. `None` if it is cut off or not Thrift.
 pub(super) fn has_field(bytes: &[u8], wanted: i16) -> Option<bool> {

@@ -1,4 +1,4 @@
-//! What the footer says of less than a chunk: of each row group where a chunk has several.
+//! Zones: the smallest ranges of rows with statistics, which are row groups where a chunk has several.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::pages::StoredChunk;
 use super::per_column::PerColumn;
 use super::row_ranges::row_count;
 
-/// The smallest ranges of rows of which statistics are kept.
+/// The zones of a file, and their statistics.
 pub(super) struct Zones {
     pub(super) stored: Vec<StoredChunk>,
     /// From the start of the file.

@@ -218,8 +218,9 @@ fn old_file() -> Bytes {
             .unwrap();
     let mut row_group = writer.next_row_group().unwrap();
     let mut column = row_group.next_column().unwrap().unwrap();
-    let at: Vec<_> = (0..1000).map(|row| Int96::from(vec![row, 0, 2_440_589 + row])).collect();
-    column.typed::<Int96Type>().write_batch(&at, None, None).unwrap();
+    let timestamps: Vec<_> =
+        (0..1000).map(|row| Int96::from(vec![row, 0, 2_440_589 + row])).collect();
+    column.typed::<Int96Type>().write_batch(&timestamps, None, None).unwrap();
     column.close().unwrap();
     let mut column = row_group.next_column().unwrap().unwrap();
     // Lists of 0, 1 and 2 items in turn.

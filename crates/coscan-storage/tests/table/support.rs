@@ -206,7 +206,9 @@ pub(crate) fn reference(table: &ParquetTable, files: &[Bytes]) -> RecordBatch {
         let metadata = ParquetRecordBatchReaderBuilder::try_new(file.clone()).unwrap();
         let fields = metadata.schema().fields().iter().zip(table.schema().fields());
         let hint: Vec<_> = fields
-            .map(|(own, table)| own.as_ref().clone().with_data_type(table.data_type().clone()))
+            .map(|(stored, table)| {
+                stored.as_ref().clone().with_data_type(table.data_type().clone())
+            })
             .collect();
         let hint = Schema::new_with_metadata(hint, metadata.schema().metadata().clone());
         let options = ArrowReaderOptions::new().with_schema(Arc::new(hint));

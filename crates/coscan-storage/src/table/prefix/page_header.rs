@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn headers_say_how_far_a_page_reaches_and_what_it_holds() {
-        // 1: type, 2: 100 bytes, 3: 40 compressed, 8: {1: 7 values, 2: 2 nulls, 3: 5 rows, 4: encoding 8, 5: 3 bytes of
-        // definition levels, 6: none of repetition levels, 7: false}.
+        // 1: type, 2: 100 bytes, 3: 40 compressed, 8: {1: 7 values, 2: 2 nulls, 3: 5 rows, 4: encoding 8, 5: 3 bytes
+        // of definition levels, 6: none of repetition levels, 7: false}.
         let second = [
             0x15, 6, 0x15, 200, 1, 0x15, 80, 0x5c, 0x15, 14, 0x15, 4, 0x15, 10, 0x15, 16, 0x15, 6,
             0x15, 0, 0x12, 0, 0,
