@@ -1,7 +1,7 @@
-//! Tables as they lie on disks and object stores: which bytes hold which rows, how to fetch them and how to decode them.
+//! Parquet tables on disks and object stores: the bytes that hold rows, reading and decoding them.
 //!
-//! It deliberately does not decide what to read or when, keep anything in memory, count memory, or know of queries:
-//! `coscan-core` decides, `coscan-runtime` keeps and counts, `coscan-datafusion` queries. It depends on no query engine.
+//! `coscan-core` decides what to read and when, `coscan-runtime` keeps pages and counts memory, `coscan-datafusion`
+//! runs queries. This crate does none of that and depends on no query engine.
 
 pub mod stores;
 pub mod table;

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use coscan_core::ChunkIndex;
-use coscan_storage::table::GAP_BYTES_MAX;
+use coscan_storage::stores::coalesce;
 use futures::{StreamExt, TryStreamExt, stream};
 use tokio::task::JoinSet;
 
@@ -113,18 +113,6 @@ impl ChunkReader {
 /// Requests for the missing ones of some ranges: neighbours together, in at most so many bytes.
 fn requests(ranges: &[Range<u64>], mut missing: Vec<usize>, bytes_max: u64) -> Vec<Vec<usize>> {
     missing.sort_unstable_by_key(|&range| ranges[range].start);
-    let mut requests: Vec<Vec<usize>> = Vec::new();
-    for range in missing {
-        let fits = |request: &&mut Vec<usize>| {
-            let (first, last) = (&ranges[request[0]], &ranges[request[request.len() - 1]]);
-            let gap = ranges[range].start.checked_sub(last.end);
-            gap.is_some_and(|gap| gap <= GAP_BYTES_MAX)
-                && ranges[range].end - first.start <= bytes_max
-        };
-        match requests.last_mut().filter(fits) {
-            Some(request) => request.push(range),
-            None => requests.push(vec![range]),
-        }
-    }
-    requests
+    let sorted: Vec<_> = missing.iter().map(|&range| ranges[range].clone()).collect();
+    coalesce(&sorted, bytes_max).into_iter().map(|group| missing[group].to_vec()).collect()
 }

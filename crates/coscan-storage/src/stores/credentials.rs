@@ -1,46 +1,46 @@
-//! Which credentials a store was given, in words without the credentials.
+//! Errors that name the source of a store's credentials and hide their values.
 
 use object_store::Error;
 
 use super::error_text::plain;
 
-/// Where credentials come from, and what must not show.
+/// The sources of credentials, and the texts that must not show.
 #[derive(Default)]
 pub(super) struct Credentials {
     source: Option<Source>,
-    /// The options and variables that give them.
+    /// The options and variables that set them.
     names: Vec<String>,
     secrets: Vec<String>,
 }
 
-/// Where a kind of stores gets credentials.
+/// The sources of credentials of a kind of store.
 pub(super) struct Source {
-    /// What to set.
+    /// The settings that give credentials.
     pub(super) help: &'static str,
-    /// In the address that is asked for credentials where none are set.
+    /// Part of the address of the service that gives credentials where none are set.
     pub(super) metadata_service: &'static str,
 }
 
-/// Shorter ones would take every letter out of a text.
+/// Shorter secrets are not hidden: they would match everywhere.
 const SECRET_CHARS_MIN: usize = 4;
-/// A part of a secret that gives it away: a line of a key in a JSON file, the signature in a token.
+/// Parts of this length are hidden too: a line of a key in a JSON file, the signature in a token.
 const PART_CHARS_MIN: usize = 32;
 
 /// What an error says in place of a secret.
 const HIDDEN: &str = "[hidden]";
 
 impl Credentials {
-    /// None are set yet.
+    /// No credentials are set yet.
     pub(super) fn from(source: Source) -> Self {
         Self { source: Some(source), ..Self::default() }
     }
 
-    /// An option or a variable says who asks.
+    /// Notes an option or a variable that sets a credential.
     pub(super) fn add(&mut self, name: &str) {
         self.names.push(name.to_owned());
     }
 
-    /// Takes a value out of all texts.
+    /// Hides a value in all texts.
     pub(super) fn hide(&mut self, secret: &str) {
         let is_separator = |c: char| c.is_whitespace() || "\"\\&=,".contains(c);
         let parts = secret.split(is_separator).filter(|part| part.len() >= PART_CHARS_MIN);
@@ -48,7 +48,7 @@ impl Credentials {
         self.secrets.extend(whole.into_iter().chain(parts).map(str::to_owned));
     }
 
-    /// An error of the store, with what the user needs to know and without what nobody may see.
+    /// An error of the store with the source of the credentials and without secrets.
     pub(super) fn explain(&self, error: Error) -> Error {
         let missing = self.source.as_ref().filter(|source| {
             self.names.is_empty() && error.to_string().contains(source.metadata_service)
@@ -69,7 +69,7 @@ impl Credentials {
                 );
                 Error::Generic { store, source: source.into() }
             }
-            // A listing that is denied is no error of its own in `object_store`.
+            // `object_store` has no separate error for a denied listing.
             (Error::Generic { store, source }, None) if is_denial(&source.to_string()) => {
                 let source = format!("{source}. {}", self.used()).into();
                 Error::Generic { store, source }
@@ -88,7 +88,7 @@ impl Credentials {
         }
     }
 
-    /// The same error with its texts cleaned and made plain.
+    /// The same error with plain texts and hidden secrets.
     pub(super) fn without_secrets(&self, error: Error) -> Error {
         let path = |path: String| self.clean(path);
         let source = |source: Box<dyn std::error::Error + Send + Sync>| {
@@ -115,7 +115,7 @@ impl Credentials {
                 Error::Unauthenticated { path: path(p), source: source(s) }
             }
             Error::NotSupported { source: s } => Error::NotSupported { source: source(s) },
-            // These speak of paths, tasks and names of settings.
+            // The others contain paths, tasks and names of settings only.
             error => error,
         }
     }
@@ -125,7 +125,7 @@ impl Credentials {
     }
 }
 
-/// Whether a server says that whoever asks may not, or should say who it is.
+/// Whether a server refused the credentials, or asked for some.
 fn is_denial(text: &str) -> bool {
     text.contains("403 Forbidden") || text.contains("401 Unauthorized")
 }

@@ -1,4 +1,4 @@
-//! One `ObjectStore` implementation for all wrappers: reads are theirs, the rest is the inner's.
+//! One `ObjectStore` implementation for all wrappers: they define reads and delegate the rest.
 
 /// Implements [`object_store::ObjectStore`] for a type with the inherent methods `inner`, `read`
 /// and `read_ranges`. Writing, deleting and listing go to `inner` unchanged.

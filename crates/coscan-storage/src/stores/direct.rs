@@ -14,7 +14,7 @@ use object_store::{
 
 use super::delegate::object_store_by_reads;
 use super::direct_file::{DirectAccess, DirectFile};
-use super::ranges::{COALESCE_GAP_BYTES, cut, merge};
+use super::ranges::{cut, merge};
 
 const STORE_NAME: &str = "DirectFileStore";
 
@@ -26,17 +26,17 @@ const PIECE_BYTES: u64 = 8 * 1024 * 1024;
 
 /// Local files, read past the operating system's cache (`O_DIRECT` on Linux).
 ///
-/// coscan's pool decides what stays in memory. A second copy in the operating system's cache costs
-/// memory and hides from every measurement what the disk really does.
+/// coscan's pool decides what stays in memory. A second copy in the operating system's cache would cost memory and
+/// hide the disk from measurements.
 ///
 /// - A request for a range is one positional read on a blocking thread; its bytes are not copied.
 /// - A request without a range, or from an offset to the end, is streamed in pieces of 8 MiB.
-/// - `get_ranges` joins ranges up to [`COALESCE_GAP_BYTES`] apart and reads eight at once. A range
-///   that reaches past the end of the file is an error there, as in [`LocalFileSystem`].
-/// - Conditions in [`GetOptions`] are checked against the file as it is now, and the bytes come
-///   from the very file that was checked. Entity tags agree with [`LocalFileSystem`].
-/// - Where the file system or the platform refuses such reads, they are done in the ordinary way
-///   and a warning is logged, once per store.
+/// - `get_ranges` joins ranges up to [`COALESCE_GAP_BYTES`](super::COALESCE_GAP_BYTES) apart and reads eight at once.
+///   A range that reaches past the end of the file is an error there, as in [`LocalFileSystem`].
+/// - Conditions in [`GetOptions`] are checked against the file as it is now, and the bytes are those of the file that
+///   was checked. Entity tags agree with [`LocalFileSystem`].
+/// - Where the file system or the platform refuses direct reads, files are read through the cache, with one logged
+///   warning per store.
 ///
 /// Writing and listing are [`LocalFileSystem`]'s. Clones share their state.
 #[derive(Debug, Clone)]
@@ -72,12 +72,6 @@ impl DirectFileStore {
         Ok(Self { local, access: Arc::new(DirectAccess::new()) })
     }
 
-    /// False as soon as one file could not be read past the cache: figures measured from then on
-    /// are about memory as well as about the disk.
-    pub fn reads_past_cache(&self) -> bool {
-        !self.access.was_refused()
-    }
-
     fn inner(&self) -> &LocalFileSystem {
         &self.local
     }
@@ -103,7 +97,7 @@ impl DirectFileStore {
 
     async fn read_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let result = self.local.get_opts(location, GetOptions::default()).await?;
-        let requests = merge(ranges, COALESCE_GAP_BYTES);
+        let requests = merge(ranges);
         check_within(&requests, &result.meta)?;
         let (file, path) = opened_file(result.payload)?;
         let file = Arc::new(DirectFile::new(file, path));

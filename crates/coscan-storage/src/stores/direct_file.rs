@@ -1,4 +1,4 @@
-//! One open local file, read by position past the operating system's cache where it allows that.
+//! One open local file, read by position and, where possible, past the operating system's cache.
 
 use std::fs::File;
 use std::io;
@@ -11,11 +11,11 @@ use bytes::Bytes;
 
 use super::ranges::to_usize;
 
-/// Direct reads start, end and land in memory at multiples of this. It is the block size of every
-/// disk in use; a disk that wants more refuses the read and is then read in the ordinary way.
+/// Direct reads start, end and land in memory at multiples of this, the block size of common disks. A disk with
+/// larger blocks refuses the read, which then goes through the cache.
 const ALIGNMENT_BYTES: usize = 4096;
 
-/// How a store opens files for direct reads, and whether that was ever refused.
+/// Opens files for direct reads, and notes refusals.
 #[derive(Debug)]
 pub(super) struct DirectAccess {
     open: fn(&Path) -> io::Result<File>,
@@ -27,16 +27,12 @@ impl DirectAccess {
         Self::with_open(open_direct)
     }
 
-    /// `open` is exchangeable so that tests can play a file system that refuses.
+    /// Tests pass an `open` that refuses.
     pub(super) fn with_open(open: fn(&Path) -> io::Result<File>) -> Self {
         Self { open, refused: AtomicBool::new(false) }
     }
 
-    pub(super) fn was_refused(&self) -> bool {
-        self.refused.load(Ordering::Relaxed)
-    }
-
-    /// Says so once per store, not once per read.
+    /// Logs the first refusal of a store.
     fn note_refusal(&self, path: &Path, error: &io::Error) {
         if !self.refused.swap(true, Ordering::Relaxed) {
             log::warn!(
@@ -47,11 +43,10 @@ impl DirectAccess {
     }
 }
 
-/// A file that was opened once and checked. Every read sees that file, even if its name is given
-/// to another one meanwhile.
+/// A file that was opened and checked. All reads are of that file, even if its name goes to another file meanwhile.
 #[derive(Debug)]
 pub(super) struct DirectFile {
-    /// The descriptor that was checked. Reads use it where direct reads do not work.
+    /// The descriptor that was checked, for reads through the cache.
     ordinary: File,
     /// A second descriptor of the same file, opened by the first read, on a blocking thread.
     direct: OnceLock<Option<File>>,
@@ -70,8 +65,7 @@ impl DirectFile {
     pub(super) fn read(&self, range: Range<u64>, access: &DirectAccess) -> io::Result<Bytes> {
         if let Some(direct) = self.direct.get_or_init(|| self.open_direct(access)) {
             match read_aligned(direct, &range) {
-                // The ordinary read decides about any failure: if the disk itself is the trouble,
-                // it fails as well, and otherwise the caller gets the bytes.
+                // Try through the cache: it fails too if the disk is at fault.
                 Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
                     access.note_refusal(&self.path, &error);
                 }
@@ -83,9 +77,9 @@ impl DirectFile {
 
     fn open_direct(&self, access: &DirectAccess) -> Option<File> {
         match (access.open)(&self.path) {
-            // The name may lead to another file by now: only the checked one will do.
+            // The name may belong to another file by now.
             Ok(direct) => is_same_file(&self.ordinary, &direct).then_some(direct),
-            // The name is gone, the file is still there: the ordinary descriptor reads it.
+            // The name is gone but not the file, which the other descriptor reads.
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => {
                 access.note_refusal(&self.path, &error);
@@ -105,8 +99,8 @@ fn read_aligned(file: &File, range: &Range<u64>) -> io::Result<Bytes> {
         .and_then(|bytes| bytes.checked_add(ALIGNMENT_BYTES).map(|_| bytes))
         .ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
 
-    // Zeroed, as no one may see what is not initialized. Fresh memory of the operating system is zero already; what the
-    // allocator has had before it has to clear.
+    // Zeroed, as safe code cannot read into uninitialized memory. This is free for fresh memory of the operating
+    // system.
     let mut memory = vec![0_u8; window_bytes + ALIGNMENT_BYTES];
     let address = memory.as_ptr().addr();
     let aligned = address.next_multiple_of(ALIGNMENT_BYTES) - address;
@@ -126,7 +120,7 @@ fn read_window(
 ) -> io::Result<()> {
     let mut filled = 0;
     while filled < wanted_bytes {
-        // A read can end anywhere; the next one must start at a block again.
+        // A read can end anywhere, but the next one must start at a block.
         let start = filled - filled % ALIGNMENT_BYTES;
         let count = match read_at(file, &mut window[start..], window_start + start as u64) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -195,24 +189,24 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_open_is_read_in_the_ordinary_way_and_noted() {
+    fn a_refused_open_is_read_through_the_cache_and_noted() {
         let (_directory, path) = file_with(b"0123456789");
         let access = DirectAccess::with_open(|_| Err(io::ErrorKind::InvalidInput.into()));
         let file = DirectFile::new(File::open(&path).unwrap(), path);
-        assert!(!access.was_refused());
+        assert!(!access.refused.load(Ordering::Relaxed));
         assert_eq!(file.read(3..7, &access).unwrap(), "3456");
-        assert!(access.was_refused());
+        assert!(access.refused.load(Ordering::Relaxed));
     }
 
     #[test]
-    fn a_refused_read_is_done_in_the_ordinary_way_and_noted() {
+    fn a_refused_read_goes_through_the_cache_and_is_noted() {
         let (_directory, path) = file_with(b"0123456789");
         // A descriptor for writing refuses every read.
         let access =
             DirectAccess::with_open(|path| std::fs::OpenOptions::new().write(true).open(path));
         let file = DirectFile::new(File::open(&path).unwrap(), path);
         assert_eq!(file.read(0..10, &access).unwrap(), "0123456789");
-        assert!(access.was_refused());
+        assert!(access.refused.load(Ordering::Relaxed));
     }
 
     /// Keeps all messages of this test binary.

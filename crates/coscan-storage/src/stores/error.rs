@@ -1,4 +1,4 @@
-//! What can be wrong with a location, in words for the person who wrote it.
+//! Errors of locations, for the user who wrote them.
 
 use super::error_text::error_text;
 
@@ -11,7 +11,7 @@ pub enum StoreError {
     WrongLocation {
         /// As given by the user.
         location: String,
-        /// What is wrong and what to write instead.
+        /// The mistake and the remedy.
         reason: String,
     },
 
@@ -46,9 +46,9 @@ pub enum StoreError {
     NotBuilt {
         /// The root of the store.
         url: String,
-        /// What the store said.
+        /// The error of the store.
         cause: Box<object_store::Error>,
-        /// What to set.
+        /// The settings to check.
         help: &'static str,
     },
 
@@ -58,11 +58,11 @@ pub enum StoreError {
          environment or in OPTIONS"
     )]
     UserInUrl {
-        /// The root of the store, without either.
+        /// The root of the store, without user and password.
         url: String,
     },
 
-    /// An option that no store has.
+    /// An option that no store knows.
     #[error(
         "there is no option \"{option}\" for stores. Options are aws., gcp. or azure. and then what object_store calls \
          the setting, such as aws.access_key_id, aws.secret_access_key, aws.region, aws.endpoint, aws.allow_http, \
@@ -73,7 +73,7 @@ pub enum StoreError {
         option: String,
     },
 
-    /// Options of which none is for the store of the URL.
+    /// Options for other stores than that of the URL.
     #[error(
         "the options {options} say nothing about {url}. For s3:// they begin with aws., for gs:// with gcp., for az:// \
          and abfs:// with azure.; other locations take none"
@@ -85,16 +85,16 @@ pub enum StoreError {
         url: String,
     },
 
-    /// Requests, with what proves who asks, would go over the network for all to see.
+    /// Requests, with their credentials, would go over the network unencrypted.
     #[error("{setting} is an http: address. Write https:, or set {allow} to true")]
     PlainHttp {
         /// The option or variable that has the address.
         setting: String,
-        /// What allows it.
+        /// The setting that allows it.
         allow: String,
     },
 
-    /// There is no such file or directory.
+    /// The file or directory does not exist.
     #[error("{location} does not exist. Check the {}", what_to_check(.start.as_deref()))]
     NotFound {
         /// As given by the user.
@@ -131,7 +131,7 @@ pub enum StoreError {
     NotListable {
         /// As given by the user.
         location: String,
-        /// What the store said.
+        /// The error of the store.
         cause: Box<object_store::Error>,
     },
 
@@ -144,7 +144,7 @@ pub enum StoreError {
     Unreachable {
         /// As given by the user.
         location: String,
-        /// What the store said.
+        /// The error of the store.
         cause: Box<object_store::Error>,
     },
 }

@@ -1,15 +1,15 @@
-//! What stores say, in words for people.
+//! Plain texts of the errors of stores.
 
 use object_store::Error;
 
-/// What `object_store` puts before what went wrong with a request.
+/// The prefix of `object_store` before a request.
 const REQUEST: &str = "Error performing ";
 
-/// What it puts before what a server said.
+/// Its prefixes before the answer of a server.
 const ANSWERS: [&str; 2] =
     ["Server returned non-2xx status code: ", "Server returned error response: "];
 
-/// What an error of a store says, without which kind of store it is and which kind of error.
+/// The text of an error of a store, without the kinds of store and error.
 #[must_use]
 pub fn error_text(error: &Error) -> String {
     match error {
@@ -20,11 +20,12 @@ pub fn error_text(error: &Error) -> String {
     }
 }
 
-/// Leaves out how long a request took and the settings of retries, and of an answer in XML all but what is wrong.
+/// Leaves out the duration of a request and the settings of retries, and of an answer in XML all but code and
+/// message.
 pub(super) fn plain(text: &str) -> String {
     let Some((before, request)) = text.split_once(REQUEST) else { return text.to_owned() };
     let Some((request, answer)) = request.split_once(" - ") else { return text.to_owned() };
-    // What is before an address says only that it was asked.
+    // The text before the address only repeats that it was requested.
     let request = request.rsplit(REQUEST).next().unwrap_or(request);
     let (request, time) = request.split_once(" in ").unwrap_or((request, ""));
     let retries = time.split(", ").find(|part| part.ends_with(" retries"));
@@ -51,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_person_does_not_need_is_left_out() {
+    fn durations_settings_and_xml_are_left_out() {
         for (said, expected) in [
             (
                 "Error performing GET http://host/b/x in 38.1µs - HTTP error: error sending request",

@@ -12,10 +12,10 @@ use object_store::{Error, GetOptions, GetResult, GetResultPayload, ObjectStore, 
 
 use super::delegate::object_store_by_reads;
 
-/// How often which fault happens. The default is never.
+/// The frequency of each fault. None by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Faults {
-    /// The same seed gives the same faults to the same request numbers.
+    /// The same seed gives the same faults to requests of the same numbers.
     pub seed: u64,
     /// One in so many requests fails with [`Error::Generic`]; zero is never.
     pub fail_one_in: u64,
@@ -27,10 +27,10 @@ pub struct Faults {
     pub truncate_one_in: u64,
 }
 
-/// What a [`FaultyStore`] has done so far.
+/// The counts of a [`FaultyStore`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FaultCounts {
-    /// Requests that came in, faulty or not.
+    /// All requests, faulty or not.
     pub requests: u64,
     /// Requests that failed.
     pub failed: u64,
@@ -42,10 +42,9 @@ pub struct FaultCounts {
 
 /// Any store, with faults in its reads. For tests.
 ///
-/// Read requests are numbered from zero as they come in, each range of `get_ranges` on its own.
-/// Whether a request is faulty follows from the seed and its number alone, so a test in which
-/// requests come in a fixed order fails the same way every time. A request has one fault at most;
-/// a range of `get_ranges` that fails fails the call.
+/// Read requests are numbered from zero on arrival, each range of `get_ranges` on its own. Seed and number alone
+/// decide whether a request is faulty, so a test with a fixed order of requests always fails in the same way. A
+/// request has one fault at most; a range of `get_ranges` that fails fails the call.
 ///
 /// Requests for metadata have numbers too; they can fail and stall. Writing and listing always
 /// work. Clones share numbers and counts.
@@ -77,13 +76,12 @@ impl FaultyStore {
         Self { inner, faults, fail_next: Arc::default(), counts: Arc::default() }
     }
 
-    /// Fails the next `count` read requests, on top of the random faults. Replaces what is left of
-    /// an earlier call.
+    /// Fails the next `count` read requests, besides the random faults. Replaces the rest of an earlier call.
     pub fn fail_next(&self, count: u64) {
         self.fail_next.store(count, Ordering::SeqCst);
     }
 
-    /// What has been done so far.
+    /// The counts so far.
     pub fn counts(&self) -> FaultCounts {
         *self.lock_counts()
     }
@@ -148,7 +146,7 @@ impl FaultyStore {
     }
 
     fn lock_counts(&self) -> MutexGuard<'_, FaultCounts> {
-        // Only counts are in there: a panic of another holder does not spoil them.
+        // A panic of another holder does not spoil counts.
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

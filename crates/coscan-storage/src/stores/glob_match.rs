@@ -1,4 +1,4 @@
-//! Which files of a store match a pattern, looking at no more directories than needed.
+//! Finds the files of a store that match a pattern, in as few directories as possible.
 
 use futures::{StreamExt, TryStreamExt, future, stream};
 use glob::{MatchOptions, Pattern, PatternError};
@@ -12,7 +12,7 @@ const OPTIONS: MatchOptions = MatchOptions {
     require_literal_leading_dot: true,
 };
 
-/// Directories that are listed at the same time: each is a request or more.
+/// Directories listed concurrently; each takes one request or more.
 const LISTINGS_AT_A_TIME: usize = 16;
 
 /// A pattern, checked, one step per level of directories.
@@ -25,7 +25,7 @@ pub(super) struct GlobPattern {
 enum Step {
     /// One directory or file name.
     Name { text: String, pattern: Pattern },
-    /// `**` and all that follows it: a match on the rest of the path.
+    /// `**` and what follows it, matched against the rest of the path.
     Rest { text: String, pattern: Pattern },
 }
 
@@ -113,7 +113,7 @@ pub(super) fn is_hidden(segment: &str) -> bool {
 
 fn is_match(text: &str, pattern: &Pattern, name: Option<&str>) -> bool {
     let Some(name) = name else { return false };
-    // Dots are the pattern's business; it knows nothing of underscores.
+    // The pattern handles leading dots, but not underscores.
     let spells_out_hidden = text.split('/').any(|segment| segment.starts_with('_'));
     let is_skipped = name.split('/').any(|segment| segment.starts_with('_') && is_hidden(segment));
     pattern.matches_with(name, OPTIONS) && (spells_out_hidden || !is_skipped)

@@ -12,17 +12,16 @@ use object_store::{GetOptions, GetResult, GetResultPayload, ObjectStore, Result}
 use tokio::time::{Instant, sleep_until};
 
 use super::delegate::object_store_by_reads;
-use super::ranges::{COALESCE_GAP_BYTES, cut, merge};
+use super::ranges::{cut, merge};
 
-/// Timers wake up late, by a millisecond or two. A reader with one request at a time would never get
-/// the bandwidth, so its next request counts as if it had come that much earlier; not more than
-/// this, for beyond it the reader was busy with something else.
+/// Timers wake up late, by a millisecond or two. A reader with one request at a time would never reach the bandwidth,
+/// so its next request counts as that much earlier. Beyond this limit the reader was busy with other work.
 const LATE_MAX: Duration = Duration::from_millis(5);
 
-/// A wait that no test or benchmark outlives; longer ones would overflow the clock.
+/// Longer waits would overflow the clock.
 const WAIT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// What the reproduced device can do.
+/// The performance of the reproduced device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
     /// Bytes that the device moves per second, for all readers together. `None` is no limit; zero
@@ -35,13 +34,13 @@ pub struct Limits {
 
 /// Any store behind one device with [`Limits`].
 ///
-/// Requests are served first come, first served: each takes the device for its bytes divided by the
-/// bandwidth, and is answered one latency after that. The wrapped store reads in the meantime, so
-/// its own time is hidden as long as it is the faster one. A request that is given up has still
-/// used the device.
+/// Requests are served first come, first served: each takes the device for its bytes divided by the bandwidth, and is
+/// answered one latency later. The wrapped store reads meanwhile, so its own time is hidden as long as it is faster.
+/// A cancelled request has still used the device.
 ///
 /// - The bytes of a range are charged as a whole when it is asked for.
-/// - `get_ranges` first joins ranges up to [`COALESCE_GAP_BYTES`] apart; each is one request.
+/// - `get_ranges` first joins ranges up to [`COALESCE_GAP_BYTES`](super::COALESCE_GAP_BYTES) apart; each is one
+///   request.
 /// - Requests for metadata and failed requests pay the latency only. Writing and listing are free.
 ///
 /// The clock is tokio's; with a paused clock all durations are exact to the millisecond. Clones
@@ -50,7 +49,6 @@ pub struct Limits {
 pub struct LimitedStore {
     inner: Arc<dyn ObjectStore>,
     limits: Limits,
-    gap_bytes: u64,
     device: Arc<Device>,
 }
 
@@ -64,17 +62,10 @@ impl LimitedStore {
     /// Puts `inner` behind a device with `limits`.
     pub fn new(inner: Arc<dyn ObjectStore>, limits: Limits) -> Self {
         let device = Arc::default();
-        Self { inner, limits, gap_bytes: COALESCE_GAP_BYTES, device }
+        Self { inner, limits, device }
     }
 
-    /// Joins ranges up to `gap_bytes` apart in `get_ranges`, instead of [`COALESCE_GAP_BYTES`].
-    #[must_use]
-    pub fn with_gap_bytes(mut self, gap_bytes: u64) -> Self {
-        self.gap_bytes = gap_bytes;
-        self
-    }
-
-    /// What the device can do.
+    /// The limits of the device.
     pub fn limits(&self) -> Limits {
         self.limits
     }
@@ -101,7 +92,7 @@ impl LimitedStore {
     }
 
     async fn read_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let requests = merge(ranges, self.gap_bytes);
+        let requests = merge(ranges);
         let mut ready_at = Instant::now();
         for request in &requests {
             ready_at = self.device.reserve(request.end - request.start, &self.limits);
@@ -122,14 +113,14 @@ struct Device {
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// When all that was asked so far has been moved. `None` before the first request.
+    /// The end of the transfer of all requests so far. `None` before the first request.
     free_at: Option<Instant>,
-    /// How late the last reader woke up; given back to the next request.
+    /// How late the last reader woke up, as credit for the next request.
     late: Duration,
 }
 
 impl Device {
-    /// Takes the device for `bytes`; returns when their answer is there.
+    /// Takes the device for `bytes` bytes; returns the time of the answer.
     fn reserve(&self, bytes: u64, limits: &Limits) -> Instant {
         let now = Instant::now();
         let mut queue = self.queue();
@@ -148,7 +139,7 @@ impl Device {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        // Two plain values are in there: they are usable even if another holder panicked.
+        // Two plain values are usable even if another holder panicked.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -159,7 +150,7 @@ fn transfer_time(bytes: u64, limits: &Limits) -> Duration {
     u64::try_from(nanoseconds).map_or(WAIT_MAX, Duration::from_nanos).min(WAIT_MAX)
 }
 
-/// The same result, whose content comes at `ready_at` at the earliest. Reading starts at once.
+/// The same result with its content held until `ready_at`. Reading starts at once.
 fn hold_until(
     device: Arc<Device>,
     ready_at: Instant,
@@ -169,7 +160,7 @@ fn hold_until(
     let meta = result.meta.clone();
     let range = result.range.clone();
     let attributes = result.attributes.clone();
-    // A file as payload would be streamed in tiny pieces; a range is wanted as a whole.
+    // A file as payload would be streamed in tiny pieces; a range is read whole.
     let mut content =
         if in_one_piece { stream::once(result.bytes()).boxed() } else { result.into_stream() };
     let held = stream::once(async move {

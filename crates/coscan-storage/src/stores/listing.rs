@@ -17,8 +17,7 @@ use super::registry::Stores;
 pub struct Listing {
     /// The store that holds the files.
     pub store: Arc<dyn ObjectStore>,
-    /// The root of that store, such as `file:///` or `s3://bucket/`. What follows a `#` stands for its
-    /// options.
+    /// The root of that store, such as `file:///` or `s3://bucket/`. The fragment after `#` stands for its options.
     pub store_url: Url,
     /// At least one file, sorted by path.
     pub files: Vec<ObjectMeta>,
@@ -26,7 +25,7 @@ pub struct Listing {
 
 /// Finds the files at `location`, a path or a URL of
 ///
-/// - one file, whatever its name and size: the reader says if it is not Parquet;
+/// - one file of any name and size: the reader reports files that are not Parquet;
 /// - a directory, with or without a final slash: all files below it whose names end in `.parquet`
 ///   or `.parq`, except where a name on the way begins with `.` or `_`;
 /// - a pattern with `*`, `?`, `[..]` and `**`: all files that match. `*` and `?` stay within one
@@ -35,7 +34,7 @@ pub struct Listing {
 /// Relative paths start at the current directory. A path that exists is never a pattern.
 ///
 /// # Errors
-/// [`StoreError`] says what is wrong with the location and what to do.
+/// [`StoreError`] names the mistake in the location and the remedy.
 pub async fn list_files(stores: &Stores, location: &str) -> Result<Listing, StoreError> {
     let parsed = Location::parse(location).await?;
     let (store_url, store) = stores.resolve(&parsed.base)?;
@@ -51,7 +50,7 @@ pub async fn list_files(stores: &Stores, location: &str) -> Result<Listing, Stor
         match store.head(&base).await {
             Ok(file) => vec![file],
             Err(Error::NotFound { .. }) => match place.files_of_directory(&base).await {
-                // The server answers, and has no such file: it is not one that lists directories.
+                // The server answers without such a file, and does not list directories.
                 Err(StoreError::NotListable { .. }) => return Err(not_found(location)),
                 files => files?,
             },
@@ -125,7 +124,7 @@ impl Place<'_> {
     }
 }
 
-/// Whether a file of a directory belongs to the table, by its path below the directory.
+/// Whether a file of a directory belongs to the table, judged by its path below the directory.
 fn is_table_file(path: &str) -> bool {
     let is_parquet = path.ends_with(".parquet") || path.ends_with(".parq");
     is_parquet && !path.split('/').any(is_hidden)

@@ -1,4 +1,4 @@
-//! What the user wrote, taken apart: a URL, and the pattern after it if there is one.
+//! Parses locations into a URL and a pattern.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -6,14 +6,14 @@ use url::Url;
 
 use super::error::StoreError;
 
-/// A location, understood but not yet looked up.
+/// A parsed location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Location {
     /// The part before the first segment with a wildcard, or all of it.
     pub(super) base: Url,
     /// The segments from the first with a wildcard on. Empty if there is none.
     pub(super) pattern: Vec<String>,
-    /// Whether the text ended in a slash: only a directory will do.
+    /// Whether the text ended in a slash, so that it must be a directory.
     pub(super) is_directory: bool,
 }
 
@@ -22,7 +22,7 @@ pub const URL_LENGTH_MAX: usize = 16 << 10;
 
 impl Location {
     /// # Errors
-    /// Wrong syntax; a path that goes up (`..`) from a directory that does not exist.
+    /// If the syntax is wrong, or a path goes up (`..`) from a directory that does not exist.
     pub(super) async fn parse(text: &str) -> Result<Self, StoreError> {
         if text.trim().is_empty() {
             return Err(wrong(text, "it is empty. Write a path or a URL"));
@@ -45,7 +45,7 @@ impl Location {
         }
         // The host may be in brackets (IPv6), so wildcards count in the path only.
         let (base, pattern) = split_pattern(text, path_start);
-        // Only web pages have parts; elsewhere the character is one of a name.
+        // Only web URLs have fragments; elsewhere `#` is a character of a name.
         let base = if is_web { base.to_owned() } else { base.replace('#', "%23") };
         let base = Url::parse(&base).map_err(|error| {
             wrong(text, &format!("{error}. Write scheme://host/path, or a path without ://"))
@@ -93,7 +93,7 @@ async fn absolute(text: &str, base: &str) -> Result<PathBuf, StoreError> {
     if !goes_up {
         return Ok(path);
     }
-    // Object stores know no "..". What it means depends on symbolic links, so the system says.
+    // Object stores have no "..". It depends on symbolic links, so the file system resolves it.
     tokio::fs::canonicalize(&path).await.map_err(|_| not_found(text))
 }
 

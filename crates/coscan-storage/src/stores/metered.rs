@@ -1,4 +1,4 @@
-//! Counts what is read from a store.
+//! Counts the reads of a store.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,12 +10,12 @@ use object_store::{GetOptions, GetResult, ObjectStore, Result};
 use tokio::time::Instant;
 
 use super::delegate::object_store_by_reads;
-use super::ranges::{COALESCE_GAP_BYTES, cut, merge};
+use super::ranges::{cut, merge};
 
-/// What has been read so far.
+/// Counts of reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReadCounts {
-    /// Requests: contiguous ranges of one file.
+    /// Requests, each for one contiguous range of one file.
     pub requests: u64,
     /// Bytes in those requests.
     pub bytes: u64,
@@ -24,13 +24,13 @@ pub struct ReadCounts {
 /// One request, for pictures of I/O over time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadRecord {
-    /// When it was made, since the metrics were made or last reset.
+    /// The time of the request, since the metrics were made or last reset.
     pub when: Duration,
     /// The file.
     pub path: Path,
-    /// Where in the file it starts, in bytes.
+    /// Offset in the file, in bytes.
     pub offset: u64,
-    /// How long it is, in bytes.
+    /// Length in bytes.
     pub bytes: u64,
 }
 
@@ -84,7 +84,7 @@ impl StoreMetrics {
     }
 
     fn state(&self) -> MutexGuard<'_, MetricsState> {
-        // Counts are whole between any two statements, so a panic elsewhere does not spoil them.
+        // Counts are consistent after each statement, so a panic elsewhere does not spoil them.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -109,8 +109,8 @@ impl MetricsState {
 /// Any store, with its reads counted in [`StoreMetrics`].
 ///
 /// - A request is one contiguous range asked of the device, counted with the bytes asked for.
-/// - `get_ranges` joins ranges up to [`COALESCE_GAP_BYTES`] apart, counts the result, and asks the
-///   wrapped store for exactly that: what is counted is what is read, gaps included.
+/// - `get_ranges` joins ranges up to [`COALESCE_GAP_BYTES`](super::COALESCE_GAP_BYTES) apart, counts the result, and
+///   asks the wrapped store for exactly that: counts are of bytes read, gaps included.
 /// - Failed requests, requests for metadata and listings are not counted.
 ///
 /// The clock is tokio's: the machine's, unless a test pauses it. Clones share the metrics.
@@ -118,7 +118,6 @@ impl MetricsState {
 pub struct MeteredStore {
     inner: Arc<dyn ObjectStore>,
     metrics: Arc<StoreMetrics>,
-    gap_bytes: u64,
 }
 
 impl std::fmt::Display for MeteredStore {
@@ -130,17 +129,10 @@ impl std::fmt::Display for MeteredStore {
 impl MeteredStore {
     /// Counts the reads from `inner` in `metrics`.
     pub fn new(inner: Arc<dyn ObjectStore>, metrics: Arc<StoreMetrics>) -> Self {
-        Self { inner, metrics, gap_bytes: COALESCE_GAP_BYTES }
+        Self { inner, metrics }
     }
 
-    /// Joins ranges up to `gap_bytes` apart in `get_ranges`, instead of [`COALESCE_GAP_BYTES`].
-    #[must_use]
-    pub fn with_gap_bytes(mut self, gap_bytes: u64) -> Self {
-        self.gap_bytes = gap_bytes;
-        self
-    }
-
-    /// Where the reads are counted.
+    /// The counts of this store.
     pub fn metrics(&self) -> Arc<StoreMetrics> {
         Arc::clone(&self.metrics)
     }
@@ -161,7 +153,7 @@ impl MeteredStore {
 
     async fn read_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let made = Instant::now();
-        let requests = merge(ranges, self.gap_bytes);
+        let requests = merge(ranges);
         let answers = self.inner.get_ranges(location, &requests).await?;
         for request in &requests {
             self.metrics.record(made, location, request);

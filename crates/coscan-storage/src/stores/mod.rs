@@ -4,18 +4,19 @@
 //! read through the same stack. Wrappers compose, outermost first, for example
 //! `MeteredStore` (`LimitedStore` (`DirectFileStore`)).
 //!
-//! In call order:
+//! | task | files |
+//! |---|---|
+//! | The store of a URL ([`Stores`]) | `registry`; `direct` and `direct_file` (local files), `web`, `bucket` (S3, Google, Azure) |
+//! | Settings of the clouds ([`StoreOptions`]) | `cloud` (names of settings), `options`, `credentials` (hides them in errors) |
+//! | Stores across the network ([`Timeouts`]) | `remote` (explains errors), `timeouts`, `silence` (circuit breaker) |
+//! | The files at a location ([`list_files`]) | `listing`, `location` (parses), `glob_match` |
+//! | Slow devices, counts and faults ([`LimitedStore`], [`MeteredStore`], [`FaultyStore`]) | `limited`, `metered`, `faulty`, all through `delegate` |
+//! | Errors ([`StoreError`]) | `error`, `error_text` |
 //!
-//! - [`Stores`] finds the store of a URL, with [`StoreOptions`] and [`Timeouts`] if wanted;
-//! - [`list_files`] finds the files that a location names;
-//! - [`DirectFileStore`] reads local files past the operating system's cache;
-//! - [`LimitedStore`] reproduces a slow disk or a distant object store;
-//! - [`MeteredStore`] counts requests and bytes;
-//! - [`FaultyStore`] fails, stalls and truncates reads, for tests.
-//!
-//! Every store here serves `get_ranges` as the fewest *requests*: ranges with a small gap between
-//! them become one ([`COALESCE_GAP_BYTES`]). A request is one contiguous range of one file.
+//! Local files and wrappers serve `get_ranges` with the fewest *requests*: ranges with small gaps share one
+//! ([`coalesce`]). A request is one contiguous range of one file.
 
+mod bucket;
 mod cloud;
 mod credentials;
 mod delegate;
@@ -46,6 +47,6 @@ pub use listing::{Listing, list_files};
 pub use location::URL_LENGTH_MAX;
 pub use metered::{MeteredStore, ReadCounts, ReadRecord, StoreMetrics};
 pub use options::StoreOptions;
-pub use ranges::COALESCE_GAP_BYTES;
+pub use ranges::{COALESCE_GAP_BYTES, coalesce};
 pub use registry::Stores;
 pub use timeouts::Timeouts;

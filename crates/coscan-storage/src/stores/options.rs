@@ -1,4 +1,4 @@
-//! Settings of object stores as they are given in SQL: `OPTIONS ('aws.region' 'eu-west-1')`.
+//! Settings of object stores, as in SQL: `OPTIONS ('aws.region' 'eu-west-1')`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,22 +12,24 @@ use object_store::gcp::GoogleCloudStorageBuilder;
 use super::cloud::Cloud;
 use super::error::StoreError;
 
-/// Random for each process, so that a stamp tells nothing of what it stands for.
+/// Random for each process, so that a stamp reveals nothing about the options.
 static STAMPS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 /// Settings of object stores by name, checked. Values never show: not in `Debug`, not in errors.
 ///
 /// A name is `aws.`, `gcp.` or `azure.` and then a key of that cloud's builder in `object_store`, such as
-/// `aws.access_key_id`, `gcp.service_account_path` or `azure.account_name`. Whoever names credentials uses those and
-/// none of the environment.
+/// `aws.access_key_id`, `gcp.service_account_path` or `azure.account_name`. Options with credentials use none of the
+/// environment.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StoreOptions {
     values: Arc<BTreeMap<String, String>>,
 }
 
 impl StoreOptions {
+    /// Options from names and values.
+    ///
     /// # Errors
-    /// A name that no cloud knows, or one for what the URL says.
+    /// If no cloud knows a name, or the name is of a bucket, which the URL gives.
     pub fn new(options: impl IntoIterator<Item = (String, String)>) -> Result<Self, StoreError> {
         let values: BTreeMap<_, _> = options.into_iter().collect();
         for name in values.keys() {
@@ -41,7 +43,7 @@ impl StoreOptions {
         Ok(Self { values: Arc::new(values) })
     }
 
-    /// Whether a name is one for a store, known or not: it begins with `aws.`, `gcp.` or `azure.`.
+    /// Whether a name has the prefix of a cloud: `aws.`, `gcp.` or `azure.`. The option itself may be unknown.
     #[must_use]
     pub fn is_for_store(name: &str) -> bool {
         [
@@ -59,13 +61,13 @@ impl StoreOptions {
         self.values.is_empty()
     }
 
-    /// What is set for one cloud: name, key, value.
-    pub(super) fn of<C: Cloud>(&self) -> impl Iterator<Item = (&str, C::Key, &str)> {
+    /// The settings of one cloud: name, key, value.
+    pub(super) fn of_cloud<C: Cloud>(&self) -> impl Iterator<Item = (&str, C::Key, &str)> {
         let set = self.values.iter();
         set.filter_map(|(name, value)| Some((name.as_str(), key_of::<C>(name)?, value.as_str())))
     }
 
-    /// The same for the same options, in this process. `None` if there are none.
+    /// A hash that identifies the options within this process. `None` without options.
     pub(super) fn stamp(&self) -> Option<String> {
         (!self.is_empty()).then(|| format!("{:016x}", STAMPS.hash_one(&self.values)))
     }

@@ -1,36 +1,52 @@
-//! Byte ranges into requests and answers back into ranges.
+//! Coalesces byte ranges into requests, and cuts answers into ranges.
 
 use std::ops::Range;
 
 use bytes::Bytes;
 
-/// Ranges of one file with at most this many bytes between them are read as one request.
-///
-/// Reading 64 KiB too much costs a disk less than a second request does.
+/// Ranges of one file with at most this many bytes between them are read in one request: on disks and object stores
+/// alike a second request costs more than 64 KiB.
 pub const COALESCE_GAP_BYTES: u64 = 64 * 1024;
 
-/// The requests that cover `ranges`: sorted, disjoint, more than `gap_bytes` apart.
-/// Empty ranges need no request.
-pub(super) fn merge(ranges: &[Range<u64>], gap_bytes: u64) -> Vec<Range<u64>> {
+/// Groups ranges of one file, ascending by start, into requests: neighbours that do not overlap, with gaps of at most
+/// [`COALESCE_GAP_BYTES`], as long as first and last span at most `bytes_max` bytes. Returns the positions of each
+/// group among the ranges.
+#[must_use]
+pub fn coalesce(ranges: &[Range<u64>], bytes_max: u64) -> Vec<Range<usize>> {
+    let mut groups: Vec<Range<usize>> = Vec::new();
+    for (position, range) in ranges.iter().enumerate() {
+        let fits = |group: &&mut Range<usize>| {
+            let gap_bytes = range.start.checked_sub(ranges[group.end - 1].end);
+            gap_bytes.is_some_and(|bytes| bytes <= COALESCE_GAP_BYTES)
+                && range.end - ranges[group.start].start <= bytes_max
+        };
+        match groups.last_mut().filter(fits) {
+            Some(group) => group.end = position + 1,
+            None => groups.push(position..position + 1),
+        }
+    }
+    groups
+}
+
+/// The fewest requests that cover `ranges`, in ascending order. Empty ranges need no request.
+pub(super) fn merge(ranges: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut sorted: Vec<Range<u64>> =
         ranges.iter().filter(|range| !range.is_empty()).cloned().collect();
     sorted.sort_unstable_by_key(|range| range.start);
-
-    let mut merged: Vec<Range<u64>> = Vec::with_capacity(sorted.len());
+    let mut disjoint: Vec<Range<u64>> = Vec::with_capacity(sorted.len());
     for range in sorted {
-        match merged.last_mut() {
-            Some(last) if range.start <= last.end.saturating_add(gap_bytes) => {
-                last.end = last.end.max(range.end);
-            }
-            _ => merged.push(range),
+        match disjoint.last_mut().filter(|last| range.start < last.end) {
+            Some(last) => last.end = last.end.max(range.end),
+            None => disjoint.push(range),
         }
     }
-    merged
+    let groups = coalesce(&disjoint, u64::MAX).into_iter();
+    groups.map(|group| disjoint[group.start].start..disjoint[group.end - 1].end).collect()
 }
 
 /// Cuts `ranges` out of the `answers` to the requests in `merged`, without copying.
 ///
-/// A short answer gives short slices: whether that is an error is the caller's to say.
+/// A short answer gives short slices; the caller decides whether that is an error.
 pub(super) fn cut(ranges: &[Range<u64>], merged: &[Range<u64>], answers: &[Bytes]) -> Vec<Bytes> {
     ranges
         .iter()
@@ -48,7 +64,7 @@ pub(super) fn cut(ranges: &[Range<u64>], merged: &[Range<u64>], answers: &[Bytes
         .collect()
 }
 
-/// A byte count as an index into memory. Saturates where memory cannot be that large anyway.
+/// A byte count as an index into memory, saturated: memory is not larger.
 pub(super) fn to_usize(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
@@ -58,11 +74,25 @@ pub(super) fn to_usize(bytes: u64) -> usize {
 mod tests {
     use super::*;
 
+    const GAP: u64 = COALESCE_GAP_BYTES;
+
     #[test]
-    fn merges_up_to_the_gap_and_not_beyond() {
-        assert_eq!(merge(&[30..40, 0..10], 20), vec![0..40]);
-        assert_eq!(merge(&[31..40, 0..10], 20), vec![0..10, 31..40]);
-        assert_eq!(merge(&[0..50, 10..20, 7..7], 0), vec![0..50]);
+    fn neighbours_share_a_request_up_to_the_gap_and_the_size() {
+        let near = [0..10, 10..20, 20 + GAP..30 + GAP];
+        assert_eq!(coalesce(&near, 30 + GAP), [0..3]);
+        assert_eq!(coalesce(&near, 29 + GAP), [0..2, 2..3]);
+        assert_eq!(coalesce(&near, 0), [0..1, 1..2, 2..3]);
+        assert_eq!(coalesce(&[0..10, 11 + GAP..20 + GAP], u64::MAX), [0..1, 1..2]);
+        assert_eq!(coalesce(&[0..10, 9..20], u64::MAX), [0..1, 1..2], "they overlap");
+        assert!(coalesce(&[], u64::MAX).is_empty());
+    }
+
+    #[test]
+    fn requests_cover_all_ranges_and_do_not_overlap() {
+        assert_eq!(merge(&[10 + GAP..40 + GAP, 0..10]), [0..40 + GAP]);
+        assert_eq!(merge(&[11 + GAP..40 + GAP, 0..10]), [0..10, 11 + GAP..40 + GAP]);
+        assert_eq!(merge(&[0..50, 10..20, 7..7, 40..60]), [0..60]);
+        assert!(merge(&[3..3]).is_empty());
     }
 
     #[test]

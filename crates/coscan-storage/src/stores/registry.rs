@@ -1,4 +1,4 @@
-//! Which store a URL belongs to.
+//! The stores of URLs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -9,7 +9,7 @@ use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use url::Url;
 
-use super::cloud;
+use super::bucket;
 use super::direct::DirectFileStore;
 use super::error::StoreError;
 use super::options::StoreOptions;
@@ -19,7 +19,7 @@ use super::web;
 /// Schemes that work without registration, in the order in which errors list them.
 const BUILT_IN_SCHEMES: [&str; 8] = ["file", "http", "https", "s3", "gs", "az", "abfs", "abfss"];
 
-/// Finds the store of a URL: a registered one, or one that it makes.
+/// The stores of URLs: registered ones, and built-in ones that are made on demand.
 ///
 /// | scheme | store |
 /// |---|---|
@@ -29,8 +29,8 @@ const BUILT_IN_SCHEMES: [&str; 8] = ["file", "http", "https", "s3", "gs", "az", 
 /// | `gs` | object_store's store of Google Cloud Storage, one per bucket; settings from `GOOGLE_*` |
 /// | `az`, `abfs`, `abfss` | object_store's store of Azure, one per container; settings from `AZURE_*` |
 ///
-/// Where no credentials are set, they are those of the machine: a service account or role that the cloud gave it, or
-/// what `gcloud` left on it.
+/// Without credentials in the settings those of the machine are used: its service account or role, or the login of
+/// `gcloud`.
 ///
 /// The path in a store is always the URL's whole path, also if a longer prefix was registered.
 /// Clones share everything.
@@ -48,7 +48,7 @@ struct Known {
     built: BTreeMap<Identity, Arc<dyn ObjectStore>>,
 }
 
-/// What makes two stores the same. The options are part of it, so that nobody reads with the credentials of others.
+/// The identity of a built store. It includes the options, so that no session reads with the credentials of another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Identity {
     /// Such as `s3://bucket/`.
@@ -72,33 +72,34 @@ impl Stores {
         self.write().registered.insert(with_final_slash(url_prefix), store);
     }
 
-    /// The same stores for those who have these options. Stores are shared with those only who have the same options;
-    /// registered ones know nothing of options and are not used, unless there are none.
+    /// Stores with these options. Only users with the same options share them. With options, registered stores are
+    /// not used, as they were made without.
     #[must_use]
     pub fn with_options(&self, options: StoreOptions) -> Self {
         Self { options, ..self.clone() }
     }
 
-    /// Whether there are options, of whatever store.
+    /// Whether any options are set.
     #[must_use]
     pub fn has_options(&self) -> bool {
         !self.options.is_empty()
     }
 
-    /// The same stores, but those across the network are waited for only so long.
+    /// Stores with these timeouts, where they are across the network.
     #[must_use]
     pub fn with_timeouts(&self, timeouts: Timeouts) -> Self {
         Self { timeouts, ..self.clone() }
     }
 
-    /// The store of `url`, and the URL of that store's root: `file:///`, `s3://bucket/`. The root is
-    /// what DataFusion registers a store under. If there are options, what follows its `#` stands for
-    /// them, so that two roots are equal only if the stores are; it says nothing of their values.
+    /// The store of `url`, and the URL of that store's root: `file:///`, `s3://bucket/`. DataFusion registers stores
+    /// under their roots. With options, the root has a fragment (`#`) that identifies them without revealing values,
+    /// so that equal roots mean equal stores.
     ///
-    /// Nothing is read or reached here.
+    /// Nothing is read or connected.
     ///
     /// # Errors
-    /// An unknown scheme, a missing bucket or host, settings that do not work, options for other stores.
+    /// If the scheme is unknown, the bucket or host is missing, settings do not work, or options are for other
+    /// stores.
     pub fn resolve(&self, url: &Url) -> Result<(Url, Arc<dyn ObjectStore>), StoreError> {
         let root = root_of(url)?;
         let identity = Identity {
@@ -110,7 +111,7 @@ impl Stores {
             Some(store) => store,
             None => {
                 let built = self.build(&root)?;
-                // Two callers may have built at once: both get the one that came first.
+                // Of two concurrent callers both get the store that was first.
                 Arc::clone(self.write().built.entry(identity).or_insert(built))
             }
         };
@@ -134,10 +135,10 @@ impl Stores {
     fn build(&self, root: &Url) -> Result<Arc<dyn ObjectStore>, StoreError> {
         let (options, timeouts) = (&self.options, self.timeouts);
         Ok(match root.scheme() {
-            "s3" => Arc::new(cloud::build::<AmazonS3Builder>(root, options, timeouts)?),
-            "gs" => Arc::new(cloud::build::<GoogleCloudStorageBuilder>(root, options, timeouts)?),
+            "s3" => Arc::new(bucket::build::<AmazonS3Builder>(root, options, timeouts)?),
+            "gs" => Arc::new(bucket::build::<GoogleCloudStorageBuilder>(root, options, timeouts)?),
             "az" | "abfs" | "abfss" => {
-                Arc::new(cloud::build::<MicrosoftAzureBuilder>(root, options, timeouts)?)
+                Arc::new(bucket::build::<MicrosoftAzureBuilder>(root, options, timeouts)?)
             }
             _ if !options.is_empty() => {
                 let options = options.names();
@@ -181,7 +182,7 @@ impl Stores {
 /// The URL without path, query and fragment.
 ///
 /// # Errors
-/// It names a user or a password. In `abfs://container@account.…` the first part is no user.
+/// If it has a user or a password. In `abfs://container@account.…` the first part is not a user.
 fn root_of(url: &Url) -> Result<Url, StoreError> {
     let mut root = url.clone();
     root.set_path("/");
@@ -189,7 +190,7 @@ fn root_of(url: &Url) -> Result<Url, StoreError> {
     root.set_fragment(None);
     let is_container = matches!(url.scheme(), "az" | "abfs" | "abfss");
     if url.password().is_some() || !(url.username().is_empty() || is_container) {
-        // They fail only where there is no host, and then there is no user either.
+        // These fail only without a host, and then there is no user.
         let _ = root.set_password(None);
         let _ = root.set_username("");
         return Err(StoreError::UserInUrl { url: root.to_string() });

@@ -1,4 +1,4 @@
-//! A store across the network: its errors say what it is and who asked, and show no secrets.
+//! Stores across the network, whose errors name the source of the credentials and show no secrets.
 
 use std::fmt;
 use std::ops::Range;
@@ -29,7 +29,7 @@ impl RemoteStore {
         Self { root: root.to_owned(), inner, credentials: Arc::new(credentials) }
     }
 
-    /// What becomes of errors. Owned, as streams outlive the call.
+    /// Explains errors. The closure owns its state, as streams outlive the call.
     fn explain(&self) -> impl Fn(Error) -> Error + Clone + Send + 'static {
         let credentials = Arc::clone(&self.credentials);
         move |error| credentials.explain(error)

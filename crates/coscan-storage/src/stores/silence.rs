@@ -1,17 +1,16 @@
-//! Whether a store still answers: one that has been silent for long is not waited for by everybody in turn.
+//! A circuit breaker: requests to a store that has been silent for long fail at once.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What was heard of a store. A circuit breaker: once the store has said nothing for long, requests fail at once, but
-/// for one now and then that finds out whether it is back.
+/// The silence of a store. Once it is long, requests fail at once, except for one now and then that probes the store.
 #[derive(Debug)]
 pub(super) struct Silence {
-    /// After so long a silence the store counts as gone.
+    /// After a silence of this length the store counts as gone.
     length_max: Duration,
-    /// How often a store that is gone is asked.
+    /// Time between two probes of a store that is gone.
     probe_interval: Duration,
     state: Mutex<State>,
 }
@@ -19,36 +18,36 @@ pub(super) struct Silence {
 #[derive(Debug)]
 struct State {
     heard: Instant,
-    /// When the first of the requests was sent that nothing was heard of since.
+    /// When the first request was sent that, like all since, is unanswered.
     unanswered: Option<Instant>,
     probed: Instant,
 }
 
 impl Silence {
-    /// Nothing is known of the store yet.
+    /// A store that has not been asked yet.
     pub(super) fn new(length_max: Duration, probe_interval: Duration) -> Self {
         let now = Instant::now();
         let state = State { heard: now, unanswered: None, probed: now };
         Self { length_max, probe_interval, state: Mutex::new(state) }
     }
 
-    /// Something came.
+    /// Notes a sign of life.
     pub(super) fn heard(&self) {
         let mut state = self.state();
         state.heard = Instant::now();
         state.unanswered = None;
     }
 
-    /// A request was given up that waited from `asked` on.
+    /// Notes a request that was sent at `asked` and given up.
     pub(super) fn unanswered(&self, asked: Instant) {
         let mut state = self.state();
-        // If others were answered meanwhile, it is the request that was lost, not the store.
+        // If other requests were answered meanwhile, this one was lost, and the store is there.
         if state.heard <= asked {
             state.unanswered.get_or_insert(asked);
         }
     }
 
-    /// How long the store has been silent, if it is of no use to ask it now.
+    /// The length of the silence, if the store is gone and this is not the time for a probe.
     pub(super) fn is_gone(&self) -> Option<Duration> {
         let now = Instant::now();
         let mut state = self.state();
@@ -64,7 +63,7 @@ impl Silence {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Each change is one assignment or two that no panic comes between.
+        // Each change is one or two assignments, which cannot panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -88,7 +87,7 @@ mod tests {
         pass(17).await;
         assert_eq!(silence.is_gone(), None);
         pass(1).await;
-        // One may ask.
+        // One request may probe.
         assert_eq!(silence.is_gone(), None);
         assert_eq!(silence.is_gone(), Some(SECOND * 24));
         pass(5).await;

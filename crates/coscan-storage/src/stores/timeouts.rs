@@ -1,4 +1,4 @@
-//! How long a store across the network may take to answer, and how long it is asked again.
+//! Timeouts and retries of stores across the network.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -18,19 +18,19 @@ use tokio::time::{Instant, Sleep};
 
 use super::silence::Silence;
 
-/// How long a store across the network may take.
+/// Timeouts of a store across the network.
 ///
-/// The defaults are made for callers that try four times, as scans do: a store that never answers then fails them within
-/// 25 s, one that refuses connections or all the time asks to slow down within 30 s. A store that has said nothing for
-/// four times `idle` counts as gone: requests fail at once, but for one that is sent each `idle` to see whether it is back.
+/// The defaults suit callers that try four times, as scans do: they then fail within 25 s if a store never answers,
+/// and within 30 s if it refuses connections or keeps asking to slow down. A store that has been silent for four
+/// times `idle` counts as gone: requests fail at once, except for one per `idle` that probes the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timeouts {
-    /// How long a read may wait for the next bytes, the first included. However long all of them take, a request is
-    /// over after 30 s. Default: 6 s.
+    /// The longest wait of a read for its next bytes, the first included. In any case a request ends after 30 s.
+    /// Default: 6 s.
     pub idle: Duration,
-    /// How long after its start a request is still tried again, with longer and longer pauses: connections that break or
-    /// are refused, and answers that say that the store is overloaded or at fault (5xx). What takes longer by itself,
-    /// such as `idle`, is not tried again. Default: 5 s.
+    /// The time from its start within which a request is retried, with growing pauses, if its connection breaks or is
+    /// refused, or the store is overloaded or at fault (5xx). An attempt that takes longer, such as `idle`, is not
+    /// retried. Default: 5 s.
     pub retry: Duration,
 }
 
@@ -40,13 +40,13 @@ impl Default for Timeouts {
     }
 }
 
-/// More tries than there is time for: the time is the limit.
+/// More attempts than fit into the time, which is the limit.
 const RETRIES_MAX: usize = 1_000;
 
-/// A store that is silent for so many times `Timeouts::idle` is gone.
+/// After a silence of so many times `Timeouts::idle` a store counts as gone.
 const IDLE_TIMES_MAX: u32 = 4;
 
-/// Between two tries. A pause begins before `Timeouts::retry` is over and may end after it.
+/// The longest pause between two attempts. It begins within `Timeouts::retry` and may end after it.
 const PAUSE_MAX: Duration = Duration::from_millis(1_500);
 
 impl Timeouts {
@@ -63,8 +63,8 @@ impl Timeouts {
     }
 }
 
-/// Connects as object_store does by itself, which knows only a timeout for whole requests: that has to allow for the
-/// slowest of downloads, so a dead store would be waited for as long.
+/// Connects as object_store does, with an idle timeout in addition. object_store has only a timeout for whole
+/// requests, which must allow for the slowest download; a dead store would block readers for as long.
 #[derive(Debug)]
 pub(super) struct IdleTimeoutConnector {
     idle: Duration,
@@ -94,7 +94,7 @@ impl IdleTimeout {
 #[async_trait]
 impl HttpService for IdleTimeout {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        // While something is sent the store has nothing to say.
+        // During an upload the store is silent.
         if !request.method().is_safe() {
             return self.client.execute(request).await;
         }
@@ -106,7 +106,7 @@ impl HttpService for IdleTimeout {
         let answer = answer.unwrap_or_else(|_| Err(silent(self.idle)));
         match &answer {
             Ok(_) => self.silence.heard(),
-            // It may have been the connection that took too long to come up.
+            // This may have been the timeout of the connection.
             Err(error) if error.kind() == HttpErrorKind::Timeout => self.silence.unanswered(asked),
             Err(_) => {}
         }
@@ -138,12 +138,12 @@ struct Gone {
     idle: Duration,
 }
 
-/// A body whose next bytes may be waited for only so long.
+/// A body with an idle timeout.
 struct IdleTimeoutBody {
     body: HttpResponseBody,
     idle: Duration,
     silence: Arc<Silence>,
-    /// Since when somebody waits for bytes, and until when. Nobody may, and then no time runs.
+    /// Start and end of the wait for the next bytes. `None`, without a timeout, while no reader polls.
     waiting: Option<(Instant, Pin<Box<Sleep>>)>,
 }
 
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_dead_store_is_waited_for_four_times_and_then_by_one_at_a_time() {
+    async fn a_dead_store_times_out_four_times_and_is_then_probed_by_one_request_at_a_time() {
         let idle = Timeouts::default().idle;
         let store = HttpClient::new(IdleTimeout::new(HttpClient::new(Dead), idle));
         for _ in 0..4 {

@@ -11,7 +11,7 @@ use super::error::StoreError;
 use super::remote::RemoteStore;
 use super::timeouts::Timeouts;
 
-/// The files of one host.
+/// The store of one host.
 pub(super) fn build(root: &Url, timeouts: Timeouts) -> Result<RemoteStore, StoreError> {
     let store = HttpBuilder::new()
         .with_url(root.as_str())

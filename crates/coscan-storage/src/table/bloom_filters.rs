@@ -1,4 +1,6 @@
-//! Bloom filters of columns: they say of a row group which values it does not hold. They are read when somebody asks.
+//! Bloom filters of columns, which tell values that a row group does not hold. They are read on demand.
+//!
+//! Source: Parquet format, `BloomFilter.md` and `BloomFilterHeader` in `parquet.thrift`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,23 +8,26 @@ use std::sync::Arc;
 use parquet::basic::Type as PhysicalType;
 use parquet::bloom_filter::Sbbf;
 
-use super::layout::flat_leaf;
+use super::leaves::flat_leaf;
 use super::panics::caught;
-use super::{ParquetFile, TableError, thrift};
+use super::thrift::Reader;
+use super::{ParquetFile, TableError};
 
-/// The header of a Bloom filter has at most so many bytes.
+/// The header has at most so many bytes.
 const HEADER_BYTES: u64 = 20;
-/// No Bloom filter is larger, says the format.
+/// The format allows no larger Bloom filter.
 const BITS_BYTES_MAX: u64 = 128 << 20;
+/// The field of the header that says how many bytes follow.
+const BITS_BYTES: i16 = 1;
 
 /// The Bloom filter of a column in one row group.
 #[derive(Clone, Debug)]
 pub struct BloomFilter {
     /// The filter.
     pub filter: Sbbf,
-    /// As what values were added to it.
+    /// The type as which values were added to it.
     pub physical_type: PhysicalType,
-    /// The bytes of a value, where all have as many.
+    /// The size of a value in bytes, for values of fixed length.
     pub type_length: i32,
 }
 
@@ -45,11 +50,11 @@ impl ParquetFile {
         self.bloom_filter_start(row_group, column).is_some()
     }
 
-    /// Where the Bloom filter of a column in a row group lies; `None` if there is none. Reads a few bytes of files that
-    /// do not say how long it is.
+    /// The range of bytes of the Bloom filter of a column in a row group; `None` without one. Reads a few bytes if
+    /// the footer does not give its length.
     ///
     /// # Errors
-    /// If the file cannot be read, has changed, or makes no sense.
+    /// If the file cannot be read, has changed, or is damaged.
     ///
     /// # Panics
     /// If there is no such column or row group.
@@ -66,7 +71,7 @@ impl ParquetFile {
             None => {
                 let end = start.saturating_add(HEADER_BYTES).min(self.file.meta.size);
                 let head = self.file.read(start..end.max(start)).await.map_err(TableError::Read)?;
-                thrift::bloom_filter_bytes(&head)
+                bloom_filter_bytes(&head)
             }
         };
         let in_file = |&end: &u64| end <= self.file.meta.size;
@@ -74,11 +79,11 @@ impl ParquetFile {
         let end = length.filter(is_usual).and_then(|length| start.checked_add(length));
         match end.filter(in_file) {
             Some(end) => Ok(Some(start..end)),
-            None => Err(self.no_bloom_filter("it is not inside of the file")),
+            None => Err(self.no_bloom_filter("it lies outside the file")),
         }
     }
 
-    /// Reads a Bloom filter that lies there.
+    /// Reads the Bloom filter in a range that [`Self::bloom_filter_range`] gave.
     ///
     /// # Errors
     /// As [`Self::bloom_filter_range`].
@@ -111,5 +116,34 @@ impl ParquetFile {
     fn no_bloom_filter(&self, reason: &str) -> TableError {
         let reason = format!("a Bloom filter cannot be read ({reason})");
         TableError::Corrupt { file: Arc::clone(&self.name), reason }
+    }
+}
+
+/// The length of the Bloom filter that begins here, with its header. `None` if the header is cut off or not Thrift.
+fn bloom_filter_bytes(bytes: &[u8]) -> Option<u64> {
+    let mut reader = Reader::new(bytes);
+    let (mut id, mut bits_bytes) = (0, None);
+    while let Some((next, kind)) = reader.field(id)? {
+        match next {
+            BITS_BYTES => bits_bytes = Some(reader.count()?),
+            _ => reader.skip(kind)?,
+        }
+        id = next;
+    }
+    let header_bytes = (bytes.len() - reader.rest().len()) as u64;
+    bits_bytes?.checked_add(header_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_header_of_a_bloom_filter_says_how_long_it_is() {
+        // 32 bytes follow; BLOCK, XXHASH, UNCOMPRESSED.
+        let header =
+            [0x15, 64, 0x1c, 0x1c, 0, 0, 0x1c, 0x1c, 0, 0, 0x1c, 0x1c, 0, 0, 0, 0xff, 0xff];
+        assert_eq!(bloom_filter_bytes(&header), Some(15 + 32));
+        (0..15).for_each(|end| assert_eq!(bloom_filter_bytes(&header[..end]), None, "{end}"));
     }
 }

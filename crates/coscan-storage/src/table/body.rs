@@ -1,7 +1,7 @@
 //! Cuts the body of a response into pages.
 //!
-//! Every page gets memory of its own. Were they slices of one body, evicting one of them would free nothing, and the
-//! pool would hold more than it counts.
+//! Every page has its own memory. If pages were slices of one body, evicting one would free nothing, and the pool
+//! would hold more than it counts.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -11,16 +11,16 @@ use bytes::{Buf, Bytes, BytesMut};
 use futures::TryStreamExt;
 use object_store::{Error as StoreError, GetResult, GetResultPayload};
 
-/// What came of the ranges that were asked for.
+/// The requested ranges, as far as the response has them.
 pub(super) struct Body {
     pages: Vec<Bytes>,
     is_complete: bool,
-    /// All bytes that came, gaps included.
+    /// The bytes of the response, gaps included.
     pub(super) total_bytes: u64,
 }
 
 impl Body {
-    /// One buffer a range, unless the body was too short.
+    /// One buffer per range; `None` if the response was too short.
     pub(super) fn into_pages(self) -> Option<Vec<Bytes>> {
         self.is_complete.then_some(self.pages)
     }
@@ -82,7 +82,7 @@ struct Cutter<'a> {
     /// The page that is being filled.
     page: BytesMut,
     start: u64,
-    /// Offset in the file of the next byte that comes.
+    /// Offset in the file of the next byte of the stream.
     position: u64,
 }
 
@@ -102,7 +102,7 @@ impl<'a> Cutter<'a> {
             }
             let taken = missing.min(bytes.len());
             if taken == missing && self.page.is_empty() && self.ranges.len() == 1 {
-                // The only page came in one piece: nothing else can hold on to it.
+                // The only page arrived in one buffer: nothing else holds on to it.
                 self.pages.push(bytes.split_to(taken));
                 self.position += taken as u64;
                 continue;

@@ -1,5 +1,4 @@
-//! The least and greatest values of stored units (row groups, or data pages of one row group) and how to fold those of
-//! a chunk into one.
+//! Bounds of stored units (row groups, or data pages of one row group), and how to fold those of a chunk into one.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -8,27 +7,23 @@ use arrow::array::make_comparator;
 use arrow::compute::cast;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Float16Type, Float32Type, Float64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray, UInt64Array, new_null_array};
+use arrow_array::{Array, ArrayRef, PrimitiveArray, UInt64Array, new_null_array};
 use arrow_schema::{ArrowError, DataType, SortOptions};
 
-/// What is known of the values of some units; an entry a unit, null where unknown.
+/// Statistics of units: an entry per unit, null where unknown.
 pub(super) struct Bounds {
     pub(super) min: ArrayRef,
     pub(super) max: ArrayRef,
-    pub(super) min_exact: BooleanArray,
-    pub(super) max_exact: BooleanArray,
     pub(super) null_count: UInt64Array,
     pub(super) rows: Vec<u64>,
 }
 
-/// What is known of the values of one chunk.
+/// Statistics of one chunk.
 pub(super) struct Folded {
     /// One value, null if unknown.
     pub(super) min: ArrayRef,
     /// One value, null if unknown.
     pub(super) max: ArrayRef,
-    pub(super) min_exact: Option<bool>,
-    pub(super) max_exact: Option<bool>,
     pub(super) null_count: Option<u64>,
 }
 
@@ -37,34 +32,29 @@ impl Folded {
         Self {
             min: new_null_array(data_type, 1),
             max: new_null_array(data_type, 1),
-            min_exact: None,
-            max_exact: None,
             null_count: None,
         }
     }
 }
 
 impl Bounds {
-    /// The bounds of some of the units together: unknown if any is, but units of nulls only have no say.
+    /// The bounds of some units together: unknown if those of any unit are, except that units with only nulls do not
+    /// count.
     pub(super) fn fold(
         &self,
         units: impl Iterator<Item = usize> + Clone,
     ) -> Result<Folded, ArrowError> {
         let min = self.extreme(&self.min, units.clone(), Ordering::Less)?;
         let max = self.extreme(&self.max, units.clone(), Ordering::Greater)?;
-        let exact =
-            |flags: &BooleanArray, unit: usize| flags.is_valid(unit).then(|| flags.value(unit));
         let null_count = |unit| self.null_count.is_valid(unit).then(|| self.null_count.value(unit));
         Ok(Folded {
-            min_exact: min.and_then(|unit| exact(&self.min_exact, unit)),
-            max_exact: max.and_then(|unit| exact(&self.max_exact, unit)),
             min: entry(&self.min, min),
             max: entry(&self.max, max),
             null_count: units.map(null_count).sum(),
         })
     }
 
-    /// The unit whose value is least or greatest.
+    /// The unit with the minimum or maximum.
     fn extreme(
         &self,
         values: &ArrayRef,
@@ -91,7 +81,7 @@ impl Bounds {
         self.null_count.is_valid(unit) && self.null_count.value(unit) == self.rows[unit]
     }
 
-    /// The nulls among some of a unit's rows, if they follow from those of the whole.
+    /// The number of nulls among some rows of a unit, if it follows from that of the unit.
     pub(super) fn nulls_among(&self, unit: usize, rows: u64) -> Option<u64> {
         match self.null_count.is_valid(unit).then(|| self.null_count.value(unit))? {
             0 => Some(0),
@@ -108,8 +98,8 @@ fn entry(values: &ArrayRef, unit: Option<usize>) -> ArrayRef {
     }
 }
 
-/// Bounds of exactly this type (those of dictionaries come as plain values), without NaN: where an old writer put one,
-/// nothing is known of the other values.
+/// Bounds as the column's type, with NaN as unknown: an old writer that stored NaN gives no bound of the other
+/// values. Bounds of dictionaries come as plain values.
 pub(super) fn as_bounds(values: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
     let values = match values.data_type() == data_type {
         true => Arc::clone(values),
@@ -145,8 +135,6 @@ mod tests {
         let bounds = Bounds {
             min: Arc::new(Int64Array::from(vec![Some(5), None, None, Some(3)])),
             max: Arc::new(Int64Array::from(vec![Some(9), None, None, Some(4)])),
-            min_exact: BooleanArray::from(vec![true, true, true, false]),
-            max_exact: BooleanArray::from(vec![true, true, true, false]),
             null_count: UInt64Array::from(vec![Some(1), None, Some(10), Some(0)]),
             rows: vec![10; 4],
         };
@@ -155,11 +143,11 @@ mod tests {
             let value = |array: &ArrayRef| {
                 array.as_primitive::<arrow_array::types::Int64Type>().iter().next().flatten()
             };
-            (value(&folded.min), value(&folded.max), folded.min_exact, folded.null_count)
+            (value(&folded.min), value(&folded.max), folded.null_count)
         };
-        assert_eq!(fold(&[0, 2, 3]), (Some(3), Some(9), Some(false), Some(11)));
-        assert_eq!(fold(&[0, 1]), (None, None, None, None));
-        assert_eq!(fold(&[2]), (None, None, None, Some(10)));
+        assert_eq!(fold(&[0, 2, 3]), (Some(3), Some(9), Some(11)));
+        assert_eq!(fold(&[0, 1]), (None, None, None));
+        assert_eq!(fold(&[2]), (None, None, Some(10)));
         assert_eq!(bounds.nulls_among(0, 5), None);
         assert_eq!(bounds.nulls_among(0, 10), Some(1));
         assert_eq!(bounds.nulls_among(2, 5), Some(5));

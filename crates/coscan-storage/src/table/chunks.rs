@@ -1,18 +1,19 @@
-//! Cuts the row groups of a file into chunks: small row groups are taken together, huge ones are split.
+//! Cuts the row groups of a file into chunks: small row groups are joined, huge ones are split.
 
 use std::ops::Range;
 
 use super::pages::StoredChunk;
 
-/// What matters of a row group here.
+/// The size of a row group, and whether it can be split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RowGroupShape {
     pub(super) rows: u64,
-    /// Whether it can be cut: where its data pages lie is known for all columns.
+    /// Whether the file lists the data pages of all its columns.
     pub(super) can_split: bool,
 }
 
-/// The chunks of one file, first rows first. Row groups without rows are in none. Unless `joins`, none has several.
+/// The chunks of a file, in the order of rows. Row groups without rows are skipped. Unless `joins`, a chunk has one
+/// row group.
 pub(super) fn chunks_of_file(
     row_groups: &[RowGroupShape],
     chunk_rows: u64,
@@ -50,7 +51,7 @@ struct Chunks {
 }
 
 impl Chunks {
-    /// Makes the run a chunk of its own, or part of the one before if it is too small to be worth one.
+    /// Makes the run a chunk, or joins it to the chunk before if it is small.
     fn end_run(&mut self) {
         let (run, rows) = (std::mem::take(&mut self.run), std::mem::take(&mut self.run_rows));
         if rows == 0 {
@@ -87,7 +88,7 @@ impl Chunks {
 mod tests {
     use super::*;
 
-    /// Row groups and rows of the chunks.
+    /// The row groups and rows of each chunk.
     fn cut(row_groups: &[(u64, bool)], chunk_rows: u64) -> Vec<(Vec<usize>, Range<u64>)> {
         let shapes: Vec<_> =
             row_groups.iter().map(|&(rows, can_split)| RowGroupShape { rows, can_split }).collect();
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn small_row_groups_are_taken_together() {
+    fn small_row_groups_are_joined() {
         let chunks = cut(&[(4, true), (6, true), (5, true), (5, true), (5, true)], 10);
         assert_eq!(chunks, [(vec![0, 1], 0..10), (vec![2, 3], 0..10), (vec![4], 0..5)]);
     }

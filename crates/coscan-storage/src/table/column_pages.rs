@@ -1,9 +1,9 @@
-//! Hands the pages of one column of one chunk to parquet's decoder, as if they were a file of their own.
+//! Presents the pages of one column of one chunk to parquet's decoder as if they were a file.
 //!
-//! The decoder asks for bytes by their offset in the file. [`Segments`] answers from the pages that are there, without
-//! a copy. Of a split row group only some data pages are there; the decoder is told of just those, and of a dictionary
-//! directly before them, because it takes whatever lies between the start of a column chunk and its first data page to
-//! be the dictionary.
+//! The decoder asks for bytes by their offset in the file. [`Segments`] answers from the pages in memory, without a
+//! copy. Of a split row group only some data pages are in memory. The decoder sees just those, with the dictionary
+//! directly before them, because it takes the bytes between the start of a column chunk and its first data page for
+//! the dictionary.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use parquet::file::page_index::offset_index::PageLocation;
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::file::ParquetFile;
-use super::layout::{page_locations, rows_of_data_page};
 use super::pages::{PageContents, StoredChunk, StoredPage};
 use super::prefix::{CutReader, LeafPrefix, LeafStart, WholePages};
+use super::row_ranges::{DataPages, row_count, rows_of_row_groups};
 use super::segments::Segments;
 
 /// The pages of one column of one chunk, ready to be decoded.
@@ -29,8 +29,7 @@ pub(super) struct ColumnPages {
     leaves: Range<usize>,
     /// For each leaf, its pages in each row group.
     leaf_pages: Vec<Vec<LeafSource>>,
-    /// The rows that the pages hold, counted from the first row of the chunk's first row group: a range a row group that
-    /// is there.
+    /// The rows of the pages, a range per row group, counted from the first row of the chunk's first row group.
     pub(super) rows: Vec<Range<u64>>,
 }
 
@@ -45,10 +44,7 @@ impl ColumnPages {
         let leaves = file.leaves(column);
         let mut leaf_pages = vec![Vec::with_capacity(chunk.row_groups.len()); leaves.len()];
         let (mut row_groups, mut rows) = (Vec::new(), Vec::new());
-        let mut end = 0;
-        for &row_group in &chunk.row_groups {
-            let start = end;
-            end += row_count(&file.metadata, row_group);
+        for (row_group, all_rows) in rows_of_row_groups(&file.metadata, chunk) {
             let in_row_group = || pages.iter().filter(move |(page, _)| page.row_group == row_group);
             let is_run = |(page, _): &&(&StoredPage, Bytes)| {
                 matches!(page.contents, PageContents::Run { .. })
@@ -59,14 +55,14 @@ impl ColumnPages {
             row_groups.push(row_group);
             if in_row_group().any(|page| is_run(&page)) {
                 let (run_rows, pages) = LeafPages::of_runs(file, row_group, in_row_group())?;
-                rows.push(run_rows);
+                rows.push(all_rows.start + run_rows.start..all_rows.start + run_rows.end);
                 leaf_pages[0].push(LeafSource::Stored(pages));
                 continue;
             }
             let segments = Arc::new(Segments::new(
                 in_row_group().map(|(page, bytes)| (page.bytes.start, bytes.clone())),
             ));
-            rows.push(start..end);
+            rows.push(all_rows);
             for (leaf, pages) in leaves.clone().zip(&mut leaf_pages) {
                 let whole = LeafPages::whole(file, row_group, leaf, chunk.is_part, &segments);
                 pages.push(LeafSource::Stored(whole));
@@ -76,7 +72,7 @@ impl ColumnPages {
         Ok(Self { metadata, row_groups, leaves, leaf_pages, rows })
     }
 
-    /// Takes the first pages of each leaf in each row group, which hold all rows of it that are wanted.
+    /// Takes the first pages of each leaf in each row group, up to the last wanted row.
     pub(super) fn of_prefixes(
         file: &ParquetFile,
         column: usize,
@@ -85,11 +81,9 @@ impl ColumnPages {
         let leaves = file.leaves(column);
         let mut leaf_pages = vec![Vec::new(); leaves.len()];
         let (mut row_groups, mut rows) = (Vec::new(), Vec::new());
-        let mut start = 0;
         for prefixes in prefixes.chunk_by(|a, b| a.row_group == b.row_group) {
             row_groups.push(prefixes[0].row_group);
-            rows.push(start..start + prefixes[0].rows);
-            start += row_count(&file.metadata, prefixes[0].row_group);
+            rows.push(prefixes[0].rows.clone());
             for prefix in prefixes {
                 leaf_pages[prefix.leaf - leaves.start].push(LeafSource::of_prefix(file, prefix)?);
             }
@@ -121,11 +115,11 @@ impl RowGroups for ColumnPages {
     }
 }
 
-/// Where pages of one leaf in one row group come from.
+/// The source of the pages of one leaf in one row group.
 #[derive(Clone)]
 enum LeafSource {
     Stored(LeafPages),
-    /// Cut off behind the rows that are wanted.
+    /// Cut off behind the wanted rows.
     Cut(Vec<Page>),
 }
 
@@ -134,7 +128,7 @@ impl LeafSource {
         match &prefix.pages {
             LeafStart::Whole(pages) => Ok(Self::Stored(LeafPages::of_prefix(file, prefix, pages)?)),
             LeafStart::Cut(pages, _) => {
-                let missing = || ParquetError::EOF("its first page is not all there".to_owned());
+                let missing = || ParquetError::EOF("its first page is incomplete".to_owned());
                 Ok(Self::Cut(pages.pages().ok_or_else(missing)?.clone()))
             }
         }
@@ -154,7 +148,7 @@ struct LeafPages {
     column: Arc<ColumnChunkMetaData>,
     segments: Arc<Segments>,
     row_count: usize,
-    /// Where the data pages are, if the decoder is to be told; else it finds them one after the other.
+    /// The data pages, if the decoder needs to skip some; else it finds them one after the other.
     locations: Option<Vec<PageLocation>>,
 }
 
@@ -167,17 +161,17 @@ impl LeafPages {
         is_part: bool,
         segments: &Arc<Segments>,
     ) -> Self {
-        // A part begins in the middle: knowing where the pages are lets the decoder skip to it.
-        let locations = is_part.then(|| page_locations(&file.metadata, row_group, leaf)).flatten();
+        // A part begins in the middle: with locations the decoder skips to it.
+        let data_pages = is_part.then(|| DataPages::of(&file.metadata, row_group, leaf)).flatten();
         Self {
             column: Arc::new(file.metadata.row_group(row_group).column(leaf).clone()),
             segments: Arc::clone(segments),
             row_count: usize::try_from(row_count(&file.metadata, row_group)).unwrap_or(usize::MAX),
-            locations: locations.map(<[_]>::to_vec),
+            locations: data_pages.map(|data_pages| data_pages.locations.to_vec()),
         }
     }
 
-    /// Consecutive runs of data pages of a column chunk, with the dictionary if it has one, and the rows they hold.
+    /// Consecutive runs of data pages of a column chunk, with its dictionary if it has one, and the rows of the runs.
     fn of_runs<'a>(
         file: &ParquetFile,
         row_group: usize,
@@ -199,12 +193,11 @@ impl LeafPages {
         let missing =
             || ParquetError::General("the file's page index has none of its pages".to_owned());
         let (leaf, data_pages) = found.ok_or_else(missing)?;
-        let locations = page_locations(&file.metadata, row_group, leaf).ok_or_else(missing)?;
-        let row_group_rows = row_count(&file.metadata, row_group);
-        let rows = rows_of_data_page(locations, data_pages.start, row_group_rows).start
-            ..rows_of_data_page(locations, data_pages.end - 1, row_group_rows).end;
+        let all = DataPages::of(&file.metadata, row_group, leaf).ok_or_else(missing)?;
+        let rows = all.rows(data_pages.clone());
+        let locations = &all.locations[data_pages];
 
-        let first_offset = locations[data_pages.start].offset;
+        let (first_offset, first_row) = (locations[0].offset, locations[0].first_row_index);
         let dictionary_offset = dictionary.as_ref().map(|bytes| first_offset - bytes.len() as i64);
         if let (Some(offset), Some(bytes)) = (dictionary_offset, dictionary) {
             segments.insert(0, (offset.cast_unsigned(), bytes));
@@ -212,7 +205,6 @@ impl LeafPages {
         let column = file.metadata.row_group(row_group).column(leaf).clone().into_builder();
         let column =
             column.set_dictionary_page_offset(dictionary_offset).set_data_page_offset(first_offset);
-        let first_row = locations[data_pages.start].first_row_index;
         let relative = |location: &PageLocation| PageLocation {
             first_row_index: location.first_row_index - first_row,
             ..location.clone()
@@ -221,7 +213,7 @@ impl LeafPages {
             column: Arc::new(column.build()?),
             segments: Arc::new(Segments::new(segments.into_iter())),
             row_count: usize::try_from(rows.end - rows.start).unwrap_or(usize::MAX),
-            locations: Some(locations[data_pages].iter().map(relative).collect()),
+            locations: Some(locations.iter().map(relative).collect()),
         };
         Ok((rows, pages))
     }
@@ -236,12 +228,12 @@ impl LeafPages {
         let column = file.metadata.row_group(prefix.row_group).column(prefix.leaf).clone();
         let column = column.into_builder().set_total_compressed_size(bytes.len() as i64).build()?;
         let locations = pages.listed().and_then(|listed| {
-            page_locations(&file.metadata, prefix.row_group, prefix.leaf)?.get(..listed)
+            DataPages::of(&file.metadata, prefix.row_group, prefix.leaf)?.locations.get(..listed)
         });
         Ok(Self {
             column: Arc::new(column),
             segments: Arc::new(Segments::new(std::iter::once((start, bytes)))),
-            row_count: usize::try_from(prefix.rows).unwrap_or(usize::MAX),
+            row_count: usize::try_from(prefix.row_count()).unwrap_or(usize::MAX),
             locations: locations.map(<[_]>::to_vec),
         })
     }
@@ -264,7 +256,3 @@ impl Iterator for LeafPagesIterator {
 }
 
 impl PageIterator for LeafPagesIterator {}
-
-pub(super) fn row_count(metadata: &ParquetMetaData, row_group: usize) -> u64 {
-    metadata.row_group(row_group).num_rows().cast_unsigned()
-}

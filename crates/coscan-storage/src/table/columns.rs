@@ -1,13 +1,13 @@
-//! What a table says of its columns besides what its files store.
+//! Columns of a table that its files do not define: declared types and constants.
 
 use arrow_array::ArrayRef;
 use arrow_schema::{FieldRef, SchemaRef};
 
-/// What a table says of its columns besides what its files store: nothing by default.
+/// Declarations of a table's columns that its files do not make. None by default.
 #[derive(Clone, Debug, Default)]
 pub struct TableColumns {
-    /// The columns to read, instead of all that the files have. A file's columns are found by name and cast; one that a
-    /// file lacks is NULL there.
+    /// The columns to read, instead of all columns of the files. A file's columns are found by name and cast; a
+    /// column that a file lacks is NULL there.
     pub declared: Option<SchemaRef>,
     /// Columns that no file stores, after all others.
     pub constants: Vec<ConstantColumn>,
@@ -18,6 +18,6 @@ pub struct TableColumns {
 pub struct ConstantColumn {
     /// Its name and type.
     pub field: FieldRef,
-    /// A value a file, of the field's type or, if that is a dictionary, of the type of its values.
+    /// One value per file, of the field's type or, if that is a dictionary, of the type of its values.
     pub values: ArrayRef,
 }

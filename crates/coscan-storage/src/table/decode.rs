@@ -1,7 +1,8 @@
 //! Decodes one column of one chunk, batch by batch.
 //!
-//! Only public parquet API is used: our own [`RowGroups`](parquet::arrow::arrow_reader::RowGroups) over the pages that
-//! are in memory, and parquet's reader over that. Checksums of pages are verified where the file has them.
+//! It uses public API of parquet only: parquet's reader over [`ColumnPages`], which implements
+//! [`RowGroups`](parquet::arrow::arrow_reader::RowGroups) over pages in memory. Checksums of pages are verified where
+//! the file has them.
 
 use std::fmt;
 use std::ops::Range;
@@ -24,15 +25,14 @@ use super::{DecodeError, ParquetFile};
 impl ParquetFile {
     /// Decodes one top-level column of a chunk.
     ///
-    /// `selection` lists the wanted rows as ascending ranges without overlap, counted from the first row of the chunk;
-    /// without it all rows are wanted. `pages` gives the stored bytes of every page in the slice of the chunk and the
-    /// column that holds any of them ([`Self::pages_of_rows`]). The arrays have the type of the column in
-    /// [`Self::fields`], and at most `batch_rows` rows each (at least one). Strings and binaries may refer to the bytes of
-    /// the pages and keep them in memory.
+    /// `selection` lists the wanted rows as ascending ranges without overlap, counted from the first row of the
+    /// chunk; `None` is all rows. `pages` gives the stored bytes of the pages that hold them
+    /// ([`Self::pages_of_rows`]). The arrays have the type of the column in [`Self::fields`], and at most
+    /// `batch_rows` rows each (at least one). Strings and binaries may refer to the bytes of the pages and keep them
+    /// in memory.
     ///
     /// # Errors
-    /// If the selection is not such a list, or the bytes are not what the footer promises. More errors may come from
-    /// the iterator.
+    /// If the selection is not such a list, or the bytes contradict the footer. The iterator may yield more errors.
     ///
     /// # Panics
     /// If there is no such chunk or column.
@@ -78,8 +78,7 @@ impl ParquetFile {
         Ok(decoder)
     }
 
-    /// As [`Self::decode`], of the first rows of a chunk, which is to have them, from prefixes that hold them. They come in
-    /// one array.
+    /// As [`Self::decode`], for the first `rows` rows of a chunk from prefixes that hold them, into one array.
     pub(super) fn decode_prefixes(
         &self,
         chunk: ChunkIndex,
@@ -102,7 +101,7 @@ impl ParquetFile {
         Ok(decoder)
     }
 
-    /// One that has nothing to decode yet.
+    /// A decoder without a source.
     fn decoder(&self, chunk: ChunkIndex, column: usize, rows_left: u64) -> ColumnDecoder {
         let field = self.field(column);
         ColumnDecoder {
@@ -135,7 +134,7 @@ impl ParquetFile {
         .ended_if_empty())
     }
 
-    /// How many rows are selected, if they ascend without overlap and are all in the chunk.
+    /// The number of selected rows, if they ascend without overlap within the chunk.
     fn count_selected(
         &self,
         chunk: ChunkIndex,
@@ -155,7 +154,7 @@ impl ParquetFile {
     }
 }
 
-/// The selection as parquet has it, counted over the rows that the pages hold. `None` is all of them.
+/// The selection in parquet's form, counted over the rows of the pages. `None` is all of them.
 fn row_selection(
     chunk_start: u64,
     selected: &[Range<u64>],
@@ -184,10 +183,9 @@ fn row_selection(
     (!is_everything).then(|| RowSelection::from_consecutive_ranges(ranges.into_iter(), row_count))
 }
 
-/// The arrays of one column of one chunk, decoded one at a time. It yields exactly the rows that were selected, or ends
-/// with an error.
+/// The arrays of one column of one chunk, decoded one at a time: exactly the selected rows, or an error at the end.
 pub struct ColumnDecoder {
-    /// `None` once it has ended.
+    /// `None` after the end.
     source: Option<Source>,
     rows_left: u64,
     data_type: DataType,
@@ -196,7 +194,7 @@ pub struct ColumnDecoder {
     chunk: ChunkIndex,
 }
 
-/// Where arrays come from.
+/// The source of arrays.
 enum Source {
     /// Stored pages.
     Pages(Box<ParquetRecordBatchReader>),
@@ -205,7 +203,7 @@ enum Source {
 }
 
 impl Source {
-    /// The next rows, none if there are no more; of a value, at most `rows_left`.
+    /// The next rows; `None` at the end. A repeated value yields at most `rows_left`.
     fn next(&mut self, rows_left: u64) -> Result<Option<ArrayRef>, ArrowError> {
         match self {
             Self::Pages(reader) => {
@@ -221,12 +219,11 @@ impl Source {
 
 impl ColumnDecoder {
     /// The same values as another type, to which this one casts.
-    #[must_use]
-    pub fn with_type(self, data_type: DataType) -> Self {
+    pub(super) fn with_type(self, data_type: DataType) -> Self {
         Self { data_type, ..self }
     }
 
-    /// The rows that are still to come.
+    /// The number of rows that are not decoded yet.
     #[must_use]
     pub fn rows_left(&self) -> u64 {
         self.rows_left

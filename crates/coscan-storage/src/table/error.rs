@@ -1,5 +1,4 @@
-//! What can go wrong with a table, each with what to do about it. All are `Clone`, so that everyone who waits for the
-//! same page can be told.
+//! Errors of tables, each with a remedy. All are `Clone`, so that all scans that wait for a page get its error.
 
 use std::sync::Arc;
 
@@ -7,34 +6,34 @@ use coscan_core::ChunkIndex;
 
 use crate::stores::error_text;
 
-/// Why a table cannot be opened or its statistics not be read.
+/// Why a table cannot be opened or its statistics cannot be read.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum TableError {
     /// No file was given.
     #[error("a table needs at least one Parquet file: name a path or pattern that matches some")]
     NoFiles,
-    /// A file stands in the list more than once.
+    /// A file is listed more than once.
     #[error(
-        "{file} is listed twice, so its rows would be there twice; list each file of a table once"
+        "{file} is listed twice, so its rows would count twice; list each file of a table once"
     )]
     ListedTwice {
         /// The file.
         file: Arc<str>,
     },
-    /// The file is something else.
+    /// The file is not Parquet.
     #[error("{file} is not a Parquet file: {reason}; name only Parquet files")]
     NotParquet {
         /// The file.
         file: Arc<str>,
-        /// What gives it away.
+        /// The evidence.
         reason: String,
     },
-    /// The file began as Parquet but its footer makes no sense.
+    /// The file is Parquet with a damaged footer, page index or statistics.
     #[error("{file} is damaged: {reason}; write or copy it again")]
     Corrupt {
         /// The file.
         file: Arc<str>,
-        /// What makes no sense.
+        /// The damage.
         reason: String,
     },
     /// The footer is encrypted.
@@ -43,15 +42,15 @@ pub enum TableError {
         /// The file.
         file: Arc<str>,
     },
-    /// The file is sound but uses something that coscan does not know.
+    /// The file uses a feature that coscan does not support.
     #[error("{file} cannot be read by coscan: {reason}")]
     Unsupported {
         /// The file.
         file: Arc<str>,
-        /// What it uses.
+        /// The feature.
         reason: String,
     },
-    /// Two files have a column of the same name whose types have nothing in common.
+    /// A column has no common type in two files.
     #[error(
         "{first_file} and {second_file} cannot be one table: column `{column}` is {first_type} in the first and \
          {second_type} in the second, and no type holds the values of both; write one file again with the type of the \
@@ -60,7 +59,7 @@ pub enum TableError {
     SchemaMismatch {
         /// One of the files.
         first_file: Arc<str>,
-        /// The file that comes after it.
+        /// A file after it.
         second_file: Arc<str>,
         /// The column in which they differ.
         column: String,
@@ -69,7 +68,7 @@ pub enum TableError {
         /// Its type in the second file.
         second_type: String,
     },
-    /// A file has a column with a type that is not made into the declared one.
+    /// A column of a file does not cast to its declared type.
     #[error(
         "column `{column}` of {file} is {file_type}, which cannot be read as {table_type}; declare it as {file_type}, or \
          leave the columns out of the declaration"
@@ -84,7 +83,7 @@ pub enum TableError {
         /// The type that was declared.
         table_type: String,
     },
-    /// A file lacks a column that was declared to have no nulls.
+    /// A file lacks a column that is declared NOT NULL.
     #[error("{file} lacks column `{column}`, which is declared NOT NULL; allow it to be NULL")]
     MissingColumn {
         /// The file.
@@ -92,7 +91,7 @@ pub enum TableError {
         /// The column.
         column: String,
     },
-    /// A file cannot be read at all.
+    /// A file cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
 }
@@ -100,7 +99,7 @@ pub enum TableError {
 /// Why a part of a file cannot be read.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The file is not the one that the table was opened on.
+    /// The file has changed since the table was opened.
     #[error("{file} has changed since the table was opened; open the table again")]
     Changed {
         /// The file.
@@ -112,7 +111,7 @@ pub enum ReadError {
         /// The file.
         file: Arc<str>,
     },
-    /// The store sent fewer bytes than asked for.
+    /// The store sent fewer bytes than requested.
     #[error(
         "{file} ended early: {expected_bytes} bytes at offset {offset} were asked for and {actual_bytes} came; \
          try again, and if it stays so copy the file again"
@@ -120,11 +119,11 @@ pub enum ReadError {
     Truncated {
         /// The file.
         file: Arc<str>,
-        /// Where the read began, in bytes.
+        /// The start of the read, in bytes.
         offset: u64,
-        /// How many bytes were asked for.
+        /// The number of bytes requested.
         expected_bytes: u64,
-        /// How many came.
+        /// The number of bytes received.
         actual_bytes: u64,
     },
     /// The store failed.
@@ -141,8 +140,8 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// Whether the same read may succeed if tried again. `object_store` has retried what it knows to be transient
-    /// already.
+    /// Whether a retry of the same read may succeed. `object_store` has already retried errors that it knows to be
+    /// transient.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -161,7 +160,7 @@ impl ReadError {
 /// Why a column of a chunk cannot be decoded.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum DecodeError {
-    /// The bytes are not what the footer promises.
+    /// The bytes contradict the footer.
     #[error(
         "column `{column}` of {file} is damaged in chunk {chunk}: {reason}; write or copy the file again"
     )]
@@ -172,7 +171,7 @@ pub enum DecodeError {
         column: String,
         /// The chunk, counted within the file.
         chunk: ChunkIndex,
-        /// What the decoder found.
+        /// What the decoder reported.
         reason: String,
     },
     /// A value does not fit in the type that the table declares.
@@ -187,12 +186,12 @@ pub enum DecodeError {
         column: String,
         /// The type that was declared.
         table_type: String,
-        /// Which value does not fit.
+        /// The value that does not fit.
         reason: String,
     },
-    /// The caller asked for rows that the chunk does not have, or not in order.
+    /// The selected rows are not in order, or not in the chunk.
     #[error(
-        "rows {start}..{end} cannot be selected from chunk {chunk} of {rows} rows: ranges ascend and stay inside"
+        "rows {start}..{end} cannot be selected from chunk {chunk} of {rows} rows: ranges must ascend without overlap and stay inside"
     )]
     InvalidSelection {
         /// The chunk.

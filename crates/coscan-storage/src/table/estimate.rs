@@ -1,4 +1,4 @@
-//! How much memory the Arrow arrays of a column of a chunk take, guessed from the footer.
+//! The memory of decoded columns, estimated from the footer.
 
 use arrow_schema::DataType;
 use coscan_core::ChunkIndex;
@@ -7,17 +7,18 @@ use parquet::file::metadata::ColumnChunkMetaData;
 
 use super::ParquetFile;
 use super::pages::StoredChunk;
+use super::row_ranges::row_count;
 
-/// What a string or binary takes besides its bytes: a view. An offset takes less.
+/// The size of a view, which a string or binary takes besides its bytes. An offset takes less.
 const VIEW_BYTES: u64 = 16;
-/// Rows whose validity fits in one byte.
+/// Rows per byte of a validity bitmap.
 const ROWS_PER_BITMAP_BYTE: u64 = 8;
 
 impl ParquetFile {
-    /// About how many bytes the Arrow arrays of a column of a chunk take; rather too many than too few.
+    /// The estimated size in bytes of the Arrow arrays of a column of a chunk, rather too high than too low.
     ///
-    /// Exact for flat columns of fixed width, but for padding. Strings count a view each and, once, their bytes as
-    /// encoded: arrays of views share the dictionary.
+    /// Exact, except for padding, for flat columns of fixed width. A string counts as a view, and the bytes of all
+    /// strings as encoded: arrays of views share the dictionary.
     ///
     /// # Panics
     /// If there is no such chunk or column.
@@ -26,7 +27,7 @@ impl ParquetFile {
         self.decoded_bytes_estimate_as(chunk, column, self.field(column).data_type())
     }
 
-    /// The same, if the column is decoded as this type.
+    /// The same for a column that is decoded as this type.
     pub(super) fn decoded_bytes_estimate_as(
         &self,
         chunk: ChunkIndex,
@@ -36,17 +37,17 @@ impl ParquetFile {
         let stored = self.chunk(chunk);
         let mut bytes = 0;
         for &row_group in &stored.row_groups {
-            let row_group = self.metadata.row_group(row_group);
+            let row_group_rows = row_count(&self.metadata, row_group);
             for leaf in self.leaves(column) {
-                let leaf_bytes = leaf_bytes(row_group.column(leaf), data_type);
-                bytes += part_of(leaf_bytes, stored, row_group.num_rows().cast_unsigned());
+                let column_chunk = self.metadata.row_group(row_group).column(leaf);
+                bytes += part_of(leaf_bytes(column_chunk, data_type), stored, row_group_rows);
             }
         }
         bytes
     }
 }
 
-/// About how many bytes some rows of the same value take.
+/// The estimated size in bytes of rows with the same value.
 pub(super) fn repeated_bytes_estimate(rows: u64, data_type: &DataType) -> u64 {
     let width = match data_type {
         DataType::Dictionary(key, _) => key.primitive_width(),

@@ -16,6 +16,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 
 use super::layout::{FileLayout, plan};
+use super::leaves::leaves_of_columns;
 use super::pages::{StoredChunk, StoredPage};
 use super::panics::caught;
 use super::per_column::PerColumn;
@@ -25,36 +26,36 @@ use super::{
     TableFile, footer,
 };
 
-/// How many footers are read at the same time: as many as object stores answer at once without slowing down.
+/// Concurrent reads of footers: as many as object stores answer without slowing down.
 const FOOTERS_AT_A_TIME: usize = 32;
 
-/// One version of a Parquet file, opened under [`FileOptions`]: what every table that lists it shares.
+/// One version of a Parquet file, opened under [`FileOptions`] and shared by all tables that list it.
 ///
-/// Its columns, chunks and pages are numbered within the file, from 0 and in ascending order. It never changes; a file
-/// that does is reported, never read ([`ReadError::Changed`](super::ReadError::Changed)).
+/// Its columns, chunks and pages are numbered within the file, from 0 and in ascending order. It never changes: reads
+/// of a changed file fail ([`ReadError::Changed`](super::ReadError::Changed)).
 pub struct ParquetFile {
     pub(super) file: TableFile,
     version: FileVersion,
-    /// Its full address, for errors.
+    /// The file's full address, for errors.
     pub(super) name: Arc<str>,
     options: FileOptions,
     pub(super) metadata: Arc<ParquetMetaData>,
     fields: Fields,
     /// The leaves of each column.
     leaves_of_column: Vec<Range<usize>>,
-    /// How to decode each column; made when first needed.
+    /// The Arrow and Parquet levels of each column, made on demand.
     levels: PerColumn<FieldLevels>,
     pub(super) layout: FileLayout,
-    /// Computed when first asked for.
+    /// Computed on demand.
     pub(super) statistics: PerColumn<ChunkStatistics>,
     pub(super) zones: Zones,
 }
 
 impl ParquetFile {
-    /// Opens a file. Reads just the footer, with its page index, if that is not given.
+    /// Opens a file. Reads only its footer with the page index, and only if that is not given.
     ///
     /// # Errors
-    /// If the file cannot be read, is not sound Parquet, or uses what coscan does not know.
+    /// If the file cannot be read, is not sound Parquet, or uses features that coscan does not support.
     pub async fn open(
         file: impl Into<FileToOpen>,
         options: FileOptions,
@@ -99,7 +100,7 @@ impl ParquetFile {
         }))
     }
 
-    /// Opens files, some at a time, and gives them in this order.
+    /// Opens files, some at a time. The results are in the order of `files`.
     ///
     /// # Errors
     /// As [`Self::open`], of the first that fails.
@@ -111,7 +112,7 @@ impl ParquetFile {
         opening.buffered(FOOTERS_AT_A_TIME).try_collect().await
     }
 
-    /// Which file it is, and which version of it.
+    /// The identity of the file and its version.
     #[must_use]
     pub fn version(&self) -> &FileVersion {
         &self.version
@@ -123,7 +124,7 @@ impl ParquetFile {
         &self.file
     }
 
-    /// How it was opened.
+    /// The options it was opened under.
     #[must_use]
     pub fn options(&self) -> FileOptions {
         self.options
@@ -141,7 +142,7 @@ impl ParquetFile {
         &self.fields
     }
 
-    /// All its rows.
+    /// The number of rows.
     #[must_use]
     pub fn row_count(&self) -> u64 {
         self.layout.chunks.iter().map(StoredChunk::row_count).sum()
@@ -153,7 +154,7 @@ impl ParquetFile {
         self.layout.chunks.len()
     }
 
-    /// The rows that a chunk has.
+    /// The number of rows of a chunk.
     ///
     /// # Panics
     /// If there is no such chunk.
@@ -168,7 +169,7 @@ impl ParquetFile {
         self.layout.pages.len()
     }
 
-    /// The bytes of a page as stored.
+    /// The size of a page as stored, in bytes.
     ///
     /// # Panics
     /// If there is no such page.
@@ -191,19 +192,19 @@ impl ParquetFile {
         self.layout.slices.of(chunk, group)
     }
 
-    /// About how many bytes it takes in memory: the footer, the page index and what is made of them.
+    /// Its size in memory, in bytes, approximately: footer, page index, layout and statistics.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        let own = size_of::<Self>()
+        let fixed_bytes = size_of::<Self>()
             + self.name.len()
             + self.fields.iter().map(|field| field.size()).sum::<usize>()
             + size_of_val(self.leaves_of_column.as_slice())
             + self.levels.memory_bytes(|_| 0);
-        let rest = self.layout.memory_bytes()
+        let made_bytes = self.layout.memory_bytes()
             + self.zones.memory_bytes()
             + self.statistics.memory_bytes(ChunkStatistics::memory_bytes)
             + self.metadata.memory_size();
-        (own + rest) as u64
+        (fixed_bytes + made_bytes) as u64
     }
 
     pub(super) fn field(&self, column: usize) -> &Field {
@@ -223,7 +224,7 @@ impl ParquetFile {
         self.leaves_of_column[column].clone()
     }
 
-    /// How to decode a column.
+    /// The Arrow and Parquet levels of a column.
     pub(super) fn levels(&self, column: usize) -> Result<&FieldLevels, ParquetError> {
         self.levels.get_or_try_make(column, || {
             let descriptor = self.metadata.file_metadata().schema_descr();
@@ -245,22 +246,10 @@ impl fmt::Debug for ParquetFile {
     }
 }
 
-/// A name that several columns have: columns are found by name.
+/// A name that several columns share. Columns are found by name, so there must be none.
 fn repeated_name(fields: &Fields) -> Option<&str> {
     let mut names = HashSet::new();
     fields.iter().map(|field| field.name().as_str()).find(|&name| !names.insert(name))
-}
-
-/// The leaves of each top-level column.
-fn leaves_of_columns(metadata: &ParquetMetaData) -> Vec<Range<usize>> {
-    let descriptor = metadata.file_metadata().schema_descr();
-    let mut leaves_of_column = vec![0..0; descriptor.root_schema().get_fields().len()];
-    for leaf in 0..descriptor.num_columns() {
-        let leaves = &mut leaves_of_column[descriptor.get_column_root_idx(leaf)];
-        let start = if leaves.end == 0 { leaf } else { leaves.start };
-        *leaves = start..leaf + 1;
-    }
-    leaves_of_column
 }
 
 /// The file's own Arrow schema with these types.

@@ -1,7 +1,8 @@
 //! Reads and checks the footer of one file, with its page index.
 //!
-//! Everything that later code relies on is checked here, so that a bad footer is an error when the table is opened
-//! rather than a panic when it is read.
+//! Everything that later code relies on is checked here: a bad footer is an error at opening, not a panic at reading.
+//!
+//! Source: Parquet format, "File format" and `FileMetaData` in `parquet.thrift`.
 
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
@@ -19,16 +20,16 @@ use parquet::file::metadata::{
 use super::read::read_range;
 use super::{ReadError, TableError, TableFile, thrift};
 
-/// Read from the end of a file first: the footer and most page indexes fit in.
+/// The first read, from the end of the file: footers and most page indexes fit in.
 const TAIL_BYTES: u64 = 128 * 1024;
 /// Magic, footer length, magic.
 const FILE_BYTES_MIN: u64 = 12;
 const MAGIC: &[u8] = b"PAR1";
 const MAGIC_ENCRYPTED: &[u8] = b"PARE";
-/// The field of a footer that says how columns are encrypted.
+/// The field of `FileMetaData` that says how columns are encrypted.
 const ENCRYPTION_ALGORITHM: i16 = 8;
 
-/// The footer of a file as it is there.
+/// Reads the footer of a file, unchecked.
 pub(super) async fn read(
     file: &TableFile,
     name: &Arc<str>,
@@ -66,7 +67,8 @@ pub(super) async fn read(
     Ok(Arc::new(metadata))
 }
 
-/// The footer of a file of so many bytes, if later code can rely on it.
+/// The footer of a file of `file_bytes` bytes, repaired where writers are known to be wrong, if later code can rely
+/// on it.
 pub(super) fn checked(
     metadata: Arc<ParquetMetaData>,
     name: &Arc<str>,
@@ -80,7 +82,7 @@ pub(super) fn checked(
     Ok(metadata)
 }
 
-/// Whether the page index is there, if the file has one: chunks are cut along it.
+/// Whether the footer comes with the page index that the file has: chunks are cut along it.
 pub(super) fn is_whole(metadata: &ParquetMetaData) -> bool {
     let has = |part: fn(&ColumnChunkMetaData) -> Option<i64>| {
         let mut columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
@@ -90,8 +92,7 @@ pub(super) fn is_whole(metadata: &ParquetMetaData) -> bool {
         && (metadata.column_index().is_some() || !has(ColumnChunkMetaData::column_index_offset))
 }
 
-/// Whether the footer can be read but says that columns are encrypted. Of a footer that is not all in the tail nothing is
-/// known.
+/// Whether the footer says that columns are encrypted. False if it is not all in the tail.
 fn says_encrypted(tail: &[u8]) -> bool {
     let footer = || {
         let (rest, length) = tail.strip_suffix(MAGIC)?.split_last_chunk()?;
@@ -101,7 +102,7 @@ fn says_encrypted(tail: &[u8]) -> bool {
     footer().unwrap_or(false)
 }
 
-/// Serves parquet from the tail that has been read, and from the file where that is not enough.
+/// Serves parquet from the tail, and from the file where the tail is too short.
 struct Footer<'a> {
     file: &'a TableFile,
     name: &'a Arc<str>,
@@ -140,7 +141,7 @@ fn into_read_error(error: ParquetError) -> Result<ReadError, String> {
     }
 }
 
-/// Some writers say "no dictionary" as offset 0, where parquet would look for one.
+/// Some writers express "no dictionary" as offset 0, where parquet would look for one.
 fn without_false_dictionaries(
     metadata: Arc<ParquetMetaData>,
 ) -> Result<Arc<ParquetMetaData>, ParquetError> {
@@ -166,7 +167,7 @@ fn without_false_dictionaries(
     Ok(Arc::new(builder.set_row_groups(row_groups?).build()))
 }
 
-/// Whether all column chunks lie in the file, and there is one for each leaf of the schema.
+/// Checks that all column chunks lie in the file, one for each leaf of the schema.
 fn check(metadata: &ParquetMetaData, name: &Arc<str>, file_bytes: u64) -> Result<(), TableError> {
     let corrupt = |reason| Err(TableError::Corrupt { file: Arc::clone(name), reason });
     let leaf_count = metadata.file_metadata().schema_descr().num_columns();

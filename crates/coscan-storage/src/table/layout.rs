@@ -1,4 +1,4 @@
-//! Lays out the pages of a file: which bytes serve which chunks.
+//! Lays out the pages of a file: the bytes that each chunk needs.
 //!
 //! A row group that is not split has a page per column (column layout) or one page (row layout). In a split row group
 //! a flat column has a page for its dictionary, which all parts need, and a page for every *run*: the longest stretch
@@ -10,13 +10,14 @@ use std::ops::Range;
 use arrow_schema::{DataType, Fields};
 use coscan_core::{Index, PageIndex};
 use parquet::file::metadata::ParquetMetaData;
-use parquet::file::page_index::offset_index::PageLocation;
 
 use super::chunks::{RowGroupShape, chunks_of_file};
+use super::leaves::flat_leaf;
 use super::pages::{PageContents, Slices, StoredChunk, StoredPage};
+use super::row_ranges::{DataPages, row_count};
 use super::{FileOptions, PageLayout};
 
-/// The chunks and pages of a file. A column layout has a group of pages for each column, a row layout one for all.
+/// The chunks and pages of a file. A column layout has a group of pages per column, a row layout one group.
 pub(super) struct FileLayout {
     pub(super) chunks: Vec<StoredChunk>,
     pub(super) pages: Vec<StoredPage>,
@@ -48,7 +49,7 @@ pub(super) fn plan(
         FileLayout { chunks: Vec::new(), pages: Vec::new(), slices: Slices::new(group_count) };
     let mut planner = Planner { metadata, leaves_of_column, group_count, layout };
     let shapes = row_group_shapes(metadata, options);
-    // Each row group has a dictionary of its own: small keys may not do for the values of several.
+    // Each row group has its own dictionary: small keys may overflow on the values of several.
     let joins = !fields.iter().any(|field| has_small_keys(field.data_type()));
     let chunks = chunks_of_file(&shapes, options.chunk_rows, joins);
     for part in chunks.chunk_by(|a, b| a.is_part && a.row_groups == b.row_groups) {
@@ -75,61 +76,14 @@ fn has_small_keys(data_type: &DataType) -> bool {
 
 fn row_group_shapes(metadata: &ParquetMetaData, options: &FileOptions) -> Vec<RowGroupShape> {
     let shape = |row_group: usize| {
-        let row_group_metadata = metadata.row_group(row_group);
-        let has_pages = |leaf| page_locations(metadata, row_group, leaf).is_some();
+        let has_pages = |leaf| DataPages::of(metadata, row_group, leaf).is_some();
         RowGroupShape {
-            rows: row_group_metadata.num_rows().cast_unsigned(),
+            rows: row_count(metadata, row_group),
             can_split: options.layout == PageLayout::Column
-                && (0..row_group_metadata.num_columns()).all(has_pages),
+                && (0..metadata.row_group(row_group).num_columns()).all(has_pages),
         }
     };
     (0..metadata.num_row_groups()).map(shape).collect()
-}
-
-/// The only one of a column's leaves, in which every row has exactly one value or null, so that its data pages can be
-/// read on their own.
-pub(super) fn flat_leaf(metadata: &ParquetMetaData, leaves: &Range<usize>) -> Option<usize> {
-    let descriptor = metadata.file_metadata().schema_descr();
-    let is_flat = leaves.len() == 1 && descriptor.column(leaves.start).max_rep_level() == 0;
-    is_flat.then_some(leaves.start)
-}
-
-/// Where the data pages of a column chunk lie, if the file says so and it makes sense: rows and bytes ascend, start
-/// with the first row and stay inside the column chunk.
-pub(super) fn page_locations(
-    metadata: &ParquetMetaData,
-    row_group: usize,
-    leaf: usize,
-) -> Option<&[PageLocation]> {
-    let locations = metadata.offset_index()?.get(row_group)?.get(leaf)?.page_locations().as_slice();
-    let (start, length) = metadata.row_group(row_group).column(leaf).byte_range();
-    let rows = metadata.row_group(row_group).num_rows();
-    let end_of = |location: &PageLocation| {
-        location.offset.checked_add(i64::from(location.compressed_page_size))
-    };
-    let ascend = |pair: &[PageLocation]| {
-        pair[0].first_row_index < pair[1].first_row_index
-            && end_of(&pair[0]).is_some_and(|end| end <= pair[1].offset)
-    };
-    let (first, last) = (locations.first()?, locations.last()?);
-    let makes_sense = first.first_row_index == 0
-        && u64::try_from(first.offset).is_ok_and(|offset| offset >= start)
-        && end_of(last)
-            .is_some_and(|end| u64::try_from(end).is_ok_and(|end| end <= start + length))
-        && last.first_row_index < rows
-        && locations.iter().all(|location| location.compressed_page_size > 0)
-        && locations.windows(2).all(ascend);
-    makes_sense.then_some(locations)
-}
-
-/// The rows of a data page, counted from the first row of its row group.
-pub(super) fn rows_of_data_page(
-    locations: &[PageLocation],
-    position: usize,
-    row_group_rows: u64,
-) -> Range<u64> {
-    let start = |location: &PageLocation| location.first_row_index.cast_unsigned();
-    start(&locations[position])..locations.get(position + 1).map_or(row_group_rows, start)
 }
 
 struct Planner<'a> {
@@ -181,11 +135,11 @@ impl Planner<'_> {
         let row_group = parts[0].row_groups[0];
         for column in 0..self.group_count {
             let leaf = flat_leaf(metadata, &self.leaves_of_column[column]);
-            let locations =
-                leaf.and_then(|leaf| Some((leaf, page_locations(metadata, row_group, leaf)?)));
-            match locations {
-                Some((leaf, locations)) => {
-                    for (page, served) in self.add_flat_column(parts, leaf, locations) {
+            let data_pages =
+                leaf.and_then(|leaf| Some((leaf, DataPages::of(metadata, row_group, leaf)?)));
+            match data_pages {
+                Some((leaf, data_pages)) => {
+                    for (page, served) in self.add_flat_column(parts, leaf, data_pages) {
                         slices[served].iter_mut().for_each(|slices| slices[column].push(page));
                     }
                 }
@@ -198,7 +152,7 @@ impl Planner<'_> {
         slices.iter().for_each(|slices| self.layout.slices.push(slices));
     }
 
-    /// The column chunks of one column of one row group: one page if they lie side by side, else one a leaf.
+    /// The column chunks of one column of one row group: one page if they are adjacent, else one per leaf.
     fn add_whole_column(&mut self, row_group: usize, column: usize) -> Vec<PageIndex> {
         let leaves = self.leaves_of_column[column].clone();
         let ranges: Vec<_> = leaves.map(|leaf| self.leaf_bytes(row_group, leaf)).collect();
@@ -215,22 +169,19 @@ impl Planner<'_> {
         &mut self,
         parts: &[StoredChunk],
         leaf: usize,
-        locations: &[PageLocation],
+        all: DataPages<'_>,
     ) -> Vec<(PageIndex, Range<usize>)> {
         let row_group = parts[0].row_groups[0];
         let mut pages = Vec::new();
         let start = self.leaf_bytes(row_group, leaf).start;
-        let first_data_page = locations[0].offset.cast_unsigned();
+        let first_data_page = all.bytes(0..1).start;
         if first_data_page > start {
             let bytes = start..first_data_page;
             let page = self.add_page(row_group, bytes, PageContents::Dictionary);
             pages.push((page, 0..parts.len()));
         }
-        for (data_pages, served) in runs(locations, parts) {
-            let last = &locations[data_pages.end - 1];
-            let end =
-                last.offset.cast_unsigned() + u64::from(last.compressed_page_size.cast_unsigned());
-            let bytes = locations[data_pages.start].offset.cast_unsigned()..end;
+        for (data_pages, served) in runs(all, parts) {
+            let bytes = all.bytes(data_pages.clone());
             let contents = PageContents::Run { leaf, data_pages };
             pages.push((self.add_page(row_group, bytes, contents), served));
         }
@@ -244,11 +195,10 @@ impl Planner<'_> {
 }
 
 /// Longest stretches of data pages that serve the same parts, each with those parts.
-fn runs(locations: &[PageLocation], parts: &[StoredChunk]) -> Vec<(Range<usize>, Range<usize>)> {
-    let row_count = parts.last().map_or(0, |part| part.rows.end);
+fn runs(all: DataPages<'_>, parts: &[StoredChunk]) -> Vec<(Range<usize>, Range<usize>)> {
     let mut runs: Vec<(Range<usize>, Range<usize>)> = Vec::new();
-    for position in 0..locations.len() {
-        let rows = rows_of_data_page(locations, position, row_count);
+    for position in 0..all.count() {
+        let rows = all.rows(position..position + 1);
         let first = parts.partition_point(|part| part.rows.end <= rows.start);
         let end = parts.partition_point(|part| part.rows.start < rows.end);
         match runs.last_mut() {
@@ -261,6 +211,8 @@ fn runs(locations: &[PageLocation], parts: &[StoredChunk]) -> Vec<(Range<usize>,
 
 #[cfg(test)]
 mod tests {
+    use parquet::file::page_index::offset_index::PageLocation;
+
     use super::*;
 
     #[test]
@@ -269,11 +221,12 @@ mod tests {
             |first_row_index| PageLocation { offset: 4, compressed_page_size: 1, first_row_index };
         let part = |rows| StoredChunk { row_groups: vec![0], rows, is_part: true };
         let locations = [0, 4, 8, 12, 16].map(location);
+        let all = DataPages { locations: &locations, row_count: 20 };
         let parts = [part(0..10), part(10..20)];
-        assert_eq!(runs(&locations, &parts), [(0..2, 0..1), (2..3, 0..2), (3..5, 1..2)]);
+        assert_eq!(runs(all, &parts), [(0..2, 0..1), (2..3, 0..2), (3..5, 1..2)]);
         let parts = [part(0..12), part(12..20)];
-        assert_eq!(runs(&locations, &parts), [(0..3, 0..1), (3..5, 1..2)]);
+        assert_eq!(runs(all, &parts), [(0..3, 0..1), (3..5, 1..2)]);
         let parts = [part(0..1), part(1..2), part(2..20)];
-        assert_eq!(runs(&locations, &parts), [(0..1, 0..3), (1..5, 2..3)]);
+        assert_eq!(runs(all, &parts), [(0..1, 0..3), (1..5, 2..3)]);
     }
 }

@@ -5,24 +5,24 @@ use std::sync::Arc;
 use super::{FileOptions, ParquetTable, TableError, TableFile};
 use crate::stores::{StoreError, Stores, list_files};
 
-/// Why a table cannot be opened by the locations of its files.
+/// Why a table cannot be opened from locations.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LocationError {
     /// The files cannot be found.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// They are not a table.
+    /// The files do not make a table.
     #[error(transparent)]
     Table(#[from] TableError),
 }
 
 impl ParquetTable {
-    /// Opens the files at these locations, in this order, as one table. A location is what
-    /// [`list_files`] takes: a path or URL of a file, a directory or a pattern.
+    /// Opens the files at these locations, in this order, as one table. A location is a path or URL of a file, a
+    /// directory or a pattern, as for [`list_files`].
     ///
     /// # Errors
-    /// If files cannot be found, are not Parquet, or the types of a column in two files have nothing in common.
+    /// If files cannot be found, are not Parquet, or a column has no common type in two files.
     pub async fn open_locations<S: AsRef<str>>(
         stores: &Stores,
         locations: &[S],

@@ -1,31 +1,34 @@
-//! Tables of Parquet files: where their pages lie, how to read them and how to decode one column of one chunk.
+//! Tables of Parquet files: the layout of their pages, reading pages, decoding a column of a chunk.
 //!
-//! A [`FileVersion`] names the bytes of a file. A [`ParquetFile`] is one version, opened: whoever lists it shares it. A
-//! [`ParquetTable`] is an ordered list of them with one schema.
+//! A [`FileVersion`] identifies the bytes of a file. A [`ParquetFile`] is one version, opened and shared by all
+//! tables that list it. A [`ParquetTable`] is an ordered list of files with one schema.
 //!
-//! In call order:
-//! - [`ParquetFile::open`] reads a footer (`footer`, `file`) and lays out chunks (`chunks`) and pages (`layout`, `pages`);
-//! - [`ParquetTable::of_files`] brings the schemas of files together (`snapshot`, `schema`), [`ParquetTable::open`] opens
-//!   them first;
-//! - [`ParquetFile::statistics`] says what a chunk may hold without reading it (`statistics`, `bounds`),
-//!   [`ParquetFile::zone_statistics`] what its row groups may (`zones`);
-//! - [`ParquetFile::read_bloom_filter`] reads what a row group does not hold (`bloom_filters`);
-//! - [`ParquetFile::requests`] says how to fetch pages as they are stored, [`ParquetFile::read`] does (`read`, `body`);
-//! - [`ParquetFile::pages_of_rows`] says which pages hold some rows (`rows`);
-//! - [`ParquetFile::decode`] turns the pages of one column of one chunk into Arrow arrays (`decode`, `column_pages`).
-//! - [`ParquetTable::prefix`] reads and decodes just the first rows of a chunk (`prefix`).
+//! | task | for a file | for a table |
+//! |---|---|---|
+//! | Open: [`ParquetFile::open`], [`ParquetTable::open`] | `version`, `options`, `footer`, `file`, `column_types` | `locations`, `snapshot`, `columns` (declared ones) |
+//! | One schema for all files | | `schema`, `types` (widening and casts) |
+//! | Lay out chunks and pages: [`ParquetTable::layout`] | `chunks`, `pages`, `leaves`, `layout`, `row_ranges` (where rows begin) | `starts`, `table_pages` |
+//! | Find the pages of rows: [`ParquetFile::pages_of_rows`] | `page_selection` | `table_pages` |
+//! | Read pages: [`ParquetFile::requests`], [`ParquetFile::read`] | `requests`, `read`, `body` (cuts responses) | `table_pages` |
+//! | Decode a column of a chunk: [`ParquetFile::decode`] | `decode`, `column_pages`, `segments`, `panics`; `estimate` (memory) | `table_pages` |
+//! | Read just the first rows: [`ParquetTable::prefix`] | `prefix` | `first_rows` |
+//! | Statistics: [`ParquetFile::statistics`], [`ParquetFile::zone_statistics`] | `statistics`, `bounds`, `zones`, `chunk_statistics` | `table_statistics` |
+//! | Bloom filters: [`ParquetFile::read_bloom_filter`] | `bloom_filters` | |
 //!
-//! Tables have all of these too, with chunks and pages counted over all files, and with the columns that a file lacks or
-//! has with another type (`table_pages`, `table_statistics`, `types`).
+//! Several use `thrift` (Thrift's compact protocol), `per_column` (values made on demand) and `error`.
+//!
+//! Tables number chunks and pages over all files. They fill in columns that a file lacks, and cast those that it has
+//! with another type.
 //!
 //! Invariants:
-//! - files and tables never change: a file that does is reported, never read ([`ReadError::Changed`]);
+//! - files and tables never change: reads of a changed file fail ([`ReadError::Changed`]);
 //! - a chunk never spans two files;
-//! - a decoder yields exactly the rows it was asked for, or an error.
+//! - a decoder yields exactly the selected rows, or an error.
 
 mod bloom_filters;
 mod body;
 mod bounds;
+mod chunk_statistics;
 mod chunks;
 mod column_pages;
 mod column_types;
@@ -34,19 +37,24 @@ mod decode;
 mod error;
 mod estimate;
 mod file;
+mod first_rows;
 mod footer;
 mod layout;
+mod leaves;
 mod locations;
 mod options;
+mod page_selection;
 mod pages;
 mod panics;
 mod per_column;
 mod prefix;
 mod read;
-mod rows;
+mod requests;
+mod row_ranges;
 mod schema;
 mod segments;
 mod snapshot;
+mod starts;
 mod statistics;
 mod table_pages;
 mod table_statistics;
@@ -56,6 +64,7 @@ mod version;
 mod zones;
 
 pub use bloom_filters::BloomFilter;
+pub use chunk_statistics::ChunkStatistics;
 pub use columns::{ConstantColumn, TableColumns};
 pub use decode::ColumnDecoder;
 pub use error::{DecodeError, ReadError, TableError};
@@ -63,8 +72,7 @@ pub use file::ParquetFile;
 pub use locations::LocationError;
 pub use options::{ColumnTypes, FileOptions, PageLayout};
 pub use prefix::ColumnPrefix;
-pub use read::{GAP_BYTES_MAX, PageRequest, put_together};
+pub use requests::{PageRequest, put_together};
 pub use snapshot::ParquetTable;
-pub use statistics::ChunkStatistics;
 pub use types::widens;
 pub use version::{FileToOpen, FileVersion, TableFile};

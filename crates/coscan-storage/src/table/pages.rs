@@ -1,4 +1,4 @@
-//! What the pages and chunks of a file are: bytes of the file, and row groups.
+//! Pages and chunks of a file: ranges of bytes, and rows of row groups.
 
 use std::ops::Range;
 
@@ -47,7 +47,7 @@ impl StoredChunk {
     }
 }
 
-/// The pages that each column group of each chunk needs, in two arrays.
+/// The pages of each column group of each chunk, in two arrays.
 #[derive(Debug)]
 pub(super) struct Slices {
     group_count: usize,
@@ -61,9 +61,9 @@ impl Slices {
         Self { group_count, ends: Vec::new(), pages: Vec::new() }
     }
 
-    /// Adds the slices of the next chunk, one a group.
+    /// Adds the slices of the next chunk, one per group.
     pub(super) fn push(&mut self, slices: &[Vec<PageIndex>]) {
-        assert_eq!(slices.len(), self.group_count, "one slice a group");
+        assert_eq!(slices.len(), self.group_count, "one slice per group");
         for slice in slices {
             self.pages.extend_from_slice(slice);
             let end = u32::try_from(self.pages.len()).expect("fewer than 2^32 pages in all slices");

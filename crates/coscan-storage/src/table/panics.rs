@@ -1,11 +1,10 @@
-//! Decoders trust their input in places. A file that is not what it says must not take the process down, so calls into
-//! them end here.
+//! Decoders trust their input in places. A damaged file must not abort the process, so calls into them stop panics.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs work on bytes that may be damaged; a panic is an error like any other. What the work was changing must not be
-/// used again if it fails.
+/// Runs work on bytes that may be damaged and turns a panic into an error. If it fails, state that the work changed
+/// must not be used again.
 pub(super) fn caught<T, E: ToString>(work: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(done) => done.map_err(|error| error.to_string()),

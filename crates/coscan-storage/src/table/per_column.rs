@@ -1,9 +1,9 @@
-//! What is made for a column when somebody first asks for it. Most columns of most files are never asked for, so that
-//! room for them is made just as late.
+//! Values per column, made on demand. Most columns of most files are never used, so even their slots are allocated on
+//! demand.
 
 use std::sync::OnceLock;
 
-/// A value a column, each made once.
+/// A value per column, each made once.
 pub(super) struct PerColumn<T> {
     column_count: usize,
     values: OnceLock<Box<[OnceLock<Box<T>>]>>,
@@ -32,10 +32,10 @@ impl<T> PerColumn<T> {
         Ok(values[column].get_or_init(|| made))
     }
 
-    /// What it takes besides itself; `of` is what a value takes besides itself.
-    pub(super) fn memory_bytes(&self, of: impl Fn(&T) -> usize) -> usize {
+    /// Its heap memory in bytes; `heap_bytes` is that of a value.
+    pub(super) fn memory_bytes(&self, heap_bytes: impl Fn(&T) -> usize) -> usize {
         let Some(values) = self.values.get() else { return 0 };
         let made = values.iter().filter_map(OnceLock::get);
-        size_of_val(&**values) + made.map(|value| size_of::<T>() + of(value)).sum::<usize>()
+        size_of_val(&**values) + made.map(|value| size_of::<T>() + heap_bytes(value)).sum::<usize>()
     }
 }

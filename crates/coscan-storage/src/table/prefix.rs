@@ -1,16 +1,22 @@
-//! The first rows of a chunk, from the first pages of its column chunks: whoever wants ten rows of a million need not
-//! read and decode all of them.
+//! The first pages of column chunks, for queries that need ten rows of a million (`LIMIT 10`).
 //!
-//! - Pages can be large: of a first data page that holds all of the rows, and of its dictionary, just the start is read and
-//!   decompressed, as far as it holds values of these rows (`cut_pages`, `cut`, `start`, `hybrid`).
-//! - Where that is not possible a column chunk is read from its start until the pages that hold the rows are there. How far
-//!   that is the page index says, where the file has one; else the headers of the pages do, one after the other as they
-//!   come (`whole`).
+//! - **Cut pages.** Pages can be large. If the first data page holds all wanted rows, only its start and that of its
+//!   dictionary are read and decompressed, up to the last wanted value: `cut_pages` reads them step by step,
+//!   `page_header` says how far they reach, `start` decompresses, `hybrid` reads levels and indexes into the
+//!   dictionary, `cut` makes a shorter page, `cut_reader` hands it to parquet's decoder.
+//! - **Whole pages.** Where that is not possible, a column chunk is read from its start up to the last page with
+//!   wanted rows. The page index says how far that is; without one, the page headers do, one after the other
+//!   (`whole`).
+//!
+//! Source: the Parquet format (<https://github.com/apache/parquet-format>): `PageHeader`, `DataPageHeader`,
+//! `DataPageHeaderV2` and `DictionaryPageHeader` in `parquet.thrift`, "Data Pages" in `README.md`, `Encodings.md` and
+//! `Compression.md`. Headers are in Thrift's compact protocol (see `thrift`).
 
 mod cut;
 mod cut_pages;
 mod cut_reader;
 mod hybrid;
+mod page_header;
 mod start;
 mod whole;
 
@@ -18,99 +24,46 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use coscan_core::{ChunkIndex, PageIndex};
+use coscan_core::ChunkIndex;
 use parquet::file::metadata::ParquetMetaData;
 
-use super::column_pages::row_count;
-use super::{ColumnDecoder, DecodeError, ParquetTable};
+use super::DecodeError;
 use cut_pages::CutPages;
 pub(super) use cut_reader::CutReader;
 pub(super) use whole::WholePages;
 
-/// What is read where a page begins, at least: with its header, the whole of a small page.
+/// The minimum read at the start of a page, in bytes: the header, and all of a small page.
 const STEP_BYTES: u64 = 16 * 1024;
 
-/// Headers have a few dozen bytes, and a minimum and a maximum.
+/// Headers have a few dozen bytes, besides a minimum and a maximum.
 const HEADER_BYTES_MAX: u64 = 1024 * 1024;
 
-/// The first pages of a column of a chunk, as far as they are there.
+/// The first pages of a column of a chunk. They arrive in steps: [`Self::wanted`] says what to read next,
+/// [`Self::push`] adds it.
 #[derive(Clone, Debug)]
 pub struct ColumnPrefix {
     /// Of the table.
-    chunk: ChunkIndex,
-    column: usize,
+    pub(super) chunk: ChunkIndex,
+    pub(super) column: usize,
     /// For errors.
-    name: String,
-    file: Arc<str>,
-    rows: u64,
+    pub(super) name: String,
+    pub(super) file: Arc<str>,
+    pub(super) rows: u64,
     /// Row group by row group; none if the file lacks the column.
-    leaves: Vec<LeafPrefix>,
-}
-
-impl ParquetTable {
-    /// The pages that hold the first `rows` rows of a column of a chunk. Nothing of them is there yet: it says itself what
-    /// is to be read. `None` if the chunk has fewer rows, or begins within a row group.
-    ///
-    /// # Panics
-    /// If there is no such chunk or column.
-    #[must_use]
-    pub fn prefix(&self, chunk: ChunkIndex, column: usize, rows: u64) -> Option<ColumnPrefix> {
-        let (index, in_file) = self.place_of(chunk);
-        let file = &self.parquet_files()[index];
-        let stored = file.chunk(in_file);
-        if stored.rows.start > 0 || stored.row_count() < rows {
-            return None;
-        }
-        let mut leaves = Vec::new();
-        if let Some(column) = self.file_column(index, column) {
-            let mut rows_left = rows;
-            for &row_group in &stored.row_groups {
-                let held = rows_left.min(row_count(&file.metadata, row_group));
-                if held == 0 {
-                    break;
-                }
-                rows_left -= held;
-                let of_leaf = |leaf| LeafPrefix::new(&file.metadata, row_group, leaf, held);
-                leaves.extend(file.leaves(column).map(of_leaf));
-            }
-        }
-        let name = self.schema().field(column).name().clone();
-        Some(ColumnPrefix { chunk, column, name, file: Arc::clone(&file.name), rows, leaves })
-    }
-
-    /// Decodes the rows of a prefix that is all there, into one array of the column's type in [`Self::schema`].
-    ///
-    /// # Errors
-    /// As [`Self::decode`], also if something of it is missing.
-    ///
-    /// # Panics
-    /// If it is of another table.
-    pub fn decode_prefix(&self, prefix: &ColumnPrefix) -> Result<ColumnDecoder, DecodeError> {
-        let (index, chunk) = self.place_of(prefix.chunk);
-        let file = &self.parquet_files()[index];
-        let Some(column) = self.file_column(index, prefix.column) else {
-            let nothing = |_: PageIndex| Bytes::new();
-            let rows = usize::try_from(prefix.rows).unwrap_or(usize::MAX);
-            let selection = std::iter::once(0..prefix.rows).collect::<Vec<_>>();
-            return self.decode(prefix.chunk, prefix.column, &nothing, Some(&selection), rows);
-        };
-        let decoder = file.decode_prefixes(chunk, column, prefix.rows, &prefix.leaves)?;
-        Ok(decoder.with_type(self.data_type(prefix.column).clone()))
-    }
+    pub(super) leaves: Vec<LeafPrefix>,
 }
 
 impl ColumnPrefix {
-    /// What is to be read next, as ranges of bytes of the file that holds the chunk. None if all is there.
+    /// The ranges of bytes to read next from the file of the chunk. Empty when the prefix is complete.
     #[must_use]
     pub fn wanted(&self) -> Vec<Range<u64>> {
         self.leaves.iter().flat_map(LeafPrefix::wanted).collect()
     }
 
-    /// Adds the bytes that were wanted, in the same order. More may be wanted then: headers of pages say how far they
-    /// reach.
+    /// Adds the wanted bytes, in the same order. More may be wanted afterwards, as headers say how far pages reach.
     ///
     /// # Errors
-    /// If what was read is not the start of a column chunk.
+    /// If the bytes are not the start of a column chunk.
     pub fn push(&mut self, read: Vec<Bytes>) -> Result<(), DecodeError> {
         let mut read = read.into_iter();
         for leaf in &mut self.leaves {
@@ -128,13 +81,13 @@ impl ColumnPrefix {
         Ok(())
     }
 
-    /// Bytes that are there, or wanted next: at least so many are needed.
+    /// Bytes that were added or are wanted next: a lower bound of the bytes that the prefix takes.
     #[must_use]
     pub fn needed_bytes(&self) -> u64 {
         self.leaves.iter().map(LeafPrefix::needed_bytes).sum()
     }
 
-    /// Bytes of the column chunks, of which it needs the first.
+    /// The size in bytes of the column chunks that it begins.
     #[must_use]
     pub fn all_bytes(&self) -> u64 {
         self.leaves.iter().map(LeafPrefix::all_bytes).sum()
@@ -146,28 +99,38 @@ impl ColumnPrefix {
 pub(super) struct LeafPrefix {
     pub(super) row_group: usize,
     pub(super) leaf: usize,
-    /// Of the row group, to be held.
-    pub(super) rows: u64,
+    /// To be held, counted from the first row of the chunk.
+    pub(super) rows: Range<u64>,
     pub(super) pages: LeafStart,
 }
 
-/// What is read of a column chunk.
+/// The part of a column chunk that is read.
 #[derive(Clone, Debug)]
 pub(super) enum LeafStart {
     /// Whole pages.
     Whole(WholePages),
-    /// The start of a page. If that does not do, the other.
+    /// The start of a page, and whole pages in case it cannot be cut.
     Cut(Box<CutPages>, WholePages),
 }
 
 impl LeafPrefix {
-    fn new(metadata: &ParquetMetaData, row_group: usize, leaf: usize, rows: u64) -> Self {
-        let whole = WholePages::new(metadata, row_group, leaf, rows);
-        let pages = match CutPages::new(metadata.row_group(row_group).column(leaf), rows) {
+    pub(super) fn new(
+        metadata: &ParquetMetaData,
+        row_group: usize,
+        leaf: usize,
+        rows: Range<u64>,
+    ) -> Self {
+        let row_count = rows.end - rows.start;
+        let whole = WholePages::new(metadata, row_group, leaf, row_count);
+        let pages = match CutPages::new(metadata.row_group(row_group).column(leaf), row_count) {
             Some(cut) if whole.may_be_cut() => LeafStart::Cut(Box::new(cut), whole),
             _ => LeafStart::Whole(whole),
         };
         Self { row_group, leaf, rows, pages }
+    }
+
+    pub(super) fn row_count(&self) -> u64 {
+        self.rows.end - self.rows.start
     }
 
     fn wanted(&self) -> Vec<Range<u64>> {

@@ -1,14 +1,14 @@
 //! One schema for all files of a table.
 //!
 //! Columns are found by name. A file may lack some (they are NULL there), have them in another order, or with a type
-//! whose values another file's type holds too. Nullability may differ, at any depth: what is nullable in one file, or
-//! missing, is nullable in the table. Metadata at the top level is dropped and nested metadata taken from the first
+//! that another file's type can hold. Nullability may differ, at any depth: a field that is nullable or missing in
+//! one file is nullable in the table. Metadata at the top level is dropped and nested metadata taken from the first
 //! file, as DataFusion does with its defaults (`skip_metadata`, `schema_force_view_types`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_schema::{Field, Schema};
+use arrow_schema::{Field, Fields, Schema};
 
 use super::types::{can_adapt, common_type};
 use super::{ParquetFile, TableError};
@@ -45,25 +45,25 @@ pub(super) fn merge_fields(files: &[Arc<ParquetFile>]) -> Result<Vec<Field>, Tab
 /// A column of some files.
 struct Merged<'a> {
     field: Field,
-    /// How many files have it.
+    /// The number of files that have it.
     file_count: usize,
-    /// A file with a type that no type before it holds.
+    /// The last file that widened the type.
     origin: &'a ParquetFile,
 }
 
 impl<'a> Merged<'a> {
     fn merge(&mut self, field: &'a Field, file: &'a ParquetFile) -> Result<(), TableError> {
-        let (own, other) = (self.field.data_type(), field.data_type());
-        let Some(data_type) = common_type(own, other) else {
+        let (merged_type, other) = (self.field.data_type(), field.data_type());
+        let Some(data_type) = common_type(merged_type, other) else {
             return Err(TableError::SchemaMismatch {
                 first_file: Arc::clone(&self.origin.name),
                 second_file: Arc::clone(&file.name),
                 column: field.name().clone(),
-                first_type: own.to_string(),
+                first_type: merged_type.to_string(),
                 second_type: other.to_string(),
             });
         };
-        if data_type != *own {
+        if data_type != *merged_type {
             self.origin = file;
         }
         self.file_count += 1;
@@ -73,7 +73,7 @@ impl<'a> Merged<'a> {
     }
 }
 
-/// Whether all files can be read as these columns.
+/// Checks that all files can be read as these columns.
 pub(super) fn check_declared(
     declared: &Schema,
     files: &[Arc<ParquetFile>],
@@ -89,11 +89,11 @@ pub(super) fn check_declared(
                     let file = Arc::clone(&file.name);
                     return Err(TableError::MissingColumn { file, column: column() });
                 }
-                Some((_, own)) if !can_adapt(own.data_type(), field.data_type()) => {
+                Some((_, stored)) if !can_adapt(stored.data_type(), field.data_type()) => {
                     return Err(TableError::CannotCast {
                         file: Arc::clone(&file.name),
                         column: column(),
-                        file_type: own.data_type().to_string(),
+                        file_type: stored.data_type().to_string(),
                         table_type: field.data_type().to_string(),
                     });
                 }
@@ -102,4 +102,29 @@ pub(super) fn check_declared(
         }
     }
     Ok(())
+}
+
+/// For each file, the column of the file that each of these fields is; `None` if the file lacks it. Neighbours with
+/// the same columns share a list.
+pub(super) fn columns_of_files(
+    fields: &Fields,
+    files: &[Arc<ParquetFile>],
+) -> Vec<Arc<[Option<usize>]>> {
+    let mut columns: Vec<Arc<[Option<usize>]>> = Vec::with_capacity(files.len());
+    for (index, file) in files.iter().enumerate() {
+        let same = columns.last().filter(|_| files[index - 1].fields() == file.fields());
+        columns.push(match same {
+            Some(same) => Arc::clone(same),
+            None => {
+                let positions: HashMap<_, _> = file
+                    .fields()
+                    .iter()
+                    .enumerate()
+                    .map(|(position, field)| (field.name(), position))
+                    .collect();
+                fields.iter().map(|field| positions.get(field.name()).copied()).collect()
+            }
+        });
+    }
+    columns
 }

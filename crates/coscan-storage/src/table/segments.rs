@@ -14,8 +14,8 @@ impl Segments {
         Self(segments)
     }
 
-    /// What is there from an offset on.
-    fn from(&self, start: u64) -> Result<Bytes, ParquetError> {
+    /// The bytes of one segment from an offset in the file on.
+    fn bytes_from(&self, start: u64) -> Result<Bytes, ParquetError> {
         let after = self.0.partition_point(|(offset, _)| *offset <= start);
         let found = after.checked_sub(1).and_then(|position| {
             let (offset, bytes) = &self.0[position];
@@ -36,14 +36,14 @@ impl ChunkReader for Segments {
     type T = bytes::buf::Reader<Bytes>;
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        Ok(self.from(start)?.reader())
+        Ok(self.bytes_from(start)?.reader())
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        let bytes = self.from(start)?;
+        let bytes = self.bytes_from(start)?;
         if bytes.len() < length {
-            let there = bytes.len();
-            let reason = format!("{length} bytes at offset {start} are needed, {there} are there");
+            let available = bytes.len();
+            let reason = format!("of {length} bytes at offset {start}, {available} are in memory");
             return Err(ParquetError::EOF(reason));
         }
         Ok(bytes.slice(..length))

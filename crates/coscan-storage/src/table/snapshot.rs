@@ -1,6 +1,6 @@
-//! A table at a moment: a list of files with one schema.
+//! Snapshots of tables: a list of files with one schema.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -9,15 +9,16 @@ use arrow_schema::{DataType, Fields, Schema, SchemaRef};
 use coscan_core::{ChunkIndex, GroupIndex, Index, Layout, PageIndex};
 use parquet::file::metadata::ParquetMetaData;
 
-use super::schema::{check_declared, merge_fields};
-use super::table_statistics::TableStatistics;
+use super::chunk_statistics::TableStatistics;
+use super::schema::{check_declared, columns_of_files, merge_fields};
+use super::starts::{Starts, place};
 use super::types::adapt;
 use super::{
     ConstantColumn, FileOptions, PageLayout, ParquetFile, TableColumns, TableError, TableFile,
 };
 
-/// An ordered list of files with one schema: a table at a moment. It never changes, and shares its files with every
-/// other table that lists them.
+/// A snapshot of a table: an ordered list of files with one schema. It never changes, and shares its files with all
+/// other tables that list them.
 ///
 /// Chunks are numbered over all files in the order in which they were given. Share it in an [`Arc`].
 pub struct ParquetTable {
@@ -25,37 +26,31 @@ pub struct ParquetTable {
     page_layout: PageLayout,
     files: Vec<Arc<ParquetFile>>,
     starts: Starts,
-    /// For each file where the columns that files store are in it. Files with the same columns share the list.
+    /// For each file, the column of the file that each stored column is. Neighbours with the same columns share the
+    /// list.
     columns: Vec<Arc<[Option<usize>]>>,
     /// The columns after those.
     constants: Vec<ConstantColumn>,
-    /// The rest is computed when first asked for.
-    layout: OnceLock<Arc<Layout>>,
+    /// Computed on demand, like the statistics.
+    pub(super) layout: OnceLock<Arc<Layout>>,
     pub(super) statistics: TableStatistics,
 }
 
-/// Where each file begins among the chunks, pages and rows of the table, and where the last one ends.
-struct Starts {
-    chunks: Vec<usize>,
-    pages: Vec<usize>,
-    rows: Vec<u64>,
-}
-
 impl ParquetTable {
-    /// Opens a table over these files, in this order. Reads the footers only, some at a time.
+    /// Opens a table of these files, in this order. Reads only footers, some at a time.
     ///
     /// # Errors
-    /// If there are no files, a file is listed twice, cannot be read or is not sound Parquet, or the types of a column in two
-    /// files have nothing in common.
+    /// If there are no files, a file is listed twice, cannot be read or is not sound Parquet, or a column has no
+    /// common type in two files.
     pub async fn open(files: Vec<TableFile>, options: FileOptions) -> Result<Self, TableError> {
         let files = files.into_iter().map(Into::into).collect();
         Self::of_files(ParquetFile::open_all(files, options).await?)
     }
 
-    /// The table of these files, in this order. Nothing is read and nothing of the files is copied.
+    /// The table of these files, in this order. Nothing is read or copied.
     ///
     /// # Errors
-    /// If there are no files, one is listed twice, or the types of a column in two files have nothing in common.
+    /// If there are no files, one is listed twice, or a column has no common type in two files.
     ///
     /// # Panics
     /// If the files were opened under different page layouts.
@@ -63,14 +58,14 @@ impl ParquetTable {
         Self::with_columns(files, TableColumns::default())
     }
 
-    /// As [`Self::of_files`], with what else is known of its columns.
+    /// As [`Self::of_files`], with declarations of its columns.
     ///
     /// # Errors
     /// As [`Self::of_files`], and if a file is listed twice or cannot be read as the declared columns.
     ///
     /// # Panics
-    /// If the files were opened under different page layouts, or a constant column does not have a value a file of
-    /// its type.
+    /// If the files were opened under different page layouts, or a constant column does not have one value of its
+    /// type per file.
     pub fn with_columns(
         files: Vec<Arc<ParquetFile>>,
         columns: TableColumns,
@@ -87,7 +82,7 @@ impl ParquetTable {
             return Err(TableError::ListedTwice { file: Arc::clone(&file.name) });
         }
         for ConstantColumn { field, values } in &columns.constants {
-            assert_eq!(values.len(), files.len(), "`{}` has a value a file", field.name());
+            assert_eq!(values.len(), files.len(), "`{}` has a value per file", field.name());
             let has_type = match field.data_type() {
                 DataType::Dictionary(_, value) => value.as_ref() == values.data_type(),
                 data_type => data_type == values.data_type(),
@@ -115,8 +110,8 @@ impl ParquetTable {
         })
     }
 
-    /// The Arrow schema: the columns of all files, in the order in which they first appear, then the constant ones.
-    /// A column is nullable if it is so in any file, or missing there. Metadata is dropped.
+    /// The Arrow schema: the columns of all files, in the order in which they first appear, then the constant ones. A
+    /// column is nullable if it is nullable or missing in any file. Metadata is dropped.
     #[must_use]
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
@@ -128,8 +123,8 @@ impl ParquetTable {
         &self.files
     }
 
-    /// A column of the table as a column of a file, or `None` if the file does not store it: it then has one value in
-    /// all rows of the file, and no pages.
+    /// The column of a file that a column of the table is. `None` if the file does not store it: all rows of the file
+    /// then have one value, and there are no pages.
     ///
     /// # Panics
     /// If there is no such file or column.
@@ -139,14 +134,14 @@ impl ParquetTable {
         self.columns[file].get(column).copied().flatten()
     }
 
-    /// The columns that no file stores, the last ones of [`Self::schema`].
+    /// The columns that no file stores, at the end of [`Self::schema`].
     #[must_use]
     pub fn constants(&self) -> &[ConstantColumn] {
         &self.constants
     }
 
-    /// The value that all rows of a file have in a column that it does not store, an array of one. NULL where the file
-    /// lacks a column that others have.
+    /// The value of all rows of a file in a column that it does not store, an array of one. NULL if other files have
+    /// the column.
     ///
     /// # Panics
     /// If there is no such file or column.
@@ -170,13 +165,7 @@ impl ParquetTable {
         (file, ChunkIndex::from_usize(chunk))
     }
 
-    /// Where the rows lie: chunks, column groups and pages.
-    #[must_use]
-    pub fn layout(&self) -> &Arc<Layout> {
-        self.layout.get_or_init(|| Arc::new(self.make_layout()))
-    }
-
-    /// The footer of a file, with its page index where it has one.
+    /// The footer of a file, with its page index if it has one.
     ///
     /// # Panics
     /// If there is no such file.
@@ -207,7 +196,7 @@ impl ParquetTable {
         })
     }
 
-    /// The place of a page: its file and its number within it.
+    /// The file that holds a page, an index into [`Self::parquet_files`], and the page's number within it.
     ///
     /// # Panics
     /// If there is no such page.
@@ -217,7 +206,7 @@ impl ParquetTable {
         (file, PageIndex::from_usize(page))
     }
 
-    /// A page of a file, counted over all files.
+    /// The number over all files of a page of a file.
     ///
     /// # Panics
     /// If there is no such file.
@@ -226,7 +215,7 @@ impl ParquetTable {
         PageIndex::from_usize(self.starts.pages[file] + page.as_usize())
     }
 
-    /// A column of a file that is stored in a column group, `None` if the file lacks it; in a row layout the first one
+    /// The column of a file that a column group stores; `None` if the file lacks it. In a row layout the first column
     /// stands for all.
     ///
     /// # Panics
@@ -269,45 +258,4 @@ impl fmt::Debug for ParquetTable {
             .field("rows", &self.starts.rows[last])
             .finish_non_exhaustive()
     }
-}
-
-impl Starts {
-    fn of(files: &[Arc<ParquetFile>]) -> Self {
-        let (mut chunks, mut pages, mut rows) = (vec![0], vec![0], vec![0]);
-        for (position, file) in files.iter().enumerate() {
-            chunks.push(chunks[position] + file.chunk_count());
-            pages.push(pages[position] + file.page_count());
-            rows.push(rows[position] + file.row_count());
-        }
-        Self { chunks, pages, rows }
-    }
-}
-
-/// Which of the ranges that begin at these starts holds an index, and the place of it within.
-fn place(starts: &[usize], index: usize) -> (usize, usize) {
-    let end = starts.last().copied().unwrap_or_default();
-    assert!(index < end, "{index} of {end} exists");
-    let range = starts.partition_point(|&start| start <= index) - 1;
-    (range, index - starts[range])
-}
-
-/// For each file where these columns are in it.
-fn columns_of_files(fields: &Fields, files: &[Arc<ParquetFile>]) -> Vec<Arc<[Option<usize>]>> {
-    let mut columns: Vec<Arc<[Option<usize>]>> = Vec::with_capacity(files.len());
-    for (index, file) in files.iter().enumerate() {
-        let same = columns.last().filter(|_| files[index - 1].fields() == file.fields());
-        columns.push(match same {
-            Some(same) => Arc::clone(same),
-            None => {
-                let positions: HashMap<_, _> = file
-                    .fields()
-                    .iter()
-                    .enumerate()
-                    .map(|(at, field)| (field.name(), at))
-                    .collect();
-                fields.iter().map(|field| positions.get(field.name()).copied()).collect()
-            }
-        });
-    }
-    columns
 }

@@ -1,15 +1,13 @@
-//! What a chunk may hold, without reading it: the least and greatest value and the number of nulls of each column.
+//! Statistics of chunks and zones from the footer of a file: minimum, maximum and number of nulls of each column.
 //!
-//! A chunk of whole row groups has their statistics folded together. A part of a split row group has those of the data
-//! pages that it needs, or if the file has no column index those of the row group: bounds that are true but wider than
-//! need be, and so never called exact.
+//! A chunk of whole row groups has their statistics folded together. A part of a split row group has those of the
+//! data pages that it needs or, if the file has no column index, those of the row group: true bounds, but not tight.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::compute::{concat, take};
-use arrow_array::{
-    Array, ArrayRef, BooleanArray, UInt32Array, UInt64Array, new_empty_array, new_null_array,
-};
+use arrow::compute::concat;
+use arrow_array::{Array, ArrayRef, BooleanArray, new_empty_array};
 use arrow_schema::{ArrowError, DataType};
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use parquet::basic::{SortOrder, Type as PhysicalType};
@@ -18,99 +16,15 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 
 use super::bounds::{Bounds, Folded, as_bounds};
-use super::layout::{flat_leaf, page_locations, rows_of_data_page};
+use super::leaves::flat_leaf;
 use super::pages::StoredChunk;
 use super::panics::caught;
-use super::types::{adapt, widens};
-use super::{ParquetFile, TableError};
-
-/// What is known of one column, with one entry a chunk in every array. Null means unknown. Bounds say nothing of NaN.
-#[derive(Clone, Debug)]
-pub struct ChunkStatistics {
-    /// No value of the chunk is less. Of the column's type.
-    pub min: ArrayRef,
-    /// No value of the chunk is greater. Of the column's type.
-    pub max: ArrayRef,
-    /// Whether `min` is a value of the chunk; if not, it may be cut off or belong to neighbouring rows.
-    pub min_exact: BooleanArray,
-    /// Whether `max` is a value of the chunk.
-    pub max_exact: BooleanArray,
-    /// The nulls of the chunk.
-    pub null_count: UInt64Array,
-    /// The rows of the chunk. Always known.
-    pub row_count: UInt64Array,
-}
-
-impl ChunkStatistics {
-    /// Of all chunks of several files, from those of each, in this order.
-    pub(super) fn concat(parts: &[Self], data_type: &DataType) -> Result<Self, ArrowError> {
-        let join = |pick: fn(&Self) -> &dyn Array, data_type: &DataType| {
-            let arrays: Vec<_> = parts.iter().map(pick).collect();
-            if arrays.is_empty() { Ok(new_empty_array(data_type)) } else { concat(&arrays) }
-        };
-        let flags = |pick: fn(&Self) -> &BooleanArray| parts.iter().flat_map(pick).collect();
-        let counts = |pick: fn(&Self) -> &UInt64Array| parts.iter().flat_map(pick).collect();
-        Ok(Self {
-            min: join(|part| &*part.min, data_type)?,
-            max: join(|part| &*part.max, data_type)?,
-            min_exact: flags(|part| &part.min_exact),
-            max_exact: flags(|part| &part.max_exact),
-            null_count: counts(|part| &part.null_count),
-            row_count: counts(|part| &part.row_count),
-        })
-    }
-
-    /// The same of another type; bounds that do not stay bounds are unknown.
-    pub(super) fn cast(&self, data_type: &DataType) -> Self {
-        let own = self.min.data_type();
-        let cast = |bounds| adapt(bounds, data_type).ok().filter(|_| widens(own, data_type));
-        let (min, max) = (cast(&self.min), cast(&self.max));
-        if let (Some(min), Some(max)) = (min, max) {
-            return Self { min, max, ..self.clone() };
-        }
-        let count = self.row_count.len();
-        Self {
-            min: new_null_array(data_type, count),
-            max: new_null_array(data_type, count),
-            min_exact: BooleanArray::new_null(count),
-            max_exact: BooleanArray::new_null(count),
-            ..self.clone()
-        }
-    }
-
-    /// Of chunks in which every row has this value, an array of one.
-    pub(super) fn repeated(value: &ArrayRef, row_counts: UInt64Array) -> Result<Self, ArrowError> {
-        let count = row_counts.len();
-        let is_null = value.is_null(0);
-        let bounds = take(value, &UInt32Array::from(vec![0; count]), None)?;
-        let exact: BooleanArray = (0..count).map(|_| (!is_null).then_some(true)).collect();
-        Ok(Self {
-            min: Arc::clone(&bounds),
-            max: bounds,
-            min_exact: exact.clone(),
-            max_exact: exact,
-            null_count: if is_null { row_counts.clone() } else { vec![0; count].into() },
-            row_count: row_counts,
-        })
-    }
-
-    /// What the arrays take in memory.
-    pub(super) fn memory_bytes(&self) -> usize {
-        let arrays: [&dyn Array; 6] = [
-            &self.min,
-            &self.max,
-            &self.min_exact,
-            &self.max_exact,
-            &self.null_count,
-            &self.row_count,
-        ];
-        arrays.iter().map(|array| array.get_array_memory_size()).sum()
-    }
-}
+use super::row_ranges::{DataPages, row_count};
+use super::{ChunkStatistics, ParquetFile, TableError};
 
 impl ParquetFile {
-    /// What the footer says of a column in each chunk. Nothing is read; the answer is kept for the next call. Bounds of
-    /// nested columns are unknown.
+    /// The statistics of a column, an entry per chunk, from the footer. Nothing is read, and the result is kept.
+    /// Bounds of nested columns are unknown.
     ///
     /// # Errors
     /// If the statistics cannot be understood.
@@ -122,7 +36,26 @@ impl ParquetFile {
         self.statistics.get_or_try_make(column, compute)
     }
 
-    /// Of chunks, or of what is stored like chunks.
+    /// The zones of the file, as rows from its start: each row group of a chunk that has several, else the chunk.
+    /// They ascend and cover the file.
+    #[must_use]
+    pub fn zones(&self) -> &[Range<u64>] {
+        &self.zones.rows
+    }
+
+    /// As [`Self::statistics`], with an entry per zone.
+    ///
+    /// # Errors
+    /// If the statistics cannot be understood.
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub fn zone_statistics(&self, column: usize) -> Result<&ChunkStatistics, TableError> {
+        let compute = || self.compute_statistics(&self.zones.stored, column);
+        self.zones.statistics.get_or_try_make(column, compute)
+    }
+
+    /// The statistics of chunks or zones.
     pub(super) fn compute_statistics(
         &self,
         chunks: &[StoredChunk],
@@ -138,8 +71,6 @@ impl ParquetFile {
             Ok::<_, ParquetError>(ChunkStatistics {
                 min: join(|folded| &folded.min)?,
                 max: join(|folded| &folded.max)?,
-                min_exact: folded.iter().map(|folded| folded.min_exact).collect(),
-                max_exact: folded.iter().map(|folded| folded.max_exact).collect(),
                 null_count: folded.iter().map(|folded| folded.null_count).collect(),
                 row_count: chunks.iter().map(|chunk| Some(chunk.row_count())).collect(),
             })
@@ -172,7 +103,7 @@ impl ParquetFile {
             let pages = source.data_page_bounds(chunks[0].row_groups[0])?;
             for part in chunks {
                 folded.push(match &pages {
-                    Some(pages) => fold_pages(pages, part)?,
+                    Some((data_pages, bounds)) => fold_pages(*data_pages, bounds, part)?,
                     None => part_of_row_group(&row_groups, part)?,
                 });
             }
@@ -181,7 +112,7 @@ impl ParquetFile {
     }
 }
 
-/// Where the statistics of one column of one file come from.
+/// The statistics of one flat column in the footer of a file.
 struct Source<'a> {
     file: &'a ParquetFile,
     leaf: usize,
@@ -198,94 +129,88 @@ impl Source<'_> {
             .collect();
         let bounds = |values: ArrayRef| {
             let values = as_bounds(&values, self.data_type)?;
-            // Null where the order in which they were found is not ours.
+            // Unknown where the writer compared values in another order.
             arrow::compute::nullif(&values, &arrow::compute::not(&has_bounds)?)
-        };
-        // Parquet leaves NaN out and writes zeros with the sign that makes the bounds wider.
-        let exact = |flags: BooleanArray| match self.data_type.is_floating() {
-            true => flags.iter().map(|flag| flag.map(|_| false)).collect(),
-            false => flags,
         };
         Ok(Bounds {
             min: bounds(self.converter.row_group_mins(row_groups)?)?,
             max: bounds(self.converter.row_group_maxes(row_groups)?)?,
-            min_exact: exact(self.converter.row_group_is_min_value_exact(row_groups)?),
-            max_exact: exact(self.converter.row_group_is_max_value_exact(row_groups)?),
             null_count: self.converter.row_group_null_counts(row_groups)?,
-            rows: row_groups.iter().map(|row_group| row_group.num_rows().cast_unsigned()).collect(),
+            rows: (0..row_groups.len())
+                .map(|row_group| row_count(&self.file.metadata, row_group))
+                .collect(),
         })
     }
 
-    /// The bounds of the data pages of a row group, if the file has a column index for them.
-    fn data_page_bounds(&self, row_group: usize) -> Result<Option<Bounds>, ParquetError> {
+    /// The data pages of a row group with their bounds, if the file has a column index for them.
+    fn data_page_bounds(
+        &self,
+        row_group: usize,
+    ) -> Result<Option<(DataPages<'_>, Bounds)>, ParquetError> {
         let metadata = &self.file.metadata;
-        let (Some(column_index), Some(offset_index), Some(locations)) = (
+        let (Some(column_index), Some(offset_index), Some(data_pages)) = (
             metadata.column_index(),
             metadata.offset_index(),
-            page_locations(metadata, row_group, self.leaf),
+            DataPages::of(metadata, row_group, self.leaf),
         ) else {
             return Ok(None);
         };
         let index = column_index.get(row_group).and_then(|columns| columns.get(self.leaf));
         match index {
             None | Some(ColumnIndexMetaData::NONE) => return Ok(None),
-            Some(index) if index.num_pages() != locations.len() as u64 => return Ok(None),
+            Some(index) if index.num_pages() != data_pages.count() as u64 => return Ok(None),
             Some(_) => {}
         }
-        let row_group_rows = metadata.row_group(row_group).num_rows().cast_unsigned();
-        let rows = |page| {
-            let rows = rows_of_data_page(locations, page, row_group_rows);
+        let rows = |data_page| {
+            let rows = data_pages.rows(data_page..data_page + 1);
             rows.end - rows.start
         };
         let picked = [row_group];
         let mins = self.converter.data_page_mins(column_index, offset_index, &picked)?;
         let maxes = self.converter.data_page_maxes(column_index, offset_index, &picked)?;
-        let unknown = BooleanArray::from(vec![false; locations.len()]);
-        Ok(Some(Bounds {
+        let null_count =
+            self.converter.data_page_null_counts(column_index, offset_index, &picked)?;
+        let bounds = Bounds {
             min: as_bounds(&mins, self.data_type)?,
             max: as_bounds(&maxes, self.data_type)?,
-            min_exact: unknown.clone(),
-            max_exact: unknown,
-            null_count: self.converter.data_page_null_counts(
-                column_index,
-                offset_index,
-                &picked,
-            )?,
-            rows: (0..locations.len()).map(rows).collect(),
-        }))
+            null_count,
+            rows: (0..data_pages.count()).map(rows).collect(),
+        };
+        Ok(Some((data_pages, bounds)))
     }
 }
 
 /// Folds the data pages that a part needs.
-fn fold_pages(pages: &Bounds, part: &StoredChunk) -> Result<Folded, ArrowError> {
-    let mut start = 0;
+fn fold_pages(
+    data_pages: DataPages<'_>,
+    bounds: &Bounds,
+    part: &StoredChunk,
+) -> Result<Folded, ArrowError> {
     let mut needed = Vec::new();
     let mut null_count = Some(0);
-    for (page, rows) in pages.rows.iter().enumerate() {
-        let end = start + rows;
-        let shared_rows = end.min(part.rows.end).saturating_sub(start.max(part.rows.start));
+    for data_page in 0..data_pages.count() {
+        let rows = data_pages.rows(data_page..data_page + 1);
+        let shared_rows =
+            rows.end.min(part.rows.end).saturating_sub(rows.start.max(part.rows.start));
         if shared_rows > 0 {
-            needed.push(page);
-            let nulls = pages.nulls_among(page, shared_rows);
+            needed.push(data_page);
+            let nulls = bounds.nulls_among(data_page, shared_rows);
             null_count = null_count.and_then(|count| Some(count + nulls?));
         }
-        start = end;
     }
-    Ok(Folded { null_count, ..pages.fold(needed.iter().copied())? })
+    Ok(Folded { null_count, ..bounds.fold(needed.iter().copied())? })
 }
 
-/// What the statistics of a whole row group say of a part of it.
+/// The statistics of a part of a row group that follow from those of the row group.
 fn part_of_row_group(row_groups: &Bounds, part: &StoredChunk) -> Result<Folded, ArrowError> {
     let row_group = part.row_groups[0];
     let mut folded = row_groups.fold(std::iter::once(row_group))?;
-    folded.min_exact = folded.min_exact.map(|_| false);
-    folded.max_exact = folded.max_exact.map(|_| false);
     folded.null_count = row_groups.nulls_among(row_group, part.row_count());
     Ok(folded)
 }
 
-/// Whether the bounds are of the old kind, which compared all bytes and numbers as signed, and that order is not the
-/// column's.
+/// Whether the bounds are deprecated ones, for which bytes and numbers were compared as signed, and that is not the
+/// order of the column (Parquet format, `Statistics` in `parquet.thrift`).
 fn has_wrong_order(column: &ColumnChunkMetaData) -> bool {
     let is_number = matches!(
         column.column_type(),

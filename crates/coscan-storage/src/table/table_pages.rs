@@ -1,22 +1,23 @@
-//! Chunks and pages counted over all files of a table, each handed on to its file.
+//! Chunks and pages numbered over all files of a table. Each file does the work on its own.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use coscan_core::{ChunkIndex, GroupIndex, Index, Layout, PageIndex};
-use futures::{StreamExt, stream};
 
 use super::estimate::repeated_bytes_estimate;
-use super::{ColumnDecoder, DecodeError, PageRequest, ParquetTable, ReadError, put_together};
-
-/// The size of a request where the caller does not say.
-const REQUEST_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// Requests of one call that are under way at the same time.
-const REQUESTS_AT_A_TIME: usize = 16;
+use super::{ColumnDecoder, DecodeError, PageRequest, ParquetTable, ReadError};
 
 impl ParquetTable {
-    pub(super) fn make_layout(&self) -> Layout {
+    /// Chunks, column groups and pages of the table.
+    #[must_use]
+    pub fn layout(&self) -> &Arc<Layout> {
+        self.layout.get_or_init(|| Arc::new(self.make_layout()))
+    }
+
+    fn make_layout(&self) -> Layout {
         let group_count = self.group_count();
         let mut builder = Layout::builder(group_count);
         for (position, file) in self.parquet_files().iter().enumerate() {
@@ -44,24 +45,6 @@ impl ParquetTable {
             }
         }
         builder.build()
-    }
-
-    /// Reads pages as they are stored, one result a page and in the order asked for. Pages of a file that lie close
-    /// together are read in one request; if it fails, only they fail.
-    ///
-    /// Each page has its own allocation, so that dropping it frees its memory.
-    ///
-    /// # Panics
-    /// If there is no such page.
-    pub async fn read_pages(&self, pages: &[PageIndex]) -> Vec<Result<Bytes, ReadError>> {
-        let send = |request: PageRequest| async move {
-            let read = self.read(&request).await;
-            (request, read)
-        };
-        let requests: Vec<_> =
-            self.requests(pages, REQUEST_BYTES_MAX).into_iter().map(send).collect();
-        let requests = stream::iter(requests).buffer_unordered(REQUESTS_AT_A_TIME);
-        put_together(pages, requests.collect().await)
     }
 
     /// As [`ParquetFile::requests`](super::ParquetFile::requests), over all files.
@@ -94,7 +77,7 @@ impl ParquetTable {
         self.parquet_files()[request.file()].read(request).await
     }
 
-    /// Where a page lies, as offsets in its file.
+    /// The range of bytes of a page in its file.
     ///
     /// # Panics
     /// If there is no such page.
@@ -121,7 +104,7 @@ impl ParquetTable {
         pages
     }
 
-    /// For each chunk that holds any of these rows: which, counted from the first row of the chunk.
+    /// The chunks that hold any of these rows, each with the rows that it holds, counted from its first row.
     #[must_use]
     pub fn rows_by_chunk(&self, rows: &[Range<u64>]) -> BTreeMap<ChunkIndex, Vec<Range<u64>>> {
         let mut by_chunk: BTreeMap<_, Vec<_>> = BTreeMap::new();
@@ -156,8 +139,8 @@ impl ParquetTable {
     /// [`Self::schema`].
     ///
     /// # Errors
-    /// If the selection is not a list as it should be, or the bytes are not what the footer promises. More errors may
-    /// come from the iterator.
+    /// If the selection does not ascend without overlap, or the bytes contradict the footer. The iterator may yield
+    /// more errors.
     ///
     /// # Panics
     /// If there is no such chunk or column.

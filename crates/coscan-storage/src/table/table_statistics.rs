@@ -1,35 +1,17 @@
 //! Statistics of all chunks of a table, from those of its files.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use arrow_array::UInt64Array;
 use arrow_schema::ArrowError;
 use coscan_core::{ChunkIndex, Index};
 
-use super::per_column::PerColumn;
 use super::{ChunkStatistics, ParquetFile, ParquetTable, TableError};
 
-/// What has been asked for.
-pub(super) struct TableStatistics {
-    chunks: PerColumn<ChunkStatistics>,
-    zones: PerColumn<ChunkStatistics>,
-    zone_rows: OnceLock<Vec<Range<u64>>>,
-}
-
-impl TableStatistics {
-    pub(super) fn new(column_count: usize) -> Self {
-        Self {
-            chunks: PerColumn::new(column_count),
-            zones: PerColumn::new(column_count),
-            zone_rows: OnceLock::new(),
-        }
-    }
-}
-
 impl ParquetTable {
-    /// What the footers say of a column in each chunk. Nothing is read; the answer is kept for the next call. Bounds of
-    /// nested columns are unknown, as are those of columns that are read as a type that orders values differently.
+    /// The statistics of a column, an entry per chunk, from the footers. Nothing is read, and the result is kept.
+    /// Bounds are unknown for nested columns, and for columns that are read as a type that orders values differently.
     ///
     /// # Errors
     /// If the statistics of a file cannot be understood.
@@ -45,8 +27,8 @@ impl ParquetTable {
         self.statistics.chunks.get_or_try_make(column, concat).cloned()
     }
 
-    /// The zones of the table, as rows from its start: each row group of a chunk that has several, else the chunk. They
-    /// ascend, and together they are the table.
+    /// The zones of the table, as rows from its start: each row group of a chunk that has several, else the chunk.
+    /// They ascend and cover the table.
     #[must_use]
     pub fn zones(&self) -> &[Range<u64>] {
         self.statistics.zone_rows.get_or_init(|| {
@@ -59,7 +41,7 @@ impl ParquetTable {
         })
     }
 
-    /// As [`Self::statistics`], with an entry a zone in every array.
+    /// As [`Self::statistics`], with an entry per zone.
     ///
     /// # Errors
     /// If the statistics of a file cannot be understood.

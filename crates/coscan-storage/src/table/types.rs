@@ -1,4 +1,4 @@
-//! The types of a column in different files: the one that holds the values of all, and how to make one of the other.
+//! The types of a column in different files: their common type, and the conversion to it.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use arrow_array::{
 };
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields};
 
-/// The type that holds every value of both exactly, if there is one. What differs may be the width of numbers, nested
-/// nullability and metadata, and which fields structs have.
+/// The type that holds every value of both exactly, if one exists. They may differ in the width of numbers, in nested
+/// nullability and metadata, and in the fields of structs.
 pub(super) fn common_type(a: &DataType, b: &DataType) -> Option<DataType> {
     if a == b {
         return Some(a.clone());
@@ -43,7 +43,7 @@ fn common_field(a: &FieldRef, b: &FieldRef) -> Option<FieldRef> {
     Some(Arc::new(a.as_ref().clone().with_data_type(data_type).with_nullable(is_nullable)))
 }
 
-/// The fields of both, by name; one that the other lacks is nullable.
+/// The fields of both, by name. A field of only one is nullable.
 fn common_fields(a: &Fields, b: &Fields) -> Option<Fields> {
     let nullable = |field: &FieldRef| Arc::new(field.as_ref().clone().with_nullable(true));
     let of_a = a.iter().map(|field| match b.find(field.name()) {
@@ -114,8 +114,11 @@ impl Integer {
 
     fn common(self, other: Self) -> Self {
         let is_signed = self.is_signed || other.is_signed;
-        // A sign takes a bit, so that the next width is needed.
-        let bits = |it: Self| if is_signed && !it.is_signed { 2 * it.bits } else { it.bits };
+        // A sign takes a bit, so an unsigned integer needs the next width.
+        let bits = |integer: Self| match is_signed && !integer.is_signed {
+            true => 2 * integer.bits,
+            false => integer.bits,
+        };
         Self { is_signed, bits: bits(self).max(bits(other)) }
     }
 
@@ -134,18 +137,18 @@ impl Integer {
     }
 }
 
-/// Whether every value of the one type is exactly one of the other, in the same order, so that bounds stay bounds.
+/// Whether each value of one type is a value of the other, in the same order, so that bounds stay bounds.
 #[must_use]
 pub fn widens(from: &DataType, to: &DataType) -> bool {
     common_type(from, to).as_ref() == Some(to)
 }
 
-/// Whether arrays of a type can be made of those of another; some of their values may still be refused.
+/// Whether arrays of one type convert to another. Single values may still not fit.
 pub(super) fn can_adapt(from: &DataType, to: &DataType) -> bool {
     match (from, to) {
         (DataType::Struct(from), DataType::Struct(to)) => {
             to.iter().all(|field| match from.find(field.name()) {
-                Some((_, own)) => can_adapt(own.data_type(), field.data_type()),
+                Some((_, stored)) => can_adapt(stored.data_type(), field.data_type()),
                 None => field.is_nullable(),
             })
         }
@@ -157,7 +160,7 @@ pub(super) fn can_adapt(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// The array as another type. Fields of structs are found by name; one that is missing is null.
+/// Converts an array to another type. Fields of structs are found by name; missing ones are null.
 ///
 /// # Errors
 /// If a value does not fit.

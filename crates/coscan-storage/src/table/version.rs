@@ -1,4 +1,4 @@
-//! Which bytes a file had when it was listed: the identity of everything that is read of it.
+//! Versions of files: the identity of everything that is read from them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use object_store::{ObjectMeta, ObjectStore};
 use parquet::file::metadata::ParquetMetaData;
 use url::{Position, Url};
 
-/// One Parquet file, as it was when it was listed.
+/// One Parquet file, as listed.
 #[derive(Clone, Debug)]
 pub struct TableFile {
     /// The store that holds the file.
     pub store: Arc<dyn ObjectStore>,
-    /// The store's address, such as `file:///` or `s3://bucket`; it names the file in errors. What follows a `#` tells
-    /// stores with different options apart and is not shown.
+    /// The store's address, such as `file:///` or `s3://bucket`; it names the file in errors. The fragment after `#`
+    /// distinguishes stores with different options and is not shown.
     pub store_url: Url,
     /// Path, size and identity (entity tag, time of modification) of the file.
     pub meta: ObjectMeta,
@@ -27,7 +27,7 @@ impl TableFile {
         self.version().to_string()
     }
 
-    /// Which file it is, and which version of it.
+    /// The identity of the file and its version.
     #[must_use]
     pub fn version(&self) -> FileVersion {
         let modified = self.meta.last_modified;
@@ -47,12 +47,13 @@ impl TableFile {
     }
 }
 
-/// A file, with its footer if that is known already.
+/// A file, with its footer if that is known.
 #[derive(Clone, Debug)]
 pub struct FileToOpen {
     /// The file.
     pub file: TableFile,
-    /// What the engine has read of this version of the file. One without the page index that the file has is not used.
+    /// The footer of this version, as the engine has read it. It is not used if it lacks the page index that the file
+    /// has.
     pub footer: Option<Arc<ParquetMetaData>>,
 }
 
@@ -62,7 +63,7 @@ impl From<TableFile> for FileToOpen {
     }
 }
 
-/// A file at a moment: whoever lists the same version reads the same bytes. It displays as the file's full address.
+/// A version of a file: the same version has the same bytes. It displays as the file's full address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileVersion {
     store_url: Url,
@@ -87,13 +88,13 @@ impl FileVersion {
         &self.store_url
     }
 
-    /// Where in the store the file is.
+    /// The path of the file in its store.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The bytes of the file.
+    /// The size of the file in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size

@@ -1,19 +1,20 @@
-//! What the footer says of less than a chunk: of each row group where a chunk has several.
+//! Zones: the smallest ranges of rows with statistics, which are row groups where a chunk has several.
 
 use std::ops::Range;
 
 use parquet::file::metadata::ParquetMetaData;
 
+use super::ChunkStatistics;
 use super::pages::StoredChunk;
 use super::per_column::PerColumn;
-use super::{ChunkStatistics, ParquetFile, TableError};
+use super::row_ranges::row_count;
 
-/// The smallest ranges of rows of which statistics are kept.
+/// The zones of a file, and their statistics.
 pub(super) struct Zones {
-    stored: Vec<StoredChunk>,
+    pub(super) stored: Vec<StoredChunk>,
     /// From the start of the file.
-    rows: Vec<Range<u64>>,
-    statistics: PerColumn<ChunkStatistics>,
+    pub(super) rows: Vec<Range<u64>>,
+    pub(super) statistics: PerColumn<ChunkStatistics>,
 }
 
 impl Zones {
@@ -32,12 +33,8 @@ impl Zones {
                 continue;
             }
             for &row_group in &chunk.row_groups {
-                let row_count = metadata.row_group(row_group).num_rows().cast_unsigned();
-                add(StoredChunk {
-                    row_groups: vec![row_group],
-                    rows: 0..row_count,
-                    is_part: false,
-                });
+                let rows = 0..row_count(metadata, row_group);
+                add(StoredChunk { row_groups: vec![row_group], rows, is_part: false });
             }
         }
         Self { stored, rows, statistics: PerColumn::new(columns) }
@@ -54,26 +51,5 @@ impl Zones {
             + row_groups.sum::<usize>()
             + size_of_val(self.rows.as_slice())
             + self.statistics.memory_bytes(ChunkStatistics::memory_bytes)
-    }
-}
-
-impl ParquetFile {
-    /// The zones of the file, as rows from its start: each row group of a chunk that has several, else the chunk. They
-    /// ascend, and together they are the file.
-    #[must_use]
-    pub fn zones(&self) -> &[Range<u64>] {
-        &self.zones.rows
-    }
-
-    /// As [`Self::statistics`], with an entry a zone in every array.
-    ///
-    /// # Errors
-    /// If the statistics cannot be understood.
-    ///
-    /// # Panics
-    /// If there is no such column.
-    pub fn zone_statistics(&self, column: usize) -> Result<&ChunkStatistics, TableError> {
-        let compute = || self.compute_statistics(&self.zones.stored, column);
-        self.zones.statistics.get_or_try_make(column, compute)
     }
 }

@@ -124,7 +124,7 @@ async fn a_file_modified_since_fails_the_precondition() {
 }
 
 #[tokio::test]
-async fn bytes_come_from_the_file_that_was_checked() {
+async fn bytes_are_those_of_the_file_that_was_checked() {
     let (directory, store, path) = store_with_file(b"old content");
     let checked = store.get(&path).await.unwrap();
     replace(&directory, b"new content");

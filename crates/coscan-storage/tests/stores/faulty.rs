@@ -40,7 +40,7 @@ async fn the_same_seed_gives_the_same_faults() {
 }
 
 #[tokio::test]
-async fn faults_come_as_often_as_asked() {
+async fn faults_have_the_given_frequency() {
     for seed in 0..5 {
         let (_, counts) = outcomes(one_in_ten(seed)).await;
         // Five standard deviations around a hundred, and around ninety for the second draw.
@@ -52,7 +52,7 @@ async fn faults_come_as_often_as_asked() {
 }
 
 #[tokio::test]
-async fn the_next_requests_fail_when_told_to() {
+async fn the_next_requests_fail_on_demand() {
     let file = Path::from("file");
     let store = FaultyStore::new(memory_with(&[("file", content(100))]).await, Faults::default());
     store.fail_next(2);

@@ -102,7 +102,7 @@ async fn a_faster_device_underneath_adds_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_was_given_up_has_used_the_device() {
+async fn a_cancelled_request_has_used_the_device() {
     let (store, file) = limited(MEGABYTE_PER_SECOND).await;
     let start = Instant::now();
     let given_up = store.get_range(&file, 0..400_000);

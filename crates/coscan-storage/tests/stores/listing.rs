@@ -159,7 +159,7 @@ async fn errors_say_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_store_that_does_not_answer_is_said() {
+async fn a_store_that_does_not_answer_is_an_error() {
     let stores = Stores::new();
     let faults = Faults { fail_one_in: 1, ..Faults::default() };
     let broken = FaultyStore::new(Arc::new(InMemory::new()), faults);

@@ -1,4 +1,4 @@
-//! Stores: what they read, what they count, how they wait and fail, and which files they find.
+//! Stores: reads, counts, delays, faults and listings.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 #![allow(clippy::single_range_in_vec_init, reason = "one range is what is meant")]

@@ -1,4 +1,4 @@
-//! Settings given by name: what they are for, what they make, who shares it, and that they do not show.
+//! Options of stores: their names, the stores they make, sharing of those, and hidden values.
 
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ fn options_for_another_store_are_refused() {
 }
 
 #[test]
-fn a_store_serves_only_those_with_its_options() {
+fn stores_are_shared_by_equal_options_only() {
     let stores = Stores::new();
     let with = |options| resolve(&stores.with_options(options), "s3://bucket/a").unwrap();
     let first = with(key("one"));
@@ -94,7 +94,7 @@ fn a_store_serves_only_those_with_its_options() {
 }
 
 #[test]
-fn the_address_of_a_store_tells_options_apart() {
+fn roots_of_stores_differ_by_options() {
     let stores = Stores::new();
     let url = Url::parse("s3://bucket/a").unwrap();
     let root = |options| stores.with_options(options).resolve(&url).unwrap().0;
@@ -107,7 +107,7 @@ fn the_address_of_a_store_tells_options_apart() {
 }
 
 #[test]
-fn a_registered_store_knows_nothing_of_options() {
+fn a_registered_store_is_not_used_with_options() {
     let stores = Stores::new();
     let registered: Arc<dyn ObjectStore> = Arc::new(DirectFileStore::new());
     stores.register(&Url::parse("s3://bucket/").unwrap(), Arc::clone(&registered));
@@ -138,7 +138,7 @@ fn settings_that_do_not_work_say_what_to_set_and_show_nothing() {
 }
 
 #[test]
-fn requests_that_everybody_can_see_have_to_be_allowed() {
+fn unencrypted_requests_must_be_allowed() {
     let endpoint = ("aws.endpoint", "http://127.0.0.1:9000");
     let text = text_of(&[endpoint], "s3://bucket/a");
     assert!(text.contains("aws.endpoint") && text.contains("aws.allow_http to true"), "{text}");

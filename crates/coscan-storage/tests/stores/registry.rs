@@ -68,14 +68,14 @@ fn an_unknown_scheme_names_those_that_work() {
 }
 
 #[test]
-fn a_missing_bucket_is_said() {
+fn a_missing_bucket_is_an_error() {
     let error = error_of("s3:///a.parquet");
     assert!(matches!(error, StoreError::MissingBucket { .. }), "{error}");
     assert_eq!(error.to_string(), "s3:/// names no bucket. Write s3://bucket/path");
 }
 
 #[test]
-fn a_file_url_with_a_host_is_said() {
+fn a_file_url_with_a_host_is_an_error() {
     let error = error_of("file://data/a.parquet");
     assert!(error.to_string().contains("three slashes: file:///path"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Reading from S3: what a server of S3 says and does, and what comes of it here.
+//! Reading from S3: the behaviour of a server, and what a store and a table make of it.
 
 use std::collections::HashMap;
 use std::sync::Arc;

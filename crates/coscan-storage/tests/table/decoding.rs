@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int32Array, RecordBatch, StructArray};
 use arrow_schema::{DataType, Field, Schema};
 use bytes::Bytes;
-use coscan_core::{ChunkIndex, Index};
+use coscan_core::{ChunkIndex, Index, PageIndex};
 use coscan_storage::table::{ColumnDecoder, DecodeError, FileOptions, PageLayout};
 use parquet::basic::Compression;
 use parquet::file::properties::{WriterProperties, WriterVersion};
@@ -218,8 +218,9 @@ fn old_file() -> Bytes {
             .unwrap();
     let mut row_group = writer.next_row_group().unwrap();
     let mut column = row_group.next_column().unwrap().unwrap();
-    let at: Vec<_> = (0..1000).map(|row| Int96::from(vec![row, 0, 2_440_589 + row])).collect();
-    column.typed::<Int96Type>().write_batch(&at, None, None).unwrap();
+    let timestamps: Vec<_> =
+        (0..1000).map(|row| Int96::from(vec![row, 0, 2_440_589 + row])).collect();
+    column.typed::<Int96Type>().write_batch(&timestamps, None, None).unwrap();
     column.close().unwrap();
     let mut column = row_group.next_column().unwrap().unwrap();
     // Lists of 0, 1 and 2 items in turn.
@@ -269,7 +270,7 @@ async fn many_row_groups_of_strings_and_dictionaries_in_one_batch() {
 async fn decoders_may_move_between_threads() {
     fn future_is_send<T: Send>(_: &T) {}
     let table = open(&[write(&[rows(0..10)], row_groups(10))], options(10)).await;
-    future_is_send(&table.read_pages(&[]));
+    future_is_send(&table.read(&table.requests(&[PageIndex(0)], 1)[0]));
     future_is_send(&coscan_storage::table::ParquetTable::open(vec![], options(10)));
     fn is_send<T: Send>() {}
     fn is_shared<T: Send + Sync>() {}

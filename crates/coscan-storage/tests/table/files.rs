@@ -1,4 +1,4 @@
-//! What tables that list the same files share.
+//! Files that several tables share.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -93,9 +93,9 @@ async fn a_file_alone_is_as_it_is_in_a_table() {
             assert_eq!(table.place_of(in_table), (1, chunk));
             let rows = [1..2, 50..file.chunk_rows(chunk)];
             for column in 0..table.schema().fields().len() {
-                let own = |page: PageIndex| read[page.0 as usize].clone();
+                let local = |page: PageIndex| read[page.0 as usize].clone();
                 let global = |page: PageIndex| read[page.0 as usize - first_page].clone();
-                let alone = file.decode(chunk, column, &own, Some(&rows), 64).unwrap();
+                let alone = file.decode(chunk, column, &local, Some(&rows), 64).unwrap();
                 let within = table.decode(in_table, column, &global, Some(&rows), 64).unwrap();
                 let alone: Vec<_> = alone.map(Result::unwrap).collect();
                 assert_eq!(alone, within.map(Result::unwrap).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! What chunks and pages are made of a file.
+//! The chunks and pages of a file.
 
 use bytes::Bytes;
 use coscan_core::{ChunkIndex, GroupIndex, PageIndex};

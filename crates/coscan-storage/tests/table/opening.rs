@@ -89,7 +89,7 @@ async fn files_without_rows_add_no_chunks() {
 }
 
 #[tokio::test]
-async fn what_is_not_parquet_is_said_so() {
+async fn a_file_that_is_not_parquet_is_an_error() {
     let short = error(&[Bytes::from_static(b"PAR1")]).await;
     assert!(short.contains("not a Parquet file: it has 4 bytes"), "{short}");
     let text = error(&[Bytes::from_static(b"a,b,c\n1,2,3\n4,5,6\n")]).await;
@@ -99,7 +99,7 @@ async fn what_is_not_parquet_is_said_so() {
 }
 
 #[tokio::test]
-async fn encrypted_columns_under_a_plain_footer_are_said_so() {
+async fn encrypted_columns_under_a_plain_footer_are_an_error() {
     let sound = write(&[rows(0..10)], row_groups(10));
     // The footer, its length, and PAR1. It ends in the end of a struct: before it goes the field of the algorithm.
     let (body, magic) = sound.split_at(sound.len() - 4);

@@ -243,7 +243,7 @@ async fn damaged_pages_are_errors_or_other_values() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_an_error() {
+async fn missing_bytes_are_an_error() {
     let file = write(&[rows(0..2000)], unindexed(small_pages()).build());
     let table = open(std::slice::from_ref(&file), options(10_000)).await;
     let prefix = table.prefix(ChunkIndex(0), 0, 300).unwrap();

@@ -24,7 +24,8 @@ use parquet::schema::types::SchemaDescriptor;
 use url::Url;
 
 use crate::support::{
-    assert_decodes_as_reference, decode, open, options, row_groups, rows, small_pages, store, write,
+    assert_decodes_as_reference, decode, open, options, read_pages, row_groups, rows, small_pages,
+    store, write,
 };
 
 fn all_pages(table: &ParquetTable) -> Vec<PageIndex> {
@@ -126,7 +127,7 @@ impl ObjectStore for Recorder {
 async fn neighbours_are_read_in_one_request_and_each_on_condition() {
     let file = write(&[rows(0..300)], row_groups(100));
     let (recorder, table) = Recorder::table(file.clone(), options(100)).await;
-    let found = table.read_pages(&all_pages(&table)).await;
+    let found = read_pages(&table, &all_pages(&table)).await;
     assert!(found.iter().all(Result::is_ok));
     assert_eq!(recorder.ranges().len(), 1, "{:?}", recorder.ranges());
     assert!(recorder.requests.lock().unwrap()[0].if_match.is_some());
@@ -143,7 +144,7 @@ async fn distant_pages_are_read_apart_and_come_in_the_order_asked_for() {
     let batch = arrow_array::RecordBatch::try_from_iter([("key", Arc::new(keys) as _)]).unwrap();
     let (recorder, table) = Recorder::table(write(&[batch], properties), options(65_536)).await;
     let asked = [PageIndex(2), PageIndex(0), PageIndex(2)];
-    let found = table.read_pages(&asked).await;
+    let found = read_pages(&table, &asked).await;
     assert_eq!(recorder.ranges().len(), 2);
     let sizes: Vec<_> = found.iter().map(|bytes| bytes.as_ref().unwrap().len() as u64).collect();
     assert_eq!(sizes, asked.map(|page| table.layout().bytes_of(page)));
@@ -156,7 +157,7 @@ async fn distant_pages_are_read_apart_and_come_in_the_order_asked_for() {
         true => Err(Error::Generic { store: "Recorder", source: "on purpose".into() }),
         false => Ok(result),
     });
-    let found = table.read_pages(&[PageIndex(0), PageIndex(2)]).await;
+    let found = read_pages(&table, &[PageIndex(0), PageIndex(2)]).await;
     assert!(found[0].is_ok());
     let error = found[1].as_ref().unwrap_err();
     assert!(matches!(error, ReadError::Store { .. }) && error.is_retryable(), "{error}");
@@ -177,7 +178,7 @@ async fn a_short_body_is_truncated() {
             result.payload = GetResultPayload::Stream(futures::stream::iter([Ok(bytes)]).boxed());
             Ok(result)
         });
-        let found = table.read_pages(&[PageIndex(0), PageIndex(1)]).await;
+        let found = read_pages(&table, &[PageIndex(0), PageIndex(1)]).await;
         for error in found.into_iter().map(Result::unwrap_err) {
             assert!(
                 matches!(error, ReadError::Truncated { .. }) && error.is_retryable(),
@@ -196,7 +197,7 @@ async fn a_changed_or_missing_file_is_never_read() {
     files[0].check().await.unwrap();
     // The same size, other bytes.
     memory.put(&path, write(&[rows(0..100)], row_groups(100)).into()).await.unwrap();
-    let error = table.read_pages(&[PageIndex(0)]).await.remove(0).unwrap_err();
+    let error = read_pages(&table, &[PageIndex(0)]).await.remove(0).unwrap_err();
     assert!(matches!(error, ReadError::Changed { .. }) && !error.is_retryable());
     let text =
         "memory:///table/0.parquet has changed since the table was opened; open the table again";
@@ -206,7 +207,7 @@ async fn a_changed_or_missing_file_is_never_read() {
     assert!(error.to_string().contains("has changed"), "{error}");
     memory.delete(&path).await.unwrap();
     assert!(matches!(files[0].check().await, Err(ReadError::Missing { .. })));
-    let error = table.read_pages(&[PageIndex(0)]).await.remove(0).unwrap_err();
+    let error = read_pages(&table, &[PageIndex(0)]).await.remove(0).unwrap_err();
     assert!(matches!(error, ReadError::Missing { .. }) && !error.is_retryable());
 }
 
@@ -227,7 +228,7 @@ async fn a_change_is_noticed_if_the_store_ignores_conditions() {
             change(&mut result.meta);
             Ok(result)
         });
-        let error = table.read_pages(&[PageIndex(0)]).await.remove(0).unwrap_err();
+        let error = read_pages(&table, &[PageIndex(0)]).await.remove(0).unwrap_err();
         assert!(matches!(error, ReadError::Changed { .. }), "{error}");
     }
 }
@@ -248,14 +249,14 @@ async fn local_files() {
     }
     let table = ParquetTable::open(vec![file], options(700)).await.unwrap();
     std::fs::write(folder.path().join("a.parquet"), &bytes[..bytes.len() / 2]).unwrap();
-    let found = table.read_pages(&all_pages(&table)).await;
+    let found = read_pages(&table, &all_pages(&table)).await;
     assert!(found.iter().all(|page| matches!(page, Err(ReadError::Changed { .. }))));
 }
 
 #[tokio::test]
 async fn pages_do_not_share_memory() {
     let table = open(&[write(&[rows(0..100)], row_groups(100))], options(100)).await;
-    let pages = table.read_pages(&all_pages(&table)).await;
+    let pages = read_pages(&table, &all_pages(&table)).await;
     let mut starts = HashSet::new();
     for page in pages {
         let page = page.unwrap();

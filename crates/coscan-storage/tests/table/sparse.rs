@@ -78,13 +78,13 @@ async fn few_rows_need_the_pages_of_their_row_groups() {
         let (chunk, group) = (ChunkIndex(1), GroupIndex(0));
         let slice = table.layout().slice(chunk, group);
         assert_eq!(slice.len(), 10, "a page a row group");
-        let of = |wanted: &[Range<u64>]| table.pages_of_rows(chunk, group, wanted);
-        assert_eq!(of(&[250..251]), slice[2..3]);
-        assert_eq!(of(&[199..200, 200..200, 900..1000]), [slice[1], slice[9]]);
-        assert_eq!(of(&[99..101]), slice[..2]);
-        assert_eq!(of(&[0..1000]), slice);
-        assert_eq!(of(&[5..5]), []);
-        assert_eq!(of(&[]), []);
+        let needed = |wanted: &[Range<u64>]| table.pages_of_rows(chunk, group, wanted);
+        assert_eq!(needed(&[250..251]), slice[2..3]);
+        assert_eq!(needed(&[199..200, 200..200, 900..1000]), [slice[1], slice[9]]);
+        assert_eq!(needed(&[99..101]), slice[..2]);
+        assert_eq!(needed(&[0..1000]), slice);
+        assert_eq!(needed(&[5..5]), []);
+        assert_eq!(needed(&[]), []);
         let pages = read_all(&table).await;
         let wanted = [150..160, 730..731];
         assert_eq!(decode(&table, &pages, chunk, &wanted), (11, vec![slice[1], slice[7]]));
@@ -98,11 +98,11 @@ async fn few_rows_of_a_split_row_group_need_a_stretch_of_its_runs() {
     let (chunk, group) = (ChunkIndex(1), GroupIndex(0));
     let slice = table.layout().slice(chunk, group);
     assert_eq!(slice.len(), 3, "what it shares with its neighbours, and its own");
-    let of = |wanted: &[Range<u64>]| table.pages_of_rows(chunk, group, wanted);
-    assert_eq!(of(&[0..1]), slice[..1]);
-    assert_eq!(of(&[300..301]), slice[1..2]);
-    assert_eq!(of(&[749..750]), slice[2..]);
-    assert_eq!(of(&[0..1, 749..750]), slice, "with what lies between");
+    let needed = |wanted: &[Range<u64>]| table.pages_of_rows(chunk, group, wanted);
+    assert_eq!(needed(&[0..1]), slice[..1]);
+    assert_eq!(needed(&[300..301]), slice[1..2]);
+    assert_eq!(needed(&[749..750]), slice[2..]);
+    assert_eq!(needed(&[0..1, 749..750]), slice, "with what lies between");
     let pages = read_all(&table).await;
     assert_eq!(decode(&table, &pages, chunk, &[749..750]), (1, slice[2..].to_vec()));
 }
@@ -111,12 +111,14 @@ async fn few_rows_of_a_split_row_group_need_a_stretch_of_its_runs() {
 async fn pages_for_rows_of_several_chunks_come_once_and_in_order() {
     let table = open(&[write(&[rows(0..3000)], row_groups(100))], options(1000)).await;
     let groups = [GroupIndex(1), GroupIndex(0)];
-    let of = |row: usize, group| {
+    let page_of = |row: usize, group| {
         table.layout().slice(ChunkIndex(row as u32 / 1000), group)[row % 1000 / 100]
     };
     let wanted = [50..51, 60..61, 999..1001];
-    let mut expected: Vec<_> =
-        [50, 999, 1000].into_iter().flat_map(|row| groups.map(|group| of(row, group))).collect();
+    let mut expected: Vec<_> = [50, 999, 1000]
+        .into_iter()
+        .flat_map(|row| groups.map(|group| page_of(row, group)))
+        .collect();
     expected.sort_unstable();
     assert_eq!(table.pages_for(&groups, &wanted), expected);
     assert_eq!(table.pages_for(&groups, &[]), []);

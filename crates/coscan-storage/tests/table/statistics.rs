@@ -30,20 +30,17 @@ async fn assert_true(table: &ParquetTable) -> usize {
                 assert_eq!(statistics.null_count.value(entry), nulls, "{name}, chunk {chunk}");
                 known += 1;
             }
-            for (bounds, exact, wrong) in [
-                (&statistics.min, &statistics.min_exact, std::cmp::Ordering::Less),
-                (&statistics.max, &statistics.max_exact, std::cmp::Ordering::Greater),
+            for (bounds, wrong) in [
+                (&statistics.min, std::cmp::Ordering::Less),
+                (&statistics.max, std::cmp::Ordering::Greater),
             ] {
                 if bounds.is_null(entry) {
                     continue;
                 }
                 known += 1;
                 let compare = make_comparator(&values, bounds, SortOptions::default()).unwrap();
-                let rows = || (0..values.len()).filter(|&row| values.is_valid(row));
-                assert!(rows().all(|row| compare(row, entry) != wrong), "{name}, chunk {chunk}");
-                if exact.is_valid(entry) && exact.value(entry) {
-                    assert!(rows().any(|row| compare(row, entry).is_eq()), "{name}, chunk {chunk}");
-                }
+                let mut rows = (0..values.len()).filter(|&row| values.is_valid(row));
+                assert!(rows.all(|row| compare(row, entry) != wrong), "{name}, chunk {chunk}");
             }
         }
     }
@@ -64,7 +61,6 @@ async fn of_whole_row_groups() {
     assert_eq!(int64(&key.max), [Some(299), Some(599), Some(999), Some(1399)]);
     assert_eq!(key.null_count, UInt64Array::from(vec![0; 4]));
     assert_eq!(key.row_count, UInt64Array::from(vec![300, 300, 400, 400]));
-    assert!(key.min_exact.iter().all(|exact| exact == Some(true)));
     assert!(assert_true(&table).await >= 4 * 3 * 18);
 }
 
@@ -82,7 +78,6 @@ async fn of_parts_of_a_row_group() {
             "{min}..={max} of {rows:?}: not near"
         );
     }
-    assert!(key.min_exact.iter().all(|exact| exact != Some(true)));
     assert_eq!(key.null_count, UInt64Array::from(vec![0; 4]));
     assert!(assert_true(&table).await >= 4 * 2 * 18);
 }
@@ -95,7 +90,6 @@ async fn of_parts_without_a_column_index_are_those_of_the_row_group() {
     let key = table.statistics(0).unwrap();
     assert_eq!(int64(&key.min), [Some(0); 4]);
     assert_eq!(int64(&key.max), [Some(2999); 4]);
-    assert!(key.min_exact.iter().chain(&key.max_exact).all(|exact| exact == Some(false)));
     assert_eq!(key.null_count, UInt64Array::from(vec![0; 4]));
     assert!(
         table.statistics(1).unwrap().null_count.null_count() == 4,
@@ -128,7 +122,7 @@ async fn unknown_in_one_row_group_is_unknown_but_nulls_have_no_say() {
 }
 
 #[tokio::test]
-async fn cut_off_bounds_are_not_exact() {
+async fn truncated_bounds_are_still_bounds() {
     let text = StringArray::from(vec!["x".repeat(100), "y".repeat(100)]);
     let batch = RecordBatch::try_from_iter([("a", Arc::new(text) as ArrayRef)]).unwrap();
     let properties = WriterProperties::builder().set_statistics_truncate_length(Some(8)).build();
@@ -136,5 +130,4 @@ async fn cut_off_bounds_are_not_exact() {
     let found = table.statistics(0).unwrap();
     assert_eq!(found.min.as_string_view().value(0), "xxxxxxxx");
     assert_eq!(found.max.as_string_view().value(0), "yyyyyyyz");
-    assert!(!found.min_exact.value(0) && !found.max_exact.value(0));
 }

@@ -13,7 +13,9 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Fields, Schema};
 use bytes::Bytes;
 use coscan_core::{ChunkIndex, PageIndex};
-use coscan_storage::table::{DecodeError, FileOptions, ParquetTable, TableError, TableFile};
+use coscan_storage::table::{
+    DecodeError, FileOptions, ParquetTable, ReadError, TableError, TableFile, put_together,
+};
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
@@ -204,7 +206,9 @@ pub(crate) fn reference(table: &ParquetTable, files: &[Bytes]) -> RecordBatch {
         let metadata = ParquetRecordBatchReaderBuilder::try_new(file.clone()).unwrap();
         let fields = metadata.schema().fields().iter().zip(table.schema().fields());
         let hint: Vec<_> = fields
-            .map(|(own, table)| own.as_ref().clone().with_data_type(table.data_type().clone()))
+            .map(|(stored, table)| {
+                stored.as_ref().clone().with_data_type(table.data_type().clone())
+            })
             .collect();
         let hint = Schema::new_with_metadata(hint, metadata.schema().metadata().clone());
         let options = ArrowReaderOptions::new().with_schema(Arc::new(hint));
@@ -218,10 +222,23 @@ pub(crate) fn reference(table: &ParquetTable, files: &[Bytes]) -> RecordBatch {
     concat_batches(table.schema(), &batches).unwrap()
 }
 
+/// The stored bytes of some pages, in the order asked for.
+pub(crate) async fn read_pages(
+    table: &ParquetTable,
+    pages: &[PageIndex],
+) -> Vec<Result<Bytes, ReadError>> {
+    let mut answers = Vec::new();
+    for request in table.requests(pages, u64::MAX) {
+        let answer = table.read(&request).await;
+        answers.push((request, answer));
+    }
+    put_together(pages, answers)
+}
+
 /// The stored bytes of all pages.
 pub(crate) async fn read_all(table: &ParquetTable) -> HashMap<PageIndex, Bytes> {
     let pages: Vec<_> = (0..table.layout().page_count() as u32).map(PageIndex).collect();
-    let read = table.read_pages(&pages).await;
+    let read = read_pages(table, &pages).await;
     pages.into_iter().zip(read.into_iter().map(Result::unwrap)).collect()
 }
 

@@ -1,14 +1,16 @@
-//! Pages cut off behind the values of the rows that are wanted.
+//! Cuts pages behind the values of the wanted rows.
+//!
+//! Source: Parquet format, "Data Pages" in `README.md` (levels before values) and `Encodings.md` (plain, dictionary).
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, Type};
 use parquet::column::page::Page;
 use parquet::file::metadata::ColumnChunkMetaData;
 
+use super::page_header::{Contents, PageHeader};
 use super::{hybrid, start};
-use crate::table::thrift::{Contents, PageHeader};
 
-/// A page of which the start is there.
+/// The start of a page.
 #[derive(Clone, Copy)]
 pub(super) struct PageStart<'a> {
     pub(super) header: PageHeader,
@@ -16,37 +18,37 @@ pub(super) struct PageStart<'a> {
     pub(super) body: &'a [u8],
 }
 
-/// What became of it.
+/// The result of cutting pages.
 pub(super) enum Cut {
     Done(Vec<Page>),
-    /// It takes more of the dictionary.
+    /// More bytes of the dictionary are needed.
     MoreDictionary,
-    /// It takes more of the data page.
+    /// More bytes of the data page are needed.
     MoreData,
-    /// It cannot be cut, or is damaged.
+    /// They cannot be cut, or are damaged.
     Unfit,
 }
 
-/// What matters of a column to cut its pages.
+/// The properties of a column that cutting its pages depends on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cutter {
     codec: Compression,
     width: Width,
     max_level: u32,
-    /// As many levels.
+    /// The number of wanted rows, and so of levels.
     rows: u64,
 }
 
-/// How values are stored plainly.
+/// The width of a value in plain encoding.
 #[derive(Clone, Copy, Debug)]
 enum Width {
     Bit,
     Bytes(usize),
-    /// The length of each before it.
+    /// Each value follows its length in 4 bytes.
     Variable,
 }
 
-/// The numbers of encodings.
+/// Numbers of `Encoding` in `parquet.thrift`.
 const PLAIN: u64 = 0;
 const PLAIN_DICTIONARY: u64 = 2;
 const RLE: u64 = 3;
@@ -76,7 +78,7 @@ impl Cutter {
     pub(super) fn cut(&self, dictionary: Option<PageStart<'_>>, data: PageStart<'_>) -> Cut {
         let has_checksum = |page: PageStart<'_>| page.header.has_checksum;
         if has_checksum(data) || dictionary.is_some_and(has_checksum) {
-            // It is of all of the page.
+            // A checksum covers the whole page.
             return Cut::Unfit;
         }
         let more = |page: PageStart<'_>, more| match page.is_whole() {
@@ -93,7 +95,7 @@ impl Cutter {
             return more(data, Cut::MoreData);
         };
         let (Some(entries), Some(dictionary)) = (entries, dictionary) else {
-            // Without a dictionary, places in it mean nothing.
+            // Indexes need a dictionary.
             return if entries.is_some() { Cut::Unfit } else { Cut::Done(vec![page]) };
         };
         let cut = |body_bytes| self.cut_dictionary(dictionary, entries, body_bytes);
@@ -103,7 +105,7 @@ impl Cutter {
         }
     }
 
-    /// Tries with more and more of a page decompressed: a little of what is there does most often.
+    /// Tries with more and more bytes of a page decompressed: most often few are enough.
     fn as_far_as_needed<T>(
         &self,
         page: PageStart<'_>,
@@ -120,7 +122,8 @@ impl Cutter {
         cut(all_bytes)
     }
 
-    /// A page from the first `body_bytes` of its body, decompressed. `None` if more is needed, or it is damaged.
+    /// A page from the first `body_bytes` bytes of its decompressed body. `None` if more are needed, or they are
+    /// damaged.
     fn cut_data(
         &self,
         data_page: DataPage,
@@ -128,11 +131,11 @@ impl Cutter {
         body_bytes: usize,
     ) -> Option<CutData> {
         let (body, levels) = match data_page.levels {
-            Levels::Counted => {
+            Levels::WithValues => {
                 let body = start::decompress(self.codec, data.body, body_bytes);
                 let levels = match self.max_level {
                     0 => 0..0,
-                    _ => 4..4 + counted(&body, 0)?,
+                    _ => 4..4 + length_at(&body, 0)?,
                 };
                 (body, levels)
             }
@@ -157,11 +160,11 @@ impl Cutter {
         let (values_bytes, entries) = match data_page.encoding {
             PLAIN => (self.plain_bytes(values, held)?, None),
             _ => {
-                let (&width, places) = values.split_first()?;
+                let (&width, indexes) = values.split_first()?;
                 let mut entries = 0;
-                let tell = |place: u32, _| entries = entries.max(u64::from(place) + 1);
-                let places_bytes = hybrid::read(places, usize::from(width), held, tell)?;
-                (1 + places_bytes, Some(entries))
+                let tell = |index: u32, _| entries = entries.max(u64::from(index) + 1);
+                let indexes_bytes = hybrid::read(indexes, usize::from(width), held, tell)?;
+                (1 + indexes_bytes, Some(entries))
             }
         };
         let buf = Bytes::copy_from_slice(body.get(..levels.end + values_bytes)?);
@@ -169,7 +172,7 @@ impl Cutter {
             (u32::try_from(self.rows).ok()?, u32::try_from(self.rows - held).ok()?);
         let encoding = encoding(data_page.encoding);
         let page = match data_page.levels {
-            Levels::Counted => Page::DataPage {
+            Levels::WithValues => Page::DataPage {
                 buf,
                 num_values,
                 encoding,
@@ -192,7 +195,7 @@ impl Cutter {
         Some(CutData { page, entries })
     }
 
-    /// The first entries of a dictionary, likewise.
+    /// The first `entries` entries of a dictionary, likewise.
     fn cut_dictionary(
         &self,
         dictionary: PageStart<'_>,
@@ -215,23 +218,22 @@ impl Cutter {
         })
     }
 
-    /// The bytes of the first values, if they may all be there.
+    /// The size of the first `count` values in plain encoding, if `values` is that long.
     fn plain_bytes(&self, values: &[u8], count: u64) -> Option<usize> {
         let count = usize::try_from(count).ok()?;
         let bytes = match self.width {
             Width::Bit => count.div_ceil(8),
             Width::Bytes(bytes) => count.checked_mul(bytes)?,
-            Width::Variable => {
-                (0..count).try_fold(0usize, |at, _| at.checked_add(4 + counted(values, at)?))?
-            }
+            Width::Variable => (0..count)
+                .try_fold(0usize, |end, _| end.checked_add(4 + length_at(values, end)?))?,
         };
         (bytes <= values.len()).then_some(bytes)
     }
 }
 
-/// A length that stands at a place.
-fn counted(bytes: &[u8], at: usize) -> Option<usize> {
-    let length = bytes.get(at..)?.first_chunk()?;
+/// The length that precedes a value or levels, in 4 bytes at an offset.
+fn length_at(bytes: &[u8], offset: usize) -> Option<usize> {
+    let length = bytes.get(offset..)?.first_chunk()?;
     usize::try_from(u32::from_le_bytes(*length)).ok()
 }
 
@@ -252,29 +254,29 @@ impl PageStart<'_> {
 /// A data page that can be cut.
 #[derive(Clone, Copy)]
 struct DataPage {
-    /// Values and nulls.
+    /// The number of values, nulls included.
     values: u64,
     encoding: u64,
     levels: Levels,
 }
 
-/// Where definition levels are.
+/// The place of definition levels.
 #[derive(Clone, Copy)]
 enum Levels {
-    /// Compressed with the values, before them, with their length.
-    Counted,
-    /// Before what is compressed.
+    /// In version 1: with their length before the values, compressed with them.
+    WithValues,
+    /// In version 2: uncompressed before the values.
     Before { bytes: u64, is_compressed: bool },
 }
 
 impl DataPage {
     fn of(contents: Contents, max_level: u32) -> Option<Self> {
         let (values, encoding, levels) = match contents {
-            // Where there are no levels, writers say whatever they like of them.
+            // Writers give any encoding for levels of required columns, which have none.
             Contents::Data { values, encoding, definition_levels }
                 if max_level == 0 || definition_levels == RLE =>
             {
-                (values, encoding, Levels::Counted)
+                (values, encoding, Levels::WithValues)
             }
             Contents::DataV2 { values, encoding, definition_bytes, is_compressed, .. } => {
                 let levels = Levels::Before { bytes: definition_bytes, is_compressed };
@@ -290,6 +292,6 @@ impl DataPage {
 /// A data page that was cut.
 struct CutData {
     page: Page,
-    /// How many entries of the dictionary it needs, if it has one.
+    /// The number of entries of the dictionary that it needs, if it has one.
     entries: Option<u64>,
 }

@@ -1,4 +1,5 @@
-//! The start of the first data page of a column chunk, and of its dictionary, as they come.
+//! Reads the start of the first data page of a column chunk, and of its dictionary, step by step until both can be
+//! cut.
 
 use std::ops::Range;
 
@@ -7,25 +8,25 @@ use parquet::column::page::Page;
 use parquet::file::metadata::ColumnChunkMetaData;
 
 use super::cut::{Cut, Cutter, PageStart};
+use super::page_header::{Contents, PageHeader, page_header};
 use super::{HEADER_BYTES_MAX, STEP_BYTES};
-use crate::table::thrift::{Contents, PageHeader, page_header};
 
-/// What a value takes, as a first guess.
+/// The size of a value, as a first guess.
 const VALUE_BYTES: u64 = 16;
 
-/// A data page that holds all rows that are wanted, and its dictionary if it has one, each from its start.
+/// The start of a data page that holds all wanted rows, and of its dictionary if it has one.
 #[derive(Clone, Debug)]
 pub(in crate::table) struct CutPages {
     cutter: Cutter,
-    /// Where the column chunk ends in the file.
+    /// The end of the column chunk in the file.
     end: u64,
-    /// What is read at first of a page.
+    /// The size of the first read of a page.
     step_bytes: u64,
-    /// Of the page that the column chunk begins with.
+    /// The start of the first page of the column chunk.
     first: Region,
-    /// Of the page behind that, if it is a dictionary.
+    /// The start of the page after it, if the first is a dictionary.
     second: Option<Region>,
-    /// Once enough is there.
+    /// The cut pages, once enough bytes are there.
     pages: Option<Vec<Page>>,
 }
 
@@ -52,7 +53,7 @@ impl Region {
             if self.read.is_empty() { bytes } else { [&self.read[..], &bytes].concat().into() };
     }
 
-    /// Needs about twice as much, up to an offset in the file. False if all that is there.
+    /// Doubles the needed bytes, up to an offset in the file. False if they reach it already.
     fn grow(&mut self, end: u64) -> bool {
         let needed_bytes = (2 * self.needed_bytes).min(end.saturating_sub(self.start));
         let grows = needed_bytes > self.needed_bytes;
@@ -60,24 +61,24 @@ impl Region {
         grows
     }
 
-    /// The page that begins here, as far as it is there.
+    /// The page that begins here, as far as it has been read.
     fn page(&self, header: PageHeader) -> PageStart<'_> {
         let length = self.read.len() as u64;
         let end = (header.header_bytes.saturating_add(header.body_bytes)).min(length);
-        // Both are at most the length, which is one of memory.
+        // Both are at most the length of a buffer.
         let body = &self.read[header.header_bytes as usize..end as usize];
         PageStart { header, body }
     }
 }
 
 impl CutPages {
-    /// Of a column chunk whose first `rows` rows are wanted; `None` if its pages cannot be cut.
+    /// For the first `rows` rows of a column chunk; `None` if its pages cannot be cut.
     pub(super) fn new(column: &ColumnChunkMetaData, rows: u64) -> Option<Self> {
         let cutter = Cutter::new(column, rows)?;
         let (start, length) = column.byte_range();
         let end = start + length;
         let step_bytes = STEP_BYTES.max(rows.saturating_mul(VALUE_BYTES));
-        // Where it is likely to be. The header of the dictionary says it for sure.
+        // A guess: the header of the dictionary says where the data page begins.
         let second = column.data_page_offset().cast_unsigned();
         let is_apart = second > start + step_bytes && second < end;
         Some(Self {
@@ -99,12 +100,12 @@ impl CutPages {
         self.first.needed_bytes + self.second.as_ref().map_or(0, |region| region.needed_bytes)
     }
 
-    /// The pages, once nothing more is wanted.
+    /// The cut pages, once nothing more is wanted.
     pub(in crate::table) fn pages(&self) -> Option<&Vec<Page>> {
         self.pages.as_ref()
     }
 
-    /// Adds what was wanted. False if the pages cannot be cut.
+    /// Adds the wanted bytes. False if the pages cannot be cut.
     pub(super) fn push(&mut self, read: Vec<Bytes>) -> bool {
         let mut read = read.into_iter();
         for region in std::iter::once(&mut self.first).chain(&mut self.second) {
@@ -117,7 +118,7 @@ impl CutPages {
         self.go_on().unwrap_or(false)
     }
 
-    /// Cuts the pages, or wants more. `None` or false if they cannot be cut.
+    /// Cuts the pages, or wants more bytes. `None` or false if they cannot be cut.
     fn go_on(&mut self) -> Option<bool> {
         let Some(first) = page_header(&self.first.read) else {
             return Some(grow_header(&mut self.first, self.end));
@@ -149,7 +150,7 @@ impl CutPages {
         Some(self.take(cut, first_end, second_end))
     }
 
-    /// The second page begins here. What was read of it with the first one is there already.
+    /// The second page begins here. Bytes of it that were read with the first one are kept.
     fn place_second(&mut self, start: u64) {
         let first_bytes = start - self.first.start;
         if self.first.read.len() as u64 > first_bytes {
@@ -167,7 +168,6 @@ impl CutPages {
         match cut {
             Cut::Done(pages) => {
                 self.pages = Some(pages);
-                // A page of which more is on its way was not needed.
                 true
             }
             Cut::MoreDictionary => self.first.grow(first_end),
@@ -177,7 +177,7 @@ impl CutPages {
     }
 }
 
-/// Needs more of a page whose header is not all there. False if it can be none.
+/// Wants more of a page whose header is cut off. False if it is too long for a header.
 fn grow_header(region: &mut Region, end: u64) -> bool {
     (region.read.len() as u64) < HEADER_BYTES_MAX && region.grow(end)
 }

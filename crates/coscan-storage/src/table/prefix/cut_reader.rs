@@ -1,4 +1,4 @@
-//! Pages that were cut, for parquet's decoder.
+//! Cut pages as parquet's decoder reads them.
 
 use std::collections::VecDeque;
 

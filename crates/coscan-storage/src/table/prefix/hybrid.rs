@@ -1,10 +1,12 @@
-//! Integers in runs, some repeated and some packed bit by bit: levels, and places in a dictionary.
+//! Integers in the hybrid of run-length encoding and bit-packing: definition levels, and indexes into a dictionary.
+//!
+//! Source: Parquet format, `Encodings.md`, "Run Length Encoding / Bit-Packing Hybrid (RLE = 3)".
 
-/// Widths of values, in bits.
+/// The maximum width of values, in bits.
 const WIDTH_MAX: usize = 32;
 
-/// Reads the first `count` values of `width` bits and tells each with the number of times that it comes. Returns the bytes
-/// that hold them, `None` if they are not all there or make no sense.
+/// Reads the first `count` values of `width` bits and calls `tell` with each value and its number of repeats. Returns
+/// the number of bytes that hold them; `None` if they are cut off or damaged.
 pub(super) fn read(
     bytes: &[u8],
     width: usize,
@@ -14,47 +16,48 @@ pub(super) fn read(
     if width > WIDTH_MAX {
         return None;
     }
-    let mut at = 0;
+    let mut offset = 0;
     let mut left = count;
     while left > 0 {
-        let header = number(bytes, &mut at)?;
+        let header = number(bytes, &mut offset)?;
         let length = header >> 1;
         if header & 1 == 0 {
-            let value = bytes.get(at..at + width.div_ceil(8))?;
-            at += value.len();
+            let value = bytes.get(offset..offset + width.div_ceil(8))?;
+            offset += value.len();
             let value = value.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
             let times = length.min(left);
             tell(value, times);
             left -= times;
             continue;
         }
-        // Groups of eight values. The last one may be cut off behind the values that are wanted.
+        // Groups of eight values. The last one may be cut off behind the wanted values.
         let groups = usize::try_from(length).ok()?;
         let values = left.min(length.checked_mul(8)?);
         left -= values;
         let values = usize::try_from(values).ok()?;
         let packed_bytes = (values * width).div_ceil(8);
-        let packed = bytes.get(at..at + packed_bytes)?;
+        let packed = bytes.get(offset..offset + packed_bytes)?;
         (0..values).for_each(|position| tell(unpack(packed, width, position), 1));
-        at += if left == 0 { packed_bytes } else { groups.checked_mul(width)? };
+        offset += if left == 0 { packed_bytes } else { groups.checked_mul(width)? };
     }
-    Some(at)
+    Some(offset)
 }
 
-/// A value from those that are packed, the lowest bits first.
+/// A bit-packed value, least significant bit first.
 fn unpack(packed: &[u8], width: usize, position: usize) -> u32 {
     let first = position * width;
     (0..width).fold(0, |value, bit| {
-        let at = first + bit;
-        value | u32::from(packed[at / 8] >> (at % 8) & 1) << bit
+        let position = first + bit;
+        value | u32::from(packed[position / 8] >> (position % 8) & 1) << bit
     })
 }
 
-fn number(bytes: &[u8], at: &mut usize) -> Option<u64> {
+/// The header of a run: an unsigned LEB128 integer.
+fn number(bytes: &[u8], offset: &mut usize) -> Option<u64> {
     let mut number = 0;
     for shift in (0..32).step_by(7) {
-        let byte = *bytes.get(*at)?;
-        *at += 1;
+        let byte = *bytes.get(*offset)?;
+        *offset += 1;
         number |= u64::from(byte & 0x7f) << shift;
         if byte & 0x80 == 0 {
             return Some(number);
@@ -76,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_both_kinds_are_read_as_far_as_wanted() {
+    fn runs_of_both_kinds_are_read_up_to_the_last_wanted_value() {
         // 0 to 7 in three bits, as in the format's own example; then five times 300 in nine bits is a run of its own.
         let packed = [0x03, 0b1000_1000, 0b1100_0110, 0b1111_1010];
         assert_eq!(values(&packed, 3, 8), Some((4, (0..8).collect())));

@@ -1,4 +1,6 @@
-//! What the start of a compressed page begins with.
+//! Decompresses the start of a page: libraries decompress all or nothing.
+//!
+//! Source: Parquet format, `Compression.md`; Snappy, `format_description.txt`; zstd's streams (RFC 8878).
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -10,23 +12,23 @@ pub(super) fn is_known(codec: Compression) -> bool {
     matches!(codec, Compression::UNCOMPRESSED | Compression::SNAPPY | Compression::ZSTD(_))
 }
 
-/// How many bytes to ask for first.
+/// The number of bytes to decompress in the first attempt.
 pub(super) fn first_bytes(codec: Compression) -> usize {
     match codec {
-        // It works block by block: fewer take as long.
+        // It decompresses whole blocks of 128 KiB: fewer bytes take as long.
         Compression::ZSTD(_) => 128 * 1024,
         _ => 1024,
     }
 }
 
-/// The first bytes, as many as the start of the compressed bytes says and at most `bytes_max`. Where those make no sense it
-/// ends.
+/// The first bytes of a page, at most `bytes_max`, as far as the start of the compressed bytes yields them. It stops
+/// at damaged bytes.
 pub(super) fn decompress(codec: Compression, compressed: &[u8], bytes_max: usize) -> Cow<'_, [u8]> {
     match codec {
         Compression::UNCOMPRESSED => compressed[..compressed.len().min(bytes_max)].into(),
         Compression::SNAPPY => {
             let mut out = Vec::new();
-            // Wherever it stopped, what it has is right.
+            // Wherever it stopped, the output so far is right.
             let _ = snappy(compressed, bytes_max, &mut out);
             out.truncate(bytes_max);
             out.into()
@@ -34,7 +36,7 @@ pub(super) fn decompress(codec: Compression, compressed: &[u8], bytes_max: usize
         Compression::ZSTD(_) => {
             let mut out = Vec::new();
             if let Ok(decoder) = zstd::stream::read::Decoder::with_buffer(compressed) {
-                // That the rest is missing is an error; what came before is there.
+                // The missing rest is an error; the bytes before it are in `out`.
                 let _ = decoder.take(bytes_max as u64).read_to_end(&mut out);
             }
             out.into()
@@ -43,7 +45,7 @@ pub(super) fn decompress(codec: Compression, compressed: &[u8], bytes_max: usize
     }
 }
 
-/// Snappy's raw format: a length, then literals and copies of what was there before.
+/// Snappy's raw format: a length, then literals and copies of earlier output.
 fn snappy(mut input: &[u8], bytes_max: usize, out: &mut Vec<u8>) -> Option<()> {
     while byte(&mut input)? & 0x80 != 0 {}
     while out.len() < bytes_max {
@@ -55,9 +57,9 @@ fn snappy(mut input: &[u8], bytes_max: usize, out: &mut Vec<u8>) -> Option<()> {
                     0..60 => upper,
                     _ => little_endian(&mut input, upper - 59)?,
                 };
-                let there = input.len().min(length.checked_add(1)?);
-                out.extend_from_slice(&input[..there]);
-                input = &input[there..];
+                let available = input.len().min(length.checked_add(1)?);
+                out.extend_from_slice(&input[..available]);
+                input = &input[available..];
                 continue;
             }
             1 => (upper >> 3 << 8 | usize::from(byte(&mut input)?), 4 + (upper & 7)),
@@ -65,9 +67,9 @@ fn snappy(mut input: &[u8], bytes_max: usize, out: &mut Vec<u8>) -> Option<()> {
             _ => (little_endian(&mut input, 4)?, 1 + upper),
         };
         let start = out.len().checked_sub(offset).filter(|_| offset > 0)?;
-        // It may reach into what it makes.
-        for at in start..start + length {
-            out.push(out[at]);
+        // A copy may overlap its own output.
+        for position in start..start + length {
+            out.push(out[position]);
         }
     }
     Some(())
@@ -92,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn snappy_gives_what_its_start_says() {
+    fn the_start_of_snappy_is_decompressed_without_the_rest() {
         // 11 bytes: "abcd", a copy of 4 from 4 back, "xyz".
         let compressed = [11, 3 << 2, b'a', b'b', b'c', b'd', 1, 4, 2 << 2, b'x', b'y', b'z'];
         let start = |end: usize| decompress(Compression::SNAPPY, &compressed[..end], 100).to_vec();

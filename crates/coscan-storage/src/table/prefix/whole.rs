@@ -1,40 +1,38 @@
-//! Whole pages, from the start of a column chunk.
+//! Reads whole pages from the start of a column chunk, up to the last one with wanted rows.
 
 use std::ops::Range;
 
 use bytes::Bytes;
 use parquet::file::metadata::ParquetMetaData;
-use parquet::file::page_index::offset_index::PageLocation;
 
+use super::page_header::{Contents, page_header};
 use super::{HEADER_BYTES_MAX, STEP_BYTES};
-use crate::table::column_pages::row_count;
-use crate::table::layout::page_locations;
-use crate::table::thrift::{Contents, page_header};
+use crate::table::row_ranges::{DataPages, row_count};
 
-/// The first pages of a column chunk, each with all that belongs to it.
+/// The first pages of a column chunk, whole.
 #[derive(Clone, Debug)]
 pub(in crate::table) struct WholePages {
-    /// To be held.
+    /// The number of wanted rows.
     rows: u64,
     /// Offsets of the column chunk in the file.
     bytes: Range<u64>,
     /// Whether a row may have several values.
     is_repeated: bool,
     read: Bytes,
-    /// So much of the column chunk is needed, as far as is known.
+    /// The bytes of the column chunk that are known to be needed.
     needed_bytes: u64,
     extent: Extent,
 }
 
-/// How far the pages reach.
+/// The end of the pages that are needed.
 #[derive(Clone, Copy, Debug)]
 enum Extent {
-    /// All of the column chunk.
+    /// The end of the column chunk.
     All,
-    /// So many data pages, as the page index says.
+    /// After so many data pages, whose places the page index lists.
     Pages(usize),
-    /// As headers will say: a page begins `start` bytes behind the start of the column chunk, and those before it hold
-    /// `rows` rows.
+    /// To be found from page headers: a page begins `start` bytes behind the start of the column chunk, and the pages
+    /// before it hold `rows` rows.
     Found { start: u64, rows: u64 },
 }
 
@@ -47,15 +45,11 @@ impl WholePages {
     ) -> Self {
         let column = metadata.row_group(row_group).column(leaf);
         let (start, length) = column.byte_range();
-        let locations = page_locations(metadata, row_group, leaf);
         let (extent, needed_bytes) = if rows == row_count(metadata, row_group) {
             (Extent::All, length)
-        } else if let Some(locations) = locations {
-            let is_needed = |page: &PageLocation| page.first_row_index.cast_unsigned() < rows;
-            let pages = locations.partition_point(is_needed);
-            let last = &locations[pages - 1];
-            let end = last.offset + i64::from(last.compressed_page_size);
-            (Extent::Pages(pages), end.cast_unsigned() - start)
+        } else if let Some(data_pages) = DataPages::of(metadata, row_group, leaf) {
+            let pages = data_pages.holding_first(rows);
+            (Extent::Pages(pages), data_pages.bytes(0..pages).end - start)
         } else {
             let first_page = column.data_page_offset().cast_unsigned().saturating_sub(start);
             (Extent::Found { start: 0, rows: 0 }, first_page.min(length) + STEP_BYTES)
@@ -102,7 +96,8 @@ impl WholePages {
             let held = match header.contents {
                 Contents::DataV2 { rows, .. } => rows,
                 Contents::Data { values, .. } if !self.is_repeated => values,
-                // How many rows begin in the page only its levels say, and the last one may go on in the next.
+                // Only the levels say how many rows begin in the page, and the last row may continue in the next
+                // page.
                 Contents::Data { .. } => {
                     self.extent = Extent::All;
                     return self.need(self.all_bytes());
@@ -123,7 +118,7 @@ impl WholePages {
         Ok(())
     }
 
-    /// Whether the start of the first data page may do.
+    /// Whether the start of the first data page may be enough.
     pub(super) fn may_be_cut(&self) -> bool {
         match self.extent {
             Extent::All => false,
@@ -136,7 +131,7 @@ impl WholePages {
         self.needed_bytes
     }
 
-    /// Where its pages begin, and what is there of those that are needed.
+    /// The offset in the file of the first page, and the bytes of the needed pages that were read.
     pub(in crate::table) fn pages(&self) -> (u64, Bytes) {
         let end = match self.extent {
             Extent::Found { start, .. } => usize::try_from(start).unwrap_or(usize::MAX),
@@ -145,7 +140,7 @@ impl WholePages {
         (self.bytes.start, self.read.slice(..end.min(self.read.len())))
     }
 
-    /// How many data pages there are, if the page index says where they are.
+    /// The number of data pages, if the page index lists them.
     pub(in crate::table) fn listed(&self) -> Option<usize> {
         match self.extent {
             Extent::Pages(pages) => Some(pages),
