@@ -82,7 +82,7 @@ impl ConcurrencyLimit {
     }
 
     /// Waits until a request of this size may be sent. It may at once when it is or becomes urgent.
-    pub(crate) async fn pass(
+    pub(crate) async fn admit(
         self: &Arc<Self>,
         bytes: u64,
         urgent: impl Future<Output = ()>,
@@ -200,7 +200,7 @@ mod tests {
                     std::future::pending().await
                 }
             };
-            let admission = self.limit.pass(bytes.end - bytes.start, urgent).await;
+            let admission = self.limit.admit(bytes.end - bytes.start, urgent).await;
             self.store.get_range(&Path::from("file"), bytes).await.unwrap();
             admission.answered();
             Instant::now()
@@ -269,18 +269,18 @@ mod tests {
     async fn a_request_that_is_given_up_makes_room() {
         let reader = Reader::new(200_000_000, 0).await;
         for _ in 0..10 {
-            drop(reader.limit.pass(REQUEST_BYTES, pending()).await);
-            drop(reader.limit.pass(100 * REQUEST_BYTES, pending()).await);
+            drop(reader.limit.admit(REQUEST_BYTES, pending()).await);
+            drop(reader.limit.admit(100 * REQUEST_BYTES, pending()).await);
         }
-        let held = join_all((0..2).map(|_| reader.limit.pass(REQUEST_BYTES, pending()))).await;
-        let third = reader.limit.pass(1, pending());
+        let held = join_all((0..2).map(|_| reader.limit.admit(REQUEST_BYTES, pending()))).await;
+        let third = reader.limit.admit(1, pending());
         let waits = tokio::time::timeout(Duration::from_secs(1), third).await;
         assert!(waits.is_err(), "two requests are enough for a device of which nothing is known");
-        let hurried = reader.limit.pass(1, tokio::time::sleep(Duration::from_secs(1)));
+        let hurried = reader.limit.admit(1, tokio::time::sleep(Duration::from_secs(1)));
         drop(
             tokio::time::timeout(Duration::from_secs(2), hurried).await.expect("it is urgent now"),
         );
         drop(held);
-        reader.limit.pass(1, pending()).await;
+        reader.limit.admit(1, pending()).await;
     }
 }

@@ -21,11 +21,12 @@ use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
 use log::debug;
 
-use crate::columns::distinct;
+use crate::batch::distinct;
 use crate::driver::Driver;
 use crate::error::ScanError;
 use crate::metrics::{ScanCounters, ScanMetrics};
-use crate::scan::{Scan, ScanRequest};
+use crate::scan::Scan;
+use crate::scan_request::ScanRequest;
 use crate::stream::ScanStream;
 use crate::table::SharedTable;
 use chunk_reader::ChunkReader;

@@ -14,13 +14,15 @@ use tokio::runtime::Handle;
 use crate::driver::Driver;
 use crate::error::{OpenError, ScanError};
 use crate::first_rows::FirstRows;
-use crate::memory::OperatorMemory;
+use crate::io_runtime::IoRuntime;
 use crate::metadata_cache::{CacheSlot, MetadataReservation};
 use crate::metrics::ManagerReport;
+use crate::operator_memory::OperatorMemory;
 use crate::options::{Options, OptionsError, cores};
-use crate::reading::Reading;
-use crate::recording::{self, Recording};
-use crate::scan::{Scan, ScanRequest};
+use crate::recorder;
+use crate::recording::Recording;
+use crate::scan::Scan;
+use crate::scan_request::ScanRequest;
 use crate::stream::ScanStream;
 use crate::table::SharedTable;
 
@@ -42,7 +44,7 @@ impl BufferManager {
     /// If the settings do not fit together, or a thread cannot be started.
     pub fn new(options: Options) -> Result<Self, OptionsError> {
         options.check()?;
-        Ok(Self { driver: Driver::new(options, Reading::on_own_threads()?, None) })
+        Ok(Self { driver: Driver::start(options, IoRuntime::on_own_threads()?, None) })
     }
 
     /// A manager that reads on a tokio runtime. It suits programs that have one for input and output, beside that of
@@ -52,7 +54,7 @@ impl BufferManager {
     /// If the settings do not fit together.
     pub fn on_runtime(options: Options, runtime: &Handle) -> Result<Self, OptionsError> {
         options.check()?;
-        Ok(Self { driver: Driver::new(options, Reading::on(runtime), None) })
+        Ok(Self { driver: Driver::start(options, IoRuntime::on(runtime), None) })
     }
 
     /// A manager whose decisions are recorded: everything that core is told and decides is written to `file`, as
@@ -67,8 +69,8 @@ impl BufferManager {
         options.check()?;
         let runtime = Handle::try_current().map_err(|_| OptionsError::NoRuntime)?;
         let header = Header::new(options.policy.name(), options.core_config(), cores());
-        let (recorder, writer) = recording::start(&runtime, &header, file);
-        let driver = Driver::new(options, Reading::on_own_threads()?, Some(recorder));
+        let (recorder, writer) = recorder::start(&runtime, &header, file);
+        let driver = Driver::start(options, IoRuntime::on_own_threads()?, Some(recorder));
         let recording = Recording { driver: Arc::clone(&driver), writer };
         Ok((Self { driver }, recording))
     }
@@ -91,14 +93,15 @@ impl BufferManager {
         options: FileOptions,
     ) -> Result<Vec<Arc<ParquetFile>>, OpenError> {
         let files = files.into_iter().map(Into::into).collect();
-        self.driver.open_files().open(&self.driver, files, options).await
+        let reserve = |bytes| self.driver.reserve_metadata(bytes);
+        self.driver.open_files().open(files, options, reserve).await
     }
 
     /// Counts files against the memory budget that a program has opened itself, and shares them with whoever opens them
     /// here. Those that are open already are left as they are.
     pub fn adopt_files(&self, files: &[Arc<ParquetFile>]) {
         for file in files {
-            self.driver.open_files().adopt(&self.driver, file);
+            self.driver.open_files().adopt(self.driver.memory(), file);
         }
     }
 
@@ -112,7 +115,8 @@ impl BufferManager {
     /// uses give way for it; all of them take an eighth of the budget at most. `None` if there is no memory.
     #[must_use]
     pub fn metadata_memory<T: Any + Send + Sync>(&self, bytes: u64) -> Option<MetadataReservation> {
-        MetadataReservation::take_optional(&self.driver, TypeId::of::<T>(), bytes)
+        let (memory, cache) = (self.driver.memory(), self.driver.metadata_cache());
+        MetadataReservation::try_optional(memory, cache, TypeId::of::<T>(), bytes)
     }
 
     /// A place for metadata that can be made again: when memory is short and nobody uses it, it goes. A value that
@@ -230,7 +234,7 @@ impl BufferManager {
     /// If it is 0, or more than the budget has beside the decoded columns.
     pub fn set_pool_bytes(&self, pool_bytes: u64) -> Result<(), OptionsError> {
         Options { pool_bytes, ..self.options().clone() }.check()?;
-        self.driver.memory().set_pool_bytes_max(pool_bytes);
+        self.driver.memory().set_pool_ceiling_bytes(pool_bytes);
         Ok(())
     }
 

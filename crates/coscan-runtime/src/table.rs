@@ -7,8 +7,8 @@ use coscan_core::{ChunkIndex, PageId, TableId};
 use coscan_storage::table::ParquetTable;
 
 use crate::driver::Driver;
-use crate::placement::{PlacedFile, Placement};
 use crate::registry::{FileId, Registry};
+use crate::snapshot::{Snapshot, SnapshotFile};
 
 /// A table that scans can share: a snapshot of its files. Cheap to clone.
 ///
@@ -22,7 +22,7 @@ pub struct SharedTable {
 #[derive(Debug)]
 struct OpenTable {
     registration: Registration,
-    placement: Arc<Placement>,
+    snapshot: Arc<Snapshot>,
     /// The same files for scans in order, if core has their chunks in another one.
     in_order: OnceLock<SharedTable>,
 }
@@ -62,24 +62,24 @@ impl SharedTable {
         let Places { id, files, chunks } =
             Places::register(driver, name, &table).unwrap_or_else(|| Places::of_nobody(&table));
         let ids = files.iter().map(|file| file.id).collect();
-        let placement = Arc::new(Placement::new(id, table, files, chunks));
+        let snapshot = Arc::new(Snapshot::new(id, table, files, chunks));
         let (driver, name) = (Arc::clone(driver), name.map(str::to_owned));
         let registered = Arc::new(Registered { driver, name, id, files: ids });
         let registration = Registration { registered };
         let in_order = OnceLock::new();
-        Self { open: Arc::new(OpenTable { registration, placement, in_order }) }
+        Self { open: Arc::new(OpenTable { registration, snapshot, in_order }) }
     }
 
     /// The table itself.
     #[must_use]
     pub fn table(&self) -> &Arc<ParquetTable> {
-        &self.open.placement.table
+        &self.open.snapshot.table
     }
 
     /// Its name with the scheduler: tables of the same files, and snapshots of one name, have the same.
     #[must_use]
     pub fn id(&self) -> TableId {
-        self.open.placement.id
+        self.open.snapshot.id
     }
 
     /// What keeps it registered when this is dropped, to be had again by its name.
@@ -88,14 +88,14 @@ impl SharedTable {
         self.open.registration.clone()
     }
 
-    pub(crate) fn placement(&self) -> &Arc<Placement> {
-        &self.open.placement
+    pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.open.snapshot
     }
 
     /// The table for scans in order: itself, unless files that came later stand before others in its list.
     pub(crate) fn in_order(&self) -> Self {
-        let OpenTable { registration, placement, in_order } = &*self.open;
-        if placement.is_in_order() {
+        let OpenTable { registration, snapshot, in_order } = &*self.open;
+        if snapshot.is_in_order() {
             return self.clone();
         }
         let register = || {
@@ -103,7 +103,7 @@ impl SharedTable {
             static NEXT: AtomicU64 = AtomicU64::new(0);
             let name = format!("in order {}", NEXT.fetch_add(1, Ordering::Relaxed));
             let driver = &registration.registered.driver;
-            Self::register(driver, Some(&name), Arc::clone(&placement.table))
+            Self::register(driver, Some(&name), Arc::clone(&snapshot.table))
         };
         in_order.get_or_init(register).clone()
     }
@@ -112,7 +112,7 @@ impl SharedTable {
 /// Where core has the chunks and pages of a table.
 struct Places {
     id: TableId,
-    files: Vec<PlacedFile>,
+    files: Vec<SnapshotFile>,
     chunks: Vec<ChunkIndex>,
 }
 
@@ -134,13 +134,13 @@ impl Places {
                 registry.hold_chunks(core, id, file, table, position)
             })?);
         }
-        let placed = |(id, first_page)| PlacedFile { id, first_page };
+        let placed = |(id, first_page)| SnapshotFile { id, first_page };
         Some(Self { id, files: files.into_iter().map(placed).collect(), chunks })
     }
 
     /// Those of no table.
     fn of_nobody(table: &ParquetTable) -> Self {
-        let nowhere = PlacedFile { id: FileId(0), first_page: PageId(0) };
+        let nowhere = SnapshotFile { id: FileId(0), first_page: PageId(0) };
         Self {
             id: TableId(0),
             files: vec![nowhere; table.parquet_files().len()],
@@ -153,8 +153,8 @@ impl Drop for Registered {
     fn drop(&mut self) {
         let Self { driver, name: _, id, files } = self;
         for &file in files.iter() {
-            driver.leaving(|registry, core, now| registry.release_file(core, now, *id, file));
+            driver.unregistering(|registry, core, now| registry.release_file(core, now, *id, file));
         }
-        driver.leaving(|registry, core, now| registry.release_table(core, now, *id));
+        driver.unregistering(|registry, core, now| registry.release_table(core, now, *id));
     }
 }

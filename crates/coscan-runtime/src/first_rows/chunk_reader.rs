@@ -13,13 +13,12 @@ use coscan_storage::table::{ColumnPrefix, DecodeError};
 
 use super::Progress;
 use crate::batch::record_batch;
+use crate::cpu_scheduler::TIME_SLICE;
 use crate::driver::Driver;
 use crate::error::ScanError;
+use crate::memory::{Charges, Reservation, Stage};
 use crate::metrics::add_time;
-use crate::processors::TURN;
-use crate::reservation::{Charges, Reservation};
 use crate::table::SharedTable;
-use crate::waiting::Stage;
 
 /// So much is read, and then decoded, at a time.
 const WINDOW_BYTES: u64 = 8 << 20;
@@ -92,7 +91,7 @@ impl ChunkReader {
         let mut pending: VecDeque<_> = prefixes.into_iter().enumerate().map(column).collect();
         let mut arrays = vec![None; pending.len()];
         let (mut done_bytes, mut charges) = (0, Charges::default());
-        let mut turn = Instant::now();
+        let mut slice_started = Instant::now();
         while !pending.is_empty() {
             let of_pending = pending.iter().map(|column| column.prefix.needed_bytes());
             let needed_bytes = done_bytes + of_pending.sum::<u64>();
@@ -105,9 +104,9 @@ impl ChunkReader {
                 column.prefix.push(read)?;
             }
             for column in columns {
-                if turn.elapsed() > TURN {
+                if slice_started.elapsed() > TIME_SLICE {
                     tokio::task::yield_now().await;
-                    turn = Instant::now();
+                    slice_started = Instant::now();
                 }
                 if column.prefix.wanted().is_empty() {
                     done_bytes += column.prefix.needed_bytes();

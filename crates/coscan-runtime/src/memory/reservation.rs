@@ -11,12 +11,13 @@ use arrow::array::ArrayData;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{Buffer, MemoryPool, MemoryReservation};
 
-use crate::memory::{Holder, Memory, Missing};
+use super::budget::{MemoryBudget, Missing};
+use super::usage::Holder;
 
 /// Memory taken for decoding. What it was not needed for goes back when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation {
-    memory: Arc<Memory>,
+    memory: Arc<MemoryBudget>,
     left_bytes: u64,
 }
 
@@ -29,7 +30,7 @@ impl Reservation {
     ///
     /// # Errors
     /// How much is missing.
-    pub(crate) fn try_new(memory: &Arc<Memory>, bytes: u64) -> Result<Self, Missing> {
+    pub(crate) fn try_new(memory: &Arc<MemoryBudget>, bytes: u64) -> Result<Self, Missing> {
         memory.try_take(Holder::Decoded, bytes)?;
         Ok(Self { memory: Arc::clone(memory), left_bytes: bytes })
     }
@@ -98,7 +99,7 @@ impl Drop for Reservation {
 /// Bytes of one buffer.
 #[derive(Debug)]
 struct Charge {
-    memory: Arc<Memory>,
+    memory: Arc<MemoryBudget>,
     bytes: AtomicU64,
 }
 
