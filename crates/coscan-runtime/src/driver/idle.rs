@@ -1,4 +1,4 @@
-//! What nobody has used for a while is given up, as long as there is a driver.
+//! The driver starts with a task that drops what is idle.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use crate::options::Options;
 use crate::recorder::Recorder;
 
 impl Driver {
-    /// A driver, with a task that gives up what is idle.
+    /// A driver, with a task that drops idle pages, values and footers as long as there is a driver.
     pub(crate) fn start(
         options: Options,
         io_runtime: IoRuntime,
         recorder: Option<Recorder>,
     ) -> Arc<Self> {
         let driver = Self::new(options, io_runtime, recorder);
-        driver.give_up_idle_regularly();
+        driver.drop_idle_regularly();
         driver
     }
 
-    fn give_up_idle_regularly(&self) {
+    fn drop_idle_regularly(&self) {
         let (driver, keep_idle) = (self.this.clone(), self.options.keep_idle);
         self.runtime().spawn(async move {
             loop {

@@ -1,4 +1,4 @@
-//! The first rows of one chunk: window by window, so that what is held is bounded however many columns there are.
+//! The first rows of one chunk, read window by window: memory is bounded however many columns there are.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -20,10 +20,10 @@ use crate::memory::{Charges, Reservation, Stage};
 use crate::metrics::add_time;
 use crate::table::SharedTable;
 
-/// So much is read, and then decoded, at a time.
+/// Bytes that are read, then decoded, at a time.
 const WINDOW_BYTES: u64 = 8 << 20;
 
-/// Chunks are read as a whole if less than this part of their bytes can be left out.
+/// Chunks are read whole if more than one part in this many of their bytes would be read.
 const PART_MAX: u64 = 2;
 
 /// Reads the first rows of chunks of a table.
@@ -37,7 +37,7 @@ pub(super) struct ChunkReader {
     pub(super) progress: Arc<Progress>,
 }
 
-/// Why a scan gives the rows instead.
+/// Why a scan has to give the rows instead.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unfit {
     #[error("they are not the first rows of a row group, or too many")]
@@ -62,7 +62,7 @@ impl From<DecodeError> for Unfit {
 pub(super) struct Column {
     pub(super) position: usize,
     pub(super) prefix: ColumnPrefix,
-    /// For what is there of it.
+    /// For what has been read of it.
     memory: Option<Reservation>,
 }
 
@@ -122,7 +122,7 @@ impl ChunkReader {
         Ok(record_batch(&self.schema, arrays, rows)?)
     }
 
-    /// The columns to go on with, and memory for what is to be read of them.
+    /// The next columns to read, with memory for what is read of them.
     fn take_window(&self, pending: &mut VecDeque<Column>) -> Result<Vec<Column>, Unfit> {
         let mut columns = Vec::new();
         let mut window_bytes = 0;
@@ -159,6 +159,7 @@ impl ChunkReader {
         Ok(array)
     }
 }
+
 /// The same values, without the pages that views refer to.
 fn compact(array: ArrayRef) -> ArrayRef {
     match array.data_type() {

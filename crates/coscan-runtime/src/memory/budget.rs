@@ -1,4 +1,4 @@
-//! The budget itself: who holds how much, and a pool that gives way to the others.
+//! The budget itself: bytes by holder, and a pool that gives way to the others.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};

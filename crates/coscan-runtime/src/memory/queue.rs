@@ -79,7 +79,7 @@ impl MemoryQueue {
         Queued { queue: self, position, granted }
     }
 
-    /// True if nobody watches the queue yet: from now on the caller does.
+    /// True if the queue is not watched yet: from now on the caller watches it.
     pub(crate) fn begin_watch(&self) -> bool {
         !std::mem::replace(&mut self.lock().is_watched, true)
     }
