@@ -1,4 +1,4 @@
-//! Record batches of what was decoded.
+//! Record batches made of decoded columns.
 
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
@@ -8,7 +8,7 @@ use crate::error::ScanError;
 /// A batch of columns that have the types of the schema and so many rows each.
 ///
 /// # Errors
-/// If one has NULLs though it is declared without.
+/// If a column that is declared NOT NULL has NULLs.
 pub(crate) fn record_batch(
     schema: &SchemaRef,
     arrays: Vec<ArrayRef>,
@@ -23,4 +23,14 @@ pub(crate) fn record_batch(
     let options = RecordBatchOptions::new().with_row_count(usize::try_from(rows).ok());
     let batch = RecordBatch::try_new_with_options(SchemaRef::clone(schema), arrays, &options);
     Ok(batch.expect("columns have the table's types and as many rows as each other"))
+}
+
+/// The distinct ones of the columns of a batch, and for each field of the batch its position among them.
+pub(crate) fn distinct(columns: &[usize]) -> (Vec<usize>, Vec<usize>) {
+    let mut distinct = columns.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let fields = columns.iter().map(|column| distinct.binary_search(column));
+    let fields = fields.collect::<Result<_, _>>().expect("every column is among them");
+    (distinct, fields)
 }

@@ -1,11 +1,11 @@
-//! How much is asked of a device at once.
+//! An adaptive limit on the bytes requested of a device at once.
 //!
-//! A device answers in the order in which it is asked, so whatever is to be passed has to wait here: no more is sent
-//! than keeps the device busy, the rest waits in line, and an urgent request goes ahead of all that has not been sent.
+//! A device answers requests in order of arrival, so requests that urgent ones may overtake have to wait here: no more is
+//! sent than keeps the device busy, the rest is queued, and an urgent request goes ahead of the queue.
 //!
-//! How much keeps a device busy is learned. While requests take not much longer than they do when little is under way,
-//! the device works on them side by side (an object store does, or a disk with room in its queue) and more are sent;
-//! when they take longer they wait for each other there, and fewer are.
+//! The limit is learned from latencies. While requests take little longer than they do alone, the device serves them in
+//! parallel (as an object store does, or a disk with room in its queue), and the limit grows; when they take longer they
+//! queue at the device, and it shrinks.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,20 +14,20 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-/// What a permit of the gate stands for.
+/// Bytes per permit of the semaphore.
 const UNIT_BYTES: u64 = 1024;
 
-/// Requests of the largest size that are always sent: one that the device works on and the next.
+/// Requests of the largest size that are always admitted: the one that the device serves, and the next.
 const REQUESTS_MIN: u64 = 2;
 
-/// How much longer than alone a request may take, in its own time. The device waits for nothing as long as one request
-/// is there before the last is answered, so this need not be much.
+/// How much longer than alone a request may take, relative to its latency alone. One request queued at the device keeps it
+/// busy, so this need not be much.
 const STRETCH_MAX: f64 = 0.5;
 
-/// The part of a new time in what is known of requests alone.
+/// The weight of a new latency in the moving average of latencies alone.
 const WEIGHT: f64 = 0.125;
 
-/// The gates of all devices, by the address of the store.
+/// The limits of all devices, by the address of the store.
 #[derive(Debug)]
 pub(crate) struct ConcurrencyLimits {
     limits: Mutex<BTreeMap<String, Arc<ConcurrencyLimit>>>,
@@ -36,13 +36,13 @@ pub(crate) struct ConcurrencyLimits {
 }
 
 impl ConcurrencyLimits {
-    /// For requests of at most `request_bytes`. A device is given time `wait` more for an answer before less is sent.
+    /// For requests of at most `request_bytes`. Latencies up to `wait` above those alone do not shrink a limit.
     pub(crate) fn new(request_bytes: u64, wait: Duration) -> Self {
         let floor = units(request_bytes).saturating_mul(u32::try_from(REQUESTS_MIN).unwrap_or(1));
         Self { limits: Mutex::default(), floor, wait }
     }
 
-    /// The gate of a store.
+    /// The limit of a store.
     pub(crate) fn of(&self, store: &str) -> Arc<ConcurrencyLimit> {
         let mut limits = lock(&self.limits);
         if let Some(limit) = limits.get(store) {
@@ -54,10 +54,10 @@ impl ConcurrencyLimits {
     }
 }
 
-/// The gate of one device.
+/// The limit of one device.
 #[derive(Debug)]
 pub(crate) struct ConcurrencyLimit {
-    /// Units that may still be sent. First come, first served.
+    /// Units that may still be sent, first come, first served.
     permits: Arc<Semaphore>,
     floor: u32,
     wait: Duration,
@@ -68,9 +68,9 @@ pub(crate) struct ConcurrencyLimit {
 struct State {
     /// Units that may be at the device.
     window: u32,
-    /// Units that are, those of urgent requests too.
+    /// Units that are, those of urgent requests among them.
     sent: u32,
-    /// How long a request takes while no more than the floor is at the device, in seconds; on average.
+    /// The average latency in seconds while no more than the floor is at the device.
     alone: Option<f64>,
 }
 
@@ -81,8 +81,8 @@ impl ConcurrencyLimit {
         Self { permits, floor, wait, state }
     }
 
-    /// Waits until a request of this size may be sent. It may at once when it is or becomes urgent.
-    pub(crate) async fn pass(
+    /// Waits until a request of this size may be sent: at once when it is or becomes urgent.
+    pub(crate) async fn admit(
         self: &Arc<Self>,
         bytes: u64,
         urgent: impl Future<Output = ()>,
@@ -92,7 +92,7 @@ impl ConcurrencyLimit {
         let permit = tokio::select! {
             biased;
             () = urgent => None,
-            permit = permit => Some(permit.expect("a gate is never closed")),
+            permit = permit => Some(permit.expect("the semaphore is never closed")),
         };
         let mut state = lock(&self.state);
         state.sent = state.sent.saturating_add(units);
@@ -114,7 +114,7 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// It was answered: the gate learns from the time that it took.
+    /// It was answered: the limit learns from its latency.
     pub(crate) fn answered(mut self) {
         let took = self.sent.elapsed().as_secs_f64();
         let mut state = lock(&self.limit.state);
@@ -125,7 +125,7 @@ impl Admission {
         let (Some(alone), Some(permit)) = (state.alone, &mut self.permit) else { return };
         let target = alone + (alone * STRETCH_MAX).max(self.limit.wait.as_secs_f64());
         let error = ((target - took) / target).max(-1.0);
-        // At most as much as was answered: in the time of a request the window doubles, or halves.
+        // At most as much as was answered: within the time of a request the window at most doubles or halves.
         let part = if error > 0.0 { (2.0 * error).min(1.0) } else { error / 2.0 };
         let change = (part.abs() * f64::from(self.units)) as u32;
         let is_full = self.limit.permits.available_permits() == 0;
@@ -174,7 +174,7 @@ mod tests {
 
     const REQUEST_BYTES: u64 = 1 << 20;
 
-    /// A file behind a device in virtual time, and the gate in front of it.
+    /// A file on a device in virtual time, behind a limit.
     struct Reader {
         store: Arc<dyn ObjectStore>,
         limits: Limits,
@@ -200,7 +200,7 @@ mod tests {
                     std::future::pending().await
                 }
             };
-            let admission = self.limit.pass(bytes.end - bytes.start, urgent).await;
+            let admission = self.limit.admit(bytes.end - bytes.start, urgent).await;
             self.store.get_range(&Path::from("file"), bytes).await.unwrap();
             admission.answered();
             Instant::now()
@@ -241,7 +241,7 @@ mod tests {
             [(200_000_000, 0), (200_000_000, 20), (1_000_000_000, 30), (20_000_000, 5)]
         {
             let reader = Reader::new(bytes_per_second, latency_ms).await;
-            reader.stream(400).await; // by now the gate knows the device
+            reader.stream(400).await; // by now the limit knows the device
             let started = Instant::now();
             reader.stream(400).await;
             let least = reader.transfer(400 * REQUEST_BYTES) + reader.limits.latency;
@@ -269,18 +269,18 @@ mod tests {
     async fn a_request_that_is_given_up_makes_room() {
         let reader = Reader::new(200_000_000, 0).await;
         for _ in 0..10 {
-            drop(reader.limit.pass(REQUEST_BYTES, pending()).await);
-            drop(reader.limit.pass(100 * REQUEST_BYTES, pending()).await);
+            drop(reader.limit.admit(REQUEST_BYTES, pending()).await);
+            drop(reader.limit.admit(100 * REQUEST_BYTES, pending()).await);
         }
-        let held = join_all((0..2).map(|_| reader.limit.pass(REQUEST_BYTES, pending()))).await;
-        let third = reader.limit.pass(1, pending());
+        let held = join_all((0..2).map(|_| reader.limit.admit(REQUEST_BYTES, pending()))).await;
+        let third = reader.limit.admit(1, pending());
         let waits = tokio::time::timeout(Duration::from_secs(1), third).await;
-        assert!(waits.is_err(), "two requests are enough for a device of which nothing is known");
-        let hurried = reader.limit.pass(1, tokio::time::sleep(Duration::from_secs(1)));
+        assert!(waits.is_err(), "an unknown device gets two requests");
+        let hurried = reader.limit.admit(1, tokio::time::sleep(Duration::from_secs(1)));
         drop(
             tokio::time::timeout(Duration::from_secs(2), hurried).await.expect("it is urgent now"),
         );
         drop(held);
-        reader.limit.pass(1, pending()).await;
+        reader.limit.admit(1, pending()).await;
     }
 }

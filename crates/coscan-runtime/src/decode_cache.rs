@@ -1,7 +1,8 @@
-//! Decoded columns of chunks, for as long as scans are about to use them.
+//! Decoded columns of chunks, as long as scans are about to use them.
 //!
-//! A slice is decoded once for all who wait for it (single flight). It is kept while scans that were handed its chunk
-//! have not taken it yet, or scans still need its chunk; when room is short the least wanted slices go first.
+//! A slice is decoded once for all workers that wait for it (single flight). It is kept while workers that were handed its
+//! chunk have not taken it yet, or scans still need the chunk; when memory is short, slices that fewest scans need are
+//! dropped first.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,7 +29,7 @@ pub(crate) type Slice = Arc<[ArrayRef]>;
 #[derive(Debug)]
 enum Content {
     Absent,
-    /// Somebody decodes it; told when that has ended, one way or the other.
+    /// A worker decodes it; notified when that has ended, one way or the other.
     Decoding(Arc<Notify>),
     Ready {
         slice: Slice,
@@ -37,11 +38,11 @@ enum Content {
     },
 }
 
-/// A slice that is kept for scans that have still to come to its chunk, and for nobody else.
+/// A slice that is kept only for scans that have not reached its chunk yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
     pub(crate) key: SliceKey,
-    /// Memory that is free when it goes.
+    /// Memory that is free once it is dropped.
     pub(crate) bytes: u64,
 }
 
@@ -52,19 +53,19 @@ struct Entry {
     expected: usize,
 }
 
-/// What a worker finds.
+/// The state of a slice, as a worker finds it.
 pub(crate) enum Lookup {
     /// It is there.
     Ready(Slice),
-    /// Another worker decodes it: wait for this, then look again. It listens already.
+    /// Another worker decodes it: wait for this, then look again. It is notified from now on.
     Decoding(OwnedNotified),
-    /// Nobody has it. `others` workers were handed the chunk, too, and will want it.
+    /// It is not decoded. `others` workers were handed the chunk, too, and will want it.
     Absent { others: usize },
 }
 
 /// All decoded slices.
 ///
-/// Dropping an array gives memory back, which may take other locks: no array is dropped under this lock.
+/// Dropping an array returns memory, which may take other locks: no array is dropped under this lock.
 #[derive(Debug, Default)]
 pub(crate) struct DecodeCache {
     entries: Mutex<BTreeMap<SliceKey, Entry>>,
@@ -98,7 +99,7 @@ impl DecodeCache {
         }
     }
 
-    /// What there is of a slice, for a worker that expects it.
+    /// Looks up a slice for a worker that expects it.
     pub(crate) fn look_up(&self, key: SliceKey) -> Lookup {
         match self.lock().get(&key) {
             Some(Entry { content: Content::Ready { slice, .. }, .. }) => {
@@ -114,7 +115,7 @@ impl DecodeCache {
         }
     }
 
-    /// Claims the decoding of an absent slice; `None` if another worker has it by now.
+    /// Claims the decoding of an absent slice; `None` if another worker has claimed it meanwhile.
     pub(crate) fn begin(self: &Arc<Self>, key: SliceKey) -> Option<Decoding> {
         let mut entries = self.lock();
         let entry = entries.get_mut(&key).expect("a slice that is decoded is expected");
@@ -125,7 +126,7 @@ impl DecodeCache {
         Some(Decoding { cache: Arc::clone(self), key, has_ended: false })
     }
 
-    /// All slices that are there, and how many workers expect each.
+    /// All decoded slices, and how many workers expect each.
     pub(crate) fn ready(&self) -> Vec<(SliceKey, usize)> {
         let entries = self.lock();
         let ready =
@@ -133,7 +134,7 @@ impl DecodeCache {
         ready.map(|(&key, entry)| (key, entry.expected)).collect()
     }
 
-    /// The slices whose memory is free when they go: no worker expects them, no query holds arrays of theirs.
+    /// The slices whose memory is free once they are dropped: no worker expects them, no query holds their arrays.
     pub(crate) fn kept(&self) -> Vec<Kept> {
         let entries = self.lock();
         let kept = entries.iter().filter_map(|(&key, entry)| match &entry.content {
@@ -145,7 +146,7 @@ impl DecodeCache {
         kept.collect()
     }
 
-    /// Takes a slice out unless workers expect it; true if it was there.
+    /// Removes a slice unless workers expect it; true if it was there.
     pub(crate) fn remove_unexpected(&self, key: SliceKey) -> bool {
         let mut entries = self.lock();
         let removable = entries.get(&key).is_some_and(|entry| {
@@ -172,12 +173,12 @@ impl DecodeCache {
     }
 }
 
-/// Whether nobody else has the slice or one of its arrays.
+/// Whether only the cache has the slice and its arrays.
 fn is_unshared(slice: &Slice) -> bool {
     Arc::strong_count(slice) == 1 && slice.iter().all(|array| Arc::strong_count(array) == 1)
 }
 
-/// The right and duty to decode a slice, without waiting for anything meanwhile: others wait for it. If it is dropped,
+/// The claim to decode a slice. Its holder must not wait for anything, as others wait for it. If it is dropped unfinished,
 /// they may try.
 #[derive(Debug)]
 pub(crate) struct Decoding {
@@ -187,7 +188,7 @@ pub(crate) struct Decoding {
 }
 
 impl Decoding {
-    /// Hands the slice, whose buffers have so many bytes, to all who wait for it.
+    /// Passes the slice, whose buffers have so many bytes, to all workers that wait for it.
     pub(crate) fn finish(mut self, slice: Slice, bytes: u64) {
         self.has_ended = true;
         self.cache.end(self.key, Content::Ready { slice, bytes });
@@ -217,22 +218,22 @@ mod tests {
     fn ended(cache: &DecodeCache) -> OwnedNotified {
         match cache.look_up(KEY) {
             Lookup::Decoding(ended) => ended,
-            _ => panic!("somebody decodes it"),
+            _ => panic!("a worker decodes it"),
         }
     }
 
-    /// Waits, but not for ever: the clock is paused, so the hour passes as soon as nobody else can go on.
+    /// Waits, but not for ever: the clock is paused, so the hour passes as soon as no other task can go on.
     async fn is_told(ended: OwnedNotified) -> bool {
         tokio::time::timeout(std::time::Duration::from_secs(3600), ended).await.is_ok()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_worker_that_waits_is_told_although_another_began_before_it_listened() {
+    async fn a_waiting_worker_is_notified_although_another_began_before_it_listened() {
         let cache = cache_expected_by(3);
         let first = cache.begin(KEY);
         let told = ended(&cache);
         drop(first);
-        let second = cache.begin(KEY).expect("nobody decodes it now");
+        let second = cache.begin(KEY).expect("it is not being decoded");
         assert!(is_told(told).await);
         assert!(cache.begin(KEY).is_none(), "one at a time");
         let told = ended(&cache);
@@ -244,7 +245,7 @@ mod tests {
     #[test]
     fn a_slice_stays_while_workers_expect_it() {
         let cache = cache_expected_by(2);
-        cache.begin(KEY).expect("nobody decodes it").finish(Slice::from([]), 0);
+        cache.begin(KEY).expect("it is not being decoded").finish(Slice::from([]), 0);
         assert!(!cache.taken(KEY), "another expects it");
         assert!(!cache.remove_unexpected(KEY));
         assert!(cache.taken(KEY));
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decoding_given_up_leaves_nothing_when_nobody_expects_it() {
+    fn an_abandoned_decoding_leaves_nothing_when_no_worker_expects_it() {
         let cache = cache_expected_by(1);
         let decoding = cache.begin(KEY);
         assert!(!cache.taken(KEY));

@@ -33,10 +33,10 @@ pub enum ScanError {
         /// The row after the last of the ranges before it.
         before: u64,
     },
-    /// A page could not be read, also not when tried again.
+    /// A page could not be read, even when retried.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// A store did not answer in time, also not when asked again.
+    /// A store did not answer in time, even when asked again.
     #[error(
         "the store did not answer within {timeout:?}, several times; see that it is up, or allow reads more time"
     )]
@@ -44,7 +44,7 @@ pub enum ScanError {
         /// How long one try may take.
         timeout: Duration,
     },
-    /// A store broke while it read, also when asked again.
+    /// A store panicked while it read, even when asked again.
     #[error(
         "a store panicked while it read a page; this is a bug in the store or in coscan, please report it"
     )]
@@ -55,7 +55,7 @@ pub enum ScanError {
          outlives its scans"
     )]
     ShutDown,
-    /// A page was read but makes no sense.
+    /// A page was read but cannot be decoded.
     #[error(transparent)]
     Decode(#[from] DecodeError),
     /// A column that is declared without NULLs has some.
@@ -79,7 +79,7 @@ pub enum ScanError {
         /// Bytes that queries and their decoded columns hold.
         held_bytes: u64,
     },
-    /// Something panicked inside of the buffer manager. It runs no scan any more.
+    /// The buffer manager has panicked. It runs no scan any more.
     #[error(
         "the buffer manager has panicked and stopped; make a new one and register the tables with it. This is a bug in \
          coscan: please report it with what was printed when it panicked"
@@ -91,7 +91,7 @@ pub enum ScanError {
 }
 
 impl ScanError {
-    /// Whether the same may succeed if tried again.
+    /// Whether a retry may succeed.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -109,7 +109,7 @@ pub struct ExtendError {
     /// The reason.
     #[source]
     pub error: ScanError,
-    /// The chunks that it does not have, in ascending order.
+    /// The chunks that were not added, in ascending order.
     pub left: Vec<ChunkIndex>,
 }
 

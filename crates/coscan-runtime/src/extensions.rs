@@ -1,18 +1,18 @@
-//! What programs keep beside a manager.
+//! Values that programs keep with a manager.
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Values by their type, and what is called when it is time to give back what nobody uses.
+/// Values by their type, and calls that drop what is idle.
 #[derive(Default)]
 pub(crate) struct Extensions {
     values: Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>,
     idle_calls: Mutex<Vec<IdleCall>>,
 }
 
-/// Gives back what was not used since it was called last; false if it is not to be called any more.
+/// Drops what was not used since its last call; false if it is not to be called any more.
 type IdleCall = Box<dyn FnMut() -> bool + Send>;
 
 impl Extensions {

@@ -1,8 +1,8 @@
-//! The first rows of chunks, from the first pages of their columns: whoever wants ten rows of a million does not wait until
+//! The first rows of chunks, from the first pages of their columns: a query for ten rows of a million does not wait until
 //! all of them are read and decoded.
 //!
-//! It reads past the pool, for so few pages of each column nobody else can use; what is in the pool it takes from there.
-//! Memory for what it reads is part of the budget as long as it is held, and so are the rows.
+//! Reads bypass the pool, as no other scan can use so few pages of each column; pages in the pool are used. What is read is
+//! charged to the budget as long as it is held, and so are the rows.
 
 mod chunk_reader;
 mod fetch;
@@ -21,16 +21,17 @@ use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
 use log::debug;
 
-use crate::columns::distinct;
+use crate::batch::distinct;
 use crate::driver::Driver;
 use crate::error::ScanError;
 use crate::metrics::{ScanCounters, ScanMetrics};
-use crate::scan::{Scan, ScanRequest};
+use crate::scan::Scan;
+use crate::scan_request::ScanRequest;
 use crate::stream::ScanStream;
 use crate::table::SharedTable;
 use chunk_reader::ChunkReader;
 
-/// The first rows of chunks of a table, as record batches: one a chunk. Drop it to stop.
+/// The first rows of chunks of a table, as record batches: one per chunk. Drop it to stop.
 ///
 /// After an error it ends.
 pub struct FirstRows {
@@ -39,12 +40,12 @@ pub struct FirstRows {
     progress: Arc<Progress>,
 }
 
-/// What has been done so far.
+/// Counters, shared with the reader.
 struct Progress {
     counters: ScanCounters,
     bytes_read: AtomicU64,
     bytes_reused: AtomicU64,
-    /// What gives the rest, if it takes one.
+    /// The scan that gives the rest, if one is needed.
     scan: OnceLock<Arc<Scan>>,
 }
 
@@ -89,12 +90,12 @@ impl FirstRows {
     #[must_use]
     pub fn metrics(&self) -> ScanMetrics {
         let Progress { counters, bytes_read, bytes_reused, scan } = &*self.progress;
-        let own = counters.with_chunks(ScanReport {
+        let metrics = counters.with_chunks(ScanReport {
             bytes_read: bytes_read.load(Ordering::Relaxed),
             bytes_reused: bytes_reused.load(Ordering::Relaxed),
             ..ScanReport::default()
         });
-        scan.get().map_or(own, |scan| own.plus(&scan.metrics()))
+        scan.get().map_or(metrics, |scan| metrics.plus(&scan.metrics()))
     }
 }
 
@@ -112,13 +113,13 @@ impl std::fmt::Debug for FirstRows {
     }
 }
 
-/// Reads what is left of the rows.
+/// Reads the remaining rows.
 struct Reader {
     chunks: ChunkReader,
     request: ScanRequest,
-    /// The rows of each chunk that were not given yet, counted from its start.
+    /// The remaining rows of each chunk, counted from its start.
     rows: BTreeMap<ChunkIndex, Vec<Range<u64>>>,
-    /// The batches of a scan of all that.
+    /// The batches of a scan of all of them.
     rest: Option<ScanStream>,
 }
 
@@ -142,7 +143,7 @@ impl Reader {
         Ok(batch.map(|batch| (batch, self)))
     }
 
-    /// A scan of all rows from a chunk on. If what went wrong here does so there, it says what and why.
+    /// A scan of all rows from a chunk on. A lasting error comes again there, and is reported.
     fn scan_from(&self, chunk: ChunkIndex) -> Result<ScanStream, ScanError> {
         let ChunkReader { driver, table, progress, .. } = &self.chunks;
         let start = table.table().layout().rows(chunk).start;

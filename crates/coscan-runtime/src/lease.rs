@@ -1,50 +1,62 @@
-//! A chunk in the hands of a worker, until it has opened its columns.
+//! A chunk in the hands of a worker, until its columns are open.
 
+use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use coscan_core::{ChunkIndex, PageIndex, ScanId, WorkerIndex};
 
+use crate::cpu_scheduler::Runnable;
 use crate::decode_cache::SliceKey;
-use crate::driver::Driver;
-use crate::placement::Placement;
-use crate::processors::Running;
+use crate::error::ScanError;
+use crate::snapshot::Snapshot;
 
-/// A chunk that a worker was handed: its stored pages stay in the pool, and the columns that it will take decoded are
-/// kept for it, until this is dropped.
+/// The answer to a worker that asked for a chunk: a chunk, no more chunks, or why it cannot go on.
+pub(crate) type Answer = Result<Option<Lease>, ScanError>;
+
+/// Hands out leases and takes back what they hold.
+pub(crate) trait LeaseOwner: fmt::Debug + Send + Sync {
+    /// The worker has taken a decoded column of its chunk, or will not.
+    fn slice_taken(&self, key: SliceKey);
+
+    /// The lease has ended: its chunk goes where `on_drop` says.
+    fn lease_ended(self: Arc<Self>, scan: ScanId, worker: WorkerIndex, on_drop: OnDrop);
+}
+
+/// A chunk that a worker was handed: its stored pages stay in the pool, and the decoded columns that the worker will take
+/// stay in the decode cache, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    pub(crate) driver: Arc<Driver>,
-    pub(crate) placement: Arc<Placement>,
+    pub(crate) owner: Arc<dyn LeaseOwner>,
+    pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) scan: ScanId,
     pub(crate) worker: WorkerIndex,
-    /// Of the table.
+    /// Of the snapshot.
     pub(crate) chunk: ChunkIndex,
     /// Sorted by page.
     pub(crate) pages: Vec<(PageIndex, Bytes)>,
-    /// Columns that others may take, too, decoded, and that the worker has not taken yet.
+    /// Columns that other scans may take decoded, too, and that the worker has not taken yet.
     pub(crate) untaken: Vec<usize>,
-    /// For whoever takes the chunk from here on: until it is dropped, too, longer scans give way.
-    pub(crate) at_work: Option<Running>,
-    pub(crate) hold: Hold,
+    /// Outlives the lease if the worker takes it: longer scans give way until it is dropped.
+    pub(crate) runnable: Option<Runnable>,
+    pub(crate) on_drop: OnDrop,
 }
 
-/// What becomes of a chunk when its lease is dropped.
+/// What happens to the chunk when its lease is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Hold {
-    /// It goes back to the scan, whose workers get it again: nothing of it was taken.
-    Untouched,
-    /// Its pages are free, the worker goes on with what it made of them.
-    Opened,
-    /// It has gone back.
-    Returned,
+pub(crate) enum OnDrop {
+    /// It returns to the scan, whose workers get it again: no row of it was taken.
+    Return,
+    /// Its pages are released: the worker goes on with what it has opened.
+    Release,
+    /// It was returned before.
+    Nothing,
 }
 
 impl Lease {
-    /// The worker has all that it needs of the pages.
+    /// The worker needs the pages no longer.
     pub(crate) fn opened(mut self) {
-        self.hold = Hold::Opened;
+        self.on_drop = OnDrop::Release;
     }
 
     /// The stored bytes of a page of this chunk.
@@ -56,18 +68,18 @@ impl Lease {
         self.pages[position.expect("a lease holds every page of its chunk")].1.clone()
     }
 
-    /// Whether a column of the table may be decoded for all who want it.
+    /// Whether a column of the table may be decoded once for all scans that want it.
     pub(crate) fn shares(&self, column: usize) -> bool {
-        self.placement.shared_column(self.chunk, column).is_some()
+        self.snapshot.shared_column(self.chunk, column).is_some()
     }
 
-    /// A column that may be decoded for all who want it.
+    /// The key of a column that may be decoded once for all scans that want it.
     ///
     /// # Panics
-    /// If it may not.
+    /// If it may not be shared.
     pub(crate) fn key(&self, column: usize) -> SliceKey {
-        let (file, chunk) = self.placement.place_of(self.chunk);
-        let column = self.placement.shared_column(self.chunk, column);
+        let (file, chunk) = self.snapshot.place_of(self.chunk);
+        let column = self.snapshot.shared_column(self.chunk, column);
         SliceKey { file, chunk, column: column.expect("only shared columns have a key") }
     }
 
@@ -75,7 +87,7 @@ impl Lease {
     pub(crate) fn taken(&mut self, column: usize) {
         if let Some(position) = self.untaken.iter().position(|&untaken| untaken == column) {
             self.untaken.swap_remove(position);
-            self.driver.slice_taken(self.key(column));
+            self.owner.slice_taken(self.key(column));
         }
     }
 }
@@ -83,14 +95,9 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         for column in std::mem::take(&mut self.untaken) {
-            self.driver.slice_taken(self.key(column));
+            self.owner.slice_taken(self.key(column));
         }
         self.pages.clear();
-        self.driver.leases.fetch_sub(1, Ordering::Relaxed);
-        match self.hold {
-            Hold::Untouched => self.driver.withdraw(self.scan, self.worker),
-            Hold::Opened => self.driver.release(self.scan, self.worker),
-            Hold::Returned => {}
-        }
+        Arc::clone(&self.owner).lease_ended(self.scan, self.worker, self.on_drop);
     }
 }

@@ -1,21 +1,23 @@
 //! The Active Buffer Manager on real storage: queries that read the same tables at the same time share one stream of
 //! reads and decoding.
 //!
-//! It knows no SQL: `coscan-datafusion` brings that. It decides nothing about what to read, evict or hand out:
-//! `coscan-core` does. Here are the loads under way, the bytes of the pool, decoded columns, memory and cancellation.
+//! It knows no SQL: that is in `coscan-datafusion`. It decides nothing about what to read, evict or hand out: `coscan-core`
+//! does. This crate has the loads under way, the bytes of the pool, decoded columns, memory and cancellation.
 //!
-//! [`BufferManager`] is the way in. A [`SharedTable`] is a table registered with it, a [`Scan`] what a query still
-//! needs of one, a [`ScanStream`] the record batches that one of its workers takes. [`FirstRows`] are so few rows that
-//! nobody has to read chunks for them.
+//! [`BufferManager`] is the entry point. A [`SharedTable`] is a table registered with it, a [`Scan`] what a query still
+//! needs of a table, a [`ScanStream`] the record batches that one of its workers takes. [`FirstRows`] reads so few rows
+//! that they are not worth whole chunks.
 
 mod batch;
 mod columns;
 mod concurrency_limit;
+mod cpu_scheduler;
 mod decode_cache;
 mod driver;
 mod error;
 mod extensions;
 mod first_rows;
+mod io_runtime;
 mod lease;
 mod load;
 mod manager;
@@ -23,28 +25,30 @@ mod memory;
 mod metadata_cache;
 mod metrics;
 mod open_files;
+mod operator_memory;
 mod options;
-mod placement;
-mod polls;
-mod processors;
-mod reading;
+mod recorder;
 mod recording;
 mod registry;
-mod reservation;
+mod row_selection;
 mod scan;
+mod scan_request;
+mod snapshot;
+mod store_requests;
 mod stream;
 mod table;
-mod waiting;
+mod worker_activity;
 
 pub use error::{ExtendError, OpenError, ScanError};
 pub use first_rows::FirstRows;
 pub use manager::BufferManager;
-pub use memory::{MemoryUse, OperatorMemory};
 pub use metadata_cache::{CacheSlot, MetadataReservation};
 pub use metrics::{ManagerReport, ScanMetrics};
+pub use operator_memory::OperatorMemory;
 pub use options::{Options, OptionsError};
 pub use recording::Recording;
-pub use scan::{Scan, ScanRequest};
+pub use scan::Scan;
+pub use scan_request::ScanRequest;
 pub use stream::ScanStream;
 pub use table::{Registration, SharedTable};
 

@@ -1,43 +1,60 @@
-//! One load: reads its pages, tries again what may pass, and always reports.
+//! One load: reads its pages, retries what may succeed later, and always reports.
 
-use std::panic::AssertUnwindSafe;
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use coscan_core::{LoadId, PageIndex};
-use coscan_storage::table::{PageRequest, ReadError, put_together};
+use coscan_core::{LoadId, PageId, PageIndex};
+use coscan_storage::table::{PageRequest, put_together};
+use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream::FuturesUnordered;
-use futures::{FutureExt, StreamExt};
 use tokio::sync::watch;
 
-use crate::driver::Driver;
 use crate::error::ScanError;
 use crate::metrics::{ScanCounters, add_time};
-use crate::placement::Placement;
+use crate::snapshot::Snapshot;
+use crate::store_requests::StoreRequests;
 
-/// A decided load. A load that never reports would hold its room and its scans for ever: when it is dropped, as a tokio
-/// runtime does that shuts down, it reports what is left as failed.
+/// Takes the pages of loads.
+pub(crate) trait LoadOwner: fmt::Debug + Send + Sync {
+    /// Whether a scan still needs any of these pages.
+    fn needs_any(&self, pages: &[PageId]) -> bool;
+
+    /// Pages of a load, each read or not. The last report of a load says that it `is_over`.
+    fn report_pages(
+        self: Arc<Self>,
+        load: LoadId,
+        pages: Vec<(PageId, Result<Bytes, ScanError>)>,
+        is_over: bool,
+    );
+}
+
+/// A decided load. One that never reports would hold its reserved space and its scans for ever: when it is dropped, as a
+/// tokio runtime does that shuts down, it reports its remaining pages as failed.
 #[derive(Debug)]
 pub(crate) struct Load {
+    pub(crate) owner: Arc<dyn LoadOwner>,
     pub(crate) id: LoadId,
-    /// Of the table that it reads.
+    /// As indexes into the pages of the snapshot.
     pub(crate) unreported: Vec<PageIndex>,
     pub(crate) source: Arc<Source>,
-    /// Of the scan that it is for, if that still runs.
-    pub(crate) counters: Option<Arc<ScanCounters>>,
+    /// How often a page is tried.
+    pub(crate) attempts: u32,
+    /// Of the scan that it was decided for.
+    pub(crate) counters: Arc<ScanCounters>,
 }
 
 /// Where a load reads.
 #[derive(Debug)]
 pub(crate) struct Source {
-    pub(crate) driver: Arc<Driver>,
-    pub(crate) placement: Arc<Placement>,
+    pub(crate) requests: Arc<StoreRequests>,
+    pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) urgency: Urgency,
 }
 
-/// Whether the requests of a load do not wait for those of others. It may become so while it is under way.
+/// Whether the requests of a load overtake those of others. A load may become urgent while it is under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Urgency(Arc<watch::Sender<bool>>);
 
@@ -59,12 +76,12 @@ impl Urgency {
 /// A page, read or not.
 type Outcome = (PageIndex, Result<Bytes, ScanError>);
 
-/// Time before the first new try; it doubles with each.
+/// Time before the first retry; it doubles with each.
 const PAUSE_FIRST: Duration = Duration::from_millis(20);
 
 pub(crate) async fn run(mut load: Load) {
     let started = Instant::now();
-    let attempts = load.source.driver.options().read_attempts;
+    let attempts = load.attempts;
     let mut pause = PAUSE_FIRST;
     for attempt in 1..=attempts {
         let Some((pages, error)) = load.read(attempt == 1, attempt == attempts).await else {
@@ -76,25 +93,21 @@ pub(crate) async fn run(mut load: Load) {
         tokio::time::sleep(pause).await;
         pause *= 2;
     }
-    if let Some(counters) = &load.counters {
-        add_time(&counters.read_ns, started.elapsed());
-    }
+    add_time(&load.counters.read_ns, started.elapsed());
 }
 
 impl Load {
-    /// Reads what is left, and reports pages as they come. Returns how many are to be tried again and why, if any.
+    /// Reads the remaining pages and reports them as they come. Returns how many are to be retried and why, if any.
     async fn read(&mut self, is_first: bool, is_last: bool) -> Option<(usize, ScanError)> {
-        // Once more one by one: only the pages that fail again are failures, and only the scans that need those fail.
+        // A retry reads page by page: only pages that fail again count as failed, and only the scans that need them fail.
         let at_once = if is_first { self.unreported.len().max(1) } else { 1 };
-        let sets = self.unreported.chunks(at_once).flat_map(|pages| self.source.requests(pages));
-        // All wait at the gate from now on, so that no later load comes between them.
+        let sets = self.unreported.chunks(at_once).flat_map(|pages| self.source.requests_of(pages));
+        // All requests wait for admission from now on, so that no later load comes between them.
         let mut reading: FuturesUnordered<_> =
             sets.map(|requests| Arc::clone(&self.source).read(requests)).collect();
         let mut again = None;
         while let Some(outcomes) = reading.next().await {
-            let driver = &self.source.driver;
-            let pages = self.unreported.iter().map(|&page| self.source.placement.page_id(page));
-            let is_last = is_last || !driver.wants_any(pages);
+            let is_last = is_last || !self.is_needed();
             let (failed, over): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(|(_, read)| {
                 !is_last && matches!(read, Err(error) if error.is_retryable())
             });
@@ -106,19 +119,27 @@ impl Load {
         again
     }
 
+    /// Whether a scan still needs any of the remaining pages.
+    fn is_needed(&self) -> bool {
+        let pages = self.unreported.iter().map(|&page| self.source.snapshot.page_id(page));
+        self.owner.needs_any(&pages.collect::<Vec<_>>())
+    }
+
     fn report(&mut self, outcomes: Vec<Outcome>) {
         self.unreported.retain(|page| outcomes.iter().all(|(reported, _)| reported != page));
         if !outcomes.is_empty() {
-            self.source.driver.report_pages(self, outcomes);
+            let snapshot = &self.source.snapshot;
+            let pages = outcomes.into_iter().map(|(page, read)| (snapshot.page_id(page), read));
+            let is_over = self.unreported.is_empty();
+            Arc::clone(&self.owner).report_pages(self.id, pages.collect(), is_over);
         }
     }
 }
 
 impl Source {
-    /// The requests that read these pages; those that share a page together.
-    fn requests(&self, pages: &[PageIndex]) -> Vec<Vec<PageRequest>> {
-        let requests =
-            self.placement.table.requests(pages, self.driver.options().request_bytes_max);
+    /// The requests that read these pages, in sets that share a page.
+    fn requests_of(&self, pages: &[PageIndex]) -> Vec<Vec<PageRequest>> {
+        let requests = self.snapshot.table.requests(pages, self.requests.bytes_max());
         let share = |a: &PageRequest, b: &PageRequest| a.pages().last() == b.pages().first();
         requests.chunk_by(share).map(<[_]>::to_vec).collect()
     }
@@ -135,32 +156,10 @@ impl Source {
     }
 
     async fn send(&self, request: &PageRequest) -> Result<Vec<Bytes>, ScanError> {
-        let store = &self.placement.table.parquet_files()[request.file()].file().store_url;
+        let store = &self.snapshot.table.parquet_files()[request.file()].file().store_url;
         let (bytes, urgent) = (request.byte_count(), self.urgency.is_urgent());
-        ask(&self.driver, store.as_str(), bytes, urgent, self.placement.table.read(request)).await
-    }
-}
-
-/// Makes a request to a store once its gate lets so many bytes pass, and waits for the answer as long as it may take.
-pub(crate) async fn ask<T>(
-    driver: &Driver,
-    store: &str,
-    bytes: u64,
-    urgent: impl Future<Output = ()>,
-    request: impl Future<Output = Result<T, ReadError>>,
-) -> Result<T, ScanError> {
-    let admission = driver.concurrency_limits().of(store).pass(bytes, urgent).await;
-    // The store's time begins here: a wait at the gate is none of its fault.
-    let timeout = driver.options().read_timeout;
-    let answer = AssertUnwindSafe(request).catch_unwind();
-    match tokio::time::timeout(timeout, answer).await {
-        Ok(Ok(Ok(answer))) => {
-            admission.answered();
-            Ok(answer)
-        }
-        Ok(Ok(Err(error))) => Err(error.into()),
-        Ok(Err(_)) => Err(ScanError::ReadPanicked),
-        Err(_) => Err(ScanError::ReadTimeout { timeout }),
+        let read = self.snapshot.table.read(request);
+        self.requests.send(store.as_str(), bytes, urgent, read).await
     }
 }
 

@@ -1,4 +1,4 @@
-//! The way in: one manager for all queries that are to share.
+//! The entry point: one manager for all queries that are to share.
 
 use std::any::{Any, TypeId};
 use std::ops::Range;
@@ -14,17 +14,19 @@ use tokio::runtime::Handle;
 use crate::driver::Driver;
 use crate::error::{OpenError, ScanError};
 use crate::first_rows::FirstRows;
-use crate::memory::OperatorMemory;
+use crate::io_runtime::IoRuntime;
 use crate::metadata_cache::{CacheSlot, MetadataReservation};
 use crate::metrics::ManagerReport;
+use crate::operator_memory::OperatorMemory;
 use crate::options::{Options, OptionsError, cores};
-use crate::reading::Reading;
-use crate::recording::{self, Recording};
-use crate::scan::{Scan, ScanRequest};
+use crate::recorder;
+use crate::recording::Recording;
+use crate::scan::Scan;
+use crate::scan_request::ScanRequest;
 use crate::stream::ScanStream;
 use crate::table::SharedTable;
 
-/// Reads, holds and decodes for all scans of all tables registered with it.
+/// Reads, caches and decodes for all scans of all tables registered with it.
 ///
 /// It is cheap to clone; clones are the same manager.
 ///
@@ -36,13 +38,13 @@ pub struct BufferManager {
 }
 
 impl BufferManager {
-    /// A manager that reads on threads of its own, so that no query that works keeps its loads waiting.
+    /// A manager that reads on threads of its own, so that busy queries do not delay its loads.
     ///
     /// # Errors
     /// If the settings do not fit together, or a thread cannot be started.
     pub fn new(options: Options) -> Result<Self, OptionsError> {
         options.check()?;
-        Ok(Self { driver: Driver::new(options, Reading::on_own_threads()?, None) })
+        Ok(Self { driver: Driver::start(options, IoRuntime::on_own_threads()?, None) })
     }
 
     /// A manager that reads on a tokio runtime. It suits programs that have one for input and output, beside that of
@@ -52,11 +54,11 @@ impl BufferManager {
     /// If the settings do not fit together.
     pub fn on_runtime(options: Options, runtime: &Handle) -> Result<Self, OptionsError> {
         options.check()?;
-        Ok(Self { driver: Driver::new(options, Reading::on(runtime), None) })
+        Ok(Self { driver: Driver::start(options, IoRuntime::on(runtime), None) })
     }
 
-    /// A manager whose decisions are recorded: everything that core is told and decides is written to `file`, as
-    /// [`coscan_core::log`] says. Each line is kept in memory until it is written, on the tokio runtime of the caller.
+    /// A manager that records its decisions: all commands to core and all its actions are written to `file`, in the format of
+    /// [`coscan_core::log`]. Entries are kept in memory until they are written, on the tokio runtime of the caller.
     ///
     /// # Errors
     /// As [`Self::new`], or if there is no tokio runtime here.
@@ -67,14 +69,14 @@ impl BufferManager {
         options.check()?;
         let runtime = Handle::try_current().map_err(|_| OptionsError::NoRuntime)?;
         let header = Header::new(options.policy.name(), options.core_config(), cores());
-        let (recorder, writer) = recording::start(&runtime, &header, file);
-        let driver = Driver::new(options, Reading::on_own_threads()?, Some(recorder));
+        let (recorder, writer) = recorder::start(&runtime, &header, file);
+        let driver = Driver::start(options, IoRuntime::on_own_threads()?, Some(recorder));
         let recording = Recording { driver: Arc::clone(&driver), writer };
         Ok((Self { driver }, recording))
     }
 
-    /// The object stores of this manager. Each is made when first needed and then kept, so that all who use them have one
-    /// client for each store.
+    /// The object stores of this manager. Each is made when first needed and then kept, so that there is one client for each
+    /// store.
     #[must_use]
     pub fn stores(&self) -> &Stores {
         self.driver.stores()
@@ -91,51 +93,53 @@ impl BufferManager {
         options: FileOptions,
     ) -> Result<Vec<Arc<ParquetFile>>, OpenError> {
         let files = files.into_iter().map(Into::into).collect();
-        self.driver.open_files().open(&self.driver, files, options).await
+        let reserve = |bytes| self.driver.reserve_metadata(bytes);
+        self.driver.open_files().open(files, options, reserve).await
     }
 
-    /// Counts files against the memory budget that a program has opened itself, and shares them with whoever opens them
-    /// here. Those that are open already are left as they are.
+    /// Counts files that the program itself has opened against the memory budget, and shares them with those who open them
+    /// here. Files that are open already are left as they are.
     pub fn adopt_files(&self, files: &[Arc<ParquetFile>]) {
         for file in files {
-            self.driver.open_files().adopt(&self.driver, file);
+            self.driver.open_files().adopt(self.driver.memory(), file);
         }
     }
 
-    /// Whether a file version is open with these options, so that to open it again reads nothing.
+    /// Whether a file version is open with these options: then opening it again reads nothing.
     #[must_use]
     pub fn is_open(&self, file: &TableFile, options: FileOptions) -> bool {
         self.driver.open_files().is_open(file, options)
     }
 
-    /// Memory for a value to be [kept](Self::kept) that queries can do without. Other values of the type that nobody
-    /// uses give way for it; all of them take an eighth of the budget at most. `None` if there is no memory.
+    /// Memory in bytes for a value for a [cache slot](Self::cache_slot) that queries can do without. Unused values of the same
+    /// type are dropped for it; all of them take at most an eighth of the budget. `None` if there is no memory.
     #[must_use]
     pub fn metadata_memory<T: Any + Send + Sync>(&self, bytes: u64) -> Option<MetadataReservation> {
-        MetadataReservation::take_optional(&self.driver, TypeId::of::<T>(), bytes)
+        let (memory, cache) = (self.driver.memory(), self.driver.metadata_cache());
+        MetadataReservation::try_optional(memory, cache, TypeId::of::<T>(), bytes)
     }
 
-    /// A place for metadata that can be made again: when memory is short and nobody uses it, it goes. A value that
-    /// holds [`MetadataReservation`] is counted, too.
+    /// A place for metadata that can be made again: it is dropped when memory is short while it is not in use. A value is
+    /// counted if it holds a [`MetadataReservation`].
     #[must_use]
     pub fn cache_slot<T: Any + Send + Sync>(&self) -> CacheSlot<T> {
         CacheSlot::new(self.driver.metadata_cache())
     }
 
-    /// A value that a program keeps with the manager, one of each type, made when first asked for. `make` must not call this
-    /// again: it would wait for ever.
+    /// A value that a program keeps with the manager, one of each type, made when first asked for. `make` must not call this:
+    /// it would deadlock.
     pub fn extension<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         self.driver.extensions().get(make)
     }
 
-    /// Calls `give_back` every [`Options::keep_idle`], when pages that were not used for so long go, until it returns
-    /// false. What a program keeps with the manager can go with them. It must not keep the manager alive, nor take long.
+    /// Calls `give_back` every [`Options::keep_idle`], when pages that were idle for so long are evicted, until it returns
+    /// false: a program can drop what it keeps with the manager. It must not keep the manager alive, nor take long.
     pub fn when_idle(&self, give_back: impl FnMut() -> bool + Send + 'static) {
         self.driver.extensions().add_idle_call(Box::new(give_back));
     }
 
     /// Registers a table. It shares the pages of its files with all tables that list them, and is scheduled together with
-    /// those that list just the same. Pages leave the pool when nobody holds a table with their file any more.
+    /// tables of exactly the same files. Pages leave the pool when no table with their file is held any more.
     #[must_use]
     pub fn register(&self, table: Arc<ParquetTable>) -> SharedTable {
         SharedTable::register(&self.driver, None, table)
@@ -167,7 +171,7 @@ impl BufferManager {
         Ok(self.start_scan(table, request)?.worker(0))
     }
 
-    /// Registers what a query needs; its workers then take from it.
+    /// Registers what a query needs. Its workers then take chunks of it.
     ///
     /// # Errors
     /// As [`Self::scan`], or if there are no workers.
@@ -193,11 +197,10 @@ impl BufferManager {
         Scan::start(&self.driver, table, request, Some(chunks))
     }
 
-    /// Reads rows that are few of those of their chunks, the first ones of each: only the first pages of each column, past the
-    /// pool, though what is in the pool is used. Where that is not possible or costs as much as to read chunks, a scan
-    /// gives what is left.
+    /// Reads the first few rows of chunks: only the first pages of each column, bypassing the pool, though pages in it are
+    /// used. Where that is not possible or costs as much as whole chunks, a scan gives the remaining rows.
     ///
-    /// They come in the order of the table up to there. The number of workers is of no account.
+    /// Until then rows come in the order of the table. The number of workers does not matter.
     ///
     /// # Errors
     /// If a column does not exist, or rows do not ascend or overlap.
@@ -215,22 +218,22 @@ impl BufferManager {
         OperatorMemory { driver: Arc::clone(&self.driver) }
     }
 
-    /// Gives back everything that no running scan needs.
+    /// Evicts all pages and decoded columns that no running scan needs.
     pub fn evict_unwanted(&self) {
         self.driver.evict_unwanted();
     }
 
     /// Changes the most bytes of pages as stored, while scans run.
     ///
-    /// A smaller pool evicts at once, the pages that matter most last. Pages in use or being read stay, and a running scan
-    /// keeps room for its largest chunk: what is then still too much goes as queries give memory back. A new scan whose
-    /// chunk does not fit is refused. A larger pool has what operators and decoded columns leave of the budget.
+    /// A smaller pool evicts at once, the most useful pages last. Pages in use or being read stay, and a running scan keeps
+    /// space for its largest chunk: what still exceeds the limit is evicted as queries return memory. A new scan whose chunk
+    /// does not fit is refused. A larger pool has what operators and decoded columns leave of the budget.
     ///
     /// # Errors
     /// If it is 0, or more than the budget has beside the decoded columns.
     pub fn set_pool_bytes(&self, pool_bytes: u64) -> Result<(), OptionsError> {
         Options { pool_bytes, ..self.options().clone() }.check()?;
-        self.driver.memory().set_pool_bytes_max(pool_bytes);
+        self.driver.memory().set_pool_ceiling_bytes(pool_bytes);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
-//! What is made of the metadata of files, and can be made again: it stays as long as there is memory for it.
+//! Values made of the metadata of files, which can be made again: they are kept as long as there is memory for them.
 //!
-//! What somebody uses stays in any case. Of the rest, what was used last goes last.
+//! Values in use stay in any case. The others are dropped least recently used first.
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
@@ -8,15 +8,13 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::driver::Driver;
-use crate::error::OpenError;
-use crate::memory::{Holder, Memory, Missing};
+use crate::memory::{Holder, MemoryBudget, Missing};
 
-/// Of the budget, optional metadata of one type takes no more than this part.
+/// Optional metadata of one type takes at most this part of the budget.
 const OPTIONAL_PART: u64 = 8;
 
-/// A place for a value that can be made again. It is empty until somebody puts one in, and again when memory was short
-/// while nobody used the value.
+/// A place for a value that can be made again. It is empty until a value is put in, and again after memory was short while
+/// the value was not in use.
 pub struct CacheSlot<T> {
     values: Arc<MetadataCache>,
     id: u64,
@@ -40,7 +38,7 @@ impl<T: Any + Send + Sync> CacheSlot<T> {
         Arc::clone(&value.value).downcast().ok()
     }
 
-    /// Puts a value in. `bytes` is about what is free when it goes.
+    /// Puts a value in. `bytes` is about what is free once it is dropped.
     pub fn put(&self, value: Arc<T>, bytes: u64) {
         let mut state = self.values.lock();
         let before = state.take(self.id);
@@ -48,14 +46,14 @@ impl<T: Any + Send + Sync> CacheSlot<T> {
         *state.bytes.entry(TypeId::of::<T>()).or_default() += bytes;
         state.values.insert(self.id, Value { value, bytes, used });
         drop(state);
-        drop(before); // Not under the lock: that gives memory back.
+        drop(before); // Not under the lock: that returns memory.
     }
 }
 
 impl<T> Drop for CacheSlot<T> {
     fn drop(&mut self) {
         let value = self.values.lock().take(self.id);
-        drop(value); // Not under the lock: that gives memory back.
+        drop(value); // Not under the lock: that returns memory.
     }
 }
 
@@ -65,7 +63,7 @@ impl<T> fmt::Debug for CacheSlot<T> {
     }
 }
 
-/// All such values.
+/// The values of all slots.
 #[derive(Debug, Default)]
 pub(crate) struct MetadataCache {
     state: Mutex<State>,
@@ -84,7 +82,7 @@ struct State {
 struct Value {
     value: Arc<dyn Any + Send + Sync>,
     bytes: u64,
-    /// When it was used last.
+    /// When it was last used.
     used: u64,
 }
 
@@ -109,19 +107,18 @@ impl State {
 }
 
 impl MetadataCache {
-    /// About how many bytes are free when all goes that nobody uses.
-    fn unused_bytes(&self) -> u64 {
+    /// About how many bytes are free once all unused values are dropped.
+    pub(crate) fn unused_bytes(&self) -> u64 {
         let state = self.lock();
         state.values.values().filter(|value| value.is_unused()).map(|value| value.bytes).sum()
     }
 
-    /// Takes out, of the values of one type or of all, what nobody uses and was not used for longest; `None` if all is
-    /// in use.
-    fn take_unused(&self, of: Option<TypeId>) -> Option<Arc<dyn Any + Send + Sync>> {
+    /// Removes the least recently used of the unused values of one type, or of all; `None` if all are in use.
+    pub(crate) fn take_unused(&self, of: Option<TypeId>) -> Option<Arc<dyn Any + Send + Sync>> {
         let mut state = self.lock();
-        let is_meant =
+        let is_candidate =
             |value: &Value| value.is_unused() && of.is_none_or(|of| (*value.value).type_id() == of);
-        let unused = state.values.iter().filter(|(_, value)| is_meant(value));
+        let unused = state.values.iter().filter(|(_, value)| is_candidate(value));
         let (&id, _) = unused.min_by_key(|(_, value)| value.used)?;
         state.take(id)
     }
@@ -135,82 +132,51 @@ impl MetadataCache {
     }
 }
 
-impl Driver {
-    /// Drops metadata that nobody uses until so much is free, or there is no more; false if none was dropped.
-    pub(crate) fn drop_unused_metadata(&self, missing: Missing) -> bool {
-        let footer_bytes = || self.memory().usage().footer_bytes;
-        let before_bytes = footer_bytes();
-        let mut has_dropped = false;
-        while before_bytes.saturating_sub(footer_bytes()) < missing.bytes {
-            let Some(value) = self.metadata_cache().take_unused(None) else { break };
-            has_dropped = true;
-            drop(value);
-            self.open_files().forget_closed();
-        }
-        has_dropped
-    }
-
-    /// Makes room of whatever is least wanted: metadata that nobody uses, then decoded columns that nobody waits for, or
-    /// files that were closed meanwhile. If all of them are too few, none goes, and the result is false.
-    pub(crate) fn make_room_of_all(&self, missing: Missing) -> bool {
-        // To look for closed files takes longer than the rest.
-        self.make_room_of_unused(missing) || self.open_files().forget_closed()
-    }
-
-    fn make_room_of_unused(&self, missing: Missing) -> bool {
-        let unused_bytes = self.metadata_cache().unused_bytes();
-        if unused_bytes == 0 {
-            return self.make_room(missing, usize::MAX);
-        }
-        let decoded_bytes: u64 = self.decoded().kept().iter().map(|kept| kept.bytes).sum();
-        unused_bytes.saturating_add(decoded_bytes) >= missing.bytes
-            && self.drop_unused_metadata(missing)
-    }
-}
-
 /// Memory for metadata, until this is dropped.
 #[derive(Debug)]
 pub struct MetadataReservation {
-    memory: Arc<Memory>,
+    memory: Arc<MemoryBudget>,
     bytes: u64,
 }
 
 impl MetadataReservation {
-    /// Memory without which a query cannot go on.
-    pub(crate) fn take(driver: &Driver, bytes: u64) -> Result<Self, OpenError> {
-        let memory = driver.memory();
-        while let Err(missing) = memory.try_take(Holder::Footers, bytes) {
-            if !driver.make_room_of_all(missing) {
-                return Err(driver.exhausted(bytes).into());
-            }
-        }
+    /// # Errors
+    /// How much is missing.
+    pub(crate) fn try_new(memory: &Arc<MemoryBudget>, bytes: u64) -> Result<Self, Missing> {
+        memory.try_take(Holder::Metadata, bytes)?;
         Ok(Self { memory: Arc::clone(memory), bytes })
     }
 
-    /// Memory that is in use already, whatever the budget says.
-    pub(crate) fn take_held(driver: &Driver, bytes: u64) -> Self {
-        driver.memory().take(Holder::Footers, bytes);
-        Self { memory: Arc::clone(driver.memory()), bytes }
+    /// Memory that is in use already, even beyond the budget.
+    pub(crate) fn of_held(memory: &Arc<MemoryBudget>, bytes: u64) -> Self {
+        memory.take(Holder::Metadata, bytes);
+        Self { memory: Arc::clone(memory), bytes }
     }
 
-    /// Memory for a value of a type that a query can do without. Only values of that type that nobody uses go for it.
-    pub(crate) fn take_optional(driver: &Driver, of: TypeId, bytes: u64) -> Option<Self> {
-        let (memory, kept) = (driver.memory(), driver.metadata_cache());
+    /// Memory for a value that queries can do without. Only unused values of its type are dropped for it.
+    pub(crate) fn try_optional(
+        memory: &Arc<MemoryBudget>,
+        cache: &MetadataCache,
+        of: TypeId,
+        bytes: u64,
+    ) -> Option<Self> {
         let bytes_max = memory.budget_bytes() / OPTIONAL_PART;
         if bytes > bytes_max {
-            return None; // Nothing that gives way would make room.
+            return None; // However many others are dropped.
         }
-        while kept.bytes_of(of).saturating_add(bytes) > bytes_max
-            || memory.try_take(Holder::Footers, bytes).is_err()
-        {
-            drop(kept.take_unused(Some(of))?);
+        loop {
+            if cache.bytes_of(of).saturating_add(bytes) <= bytes_max
+                && let Ok(reservation) = Self::try_new(memory, bytes)
+            {
+                return Some(reservation);
+            }
+            drop(cache.take_unused(Some(of))?);
         }
-        Some(Self { memory: Arc::clone(memory), bytes })
     }
 }
 
 impl Drop for MetadataReservation {
     fn drop(&mut self) {
-        self.memory.give(Holder::Footers, self.bytes);
+        self.memory.give(Holder::Metadata, self.bytes);
     }
 }

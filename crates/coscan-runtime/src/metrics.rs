@@ -1,4 +1,4 @@
-//! What scans and the manager did, for EXPLAIN and reports.
+//! Counters of scans and of the manager, for EXPLAIN and reports.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use coscan_core::ScanReport;
 
-/// What one scan did so far.
+/// Counters of one scan so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanMetrics {
     /// Chunks and bytes, as the scheduler counts them.
@@ -24,7 +24,7 @@ pub struct ScanMetrics {
 }
 
 impl ScanMetrics {
-    /// What both did.
+    /// The sum of both.
     pub(crate) fn plus(self, other: &Self) -> Self {
         let (a, b) = (&self.chunks, &other.chunks);
         Self {
@@ -97,7 +97,7 @@ pub(crate) fn add_time(counter: &AtomicU64, time: Duration) {
     counter.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
 }
 
-/// What the manager holds and does now.
+/// The manager at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ManagerReport {
     /// Running scans.

@@ -1,16 +1,16 @@
-//! Files that somebody has open: whoever lists one again, from whatever session, reads nothing.
+//! Open files: a file that is listed again, from whatever session, is not opened again.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use coscan_storage::table::{FileOptions, FileToOpen, ParquetFile, TableFile};
 
-use crate::driver::Driver;
-use crate::error::OpenError;
+use crate::error::{OpenError, ScanError};
+use crate::memory::MemoryBudget;
 use crate::metadata_cache::MetadataReservation;
 use crate::registry::FileKey;
 
-/// All files that were opened, as long as anybody has them.
+/// All files that were opened, as long as they are in use.
 #[derive(Debug, Default)]
 pub(crate) struct OpenFiles {
     known: Mutex<BTreeMap<FileKey, OpenFile>>,
@@ -19,17 +19,18 @@ pub(crate) struct OpenFiles {
 #[derive(Debug)]
 struct OpenFile {
     file: Weak<ParquetFile>,
-    /// What its footer and page index take of the budget.
+    /// For its footer and page index.
     _memory: MetadataReservation,
 }
 
 impl OpenFiles {
-    /// Opens files, in the order given. Footers are read of those that nobody has open, unless they are given.
+    /// Opens files, in the order given. Of those that are not open yet footers are read, unless they are given; `reserve`
+    /// takes memory for them.
     pub(crate) async fn open(
         &self,
-        driver: &Driver,
         files: Vec<FileToOpen>,
         options: FileOptions,
+        reserve: impl Fn(u64) -> Result<MetadataReservation, ScanError>,
     ) -> Result<Vec<Arc<ParquetFile>>, OpenError> {
         self.forget_closed();
         let keys: Vec<_> = files.iter().map(|open| FileKey::new(&open.file, options)).collect();
@@ -40,13 +41,13 @@ impl OpenFiles {
         for (key, open) in keys.into_iter().zip(&mut open) {
             if open.is_none() {
                 let file = opened.next().expect("a file is opened or an error");
-                *open = Some(self.keep(driver, key, file)?);
+                *open = Some(self.keep(key, file, &reserve)?);
             }
         }
         Ok(open.into_iter().flatten().collect())
     }
 
-    /// Whether anybody has a file open.
+    /// Whether a file is open.
     pub(crate) fn is_open(&self, file: &TableFile, options: FileOptions) -> bool {
         self.find(&FileKey::new(file, options)).is_some()
     }
@@ -55,30 +56,30 @@ impl OpenFiles {
         self.lock().get(key)?.file.upgrade()
     }
 
-    /// Counts the memory of a file that was opened just now. Another one may have opened it meanwhile: then that is it.
+    /// Counts the memory of a file that was just opened. If it was opened a second time meanwhile, that one is shared.
     fn keep(
         &self,
-        driver: &Driver,
         key: FileKey,
         file: Arc<ParquetFile>,
+        reserve: &impl Fn(u64) -> Result<MetadataReservation, ScanError>,
     ) -> Result<Arc<ParquetFile>, OpenError> {
         if let Some(known) = self.find(&key) {
             return Ok(known);
         }
-        let memory = MetadataReservation::take(driver, file.memory_bytes())?;
+        let memory = reserve(file.memory_bytes())?;
         Ok(self.add(key, file, memory))
     }
 
-    /// Counts the memory of a file that a program has opened itself, and shares it, unless somebody else has it open.
-    pub(crate) fn adopt(&self, driver: &Driver, file: &Arc<ParquetFile>) {
+    /// Counts the memory of a file that the program itself has opened, and shares it, unless it is open here already.
+    pub(crate) fn adopt(&self, memory: &Arc<MemoryBudget>, file: &Arc<ParquetFile>) {
         let key = FileKey::new(file.file(), file.options());
         if self.find(&key).is_none() {
-            let memory = MetadataReservation::take_held(driver, file.memory_bytes());
+            let memory = MetadataReservation::of_held(memory, file.memory_bytes());
             self.add(key, Arc::clone(file), memory);
         }
     }
 
-    /// The file, or the same one that another has added meanwhile.
+    /// The file, or the same one if it was added meanwhile.
     fn add(
         &self,
         key: FileKey,
@@ -93,17 +94,17 @@ impl OpenFiles {
             None => known.insert(key, open),
         };
         drop(known);
-        drop(unused); // Not under the lock: that gives memory back.
+        drop(unused); // Not under the lock: that returns memory.
         first.unwrap_or(file)
     }
 
-    /// Gives back the memory of files that nobody has any more; false if there are none.
+    /// Returns the memory of files that are no longer in use; false if there are none.
     pub(crate) fn forget_closed(&self) -> bool {
         let closed: Vec<_> = {
             let mut known = self.lock();
             known.extract_if(.., |_, open| open.file.strong_count() == 0).collect()
         };
-        // They are dropped after the lock was given back: that gives memory back.
+        // They are dropped after the lock is released: that returns memory.
         !closed.is_empty()
     }
 

@@ -14,34 +14,33 @@ pub struct Options {
     pub memory_bytes: u64,
     /// The most bytes of pages as stored. Default: half of `memory_bytes`.
     pub pool_bytes: u64,
-    /// The fewest bytes that the pool keeps when queries need memory. Default: an eighth of `pool_bytes`.
+    /// The bytes that the pool keeps however much memory queries need. Default: an eighth of `pool_bytes`.
     pub pool_bytes_min: u64,
     /// The most bytes of decoded columns that are kept for other scans. Default: a quarter of `memory_bytes`.
     pub decode_bytes: u64,
     /// Loads under way at once. Default: 4.
     pub loads_in_flight_max: usize,
-    /// Workers at work at once under the policy `relevance`; the others wait until one of them has done a chunk.
+    /// Workers at work at once under the policy `relevance`; the others wait until one of them has finished a chunk.
     /// Default: three for each core.
     pub active_workers_max: usize,
-    /// What a request to the store costs beside moving its bytes, as the bytes that the store moves in that time: latency
-    /// times bandwidth. Few rows are read page by page where that costs less than to read their chunks, which others can
-    /// share. Default: 200 kB, a local disk of 2 GB/s that takes 100 µs to answer. An object store that takes 30 ms and
+    /// The fixed cost of a request to the store, as the bytes that it transfers in that time: latency times bandwidth. Few
+    /// rows are read page by page where that costs less than reading their chunks, which others can share. Default: 200 kB, a local disk of 2 GB/s that takes 100 µs to answer. An object store that takes 30 ms and
     /// moves 100 MB/s for one reader: 3 MB.
     pub request_bytes: u64,
-    /// The most bytes of one request to a store. Smaller ones let urgent reads pass sooner, larger ones cost less work,
-    /// and less money where requests are billed. Default: 512 KiB; 8 MiB suits an object store.
+    /// The most bytes of one request to a store. Urgent reads overtake smaller ones sooner; larger ones cost less work, and
+    /// less money where requests are billed. Default: 512 KiB; 8 MiB suits an object store.
     pub request_bytes_max: u64,
-    /// How much longer than alone a request may take because others are at the device, at least; a half longer it
-    /// always may. An urgent read waits about as long. Default: 2 ms.
+    /// How much longer than alone a request may take because others are at the device, if that is more than half longer. An
+    /// urgent read waits about as long. Default: 2 ms.
     pub request_wait: Duration,
-    /// How long a store may take to answer a request before it is given up and made again. Default: 30 s.
+    /// How long a store may take to answer a request before it is retried. Default: 30 s.
     pub read_timeout: Duration,
-    /// How often a read that may succeed later is tried. Default: 4.
+    /// How often a read is tried whose error may pass. Default: 4.
     pub read_attempts: u32,
     /// How long a scan waits for memory that other queries hold before it fails. Default: 10 s.
     pub memory_timeout: Duration,
-    /// How long pages that no running scan needs stay at least. Those that nobody has used for so long, or at most for
-    /// twice as long, go: a process that has nothing to read gives its memory back. Default: 10 minutes; `Duration::MAX`
+    /// How long pages that no running scan needs are kept at least. They are evicted once they were idle for so long, at most
+    /// twice as long: an idle process returns its memory. Default: 10 minutes; `Duration::MAX`
     /// keeps them.
     pub keep_idle: Duration,
     /// The most rows of a record batch. Default: 8192.
@@ -88,7 +87,7 @@ impl Options {
         Self { policy, ..self }
     }
 
-    /// The limits that core keeps.
+    /// The settings of core.
     pub(crate) fn core_config(&self) -> Config {
         Config {
             pool_bytes: self.pool_bytes,

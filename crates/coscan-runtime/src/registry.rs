@@ -1,8 +1,8 @@
-//! The files that are open and the tables that list them: what makes two of them the same.
+//! Open files and the tables that list them, and when two of them are the same.
 //!
-//! A file is one version of it, opened in one way: whoever lists it shares its pages and what is decoded of it. A table
-//! of core is what is scheduled together: all snapshots of one name, or all tables of the same files. Each goes with the
-//! last of those who hold it, once nothing of it is in use.
+//! A file is one version of it, opened in one way: all tables that list it share its pages and decoded columns. A table of
+//! core is scheduled as one: all snapshots of one name, or all tables of the same files. Files and tables are removed when
+//! their last holder is gone and nothing of them is in use.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,8 +19,7 @@ use coscan_storage::table::{
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct FileId(pub(crate) u64);
 
-/// What makes files the same: the version, how it was opened, and the store. Two stores of one address may hold different
-/// files.
+/// Identifies a file: its version, how it was opened, and its store. Two stores of one address may hold different files.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct FileKey {
     version: FileVersion,
@@ -28,12 +27,12 @@ pub(crate) struct FileKey {
     store: usize,
 }
 
-/// What makes tables the same.
+/// Identifies a table.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum TableKey {
-    /// The same name and columns: one after the other, snapshots of one table.
+    /// By name and columns: successive snapshots of one table.
     Named(String, Arc<str>),
-    /// The same files in the same order.
+    /// By its files, in order.
     Listed(Vec<FileId>, Arc<str>),
 }
 
@@ -60,13 +59,13 @@ struct OpenTable {
 struct Listing {
     /// The chunks of core that its chunks are.
     chunks: Vec<ChunkIndex>,
-    /// The column of the file in each column group; in a row layout the first one stands for all.
+    /// The column of the file in each column group; in a row layout the first column stands for all.
     columns: Vec<Option<usize>>,
     /// How many snapshots list it.
     holders: usize,
 }
 
-/// What nobody holds any more and core has still to let go.
+/// Without holders, but still in use in core.
 #[derive(Debug)]
 enum Leaving {
     Chunks(TableId, Vec<ChunkIndex>),
@@ -94,11 +93,11 @@ impl FileKey {
 }
 
 impl Registry {
-    /// The columns of a table: on them it depends what a chunk is made of. Those that are the same in all rows of a file
-    /// have no pages.
+    /// The columns of a table, on which the pages of a chunk depend: columns that are constant in a file have none.
     pub(crate) fn columns(table: &ParquetTable) -> Arc<str> {
         let fields = table.schema().fields().iter();
-        let is_constant = |name: &str| table.constants().iter().any(|it| it.field.name() == name);
+        let is_constant =
+            |name: &str| table.constants().iter().any(|constant| constant.field.name() == name);
         let columns = fields.map(|field| {
             let place = if is_constant(field.name()) { " of the file" } else { "" };
             format!("{:?} {}{place}", field.name(), field.data_type())
@@ -106,7 +105,7 @@ impl Registry {
         columns.collect::<Vec<_>>().join(", ").into()
     }
 
-    /// Registers a file, or finds it. Whoever calls it holds the file from now on.
+    /// Registers a file, or finds it. The caller holds it from now on.
     pub(crate) fn hold_file(
         &mut self,
         core: &mut RecordedManager,
@@ -135,8 +134,7 @@ impl Registry {
         (id, first_page)
     }
 
-    /// Registers a table, or finds it: one of this name if it has one, else of these files. Whoever calls it holds the
-    /// table from now on.
+    /// Registers a table, or finds it: by its name if it has one, else by its files. The caller holds it from now on.
     pub(crate) fn hold_table(
         &mut self,
         core: &mut RecordedManager,
@@ -164,7 +162,7 @@ impl Registry {
         id
     }
 
-    /// The chunks of core that the chunks of a file are in a table. Whoever calls it holds them from now on.
+    /// The chunks of core for the chunks of a file in a table. The caller holds them from now on.
     pub(crate) fn hold_chunks(
         &mut self,
         core: &mut RecordedManager,
@@ -227,7 +225,7 @@ impl Registry {
         self.let_go(core, now);
     }
 
-    /// Lets core forget what nobody holds, as far as nothing of it is in use. To be called when a load has ended.
+    /// Removes from core what has no holders and is not in use. Call it when a load has ended.
     pub(crate) fn let_go(&mut self, core: &mut RecordedManager, now: Time) {
         self.leaving.retain(|leaving| match leaving {
             Leaving::Chunks(table, chunks) => {
@@ -241,7 +239,7 @@ impl Registry {
         });
     }
 
-    /// The tables that list a file, and which of their chunks a chunk of the file is.
+    /// The tables that list a file, each with its chunk for a chunk of the file.
     pub(crate) fn listings(
         &self,
         file: FileId,
@@ -258,7 +256,10 @@ impl Registry {
             PageLayout::Row => 0,
         };
         let columns = &self.tables.get(&table)?.files.get(&file)?.columns;
-        columns.iter().position(|&of_file| of_file == Some(column)).map(GroupIndex::from_usize)
+        columns
+            .iter()
+            .position(|&file_column| file_column == Some(column))
+            .map(GroupIndex::from_usize)
     }
 }
 

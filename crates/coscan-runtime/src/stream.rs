@@ -1,7 +1,7 @@
 //! The record batches that a worker of a scan takes.
 //!
-//! For each chunk and column the worker either takes the whole column decoded, made once for all scans that want it,
-//! or decodes for itself batch by batch, which is cheaper when nobody else wants it.
+//! The worker takes each column of a chunk decoded whole, once for all scans that want it, or decodes it for itself batch
+//! by batch, which is cheaper when no other scan wants it.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,24 +10,23 @@ use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use coscan_core::WorkerIndex;
+use coscan_core::{Index, WorkerIndex};
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream};
 
 use crate::batch::record_batch;
 use crate::columns::{ChunkColumns, Opening};
+use crate::cpu_scheduler::{CpuScheduler, Runnable, YieldDecision, YieldPolicy};
 use crate::error::ScanError;
+use crate::memory::{Reservation, Stage};
 use crate::metrics::add_time;
-use crate::polls::Polls;
-use crate::processors::{Processors, Running, Turn, YieldPolicy};
-use crate::reservation::Reservation;
 use crate::scan::Scan;
-use crate::waiting::Stage;
+use crate::worker_activity::WorkerActivity;
 
 /// Record batches of one worker of a scan, in the order in which the scheduler hands out chunks.
 ///
-/// Drop it to stop. The other workers of the scan get all chunks but the one that it has given rows of: what is left of
-/// that goes with it. After an error it ends, and so do the other workers of the scan.
+/// Drop it to stop. The other workers of the scan get all chunks but the one that it has already given rows of, whose
+/// remaining rows are lost. After an error it ends, and so do the other workers of the scan.
 pub struct ScanStream {
     schema: SchemaRef,
     polled: Polled,
@@ -38,18 +37,31 @@ pub struct ScanStream {
 type NextBatch = Result<Option<RecordBatch>, ScanError>;
 
 enum State {
-    /// It holds the worker and is not being polled.
+    /// Between two polls.
     Resting(Box<Worker>),
-    /// The worker is about to give a batch.
+    /// The worker is making a batch.
     Working(BoxFuture<'static, (Box<Worker>, NextBatch)>),
     Ended,
 }
 
+impl Scan {
+    /// The record batches that one of its workers takes. Call it once for each worker.
+    ///
+    /// # Panics
+    /// If there is no such worker.
+    #[must_use]
+    pub fn worker(self: &Arc<Self>, worker: usize) -> ScanStream {
+        assert!(worker < self.workers(), "worker {worker} of {}", self.workers());
+        ScanStream::new(Arc::clone(self), WorkerIndex::from_usize(worker))
+    }
+}
+
 impl ScanStream {
-    pub(crate) fn new(scan: Arc<Scan>, index: WorkerIndex) -> Self {
+    fn new(scan: Arc<Scan>, index: WorkerIndex) -> Self {
         let schema = Arc::clone(scan.schema());
-        let (polls, processors) = (Arc::clone(scan.polls()), scan.driver().processors());
-        let polled = Polled { polls, worker: index, processors: Arc::clone(processors) };
+        let (activity, cpu_scheduler) =
+            (Arc::clone(scan.activity()), scan.driver().cpu_scheduler());
+        let polled = Polled { activity, worker: index, cpu_scheduler: Arc::clone(cpu_scheduler) };
         let worker = Worker {
             current: None,
             scan,
@@ -91,14 +103,14 @@ impl ScanStream {
             match std::mem::replace(&mut self.state, State::Ended) {
                 State::Ended => return Poll::Ready(None),
                 State::Resting(mut worker) => {
-                    let turn = worker.next_turn();
-                    if turn == Turn::Go
+                    let decision = worker.decide();
+                    if decision == YieldDecision::Continue
                         && let Step::Batch(next) = worker.next_at_once()
                     {
                         return Poll::Ready(self.settle(worker, next.map(Some)));
                     }
                     let work = async move {
-                        worker.wait_for(turn).await;
+                        worker.obey(decision).await;
                         let next = worker.next().await;
                         (worker, next)
                     };
@@ -123,7 +135,7 @@ impl ScanStream {
         match &next {
             Ok(Some(_)) => self.state = State::Resting(worker),
             Ok(None) => worker.has_ended = true,
-            // Rows are missing now: no other worker may end as if all had come.
+            // Rows are missing: no other worker may end as if all had come.
             Err(error) => {
                 worker.has_ended = true;
                 worker.scan.fail(error);
@@ -133,20 +145,20 @@ impl ScanStream {
     }
 }
 
-/// Tells whether a worker is being polled. It outlives the worker.
+/// Notes when a worker is polled. It outlives the worker.
 struct Polled {
-    polls: Arc<Polls>,
+    activity: Arc<WorkerActivity>,
     worker: WorkerIndex,
-    processors: Arc<Processors>,
+    cpu_scheduler: Arc<CpuScheduler>,
 }
 
 impl Polled {
     fn begin(&self) {
-        self.polls.begin(self.worker);
+        self.activity.poll_begins(self.worker);
     }
 
     fn end(&self) {
-        self.polls.end(self.worker, self.processors.now());
+        self.activity.poll_ends(self.worker, self.cpu_scheduler.now());
     }
 }
 
@@ -156,26 +168,26 @@ struct Worker {
     scan: Arc<Scan>,
     index: WorkerIndex,
     yield_policy: YieldPolicy,
-    /// Memory that it has waited for, for the next chunk that it is handed.
+    /// Memory that it has waited for, to open the next chunk that it is handed.
     memory: Option<Reservation>,
-    /// It was told that there is no more, or why not.
+    /// It was told that there are no more chunks, or has failed.
     has_ended: bool,
 }
 
 impl Drop for Worker {
-    /// Nobody takes what it is handed, or works on what it was handed: its scan goes on without it.
+    /// Its scan goes on without it.
     fn drop(&mut self) {
-        // The last one takes the scan with it.
+        // The last worker ends the scan.
         if !self.has_ended && Arc::strong_count(&self.scan) > 1 {
             self.scan.driver().withdraw(self.scan.id(), self.index);
         }
     }
 }
 
-/// What a worker can do without waiting.
+/// How far a worker gets without waiting.
 enum Step {
     Batch(Result<RecordBatch, ScanError>),
-    /// The next batch needs this much memory that queries hold now.
+    /// The next batch needs so much memory, which queries hold now.
     NeedsMemory {
         bytes: u64,
     },
@@ -183,25 +195,25 @@ enum Step {
 }
 
 impl Worker {
-    fn next_turn(&mut self) -> Turn {
-        self.yield_policy.next(self.scan.driver().processors(), self.scan.priority())
+    fn decide(&mut self) -> YieldDecision {
+        self.yield_policy.next(self.scan.driver().cpu_scheduler(), self.scan.priority())
     }
 
-    async fn wait_for(&mut self, turn: Turn) {
-        match turn {
-            Turn::Go => return,
-            Turn::Yield => tokio::task::yield_now().await,
-            Turn::GiveWay(pause) => {
-                let (driver, polls) = (self.scan.driver(), self.scan.polls());
-                polls.stand_still(self.index, pause);
-                driver.processors().give_way(polls.priority(), pause, driver.runtime()).await;
-                polls.stand_still(self.index, Duration::ZERO);
+    async fn obey(&mut self, decision: YieldDecision) {
+        match decision {
+            YieldDecision::Continue => return,
+            YieldDecision::Yield => tokio::task::yield_now().await,
+            YieldDecision::GiveWay(pause) => {
+                let (driver, activity) = (self.scan.driver(), self.scan.activity());
+                activity.pause_for(self.index, pause);
+                driver.cpu_scheduler().give_way(activity.priority(), pause, driver.runtime()).await;
+                activity.pause_for(self.index, Duration::ZERO);
             }
         }
-        self.yield_policy.resume(matches!(turn, Turn::GiveWay(_)));
+        self.yield_policy.resume(matches!(decision, YieldDecision::GiveWay(_)));
     }
 
-    /// The next batch of the current chunk if that takes no waiting.
+    /// The next batch of the current chunk, if it takes no waiting.
     fn next_at_once(&mut self) -> Step {
         let Some(current) = &mut self.current else { return Step::NeedsChunk };
         let step = current.next(&self.scan);
@@ -235,22 +247,22 @@ impl Worker {
         let driver = Arc::clone(self.scan.driver());
         loop {
             let asked = Instant::now();
-            self.scan.polls().asked(self.index);
+            self.scan.activity().asked(self.index);
             let answer = driver.request_chunk(self.scan.id(), self.index).await;
             add_time(&self.scan.counters().wait_ns, asked.elapsed());
             self.yield_policy.resume(false);
             let Some(mut lease) = answer.unwrap_or(Err(ScanError::Cancelled))? else {
                 return Ok(false);
             };
-            let at_work = lease.at_work.take();
-            let rows_left = self.scan.rows_wanted(lease.chunk);
+            let runnable = lease.runnable.take();
+            let rows_left = self.scan.rows_needed(lease.chunk);
             match ChunkColumns::open(&self.scan, lease, self.memory.take()).await? {
                 Opening::Opened(columns) => {
-                    self.current = Some(ChunkBatches { columns, rows_left, _at_work: at_work });
+                    self.current = Some(ChunkBatches { columns, rows_left, _runnable: runnable });
                     return Ok(true);
                 }
                 Opening::NeedsMemory { bytes } => {
-                    drop(at_work);
+                    drop(runnable);
                     self.memory = Some(driver.reserve(bytes, Stage::Opening).await?);
                 }
             }
@@ -258,11 +270,11 @@ impl Worker {
     }
 }
 
-/// What is left of the chunk that a worker is at.
+/// The remaining batches of an open chunk.
 struct ChunkBatches {
     columns: ChunkColumns,
     rows_left: u64,
-    _at_work: Option<Running>,
+    _runnable: Option<Runnable>,
 }
 
 impl ChunkBatches {

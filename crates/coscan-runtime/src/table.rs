@@ -1,4 +1,4 @@
-//! A table that scans share: registered with a manager as long as somebody holds it.
+//! A table that scans share: registered with a manager as long as it is held.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -7,13 +7,13 @@ use coscan_core::{ChunkIndex, PageId, TableId};
 use coscan_storage::table::{ParquetTable, TableFile};
 
 use crate::driver::Driver;
-use crate::placement::{PlacedFile, Placement};
 use crate::registry::{FileId, Registry};
+use crate::snapshot::{Snapshot, SnapshotFile};
 
 /// A table that scans can share: a snapshot of its files. Cheap to clone.
 ///
-/// Tables that list the same version of a file share its pages and what is decoded of it, whatever else they list. Scans
-/// of tables of the same files, or of snapshots of one name, are scheduled together.
+/// Tables that list the same version of a file share its pages and decoded columns, whatever else they list. Scans of tables
+/// of the same files, or of snapshots of one name, are scheduled together.
 #[derive(Clone, Debug)]
 pub struct SharedTable {
     open: Arc<OpenTable>,
@@ -22,14 +22,14 @@ pub struct SharedTable {
 #[derive(Debug)]
 struct OpenTable {
     registration: Registration,
-    placement: Arc<Placement>,
-    /// The same files for scans in order, if core has their chunks in another one.
+    snapshot: Arc<Snapshot>,
+    /// The same files for scans in order, if core has their chunks in another order.
     in_order: OnceLock<SharedTable>,
 }
 
 /// Keeps a table registered, with its pages, without its footers. Cheap to clone.
 ///
-/// A table of the same name and files that is registered meanwhile finds the pages of this one.
+/// A table of the same name and files that is registered meanwhile finds the pages in the pool.
 #[derive(Clone, Debug)]
 pub struct Registration {
     registered: Arc<Registered>,
@@ -46,7 +46,7 @@ struct Registered {
 }
 
 impl Registration {
-    /// Registers a table as that was whose registration this is: of the same name, if it had one.
+    /// Registers a table under the same name, if this registration has one.
     #[must_use]
     pub fn register(&self, table: Arc<ParquetTable>) -> SharedTable {
         let Registered { driver, name, .. } = &*self.registered;
@@ -60,64 +60,64 @@ impl SharedTable {
         name: Option<&str>,
         table: Arc<ParquetTable>,
     ) -> Self {
-        // No scan starts any more on a manager that has panicked: there any places do.
+        // On a manager that has panicked no scan starts: any ids will do.
         let Places { id, files, chunks } =
-            Places::register(driver, name, &table).unwrap_or_else(|| Places::of_nobody(&table));
+            Places::register(driver, name, &table).unwrap_or_else(|| Places::unregistered(&table));
         let ids = files.iter().map(|file| file.id).collect();
         let mut of_stores: Vec<_> = table.parquet_files().iter().map(|file| file.file()).collect();
         of_stores.dedup_by(|a, b| Arc::ptr_eq(&a.store, &b.store));
         let _of_stores = of_stores.into_iter().cloned().collect();
-        let placement = Arc::new(Placement::new(id, table, files, chunks));
+        let snapshot = Arc::new(Snapshot::new(id, table, files, chunks));
         let (driver, name) = (Arc::clone(driver), name.map(str::to_owned));
         let registered = Arc::new(Registered { driver, name, id, files: ids, _of_stores });
         let registration = Registration { registered };
         let in_order = OnceLock::new();
-        Self { open: Arc::new(OpenTable { registration, placement, in_order }) }
+        Self { open: Arc::new(OpenTable { registration, snapshot, in_order }) }
     }
 
     /// The table itself.
     #[must_use]
     pub fn table(&self) -> &Arc<ParquetTable> {
-        &self.open.placement.table
+        &self.open.snapshot.table
     }
 
-    /// Its name with the scheduler: tables of the same files, and snapshots of one name, have the same.
+    /// Its id with the scheduler. Tables of the same files have the same, and so have snapshots of one name.
     #[must_use]
     pub fn id(&self) -> TableId {
-        self.open.placement.id
+        self.open.snapshot.id
     }
 
-    /// What keeps it registered when this is dropped, to be had again by its name.
+    /// Keeps it registered after this is dropped, to be found again by its name.
     #[must_use]
     pub fn registration(&self) -> Registration {
         self.open.registration.clone()
     }
 
-    pub(crate) fn placement(&self) -> &Arc<Placement> {
-        &self.open.placement
+    pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.open.snapshot
     }
 
-    /// The table for scans in order: itself, unless files that came later stand before others in its list.
+    /// The table for scans in order: itself, unless files that were added later come before others in its list.
     pub(crate) fn in_order(&self) -> Self {
-        let OpenTable { registration, placement, in_order } = &*self.open;
-        if placement.is_in_order() {
+        let OpenTable { registration, snapshot, in_order } = &*self.open;
+        if snapshot.is_in_order() {
             return self.clone();
         }
         let register = || {
-            // Under a name that nobody else has: so nobody adds files to it.
+            // Under a unique name, so that no files are added to it.
             static NEXT: AtomicU64 = AtomicU64::new(0);
             let name = format!("in order {}", NEXT.fetch_add(1, Ordering::Relaxed));
             let driver = &registration.registered.driver;
-            Self::register(driver, Some(&name), Arc::clone(&placement.table))
+            Self::register(driver, Some(&name), Arc::clone(&snapshot.table))
         };
         in_order.get_or_init(register).clone()
     }
 }
 
-/// Where core has the chunks and pages of a table.
+/// The ids of a table, its files and chunks in core.
 struct Places {
     id: TableId,
-    files: Vec<PlacedFile>,
+    files: Vec<SnapshotFile>,
     chunks: Vec<ChunkIndex>,
 }
 
@@ -139,13 +139,13 @@ impl Places {
                 registry.hold_chunks(core, id, file, table, position)
             })?);
         }
-        let placed = |(id, first_page)| PlacedFile { id, first_page };
+        let placed = |(id, first_page)| SnapshotFile { id, first_page };
         Some(Self { id, files: files.into_iter().map(placed).collect(), chunks })
     }
 
-    /// Those of no table.
-    fn of_nobody(table: &ParquetTable) -> Self {
-        let nowhere = PlacedFile { id: FileId(0), first_page: PageId(0) };
+    /// Those of no registered table.
+    fn unregistered(table: &ParquetTable) -> Self {
+        let nowhere = SnapshotFile { id: FileId(0), first_page: PageId(0) };
         Self {
             id: TableId(0),
             files: vec![nowhere; table.parquet_files().len()],
@@ -158,8 +158,8 @@ impl Drop for Registered {
     fn drop(&mut self) {
         let Self { driver, name: _, id, files, _of_stores } = self;
         for &file in files.iter() {
-            driver.leaving(|registry, core, now| registry.release_file(core, now, *id, file));
+            driver.unregistering(|registry, core, now| registry.release_file(core, now, *id, file));
         }
-        driver.leaving(|registry, core, now| registry.release_table(core, now, *id));
+        driver.unregistering(|registry, core, now| registry.release_table(core, now, *id));
     }
 }

@@ -1,4 +1,4 @@
-//! Whoever stops, wherever it stands, holds nothing afterwards and takes nobody along.
+//! A scan, stream or worker that stops, at whatever point, holds nothing afterwards and harms no other.
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
 mod common;
@@ -85,7 +85,7 @@ async fn a_stream_dropped_while_it_waits_frees_all_when_its_loads_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_load_that_nobody_wants_any_more_is_not_tried_again() {
+async fn a_load_that_no_scan_needs_any_more_is_not_retried() {
     let (manager, table, _closed) = gated(large()).await;
     let mut stream = scan(&manager, &table, &[0]);
     assert_waits(&mut stream);
@@ -119,7 +119,7 @@ async fn a_stream_dropped_while_it_waits_for_memory_lets_others_have_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_chunk_handed_to_a_stream_that_is_dropped_unpolled_is_given_back() {
+async fn a_chunk_handed_to_a_stream_that_is_dropped_unpolled_returns() {
     let (manager, table, gate) = gated(large()).await;
     let mut stream = scan(&manager, &table, &[0, 1]);
     assert_waits(&mut stream);
@@ -267,7 +267,7 @@ async fn a_worker_dropped_within_a_chunk_takes_only_that_chunk_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_for_a_worker_that_was_dropped() {
+async fn a_dropped_worker_holds_up_no_other() {
     let (manager, table, gate) = gated(Options { active_workers_max: 1, ..large() }).await;
     gate.open();
     let mut other = scan(&manager, &table, &[0]);

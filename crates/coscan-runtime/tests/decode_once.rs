@@ -83,7 +83,7 @@ async fn the_last_to_take_a_slice_drops_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fewest_want_goes_first() {
+async fn slices_that_fewest_scans_need_are_dropped_first() {
     // Room for two slices of a column of 8000 bytes.
     let options = Options { decode_bytes: 20_000, ..Options::with_pool_bytes(LARGE, LARGE) };
     let manager = manager_with(options);
@@ -104,7 +104,7 @@ async fn what_fewest_want_goes_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_column_in_a_chunk_that_cannot_be_decoded_fails_all_who_need_it() {
+async fn a_column_that_cannot_be_decoded_fails_all_scans_that_need_it() {
     let mut bytes = file_bytes(ROWS, Compression::SNAPPY);
     let plain = Fixture::of_bytes(ROWS, bytes.clone()).await.table().await;
     let start = column_range(&plain, 7, 0).start as usize;

@@ -93,7 +93,7 @@ async fn a_short_body_is_read_again_and_told_if_it_stays_short() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn flipped_bytes_fail_who_reads_them() {
+async fn flipped_bytes_fail_the_scans_that_read_them() {
     let zstd = Compression::ZSTD(ZstdLevel::default());
     for compression in [Compression::SNAPPY, zstd, Compression::UNCOMPRESSED] {
         let mut bytes = file_bytes(ROWS, compression);
@@ -265,12 +265,12 @@ async fn only_those_fail_that_need_what_has(fate: Fate, words: &[&str]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_load_fails_only_those_who_need_what_failed() {
+async fn a_failed_load_fails_only_scans_that_need_its_pages() {
     only_those_fail_that_need_what_has(Fate::Fail, &["table.parquet", "it is broken"]).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stalled_load_fails_only_those_who_need_what_stalled() {
+async fn a_stalled_load_fails_only_scans_that_need_its_pages() {
     let words = ["did not answer within 30s", "see that it is up", "more time"];
     only_those_fail_that_need_what_has(Fate::Hang, &words).await;
 }

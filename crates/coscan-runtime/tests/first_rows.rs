@@ -78,7 +78,7 @@ async fn assert_gives(rows: &mut FirstRows, wanted: &[Range<u64>]) -> Vec<Record
 }
 
 #[tokio::test(start_paused = true)]
-async fn few_rows_are_read_past_the_pool() {
+async fn few_rows_bypass_the_pool() {
     let fixture = fixture().await;
     let table = table_behind(&fixture, |store| store).await;
     let manager = manager(PolicyKind::Relevance, LARGE);
@@ -142,7 +142,7 @@ async fn a_scan_gives_what_cannot_be_read_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn small_chunks_are_read_as_a_whole() {
+async fn small_chunks_are_read_whole() {
     let fixture = Fixture::new(4 * CHUNK_ROWS).await;
     let manager = manager(PolicyKind::Relevance, LARGE);
     let shared = manager.register(fixture.table().await);
@@ -152,7 +152,7 @@ async fn small_chunks_are_read_as_a_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reads_that_fail_are_made_again_and_no_row_comes_twice() {
+async fn failed_reads_are_retried_and_no_row_comes_twice() {
     for fate in [Fate::Fail, Fate::Short, Fate::Panic, Fate::Hang] {
         for first in [0, 2, 3] {
             let fixture = fixture().await;
@@ -229,7 +229,7 @@ async fn without_memory_it_waits_as_scans_do() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_is_dropped_gives_everything_back() {
+async fn a_dropped_stream_releases_everything() {
     let fixture = fixture().await;
     let gate = Gate::opened();
     let table = table_behind(&fixture, |store| FatedStore::gated(store, &gate)).await;

@@ -1,4 +1,4 @@
-//! One budget that is kept: who finds no memory waits, and is told if it waits too long; who gives some wakes others.
+//! The budget is kept: requests for memory wait, fail after too long, and are met when memory is returned.
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
 mod common;
@@ -54,7 +54,7 @@ async fn many_scans_stay_within_a_small_budget() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_that_nobody_uses_for_long_are_given_back() {
+async fn idle_pages_are_evicted() {
     let keep_idle = Duration::from_secs(60);
     let options = Options { keep_idle, ..Options::with_pool_bytes(LARGE, LARGE) };
     let manager = manager_with(options);
@@ -231,7 +231,7 @@ async fn scans_that_wait_for_operators_go_on_when_these_give() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_is_woken_at_once() {
+async fn a_queued_request_is_met_at_once() {
     let (manager, table) = smallest(300 << 10, PolicyKind::Relevance).await;
     let operators = manager.operator_memory();
     let mut stream = scan(&manager, &table, &[0, 1, 2]);
@@ -352,7 +352,7 @@ async fn take_and_give(manager: BufferManager) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_fails_while_operators_take_all_and_give_it_back() {
+async fn no_scan_fails_while_operators_take_all_and_return_it() {
     for policy in PolicyKind::ALL {
         let (manager, table) = smallest(200 << 10, policy).await;
         let columns = [&[0, 1, 2][..], &[0], &[0, 2], &[0, 1]].repeat(4);
@@ -381,7 +381,7 @@ async fn nobody_fails_while_operators_take_all_and_give_it_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_memory_keeps_nothing_from_the_pool() {
+async fn a_worker_that_waits_for_memory_pins_no_pages() {
     const SCANS: u64 = 6;
     for policy in PolicyKind::ALL {
         let fixture = Fixture::new(ROWS).await;
@@ -418,9 +418,9 @@ async fn who_waits_for_memory_keeps_nothing_from_the_pool() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_needs_much_memory_is_not_passed_for_ever_by_those_who_need_little() {
+async fn a_large_request_is_not_overtaken_for_ever_by_small_ones() {
     let (manager, table) = smallest(200 << 10, PolicyKind::Relevance).await;
-    // Parts of chunks are shared with nobody: each decodes for itself.
+    // Parts of chunks are not shared: each scan decodes for itself.
     let parts: Vec<_> = (0..ROWS).step_by(1000).map(|start| start..start + 999).collect();
     let wide = manager.scan(&table, &[0, 1, 2], &parts).unwrap();
     let narrow = (0..60).map(|number| {
@@ -444,7 +444,7 @@ async fn who_needs_much_memory_is_not_passed_for_ever_by_those_who_need_little()
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_needs_more_memory_than_there_is_does_not_wait_for_it() {
+async fn a_request_beyond_the_budget_does_not_wait() {
     let (manager, table) = smallest(20 << 10, PolicyKind::Relevance).await;
     let others = [(); 4].map(|()| ids(scan(&manager, &table, &[0])));
     let started = tokio::time::Instant::now();

@@ -1,4 +1,4 @@
-//! Recorded runs: the log of a real run replays in core, and a log that cannot be written harms nobody.
+//! Recorded runs: the log of a real run replays in core, and a log that cannot be written harms no scan.
 #![allow(clippy::unwrap_used)]
 
 mod common;

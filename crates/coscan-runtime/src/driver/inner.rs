@@ -1,7 +1,6 @@
-//! What is behind the driver's lock.
+//! What the driver's lock guards.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use coscan_core::log::RecordedManager;
@@ -11,59 +10,17 @@ use coscan_core::{
 };
 use tokio::sync::oneshot;
 
-use super::Answer;
-use super::actions::DeferredActions;
+use super::deferred::DeferredActions;
+use super::running_scan::RunningScan;
 use crate::decode_cache::SliceKey;
 use crate::error::ScanError;
-use crate::lease::Hold;
+use crate::lease::{Answer, OnDrop};
 use crate::load::Urgency;
-use crate::metrics::ScanCounters;
 use crate::options::Options;
-use crate::placement::Placement;
-use crate::polls::Polls;
-use crate::recording::Recorder;
+use crate::recorder::Recorder;
 use crate::registry::Registry;
-use crate::scan::PartialChunks;
 
-/// A registered scan, as far as core does not know it.
-#[derive(Clone, Debug)]
-pub(crate) struct RunningScan {
-    /// The snapshot that it reads.
-    pub(crate) placement: Arc<Placement>,
-    /// Of the table, sorted.
-    pub(crate) columns: Vec<usize>,
-    pub(crate) partial: Arc<PartialChunks>,
-    pub(crate) counters: Arc<ScanCounters>,
-    pub(crate) polls: Arc<Polls>,
-    /// The chunks that its workers were handed.
-    pub(crate) handed: Vec<(ChunkIndex, WorkerIndex)>,
-    pub(crate) failed: Option<ScanError>,
-    /// Nothing more is handed out, also not what is given back.
-    pub(crate) is_closed: bool,
-}
-
-impl RunningScan {
-    /// The columns of the table that it takes decoded as a whole of a chunk of the table, if others want them, too.
-    pub(super) fn shared_columns(&self, chunk: ChunkIndex) -> Vec<usize> {
-        if self.partial.contains_key(&chunk) {
-            return Vec::new();
-        }
-        let is_shared = |column: &&usize| self.placement.shared_column(chunk, **column).is_some();
-        self.columns.iter().filter(is_shared).copied().collect()
-    }
-
-    /// Whether it takes a column of a file, decoded as a whole, of this chunk of core.
-    fn shares(&self, chunk: ChunkIndex, file_column: usize) -> bool {
-        let chunk = self.placement.to_table(chunk);
-        !self.partial.contains_key(&chunk)
-            && self
-                .columns
-                .iter()
-                .any(|&column| self.placement.shared_column(chunk, column) == Some(file_column))
-    }
-}
-
-/// All that is behind the one lock.
+/// All that is guarded by the one lock.
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) core: RecordedManager,
@@ -76,14 +33,14 @@ pub(super) struct Inner {
     pub(super) loads: BTreeMap<LoadId, Urgency>,
     pub(super) scans: BTreeMap<ScanId, RunningScan>,
     pub(super) waiters: BTreeMap<(ScanId, WorkerIndex), oneshot::Sender<Answer>>,
-    /// Why pages could not be read, until core has said who fails for it.
+    /// Why pages could not be read, until core has decided which scans fail for it.
     pub(super) read_errors: BTreeMap<PageId, ScanError>,
-    /// When a timer will call.
+    /// When the next timer fires.
     pub(super) armed: Option<Time>,
     pub(super) deferred: DeferredActions,
-    /// Somebody does what is left for afterwards.
-    is_at_afterwards: bool,
-    /// Something panicked while it changed what is here: nothing runs any more.
+    /// A thread runs deferred actions.
+    runs_deferred: bool,
+    /// A panic has left this half changed: no scan runs any more.
     is_broken: bool,
 }
 
@@ -105,12 +62,12 @@ impl Inner {
             read_errors: BTreeMap::new(),
             armed: None,
             deferred: DeferredActions::default(),
-            is_at_afterwards: false,
+            runs_deferred: false,
             is_broken: false,
         }
     }
 
-    /// Gives up all that runs, because a panic has left it half changed. Every scan is told, and none can start.
+    /// Gives up all scans and registrations, because a panic has left them half changed. No scan can start any more.
     pub(super) fn break_off(&mut self) {
         let core = ActiveBufferManager::new(self.core.config(), PolicyKind::default().build());
         self.core = RecordedManager::unrecorded(core);
@@ -123,7 +80,7 @@ impl Inner {
         self.scans.clear();
         self.read_errors.clear();
         for (_, waiter) in std::mem::take(&mut self.waiters) {
-            // Whoever has gone need not know.
+            // Workers that are gone need not know.
             let _ = waiter.send(Err(ScanError::Broken));
         }
     }
@@ -136,22 +93,23 @@ impl Inner {
         if self.is_broken { Err(ScanError::Broken) } else { Ok(()) }
     }
 
-    /// What is left for afterwards, for whoever is at it; `None` if there is nothing, or another one is.
-    pub(super) fn take_deferred(&mut self, is_at_it: bool) -> Option<DeferredActions> {
-        if self.is_at_afterwards != is_at_it {
+    /// Deferred actions for the thread that runs them, which the caller becomes if `is_runner` is false and there is none.
+    /// `None` if there are no actions, or another thread runs them.
+    pub(super) fn take_deferred(&mut self, is_runner: bool) -> Option<DeferredActions> {
+        if self.runs_deferred != is_runner {
             return None;
         }
-        self.is_at_afterwards = !self.deferred.is_empty();
-        self.is_at_afterwards.then(|| std::mem::take(&mut self.deferred))
+        self.runs_deferred = !self.deferred.is_empty();
+        self.runs_deferred.then(|| std::mem::take(&mut self.deferred))
     }
 
-    /// Whoever was at what is left for afterwards did not end it.
-    pub(super) fn put_back_deferred(&mut self) {
-        self.is_at_afterwards = false;
+    /// The thread that ran deferred actions has stopped before all were done.
+    pub(super) fn release_deferred(&mut self) {
+        self.runs_deferred = false;
     }
 
-    /// How many scans still need a slice as a whole, of all tables that list the file. Core counts by column group, which
-    /// may hold more columns than one.
+    /// How many scans of all tables that list the file still need a slice as a whole. Core counts by column group, which may
+    /// hold several columns.
     pub(super) fn interested(&self, key: SliceKey) -> usize {
         let of_table = |(table, chunk)| {
             let interested = self.core.state().interested(table, chunk);
@@ -161,7 +119,7 @@ impl Inner {
         self.registry.listings(key.file, key.chunk).map(of_table).sum()
     }
 
-    /// The slices of core that a decoded column is part of, of all tables that list the file.
+    /// The slices of core that a decoded column belongs to, of all tables that list the file.
     pub(super) fn slices(&self, key: SliceKey) -> Vec<(TableId, ChunkIndex, GroupIndex)> {
         let listings = self.registry.listings(key.file, key.chunk);
         let of_table = |(table, chunk)| {
@@ -177,26 +135,26 @@ impl Inner {
             None => Some(answer),
         };
         if let Some(Ok(Some(mut lease))) = unclaimed {
-            // At once: the worker may be taken up again and ask before the lease is dropped.
-            lease.hold = Hold::Returned;
+            // At once: a new stream of the worker may ask before the lease is dropped.
+            lease.on_drop = OnDrop::Nothing;
             self.deferred.unclaimed.push(lease);
             self.withdraw(self.core.state().now(), scan, worker);
         }
     }
 
-    /// A worker has gone, or gives back the chunk that it was handed.
+    /// A worker stops, or returns the chunk that it was handed.
     pub(super) fn withdraw(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
         self.waiters.remove(&(scan, worker));
         self.core.withdraw_worker(now, scan, worker);
         self.forget_returned(scan, worker);
         if self.scans.get(&scan).is_some_and(|scan| scan.failed.is_some() || scan.is_closed) {
-            // Nobody will take what is given back.
+            // No worker will take what is returned.
             let needed = self.needed(scan).collect();
             self.core.prune_scan(now, scan, needed);
         }
     }
 
-    /// What a worker gave back it was not handed.
+    /// A chunk that a worker returns no longer counts as handed to it.
     fn forget_returned(&mut self, scan: ScanId, worker: WorkerIndex) {
         let (Some(running), Some(needing)) =
             (self.scans.get_mut(&scan), self.core.state().scan(scan))
@@ -209,16 +167,16 @@ impl Inner {
         }
     }
 
-    /// Tells core which workers their queries have paused: those that are not polled.
+    /// Tells core which workers are paused: their queries do not poll them.
     pub(super) fn report_pauses(&mut self, now: Time) {
         for (&scan, running) in &self.scans {
-            for worker in running.polls.newly_paused(now) {
+            for worker in running.activity.newly_paused(now) {
                 self.core.pause_worker(now, scan, worker);
             }
         }
     }
 
-    /// Tells all workers of a scan that it cannot go on: those that wait now, the others when they ask.
+    /// Fails a scan for all its workers: those that wait are told now, the others when they ask.
     pub(super) fn fail(&mut self, scan: ScanId, error: &ScanError) {
         let Some(running) = self.scans.get_mut(&scan) else { return };
         running.failed.get_or_insert_with(|| error.clone());
@@ -230,13 +188,13 @@ impl Inner {
         self.deferred.needs_dropped = true;
     }
 
-    /// Chunks that a scan was not handed yet.
+    /// The chunks that a scan was not handed yet.
     pub(super) fn needed(&self, scan: ScanId) -> impl Iterator<Item = ChunkIndex> + '_ {
         let scan = self.core.state().scan(scan);
         scan.into_iter().flat_map(|scan| scan.needed().iter())
     }
 
-    /// Hands on what core recorded. If nobody takes it any more, no record is kept.
+    /// Passes on what core has recorded. If it is no longer written, recording ends.
     pub(super) fn pass_on_record(&mut self) {
         let Some(recorder) = &self.recorder else { return };
         if !recorder.pass_on(self.core.take_entries()) {
@@ -249,12 +207,12 @@ impl Inner {
         self.recorder = None;
     }
 
-    /// The timer for this time has called. It may have been followed by one for an earlier time, and that by others.
-    pub(super) fn timer_called(&mut self, time: Time) {
+    /// The timer for this time has fired. A later one for an earlier time may have replaced it.
+    pub(super) fn timer_fired(&mut self, time: Time) {
         self.armed = self.armed.filter(|&armed| armed != time);
     }
 
-    /// When a timer has to be armed: core wants to be called, and no timer will call by then.
+    /// When a timer has to be armed: core wants to be called, and no timer fires by then.
     pub(super) fn timer_to_arm(&mut self, now: Time) -> Option<Time> {
         let wanted = self.core.poll_timeout().filter(|&time| time > now)?;
         if self.armed.is_some_and(|armed| armed <= wanted) {
@@ -270,12 +228,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_timer_that_another_one_has_replaced_disarms_none() {
+    fn a_timer_that_was_replaced_disarms_none() {
         let mut inner = Inner::new(&Options::with_memory_bytes(1 << 20), None);
         inner.armed = Some(Time(50));
-        inner.timer_called(Time(100));
+        inner.timer_fired(Time(100));
         assert_eq!(inner.armed, Some(Time(50)));
-        inner.timer_called(Time(50));
+        inner.timer_fired(Time(50));
         assert_eq!(inner.armed, None);
     }
 }

@@ -1,12 +1,12 @@
-//! What is behind the driver's lock, while it is held.
+//! The driver's lock, held.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::inner::Inner;
 
-/// Holds the lock. If something panics meanwhile, all that runs is given up: core may be half changed, and to go on would
-/// be to give wrong rows, or to wait for ever.
+/// Holds the lock. If a panic unwinds meanwhile, all scans are given up: core may be half changed, and going on could give
+/// wrong rows or wait for ever.
 pub(super) struct Locked<'a> {
     inner: MutexGuard<'a, Inner>,
     was_panicking: bool,
@@ -14,7 +14,7 @@ pub(super) struct Locked<'a> {
 
 impl<'a> Locked<'a> {
     pub(super) fn new(inner: &'a Mutex<Inner>) -> Self {
-        // What a panic has left here was given up at once.
+        // After a panic the contents were given up at once: the lock may be taken.
         let inner = inner.lock().unwrap_or_else(PoisonError::into_inner);
         Self { inner, was_panicking: std::thread::panicking() }
     }

@@ -1,4 +1,4 @@
-//! Commands on scans: they start, need more or less, their workers ask and go, they end.
+//! Commands on scans: start, extend, prune, ask for chunks, end.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,11 +9,13 @@ use coscan_core::{
 };
 use tokio::sync::oneshot;
 
+use super::handle::Driver;
 use super::inner::Inner;
-use super::{Answer, Driver, RunningScan};
+use super::running_scan::RunningScan;
 use crate::error::ScanError;
+use crate::lease::Answer;
 
-/// Chunks that a scan is registered for, or gives up, under one hold of the lock.
+/// Chunks that a scan is registered for, or gives up, while the lock is held once.
 const STEP_CHUNKS: usize = 1024;
 
 impl Driver {
@@ -30,9 +32,9 @@ impl Driver {
             None => ScanSpec { chunks, ..spec.clone() },
             Some(_) => spec.clone(),
         };
-        let id = self.with_room(|inner, now| {
+        let id = self.growing_pool(|inner, now| {
             let id = inner.core.start_scan(now, first.clone())?;
-            running.polls.set_priority(inner.core.class_of(id));
+            running.activity.set_priority(inner.core.class_of(id));
             inner.scans.insert(id, running.clone());
             Ok(id)
         })?;
@@ -73,17 +75,17 @@ impl Driver {
         scan: ScanId,
         chunks: &[Range<ChunkIndex>],
     ) -> Result<(), ScanError> {
-        self.with_room(|inner, now| {
+        self.growing_pool(|inner, now| {
             inner.core.extend_scan(now, scan, chunks.to_vec())?;
             if let Some(running) = inner.scans.get(&scan) {
-                running.polls.set_priority(inner.core.class_of(scan));
+                running.activity.set_priority(inner.core.class_of(scan));
             }
             Ok(())
         })
     }
 
-    /// Registers chunks, with a larger pool if it has only given way to others.
-    fn with_room<R>(
+    /// Registers chunks; if the pool is too small only because it has given way to others, it grows for them.
+    fn growing_pool<R>(
         self: &Arc<Self>,
         register: impl Fn(&mut Inner, Time) -> Result<R, StartScanError>,
     ) -> Result<R, ScanError> {
@@ -97,19 +99,19 @@ impl Driver {
             else {
                 return registered;
             };
-            let pool_bytes = self.memory.pool_bytes_max();
+            let pool_bytes = self.memory.pool_ceiling_bytes();
             if chunk_bytes > pool_bytes {
                 return Err(StartScanError::PoolTooSmall { pool_bytes, chunk_bytes }.into());
             }
             if let Err(missing) = self.memory.grow_pool(chunk_bytes)
-                && !self.make_room_of_all(missing)
+                && !self.reclaim(missing)
             {
                 return Err(self.exhausted(chunk_bytes));
             }
         }
     }
 
-    /// Asks for the next chunk of a worker. The answer comes when core decides it.
+    /// Asks for the next chunk of a worker. The answer comes when core has decided.
     pub(crate) fn request_chunk(
         self: &Arc<Self>,
         scan: ScanId,
@@ -123,7 +125,7 @@ impl Driver {
                 Some(_) => {
                     inner.waiters.insert((scan, worker), sender);
                     match inner.core.request_chunk(now, scan, worker) {
-                        // An earlier stream of this worker asked and was dropped: this one takes its place.
+                        // An earlier stream of this worker has asked and was dropped: this one replaces it.
                         Ok(()) | Err(RequestError::AlreadyWaiting(..)) => {}
                         Err(error) => unreachable!("a running scan's worker may ask: {error}"),
                     }
@@ -135,20 +137,11 @@ impl Driver {
         receiver
     }
 
-    pub(crate) fn release(self: &Arc<Self>, scan: ScanId, worker: WorkerIndex) {
-        self.command(|inner, now| inner.core.release_chunk(now, scan, worker));
-    }
-
-    /// A worker asks for nothing more, or cannot take the chunk that it was handed: that goes back to its scan.
-    pub(crate) fn withdraw(self: &Arc<Self>, scan: ScanId, worker: WorkerIndex) {
-        self.command(|inner, now| inner.withdraw(now, scan, worker));
-    }
-
-    /// Takes chunks off what a scan needs; returns how many it did need.
+    /// A scan no longer needs these chunks. Returns how many of them it did need.
     pub(crate) fn prune_scan(self: &Arc<Self>, scan: ScanId, unwanted: &[ChunkIndex]) -> usize {
         self.command(|inner, now| {
             let needed =
-                |inner: &Inner| inner.core.state().scan(scan).map_or(0, |it| it.needed().len());
+                |inner: &Inner| inner.core.state().scan(scan).map_or(0, |scan| scan.needed().len());
             let before = needed(inner);
             inner.core.prune_scan(now, scan, unwanted.to_vec());
             inner.deferred.needs_dropped = true;
@@ -161,7 +154,7 @@ impl Driver {
         handed(&self.lock(), scan)
     }
 
-    /// Ends a scan for all its workers, for what happened to one of them.
+    /// Fails a scan for all its workers because one of them has failed.
     pub(crate) fn fail_scan(self: &Arc<Self>, scan: ScanId, error: &ScanError) {
         self.command(|inner, now| {
             inner.fail(scan, error);
@@ -170,7 +163,7 @@ impl Driver {
         });
     }
 
-    /// Ends a scan; returns what it got.
+    /// Ends a scan and reports on it.
     pub(crate) fn cancel_scan(self: &Arc<Self>, scan: ScanId) -> ScanReport {
         let report = self.report_scan(scan);
         // Step by step: the lock is not held for all its chunks.
@@ -204,14 +197,14 @@ impl Driver {
         self.lock().core.state().scan(scan).is_none_or(|scan| scan.needed().is_empty())
     }
 
-    /// The chunks that the workers of a scan were handed, if nothing is left to be handed out.
+    /// The chunks that the workers of a scan were handed, if all have been handed out.
     pub(crate) fn all_handed_out(&self, scan: ScanId) -> Option<Vec<(ChunkIndex, usize)>> {
         let inner = self.lock();
         let is_all = inner.core.state().scan(scan).is_none_or(|scan| scan.needed().is_empty());
         is_all.then(|| handed(&inner, scan))
     }
 
-    /// Hands out nothing more of a scan, also not what its workers give back from now on. Returns what they were handed.
+    /// Hands out no more chunks of a scan, nor those that its workers return from now on. Returns what they were handed.
     pub(crate) fn close_scan(self: &Arc<Self>, scan: ScanId) -> Vec<(ChunkIndex, usize)> {
         self.command(|inner, now| {
             let needed = inner.needed(scan).collect();

@@ -12,7 +12,7 @@ use object_store::{ObjectStore, ObjectStoreExt};
 use parquet::arrow::ArrowWriter;
 use tokio::runtime::Handle;
 
-use super::Driver;
+use super::handle::Driver;
 use crate::{BufferManager, Options, ScanError};
 
 const ROWS: usize = 1000;
@@ -30,21 +30,21 @@ async fn table() -> Arc<ParquetTable> {
     Arc::new(ParquetTable::open(vec![file], FileOptions::default()).await.unwrap())
 }
 
-/// As if core had found out that something is not as it must be.
+/// As if core had found a broken invariant.
 fn panic_inside(driver: &Arc<Driver>) {
     let panicked = catch_unwind(AssertUnwindSafe(|| driver.command(|_, _| panic!("on purpose"))));
     panicked.unwrap_err();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_inside_fails_all_scans_and_leaves_nobody_waiting() {
+async fn a_panic_inside_fails_all_scans_and_leaves_no_worker_waiting() {
     let manager =
         BufferManager::on_runtime(Options::with_memory_bytes(1 << 20), &Handle::current()).unwrap();
     let table = manager.register(table().await);
     let driver = manager.operator_memory().driver;
     let mut working = manager.scan(&table, &[0], &[0..ROWS as u64]).unwrap();
     working.next().await.unwrap().unwrap();
-    // Nothing that is loaded meanwhile comes before the panic: nobody else runs.
+    // No load ends before the panic: no other task runs.
     manager.evict_unwanted();
     let mut waiting = manager.scan(&table, &[0], &[0..ROWS as u64]).unwrap();
     assert!(waiting.next().now_or_never().is_none());
@@ -58,12 +58,12 @@ async fn a_panic_inside_fails_all_scans_and_leaves_nobody_waiting() {
     }
     let refused = manager.scan(&table, &[0], &[0..ROWS as u64]).unwrap_err();
     assert!(refused.to_string().contains("make a new one"), "{refused}");
-    // As if it had panicked while a table was registered.
+    // As if the panic had come while a table was being registered.
     assert!(driver.registering(|_, _| ()).is_none());
     let late = manager.register(Arc::clone(table.table()));
     assert!(matches!(manager.scan(&late, &[0], &[]), Err(ScanError::Broken)));
     drop(late);
-    // What is given back and reported late finds nothing to break.
+    // Late returns and reports find nothing to break.
     drop(table);
     tokio::task::yield_now().await;
     let report = manager.report();

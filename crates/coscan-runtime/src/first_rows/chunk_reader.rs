@@ -1,4 +1,4 @@
-//! The first rows of one chunk: window by window, so that what is held is bounded however many columns there are.
+//! The first rows of one chunk, read window by window: memory is bounded however many columns there are.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,18 +13,17 @@ use coscan_storage::table::{ColumnPrefix, DecodeError};
 
 use super::Progress;
 use crate::batch::record_batch;
+use crate::cpu_scheduler::TIME_SLICE;
 use crate::driver::Driver;
 use crate::error::ScanError;
+use crate::memory::{Charges, Reservation, Stage};
 use crate::metrics::add_time;
-use crate::processors::TURN;
-use crate::reservation::{Charges, Reservation};
 use crate::table::SharedTable;
-use crate::waiting::Stage;
 
-/// So much is read, and then decoded, at a time.
+/// Bytes that are read, then decoded, at a time.
 const WINDOW_BYTES: u64 = 8 << 20;
 
-/// Chunks are read as a whole if less than this part of their bytes can be left out.
+/// Chunks are read whole if more than one part in this many of their bytes would be read.
 const PART_MAX: u64 = 2;
 
 /// Reads the first rows of chunks of a table.
@@ -38,7 +37,7 @@ pub(super) struct ChunkReader {
     pub(super) progress: Arc<Progress>,
 }
 
-/// Why a scan gives the rows instead.
+/// Why a scan has to give the rows instead.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unfit {
     #[error("they are not the first rows of a row group, or too many")]
@@ -63,7 +62,7 @@ impl From<DecodeError> for Unfit {
 pub(super) struct Column {
     pub(super) position: usize,
     pub(super) prefix: ColumnPrefix,
-    /// For what is there of it.
+    /// For what has been read of it.
     memory: Option<Reservation>,
 }
 
@@ -92,7 +91,7 @@ impl ChunkReader {
         let mut pending: VecDeque<_> = prefixes.into_iter().enumerate().map(column).collect();
         let mut arrays = vec![None; pending.len()];
         let (mut done_bytes, mut charges) = (0, Charges::default());
-        let mut turn = Instant::now();
+        let mut slice_started = Instant::now();
         while !pending.is_empty() {
             let of_pending = pending.iter().map(|column| column.prefix.needed_bytes());
             let needed_bytes = done_bytes + of_pending.sum::<u64>();
@@ -105,9 +104,9 @@ impl ChunkReader {
                 column.prefix.push(read)?;
             }
             for column in columns {
-                if turn.elapsed() > TURN {
+                if slice_started.elapsed() > TIME_SLICE {
                     tokio::task::yield_now().await;
-                    turn = Instant::now();
+                    slice_started = Instant::now();
                 }
                 if column.prefix.wanted().is_empty() {
                     done_bytes += column.prefix.needed_bytes();
@@ -123,7 +122,7 @@ impl ChunkReader {
         Ok(record_batch(&self.schema, arrays, rows)?)
     }
 
-    /// The columns to go on with, and memory for what is to be read of them.
+    /// The next columns to read, with memory for what is read of them.
     fn take_window(&self, pending: &mut VecDeque<Column>) -> Result<Vec<Column>, Unfit> {
         let mut columns = Vec::new();
         let mut window_bytes = 0;
@@ -160,6 +159,7 @@ impl ChunkReader {
         Ok(array)
     }
 }
+
 /// The same values, without the pages that views refer to.
 fn compact(array: ArrayRef) -> ArrayRef {
     match array.data_type() {

@@ -1,4 +1,4 @@
-//! Bytes of column chunks: from the pool what is there, the rest from the store in requests that take in neighbours.
+//! Bytes of column chunks: from the pool where it has them, else from the store in requests that coalesce neighbours.
 
 use std::future::ready;
 use std::ops::Range;
@@ -14,14 +14,13 @@ use tokio::task::JoinSet;
 
 use super::chunk_reader::{ChunkReader, Column};
 use crate::error::ScanError;
-use crate::load::ask;
 use crate::metrics::add_time;
 
-/// Requests under way at the same time: they are small, so it is their number that takes time.
+/// Requests under way at once. They are small, so latency dominates.
 const REQUESTS_AT_A_TIME: usize = 64;
 
 impl ChunkReader {
-    /// What columns of a chunk want next: from the pool what is there, the rest from the store.
+    /// The next bytes of columns of a chunk: from the pool where it has them, else from the store.
     pub(super) async fn fetch(
         &self,
         chunk: ChunkIndex,
@@ -60,8 +59,8 @@ impl ChunkReader {
         for &page in table.layout().slice(chunk, table.group_of_column(column)) {
             let held = table.range_of_page(page);
             if end < wanted.end && held.contains(&end) {
-                let bytes = self.driver.cached(self.table.placement().page_id(page))?;
-                let offset = |at: u64| usize::try_from(at - held.start).ok();
+                let bytes = self.driver.cached(self.table.snapshot().page_id(page))?;
+                let offset = |position: u64| usize::try_from(position - held.start).ok();
                 let part_end = held.end.min(wanted.end);
                 parts.push(bytes.slice(offset(end)?..offset(part_end)?));
                 end = part_end;
@@ -78,23 +77,23 @@ impl ChunkReader {
         ranges: &[Range<u64>],
         missing: Vec<usize>,
     ) -> Result<Vec<(usize, Bytes)>, ScanError> {
-        let bytes_max = self.driver.options().request_bytes_max;
-        let requests = requests(ranges, missing, bytes_max);
+        let store_requests = Arc::clone(self.driver.requests());
+        let requests = requests(ranges, missing, store_requests.bytes_max());
         if requests.is_empty() {
             return Ok(Vec::new());
         }
         let table = self.table.table();
         let file = table.parquet_files()[table.chunk_file(chunk)].file().clone();
-        let (driver, ranges) = (Arc::clone(&self.driver), ranges.to_vec());
+        let ranges = ranges.to_vec();
         let reading = async move {
             let read = |request: Vec<usize>| {
                 let ranges: Vec<_> = request.iter().map(|&range| ranges[range].clone()).collect();
-                let (file, driver) = (&file, &driver);
+                let (file, store_requests) = (&file, &store_requests);
                 async move {
                     let bytes = ranges[ranges.len() - 1].end - ranges[0].start;
                     let store = file.store_url.as_str();
                     let read = file.read_ranges(&ranges);
-                    let read = ask(driver, store, bytes, ready(()), read).await?;
+                    let read = store_requests.send(store, bytes, ready(()), read).await?;
                     Ok::<Vec<_>, ScanError>(request.into_iter().zip(read).collect())
                 }
             };
@@ -102,7 +101,7 @@ impl ChunkReader {
             let reading = stream::iter(requests).buffer_unordered(REQUESTS_AT_A_TIME);
             reading.try_concat().await
         };
-        // Where nobody polls for milliseconds. It ends when this is dropped.
+        // On threads where no poll takes milliseconds. It ends when this is dropped.
         let mut task = JoinSet::new();
         task.spawn_on(reading, self.driver.runtime());
         let read = task.join_next().await.expect("there is a task");
@@ -110,7 +109,7 @@ impl ChunkReader {
     }
 }
 
-/// Requests for the missing ones of some ranges: neighbours together, in at most so many bytes.
+/// Requests for the missing ones of some ranges, neighbours coalesced into at most so many bytes.
 fn requests(ranges: &[Range<u64>], mut missing: Vec<usize>, bytes_max: u64) -> Vec<Vec<usize>> {
     missing.sort_unstable_by_key(|&range| ranges[range].start);
     let sorted: Vec<_> = missing.iter().map(|&range| ranges[range].clone()).collect();

@@ -15,7 +15,7 @@ use tokio::time::{Instant, advance};
 const WORK: Duration = Duration::from_millis(5);
 
 /// How long it takes until a scan gives its next batch, after its query has worked on the one before.
-async fn stands_still(stream: &mut ScanStream) -> Duration {
+async fn pause_of(stream: &mut ScanStream) -> Duration {
     advance(WORK).await;
     let started = Instant::now();
     stream.next().await.unwrap().unwrap();
@@ -23,10 +23,10 @@ async fn stands_still(stream: &mut ScanStream) -> Duration {
 }
 
 /// The same for so many batches.
-async fn stands_still_in_all(stream: &mut ScanStream, batches: usize) -> Duration {
+async fn pauses_in_all(stream: &mut ScanStream, batches: usize) -> Duration {
     let mut stood = Duration::ZERO;
     for _ in 0..batches {
-        stood += stands_still(stream).await;
+        stood += pause_of(stream).await;
     }
     stood
 }
@@ -42,7 +42,7 @@ async fn gated(chunks: u64) -> (BufferManager, SharedTable, Gate) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_scan_stands_still_while_a_short_one_works_and_not_before_or_after() {
+async fn a_long_scan_pauses_while_a_short_one_works_and_not_before_or_after() {
     let (manager, table, gate) = gated(40).await;
     let mut long = manager.scan(&table, &[0], &[0..40 * CHUNK_ROWS]).unwrap();
     long.next().await.unwrap().unwrap();
@@ -50,26 +50,26 @@ async fn a_long_scan_stands_still_while_a_short_one_works_and_not_before_or_afte
     gate.close();
     let mut short = manager.scan(&table, &[1], &[0..CHUNK_ROWS]).unwrap();
     assert!(short.next().now_or_never().is_none(), "it waits for the device");
-    assert_eq!(stands_still_in_all(&mut long, 20).await, Duration::ZERO);
+    assert_eq!(pauses_in_all(&mut long, 20).await, Duration::ZERO);
 
     gate.open();
     let mut stood = Duration::ZERO;
     for _ in 0..20 {
         short.next().await.unwrap().unwrap();
-        stood += stands_still(&mut long).await;
+        stood += pause_of(&mut long).await;
     }
     assert!(stood > 10 * WORK, "{stood:?}");
 
     // Its query takes no more: it is at work for as long as it may take to ask again.
-    let stood = stands_still_in_all(&mut long, 20).await;
+    let stood = pauses_in_all(&mut long, 20).await;
     assert!(stood <= 4 * WORK, "{stood:?}");
-    assert_eq!(stands_still_in_all(&mut long, 20).await, Duration::ZERO);
+    assert_eq!(pauses_in_all(&mut long, 20).await, Duration::ZERO);
 
     short.next().await.unwrap().unwrap();
-    assert!(stands_still(&mut long).await > Duration::ZERO, "it is polled again");
+    assert!(pause_of(&mut long).await > Duration::ZERO, "it is polled again");
     short.next().await.unwrap().unwrap();
     drop(short);
-    assert_eq!(stands_still_in_all(&mut long, 20).await, Duration::ZERO);
+    assert_eq!(pauses_in_all(&mut long, 20).await, Duration::ZERO);
 }
 
 #[tokio::test(start_paused = true)]
@@ -82,7 +82,7 @@ async fn a_scan_does_not_give_way_to_itself_when_a_longer_one_makes_it_short() {
     let mut second = manager.scan(&table, &[1], &[0..64 * CHUNK_ROWS]).unwrap();
     second.next().await.unwrap().unwrap();
     for _ in 1..rows / 10 {
-        assert_eq!(stands_still(&mut first).await, Duration::ZERO);
+        assert_eq!(pause_of(&mut first).await, Duration::ZERO);
     }
     assert!(first.next().await.is_none());
 
@@ -92,8 +92,8 @@ async fn a_scan_does_not_give_way_to_itself_when_a_longer_one_makes_it_short() {
     let mut workers = [0, 1].map(|worker| scan.worker(worker));
     for _ in 0..20 {
         for worker in &mut workers {
-            assert_eq!(stands_still(worker).await, Duration::ZERO);
+            assert_eq!(pause_of(worker).await, Duration::ZERO);
         }
     }
-    assert!(stands_still(&mut second).await > Duration::ZERO, "this one does");
+    assert!(pause_of(&mut second).await > Duration::ZERO, "this one does");
 }

@@ -1,4 +1,4 @@
-//! A table as it was registered: which chunks and pages of core its own are.
+//! A snapshot of a table as core knows it: which of core's chunks and pages are its own.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,31 +8,31 @@ use coscan_storage::table::ParquetTable;
 
 use crate::registry::FileId;
 
-/// A snapshot of a table and its places in core. It is plain data: who holds it keeps nothing registered.
+/// A snapshot of a table, and the chunks and pages of core that it has. Plain data: it keeps nothing registered.
 #[derive(Debug)]
-pub(crate) struct Placement {
+pub(crate) struct Snapshot {
     pub(crate) id: TableId,
     pub(crate) table: Arc<ParquetTable>,
-    files: Vec<PlacedFile>,
+    files: Vec<SnapshotFile>,
     /// The chunk of core of each chunk of the table.
     chunks: Vec<ChunkIndex>,
-    /// The same the other way round, sorted.
+    /// The inverse: chunks of core with those of the table, sorted.
     of_core: Vec<(ChunkIndex, ChunkIndex)>,
 }
 
 /// A file that a table lists.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PlacedFile {
+pub(crate) struct SnapshotFile {
     pub(crate) id: FileId,
-    /// Its pages are this one and those that follow.
+    /// Its pages have consecutive ids from here on.
     pub(crate) first_page: PageId,
 }
 
-impl Placement {
+impl Snapshot {
     pub(crate) fn new(
         id: TableId,
         table: Arc<ParquetTable>,
-        files: Vec<PlacedFile>,
+        files: Vec<SnapshotFile>,
         chunks: Vec<ChunkIndex>,
     ) -> Self {
         let mut of_core: Vec<_> = chunks.iter().copied().zip((0..).map(ChunkIndex)).collect();

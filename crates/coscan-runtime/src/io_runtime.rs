@@ -1,25 +1,24 @@
-//! Where loads run.
+//! The threads of loads.
 //!
-//! A query polls for milliseconds without giving its thread back. A load that shared the thread would find out that
-//! late what a device has answered, and the device would have nothing to do meanwhile. So loads have threads of their
-//! own, and the operating system wakes these at once.
+//! A poll of a query may take milliseconds. A load on the same thread would notice the device's answer that late, and the
+//! device would be idle meanwhile. So loads have threads of their own, which the operating system wakes at once.
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::options::{OptionsError, cores};
 
-/// A thread can take in what a device of some gigabytes a second reads for so many cores.
+/// One thread keeps up with a device of some gigabytes a second for so many cores.
 const CORES_PER_THREAD: usize = 4;
 
 /// The tokio runtime of a manager's loads and timers.
 #[derive(Debug)]
-pub(crate) struct Reading {
+pub(crate) struct IoRuntime {
     handle: Handle,
-    /// The runtime itself, if it is of this manager alone.
+    /// The runtime itself, if it belongs to this manager alone.
     own: Option<Runtime>,
 }
 
-impl Reading {
+impl IoRuntime {
     /// On threads of its own.
     pub(crate) fn on_own_threads() -> Result<Self, OptionsError> {
         let runtime = Builder::new_multi_thread()
@@ -31,7 +30,7 @@ impl Reading {
         Ok(Self { handle: runtime.handle().clone(), own: Some(runtime) })
     }
 
-    /// On a runtime that others use, too.
+    /// On a runtime that the program uses, too.
     pub(crate) fn on(runtime: &Handle) -> Self {
         Self { handle: runtime.clone(), own: None }
     }
@@ -41,8 +40,8 @@ impl Reading {
     }
 }
 
-impl Drop for Reading {
-    /// Waits for nothing: the last to let go of a manager may be one of its loads, or an async task.
+impl Drop for IoRuntime {
+    /// Waits for nothing: this may run in one of the loads, or in an async task.
     fn drop(&mut self) {
         if let Some(runtime) = self.own.take() {
             runtime.shutdown_background();

@@ -11,16 +11,17 @@ use arrow::array::ArrayData;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{Buffer, MemoryPool, MemoryReservation};
 
-use crate::memory::{Holder, Memory, Missing};
+use super::budget::{MemoryBudget, Missing};
+use super::usage::Holder;
 
-/// Memory taken for decoding. What it was not needed for goes back when this is dropped.
+/// Memory taken for decoding. What is not charged to buffers returns when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation {
-    memory: Arc<Memory>,
+    memory: Arc<MemoryBudget>,
     left_bytes: u64,
 }
 
-/// What has been charged so far, by the address of the buffer. Addresses of buffers that are gone may come again.
+/// The charges so far, by the address of the buffer. Addresses of freed buffers may be reused.
 #[derive(Debug, Default)]
 pub(crate) struct Charges(BTreeMap<usize, Weak<Charge>>);
 
@@ -29,12 +30,12 @@ impl Reservation {
     ///
     /// # Errors
     /// How much is missing.
-    pub(crate) fn try_new(memory: &Arc<Memory>, bytes: u64) -> Result<Self, Missing> {
+    pub(crate) fn try_new(memory: &Arc<MemoryBudget>, bytes: u64) -> Result<Self, Missing> {
         memory.try_take(Holder::Decoded, bytes)?;
         Ok(Self { memory: Arc::clone(memory), left_bytes: bytes })
     }
 
-    /// Bytes that it was not needed for yet.
+    /// Bytes not charged yet.
     pub(crate) fn left_bytes(&self) -> u64 {
         self.left_bytes
     }
@@ -44,7 +45,7 @@ impl Reservation {
         self.left_bytes += std::mem::take(&mut other.left_bytes);
     }
 
-    /// Takes a part off into one of its own, at most what is left.
+    /// Splits off a part, at most what is left.
     pub(crate) fn split_off(&mut self, bytes: u64) -> Self {
         let bytes = bytes.min(self.left_bytes);
         self.left_bytes -= bytes;
@@ -98,7 +99,7 @@ impl Drop for Reservation {
 /// Bytes of one buffer.
 #[derive(Debug)]
 struct Charge {
-    memory: Arc<Memory>,
+    memory: Arc<MemoryBudget>,
     bytes: AtomicU64,
 }
 
@@ -113,7 +114,7 @@ impl Drop for Charge {
 struct Shared(Arc<Charge>);
 
 impl MemoryPool for Shared {
-    /// The charge that there is already, whatever is asked for.
+    /// The existing charge, whatever is asked for.
     fn reserve(&self, _size: usize) -> Box<dyn MemoryReservation> {
         Box::new(Self(Arc::clone(&self.0)))
     }

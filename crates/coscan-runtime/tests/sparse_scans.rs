@@ -1,4 +1,4 @@
-//! Few rows: only their pages are read, before what is queued for others, and nobody gets wrong rows for it.
+//! Sparse scans: only the pages of their rows are read, ahead of queued loads, and no scan gets wrong rows.
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
 mod common;
@@ -83,7 +83,7 @@ async fn many_rows_of_a_chunk_are_read_with_the_others() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn picked_rows_are_right_beside_whole_scans() {
+async fn sparse_rows_are_right_beside_whole_scans() {
     for policy in PolicyKind::ALL {
         let fixture = Fixture::new(ROWS).await;
         let table = fixture.table_of_chunks(GROUPS * CHUNK_ROWS, |store| store).await;
@@ -124,7 +124,7 @@ async fn picked_rows_are_right_beside_whole_scans() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_picked_row_does_not_wait_for_what_is_queued() {
+async fn a_sparse_scan_does_not_wait_for_queued_loads() {
     let (bytes_per_second, request_bytes_max) = (1_000_000, 10_000);
     let fixture = Fixture::new(ROWS).await;
     let limits = Limits { bytes_per_second: Some(bytes_per_second), latency: Duration::ZERO };

@@ -1,0 +1,120 @@
+//! Columns of a chunk decoded whole, once for all scans that want them.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use coscan_storage::table::ColumnDecoder;
+
+use super::memory_needs::{batch_rows, whole_bytes};
+use crate::cpu_scheduler::TIME_SLICE;
+use crate::decode_cache::{Decoding, Lookup, Slice};
+use crate::driver::RETRY_INTERVAL;
+use crate::error::ScanError;
+use crate::lease::Lease;
+use crate::memory::{Charges, Reservation};
+use crate::metrics::add_time;
+use crate::scan::Scan;
+
+/// Those columns of a chunk that other scans want, too, decoded; `None` for the others, and where memory is short until
+/// the timeout.
+pub(super) async fn take_shared(
+    scan: &Scan,
+    lease: &mut Lease,
+    columns: &[usize],
+    timeout: Duration,
+) -> Result<Vec<Option<Slice>>, ScanError> {
+    let until = tokio::time::Instant::now() + timeout;
+    let is_whole = scan.selection(lease.chunk).is_none();
+    let mut slices = Vec::with_capacity(columns.len());
+    let mut slice_started = Instant::now();
+    for &column in columns {
+        if slice_started.elapsed() > TIME_SLICE {
+            // Decoding takes a while: other tasks get the processor meanwhile.
+            tokio::task::yield_now().await;
+            slice_started = Instant::now();
+        }
+        let shares = is_whole && lease.shares(column);
+        slices.push(if shares { share(scan, lease, column, until).await? } else { None });
+        lease.taken(column);
+    }
+    Ok(slices)
+}
+
+/// A column decoded for all scans that want it, or `None` if no other does or memory is short until then.
+///
+/// From the claim to the end of decoding it waits for nothing: a paused query holds up no other.
+async fn share(
+    scan: &Scan,
+    lease: &Lease,
+    column: usize,
+    until: tokio::time::Instant,
+) -> Result<Option<Slice>, ScanError> {
+    let (driver, key) = (scan.driver(), lease.key(column));
+    let mut reclaims_at = tokio::time::Instant::now();
+    loop {
+        let freed = driver.memory().freed.notified();
+        // Before the look-up: a scan that is handed the chunk in between counts twice, instead of never.
+        let interested = driver.interested([key])[0];
+        let others = match driver.decoded().look_up(key) {
+            Lookup::Ready(slice) => {
+                scan.counters().count_reused();
+                return Ok(Some(slice));
+            }
+            Lookup::Decoding(ended) => {
+                ended.await;
+                continue;
+            }
+            Lookup::Absent { others } => others,
+        };
+        let wanted = others + interested;
+        if wanted == 0 {
+            return Ok(None);
+        }
+        let bytes = whole_bytes(scan, lease, column);
+        // Finding what can be reclaimed takes a pass over all slices: too much for each time that memory is returned.
+        let now = tokio::time::Instant::now();
+        let reclaims = now >= reclaims_at;
+        if reclaims {
+            reclaims_at = now + RETRY_INTERVAL;
+        }
+        if let Some(memory) = driver.try_reserve_to_share(bytes, reclaims.then_some(wanted)) {
+            if let Some(decoding) = driver.decoded().begin(key) {
+                return decode_whole(scan, lease, column, decoding, memory).map(Some);
+            }
+        } else if now >= until {
+            return Ok(None);
+        } else {
+            driver.wait(freed, until.min(reclaims_at)).await;
+        }
+    }
+}
+
+fn decode_whole(
+    scan: &Scan,
+    lease: &Lease,
+    column: usize,
+    decoding: Decoding,
+    mut memory: Reservation,
+) -> Result<Slice, ScanError> {
+    let started = Instant::now();
+    let slice = decoder(scan, lease, column)?.collect::<Result<Slice, _>>()?;
+    let mut charges = Charges::default();
+    slice.iter().for_each(|array| memory.charge(array, &mut charges));
+    scan.driver().note_decoded(lease.key(column));
+    decoding.finish(Arc::clone(&slice), charges.bytes());
+    // Workers that wait for memory to decode it find it decoded.
+    scan.driver().memory().freed.notify_waiters();
+    add_time(&scan.counters().decode_ns, started.elapsed());
+    scan.counters().count_decoded();
+    Ok(slice)
+}
+
+pub(super) fn decoder(
+    scan: &Scan,
+    lease: &Lease,
+    column: usize,
+) -> Result<ColumnDecoder, ScanError> {
+    let batch_rows = usize::try_from(batch_rows(scan, lease)).unwrap_or(usize::MAX);
+    let selection = scan.selection(lease.chunk);
+    Ok(scan.table().decode(lease.chunk, column, &|page| lease.page(page), selection, batch_rows)?)
+}

@@ -1,0 +1,27 @@
+//! What is done after the lock is released, because it takes other locks or time.
+
+use bytes::Bytes;
+use coscan_core::Time;
+
+use crate::lease::Lease;
+use crate::load::Load;
+
+#[derive(Debug, Default)]
+pub(super) struct DeferredActions {
+    pub(super) loads: Vec<Load>,
+    pub(super) timer: Option<Time>,
+    /// Pages to be dropped.
+    pub(super) evicted: Vec<Bytes>,
+    /// Leases to be dropped: their workers are gone.
+    pub(super) unclaimed: Vec<Lease>,
+    /// A scan needs less than before: decoded columns may be unneeded.
+    pub(super) needs_dropped: bool,
+}
+
+impl DeferredActions {
+    pub(super) fn is_empty(&self) -> bool {
+        let Self { loads, timer, evicted, unclaimed, needs_dropped } = self;
+        let is_nothing_dropped = evicted.is_empty() && unclaimed.is_empty() && !needs_dropped;
+        loads.is_empty() && timer.is_none() && is_nothing_dropped
+    }
+}

@@ -1,0 +1,130 @@
+//! The driver: core behind its lock, and what is shared beside it.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex, Weak};
+
+use coscan_core::Time;
+use coscan_storage::stores::Stores;
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+
+use super::inner::Inner;
+use super::locked::Locked;
+use crate::cpu_scheduler::CpuScheduler;
+use crate::decode_cache::DecodeCache;
+use crate::extensions::Extensions;
+use crate::io_runtime::IoRuntime;
+use crate::memory::{MemoryBudget, MemoryQueue};
+use crate::metadata_cache::MetadataCache;
+use crate::metrics::SliceCounters;
+use crate::open_files::OpenFiles;
+use crate::options::Options;
+use crate::recorder::Recorder;
+use crate::store_requests::StoreRequests;
+
+/// Drives core.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    inner: Mutex<Inner>,
+    pub(super) decoded: Arc<DecodeCache>,
+    pub(super) memory: Arc<MemoryBudget>,
+    pub(super) memory_queue: MemoryQueue,
+    requests: Arc<StoreRequests>,
+    pub(super) cpu_scheduler: Arc<CpuScheduler>,
+    pub(super) options: Options,
+    io_runtime: IoRuntime,
+    pub(super) this: Weak<Driver>,
+    pub(super) pool_held_bytes: AtomicU64,
+    /// How many commands core was given, but for those that change the limit of the pool.
+    pub(super) generation: AtomicU64,
+    slices_of_all: Arc<SliceCounters>,
+    stores: Stores,
+    open_files: OpenFiles,
+    metadata_cache: Arc<MetadataCache>,
+    extensions: Extensions,
+    /// Leases that workers hold.
+    pub(super) leases: AtomicUsize,
+}
+
+impl Driver {
+    pub(super) fn new(
+        options: Options,
+        io_runtime: IoRuntime,
+        recorder: Option<Recorder>,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|driver: &Weak<Driver>| Self {
+            inner: Mutex::new(Inner::new(&options, recorder)),
+            decoded: Arc::default(),
+            memory: Arc::new(MemoryBudget::new(&options, driver.clone() as _)),
+            memory_queue: MemoryQueue::new(options.memory_timeout),
+            requests: Arc::new(StoreRequests::new(&options)),
+            cpu_scheduler: Arc::new(CpuScheduler::new(Instant::now())),
+            options,
+            io_runtime,
+            this: driver.clone(),
+            pool_held_bytes: AtomicU64::new(0),
+            generation: AtomicU64::new(0),
+            slices_of_all: Arc::default(),
+            stores: Stores::new(),
+            open_files: OpenFiles::default(),
+            metadata_cache: Arc::default(),
+            extensions: Extensions::default(),
+            leases: AtomicUsize::new(0),
+        })
+    }
+
+    pub(super) fn lock(&self) -> Locked<'_> {
+        Locked::new(&self.inner)
+    }
+
+    /// The time as core counts it.
+    pub(crate) fn now(&self) -> Time {
+        self.cpu_scheduler.now()
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    pub(crate) fn cpu_scheduler(&self) -> &Arc<CpuScheduler> {
+        &self.cpu_scheduler
+    }
+
+    /// Runs loads and timers. Timers are entered here because a stream may be polled outside of a runtime.
+    pub(crate) fn runtime(&self) -> &Handle {
+        self.io_runtime.handle()
+    }
+
+    pub(crate) fn requests(&self) -> &Arc<StoreRequests> {
+        &self.requests
+    }
+
+    pub(crate) fn memory(&self) -> &Arc<MemoryBudget> {
+        &self.memory
+    }
+
+    pub(crate) fn decoded(&self) -> &Arc<DecodeCache> {
+        &self.decoded
+    }
+
+    pub(crate) fn stores(&self) -> &Stores {
+        &self.stores
+    }
+
+    pub(crate) fn open_files(&self) -> &OpenFiles {
+        &self.open_files
+    }
+
+    pub(crate) fn metadata_cache(&self) -> &Arc<MetadataCache> {
+        &self.metadata_cache
+    }
+
+    pub(crate) fn extensions(&self) -> &Extensions {
+        &self.extensions
+    }
+
+    /// Slices that all scans decoded and reused.
+    pub(crate) fn slices_of_all(&self) -> &Arc<SliceCounters> {
+        &self.slices_of_all
+    }
+}

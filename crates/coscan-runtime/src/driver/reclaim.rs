@@ -1,0 +1,65 @@
+//! Memory reclaimed from what is needed least: unused metadata first, then decoded columns.
+
+use super::handle::Driver;
+use crate::memory::Missing;
+
+impl Driver {
+    /// Drops metadata that is not in use, then decoded columns that no worker expects, then footers of files closed
+    /// meanwhile. If all of them are too few, none is dropped, and the result is false.
+    pub(crate) fn reclaim(&self, missing: Missing) -> bool {
+        // The search for closed files takes longest.
+        self.reclaim_unused(missing) || self.open_files().forget_closed()
+    }
+
+    fn reclaim_unused(&self, missing: Missing) -> bool {
+        let unused_bytes = self.metadata_cache().unused_bytes();
+        if unused_bytes == 0 {
+            return self.reclaim_slices(missing, usize::MAX);
+        }
+        let decoded_bytes: u64 = self.decoded.kept().iter().map(|kept| kept.bytes).sum();
+        unused_bytes.saturating_add(decoded_bytes) >= missing.bytes
+            && self.reclaim_metadata(missing)
+    }
+
+    /// Drops unused metadata until so much is free, or there is no more; false if none was dropped.
+    pub(super) fn reclaim_metadata(&self, missing: Missing) -> bool {
+        let metadata_bytes = || self.memory.usage().metadata_bytes;
+        let before_bytes = metadata_bytes();
+        let mut has_dropped = false;
+        while before_bytes.saturating_sub(metadata_bytes()) < missing.bytes {
+            let Some(value) = self.metadata_cache().take_unused(None) else { break };
+            has_dropped = true;
+            drop(value);
+            self.open_files().forget_closed();
+        }
+        has_dropped
+    }
+
+    /// Drops decoded columns that no worker expects until so much is free: those that fewest scans need, and at most
+    /// `wanted_max`, first. If all of them are too few, none is dropped, and the result is false.
+    pub(super) fn reclaim_slices(&self, missing: Missing, wanted_max: usize) -> bool {
+        let kept = self.decoded.kept();
+        let is_enough = |bytes: u64| bytes >= missing.bytes;
+        if !is_enough(kept.iter().map(|kept| kept.bytes).sum()) {
+            return false;
+        }
+        let wanted = self.interested(kept.iter().map(|kept| kept.key));
+        let mut candidates: Vec<_> =
+            kept.iter().zip(wanted).filter(|(_, wanted)| *wanted <= wanted_max).collect();
+        if !is_enough(candidates.iter().map(|(kept, _)| kept.bytes).sum()) {
+            return false;
+        }
+        candidates.sort_by_key(|(kept, wanted)| (*wanted, kept.key));
+        let mut dropped_bytes = 0;
+        for (kept, _) in candidates {
+            if is_enough(dropped_bytes) {
+                break;
+            }
+            if self.drop_slice(kept.key) {
+                dropped_bytes += kept.bytes;
+            }
+        }
+        // Zero if workers have taken all of them meanwhile.
+        dropped_bytes > 0
+    }
+}

@@ -1,0 +1,148 @@
+//! Memory for decoding and metadata: found at once, reclaimed from others, or waited for.
+
+use std::time::Duration;
+
+use tokio::sync::futures::Notified;
+use tokio::time::Instant;
+
+use super::handle::Driver;
+use crate::error::ScanError;
+use crate::memory::{Missing, Reservation, Stage};
+use crate::metadata_cache::MetadataReservation;
+
+/// How often requests for memory are tried again: nothing tells when the pool becomes able to shrink.
+pub(crate) const RETRY_INTERVAL: Duration = Duration::from_millis(10);
+
+impl Driver {
+    /// Memory for a column that other scans will take, too. If there is too little, decoded columns that at most
+    /// `wanted_max` scans need are dropped for it.
+    pub(crate) fn try_reserve_to_share(
+        &self,
+        bytes: u64,
+        wanted_max: Option<usize>,
+    ) -> Option<Reservation> {
+        if self.memory_queue.is_closed_to(Stage::Opening) {
+            return None;
+        }
+        loop {
+            let wanted_bytes = self.memory.usage().decoded_bytes.saturating_add(bytes);
+            let missing = match wanted_bytes.saturating_sub(self.options.decode_bytes) {
+                0 => match Reservation::try_new(&self.memory, bytes) {
+                    Ok(reservation) => return Some(reservation),
+                    Err(missing) if self.reclaim_metadata(missing) => continue,
+                    Err(missing) => missing,
+                },
+                bytes => Missing { bytes },
+            };
+            if !wanted_max.is_some_and(|wanted_max| self.reclaim_slices(missing, wanted_max)) {
+                return None;
+            }
+        }
+    }
+
+    /// Memory for decoding, if there is or can be enough, and no request has waited for too long to be overtaken.
+    pub(crate) fn try_reserve(&self, bytes: u64, stage: Stage) -> Option<Reservation> {
+        // A request for nothing overtakes all.
+        let may_overtake = bytes == 0 || !self.memory_queue.is_closed_to(stage);
+        if may_overtake { self.find_memory(bytes) } else { None }
+    }
+
+    fn find_memory(&self, bytes: u64) -> Option<Reservation> {
+        self.reclaiming(|| Reservation::try_new(&self.memory, bytes))
+    }
+
+    /// Memory for decoding, as soon as there is enough.
+    ///
+    /// # Errors
+    /// [`ScanError::Exhausted`] if queries hold it for too long, or it is more than there can ever be.
+    pub(crate) async fn reserve(&self, bytes: u64, stage: Stage) -> Result<Reservation, ScanError> {
+        if let Some(reservation) = self.try_reserve(bytes, stage) {
+            return Ok(reservation);
+        }
+        if bytes > self.memory.outside_bytes_max() {
+            // A request that can never be met would hold up those behind it.
+            return Err(self.exhausted(bytes));
+        }
+        let mut queued = self.memory_queue.enter(stage, bytes);
+        self.watch_memory_queue();
+        // Memory that was returned before the request was queued.
+        self.serve_memory_queue();
+        let granted = {
+            let _runtime = self.runtime().enter();
+            tokio::time::timeout(self.options.memory_timeout, &mut queued.granted)
+        };
+        let granted = granted.await;
+        drop(queued);
+        match granted {
+            Ok(Ok(reservation)) => Ok(reservation),
+            _ => {
+                // Requests that could not overtake this one may be met now.
+                self.serve_memory_queue();
+                Err(self.exhausted(bytes))
+            }
+        }
+    }
+
+    /// Meets queued requests as far as there is memory.
+    pub(super) fn serve_memory_queue(&self) {
+        self.memory_queue.serve(|bytes| self.find_memory(bytes));
+    }
+
+    /// Serves the queue at intervals until it is empty.
+    fn watch_memory_queue(&self) {
+        if !self.memory_queue.begin_watch() {
+            return;
+        }
+        let driver = self.this.clone();
+        self.runtime().spawn(async move {
+            loop {
+                tokio::time::sleep(RETRY_INTERVAL).await;
+                let Some(driver) = driver.upgrade() else { return };
+                driver.serve_memory_queue();
+                if driver.memory_queue.end_watch() {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Waits until memory is returned, at most until `end`. `freed` was made before memory was looked for.
+    pub(crate) async fn wait(&self, freed: Notified<'_>, end: Instant) {
+        let freed = {
+            let _runtime = self.runtime().enter();
+            tokio::time::timeout_at(end, freed)
+        };
+        // Either way the caller looks again.
+        let _ = freed.await;
+    }
+
+    /// Memory for metadata that a query cannot do without.
+    ///
+    /// # Errors
+    /// [`ScanError::Exhausted`] if queries hold it.
+    pub(crate) fn reserve_metadata(&self, bytes: u64) -> Result<MetadataReservation, ScanError> {
+        self.reclaiming(|| MetadataReservation::try_new(&self.memory, bytes))
+            .ok_or_else(|| self.exhausted(bytes))
+    }
+
+    /// Tries to take memory, reclaiming what is missing as long as that is possible.
+    fn reclaiming<R>(&self, try_take: impl Fn() -> Result<R, Missing>) -> Option<R> {
+        loop {
+            let missing = match try_take() {
+                Ok(taken) => return Some(taken),
+                Err(missing) => missing,
+            };
+            if !self.reclaim(missing) {
+                return None;
+            }
+        }
+    }
+
+    pub(crate) fn exhausted(&self, wanted_bytes: u64) -> ScanError {
+        ScanError::Exhausted {
+            wanted_bytes,
+            budget_bytes: self.memory.budget_bytes(),
+            held_bytes: self.memory.usage().total_bytes(),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What a query asks a scan for.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_schema::{Schema, SchemaRef};
+use coscan_core::Order;
+use coscan_storage::table::ParquetTable;
+
+use crate::error::ScanError;
+use crate::row_selection::check_rows;
+use crate::table::SharedTable;
+
+/// What a query needs of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScanRequest {
+    /// Columns, as indexes into the fields of the table's schema; none if only the number of rows matters.
+    pub columns: Vec<usize>,
+    /// Rows, as ranges from the start of the table. They ascend and do not overlap.
+    pub rows: Vec<Range<u64>>,
+    /// Whether rows have to come in the order of the table.
+    pub order: Order,
+    /// How many workers share the scan; at least one.
+    pub workers: usize,
+    /// The share of the query beside others, at least 1: one of weight 2 is served as if it had half as much left.
+    pub weight: u32,
+}
+
+impl ScanRequest {
+    /// All rows of some columns, in any order, for one worker.
+    #[must_use]
+    pub fn of_columns(table: &SharedTable, columns: Vec<usize>) -> Self {
+        let rows = std::iter::once(0..table.table().layout().row_count()).collect();
+        Self { columns, rows, order: Order::Any, workers: 1, weight: 1 }
+    }
+
+    /// The schema of the batches, if the table has the columns and the rows are in order.
+    pub(crate) fn schema(&self, table: &ParquetTable) -> Result<SchemaRef, ScanError> {
+        let fields = table.schema().fields();
+        let field = |&column: &usize| {
+            let unknown = ScanError::UnknownColumn { column, columns: fields.len() };
+            fields.get(column).cloned().ok_or(unknown)
+        };
+        let schema = self.columns.iter().map(field).collect::<Result<Vec<_>, _>>()?;
+        check_rows(&self.rows)?;
+        Ok(Arc::new(Schema::new(schema)))
+    }
+}

@@ -1,0 +1,138 @@
+//! Which workers of a scan are at work: a query that pauses does not poll its workers.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
+
+use coscan_core::{Index, PriorityClass, Time, WorkerIndex};
+
+/// A worker that was not polled for so long is not at work: a query at work takes a batch every few milliseconds.
+pub(crate) const IDLE_AFTER: Duration = Duration::from_millis(20);
+
+/// The activity of the workers of a scan, and its priority class.
+#[derive(Debug)]
+pub(crate) struct WorkerActivity {
+    priority: AtomicU8,
+    workers: Box<[Activity]>,
+}
+
+#[derive(Debug, Default)]
+struct Activity {
+    /// Until when it counts as at work unless it is polled again; `u64::MAX` while it is being polled.
+    until_ns: AtomicU64,
+    /// How long it pauses by itself, which is no pause of its query.
+    own_pause_ns: AtomicU64,
+    /// Core counts it as at work.
+    is_counted: AtomicBool,
+}
+
+impl WorkerActivity {
+    /// For this many workers, none of them polled yet.
+    pub(crate) fn new(workers: usize) -> Self {
+        let workers = std::iter::repeat_with(Activity::default).take(workers).collect();
+        Self { priority: AtomicU8::new(PriorityClass::Long as u8), workers }
+    }
+
+    /// The class of the scan when it started or was last handed a chunk.
+    pub(crate) fn priority(&self) -> PriorityClass {
+        let priority = self.priority.load(Ordering::Relaxed);
+        let all = [PriorityClass::Tiny, PriorityClass::Short];
+        all.into_iter().find(|&class| class as u8 == priority).unwrap_or(PriorityClass::Long)
+    }
+
+    pub(crate) fn set_priority(&self, priority: PriorityClass) {
+        self.priority.store(priority as u8, Ordering::Relaxed);
+    }
+
+    /// A worker asks for a chunk: it is not at work until it is handed one.
+    pub(crate) fn asked(&self, worker: WorkerIndex) {
+        self.of(worker).is_counted.store(false, Ordering::Relaxed);
+    }
+
+    /// A worker was handed a chunk.
+    pub(crate) fn handed(&self, worker: WorkerIndex, now: Time) {
+        let worker = self.of(worker);
+        worker.is_counted.store(true, Ordering::Relaxed);
+        // The poll in which it asked may still go on: `fetch_max` keeps that.
+        worker.until_ns.fetch_max(after(now, IDLE_AFTER), Ordering::Relaxed);
+    }
+
+    /// A worker is being polled from now on.
+    pub(crate) fn poll_begins(&self, worker: WorkerIndex) {
+        self.of(worker).until_ns.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// A worker is no longer being polled.
+    pub(crate) fn poll_ends(&self, worker: WorkerIndex, now: Time) {
+        let worker = self.of(worker);
+        let own_pause = Duration::from_nanos(worker.own_pause_ns.load(Ordering::Relaxed));
+        worker.until_ns.store(after(now, IDLE_AFTER + own_pause), Ordering::Relaxed);
+    }
+
+    /// A worker is about to pause by itself for so long.
+    pub(crate) fn pause_for(&self, worker: WorkerIndex, pause: Duration) {
+        let pause_ns = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
+        self.of(worker).own_pause_ns.store(pause_ns, Ordering::Relaxed);
+    }
+
+    /// Until when a worker counts as at work; `None` if it does not now.
+    pub(crate) fn active_until(&self, worker: WorkerIndex, now: Time) -> Option<Time> {
+        let until = Time(self.of(worker).until_ns.load(Ordering::Relaxed));
+        (until > now).then_some(until)
+    }
+
+    /// Workers that core counts as at work and that are not. Each is reported once per chunk.
+    pub(crate) fn newly_paused(&self, now: Time) -> impl Iterator<Item = WorkerIndex> + '_ {
+        let workers = (0..self.workers.len()).map(WorkerIndex::from_usize);
+        workers.filter(move |&worker| {
+            self.active_until(worker, now).is_none()
+                && self.of(worker).is_counted.swap(false, Ordering::Relaxed)
+        })
+    }
+
+    fn of(&self, worker: WorkerIndex) -> &Activity {
+        &self.workers[worker.as_usize()]
+    }
+}
+
+fn after(now: Time, pause: Duration) -> u64 {
+    now.0.saturating_add(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORKER: WorkerIndex = WorkerIndex(0);
+
+    fn paused(activity: &WorkerActivity, ms: u64) -> usize {
+        activity.newly_paused(Time(ms * 1_000_000)).count()
+    }
+
+    #[test]
+    fn a_worker_is_paused_once_a_chunk_when_it_is_not_polled_and_not_while_it_is() {
+        let activity = WorkerActivity::new(1);
+        assert_eq!(paused(&activity, 1_000), 0, "it has no chunk");
+        activity.handed(WORKER, Time(0));
+        activity.poll_begins(WORKER);
+        assert_eq!(paused(&activity, 1_000), 0, "a long poll is no pause");
+        activity.poll_ends(WORKER, Time(1_000_000_000));
+        assert_eq!(paused(&activity, 1_019), 0);
+        assert_eq!((paused(&activity, 1_020), paused(&activity, 1_040)), (1, 0));
+        activity.handed(WORKER, Time(1_050_000_000));
+        assert_eq!(paused(&activity, 1_069), 0, "its query has time to wake up");
+        assert_eq!(paused(&activity, 1_070), 1);
+        activity.handed(WORKER, Time(2_000_000_000));
+        activity.asked(WORKER);
+        assert_eq!(paused(&activity, 3_000), 0, "it waits for a chunk");
+    }
+
+    #[test]
+    fn a_worker_that_pauses_by_itself_does_not_count_as_paused_for_so_long() {
+        let activity = WorkerActivity::new(1);
+        activity.handed(WORKER, Time(0));
+        activity.poll_begins(WORKER);
+        activity.pause_for(WORKER, Duration::from_millis(100));
+        activity.poll_ends(WORKER, Time(0));
+        assert_eq!((paused(&activity, 119), paused(&activity, 120)), (0, 1));
+    }
+}
