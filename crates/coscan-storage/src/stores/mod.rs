@@ -13,8 +13,8 @@
 //! | Slow devices, counts and faults ([`LimitedStore`], [`MeteredStore`], [`FaultyStore`]) | `limited`, `metered`, `faulty`, all through `delegate` |
 //! | Errors ([`StoreError`]) | `error`, `error_text` |
 //!
-//! Local files and wrappers serve `get_ranges` with the fewest *requests*: ranges with small gaps share one
-//! ([`coalesce`]). A request is one contiguous range of one file.
+//! [`DirectFileStore`], [`LimitedStore`] and [`MeteredStore`] serve `get_ranges` with the fewest *requests*: ranges with
+//! small gaps share one ([`coalesce`]). A request is one contiguous range of one file.
 
 mod bucket;
 mod cloud;

@@ -31,8 +31,8 @@ impl ParquetFile {
         let row_groups: Vec<_> = rows_of_row_groups(&self.metadata, stored).collect();
         let is_needed = |&page: &PageIndex| {
             let page = self.page(page);
-            let mut in_chunk = row_groups.iter().filter(|(other, _)| *other == page.row_group);
-            let origin = in_chunk.next().map_or(0, |(_, rows)| rows.start);
+            let in_chunk = row_groups.iter().find(|(other, _)| *other == page.row_group);
+            let origin = in_chunk.map_or(0, |(_, rows)| rows.start);
             let held = rows_of_page(&self.metadata, page);
             let held = origin + held.start..origin + held.end;
             let next = rows.partition_point(|rows| start + rows.end <= held.start);

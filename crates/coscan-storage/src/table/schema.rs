@@ -104,8 +104,8 @@ pub(super) fn check_declared(
     Ok(())
 }
 
-/// For each file, the column of the file that each of these fields is; `None` if the file lacks it. Neighbours with
-/// the same columns share a list.
+/// For each file, the places of these fields in it, `None` for those that it lacks. Neighbours with the same columns
+/// share a list.
 pub(super) fn columns_of_files(
     fields: &Fields,
     files: &[Arc<ParquetFile>],

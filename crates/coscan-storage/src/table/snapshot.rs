@@ -26,8 +26,7 @@ pub struct ParquetTable {
     page_layout: PageLayout,
     files: Vec<Arc<ParquetFile>>,
     starts: Starts,
-    /// For each file, the column of the file that each stored column is. Neighbours with the same columns share the
-    /// list.
+    /// For each file, the places of the stored columns in it. Neighbours with the same columns share the list.
     columns: Vec<Arc<[Option<usize>]>>,
     /// The columns after those.
     constants: Vec<ConstantColumn>,
@@ -123,8 +122,8 @@ impl ParquetTable {
         &self.files
     }
 
-    /// The column of a file that a column of the table is. `None` if the file does not store it: all rows of the file
-    /// then have one value, and there are no pages.
+    /// The place of a column of the table in a file. `None` if the file does not store it: then all its rows have one
+    /// value, and there are no pages.
     ///
     /// # Panics
     /// If there is no such file or column.
