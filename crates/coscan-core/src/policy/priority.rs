@@ -1,18 +1,16 @@
-//! Which scans are short beside the others that run.
+//! Which scans are short relative to the others that run.
 
 use crate::scan::PriorityBounds;
 use crate::state::State;
 
-/// A scan is short that is this many times shorter than the longest that runs: it is handed chunks
-/// beyond the limit of workers, up to twice as many.
-const SHORT: u64 = 16;
+/// A scan is short if the longest running one is so many times as long: then it delays the long ones little.
+const SHORT_FACTOR: u64 = 16;
 
-/// A short scan of so few chunks passes others at the device, too. Were more scans to do so, they would wait for each
-/// other there.
-const TINY_CHUNKS: u64 = 2;
+/// A short scan of at most so many chunks is tiny. If more scans were tiny, they would wait for each other at the device.
+const TINY_CHUNKS_MAX: u64 = 2;
 
-/// Below which sizes the running scans are short and tiny. One that reads selected pages only is tiny in any case: it has no size.
+/// The sizes below which the running scans are short and tiny. Scans of selected pages have size 0, so they are tiny.
 pub(super) fn priority_bounds(state: &State) -> PriorityBounds {
-    let short_below = state.largest_size() / SHORT + 1;
-    PriorityBounds { short_below, tiny_below: short_below.min(TINY_CHUNKS + 1) }
+    let short_below = state.largest_size() / SHORT_FACTOR + 1;
+    PriorityBounds { short_below, tiny_below: short_below.min(TINY_CHUNKS_MAX + 1) }
 }
