@@ -1,17 +1,17 @@
-//! What comes out of the state machine: the decisions that the caller carries out.
+//! The decisions of the state machine, which the caller carries out.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{ChunkIndex, LoadId, PageId, ScanId, TableId, WorkerIndex};
 
-/// What the caller has to do.
+/// A decision to be carried out.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// Read these pages, in this order if it matters, and report each with [`crate::ActiveBufferManager::page_loaded`] or
-    /// [`crate::ActiveBufferManager::page_failed`]. Their room is taken.
+    /// [`crate::ActiveBufferManager::page_failed`]. Their space in the pool is reserved already.
     Load {
-        /// Names the load in the reports.
+        /// The load, as named in reports of its pages.
         load: LoadId,
         /// The scan that it is for.
         scan: ScanId,
@@ -21,21 +21,21 @@ pub enum Action {
         chunk: ChunkIndex,
         /// The pages.
         pages: Vec<PageId>,
-        /// Whether it goes before what is still queued of loads that are not urgent.
+        /// Whether its requests go before queued requests of loads that are not urgent.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         urgent: bool,
     },
-    /// This load is urgent from now on: a scan that cuts the line waits for a page of it.
+    /// This load is urgent from now on: a tiny scan waits for a page of it.
     Escalate {
         /// The load.
         load: LoadId,
     },
-    /// Forget the bytes of this page.
+    /// Drop the bytes of this page.
     Evict {
         /// The page.
         page: PageId,
     },
-    /// Hand this chunk to the worker. Its pages stay until [`crate::ActiveBufferManager::release_chunk`].
+    /// Hand this chunk to the worker. Its pages stay in the pool until [`crate::ActiveBufferManager::release_chunk`].
     Deliver {
         /// The scan.
         scan: ScanId,
@@ -44,14 +44,14 @@ pub enum Action {
         /// The chunk.
         chunk: ChunkIndex,
     },
-    /// Tell the worker that nothing is left for it.
+    /// Tell the worker that no chunk is left.
     Finish {
         /// The scan.
         scan: ScanId,
         /// The worker that asked.
         worker: WorkerIndex,
     },
-    /// The scan cannot go on: this page, which it needs, could not be read. All its workers end.
+    /// End all workers of the scan: this page, which it needs, could not be read.
     Fail {
         /// The scan.
         scan: ScanId,
@@ -61,7 +61,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Whether it tells this worker something.
+    /// Whether it is an answer to this worker.
     pub(crate) fn answers(&self, to_scan: ScanId, to_worker: WorkerIndex) -> bool {
         match self {
             Action::Deliver { scan, worker, .. } | Action::Finish { scan, worker } => {
@@ -71,7 +71,7 @@ impl Action {
         }
     }
 
-    /// The scan that is told something by this, if it is an answer to one.
+    /// The scan that it is an answer to, if it is one.
     pub(crate) fn answered_scan(&self) -> Option<ScanId> {
         match self {
             Action::Deliver { scan, .. }

@@ -1,16 +1,17 @@
-//! Recounts all that is counted as events come, for tests and simulators: slow, and independent of how it is kept.
+//! The audit: recomputes all counts and indexes from scratch, for tests and simulators. Slow, and independent of the code
+//! that keeps them.
 
 use std::collections::BTreeSet;
 
 use crate::classes::ClassKey;
 use crate::ids::{ChunkIndex, GroupIndex, Index, PageId, SliceId, TableId};
-use crate::pages::Place;
+use crate::pages::Residency;
 use crate::scan::Scan;
 use crate::set::IndexSet;
 use crate::state::{ScanIndex, State};
-use crate::table::{Starved, Table};
+use crate::table::{StarvationSets, Table};
 
-/// A count that is not what it should be: a bug in the buffer manager.
+/// A count that differs from the one kept: a bug in the buffer manager.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{what}: counted {counted}, kept {kept}")]
 pub struct Discrepancy {
@@ -30,7 +31,7 @@ fn same<T: PartialEq + std::fmt::Debug>(
     Err(Discrepancy { what: what(), counted: format!("{counted:?}"), kept: format!("{kept:?}") })
 }
 
-/// Recounts a state from its pages and from what its scans need.
+/// Recounts a state from its pages and the needs of its scans.
 pub(crate) fn audit(state: &State) -> Result<(), Discrepancy> {
     let mut held_bytes = 0;
     let (mut cached, mut unwanted) = (Vec::new(), Vec::new());
@@ -39,8 +40,8 @@ pub(crate) fn audit(state: &State) -> Result<(), Discrepancy> {
     }
     for (id, page) in state.pages.iter() {
         audit_page(state, id)?;
-        held_bytes += if page.place == Place::Cold { 0 } else { page.bytes };
-        if page.place == Place::Cached {
+        held_bytes += if page.residency == Residency::Cold { 0 } else { page.bytes };
+        if page.residency == Residency::Cached {
             cached.push(id);
             unwanted.extend((page.wanted == 0).then_some(id));
         }
@@ -51,28 +52,28 @@ pub(crate) fn audit(state: &State) -> Result<(), Discrepancy> {
     same(|| "unwanted pages".into(), unwanted, sorted(state.unwanted_pages()))
 }
 
-/// How all scans stand, indexed anew.
+/// The index over the running scans.
 fn audit_scan_index(state: &State) -> Result<(), Discrepancy> {
     let mut scan_index = ScanIndex::default();
     for (id, table) in state.tables() {
-        let mut starved = Starved::default();
+        let mut starvation = StarvationSets::default();
         for scan in state.scans_of(id) {
             let mut scan = Scan { indexed: None, ..scan.clone() };
-            scan_index.update(&mut scan, &mut starved);
+            scan_index.update(&mut scan, &mut starvation);
         }
-        same(|| format!("starved scans of {id:?}"), &starved, &table.starved)?;
+        same(|| format!("starved scans of {id:?}"), &starvation, &table.starvation)?;
     }
-    same(|| "scans by how they stand".into(), &scan_index, &state.scan_index)
+    same(|| "index of scans".into(), &scan_index, &state.scan_index)
 }
 
-/// In ascending order, one that is listed twice twice.
+/// In ascending order, with duplicates.
 fn sorted(pages: impl Iterator<Item = PageId>) -> Vec<PageId> {
     let mut pages: Vec<_> = pages.collect();
     pages.sort_unstable();
     pages
 }
 
-/// Who wants a page, and which slices say that they have it.
+/// The number of chunks of scans that need a page, and the slices that it is listed in.
 fn audit_page(state: &State, id: PageId) -> Result<(), Discrepancy> {
     let page = state.page(id);
     let wanted = page.slices().iter().map(|slice| {
@@ -114,19 +115,19 @@ fn audit_table(state: &State, id: TableId, table: &Table) -> Result<(), Discrepa
                 needed && !scan.is_sparse(),
                 key.scans.contains(scan.slot),
             )?;
-            let places = scan.pages(table, chunk).map(|page| state.page(page).place);
-            let places: Vec<_> = places.collect();
-            let there = places.iter().all(|&place| place == Place::Cached);
-            let cold = places.contains(&Place::Cold);
+            let residencies = scan.pages(table, chunk).map(|page| state.page(page).residency);
+            let residencies: Vec<_> = residencies.collect();
+            let available = residencies.iter().all(|&residency| residency == Residency::Cached);
+            let cold = residencies.contains(&Residency::Cold);
             same(
-                || format!("{:?} has, lacks {chunk:?}", scan.id),
-                (needed && there, needed && cold),
+                || format!("{chunk:?} is available, cold for {:?}", scan.id),
+                (needed && available, needed && cold),
                 (scan.available.contains(chunk), scan.cold.contains(chunk)),
             )?;
             let decoded = table.decoded.groups(chunk, &scan.groups);
             same(
                 || format!("decoded of {chunk:?} for {:?}", scan.id),
-                if needed && there { decoded } else { 0 },
+                if needed && available { decoded } else { 0 },
                 scan.decoded.of(chunk),
             )?;
         }
@@ -134,28 +135,28 @@ fn audit_table(state: &State, id: TableId, table: &Table) -> Result<(), Discrepa
     same(|| format!("chunks in classes of {id:?}"), table.chunk_count(), in_classes)
 }
 
-/// What makes a chunk like others, from scratch.
+/// The key of the class of a chunk.
 fn key_of(state: &State, id: TableId, table: &Table, chunk: ChunkIndex) -> ClassKey {
     let counted = |scan: &&Scan| scan.needed.contains(chunk) && !scan.is_sparse();
     let needing = state.scans_of(id).filter(counted);
-    let groups_with = |test: fn(Place) -> bool| -> IndexSet<GroupIndex> {
+    let groups_with = |test: fn(Residency) -> bool| -> IndexSet<GroupIndex> {
         let groups = (0..table.group_count()).map(GroupIndex::from_usize);
         groups
             .filter(|&group| {
                 let mut pages = table.slice(chunk, group).iter();
-                pages.any(|page| test(state.page(*page).place))
+                pages.any(|page| test(state.page(*page).residency))
             })
             .collect()
     };
     ClassKey {
         scans: needing.map(Scan::slot).collect(),
-        cold: groups_with(|place| place == Place::Cold),
-        reading: groups_with(|place| matches!(place, Place::Reading(_))),
-        cached: groups_with(|place| place == Place::Cached),
+        cold: groups_with(|residency| residency == Residency::Cold),
+        reading: groups_with(|residency| matches!(residency, Residency::Reading(_))),
+        cached: groups_with(|residency| residency == Residency::Cached),
     }
 }
 
-/// The list of a class, and whether the class is where policies look for it.
+/// The list of a class, and the indexes in which policies find the class.
 fn audit_class(
     state: &State,
     id: TableId,
@@ -166,7 +167,11 @@ fn audit_class(
     let class = classes.class_of(first);
     let of_class = |chunk: &ChunkIndex| classes.class_of(*chunk).index() == class.index();
     let members: BTreeSet<_> = table.chunks().filter(of_class).collect();
-    same(|| format!("chunks like {id:?}.{first:?}"), members, classes.chunks(class).collect())?;
+    same(
+        || format!("chunks of the class of {id:?}.{first:?}"),
+        members,
+        classes.chunks(class).collect(),
+    )?;
     let mut wanted = IndexSet::new();
     let scans = state.scans_at(table, &class.key().scans);
     scans.for_each(|scan| wanted.union_with(&scan.groups));
@@ -174,11 +179,7 @@ fn audit_class(
         list.any(|other| other.index() == class.index())
     };
     same(
-        || {
-            format!(
-                "the class of {id:?}.{first:?} has something to read, has something in the pool"
-            )
-        },
+        || format!("the class of {id:?}.{first:?} is listed to read, in the pool"),
         (wanted.intersects(&class.key().cold), wanted.intersects(&class.key().cached)),
         (listed(Box::new(classes.to_read())), listed(Box::new(classes.in_pool()))),
     )

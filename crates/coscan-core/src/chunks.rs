@@ -1,4 +1,4 @@
-//! The chunks of a table: how many rows each has, and which pages hold them. They come and go while scans run.
+//! The chunks of a table: their rows, and the pages that hold them. They are added and removed while scans run.
 
 use std::collections::BTreeSet;
 
@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{ChunkIndex, GroupIndex, Index, PageId};
 
-/// A chunk that is added to a table.
+/// A chunk to be added to a table.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ChunkSpec {
-    /// How many rows it has, at least one.
+    /// Its number of rows, at least one.
     pub rows: u64,
-    /// For each column group of the table the pages that hold those rows: none, if nothing has to be read for them. A
-    /// page may be part of several chunks, of several tables, too, but once of one chunk.
+    /// For each column group of the table the pages that hold those rows; none if nothing has to be read for them. Several
+    /// chunks may share a page, also across tables, but a chunk lists it once.
     pub slices: Vec<Vec<PageId>>,
 }
 
-/// The chunks of a table, by their index. The index of a chunk that went may be taken by another.
+/// The chunks of a table, by their index. The index of a removed chunk is given to a new one.
 #[derive(Clone, Debug)]
 pub(crate) struct Chunks {
     group_count: usize,
@@ -24,14 +24,14 @@ pub(crate) struct Chunks {
     rows: Vec<u64>,
     row_count: u64,
     free: BTreeSet<ChunkIndex>,
-    /// Pages of all chunks, those of one chunk together, slice by slice; and what chunks left that went.
+    /// Pages of all chunks, those of one chunk together, slice by slice; among them those of removed chunks.
     pages: Vec<PageId>,
     /// Of each chunk, where its pages begin.
     starts: Vec<u32>,
     /// Of each slice, at `chunk * group_count + group`, where its pages end.
     ends: Vec<u32>,
-    /// How many of `pages` are of chunks that went.
-    left_over: usize,
+    /// How many of `pages` are of removed chunks.
+    removed: usize,
 }
 
 impl Chunks {
@@ -44,11 +44,11 @@ impl Chunks {
             pages: Vec::new(),
             starts: Vec::new(),
             ends: Vec::new(),
-            left_over: 0,
+            removed: 0,
         }
     }
 
-    /// Adds a chunk at the lowest index that is free.
+    /// Adds a chunk at the lowest free index.
     pub(crate) fn add(&mut self, chunk: &ChunkSpec) -> ChunkIndex {
         let index = self.free.pop_first().unwrap_or(ChunkIndex::from_usize(self.rows.len()));
         let position = index.as_usize();
@@ -67,21 +67,21 @@ impl Chunks {
         index
     }
 
-    /// Takes a chunk out.
+    /// Removes a chunk.
     pub(crate) fn remove(&mut self, chunk: ChunkIndex) {
         let position = chunk.as_usize();
-        self.left_over += self.all_pages(chunk).len();
+        self.removed += self.all_pages(chunk).len();
         self.row_count -= std::mem::take(&mut self.rows[position]);
         self.free.insert(chunk);
-        if self.left_over > self.pages.len() / 2 {
+        if self.removed > self.pages.len() / 2 {
             self.compact();
         }
     }
 
-    /// Drops what chunks left that went: in constant time for each of its pages, since half of all are.
+    /// Drops the pages of removed chunks: in constant time for each of them, since they are half of all.
     fn compact(&mut self) {
         let before = std::mem::take(&mut self.pages);
-        self.left_over = 0;
+        self.removed = 0;
         for position in 0..self.rows.len() {
             let end = self.end();
             let mut start = std::mem::replace(&mut self.starts[position], end) as usize;
@@ -121,12 +121,12 @@ impl Chunks {
         self.group_count
     }
 
-    /// How many there are.
+    /// The number of chunks.
     pub(crate) fn count(&self) -> usize {
         self.rows.len() - self.free.len()
     }
 
-    /// All indexes lie below this.
+    /// The bound above all indexes.
     pub(crate) fn index_end(&self) -> usize {
         self.rows.len()
     }
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_that_go_leave_room_for_others_and_no_pages() {
+    fn removed_chunks_leave_their_index_and_no_pages() {
         let mut chunks = Chunks::new(2);
         chunks.add(&chunk(10, &[&[0, 1], &[2]]));
         chunks.add(&chunk(20, &[&[], &[2, 3]]));
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!((chunks.count(), chunks.row_count()), (3, 60));
         chunks.remove(ChunkIndex(0));
         chunks.remove(ChunkIndex(1));
-        assert!(chunks.pages.len() < 3, "what they left is dropped");
+        assert!(chunks.pages.len() < 3, "their pages are dropped");
         assert_eq!(slices(&chunks), [(2, vec![vec![4], vec![]])]);
         assert_eq!(chunks.add(&chunk(5, &[&[7], &[8, 9]])), ChunkIndex(0));
         assert_eq!((chunks.count(), chunks.index_end(), chunks.row_count()), (2, 3, 35));

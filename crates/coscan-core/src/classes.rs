@@ -1,15 +1,15 @@
-//! Chunks grouped into classes: those that the same scans need, and of which the same column groups are there, are
-//! alike to every policy [CS04 §4.1].
+//! Classes of chunks: chunks that the same scans need, and of which the same column groups are in the pool, are alike to
+//! every policy [CS04 §4.1].
 //!
-//! A decision looks at classes, of which there are few, instead of chunks, of which there may be millions. A chunk
-//! changes its class when a scan takes it or needs it, or when pages of it come and go.
+//! A decision looks at a few classes instead of millions of chunks. A chunk changes its class when a scan is handed it or
+//! needs it, or when the residency of its pages changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::{ChunkIndex, ClassIndex, GroupIndex, Index, SlotIndex};
 use crate::set::IndexSet;
 
-/// What makes chunks alike.
+/// The properties that the chunks of a class share.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct ClassKey {
     /// Scans that still need the chunk.
@@ -36,7 +36,7 @@ impl ClassKey {
     }
 }
 
-/// Chunks that are alike, the one that joined first in front.
+/// A class of chunks, the one that joined first in front.
 #[derive(Clone, Debug)]
 pub struct Class {
     index: ClassIndex,
@@ -49,19 +49,19 @@ pub struct Class {
 }
 
 impl Class {
-    /// Its index, another class's once it is gone.
+    /// Its index, given to another class when this one is empty.
     #[must_use]
     pub fn index(&self) -> ClassIndex {
         self.index
     }
 
-    /// What its chunks have in common.
+    /// The properties of its chunks.
     #[must_use]
     pub fn key(&self) -> &ClassKey {
         &self.key
     }
 
-    /// How many chunks it has.
+    /// The number of its chunks.
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "a class without chunks does not exist")]
     pub fn len(&self) -> usize {
@@ -89,9 +89,9 @@ impl Class {
 const NONE: ChunkIndex = ChunkIndex(u32::MAX);
 
 /// No class: there is no such chunk.
-const NOWHERE: ClassIndex = ClassIndex(u32::MAX);
+const NO_CLASS: ClassIndex = ClassIndex(u32::MAX);
 
-/// Where a chunk is: its class and its neighbours in the list of that class.
+/// The class of a chunk and its neighbours in the list of that class.
 #[derive(Clone, Copy, Debug)]
 struct Member {
     class: ClassIndex,
@@ -106,30 +106,30 @@ pub struct Classes {
     free: Vec<ClassIndex>,
     by_key: BTreeMap<ClassKey, ClassIndex>,
     members: Vec<Member>,
-    /// What each running scan reads.
+    /// The column groups of each running scan.
     groups: Vec<IndexSet<GroupIndex>>,
-    /// Classes of which some scan wants what is cold, by how many scans need them.
+    /// Classes with cold column groups that some scan needs, by the number of scans that need the class.
     to_read: BTreeSet<(usize, ClassIndex)>,
-    /// Classes of which some scan wants what is in the pool, by how many scans need them.
+    /// Classes with cached column groups that some scan needs, by the number of scans that need the class.
     in_pool: BTreeSet<(usize, ClassIndex)>,
 }
 
 impl Classes {
-    /// Adds a chunk that nobody needs yet: by its index, what of it is where.
+    /// Adds a chunk that no scan needs yet.
     pub(crate) fn add(&mut self, chunk: ChunkIndex, key: &ClassKey) {
         let class = self.find_or_add(key);
         if chunk.as_usize() >= self.members.len() {
-            let nowhere = Member { class: NOWHERE, before: NONE, after: NONE };
-            self.members.resize(chunk.as_usize() + 1, nowhere);
+            let absent = Member { class: NO_CLASS, before: NONE, after: NONE };
+            self.members.resize(chunk.as_usize() + 1, absent);
         }
         self.link(chunk, class);
     }
 
-    /// Takes a chunk out of all classes.
+    /// Removes a chunk.
     pub(crate) fn remove(&mut self, chunk: ChunkIndex) {
         let class = self.members[chunk.as_usize()].class;
         self.unlink(chunk, class);
-        self.members[chunk.as_usize()].class = NOWHERE;
+        self.members[chunk.as_usize()].class = NO_CLASS;
     }
 
     /// The class with this index.
@@ -147,7 +147,7 @@ impl Classes {
         self.get(self.members[chunk.as_usize()].class)
     }
 
-    /// How many classes there are.
+    /// The number of classes.
     #[must_use]
     pub fn count(&self) -> usize {
         self.by_key.len()
@@ -167,34 +167,34 @@ impl Classes {
         groups
     }
 
-    /// Classes of which some scan wants what is cold, those that most scans need in front.
+    /// Classes with cold column groups that some scan needs, those that most scans need in front.
     pub fn to_read(&self) -> impl Iterator<Item = &Class> + '_ {
         self.to_read.iter().rev().map(|&(_, index)| self.get(index))
     }
 
-    /// Classes of which some scan wants what is in the pool, those that fewest scans need in front.
+    /// Classes with cached column groups that some scan needs, those that fewest scans need in front.
     pub fn in_pool(&self) -> impl Iterator<Item = &Class> + '_ {
         self.in_pool.iter().map(|&(_, index)| self.get(index))
     }
 
-    /// The chunk of a class to take after `previous`: the one behind it, so that reads go on where the device stands,
-    /// else the one that joined first.
+    /// The chunk of a class to read after `previous`: the one behind it, so that reads continue where the device stands,
+    /// or else the one that joined first.
     #[must_use]
     pub fn next_chunk(&self, class: &Class, previous: Option<ChunkIndex>) -> ChunkIndex {
         let behind = previous.map(|chunk| ChunkIndex(chunk.0 + 1));
-        let same = |chunk: &ChunkIndex| {
+        let is_member = |chunk: &ChunkIndex| {
             let member = self.members.get(chunk.as_usize());
             member.is_some_and(|member| member.class == class.index)
         };
-        behind.filter(same).unwrap_or(class.first)
+        behind.filter(is_member).unwrap_or(class.first)
     }
 
-    /// Bytes of memory for the chunks; there are few classes, they are not counted.
+    /// Bytes of memory for the chunks; the few classes are not counted.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.members.capacity() * size_of::<Member>()
     }
 
-    /// Says what the scan at a slot reads, before it needs a chunk.
+    /// Sets the column groups of the scan at a slot, before it needs a chunk.
     pub(crate) fn set_groups(&mut self, slot: SlotIndex, groups: &IndexSet<GroupIndex>) {
         let position = slot.as_usize();
         if position >= self.groups.len() {
@@ -203,7 +203,7 @@ impl Classes {
         self.groups[position] = groups.clone();
     }
 
-    /// Moves a chunk to the class of what it is like now.
+    /// Changes the properties of a chunk, and with them its class.
     pub(crate) fn change(&mut self, chunk: ChunkIndex, change: impl Fn(&mut ClassKey)) {
         self.change_all(std::iter::once(chunk), change);
     }
@@ -228,7 +228,7 @@ impl Classes {
             if to != from {
                 let emptied = self.unlink(chunk, from);
                 self.link(chunk, to);
-                known = (!emptied).then_some((from, to)); // An index that is free may be another class soon.
+                known = (!emptied).then_some((from, to)); // A free index may be given to another class.
             }
         }
     }
@@ -268,7 +268,7 @@ impl Classes {
         class.len += 1;
     }
 
-    /// Takes a chunk out of its class. True if it was the last one: the class is gone then.
+    /// Removes a chunk from its class. True if it was the last one and the class is removed, too.
     fn unlink(&mut self, chunk: ChunkIndex, index: ClassIndex) -> bool {
         let Member { before, after, .. } = self.members[chunk.as_usize()];
         let class = &mut self.classes[index.as_usize()];

@@ -1,4 +1,4 @@
-//! What the caller holds decoded now, and which of it scans can use at once.
+//! The slices that the caller holds decoded, and the chunks of them that scans can use at once.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,25 +14,25 @@ pub(crate) struct DecodedSlices {
 }
 
 impl DecodedSlices {
-    /// Counts one column more; true if it is the first of its slice.
+    /// Adds a decoded column; true if it is the first of its slice.
     pub(crate) fn add(&mut self, chunk: ChunkIndex, group: GroupIndex) -> bool {
         let columns = self.columns.entry((chunk, group)).or_default();
         *columns += 1;
         *columns == 1
     }
 
-    /// Counts one column less, if there is one; true if it was the last of its slice.
+    /// Removes a decoded column, if there is one; true if it was the last of its slice.
     pub(crate) fn remove(&mut self, chunk: ChunkIndex, group: GroupIndex) -> bool {
         let Some(columns) = self.columns.get_mut(&(chunk, group)) else { return false };
         *columns -= 1;
-        let is_gone = *columns == 0;
-        if is_gone {
+        let was_last = *columns == 0;
+        if was_last {
             self.columns.remove(&(chunk, group));
         }
-        is_gone
+        was_last
     }
 
-    /// Forgets a chunk.
+    /// Removes a chunk.
     pub(crate) fn forget(&mut self, chunk: ChunkIndex) {
         while let Some((&slice, _)) = self.columns.range((chunk, GroupIndex(0))..).next()
             && slice.0 == chunk
@@ -41,14 +41,14 @@ impl DecodedSlices {
         }
     }
 
-    /// How many of some column groups of a chunk are decoded.
+    /// The number of decoded ones of some column groups of a chunk.
     pub(crate) fn groups(&self, chunk: ChunkIndex, groups: &IndexSet<GroupIndex>) -> usize {
         let decoded = self.columns.range((chunk, GroupIndex(0))..=(chunk, GroupIndex(u32::MAX)));
         decoded.filter(|((_, group), _)| groups.contains(*group)).count()
     }
 }
 
-/// Chunks that are there for a scan and of which some column groups that it reads are decoded.
+/// The available chunks of a scan with decoded column groups that it reads.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DecodedChunks {
     groups: BTreeMap<ChunkIndex, usize>,
@@ -56,7 +56,7 @@ pub(crate) struct DecodedChunks {
 }
 
 impl DecodedChunks {
-    /// So many column groups of a chunk are decoded.
+    /// Sets the number of decoded column groups of a chunk.
     pub(crate) fn set(&mut self, chunk: ChunkIndex, groups: usize) {
         let before = match groups {
             0 => self.groups.remove(&chunk),
@@ -70,12 +70,12 @@ impl DecodedChunks {
         }
     }
 
-    /// How many column groups of a chunk are decoded.
+    /// The number of decoded column groups of a chunk.
     pub(crate) fn of(&self, chunk: ChunkIndex) -> usize {
         self.groups.get(&chunk).copied().unwrap_or(0)
     }
 
-    /// The number of decoded column groups of the chunk that has most of them; 0 if none is.
+    /// The largest number of decoded column groups of any chunk; 0 if none is decoded.
     pub(crate) fn most(&self) -> usize {
         self.by_groups.last().map_or(0, |&(groups, _)| groups)
     }

@@ -1,4 +1,4 @@
-//! Why a command is refused: one type an operation.
+//! The errors of commands, one type for each operation.
 
 use std::ops::Range;
 
@@ -32,9 +32,9 @@ pub enum StartScanError {
          give the pool at least that much, or make chunks smaller"
     )]
     PoolTooSmall {
-        /// What the pool may hold.
+        /// Bytes that the pool may hold.
         pool_bytes: u64,
-        /// What the largest chunk takes.
+        /// Bytes of the largest chunk.
         chunk_bytes: u64,
     },
 }
@@ -52,10 +52,10 @@ pub enum AddChunksError {
     /// A page would be read once but counted twice.
     #[error("a chunk lists page {0} twice")]
     PageTwice(PageId),
-    /// A chunk without rows would be delivered for nothing.
+    /// A chunk needs rows: without any it would be delivered for nothing.
     #[error("a chunk has no rows")]
     NoRows,
-    /// A chunk has to say of each column group which pages hold it.
+    /// A chunk has one list of pages for each column group.
     #[error("a chunk has {slices} slices, but the table has {groups} column groups")]
     SliceCount {
         /// Slices of the chunk.
@@ -75,7 +75,7 @@ pub enum RetireChunksError {
     /// The table has no such chunk.
     #[error("the table has no chunk {0}")]
     UnknownChunk(ChunkIndex),
-    /// A scan needs it, a worker uses it, or it is being read.
+    /// A scan needs the chunk, a worker uses it, or it is being read.
     #[error("chunk {0} is in use: wait for the scans that need it and for its loads first")]
     InUse(ChunkIndex),
 }
@@ -84,10 +84,10 @@ pub enum RetireChunksError {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RemovePagesError {
-    /// They were not added, or removed before.
-    #[error("not all of the pages {} to {} are there", .0.start, .0.end)]
+    /// Some of them were not added, or removed before.
+    #[error("pages {} to {} were not all added, or some were removed", .0.start, .0.end)]
     UnknownPage(Range<PageId>),
-    /// A table lists it, or it is used or being read.
+    /// A table lists the page, or it is in use or being read.
     #[error("page {0} is in use: retire the chunks that list it and wait for its loads first")]
     InUse(PageId),
 }
@@ -109,7 +109,7 @@ pub enum RemoveTableError {
 #[non_exhaustive]
 pub enum RequestError {
     /// The scan was cancelled or never started.
-    #[error("scan {0} does not run")]
+    #[error("scan {0} is not running")]
     UnknownScan(ScanId),
     /// The scan failed; its error was reported.
     #[error("scan {0} has failed")]
@@ -117,7 +117,7 @@ pub enum RequestError {
     /// The scan has fewer workers.
     #[error("scan {0} has no worker {1}")]
     UnknownWorker(ScanId, WorkerIndex),
-    /// The worker asked before and waits.
-    #[error("worker {1} of scan {0} waits already")]
+    /// The worker asked before and was not answered yet.
+    #[error("worker {1} of scan {0} is already waiting")]
     AlreadyWaiting(ScanId, WorkerIndex),
 }

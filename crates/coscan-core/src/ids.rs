@@ -1,4 +1,4 @@
-//! Names of things. A row, an index, a count and a number of bytes are different things and have different types.
+//! Ids and indexes, each kind with a type of its own.
 
 use std::fmt;
 
@@ -70,8 +70,8 @@ index! {
     PageIndex, "p"
 }
 index! {
-    /// A page: bytes that are read and evicted together, whatever tables list them. Ids of pages that were added
-    /// together are consecutive. The id of a page that was removed may be given again.
+    /// A page: bytes that are read and evicted together, whichever tables list them. Ids of pages that were added
+    /// together are consecutive. The id of a removed page may be given again.
     PageId, "p"
 }
 index! {
@@ -92,8 +92,8 @@ index! {
 }
 
 index! {
-    /// The place of a running scan among those of its table, so that sets of them are a few bits. Taken again by another
-    /// scan after it has ended.
+    /// The position of a running scan among those of its table, so that sets of them take a few bits. Given to another scan
+    /// after it has ended.
     SlotIndex, "q"
 }
 index! {
@@ -112,14 +112,14 @@ pub struct SliceId {
     pub group: GroupIndex,
 }
 
-/// A point in time: nanoseconds since a start that the caller chooses. Core has no clock of its own.
+/// A point in time: nanoseconds since a start that the caller chooses.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
 )]
 pub struct Time(pub u64);
 
 impl Time {
-    /// Nanoseconds from `earlier` to here, 0 if it lies ahead.
+    /// Nanoseconds since `earlier`; 0 if that is later.
     #[must_use]
     pub fn since(self, earlier: Time) -> u64 {
         self.0.saturating_sub(earlier.0)

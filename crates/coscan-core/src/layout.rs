@@ -1,4 +1,4 @@
-//! Where the rows of a table lie: chunks across, column groups down, pages where they meet.
+//! The layout of a table: chunks of rows, column groups, and the pages of each.
 //!
 //! ```text
 //!            group 0        group 1
@@ -9,7 +9,7 @@
 //!
 //! One column per group is a column layout (DSM); all columns in one group is a row layout (NSM, PAX).
 //!
-//! A layout describes a table that does not change, with pages of its own:
+//! A layout describes a fixed table with pages of its own:
 //! [`register_layout`](crate::ActiveBufferManager::register_layout) adds both at once.
 
 use std::collections::BTreeSet;
@@ -123,7 +123,7 @@ impl Layout {
         self.chunks().map(spec).collect()
     }
 
-    /// The pages that one column group of a chunk needs.
+    /// The pages of one column group of a chunk.
     #[must_use]
     pub fn slice(&self, chunk: ChunkIndex, group: GroupIndex) -> &[PageIndex] {
         self.slices.get(chunk.as_usize() * self.group_count + group.as_usize())

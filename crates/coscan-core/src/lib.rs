@@ -1,13 +1,13 @@
-//! The Active Buffer Manager of coscan as a pure state machine: it decides what to read next, for whom, what to evict
-//! and what to hand out.
+//! The Active Buffer Manager of coscan as a pure state machine: it decides which pages to read, for which scan, which to
+//! evict, and which chunks to hand out.
 //!
 //! It reads no file, holds no data and has no clock, thread, lock or random number: the caller drives it and does the
 //! work. So the same decisions run on a real disk and in a simulator, and a recorded run replays in a test: see [`log`].
 //!
-//! Start at [`ActiveBufferManager`]. Pages are what is read and kept; a table is a list of chunks, each a list of pages
-//! ([`ChunkSpec`], or a whole [`Layout`] at once), and tables may share pages. A [`ScanSpec`] says what a query wants, a
-//! [`Policy`] decides; [`State`] is what policies see. The papers are cited as `[CS07 §4]`: Cooperative
-//! Scans, VLDB 2007; `[CS11]`: Świtakowski's thesis, 2011.
+//! Start at [`ActiveBufferManager`]. Pages are the units that are read and cached; a table is a list of chunks, each a list
+//! of pages ([`ChunkSpec`], or a whole [`Layout`] at once), and tables may share pages. A [`ScanSpec`] is the request of a
+//! query, a [`Policy`] decides by the [`State`]. The papers are cited as `[CS04]`: the technical report of 2004; `[CS07]`:
+//! Cooperative Scans, VLDB 2007; `[CS11]`: Świtakowski's thesis, 2011.
 
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 

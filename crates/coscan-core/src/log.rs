@@ -37,13 +37,13 @@ pub const VERSION: u32 = 2;
 /// A recorded run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Log {
-    /// How the manager was set up.
+    /// The policy and configuration of the manager.
     pub header: Header,
-    /// What went in and came out, in order.
+    /// Inputs and outputs, in order.
     pub entries: Vec<Entry>,
 }
 
-/// How a recorded manager was set up.
+/// The policy and configuration of a recorded manager.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
@@ -66,19 +66,19 @@ impl Header {
     }
 }
 
-/// One thing that went in or came out.
+/// An input or output of the manager.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Entry {
     /// A command or event.
     #[serde(rename = "in")]
     Command(Command),
-    /// What the command before it returned, if that says anything.
+    /// The return value of the command before it, if it has one.
     #[serde(rename = "reply")]
     Reply(Reply),
     /// An action.
     #[serde(rename = "out")]
     Action(Action),
-    /// There was no more to do until the next command.
+    /// There was no other action until the next command.
     #[serde(rename = "settled")]
     Settled {
         /// The time of [`poll_timeout`](crate::ActiveBufferManager::poll_timeout).
@@ -86,7 +86,7 @@ pub enum Entry {
     },
 }
 
-/// Why a text is not a log that can be read.
+/// Why a text cannot be read as a log.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadLogError {
@@ -102,7 +102,7 @@ pub enum ReadLogError {
         /// The version of the log.
         found: u32,
     },
-    /// A line is not what it should be: the file was changed or cut.
+    /// A line is malformed: the file was changed or cut.
     #[error("line {line} of the log cannot be read: {reason}")]
     Line {
         /// The line, counted from 1.
@@ -138,7 +138,7 @@ fn parse<T: DeserializeOwned>((index, line): (usize, &str)) -> Result<T, ReadLog
     serde_json::from_str(line).map_err(|reason| ReadLogError::Line { line: index + 1, reason })
 }
 
-/// The whole text.
+/// The text of the log.
 impl fmt::Display for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.header)?;

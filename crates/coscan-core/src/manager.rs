@@ -1,12 +1,14 @@
 //! The state machine: commands and events in, decisions out.
 //!
-//! Commands, events, deliveries and loads have a file each below this one; all that they do to the state goes through
-//! the transitions of [`State`].
+//! Commands, events, deliveries, loads and the wait for space have a file each below this one. They change the state
+//! through the transitions of [`State`] only.
 
 mod commands;
 mod delivering;
+mod escalating;
 mod events;
 mod loading;
+mod space;
 mod sparse;
 mod tables;
 
@@ -17,35 +19,36 @@ use serde::{Deserialize, Serialize};
 use crate::action::Action;
 use crate::audit::{Discrepancy, audit};
 use crate::ids::{ChunkIndex, GroupIndex, PageId, ScanId, TableId, Time};
-use crate::pages::Place;
+use crate::pages::Residency;
 use crate::policy::{EvictionRequest, Policy};
 use crate::scan::{PriorityClass, Scan, ScanReport};
 use crate::set::IndexSet;
 use crate::state::State;
 
-/// Limits that hold for every policy.
+/// The limits of a manager, whatever its policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Config {
-    /// Bytes that the pool may hold, those being read among them.
+    /// Bytes that the pool may hold, including those being read.
     pub pool_bytes: u64,
-    /// Loads under way at once from each device: enough to keep it busy, few enough that a scan that has just come is
-    /// served next. As many that are urgent may come on top.
+    /// Loads in flight from each device: enough to keep it busy, few enough that a new scan is served soon. As many
+    /// urgent loads may be added.
     pub loads_in_flight_max: usize,
-    /// What one request costs beside moving its bytes, as the bytes that the device moves in that time: latency times
-    /// bandwidth. An index selection reads single pages if that costs less than whole chunks [CS04 §4.2].
+    /// The fixed cost of a request in bytes: latency times bandwidth of the device. An index selection reads single pages
+    /// if that costs less than whole chunks [CS04 §4.2].
     #[serde(default)]
     pub request_bytes: u64,
-    /// Nanoseconds after which a scan that waits for room is given some, although busy workers may free some soon. If
-    /// even that is not enough, others are held back for as long again, so that what comes free adds up.
+    /// Nanoseconds for which a scan waits for busy workers to free space. Then space is reserved for it: what comes free
+    /// is kept until it is enough.
     pub space_timeout_ns: u64,
-    /// Workers at work at once under a policy that schedules processors: as many as the cores can use. A worker that its
-    /// query has paused is not at work, see [`ActiveBufferManager::pause_worker`].
+    /// Workers at work at once under a policy that schedules processors: as many as the cores can use. Paused workers do
+    /// not count, see [`ActiveBufferManager::pause_worker`].
     pub active_workers_max: usize,
-    /// Nanoseconds after which who waits is served first under a policy that schedules processors. A worker with a chunk
-    /// to go on with does so then, beyond the limit if need be, up to twice as many; one that has been at work on a
-    /// chunk for as long does not count. A scan that waits for a read is read for, after those that have waited longer.
+    /// Nanoseconds of waiting after which a scan is overdue under a policy that schedules processors. An overdue worker
+    /// with a ready chunk is handed it before all others, beyond [`Self::active_workers_max`] up to twice as many, not
+    /// counting workers that have been busy with one chunk for as long. An overdue scan is read for first; of several the
+    /// one that has waited longest.
     pub wait_max_ns: u64,
-    /// Nanoseconds that workers are held back before the caller is asked which ones are paused.
+    /// Nanoseconds after which held-back workers are looked at again: some of those at work may be paused by then.
     pub pause_ns: u64,
 }
 
@@ -65,8 +68,8 @@ impl Default for Config {
 
 /// The Active Buffer Manager [CS07 §4] as a pure state machine.
 ///
-/// It reads nothing, holds no data and has no clock. The caller passes commands and events with the time, then calls
-/// [`poll_action`](Self::poll_action) until it returns `None`, doing what it says, and arms a timer for
+/// It reads nothing, holds no data and has no clock. The caller passes commands and events with the time, then carries
+/// out each [`poll_action`](Self::poll_action) until it returns `None`, and arms a timer for
 /// [`poll_timeout`](Self::poll_timeout).
 ///
 /// # Example
@@ -112,7 +115,7 @@ impl Default for Config {
 /// - I2 no page in use or being read is evicted;
 /// - I3 the bytes held and being read never exceed the pool;
 /// - I4 while a scan waits and no worker is busy, some load is under way or some action comes out;
-/// - I5 no scan waits forever: a waiting scan is served before what comes after it, see [`Config::space_timeout_ns`];
+/// - I5 no scan waits forever: waiting raises its priority, see [`Config::space_timeout_ns`] and [`Config::wait_max_ns`];
 /// - I6 a scan that asked for order gets order.
 #[derive(Debug)]
 pub struct ActiveBufferManager {
@@ -120,12 +123,12 @@ pub struct ActiveBufferManager {
     state: State,
     policy: Box<dyn Policy>,
     actions: VecDeque<Action>,
-    /// Running scans by the bytes of the largest chunk that they were registered for: the pool keeps room for it.
-    widest: BTreeSet<(u64, ScanId)>,
-    /// When a scan that found no room will be given some.
-    deadline: Option<Time>,
-    /// When workers that could go on, but are held back, are looked at again.
-    held_back: Option<Time>,
+    /// Running scans by the bytes of the largest chunk that they were registered for: the pool can always hold it.
+    largest_chunks: BTreeSet<(u64, ScanId)>,
+    /// The next phase of a scan that waits for space, see [`space`].
+    space_deadline: Option<Time>,
+    /// When ready workers are looked at again that are held back from processors; `None` if none is.
+    recheck_held_back: Option<Time>,
     /// Whether anything changed since no load could be chosen.
     changed: bool,
     next_table: u32,
@@ -137,7 +140,7 @@ impl ActiveBufferManager {
     /// A manager without tables.
     ///
     /// # Panics
-    /// If no load may be in flight: nothing could ever be read.
+    /// If `config` allows no load in flight: nothing could ever be read.
     #[must_use]
     pub fn new(config: Config, policy: Box<dyn Policy>) -> Self {
         assert!(config.loads_in_flight_max > 0, "I4: at least one load may be in flight");
@@ -146,9 +149,9 @@ impl ActiveBufferManager {
             state: State::new(config.pool_bytes, config.wait_max_ns),
             policy,
             actions: VecDeque::new(),
-            widest: BTreeSet::new(),
-            deadline: None,
-            held_back: None,
+            largest_chunks: BTreeSet::new(),
+            space_deadline: None,
+            recheck_held_back: None,
             changed: false,
             next_table: 0,
             next_scan: 0,
@@ -158,7 +161,7 @@ impl ActiveBufferManager {
 
     // Outputs.
 
-    /// The next thing to do, `None` when there is nothing more until the next command or event.
+    /// The next action; `None` if there is none until the next command or event.
     pub fn poll_action(&mut self) -> Option<Action> {
         if self.actions.is_empty() {
             self.answer_waiting();
@@ -170,21 +173,21 @@ impl ActiveBufferManager {
         self.actions.pop_front()
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) if nothing happens before.
+    /// When to call [`handle_timeout`](Self::handle_timeout), unless a command or event comes before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.deadline.into_iter().chain(self.held_back).min()
+        self.space_deadline.into_iter().chain(self.recheck_held_back).min()
     }
 
     // Getters.
 
-    /// What is known now.
+    /// The state as of the last command or event.
     #[must_use]
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// Its limits, as they were when it was made.
+    /// The limits that it was created with.
     #[must_use]
     pub fn config(&self) -> Config {
         self.config
@@ -196,13 +199,13 @@ impl ActiveBufferManager {
         self.policy.name()
     }
 
-    /// What a running scan has got so far.
+    /// The progress of a running scan.
     #[must_use]
     pub fn report(&self, scan: ScanId) -> Option<ScanReport> {
         self.state.scan(scan).map(Scan::report)
     }
 
-    /// How long a running scan is beside others, as far as its policy tells short ones from long ones.
+    /// The priority class of a running scan; [`PriorityClass::Long`] if its policy has no others.
     #[must_use]
     pub fn class_of(&self, scan: ScanId) -> PriorityClass {
         let bounds = self.policy.priority_bounds(&self.state);
@@ -210,10 +213,10 @@ impl ActiveBufferManager {
         scan.map_or(PriorityClass::Long, |scan| bounds.class_of(scan.size(), scan.chunks_in_all()))
     }
 
-    /// Recounts all counts from scratch: for tests and simulators, since it walks over every page.
+    /// Recomputes all counts and indexes from scratch, page by page: for tests and simulators.
     ///
     /// # Errors
-    /// If a count is not what it should be, which is a bug.
+    /// If one differs from the one kept, which is a bug.
     pub fn audit(&self) -> Result<(), Discrepancy> {
         audit(&self.state)
     }
@@ -224,36 +227,36 @@ impl ActiveBufferManager {
         self.state.loads.len()
     }
 
-    // Inside.
+    // Internals.
 
     fn at(&mut self, now: Time) {
         self.state.now = self.state.now.max(now);
         self.changed = true;
     }
 
-    /// Takes all that a scan needs off it. What its workers use stays until released.
+    /// Removes all needs of a scan. Pages in use by its workers stay until released.
     fn drop_needs(&mut self, scan: ScanId) {
         let needed: Vec<_> = self.state.scans[&scan].needed.iter().collect();
         self.state.unneed(scan, &needed);
     }
 
-    fn choose_victims(&mut self, room: &EvictionRequest<'_>) -> Vec<PageId> {
+    fn choose_victims(&mut self, request: &EvictionRequest<'_>) -> Vec<PageId> {
         let mut changed = std::mem::take(&mut self.state.changed);
         changed.append(&mut self.state.pool.changed);
         changed.into_iter().for_each(|table| self.policy.on_table_changed(table));
-        self.policy.choose_victims(&self.state, room)
+        self.policy.choose_victims(&self.state, request)
     }
 
     fn evict(&mut self, victims: Vec<PageId>) {
         for page in victims {
-            self.state.move_page(page, Place::Cold);
+            self.state.move_page(page, Residency::Cold);
             self.policy.on_page_evicted(&self.state, page);
             self.actions.push_back(Action::Evict { page });
         }
     }
 }
 
-/// Bytes of the largest of these chunks of a table, counting these column groups.
+/// Bytes of the largest of some chunks of a table, counting some column groups.
 fn largest_chunk_bytes(
     state: &State,
     table: TableId,

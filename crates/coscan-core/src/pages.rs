@@ -1,30 +1,30 @@
-//! All pages, whichever tables list them: what is known of each, and which slices it is part of.
+//! All pages, whichever tables list them: the residency, pins and slices of each.
 
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut, Range};
 
 use crate::ids::{Index as _, LoadId, PageId, ScanId, SliceId, TableId};
 
-/// Where a page is.
+/// Whether a page is in the pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
+pub(crate) enum Residency {
     /// Not in the pool.
     Cold,
-    /// On its way; its room is taken already.
+    /// Being read; its space in the pool is taken already.
     Reading(LoadId),
     /// In the pool.
     Cached,
 }
 
-/// What is known of a page.
+/// A page.
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
-    /// What reading it costs and holding it takes.
+    /// Bytes to be read and held.
     pub(crate) bytes: u64,
-    pub(crate) place: Place,
-    /// Workers that use it and loads that count on it. While above 0 it stays (I2).
+    pub(crate) residency: Residency,
+    /// Workers that use it and loads that hold it. While above 0 it stays (I2).
     pub(crate) pins: u32,
-    /// Chunks of scans that will still come to it.
+    /// The number of needed chunks, over all running scans, that it is part of.
     pub(crate) wanted: u32,
     /// When it was last used, as a count of uses.
     pub(crate) used_at: u64,
@@ -45,7 +45,7 @@ impl Page {
     fn cold(bytes: u64) -> Self {
         Self {
             bytes,
-            place: Place::Cold,
+            residency: Residency::Cold,
             pins: 0,
             wanted: 0,
             used_at: 0,
@@ -67,12 +67,12 @@ impl Page {
         self.slices().first().map(|slice| slice.table)
     }
 
-    /// It is part of this slice from now on.
+    /// Adds a slice that it is part of.
     pub(crate) fn join(&mut self, slice: SliceId) {
         self.set_slices([self.slices(), &[slice]].concat());
     }
 
-    /// It is part of this slice no more.
+    /// Removes a slice that it was part of.
     pub(crate) fn leave(&mut self, slice: SliceId) {
         let left = self.slices().iter().copied().filter(|&other| other != slice);
         self.set_slices(left.collect());
@@ -90,12 +90,12 @@ impl Page {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pages {
     pages: Vec<Page>,
-    /// Ids that are not taken, below the highest ever taken: how many from each one on. Neighbours are one entry.
+    /// Runs of free ids below the highest ever taken: their first id and length.
     free: BTreeMap<usize, usize>,
 }
 
 impl Pages {
-    /// Adds cold pages of so many bytes each. Their ids are consecutive; returns the first.
+    /// Adds cold pages of these sizes in bytes. Their ids are consecutive; returns the first.
     pub(crate) fn add(&mut self, bytes: &[u64]) -> PageId {
         let fitting = self.free.iter().find(|(_, free)| **free >= bytes.len());
         let start = match fitting.map(|(&start, &free)| (start, free)) {
@@ -117,7 +117,7 @@ impl Pages {
         PageId::from_usize(start)
     }
 
-    /// Gives the ids of pages free that nobody lists, uses or reads.
+    /// Frees the ids of pages that are neither listed, in use nor being read.
     pub(crate) fn remove(&mut self, pages: Range<PageId>) {
         let (mut start, mut end) = (pages.start.as_usize(), pages.end.as_usize());
         if start == end {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_that_became_free_are_given_again_and_neighbours_together() {
+    fn free_ids_are_given_again_and_neighbours_together() {
         let mut pages = Pages::default();
         assert_eq!(pages.add(&[1; 4]), PageId(0));
         assert_eq!(pages.add(&[2; 3]), PageId(4));

@@ -1,4 +1,4 @@
-//! What to read next, what to evict, what to hand to whom: one file a policy.
+//! The policies, one file each: the next load, the victims, the deliveries.
 //!
 //! A policy only chooses. The state machine keeps the safety rules I1 to I6 whatever it chooses.
 
@@ -16,6 +16,7 @@ mod relevance;
 mod relevance_2004;
 mod relevance_2007;
 mod reuse;
+mod scoring;
 mod sequence;
 mod victims;
 
@@ -34,9 +35,10 @@ pub use normal::Normal;
 pub use predictive::{Predictive, Switches};
 pub use relevance::Relevance;
 pub use relevance_2004::Relevance2004;
-pub use relevance_2007::{Relevance2007, Scores};
+pub use relevance_2007::Relevance2007;
+pub use scoring::Scores;
 
-/// Cold pages of one chunk to be read, and for whom.
+/// A load: cold pages of one chunk, and the scan that they are read for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LoadPlan {
     /// The scan that the load is for. It fails if a page that it needs cannot be read.
@@ -48,7 +50,7 @@ pub struct LoadPlan {
 }
 
 impl LoadPlan {
-    /// All that a scan lacks of a chunk.
+    /// All cold pages of a chunk that a scan needs.
     fn of_missing(state: &State, scan: &Scan, chunk: ChunkIndex) -> Self {
         let pages = state.pages_of(scan, chunk);
         let pages = pages.into_iter().filter(|&id| state.is_cold(id)).collect();
@@ -56,14 +58,14 @@ impl LoadPlan {
     }
 }
 
-/// How far the choice of victims may go [CS07 Figure 3, `findFreeSlot`; slip 7 in `docs/papers.md`].
+/// Which needed pages may be victims [CS07 Figure 3, `findFreeSlot`; slip 7 in `docs/papers.md`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Strictness {
-    /// Nothing that the scan we load for needs, nor what a starved scan could use at once.
+    /// Neither pages of the scan that the load is for, nor ready chunks of starved scans.
     Strict,
-    /// What a starved scan could use may go.
+    /// Also ready chunks of starved scans.
     MayStarve,
-    /// So may what the scan we load for needs later.
+    /// Also pages that the scan of the load needs later.
     MayEvictOwn,
 }
 
@@ -73,14 +75,14 @@ impl Strictness {
         [Strictness::Strict, Strictness::MayStarve, Strictness::MayEvictOwn];
 }
 
-/// One try to find a load that fits.
+/// The conditions under which a policy proposes a load.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt<'a> {
-    /// How far the choice of victims will go.
+    /// How victims will be chosen for it.
     pub strictness: Strictness,
-    /// Scans whose load found no room in this round.
-    pub without_room: &'a BTreeSet<ScanId>,
-    /// What the loads under way leave of the devices.
+    /// Scans whose loads found no space in this round.
+    pub without_space: &'a BTreeSet<ScanId>,
+    /// The free load slots of the devices.
     pub slots: &'a Slots,
 }
 
@@ -88,7 +90,7 @@ impl Attempt<'_> {
     /// Whether a load for this scan may be proposed.
     #[must_use]
     pub fn admits(&self, scan: &Scan) -> bool {
-        self.slots.admit(scan) && !self.without_room.contains(&scan.id())
+        self.slots.admit(scan) && !self.without_space.contains(&scan.id())
     }
 }
 
@@ -103,17 +105,17 @@ pub trait Policy: fmt::Debug + Send {
     /// A running scan needs more chunks.
     fn on_scan_extended(&mut self, _state: &State, _scan: ScanId) {}
 
-    /// A scan was taken off.
+    /// A scan was removed.
     fn on_scan_ended(&mut self, _scan: ScanId) {}
 
-    /// What scans need of a table, what of it is in the pool, or when that was used has changed since victims were last
-    /// chosen; or the table is gone.
+    /// The needs of scans in a table, the residency of its pages or their last use has changed since victims were last
+    /// chosen; or the table was removed.
     fn on_table_changed(&mut self, _table: TableId) {}
 
-    /// A table was taken off, after its last scan.
+    /// A table was removed, after its last scan.
     fn on_table_removed(&mut self, _table: TableId) {}
 
-    /// A load that it chose was started; `plan` says how much of it.
+    /// A load that the policy chose was started; `plan` has the pages that fitted.
     fn on_load_started(&mut self, _state: &State, _plan: &LoadPlan) {}
 
     /// A page arrived in the pool.
@@ -125,50 +127,51 @@ pub trait Policy: fmt::Debug + Send {
     /// A chunk was handed to a worker of a scan.
     fn on_delivered(&mut self, _state: &State, _scan: ScanId, _chunk: ChunkIndex) {}
 
-    /// What to read next. All pages of the plan MUST be cold pages of its chunk, and its scan MUST need one of them.
+    /// The next load. All pages of the plan MUST be cold pages of its chunk, and its scan MUST need one of them.
     fn choose_load(&mut self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan>;
 
-    /// Which pages to evict for `plan`, first the ones to go first, until they make `bytes` or nothing else may go.
-    /// Every page MUST satisfy [`EvictionRequest::may_go`].
-    fn choose_victims(&mut self, state: &State, room: &EvictionRequest<'_>) -> Vec<PageId>;
+    /// The pages to evict for a request, in that order, until they make enough bytes or no other page may be evicted.
+    /// Every page MUST satisfy [`EvictionRequest::may_evict`].
+    fn choose_victims(&mut self, state: &State, request: &EvictionRequest<'_>) -> Vec<PageId>;
 
-    /// Which scans are short beside others. Short ones cut the line at the processors: they are handed chunks although
-    /// enough workers are at work, twice as many in all. Tiny ones also do at the device, since what they want takes
-    /// little: they are read for ahead of what is queued, although enough is being read for others; twice as much in all.
+    /// The sizes below which scans are short and tiny. Short scans bypass the queue for processors: they are handed chunks
+    /// although enough workers are at work, up to twice as many in all. Tiny scans also bypass the queue of the device:
+    /// their loads are urgent and have slots of their own, as many as the others have.
     fn priority_bounds(&self, _state: &State) -> PriorityBounds {
         PriorityBounds::default()
     }
 
-    /// Whether it schedules processors, too: no more workers than [`crate::Config::active_workers_max`] are at work, and
-    /// [`Self::prefer_worker`] says who is next. Otherwise whoever can go on does, first come first served.
+    /// Whether the policy schedules processors, too: no more workers than [`crate::Config::active_workers_max`] are at
+    /// work, and [`Self::prefer_worker`] chooses the next. Otherwise every worker with a ready chunk is handed it, first
+    /// come, first served.
     fn schedules_workers(&self) -> bool {
         false
     }
 
-    /// Which of these scans, each with a worker that waits for a chunk that is there, goes on first: its position.
+    /// The position of the scan that goes on first, of scans with a waiting worker and a ready chunk.
     fn prefer_worker(&self, _state: &State, _ready: &[ScanId]) -> usize {
         0
     }
 
-    /// Which of its deliverable chunks a scan is handed, if any yet.
+    /// The deliverable chunk that a scan is handed; `None` if it waits on.
     fn choose_delivery(&mut self, state: &State, scan: ScanId) -> Option<ChunkIndex>;
 }
 
-/// The room that a load needs.
+/// A request for space in the pool.
 #[derive(Clone, Copy, Debug)]
 pub struct EvictionRequest<'a> {
-    /// The load; its own chunk is not broken up for it. `None` when the pool shrinks.
+    /// The load that needs it, whose own chunk stays; `None` when the pool shrinks.
     pub plan: Option<&'a LoadPlan>,
-    /// Bytes that have to go.
+    /// Bytes to be evicted.
     pub bytes: u64,
-    /// How far the choice may go.
+    /// Which needed pages may be victims.
     pub strictness: Strictness,
 }
 
 impl EvictionRequest<'_> {
-    /// Whether a page may go at all: nobody uses it, and it is not part of what the load completes.
+    /// Whether a page may be evicted at all: it is not in use, and not of the chunk that the load completes.
     #[must_use]
-    pub fn may_go(&self, state: &State, id: PageId) -> bool {
+    pub fn may_evict(&self, state: &State, id: PageId) -> bool {
         state.is_evictable(id) && !self.plan.is_some_and(|plan| self.completes(state, plan, id))
     }
 
@@ -177,33 +180,33 @@ impl EvictionRequest<'_> {
         state.chunks_read(scan, id).any(|chunk| chunk == plan.chunk)
     }
 
-    /// Takes pages from `candidates` that may go, until they make the bytes asked for.
+    /// The pages of `candidates` that may be evicted, until they make the bytes asked for.
     pub fn fill(&self, state: &State, candidates: impl IntoIterator<Item = PageId>) -> Vec<PageId> {
-        let mut chosen = Chosen::new(*self);
-        chosen.take_all(state, candidates);
-        chosen.into_pages()
+        let mut victims = VictimList::new(*self);
+        victims.take_all(state, candidates);
+        victims.into_pages()
     }
 }
 
-/// Pages that are to go, until they make enough room.
-struct Chosen<'a> {
-    room: EvictionRequest<'a>,
+/// The pages chosen for a request so far.
+struct VictimList<'a> {
+    request: EvictionRequest<'a>,
     pages: Vec<PageId>,
     taken: BTreeSet<PageId>,
     bytes: u64,
 }
 
-impl<'a> Chosen<'a> {
-    fn new(room: EvictionRequest<'a>) -> Self {
-        Self { room, pages: Vec::new(), taken: BTreeSet::new(), bytes: 0 }
+impl<'a> VictimList<'a> {
+    fn new(request: EvictionRequest<'a>) -> Self {
+        Self { request, pages: Vec::new(), taken: BTreeSet::new(), bytes: 0 }
     }
 
     fn enough(&self) -> bool {
-        self.bytes >= self.room.bytes
+        self.bytes >= self.request.bytes
     }
 
     fn may_take(&self, state: &State, id: PageId) -> bool {
-        !self.taken.contains(&id) && self.room.may_go(state, id)
+        !self.taken.contains(&id) && self.request.may_evict(state, id)
     }
 
     fn take(&mut self, state: &State, id: PageId) {

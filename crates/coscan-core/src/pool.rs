@@ -1,11 +1,11 @@
-//! The pool: which pages are held, in what order they were used, and how many bytes that makes.
+//! The pool: the pages held, the order of their last use, and their bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::{PageId, TableId};
-use crate::pages::{Page, Place};
+use crate::pages::{Page, Residency};
 
-/// The bytes held and the orders in which cached pages can go.
+/// The bytes held and the cached pages by their last use.
 #[derive(Clone, Debug)]
 pub(crate) struct Pool {
     /// I3: `held_bytes` never exceeds this.
@@ -14,9 +14,9 @@ pub(crate) struct Pool {
     pub(crate) held_bytes: u64,
     /// Cached pages, least recently used first.
     pub(crate) cached: BTreeSet<(u64, PageId)>,
-    /// Of those, the ones that no scan will come to, by the first table that lists them, if any does. No set is empty.
+    /// Cached pages that no running scan needs, by the first table that lists them, if any does. No set is empty.
     pub(crate) unwanted: BTreeMap<Option<TableId>, BTreeSet<(u64, PageId)>>,
-    /// Tables of which unwanted pages came, went or were used since that was last taken.
+    /// Tables whose unwanted pages have changed, or were used, since this was last taken.
     pub(crate) changed: BTreeSet<TableId>,
     uses: u64,
     /// How many uses there were when the period of [`Self::begin_period`] began.
@@ -36,42 +36,42 @@ impl Pool {
         }
     }
 
-    /// Takes room for a page that is about to be read.
+    /// Takes space for a page to be read.
     pub(crate) fn take(&mut self, bytes: u64) {
         self.held_bytes += bytes;
         assert!(self.held_bytes <= self.limit_bytes, "I3: the pool holds no more than its limit");
     }
 
-    /// Gives room back.
+    /// Gives space back.
     pub(crate) fn give(&mut self, bytes: u64) {
         self.held_bytes =
-            self.held_bytes.checked_sub(bytes).expect("I3: room given back was taken");
+            self.held_bytes.checked_sub(bytes).expect("I3: space given back was taken");
     }
 
-    /// Begins a period; returns the count of uses at which the one that ends here began.
+    /// Begins a period; returns the count of uses at the beginning of the one before.
     pub(crate) fn begin_period(&mut self) -> u64 {
         std::mem::replace(&mut self.period_began, self.uses)
     }
 
-    /// Files a page in the orders it belongs to, as the one used last.
-    pub(crate) fn file(&mut self, id: PageId, page: &mut Page) {
+    /// Indexes a page as the one used last.
+    pub(crate) fn touch(&mut self, id: PageId, page: &mut Page) {
         self.unindex(id, page);
         self.uses += 1;
         page.used_at = self.uses;
         self.reindex(id, page);
     }
 
-    /// Files a page anew, at its old time of use, that may be wanted now, or may not, or by other tables.
+    /// Indexes a page anew after its slices changed; its last use stays.
     pub(crate) fn reindex(&mut self, id: PageId, page: &Page) {
-        if page.place == Place::Cached {
+        if page.residency == Residency::Cached {
             self.cached.insert((page.used_at, id));
             self.reindex_wanted(id, page);
         }
     }
 
-    /// The same for a page that may be wanted now, or may not, by the same tables.
+    /// Indexes a page anew after it became wanted or unwanted.
     pub(crate) fn reindex_wanted(&mut self, id: PageId, page: &Page) {
-        if page.place != Place::Cached {
+        if page.residency != Residency::Cached {
             return;
         }
         if page.wanted == 0 {
@@ -83,7 +83,7 @@ impl Pool {
         }
     }
 
-    /// Takes a page out of all orders.
+    /// Removes a page from all indexes.
     pub(crate) fn unindex(&mut self, id: PageId, page: &Page) {
         self.cached.remove(&(page.used_at, id));
         self.unindex_unwanted(id, page);

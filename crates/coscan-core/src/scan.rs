@@ -1,6 +1,6 @@
-//! A scan: what a query still needs of a table, and how its workers stand.
+//! A scan: the chunks of a table that a query still needs, and the state of its workers.
 //!
-//! [`ScanSpec`] is the wish, [`Scan`] the registered need.
+//! [`ScanSpec`] is the request, [`Scan`] the registered scan.
 
 mod chunk_sets;
 mod index_keys;
@@ -20,7 +20,7 @@ pub(crate) use index_keys::IndexKeys;
 pub(crate) use rate::ScanRate;
 pub(crate) use spec::indexes;
 pub use spec::{Order, PriorityBounds, PriorityClass, ScanReport, ScanSpec};
-pub(crate) use worker::{Turn, Worker};
+pub(crate) use worker::{Ticket, Worker};
 
 /// A registered scan.
 #[derive(Clone, Debug)]
@@ -30,33 +30,32 @@ pub struct Scan {
     pub(crate) table: TableId,
     pub(crate) device: DeviceId,
     pub(crate) groups: IndexSet<GroupIndex>,
-    /// The only pages that it reads, in order, if it selected_pages [CS04 §4.2].
+    /// The only pages that it reads, in order, if it is sparse [CS04 §4.2].
     pub(crate) selected_pages: Option<Vec<PageId>>,
     pub(crate) order: Order,
     pub(crate) weight: u32,
     pub(crate) workers: Vec<Worker>,
     /// Bytes of the largest chunk that it was registered for.
     pub(crate) chunk_bytes_max: u64,
-    /// Chunks still to be handed out, whole or failed.
+    /// Chunks still to be handed out.
     pub(crate) needed: HierarchicalBitSet<ChunkIndex>,
-    /// Needed chunks with no page missing from the pool.
+    /// Needed chunks of which all pages are in the pool.
     pub(crate) available: HierarchicalBitSet<ChunkIndex>,
-    /// Needed chunks with a page that has to be asked for: neither in the pool nor being read.
+    /// Needed chunks with a page that is neither in the pool nor being read.
     pub(crate) cold: HierarchicalBitSet<ChunkIndex>,
-    /// Time that a worker takes for a chunk, smoothed; 0 until one was done.
+    /// Nanoseconds that a worker takes for a chunk, smoothed; 0 until the first one is done.
     pub(crate) chunk_ns: u64,
-    /// How fast it goes through its rows.
     pub(crate) rate: ScanRate,
     pub(crate) failed: bool,
     pub(crate) report: ScanReport,
-    /// Needed chunks that are there, of which something that it reads is decoded.
+    /// Available chunks of which some column groups that it reads are decoded.
     pub(crate) decoded: DecodedChunks,
-    /// How it stood when that was last indexed.
+    /// The keys under which it is indexed.
     pub(crate) indexed: Option<IndexKeys>,
 }
 
 impl Scan {
-    /// A scan of these chunks that needs none of them yet: [`State::need`](crate::State::need) files them.
+    /// A scan that needs no chunks yet: [`State::need`](crate::State::need) adds them.
     pub(crate) fn new(
         id: ScanId,
         (slot, device): (SlotIndex, DeviceId),
@@ -99,7 +98,7 @@ impl Scan {
         self.slot
     }
 
-    /// How much it counts beside others, at least 1.
+    /// Its weight among the running scans, at least 1.
     #[must_use]
     pub fn weight(&self) -> u32 {
         self.weight
@@ -111,7 +110,7 @@ impl Scan {
         self.table
     }
 
-    /// Where its table is read from.
+    /// The device that its table is read from.
     #[must_use]
     pub fn device(&self) -> DeviceId {
         self.device
@@ -123,7 +122,7 @@ impl Scan {
         &self.groups
     }
 
-    /// Whether it reads single pages of its chunks instead of whole ones. No class of chunks counts such a scan.
+    /// Whether it reads selected pages of its chunks instead of whole chunks. Classes of chunks do not count such scans.
     #[must_use]
     pub fn is_sparse(&self) -> bool {
         self.selected_pages.is_some()
@@ -132,10 +131,10 @@ impl Scan {
     /// Whether it reads a page of a column group of its table, if it needs a chunk that the page is part of.
     #[must_use]
     pub fn reads(&self, group: GroupIndex, page: PageId) -> bool {
-        self.groups.contains(group) && self.picks_page(page)
+        self.groups.contains(group) && self.selects_page(page)
     }
 
-    fn picks_page(&self, page: PageId) -> bool {
+    fn selects_page(&self, page: PageId) -> bool {
         self.selected_pages
             .as_ref()
             .is_none_or(|selected_pages| selected_pages.binary_search(&page).is_ok())
@@ -148,7 +147,7 @@ impl Scan {
         chunk: ChunkIndex,
     ) -> impl Iterator<Item = PageId> + 'a {
         let slices = self.groups.iter().flat_map(move |group| table.slice(chunk, group));
-        slices.copied().filter(|&page| self.picks_page(page))
+        slices.copied().filter(|&page| self.selects_page(page))
     }
 
     /// Whether the order of chunks matters to it.
@@ -157,14 +156,14 @@ impl Scan {
         self.order
     }
 
-    /// Whether it is known when it comes to a page: it goes in order, and reads whole chunks.
+    /// Whether the times of its next uses are known: it takes whole chunks in order.
     #[must_use]
     pub fn goes_in_order(&self) -> bool {
         self.order == Order::InOrder && !self.is_sparse()
     }
 
-    /// How much it reads in all, in bytes, if all its chunks are as wide as the widest: what it is short or long by. 0 if
-    /// it reads selected pages only.
+    /// The bytes that it reads in all, if all its chunks are as wide as the widest, which decide its priority class; 0 if it
+    /// reads selected pages only.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.chunks_in_all().saturating_mul(self.chunk_bytes_max)
@@ -176,7 +175,7 @@ impl Scan {
         if self.is_sparse() { 0 } else { self.report.chunks_needed }
     }
 
-    /// Chunks that it has still to receive.
+    /// Chunks that it has still to be handed.
     #[must_use]
     pub fn needed(&self) -> &HierarchicalBitSet<ChunkIndex> {
         &self.needed
@@ -188,13 +187,13 @@ impl Scan {
         &self.available
     }
 
-    /// Needed chunks with pages that nobody has asked for yet.
+    /// Needed chunks with pages that are neither in the pool nor being read.
     #[must_use]
     pub fn cold(&self) -> &HierarchicalBitSet<ChunkIndex> {
         &self.cold
     }
 
-    /// Chunks it could be handed at once: needed, all pages in the pool. In order, only the first needed one counts.
+    /// Chunks that it could be handed at once: the available ones; in order, the first needed one if it is available.
     pub fn deliverable(&self) -> impl Iterator<Item = ChunkIndex> + '_ {
         let (any, first) = match self.order {
             Order::Any => (Some(self.available.iter()), None),
@@ -233,7 +232,7 @@ impl Scan {
         self.needed.contains(chunk) && !self.cold.contains(chunk)
     }
 
-    /// Needed chunks with pages that nobody has asked for yet, as far ahead as the scan may use them.
+    /// Needed chunks with pages to be read, for a scan in order only as far ahead as it may use them.
     pub fn loadable(&self) -> impl Iterator<Item = ChunkIndex> + '_ {
         let (any, ahead) = match self.order {
             Order::Any => (Some(self.cold.iter()), None),
@@ -243,13 +242,13 @@ impl Scan {
         any.into_iter().flatten().chain(ahead)
     }
 
-    /// Nanoseconds that one of its workers takes for a chunk, smoothed; `None` until one was done without a pause.
+    /// Nanoseconds that one of its workers takes for a chunk, smoothed; `None` until one is done without a pause.
     #[must_use]
     pub fn chunk_ns(&self) -> Option<u64> {
         (self.chunk_ns > 0).then_some(self.chunk_ns)
     }
 
-    /// Picoseconds from row to row, waits included, smoothed; `None` until two chunks were handed out.
+    /// Its scan rate in picoseconds for a row, waits included, smoothed; `None` until two chunks were handed out.
     #[must_use]
     pub fn row_ps(&self, now: Time) -> Option<u64> {
         self.rate.row_ps(now)
@@ -261,13 +260,13 @@ impl Scan {
         self.chunk_ns = if self.chunk_ns == 0 { ns } else { (self.chunk_ns * 3 + ns) / 4 };
     }
 
-    /// What it has got so far.
+    /// Its progress.
     #[must_use]
     pub fn report(&self) -> ScanReport {
         self.report
     }
 
-    /// Bytes of memory for what it needs.
+    /// Bytes of memory for its needs.
     pub(crate) fn memory_bytes(&self) -> usize {
         [&self.needed, &self.available, &self.cold]
             .into_iter()
@@ -275,7 +274,7 @@ impl Scan {
             .sum()
     }
 
-    /// It cannot go on: nobody waits for it any more.
+    /// A page that it needs could not be read: its waiting workers end.
     pub(crate) fn fail(&mut self) {
         self.failed = true;
         for worker in &mut self.workers {

@@ -31,7 +31,7 @@ impl<T: Index> IndexSet<T> {
         Self::default()
     }
 
-    /// How many members it has.
+    /// The number of members.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
@@ -63,7 +63,7 @@ impl<T: Index> IndexSet<T> {
         added
     }
 
-    /// Takes `index` out; false if it was not a member.
+    /// Removes `index`; false if it was not a member.
     pub fn remove(&mut self, index: T) -> bool {
         let removed = self.contains(index);
         if removed {
@@ -122,7 +122,7 @@ impl<T: Index> IndexSet<T> {
         self.words.iter().zip(&other.words).any(|(a, b)| a & b != 0)
     }
 
-    /// How many members the two sets share.
+    /// The number of members that both sets have.
     #[must_use]
     pub fn intersection_len(&self, other: &Self) -> usize {
         self.words.iter().zip(&other.words).map(|(a, b)| (a & b).count_ones() as usize).sum()
@@ -164,7 +164,7 @@ impl<T: Index> IndexSet<T> {
     }
 }
 
-/// Two sets are equal if their members are; how far their words once reached does not count.
+/// Two sets are equal if their members are, whatever the length of their words.
 impl<T: Index> PartialEq for IndexSet<T> {
     fn eq(&self, other: &Self) -> bool {
         self.filled_words() == other.filled_words()

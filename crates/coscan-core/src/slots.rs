@@ -1,4 +1,4 @@
-//! Load slots: what may be read now, device by device. One that does not answer holds up none but its own scans.
+//! Load slots: how much more may be read now, device by device. A device that does not answer holds up only its own scans.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use crate::ids::{DeviceId, ScanId};
 use crate::scan::Scan;
 use crate::state::State;
 
-/// The devices that no more may be read from now, or for some scans only.
+/// The devices without free slots, or with slots for urgent scans only.
 #[derive(Clone, Debug, Default)]
 pub struct Slots {
     closed: BTreeSet<DeviceId>,
@@ -14,30 +14,29 @@ pub struct Slots {
     urgent: BTreeSet<ScanId>,
 }
 
-/// Loads of a device.
+/// The loads in flight from a device.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Loading {
+pub(crate) struct DeviceLoads {
     pub(crate) usual: usize,
     pub(crate) urgent: usize,
     is_overdue: bool,
 }
 
 impl Slots {
-    /// What the loads under way leave. Each device takes `max` loads, and as many that are urgent on top. Those do not
-    /// pass a load that has been under way for too long (I5). `urgent` says which scans those are for; it is asked only
-    /// if it matters.
+    /// The slots that the loads in flight leave. Each device takes `max` loads and as many urgent ones. Urgent loads do not
+    /// pass an overdue one (I5). `urgent` gives the scans that they may be for; it is called only if it matters.
     pub(crate) fn new(
         state: &State,
         max: usize,
         urgent: impl FnOnce() -> BTreeSet<ScanId>,
     ) -> Self {
         let mut slots = Self::default();
-        for (device, loading) in loading(state) {
-            if (loading.usual + loading.urgent) / 2 >= max {
+        for (device, loads) in loads_by_device(state) {
+            if (loads.usual + loads.urgent) / 2 >= max {
                 slots.closed.insert(device);
-            } else if loading.usual < max {
-                // Open to all.
-            } else if loading.urgent < max && !loading.is_overdue {
+            } else if loads.usual < max {
+                // Slots for all.
+            } else if loads.urgent < max && !loads.is_overdue {
                 slots.urgent_only.insert(device);
             } else {
                 slots.closed.insert(device);
@@ -52,28 +51,28 @@ impl Slots {
         slots
     }
 
-    /// Nothing more is read from a device.
+    /// Takes all slots of a device.
     pub(crate) fn close(&mut self, device: DeviceId) {
         self.closed.insert(device);
     }
 
-    /// Nothing is read from any of the devices that loads are under way from.
+    /// Takes all slots of devices with loads in flight.
     pub(crate) fn close_busy(&mut self, state: &State) {
         self.closed.extend(state.loads.values().map(|load| load.device));
     }
 
-    /// Whether nothing may be read from any of these devices.
+    /// Whether none of these devices has a free slot.
     pub(crate) fn are_closed(&self, devices: impl IntoIterator<Item = DeviceId>) -> bool {
         devices.into_iter().all(|device| self.closed.contains(&device))
     }
 
-    /// Whether nothing may be read from a device.
+    /// Whether a device has no free slot.
     #[must_use]
     pub fn is_closed(&self, device: DeviceId) -> bool {
         self.closed.contains(&device)
     }
 
-    /// Whether something may be read for a scan.
+    /// Whether a load for a scan may start.
     #[must_use]
     pub fn admit(&self, scan: &Scan) -> bool {
         let device = scan.device();
@@ -82,16 +81,16 @@ impl Slots {
     }
 }
 
-/// The loads under way, by their device.
-pub(crate) fn loading(state: &State) -> BTreeMap<DeviceId, Loading> {
-    let mut devices: BTreeMap<_, Loading> = BTreeMap::new();
+/// The loads in flight, by device.
+pub(crate) fn loads_by_device(state: &State) -> BTreeMap<DeviceId, DeviceLoads> {
+    let mut devices: BTreeMap<_, DeviceLoads> = BTreeMap::new();
     for load in state.loads.values() {
-        let loading = devices.entry(load.device).or_default();
+        let loads = devices.entry(load.device).or_default();
         match load.urgent {
-            true => loading.urgent += 1,
-            false => loading.usual += 1,
+            true => loads.urgent += 1,
+            false => loads.usual += 1,
         }
-        loading.is_overdue |= state.is_overdue(load.started);
+        loads.is_overdue |= state.is_overdue(load.started);
     }
     devices
 }

@@ -1,4 +1,4 @@
-//! A registered table: its chunks and where their pages are, who scans it, and the classes of its chunks.
+//! A registered table: its chunks, the residency of their pages, its scans, and the classes of its chunks.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use crate::chunks::{ChunkSpec, Chunks};
 use crate::classes::{ClassKey, Classes};
 use crate::decoded::DecodedSlices;
 use crate::ids::{ChunkIndex, DeviceId, GroupIndex, Index, PageId, ScanId, SlotIndex};
-use crate::pages::Place;
+use crate::pages::Residency;
 use crate::set::IndexSet;
 
 /// A registered table.
@@ -14,8 +14,8 @@ use crate::set::IndexSet;
 pub struct Table {
     pub(crate) device: DeviceId,
     pub(crate) chunks: Chunks,
-    /// Where the pages of slice (chunk, group) are, at `chunk * group_count + group`.
-    pub(crate) slices: Vec<Places>,
+    /// The pages of slice (chunk, group) by residency, at `chunk * group_count + group`.
+    pub(crate) slices: Vec<ResidencyCounts>,
     pub(crate) classes: Classes,
     /// Its running scans, oldest first.
     pub(crate) scans: BTreeSet<ScanId>,
@@ -23,50 +23,50 @@ pub struct Table {
     pub(crate) sparse_scans: BTreeSet<ScanId>,
     /// The slots of the scans that go in order and read whole chunks.
     pub(crate) in_order: IndexSet<SlotIndex>,
-    pub(crate) starved: Starved,
+    pub(crate) starvation: StarvationSets,
     /// For each column group, the slots of the scans that read it.
     pub(crate) readers: Vec<IndexSet<SlotIndex>>,
     /// The running scan at each slot.
     pub(crate) slots: Vec<Option<ScanId>>,
     free_slots: BTreeSet<SlotIndex>,
-    /// The chunk of the load that was started last.
+    /// The chunk of the last load that was started.
     pub(crate) last_load: Option<ChunkIndex>,
     pub(crate) decoded: DecodedSlices,
 }
 
-/// The slots of a table's starved scans.
+/// The slots of a table's scans that wait for data, or soon will.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Starved {
-    pub(crate) slots: IndexSet<SlotIndex>,
-    /// Those that would be with one chunk less, too.
-    pub(crate) or_almost: IndexSet<SlotIndex>,
+pub(crate) struct StarvationSets {
+    pub(crate) starved: IndexSet<SlotIndex>,
+    /// Those that are starved, or would be with one chunk less.
+    pub(crate) almost_starved: IndexSet<SlotIndex>,
 }
 
-/// Where the pages of a slice are: how many in which place.
+/// How many pages of a slice are cold, being read and cached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct ResidencyCounts {
     pub(crate) cold: u32,
     pub(crate) reading: u32,
     pub(crate) cached: u32,
 }
 
-impl Places {
-    pub(crate) fn of(places: impl Iterator<Item = Place>) -> Self {
-        let mut counted = Self::default();
-        places.for_each(|place| *counted.count(place) += 1);
-        counted
+impl ResidencyCounts {
+    pub(crate) fn of(residencies: impl Iterator<Item = Residency>) -> Self {
+        let mut counts = Self::default();
+        residencies.for_each(|residency| *counts.count(residency) += 1);
+        counts
     }
 
-    pub(crate) fn count(&mut self, place: Place) -> &mut u32 {
-        match place {
-            Place::Cold => &mut self.cold,
-            Place::Reading(_) => &mut self.reading,
-            Place::Cached => &mut self.cached,
+    pub(crate) fn count(&mut self, residency: Residency) -> &mut u32 {
+        match residency {
+            Residency::Cold => &mut self.cold,
+            Residency::Reading(_) => &mut self.reading,
+            Residency::Cached => &mut self.cached,
         }
     }
 
-    /// Makes a column group cold, being read or cached in the key of a chunk, whichever of them there is.
-    pub(crate) fn enter(self, key: &mut ClassKey, group: GroupIndex) {
+    /// Writes into the key of a chunk whether a column group has cold pages, pages being read and cached ones.
+    pub(crate) fn write_to(self, key: &mut ClassKey, group: GroupIndex) {
         key.cold.set(group, self.cold > 0);
         key.reading.set(group, self.reading > 0);
         key.cached.set(group, self.cached > 0);
@@ -84,7 +84,7 @@ impl Table {
             scans: BTreeSet::new(),
             sparse_scans: BTreeSet::new(),
             in_order: IndexSet::new(),
-            starved: Starved::default(),
+            starvation: StarvationSets::default(),
             readers: vec![IndexSet::new(); group_count],
             slots: Vec::new(),
             free_slots: BTreeSet::new(),
@@ -93,21 +93,26 @@ impl Table {
         }
     }
 
-    /// Adds a chunk, the pages of which are at these places, slice by slice.
-    pub(crate) fn add_chunk(&mut self, chunk: &ChunkSpec, places: &[Places]) -> ChunkIndex {
+    /// Adds a chunk with these counts of pages, slice by slice.
+    pub(crate) fn add_chunk(
+        &mut self,
+        chunk: &ChunkSpec,
+        counts: &[ResidencyCounts],
+    ) -> ChunkIndex {
         let index = self.chunks.add(chunk);
         let mut key = ClassKey::default();
-        self.slices.resize(self.chunks.index_end() * self.group_count(), Places::default());
-        for (group, places) in (0..self.group_count()).map(GroupIndex::from_usize).zip(places) {
-            places.enter(&mut key, group);
+        self.slices
+            .resize(self.chunks.index_end() * self.group_count(), ResidencyCounts::default());
+        for (group, counts) in (0..self.group_count()).map(GroupIndex::from_usize).zip(counts) {
+            counts.write_to(&mut key, group);
             let slice = self.slice_position(index, group);
-            self.slices[slice] = *places;
+            self.slices[slice] = *counts;
         }
         self.classes.add(index, &key);
         index
     }
 
-    /// Takes a chunk out that no scan needs.
+    /// Removes a chunk that no scan needs.
     pub(crate) fn remove_chunk(&mut self, chunk: ChunkIndex) {
         self.chunks.remove(chunk);
         self.classes.remove(chunk);
@@ -124,19 +129,19 @@ impl Table {
         &self.scans
     }
 
-    /// Where it is read from.
+    /// The device that it is read from.
     #[must_use]
     pub fn device(&self) -> DeviceId {
         self.device
     }
 
-    /// Its chunks by who needs them and what of them is there.
+    /// The classes of its chunks.
     #[must_use]
     pub fn classes(&self) -> &Classes {
         &self.classes
     }
 
-    /// The chunk of the load that was started last.
+    /// The chunk of the last load that was started.
     #[must_use]
     pub fn last_load(&self) -> Option<ChunkIndex> {
         self.last_load
@@ -177,7 +182,7 @@ impl Table {
         self.chunks.row_count()
     }
 
-    /// The pages that one column group of a chunk needs.
+    /// The pages of one column group of a chunk.
     #[must_use]
     pub fn slice(&self, chunk: ChunkIndex, group: GroupIndex) -> &[PageId] {
         self.chunks.slice(chunk, group)
@@ -186,13 +191,13 @@ impl Table {
     /// The slots of its starved scans.
     #[must_use]
     pub fn starved(&self) -> &IndexSet<SlotIndex> {
-        &self.starved.slots
+        &self.starvation.starved
     }
 
     /// The slots of its scans that are starved, or would be with one chunk less.
     #[must_use]
     pub fn almost_starved(&self) -> &IndexSet<SlotIndex> {
-        &self.starved.or_almost
+        &self.starvation.almost_starved
     }
 
     /// The slots of its scans that go in order and read whole chunks.
@@ -224,8 +229,8 @@ impl Table {
         self.free_slots.insert(slot);
     }
 
-    /// Bytes of memory for what is known of its chunks; which pages they have is not counted.
+    /// Bytes of memory for the state of its chunks, not for their lists of pages.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.slices.capacity() * size_of::<Places>() + self.classes.memory_bytes()
+        self.slices.capacity() * size_of::<ResidencyCounts>() + self.classes.memory_bytes()
     }
 }

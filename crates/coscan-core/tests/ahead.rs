@@ -5,7 +5,7 @@
 mod world;
 
 use coscan_core::*;
-use world::{Disk, Seeded, World, pace, table};
+use world::{Disk, Seeded, World, table, worker};
 
 const LOADS: usize = 6;
 
@@ -18,15 +18,11 @@ fn loads(policy: PolicyKind, scans: &[u64], pool_bytes: u64, ns: u64) -> Vec<usi
         .iter()
         .map(|chunks| {
             let table = world.add_table(&table(30, &[100]));
-            world.start(table, &[0], 0..chunks * 10, &[pace(1_000_000)])
+            world.start(table, &[0], 0..chunks * 10, &[worker(1_000_000)])
         })
         .collect();
     world.drive_until(ns);
-    let of = |id: &ScanId| {
-        let for_scan = format!("scan={id} ");
-        let lines = world.log.iter().filter(|line| line.starts_with("load"));
-        lines.filter(|line| line.contains(&for_scan)).count()
-    };
+    let of = |id: &ScanId| world.loads().filter(|(scan, ..)| scan == id).count();
     ids.iter().map(of).collect()
 }
 

@@ -6,19 +6,19 @@
 mod world;
 
 use coscan_core::*;
-use world::{ScanRate, World, pace, table};
+use world::{WorkerProfile, World, table, worker};
 
 /// 12 chunks of 3 columns (10, 20 and 40 bytes), a pool of a third of them, two loads at once, four scans.
 fn trace(policy: PolicyKind) -> String {
     let mut world = World::new(policy.build(), 12 * 70 / 3, 2);
     let table = world.add_table(&table(12, &[10, 20, 40]));
-    world.start(table, &[0, 1], 0..120, &[pace(60)]);
+    world.start(table, &[0, 1], 0..120, &[worker(60)]);
     world.drive_until(100);
-    world.start(table, &[1, 2], 0..120, &[pace(90), pace(110)]);
+    world.start(table, &[1, 2], 0..120, &[worker(90), worker(110)]);
     world.drive_until(200);
-    world.start(table, &[0], 30..60, &[pace(10)]);
+    world.start(table, &[0], 30..60, &[worker(10)]);
     world.drive_until(400);
-    let early = ScanRate { releases_early: true, ..pace(50) };
+    let early = WorkerProfile { releases_early: true, ..worker(50) };
     world.try_start(table, &[0, 2], vec![20..50, 80..110], Order::InOrder, &[early]).unwrap();
     world.drive();
     assert_eq!(world.finished.len(), 4);
@@ -31,7 +31,7 @@ fn trace(policy: PolicyKind) -> String {
             ended.at
         ));
     }
-    lines.append(&mut world.log);
+    lines.append(&mut world.trace);
     lines.join("\n")
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use coscan_core::log::Log;
 use coscan_core::*;
 use proptest::prelude::*;
-use world::{Disk, ScanRate, Seeded, World};
+use world::{Disk, Seeded, WorkerProfile, World};
 
 /// How the pages of a column group lie.
 #[derive(Clone, Copy, Debug)]
@@ -39,9 +39,9 @@ struct ScanCase {
     groups: u32,
     ranges: Vec<(u64, u64)>,
     order: Order,
-    /// Seed of the pages that it picks, if it is an index selection.
-    picks: Option<u64>,
-    paces: Vec<ScanRate>,
+    /// Seed of its selected pages, if it is an index selection.
+    selection: Option<u64>,
+    workers: Vec<WorkerProfile>,
     start: u64,
     /// After so many chunks the first worker waits for the end of an earlier scan.
     stall: Option<(usize, usize)>,
@@ -91,32 +91,32 @@ fn any_scan() -> impl Strategy<Value = ScanCase> {
         2 => Just(vec![(0, 1_000)]),
         2 => prop::collection::vec((0u64..80, 0u64..40), 0..4),
     ];
-    let pace = (0u64..50, prop_oneof![0u64..20, 50u64..400], any::<bool>()).prop_map(
-        |(first_ns, chunk_ns, releases_early)| ScanRate {
+    let worker = (0u64..50, prop_oneof![0u64..20, 50u64..400], any::<bool>()).prop_map(
+        |(first_ns, chunk_ns, releases_early)| WorkerProfile {
             first_ns,
             chunk_ns,
             releases_early,
             stall: None,
         },
     );
-    let paces = (prop::collection::vec(pace, 1..4), prop::bool::weighted(0.1)).prop_map(
-        |(mut paces, one_never_asks)| {
-            if one_never_asks && paces.len() > 1 {
-                paces[0].first_ns = u64::MAX;
+    let workers = (prop::collection::vec(worker, 1..4), prop::bool::weighted(0.1)).prop_map(
+        |(mut workers, one_never_asks)| {
+            if one_never_asks && workers.len() > 1 {
+                workers[0].first_ns = u64::MAX;
             }
-            paces
+            workers
         },
     );
     let stall = prop::option::weighted(0.25, (0usize..4, 0usize..8));
-    let picks = prop::option::weighted(0.2, any::<u64>());
-    (0usize..3, 0u32..16, ranges, order, picks, paces, 0u64..600, stall).prop_map(
-        |(table, groups, ranges, order, picks, paces, start, stall)| ScanCase {
+    let selection = prop::option::weighted(0.2, any::<u64>());
+    (0usize..3, 0u32..16, ranges, order, selection, workers, 0u64..600, stall).prop_map(
+        |(table, groups, ranges, order, selection, workers, start, stall)| ScanCase {
             table,
             groups,
             ranges,
             order,
-            picks,
-            paces,
+            selection,
+            workers,
             start,
             stall,
         },
@@ -270,21 +270,21 @@ impl Run {
     fn start(&mut self, index: usize, case: &ScanCase) {
         let Some(table) = self.tables[case.table % self.tables.len()] else { return };
         let layout = Arc::clone(&self.world.layouts[&table].0);
-        let mut paces = case.paces.clone();
+        let mut workers = case.workers.clone();
         if let Some((after, other)) = case.stall
             && let Some(Some(other)) = self.scans.get(other)
         {
-            paces[0].stall = Some((after + 1, *other));
+            workers[0].stall = Some((after + 1, *other));
             // Whoever holds on to its pages while it waits for another scan can make that one impossible.
-            paces.iter_mut().for_each(|pace| pace.releases_early = true);
+            workers.iter_mut().for_each(|worker| worker.releases_early = true);
         }
         let rows = case.ranges.iter().map(|&(start, len)| start..start + len).collect();
         let groups = groups_of(case, &layout);
-        self.world.pages = case.picks.map(|seed| {
+        self.world.pages = case.selection.map(|seed| {
             let pages = some_pages(&layout, seed).into_iter();
             pages.map(|page| self.world.page(table, page)).collect()
         });
-        let started = self.world.try_start(table, &groups, rows, case.order, &paces);
+        let started = self.world.try_start(table, &groups, rows, case.order, &workers);
         match started {
             Ok(scan) => self.scans[index] = Some(scan),
             Err(StartScanError::PoolTooSmall { .. }) => {}
@@ -392,7 +392,7 @@ proptest! {
                 let report = first.world.ended[scan].report;
                 prop_assert_eq!(report.chunks_delivered, report.chunks_needed);
             }
-            prop_assert_eq!(first.world.log, run(&case, policy).world.log);
+            prop_assert_eq!(first.world.trace, run(&case, policy).world.trace);
         }
     }
 }

@@ -6,17 +6,17 @@ mod world;
 
 use coscan_core::log::{Command, Entry, Log, ReadLogError, ReplayError, Reply, VERSION};
 use coscan_core::*;
-use world::{World, pace, table};
+use world::{World, table, worker};
 
 /// Two scans in a pool of half of what they read, and one that is refused.
 fn recorded(policy: PolicyKind) -> Log {
     let mut world = World::new(policy.build(), 4 * 30, 2);
     let table = world.add_table(&table(8, &[10, 20]));
-    world.start(table, &[0, 1], 0..80, &[pace(60)]);
+    world.start(table, &[0, 1], 0..80, &[worker(60)]);
     world.drive_until(100);
-    world.start(table, &[1], 20..80, &[pace(15), pace(25)]);
+    world.start(table, &[1], 20..80, &[worker(15), worker(25)]);
     world.set_pool_bytes(3 * 30);
-    world.try_start(TableId(7), &[0], vec![0..40, 40..80], Order::Any, &[pace(1)]).unwrap_err();
+    world.try_start(TableId(7), &[0], vec![0..40, 40..80], Order::Any, &[worker(1)]).unwrap_err();
     world.drive();
     world.take_log()
 }

@@ -5,53 +5,49 @@
 mod world;
 
 use coscan_core::*;
-use world::{World, pace, table};
+use world::{World, table, worker};
 
 fn world(pool_bytes: u64) -> World {
     World::new(PolicyKind::Relevance.build(), pool_bytes, 1)
-}
-
-fn lines<'a>(world: &'a World, event: &str) -> Vec<&'a str> {
-    world.log.iter().filter(|line| line.starts_with(event)).map(String::as_str).collect()
 }
 
 #[test]
 fn a_tiny_scan_is_read_for_while_enough_is_being_read_for_others() {
     let mut world = world(10_000);
     let table = world.add_table(&table(40, &[100]));
-    world.start(table, &[0], 0..390, &[pace(1_000)]);
+    world.start(table, &[0], 0..390, &[worker(1_000)]);
     world.drive_until(10);
-    let tiny = world.start(table, &[0], 390..400, &[pace(1)]);
+    let tiny = world.start(table, &[0], 390..400, &[worker(1)]);
     world.drive_until(20);
-    let loads = lines(&world, "load");
-    assert!(loads.len() == 2 && loads[1].contains(&format!("scan={tiny} ")), "{loads:?}");
+    let scans: Vec<_> = world.loads().map(|(scan, ..)| scan).collect();
+    assert_eq!(scans[1..], [tiny]);
 }
 
 #[test]
 fn a_load_that_a_tiny_scan_waits_for_is_escalated_and_others_are_not() {
     let mut world = world(10_000);
     let table = world.add_table(&table(40, &[100]));
-    world.start(table, &[0], 0..400, &[pace(1_000)]);
+    world.start(table, &[0], 0..400, &[worker(1_000)]);
     world.drive_until(10);
-    world.start(table, &[0], 0..10, &[pace(1)]);
+    world.start(table, &[0], 0..10, &[worker(1)]);
     world.drive_until(20);
-    assert_eq!(lines(&world, "escalate").len(), 1, "chunk 0 is on its way for the long scan");
-    let again = lines(&world, "load").into_iter().filter(|line| line.contains("chunk=0 "));
-    assert_eq!(again.count(), 1, "nothing is read twice");
+    assert_eq!(world.escalated(), [LoadId(0)], "chunk 0 is being read for the long scan");
+    let reads = world.chunks_read().into_iter().filter(|&chunk| chunk == 0);
+    assert_eq!(reads.count(), 1, "no chunk is read twice");
     world.drive_until(150);
-    assert_eq!(lines(&world, "escalate").len(), 1, "nobody short waits any more");
+    assert_eq!(world.escalated(), [LoadId(0)], "no tiny scan waits any more");
 }
 
 #[test]
-fn a_scan_is_short_beside_the_longest_that_runs() {
+fn a_scan_is_short_relative_to_the_longest_running_one() {
     let mut world = world(10_000);
     let table = world.add_table(&table(80, &[100]));
     let [long, short, tiny] =
-        [0..800, 0..50, 0..20].map(|rows| world.start(table, &[0], rows, &[pace(1_000_000)]));
-    let lengths = |world: &World| [long, short, tiny].map(|scan| world.manager.class_of(scan));
-    assert_eq!(lengths(&world), [PriorityClass::Long, PriorityClass::Short, PriorityClass::Tiny]);
+        [0..800, 0..50, 0..20].map(|rows| world.start(table, &[0], rows, &[worker(1_000_000)]));
+    let classes = |world: &World| [long, short, tiny].map(|scan| world.manager.class_of(scan));
+    assert_eq!(classes(&world), [PriorityClass::Long, PriorityClass::Short, PriorityClass::Tiny]);
     world.cancel(long);
-    assert_eq!(lengths(&world)[1..], [PriorityClass::Long, PriorityClass::Long]);
+    assert_eq!(classes(&world)[1..], [PriorityClass::Long, PriorityClass::Long]);
 }
 
 #[test]
@@ -60,7 +56,7 @@ fn scans_are_short_by_bytes_and_tiny_by_chunks() {
     let (wide, slim) =
         (world.add_table(&table(20, &[900, 10])), world.add_table(&table(20, &[50])));
     let mut length = |table, groups: &[u32], rows| {
-        let scan = world.start(table, groups, rows, &[pace(1_000_000)]);
+        let scan = world.start(table, groups, rows, &[worker(1_000_000)]);
         world.manager.class_of(scan)
     };
     assert_eq!(length(wide, &[0], 0..200), PriorityClass::Long);
@@ -70,7 +66,7 @@ fn scans_are_short_by_bytes_and_tiny_by_chunks() {
     assert_eq!(length(wide, &[0], 0..20), PriorityClass::Long, "two chunks, 1,800 bytes");
 }
 
-/// A table of one chunk of ten pages of 100 bytes, and the pages of which a selection lists these.
+/// The pages read by a selection of these pages, of a chunk of ten pages of 100 bytes.
 fn selection(listed: &[u32], request_bytes: u64) -> Vec<u32> {
     let mut builder = Layout::builder(1);
     let pages: Vec<_> = (0..10).map(|_| builder.add_page(GroupIndex(0), 100)).collect();
@@ -93,7 +89,7 @@ fn selection(listed: &[u32], request_bytes: u64) -> Vec<u32> {
 }
 
 #[test]
-fn a_selection_picks_pages_up_to_the_break_even() {
+fn an_index_selection_reads_single_pages_up_to_the_break_even() {
     // Two requests of 100 bytes and what a request costs, against one of 1,000 bytes.
     assert_eq!(selection(&[7, 2], 799), [2, 7]);
     assert_eq!(selection(&[7, 2], 800), (0..10).collect::<Vec<_>>());
@@ -102,20 +98,19 @@ fn a_selection_picks_pages_up_to_the_break_even() {
 }
 
 #[test]
-fn what_scans_in_order_come_to_last_goes() {
+fn pages_that_scans_in_order_need_last_are_evicted() {
     const SECOND: u64 = 1_000_000_000;
     let mut world = world(80);
     let table = world.add_table(&table(20, &[10]));
     let in_order = |world: &mut World| {
         let rows = std::iter::once(0..200).collect();
-        world.try_start(table, &[0], rows, Order::InOrder, &[pace(SECOND)]).unwrap()
+        world.try_start(table, &[0], rows, Order::InOrder, &[worker(SECOND)]).unwrap()
     };
     in_order(&mut world);
     world.drive_until(6 * SECOND + 100);
-    assert!(lines(&world, "evict").is_empty());
+    assert_eq!(world.evicted(), [] as [u32; 0]);
     in_order(&mut world);
     world.drive_until(7 * SECOND + 500);
     // The second scan has 0 to 6 before it, the first one is at 7.
-    let evicted = lines(&world, "evict");
-    assert!(evicted.len() == 1 && evicted[0].ends_with(".p6"), "{evicted:?}");
+    assert_eq!(world.evicted(), [6]);
 }

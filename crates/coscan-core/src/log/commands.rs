@@ -1,4 +1,4 @@
-//! A manager that notes every command that it is given and everything that comes out.
+//! A manager that records every command and every action.
 //!
 //! The commands are listed once, in `commands!` below: from the list come the [`Command`] of the log, the method that
 //! records it and the way to do it again. [`RecordedManager`] gives no other way to change the manager, so a new command
@@ -27,12 +27,12 @@ use crate::scan::ScanSpec;
 #[derive(Debug)]
 pub struct RecordedManager {
     manager: ActiveBufferManager,
-    /// What happened since it was last taken; `None` if no record is kept.
+    /// The record since it was last taken; `None` if none is kept.
     entries: Option<Vec<Entry>>,
 }
 
 impl RecordedManager {
-    /// Keeps a record of a manager that was given no command yet. Its policy MUST be one of
+    /// Records a manager that was given no command yet. Its policy MUST be one of
     /// [`PolicyKind`](crate::PolicyKind) with its usual parameters, or the log cannot be replayed.
     #[must_use]
     pub fn recording(manager: ActiveBufferManager) -> Self {
@@ -45,7 +45,7 @@ impl RecordedManager {
         Self { manager, entries: None }
     }
 
-    /// What happened since the last call. Take it now and then: it is kept in memory until then.
+    /// The record since the last call, which is kept in memory until it is taken.
     pub fn take_entries(&mut self) -> Vec<Entry> {
         self.entries.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -78,7 +78,7 @@ impl Deref for RecordedManager {
     }
 }
 
-/// What a command returned.
+/// The return value of a command.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
@@ -100,7 +100,7 @@ pub enum Reply {
     Refused,
 }
 
-/// What commands return, as far as it is recorded.
+/// The recorded part of a return value.
 trait Returned {
     fn reply(&self) -> Option<Reply>;
 }

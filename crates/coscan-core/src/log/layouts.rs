@@ -1,4 +1,4 @@
-//! How a layout is written: the pages with their column group and bytes, the chunks with their rows and slices.
+//! Layouts in a log: the pages with their column group and bytes, the chunks with their rows and slices.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(
 }
 
 impl Written {
-    /// What is wrong with it, if anything: a text from outside must not reach the assertions of the builder.
+    /// The first fault, if it has one: text from outside must not reach the assertions of the builder.
     fn fault(&self) -> Option<&'static str> {
         let group_of = |page: &PageIndex| self.pages.get(page.as_usize()).map(|&(group, _)| group);
         let fits = |(group, slice): (usize, &Vec<PageIndex>)| {
@@ -67,7 +67,7 @@ impl Written {
         } else if self.chunks.iter().any(|(rows, _)| *rows == 0) {
             Some("a chunk of the layout has no rows")
         } else if self.chunks.iter().any(|(_, slices)| slices.len() != self.groups) {
-            Some("a chunk of the layout has not one slice a column group")
+            Some("a chunk of the layout does not have one slice a column group")
         } else if !self.chunks.iter().all(|(_, slices)| slices.iter().enumerate().all(fits)) {
             Some("a slice of the layout names a page twice, or one of another column group")
         } else {

@@ -1,15 +1,15 @@
-//! A recorded run again: the same commands have to give the same decisions.
+//! Replay of a recorded run: the same commands must give the same decisions.
 
 use super::{Command, Entry, Log, Reply};
 use crate::manager::ActiveBufferManager;
 use crate::policy::{PolicyKind, UnknownPolicy};
 
-/// What a replay went through.
+/// The extent of a replay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Replayed {
     /// Commands and events.
     pub commands: usize,
-    /// Decisions, each as it was recorded: actions, settlements, and replies of commands.
+    /// Decisions equal to the recorded ones: actions, settlements, and replies to commands.
     pub decisions: usize,
 }
 
@@ -20,10 +20,10 @@ pub enum ReplayError {
     /// This coscan has no such policy.
     #[error("the log was recorded under a policy that this coscan does not have: {0}")]
     UnknownPolicy(#[from] UnknownPolicy),
-    /// The limits are such that nothing could be read.
+    /// The configuration allows no load.
     #[error("the log's config allows no load in flight")]
     NoLoads,
-    /// A command does not fit what went before it: the log was changed, or its middle is missing.
+    /// A command contradicts the entries before it: the log was changed, or its middle is missing.
     #[error("line {line} of the log reports a page that is not being read: {command}")]
     Unexpected {
         /// The line, counted from 1, the header being the first.
@@ -31,7 +31,7 @@ pub enum ReplayError {
         /// The command as recorded.
         command: Entry,
     },
-    /// Another decision than the recorded one.
+    /// A decision differs from the recorded one.
     #[error(
         "decisions differ from line {line} of the log on, after {equal} equal ones\n  \
          recorded {recorded}\n  replayed {}",
@@ -42,9 +42,9 @@ pub enum ReplayError {
         line: usize,
         /// How many decisions were equal before.
         equal: usize,
-        /// What is recorded there.
+        /// The recorded decision.
         recorded: Box<Entry>,
-        /// What was decided instead.
+        /// The decision of the replay.
         replayed: Option<Box<Entry>>,
     },
 }
@@ -95,7 +95,7 @@ impl Log {
 }
 
 impl Command {
-    /// Whether it keeps to the contract of the manager, which otherwise panics.
+    /// Whether it satisfies the contract of the manager, which panics otherwise.
     fn fits(&self, manager: &ActiveBufferManager) -> bool {
         match self {
             Self::PageLoaded { load, page, .. } | Self::PageFailed { load, page, .. } => manager

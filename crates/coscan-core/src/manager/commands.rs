@@ -1,4 +1,4 @@
-//! Commands: scans come and go, workers ask and release, the pool changes its size.
+//! Commands of scans and workers, and of the size of the pool.
 
 use std::ops::Range;
 
@@ -6,18 +6,18 @@ use super::{ActiveBufferManager, largest_chunk_bytes};
 use crate::error::{RequestError, StartScanError};
 use crate::ids::{ChunkIndex, GroupIndex, Index, PageId, ScanId, TableId, Time, WorkerIndex};
 use crate::manager::sparse::sparse_pages;
-use crate::pages::Place;
+use crate::pages::Residency;
 use crate::policy::{EvictionRequest, Strictness};
 use crate::scan::{Scan, ScanSpec, Worker, indexes};
 use crate::set::IndexSet;
 use crate::table::Table;
 
 impl ActiveBufferManager {
-    /// Registers what a query needs.
+    /// Registers a scan with its needs.
     ///
     /// # Errors
-    /// If the table, a chunk, a group or a page is unknown, there is no worker, or the pool can never hold a chunk of the
-    /// scan.
+    /// If the table, a chunk, a group or a page is unknown, it has no worker or no weight, or the pool can never hold one
+    /// of its chunks.
     pub fn start_scan(&mut self, now: Time, spec: &ScanSpec) -> Result<ScanId, StartScanError> {
         let table =
             self.state.tables.get(&spec.table).ok_or(StartScanError::UnknownTable(spec.table))?;
@@ -41,20 +41,21 @@ impl ActiveBufferManager {
         let id = ScanId(self.next_scan);
         self.next_scan += 1;
         let table = self.state.tables.get_mut(&spec.table).expect("looked up above");
-        let place = (table.take_slot(id), table.device);
-        self.state.add_scan(Scan::new(id, place, spec, groups, selected_pages));
+        let slot = table.take_slot(id);
+        let device = table.device;
+        self.state.add_scan(Scan::new(id, (slot, device), spec, groups, selected_pages));
         self.add_needs(id, &chunks, chunk_bytes);
         self.policy.on_scan_started(&self.state, id);
         Ok(id)
     }
 
-    /// A scan needs these chunks, too. What it needs already stays as it is; what it was handed it would be handed again.
-    /// Workers that were told that nothing is left may ask again.
+    /// Adds chunks to the needs of a scan. Chunks that it still needs are not added twice; chunks that it was handed are
+    /// handed out again. Workers that were told that no chunk is left may ask again.
     ///
-    /// A scan that does not run any more, or has failed, needs nothing.
+    /// Does nothing if the scan does not run any more, or has failed.
     ///
     /// # Errors
-    /// If the table has no such chunk, or the pool can never hold one of them. The scan then needs what it needed before.
+    /// If the table has no such chunk, or the pool can never hold one of them. The needs of the scan are then unchanged.
     pub fn extend_scan(
         &mut self,
         now: Time,
@@ -96,14 +97,14 @@ impl ActiveBufferManager {
         let registered = self.state.scans.get_mut(&scan).expect("the scan runs");
         registered.report.chunks_needed += chunks.len() as u64;
         let before = registered.chunk_bytes_max;
-        registered.chunk_bytes_max = before.max(chunk_bytes);
-        let widest = registered.chunk_bytes_max;
-        self.widest.remove(&(before, scan));
-        self.widest.insert((widest, scan));
+        let largest = before.max(chunk_bytes);
+        registered.chunk_bytes_max = largest;
+        self.largest_chunks.remove(&(before, scan));
+        self.largest_chunks.insert((largest, scan));
         self.state.need(scan, chunks);
     }
 
-    /// A worker wants its next chunk. If it still works on one, that is released. It is answered by
+    /// A worker asks for its next chunk and releases the one that it has. The answer is
     /// [`Deliver`](crate::Action::Deliver), [`Finish`](crate::Action::Finish) or [`Fail`](crate::Action::Fail).
     ///
     /// # Errors
@@ -115,7 +116,7 @@ impl ActiveBufferManager {
         worker: WorkerIndex,
     ) -> Result<(), RequestError> {
         self.release_chunk(now, scan, worker);
-        let (turn, since) = (self.state.next_turn(), self.state.now);
+        let (ticket, since) = (self.state.next_ticket(), self.state.now);
         let wait = |registered: &mut Scan| {
             let failed = registered.failed;
             let state =
@@ -127,7 +128,7 @@ impl ActiveBufferManager {
             if matches!(state, Worker::Waiting { .. }) {
                 return Err(RequestError::AlreadyWaiting(scan, worker));
             }
-            let stood = std::mem::replace(state, Worker::Waiting { since, turn });
+            let stood = std::mem::replace(state, Worker::Waiting { since, ticket });
             if let Worker::Busy { since: began, active: true, .. } = stood {
                 registered.worked(since.since(began));
             }
@@ -136,7 +137,7 @@ impl ActiveBufferManager {
         self.state.change_scan(scan, wait).ok_or(RequestError::UnknownScan(scan))?
     }
 
-    /// A worker no longer uses the pages of its chunk, though it may still work on what it made of them.
+    /// A worker no longer uses the pages of its chunk, though it may still work on what it decoded from them.
     pub fn release_chunk(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
         self.at(now);
         let Some(registered) = self.state.scans.get_mut(&scan) else { return };
@@ -151,8 +152,8 @@ impl ActiveBufferManager {
         }
     }
 
-    /// A worker has gone, or cannot go on with what it was handed: it no longer waits nor counts as at work, and nothing is
-    /// read for it, until it asks again. A chunk whose pages it has not released goes back: its scan needs that chunk again.
+    /// A worker has gone, or cannot use its chunk: until it asks again it neither waits nor counts as at work, and nothing
+    /// is read for it. A chunk whose pages it has not released goes back to the needs of its scan.
     pub fn withdraw_worker(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
         self.at(now);
         self.actions.retain(|action| !action.answers(scan, worker));
@@ -174,8 +175,8 @@ impl ActiveBufferManager {
         }
     }
 
-    /// A worker's query does not go on for now: it waits for something else, or nobody takes its rows. Until the worker
-    /// asks again it does not count as one at work.
+    /// The query of a worker is paused: it waits for something else, or its rows are not taken. The worker does not count
+    /// as at work until it asks again.
     pub fn pause_worker(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
         self.at(now);
         self.state.change_scan(scan, |scan| {
@@ -185,7 +186,7 @@ impl ActiveBufferManager {
         });
     }
 
-    /// A scan no longer needs these chunks. Chunks that it was handed, or never needed, are passed over.
+    /// Removes chunks from the needs of a scan. Chunks that it was handed, or never needed, are ignored.
     pub fn prune_scan(
         &mut self,
         now: Time,
@@ -201,31 +202,31 @@ impl ActiveBufferManager {
         self.state.unneed(scan, &unwanted);
     }
 
-    /// Ends a scan, done or not: what it used and needed is free for others. Loads under way for it go on.
+    /// Ends a scan, finished or not: its pages are no longer in use or needed by it. Its loads in flight continue.
     pub fn cancel_scan(&mut self, now: Time, scan: ScanId) {
         let Some(registered) = self.state.scans.get(&scan) else { return };
         let workers = registered.workers.len();
         for worker in 0..workers {
             self.release_chunk(now, scan, WorkerIndex::from_usize(worker));
         }
-        self.widest.remove(&(self.state.scans[&scan].chunk_bytes_max, scan));
+        self.largest_chunks.remove(&(self.state.scans[&scan].chunk_bytes_max, scan));
         self.drop_needs(scan);
         self.actions.retain(|action| action.answered_scan() != Some(scan));
         self.state.remove_scan(scan);
         self.policy.on_scan_ended(scan);
     }
 
-    /// Changes what the pool may hold and evicts what is then too much, best pages kept. Returns the new limit: more
-    /// than asked for if pages in use, being read, or the largest chunk of a running scan take more.
+    /// Sets the bytes that the pool may hold and evicts down to them. Returns the new limit: more than asked for if pages
+    /// in use or being read, or the largest chunk of a running scan, take more.
     pub fn set_pool_bytes(&mut self, now: Time, pool_bytes: u64) -> u64 {
         self.at(now);
-        let widest = self.widest.last().map_or(0, |&(bytes, _)| bytes);
-        let target = pool_bytes.max(widest);
+        let largest = self.largest_chunks.last().map_or(0, |&(bytes, _)| bytes);
+        let target = pool_bytes.max(largest);
         for strictness in Strictness::ALL {
             let bytes = self.state.held_bytes().saturating_sub(target);
             if bytes > 0 {
-                let room = EvictionRequest { plan: None, bytes, strictness };
-                let victims = self.choose_victims(&room);
+                let request = EvictionRequest { plan: None, bytes, strictness };
+                let victims = self.choose_victims(&request);
                 self.evict(victims);
             }
         }
@@ -233,7 +234,7 @@ impl ActiveBufferManager {
         self.state.pool.limit_bytes
     }
 
-    /// Evicts every page that no scan will come to.
+    /// Evicts every page that no running scan needs.
     pub fn evict_unwanted(&mut self, now: Time) {
         self.at(now);
         let pages: Vec<_> =
@@ -241,8 +242,8 @@ impl ActiveBufferManager {
         self.evict(pages);
     }
 
-    /// Evicts every page that no scan will come to and that was not used since the last call. Called at intervals, it
-    /// gives memory back that nobody has had a use for.
+    /// Evicts every page that no running scan needs and that was not used since the last call. Called at intervals, it
+    /// gives idle memory back.
     pub fn evict_idle(&mut self, now: Time) {
         self.at(now);
         let began = self.state.pool.begin_period();
@@ -262,19 +263,19 @@ impl ActiveBufferManager {
         self.state.recount_decoded(table, chunk, |decoded| decoded.remove(chunk, group));
     }
 
-    /// A page arrived that nobody asked for, from another server or as part of another read. Taken if it is cold, some
-    /// scan will come to it, and there is room without evicting anything; then the caller keeps its bytes.
+    /// Offers a page that no load asked for, from another server or as part of another read. It is taken if it is cold, a
+    /// running scan needs it, and it fits without an eviction; then the caller keeps its bytes.
     pub fn offer_page(&mut self, now: Time, page: PageId) -> bool {
         if !self.state.pages.contains(&(page..PageId(page.0 + 1))) {
             return false;
         }
         let offered = self.state.page(page);
-        let has_room = self.state.held_bytes() + offered.bytes <= self.state.pool_bytes();
-        if !self.state.is_cold(page) || offered.wanted == 0 || !has_room {
+        let fits = self.state.held_bytes() + offered.bytes <= self.state.pool_bytes();
+        if !self.state.is_cold(page) || offered.wanted == 0 || !fits {
             return false;
         }
         self.at(now);
-        self.state.move_page(page, Place::Cached);
+        self.state.move_page(page, Residency::Cached);
         self.policy.on_page_loaded(&self.state, page);
         true
     }

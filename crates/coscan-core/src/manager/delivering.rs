@@ -1,5 +1,5 @@
-//! Deliveries: workers that wait are answered in the order in which they asked, or as a policy that schedules processors
-//! prefers, no more of them at a time than the processors can use.
+//! Deliveries: waiting workers are answered first come, first served. A policy that schedules processors chooses among
+//! them instead, and no more are at work than the processors can use.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::action::Action;
 use crate::ids::{ChunkIndex, ScanId, Time, WorkerIndex};
 use crate::scan::{Order, Scan, Worker};
 
-/// Of each kind, how many scans a decision looks at that could go on: the bound on its cost.
+/// Ready scans that a decision looks at in each order: the bound on its cost.
 const CANDIDATES_MAX: usize = 32;
 
 impl ActiveBufferManager {
@@ -21,17 +21,17 @@ impl ActiveBufferManager {
             self.answer(finished);
             return;
         }
-        let Some(&(_, first)) = self.state.scan_index.ready.by_turn.first() else {
-            self.held_back = None;
+        let Some(&(_, first)) = self.state.scan_index.ready.by_ticket.first() else {
+            self.recheck_held_back = None;
             return;
         };
         let (active, max) = (self.state.active_workers(), self.config.active_workers_max);
         let next = if self.is_overdue(first) {
-            // I5: nobody waits for those that may never be done.
+            // I5: workers that may never be done with their chunks do not count.
             Some(first).filter(|_| (active - self.state.overdue_workers()) / 2 < max)
         } else if let Some(short) = self.preferred(&self.ready_short()) {
-            let cuts_line = || active / 2 < max || self.state.scans[&short].is_sparse();
-            Some(short).filter(|_| active < max || cuts_line())
+            let may_bypass = || active / 2 < max || self.state.scans[&short].is_sparse();
+            Some(short).filter(|_| active < max || may_bypass())
         } else if active < max {
             self.preferred(&self.ready())
         } else {
@@ -39,47 +39,49 @@ impl ActiveBufferManager {
         };
         if let Some(scan) = next {
             self.answer(scan);
-        } else if self.held_back.is_none() {
-            self.held_back = Some(Time(self.state.now.0.saturating_add(self.config.pause_ns)));
+        } else if self.recheck_held_back.is_none() {
+            self.recheck_held_back =
+                Some(Time(self.state.now.0.saturating_add(self.config.pause_ns)));
         }
     }
 
     /// Answers the first waiting worker that can be answered.
     fn answer_in_turn(&mut self) {
         let scan_index = &self.state.scan_index;
-        let turns: Vec<_> = scan_index.finished.union(&scan_index.ready.by_turn).copied().collect();
-        for (_, scan) in turns {
+        let queue: Vec<_> =
+            scan_index.finished.union(&scan_index.ready.by_ticket).copied().collect();
+        for (_, scan) in queue {
             if self.answer(scan) {
                 return;
             }
         }
     }
 
-    /// Scans with a worker that waits and a chunk for it: those that have waited longest, those that need least, and those
-    /// that can use most of what is decoded.
+    /// Scans with a waiting worker and a chunk for it: those that have waited longest, those that need least, and those
+    /// that can use most decoded columns.
     fn ready(&self) -> Vec<ScanId> {
         let ready = &self.state.scan_index.ready;
-        let waited = ready.by_turn.iter().map(|&(_, id)| id).take(CANDIDATES_MAX);
+        let waited = ready.by_ticket.iter().map(|&(_, id)| id).take(CANDIDATES_MAX);
         let needing = ready.by_needed.iter().map(|&(_, id)| id).take(CANDIDATES_MAX);
         let decoded = ready.by_decoded.iter().map(|&(_, id)| id).take(CANDIDATES_MAX);
         self.in_turn(waited.chain(needing).chain(decoded))
     }
 
-    /// Of those, the short ones.
+    /// The smallest of them that are short.
     fn ready_short(&self) -> Vec<ScanId> {
         let bounds = self.policy.priority_bounds(&self.state);
         let short = self.state.scan_index.ready.by_size.range(..(bounds.short_below, ScanId(0)));
         self.in_turn(short.map(|&(_, id)| id).take(CANDIDATES_MAX))
     }
 
-    /// In the order in which they began to wait, each once.
+    /// These scans in the order in which they began to wait, each once.
     fn in_turn(&self, scans: impl Iterator<Item = ScanId>) -> Vec<ScanId> {
-        let turn = |id| self.state.scans[&id].longest_waiting().map(|(turn, ..)| (turn, id));
-        let turns: BTreeSet<_> = scans.filter_map(turn).collect();
-        turns.into_iter().map(|(_, id)| id).collect()
+        let ticket = |id| self.state.scans[&id].longest_waiting().map(|(ticket, ..)| (ticket, id));
+        let queue: BTreeSet<_> = scans.filter_map(ticket).collect();
+        queue.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Which of some scans with waiting workers the policy prefers.
+    /// The scan that the policy prefers.
     fn preferred(&self, scans: &[ScanId]) -> Option<ScanId> {
         match scans {
             [] | [_] => scans.first().copied(),
@@ -95,7 +97,7 @@ impl ActiveBufferManager {
     /// Answers the worker of a scan that has waited longest, if it can be answered.
     fn answer(&mut self, id: ScanId) -> bool {
         let scan = self.state.scan(id).expect("a waiting scan runs");
-        let (.., worker) = scan.longest_waiting().expect("a scan is answered that waits");
+        let (.., worker) = scan.longest_waiting().expect("an answered scan waits");
         if scan.needed.is_empty() {
             self.set_worker(id, worker, Worker::Finished);
             self.actions.push_back(Action::Finish { scan: id, worker });
@@ -129,16 +131,16 @@ impl ActiveBufferManager {
                 bytes_reused += bytes;
             }
         }
-        let stood = self.set_worker(
+        let before = self.set_worker(
             id,
             worker,
             Worker::Busy { chunk, since: self.state.now, pinned: true, active: true },
         );
         let now = self.state.now;
-        let found = matches!(stood, Worker::Waiting { since, .. } if since == now);
+        let found = matches!(before, Worker::Waiting { since, .. } if since == now);
         let rows = self.state.tables[&self.state.scans[&id].table].rows(chunk);
         self.state.change_scan(id, |scan| {
-            scan.rate.handed(now, rows);
+            scan.rate.delivered(now, rows);
             let report = &mut scan.report;
             report.chunks_delivered += 1;
             report.chunks_found += u64::from(found);
@@ -150,7 +152,7 @@ impl ActiveBufferManager {
         self.actions.push_back(Action::Deliver { scan: id, worker, chunk });
     }
 
-    /// Says where a worker stands now; returns where it stood.
+    /// Changes the state of a worker; returns the one before.
     fn set_worker(&mut self, scan: ScanId, worker: WorkerIndex, to: Worker) -> Worker {
         let replace = |scan: &mut Scan| {
             std::mem::replace(scan.worker(worker).expect("a waiting worker exists"), to)

@@ -1,9 +1,9 @@
-//! Events: pages arrive or fail, time passes.
+//! Events: pages arrive or fail, timeouts expire.
 
 use super::ActiveBufferManager;
 use crate::action::Action;
 use crate::ids::{LoadId, PageId, Time};
-use crate::pages::Place;
+use crate::pages::Residency;
 use crate::scan::Scan;
 use crate::state::Load;
 
@@ -15,13 +15,13 @@ impl ActiveBufferManager {
     pub fn page_loaded(&mut self, now: Time, load: LoadId, page: PageId) {
         self.at(now);
         self.reported(load, page);
-        self.state.move_page(page, Place::Cached);
+        self.state.move_page(page, Residency::Cached);
         self.policy.on_page_loaded(&self.state, page);
         self.end_finished_loads();
     }
 
-    /// A page of a load could not be read, however often it was tried. All scans that need it fail: to ask for it again,
-    /// one after the other, would only take them longer.
+    /// A page of a load could not be read, also not when tried again. All scans that need it fail at once: to read it again
+    /// for each of them would only delay their errors.
     ///
     /// # Panics
     /// If the page is not part of the load, or was reported before.
@@ -29,7 +29,7 @@ impl ActiveBufferManager {
         self.at(now);
         self.reported(load, page);
         self.state.give_up_holds(page);
-        self.state.move_page(page, Place::Cold);
+        self.state.move_page(page, Residency::Cold);
         let mut scans: Vec<_> = self.state.readers(page).into_iter().map(Scan::id).collect();
         scans.sort_unstable();
         for scan in scans {
@@ -40,25 +40,25 @@ impl ActiveBufferManager {
         self.end_finished_loads();
     }
 
-    /// The time of [`poll_timeout`](Self::poll_timeout) has come.
+    /// The time of [`poll_timeout`](Self::poll_timeout) is reached.
     pub fn handle_timeout(&mut self, now: Time) {
         self.at(now);
-        self.held_back = None;
+        self.recheck_held_back = None;
     }
 
-    /// Takes a page off what a load has still to report.
+    /// Removes a page from those that a load has still to report.
     fn reported(&mut self, load: LoadId, page: PageId) {
         let record = self.state.loads.get_mut(&load).expect("only a load under way is reported");
         let position = record.unreported.iter().position(|&unreported| unreported == page);
         record.unreported.remove(position.expect("a page of a load is reported once"));
     }
 
-    /// Ends the loads that have reported all their pages and wait for no page of another load either: until then they
-    /// hold their chunk together.
+    /// Ends the loads that have reported all their pages and hold no page that another load still reads: until then they
+    /// keep their chunk whole.
     fn end_finished_loads(&mut self) {
         let finished = |load: &Load| {
             let arrived =
-                |&page: &PageId| !matches!(self.state.page(page).place, Place::Reading(_));
+                |&page: &PageId| !matches!(self.state.page(page).residency, Residency::Reading(_));
             load.unreported.is_empty() && load.held.iter().all(arrived)
         };
         let ended: Vec<_> =

@@ -6,8 +6,8 @@ use crate::scan::ScanSpec;
 use crate::set::IndexSet;
 use crate::state::State;
 
-/// The pages that a scan picks, in order; `None` if it reads whole chunks. It picks where that costs less: each run of
-/// neighbouring pages of a chunk is a request, which costs its bytes and `request_bytes`.
+/// The selected pages that a scan reads, in order; `None` if it reads whole chunks. It reads what costs less: a request for
+/// each run of neighbouring pages of a chunk costs its bytes plus `request_bytes`.
 pub(super) fn sparse_pages(
     state: &State,
     spec: &ScanSpec,
@@ -36,7 +36,7 @@ pub(super) fn sparse_pages(
 
 fn cost(state: &State, pages: &mut [PageId], request_bytes: u64) -> u64 {
     pages.sort_unstable();
-    let neighbours = |a: &PageId, b: &PageId| a.0 + 1 == b.0;
+    let neighbours = |page: &PageId, next: &PageId| page.0 + 1 == next.0;
     let requests = pages.chunk_by(neighbours).count() as u64;
     let bytes: u64 = pages.iter().map(|&page| state.bytes_of(page)).sum();
     requests.saturating_mul(request_bytes).saturating_add(bytes)

@@ -1,4 +1,4 @@
-//! Commands: pages, tables and their chunks come and go.
+//! Commands of pages, tables and their chunks.
 
 use std::ops::Range;
 
@@ -7,21 +7,21 @@ use crate::chunks::ChunkSpec;
 use crate::error::{AddChunksError, RemovePagesError, RemoveTableError, RetireChunksError};
 use crate::ids::{ChunkIndex, DeviceId, PageId, TableId, Time};
 use crate::layout::Layout;
-use crate::pages::Place;
+use crate::pages::Residency;
 use crate::scan::{Worker, indexes};
 use crate::table::Table;
 
 impl ActiveBufferManager {
-    /// Adds pages, each of so many bytes, as the pages of a file that was opened. They are cold, and no table lists them
+    /// Adds pages of these sizes in bytes, such as those of a file that was opened. They are cold, and no table lists them
     /// yet. Their ids are consecutive; returns the first.
     pub fn add_pages(&mut self, bytes: &[u64]) -> PageId {
         self.state.pages.add(bytes)
     }
 
-    /// Forgets pages that no table lists any more, and evicts those that are in the pool.
+    /// Removes pages that no table lists any more, and evicts those that are in the pool.
     ///
     /// # Errors
-    /// If one of them was not added, is listed, used or being read.
+    /// If one of them was not added, is listed, in use or being read.
     pub fn remove_pages(
         &mut self,
         now: Time,
@@ -36,7 +36,7 @@ impl ActiveBufferManager {
         let ids = || (pages.start.0..pages.end.0).map(PageId);
         for id in ids() {
             let page = self.state.page(id);
-            let is_free = page.pins == 0 && !matches!(page.place, Place::Reading(_));
+            let is_free = page.pins == 0 && !matches!(page.residency, Residency::Reading(_));
             if !page.slices().is_empty() || !is_free {
                 return Err(RemovePagesError::InUse(id));
             }
@@ -47,7 +47,7 @@ impl ActiveBufferManager {
         Ok(())
     }
 
-    /// Adds a table of so many column groups, read from this device. It has no chunks yet.
+    /// Adds a table without chunks, of `group_count` column groups, read from this device.
     pub fn register_table(&mut self, group_count: usize, device: DeviceId) -> TableId {
         let id = TableId(self.next_table);
         self.next_table += 1;
@@ -55,8 +55,8 @@ impl ActiveBufferManager {
         id
     }
 
-    /// Adds a table that does not change, with pages of its own. Returns it and its first page; the others follow in the
-    /// order of the layout.
+    /// Adds a table with all chunks of a layout and pages of its own. Returns it and its first page; the others follow in
+    /// the order of the layout.
     pub fn register_layout(&mut self, layout: &Layout, device: DeviceId) -> (TableId, PageId) {
         let first = self.add_pages(&layout.page_bytes());
         let table = self.register_table(layout.group_count(), device);
@@ -65,12 +65,12 @@ impl ActiveBufferManager {
         (table, first)
     }
 
-    /// Adds chunks to a table. Scans that run go on with those that they have. What other tables have in the pool of the
-    /// pages is there for this one, too. Returns the indexes in the same order: ascending, but for those of chunks that
-    /// were retired, which are taken first.
+    /// Adds chunks to a table. The needs of running scans do not change. Pages that are in the pool for other tables are
+    /// there for this one, too. Returns the indexes of the chunks in their order: first those of retired chunks, then new
+    /// ones, ascending.
     ///
     /// # Errors
-    /// If the table or a page is unknown, a chunk has no rows or not one slice for each column group, or a page twice.
+    /// If the table or a page is unknown, or a chunk has no rows, not one slice for each column group, or a page twice.
     pub fn append_chunks(
         &mut self,
         table: TableId,
@@ -98,7 +98,7 @@ impl ActiveBufferManager {
         Ok(chunks.iter().map(|chunk| self.state.add_chunk(table, chunk)).collect())
     }
 
-    /// Takes chunks out of a table. Their pages stay until they are removed or evicted.
+    /// Removes chunks from a table. Their pages stay until they are removed or evicted.
     ///
     /// # Errors
     /// If the table has no such chunk, or one is in use: a scan needs it, a worker holds it, or it is being read.
@@ -119,7 +119,7 @@ impl ActiveBufferManager {
                 return Err(RetireChunksError::InUse(chunk));
             }
         }
-        let retired = |chunk: ChunkIndex| chunks.iter().any(|run| run.contains(&chunk));
+        let is_retired = |chunk: ChunkIndex| chunks.iter().any(|run| run.contains(&chunk));
         let held = self.state.scans_of(table).flat_map(|scan| &scan.workers);
         let held = held.filter_map(|worker| match worker {
             Worker::Busy { chunk, pinned: true, .. } => Some(*chunk),
@@ -127,7 +127,7 @@ impl ActiveBufferManager {
         });
         let loads = self.state.loads.values().filter(|load| load.table == table);
         let mut in_use = held.chain(loads.map(|load| load.chunk));
-        if let Some(chunk) = in_use.find(|&chunk| retired(chunk)) {
+        if let Some(chunk) = in_use.find(|&chunk| is_retired(chunk)) {
             return Err(RetireChunksError::InUse(chunk));
         }
         drop(in_use);
@@ -136,7 +136,7 @@ impl ActiveBufferManager {
         Ok(())
     }
 
-    /// Takes a table off with its chunks. Its pages stay until they are removed or evicted.
+    /// Removes a table with its chunks. Its pages stay until they are removed or evicted.
     ///
     /// # Errors
     /// If it is not registered, or in use.

@@ -1,5 +1,5 @@
-//! `attach`: a new scan starts where the running scan with the largest remaining overlap is, goes to its end, wraps,
-//! and finishes where it began; least recently used pages go [CS07 §3, §6.2].
+//! `attach`: a new scan starts where the running scan with the largest remaining overlap is, goes on to its end, wraps
+//! around and finishes where it began; least recently used pages are evicted [CS07 §3, §6.2].
 
 use crate::ids::{ChunkIndex, PageId, ScanId};
 use crate::policy::sequence::Sequence;
@@ -14,11 +14,11 @@ pub struct Attach {
 }
 
 impl Attach {
-    /// Bytes that two scans have still to read in common: chunks of both, weighted by the columns of both.
-    fn overlap_bytes(state: &State, a: &Scan, b: &Scan) -> u64 {
-        let groups = a.groups().iter().filter(|&group| b.groups().contains(group)).collect();
-        let chunks = a.needed().iter().filter(|&chunk| b.needed().contains(chunk));
-        let pages = chunks.flat_map(|chunk| state.pages(a.table(), chunk, &groups));
+    /// Bytes that two scans both need: of the chunks and columns that they share.
+    fn overlap_bytes(state: &State, scan: &Scan, other: &Scan) -> u64 {
+        let groups = scan.groups().iter().filter(|&group| other.groups().contains(group)).collect();
+        let chunks = scan.needed().iter().filter(|&chunk| other.needed().contains(chunk));
+        let pages = chunks.flat_map(|chunk| state.pages(scan.table(), chunk, &groups));
         pages.map(|id| state.bytes_of(id)).sum()
     }
 }
@@ -32,7 +32,7 @@ impl Policy for Attach {
         let Some(new) = state.scan(scan).filter(|scan| scan.order() == Order::Any) else { return };
         let running = state.scans_of(new.table()).filter(|other| other.id() != scan);
         let overlaps = running.map(|other| (Self::overlap_bytes(state, new, other), other));
-        // Of equal overlaps the oldest scan's: it has attracted others before.
+        // Ties go to the oldest scan: others have attached to it before.
         let best = overlaps.max_by_key(|(bytes, other)| (*bytes, std::cmp::Reverse(other.id())));
         if let Some((1.., other)) = best
             && let Some(position) = self.sequence.remaining(other).next()
@@ -53,8 +53,8 @@ impl Policy for Attach {
         self.sequence.choose_load(state, attempt)
     }
 
-    fn choose_victims(&mut self, state: &State, room: &EvictionRequest<'_>) -> Vec<PageId> {
-        self.sequence.choose_victims(state, room)
+    fn choose_victims(&mut self, state: &State, request: &EvictionRequest<'_>) -> Vec<PageId> {
+        self.sequence.choose_victims(state, request)
     }
 
     fn choose_delivery(&mut self, state: &State, scan: ScanId) -> Option<ChunkIndex> {

@@ -1,9 +1,9 @@
-//! `elevator`: one cursor for a table, which only moves forward over chunks that some scan needs and loads the columns
-//! that any of them wants there; a chunk leaves when no scan needs it [CS07 §3, §6.2]. Fewest reads; fast scans wait
-//! for slow ones.
+//! `elevator`: one cursor for a table moves forward over the chunks that some scan needs and reads the columns that any of
+//! them needs there; a chunk is evicted when no scan needs it [CS07 §3, §6.2]. Fewest reads, but fast scans wait for slow
+//! ones.
 //!
-//! A scan that asked for order cannot follow the cursor, nor does one that reads selected pages only: their chunks are loaded as they
-//! come to them.
+//! Scans in order and scans of selected pages do not follow the cursor: their chunks are read one by one, as they need
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -32,18 +32,18 @@ impl Elevator {
         self.cursors.get(&table).copied().unwrap_or_default()
     }
 
-    /// The next chunk at or after the cursor with something left to read, and all that is wanted of it.
+    /// A load of the next chunk at or after the cursor with cold pages, and all of those that its followers need.
     fn next_stop(&self, state: &State, table: TableId, attempt: &Attempt<'_>) -> Option<LoadPlan> {
         let cursor = self.cursor(table).next;
         let followers = state.scans_of(table).filter(|scan| follows(scan) && attempt.admits(scan));
         let next_cold = |scan: &Scan| scan.cold().iter_around(cursor).next();
         let stops = followers.clone().filter_map(next_cold);
         let chunk = stops.min_by_key(|&chunk| (chunk < cursor, chunk))?;
-        let here = followers.filter(|scan| scan.needed().contains(chunk));
+        let needing = followers.filter(|scan| scan.needed().contains(chunk));
         let mut groups = IndexSet::new();
-        here.clone().for_each(|scan| groups.union_with(scan.groups()));
-        // A waiting scan is the one that a lack of room would hold up.
-        let trigger = here.filter(|scan| !scan.is_covered(chunk)).min_by_key(longest_waiting)?;
+        needing.clone().for_each(|scan| groups.union_with(scan.groups()));
+        // The load is for the scan that a lack of space would delay most.
+        let trigger = needing.filter(|scan| !scan.is_covered(chunk)).min_by_key(longest_waiting)?;
         let pages = state.pages(table, chunk, &groups).into_iter().filter(|&id| state.is_cold(id));
         Some(LoadPlan { scan: trigger.id(), chunk, pages: pages.collect() })
     }
@@ -51,9 +51,9 @@ impl Elevator {
     /// The next stop of the table whose cursor has stood still for the most loads: tables take turns.
     fn next_load(&self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
         if attempt.strictness == Strictness::Strict
-            && attempt.without_room.iter().any(|&id| state.scan(id).is_some_and(follows))
+            && attempt.without_space.iter().any(|&id| state.scan(id).is_some_and(follows))
         {
-            return None; // The cursor waits for room; it does not jump to where there would be some.
+            return None; // The cursor waits for space; it does not skip a chunk that does not fit.
         }
         let mut tables: Vec<_> = state.tables().map(|(id, _)| id).collect();
         tables.sort_by_key(|&table| (self.cursor(table).moved, table));
@@ -69,7 +69,7 @@ impl Elevator {
     }
 }
 
-/// Whether a scan takes what the cursor brings.
+/// Whether a scan takes the chunks that the cursor reads.
 fn follows(scan: &Scan) -> bool {
     scan.order() == Order::Any && !scan.is_sparse() && scan.chunks_ahead() > 0
 }
@@ -91,7 +91,7 @@ impl Policy for Elevator {
         let Some(scan) = state.scan(plan.scan).filter(|scan| follows(scan)) else { return };
         let table = scan.table();
         self.loads += 1;
-        // The cursor moves on when all that is wanted here is on its way: there may have been room for a part only.
+        // The cursor moves on when no follower lacks pages here: the load may have had space for some of them only.
         let lacks = |scan: &Scan| {
             follows(scan) && scan.needed().contains(plan.chunk) && !scan.is_covered(plan.chunk)
         };
@@ -103,23 +103,23 @@ impl Policy for Elevator {
     }
 
     fn choose_load(&mut self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
-        // Whoever waits longer goes first: neither a stream of scans in order nor the cursor holds the other up.
+        // The one that has waited longer goes first: neither scans in order nor the cursor starve the other.
         let plans = [Self::next_load_in_order(state, attempt), self.next_load(state, attempt)];
         let scan = |plan: &LoadPlan| state.scan(plan.scan);
         plans.into_iter().flatten().min_by_key(|plan| scan(plan).map(|scan| longest_waiting(&scan)))
     }
 
-    fn choose_victims(&mut self, state: &State, room: &EvictionRequest<'_>) -> Vec<PageId> {
-        let mut victims = room.fill(state, state.unwanted_pages());
-        if room.strictness > Strictness::Strict {
-            victims = room.fill(state, victims.into_iter().chain(state.cached_pages()));
+    fn choose_victims(&mut self, state: &State, request: &EvictionRequest<'_>) -> Vec<PageId> {
+        let mut victims = request.fill(state, state.unwanted_pages());
+        if request.strictness > Strictness::Strict {
+            victims = request.fill(state, victims.into_iter().chain(state.cached_pages()));
         }
         victims
     }
 
     fn choose_delivery(&mut self, state: &State, scan: ScanId) -> Option<ChunkIndex> {
         let scan = state.scan(scan)?;
-        // First what the cursor left behind longest ago: it goes when the last scan has had it.
+        // The chunk that the cursor passed longest ago goes first: it is evicted after the last scan has had it.
         let cursor = self.cursor(scan.table()).next;
         match scan.order() {
             Order::Any => scan.available().iter_around(cursor).next(),

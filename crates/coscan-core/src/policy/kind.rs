@@ -10,25 +10,25 @@ use super::{
 /// A policy, with its switches if it has any.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash, PartialOrd, Ord)]
 pub enum PolicyKind {
-    /// Each scan in order, one chunk ahead, least recently used pages go.
+    /// Each scan in order, one chunk ahead; least recently used pages are evicted.
     Normal,
-    /// As normal, but a new scan starts where a running one is.
+    /// As `normal`, but a new scan starts where a running one is.
     Attach,
-    /// One cursor for the table; everybody follows it.
+    /// One cursor for the table that all scans follow.
     Elevator,
-    /// Each scan in order, as normal, but the pages go that are used last.
+    /// Each scan in order, as `normal`, but pages with the latest next use are evicted.
     Predictive(Switches),
-    /// What most waiting scans lack is read, what fewest scans need goes: the first version.
+    /// Chunks that most waiting scans lack are read, chunks that fewest scans need are evicted: the first version.
     Relevance2004,
-    /// Scores of what helps most, costs least and is missed least: the paper's.
+    /// Scores of benefit and cost, as published.
     Relevance2007,
-    /// The same idea, improved, with processors scheduled too.
+    /// The same idea, improved, with processors scheduled, too.
     #[default]
     Relevance,
 }
 
 impl PolicyKind {
-    /// All of them, simplest first, each with its usual switches.
+    /// All policies, simplest first, without switches.
     pub const ALL: [PolicyKind; 7] = [
         PolicyKind::Normal,
         PolicyKind::Attach,
@@ -39,7 +39,7 @@ impl PolicyKind {
         PolicyKind::Relevance,
     ];
 
-    /// All of them, and those that have switches with each alone and with all of them on: for tests.
+    /// All policies, and those with switches also with each switch alone and with several: for tests.
     pub fn variants() -> impl Iterator<Item = PolicyKind> {
         Self::ALL.into_iter().chain(Switches::TESTED.into_iter().map(PolicyKind::Predictive))
     }
@@ -79,7 +79,7 @@ impl fmt::Display for PolicyKind {
     }
 }
 
-/// A name that no policy has.
+/// The name of an unknown policy.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "there is no policy `{0}`; choose one of normal, attach, elevator, predictive (with any of +sampling, \

@@ -1,25 +1,25 @@
-//! A lazy merge of the sorted lists of many tables: only those are opened of which an item is taken.
+//! A lazy k-way merge of the sorted lists of many tables: a list is opened when its first item is next.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use crate::ids::TableId;
 
-/// For each table with a list, the key of the item in front.
+/// The sorted lists of tables, by the key of their first item.
 #[derive(Clone, Debug)]
-pub(super) struct Heads<K> {
+pub(super) struct KWayMerge<K> {
     keys: BTreeMap<TableId, K>,
     order: BTreeSet<(K, Reverse<TableId>)>,
 }
 
-impl<K> Default for Heads<K> {
+impl<K> Default for KWayMerge<K> {
     fn default() -> Self {
         Self { keys: BTreeMap::new(), order: BTreeSet::new() }
     }
 }
 
-impl<K: Ord + Copy> Heads<K> {
-    /// Says what is in front of the list of a table now, if it has one.
+impl<K: Ord + Copy> KWayMerge<K> {
+    /// Sets the key of the first item of the list of a table; `None` if the list is empty.
     pub(super) fn set(&mut self, table: TableId, key: Option<K>) {
         let before = match key {
             Some(key) => self.keys.insert(table, key),
@@ -33,13 +33,13 @@ impl<K: Ord + Copy> Heads<K> {
         }
     }
 
-    /// The tables, the largest key in front, of equals the oldest table.
+    /// The tables by their keys, largest first; ties go to the oldest table.
     pub(super) fn largest_first(&self) -> impl Iterator<Item = (K, TableId)> + '_ {
         self.order.iter().rev().map(|&(key, Reverse(table))| (key, table))
     }
 
-    /// The items of all lists, those with the largest key in front, of equals those of the oldest table. `open` gives the
-    /// list of a table, its items with their keys, none larger than the one before.
+    /// The items of all lists by their keys, largest first; ties go to the oldest table. `open` gives the list of a table:
+    /// items with keys, none larger than the one before.
     pub(super) fn merge<'a, I: Iterator<Item = (K, T)>, T>(
         &'a self,
         open: impl Fn(TableId) -> I + 'a,
@@ -50,7 +50,7 @@ impl<K: Ord + Copy> Heads<K> {
             let is_next = |&(key, table): &(K, TableId), lists: &BinaryHeap<List<K, T, I>>| {
                 lists.peek().is_none_or(|list| (key, Reverse(table)) > list.rank())
             };
-            while let Some((_, table)) = closed.next_if(|head| is_next(head, &lists)) {
+            while let Some((_, table)) = closed.next_if(|first| is_next(first, &lists)) {
                 lists.extend(List::of(table, open(table)));
             }
             let List { table, item, rest, .. } = lists.pop()?;
@@ -60,7 +60,7 @@ impl<K: Ord + Copy> Heads<K> {
     }
 }
 
-/// A list that an item was taken of, or that has the next one.
+/// An open list and its next item.
 struct List<K, T, I> {
     table: TableId,
     key: K,
@@ -111,17 +111,17 @@ mod tests {
 
     #[test]
     fn lists_come_out_in_one_order_and_are_opened_when_they_are_next() {
-        let mut heads = Heads::default();
+        let mut lists = KWayMerge::default();
         for (table, list) in (0..).map(TableId).zip(LISTS) {
-            heads.set(table, Some(0));
-            heads.set(table, list.first().copied());
+            lists.set(table, Some(0));
+            lists.set(table, list.first().copied());
         }
         let opened = RefCell::new(Vec::new());
         let open = |table: TableId| {
             opened.borrow_mut().push(table.0);
             LISTS[table.0 as usize].iter().map(|&item| (item, item))
         };
-        let mut merged = heads.merge(open);
+        let mut merged = lists.merge(open);
         assert_eq!(merged.next(), Some((TableId(2), 9)));
         assert_eq!(*opened.borrow(), [2], "the others have nothing before it");
         let rest: Vec<_> = merged.map(|(table, item)| (table.0, item)).collect();

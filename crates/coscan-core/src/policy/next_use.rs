@@ -1,5 +1,5 @@
-//! Pages in the pool in the order in which scans that go in order will come to them: what `predictive` evicts by, and
-//! what `relevance` knows of such scans.
+//! The next-use index: cached pages in the order of their next use by scans in order. `predictive` evicts by it, and
+//! `relevance` uses it for its scans in order.
 
 mod calendar_queue;
 mod estimator;
@@ -9,17 +9,16 @@ use crate::scan::Scan;
 use crate::state::State;
 
 use calendar_queue::{CalendarQueue, bucket};
-use estimator::NextUseEstimator;
-use estimator::row_ps;
+use estimator::{NextUseEstimator, row_ps};
 
-/// The next uses of pages by the scans that were added.
+/// Pages by their next use by the scans that were added.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NextUseIndex {
     estimator: NextUseEstimator,
     queue: CalendarQueue,
 }
 
-/// How far a walk over the pages has come, see [`NextUseIndex::next_last`].
+/// The position of a walk over the pages, see [`NextUseIndex::next_last`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Walk {
     bucket: Option<Time>,
@@ -27,10 +26,10 @@ pub(super) struct Walk {
 }
 
 impl NextUseIndex {
-    /// From now on this scan counts.
+    /// Adds a scan.
     pub(super) fn add(&mut self, state: &State, scan: &Scan) {
         self.estimator.add(state, scan);
-        // A page that nobody came to is not positions. Where others come to it, too, its time is looked at when it comes up.
+        // Pages that no scan needed were not indexed. Those of other scans are checked when a walk reaches them.
         for id in state.cached_pages_of(scan) {
             self.insert(state, id);
         }
@@ -40,12 +39,12 @@ impl NextUseIndex {
         self.estimator.remove(scan);
     }
 
-    /// Whether no scan counts.
+    /// Whether no scan was added.
     pub(super) fn is_empty(&self) -> bool {
         self.estimator.is_empty()
     }
 
-    /// Files a page that arrived or was used.
+    /// Indexes a page that arrived or was used.
     pub(super) fn insert(&mut self, state: &State, id: PageId) {
         match self.next_use_ns(state, id) {
             Some(ns) => self.queue.insert(state.now(), id, ns),
@@ -58,18 +57,18 @@ impl NextUseIndex {
         self.queue.remove_page(id);
     }
 
-    /// Nanoseconds until the first of the scans comes to a page; `None` if none of them will.
+    /// Nanoseconds until the first of the scans uses a page; `None` if none of them needs it.
     pub(super) fn next_use_ns(&self, state: &State, id: PageId) -> Option<u64> {
         self.estimator.next_use_ns(state, id)
     }
 
-    /// Nanoseconds until a scan comes to a chunk that it needs; `None` if the scan does not count.
+    /// Nanoseconds until a scan uses a chunk that it needs; `None` if the scan was not added.
     pub(super) fn ns_to(&self, state: &State, scan: &Scan, chunk: ChunkIndex) -> Option<u64> {
         self.estimator.ns_to(state, scan, chunk)
     }
 
-    /// Nanoseconds until a scan in any order is expected to come to a chunk that it needs: on average it is half through
-    /// then [CS11 Figure 4.3, `ChunkNextConsumption`].
+    /// Nanoseconds until a scan in any order is expected to use a chunk that it needs: half of the time that it has left
+    /// [CS11 Figure 4.3, `ChunkNextConsumption`].
     pub(super) fn any_order_ns(state: &State, scan: &Scan) -> u64 {
         let table = state.table(scan.table());
         let chunk_rows = table.row_count() / table.chunk_count().max(1) as u64;
@@ -78,7 +77,7 @@ impl NextUseIndex {
         u64::try_from(ns).unwrap_or(u64::MAX)
     }
 
-    /// Starts a walk over the pages from those used last to those used next.
+    /// Starts a walk over the pages, latest next use first.
     pub(super) fn walk(&mut self, state: &State) -> Walk {
         for id in self.queue.take_due(state.now()) {
             self.insert(state, id);
@@ -86,16 +85,16 @@ impl NextUseIndex {
         Walk { bucket: self.queue.last_before(None), position: 0 }
     }
 
-    /// The next page of a walk, and nanoseconds until it is used. A page that is indexed too late, since a scan came or
-    /// became faster, is indexed anew and comes up where it belongs.
+    /// The next page of a walk, and nanoseconds until its next use. A page that is indexed too late, since a scan was added
+    /// or became faster, is indexed anew and follows where it belongs.
     pub(super) fn next_last(&mut self, state: &State, walk: &mut Walk) -> Option<(u64, PageId)> {
-        while let Some(at) = walk.bucket {
-            let Some(id) = self.queue.get(at, walk.position) else {
-                *walk = Walk { bucket: self.queue.last_before(Some(at)), position: 0 };
+        while let Some(start) = walk.bucket {
+            let Some(id) = self.queue.get(start, walk.position) else {
+                *walk = Walk { bucket: self.queue.last_before(Some(start)), position: 0 };
                 continue;
             };
             match self.next_use_ns(state, id) {
-                Some(ns) if bucket(state.now(), ns) >= at => {
+                Some(ns) if bucket(state.now(), ns) >= start => {
                     walk.position += 1;
                     return Some((ns, id));
                 }

@@ -1,5 +1,5 @@
-//! `normal`: what engines do today. Each scan goes from the first row to the last, one chunk ahead; least recently
-//! used pages go [CS07 §3]. Scans that want the same page at the same time still cause one read.
+//! `normal`: what engines do today. Each scan goes from the first row to the last and reads one chunk ahead; least recently
+//! used pages are evicted [CS07 §3]. Scans that need the same page at the same time still cause one read.
 
 use crate::ids::{ChunkIndex, PageId, ScanId};
 use crate::policy::sequence::Sequence;
@@ -29,8 +29,8 @@ impl Policy for Normal {
         self.sequence.choose_load(state, attempt)
     }
 
-    fn choose_victims(&mut self, state: &State, room: &EvictionRequest<'_>) -> Vec<PageId> {
-        self.sequence.choose_victims(state, room)
+    fn choose_victims(&mut self, state: &State, request: &EvictionRequest<'_>) -> Vec<PageId> {
+        self.sequence.choose_victims(state, request)
     }
 
     fn choose_delivery(&mut self, state: &State, scan: ScanId) -> Option<ChunkIndex> {

@@ -1,8 +1,8 @@
-//! Something for each page, found in one step.
+//! A map from pages to values as an array.
 
 use crate::ids::{Index, PageId};
 
-/// A map from pages that takes room for as many pages as there were at once.
+/// A map from pages. Its memory is bounded by the largest number of pages at any time.
 #[derive(Clone, Debug)]
 pub(super) struct PageMap<T> {
     pages: Vec<Option<T>>,
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_that_are_not_there_take_no_room() {
+    fn absent_pages_take_no_memory() {
         let mut map = PageMap::default();
         (0..1000).for_each(|page| assert_eq!(map.remove(PageId(page)), None::<u32>));
         assert_eq!(map.pages.capacity(), 0);
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_that_come_and_go_take_the_room_of_those_at_once() {
+    fn tables_one_after_the_other_take_the_memory_of_one() {
         let mut pages = crate::pages::Pages::default();
         let mut map = PageMap::default();
         for table in 0..100 {

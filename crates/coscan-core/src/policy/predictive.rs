@@ -1,6 +1,6 @@
-//! `predictive`: the Predictive Buffer Manager [CS11 §4.3]. Scans go through their rows in order, as under `normal`; what
-//! goes is what the scans come to last, by the rows that they have to go and the pace at which they do. What nobody comes
-//! to goes before, least recently used first.
+//! `predictive`: the Predictive Buffer Manager [CS11 §4.3]. Scans go through their rows in order, as under `normal`. Pages
+//! no running scan needs are evicted first, least recently used in front; then those with the latest next use, estimated
+//! from the rows before them and the rates of the scans.
 //!
 //! [`Switches`] turn on what the thesis proposes beyond it.
 
@@ -10,23 +10,23 @@ mod throttle;
 use crate::ids::{ChunkIndex, PageId, ScanId, Time};
 use crate::policy::next_use::NextUseIndex;
 use crate::policy::sequence::Sequence;
-use crate::policy::{Attempt, Chosen, EvictionRequest, LoadPlan, Policy};
+use crate::policy::{Attempt, EvictionRequest, LoadPlan, Policy, VictimList};
 use crate::scan::{Order, Scan};
 use crate::state::State;
 
 use sample::Sample;
 use throttle::Throttle;
 
-/// What `predictive` does beyond the thesis' chapters.
+/// Extensions of `predictive`, most of them proposed in the thesis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash, PartialOrd, Ord)]
 pub struct Switches {
-    /// Instead of keeping pages in the order of their next use, looks at some and takes the one used last.
+    /// Instead of keeping pages in the order of their next use, samples some and evicts the one used last.
     pub sampling: bool,
-    /// Reads for the scans with fewest rows to go first, not for those that wait longest [CS11 §8.2.3].
+    /// Reads for the scans with fewest chunks left first, not for those that have waited longest [CS11 §8.2.3].
     pub short_first: bool,
-    /// Holds scans back a little so that others catch up [CS11 §8.2.4].
+    /// Holds scans back a little so that others catch up with them [CS11 §8.2.4].
     pub throttling: bool,
-    /// Scans that take any order go on where something is in the pool [CS11 §8.2.5].
+    /// Scans that take any order jump to chunks that are in the pool [CS11 §8.2.5].
     pub opportunistic: bool,
 }
 
@@ -40,11 +40,11 @@ pub struct Predictive {
     throttle: Throttle,
 }
 
-/// Pages that are looked at for one that goes.
-const SAMPLED: usize = 16;
+/// Pages that are sampled for each one evicted.
+const SAMPLE_SIZE: usize = 16;
 
 impl Predictive {
-    /// With these switches on.
+    /// The policy with these switches on.
     #[must_use]
     pub fn new(switches: Switches) -> Self {
         Self { switches, ..Self::default() }
@@ -57,37 +57,37 @@ impl Predictive {
         }
     }
 
-    /// Takes pages from those used last to those used next.
-    fn take_last_used(&mut self, state: &State, chosen: &mut Chosen<'_>, spared: &[PageId]) {
+    /// Takes pages by their next use, latest first.
+    fn take_last_used(&mut self, state: &State, victims: &mut VictimList<'_>, spared: &[PageId]) {
         let mut walk = self.next_use_index.walk(state);
-        while !chosen.enough()
+        while !victims.enough()
             && let Some((_, id)) = self.next_use_index.next_last(state, &mut walk)
         {
             if spared.binary_search(&id).is_err() {
-                chosen.take(state, id);
+                victims.take(state, id);
             }
         }
     }
 
-    /// The same by samples.
-    fn take_sampled(&mut self, state: &State, chosen: &mut Chosen<'_>, spared: &[PageId]) {
+    /// Takes the pages of samples with the latest next use.
+    fn take_sampled(&mut self, state: &State, victims: &mut VictimList<'_>, spared: &[PageId]) {
         let mut tries = self.sample.len();
-        while tries > 0 && !chosen.enough() {
+        while tries > 0 && !victims.enough() {
             tries -= 1;
             let mut last = None;
-            for _ in 0..SAMPLED {
+            for _ in 0..SAMPLE_SIZE {
                 let Some(id) = self.sample.draw() else { return };
-                let may_go = chosen.may_take(state, id) && spared.binary_search(&id).is_err();
+                let may_evict = victims.may_take(state, id) && spared.binary_search(&id).is_err();
                 let ns = self.next_use_index.next_use_ns(state, id).unwrap_or(u64::MAX);
-                last = last.max(may_go.then_some((ns, id)));
+                last = last.max(may_evict.then_some((ns, id)));
             }
             if let Some((_, id)) = last {
-                chosen.take(state, id);
+                victims.take(state, id);
             }
         }
     }
 
-    /// How a scan stands in the queue for reads, first first.
+    /// The rank of a scan in the queue for reads, lowest first.
     fn reading_rank(&self, state: &State, scan: &Scan) -> (bool, Option<Time>, u64, u64) {
         let since = scan.waiting_since();
         let served = self.sequence.served(scan.id());
@@ -95,11 +95,11 @@ impl Predictive {
             return (since.is_none(), since, served, 0);
         }
         let overdue = since.filter(|&since| state.is_overdue(since));
-        let to_go = scan.needed().len() as u64 * u64::from(overdue.is_none());
-        (since.is_none(), overdue.or(Some(Time(u64::MAX))), to_go, served)
+        let left = scan.needed().len() as u64 * u64::from(overdue.is_none());
+        (since.is_none(), overdue.or(Some(Time(u64::MAX))), left, served)
     }
 
-    /// Where a scan that takes any order jumps to when its next chunk is not there: the next one that is.
+    /// The next available chunk of a scan that takes any order, to which it jumps if its next one is not available.
     fn jump(&mut self, scan: &Scan) -> Option<ChunkIndex> {
         if !self.switches.opportunistic || scan.order() == Order::InOrder {
             return None;
@@ -170,26 +170,27 @@ impl Policy for Predictive {
         let mut next: Vec<_> = next.collect();
         next.sort_by_key(|(scan, _)| (self.reading_rank(state, scan), scan.id()));
         let free = self.switches.throttling.then(|| {
-            let mut holds = |scan: &Scan| self.throttle.holds(state, &self.next_use_index, scan);
-            next.iter().map(|(scan, _)| *scan).position(|scan| !holds(scan))
+            let mut is_held_back =
+                |scan: &Scan| self.throttle.holds_back(state, &self.next_use_index, scan);
+            next.iter().map(|(scan, _)| *scan).position(|scan| !is_held_back(scan))
         });
         let (scan, chunk) = next.get(free.flatten().unwrap_or(0))?;
         Some(LoadPlan::of_missing(state, scan, *chunk))
     }
 
-    fn choose_victims(&mut self, state: &State, room: &EvictionRequest<'_>) -> Vec<PageId> {
-        let mut spared: Vec<_> = self.sequence.spared(state, room).into_iter().collect();
+    fn choose_victims(&mut self, state: &State, request: &EvictionRequest<'_>) -> Vec<PageId> {
+        let mut spared: Vec<_> = self.sequence.spared(state, request).into_iter().collect();
         spared.sort_unstable();
-        let mut chosen = Chosen::new(*room);
-        chosen.take_all(state, state.unwanted_pages());
+        let mut victims = VictimList::new(*request);
+        victims.take_all(state, state.unwanted_pages());
         if self.switches.sampling {
-            self.take_sampled(state, &mut chosen, &spared);
+            self.take_sampled(state, &mut victims, &spared);
         } else {
-            self.take_last_used(state, &mut chosen, &spared);
+            self.take_last_used(state, &mut victims, &spared);
         }
         let rest = state.cached_pages().filter(|id| spared.binary_search(id).is_err());
-        chosen.take_all(state, rest);
-        chosen.into_pages()
+        victims.take_all(state, rest);
+        victims.into_pages()
     }
 
     fn choose_delivery(&mut self, state: &State, scan: ScanId) -> Option<ChunkIndex> {
@@ -203,7 +204,7 @@ impl Switches {
     pub const NONE: Self =
         Self { sampling: false, short_first: false, throttling: false, opportunistic: false };
 
-    /// Each alone, and all but sampling together.
+    /// Each switch alone, and all but sampling together.
     pub(super) const TESTED: [Self; 5] = [
         Self { sampling: true, ..Self::NONE },
         Self { short_first: true, ..Self::NONE },

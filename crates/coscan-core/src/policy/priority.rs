@@ -1,18 +1,17 @@
-//! Which scans are short beside the others that run.
+//! Which scans are short relative to the others that run.
 
 use crate::scan::PriorityBounds;
 use crate::state::State;
 
-/// A scan is short that reads this many times fewer bytes than the one of the running scans that reads most: it is handed
-/// chunks beyond the limit of workers, up to twice as many. Bytes, since chunks of different tables and columns differ in
-/// size as much as scans do in chunks.
-const SHORT: u64 = 16;
+/// A scan is short if the largest running one reads so many times as many bytes: then it delays the long ones little.
+/// Bytes, since chunks of different tables and columns differ in size as much as scans do in chunks.
+const SHORT_FACTOR: u64 = 16;
 
-/// A short scan of so few chunks passes others at the device, too. Were more scans to do so, they would wait for each
-/// other there.
-const TINY_CHUNKS: u64 = 2;
+/// A short scan of at most so many chunks is tiny. If more scans were tiny, they would wait for each other at the device.
+const TINY_CHUNKS_MAX: u64 = 2;
 
-/// By what the running scans are short and tiny. One that reads selected pages only is tiny in any case: it has no size.
+/// The bounds below which the running scans are short and tiny. Scans of selected pages have size 0, so they are tiny.
 pub(super) fn priority_bounds(state: &State) -> PriorityBounds {
-    PriorityBounds { short_below: state.largest_size() / SHORT + 1, tiny_chunks_max: TINY_CHUNKS }
+    let short_below = state.largest_size() / SHORT_FACTOR + 1;
+    PriorityBounds { short_below, tiny_chunks_max: TINY_CHUNKS_MAX }
 }

@@ -1,4 +1,4 @@
-//! The best classes of chunks by a score, found without looking at all of them.
+//! The classes of chunks with the highest scores, found without scoring all of them.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -6,8 +6,7 @@ use std::iter::Peekable;
 
 use crate::classes::Class;
 
-/// A score: larger is better. Of equal scores the class that was seen first wins (slip 4 in `docs/papers.md`: whatever the
-/// sign).
+/// A score: larger is better. Ties go to the class that was seen first. Scores may be negative (slip 4 in `docs/papers.md`).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Score(pub(super) f64);
 
@@ -26,18 +25,18 @@ impl PartialOrd for Score {
     }
 }
 
-/// A score above that of any number of scans that only come second.
+/// A score by two counts of scans, the second of which only breaks ties.
 pub(super) fn first_second(first: usize, second: usize) -> Score {
-    const SCANS_MAX: f64 = 65_536.0;
+    const SCANS_MAX: f64 = 65_536.0; // More than run at once.
     Score(first as f64 * SCANS_MAX + second as f64)
 }
 
-/// How many classes a decision looks at: the bound on its cost. Classes come in the order that the scores favour, so
-/// what is left out is seldom better.
+/// Classes that a decision looks at: the bound on its cost. They come in the order that the scores favour, so the others
+/// are seldom better.
 pub(super) const CLASSES_MAX: usize = 256;
 
-/// Classes, best first. `classes` come in the order of how many scans need them; `bound` says what a class that so many
-/// scans need, or any after it, can score at most. So the walk ends as soon as nothing better can follow.
+/// Classes, highest score first. `classes` come in the order of how many scans need them; `bound` gives the highest score
+/// of a class that so many scans need, and of all after it. So the walk ends as soon as no better class can follow.
 pub(super) fn best_first<'a>(
     classes: impl Iterator<Item = &'a Class> + 'a,
     bound: impl Fn(usize) -> Score + 'a,

@@ -1,59 +1,65 @@
-//! `relevance`: the paper's scores, with processors scheduled too. `docs/scheduling.md` explains it on a page.
+//! `relevance`: the published scores, with processors scheduled too. `docs/scheduling.md` explains it.
 //!
 //! What differs from [`Relevance2007`]:
-//! - Chunks are handed to as many workers as there are processors for, first to whoever has least work left, counting
-//!   less of it the more of it is in the pool (`Work`). Scans that would crawl together finish one after the other.
-//! - Where the device could take more loads, scans that wait read further ahead.
-//! - A chunk that other scans need too, though they do not wait, is read before one that they do not; of equal ones the
-//!   chunk behind the last one is read, so that reads go on where the device stands.
-//! - What is decoded now is handed out first: it is decoded once for all who take it now.
+//! - Only as many workers are handed chunks as there are processors, least work left first; work counts less the more of
+//!   it is ready (`Work`). Scans that would crawl side by side finish one after the other.
+//! - Where the device has free slots, waiting scans read further ahead.
+//! - Among chunks that help as many starved scans, those that other scans need as well are read first. Ties go to the
+//!   chunk after the last one read, so that reads continue where the device stands.
+//! - Decoded chunks are handed out first: they are decoded once for all scans that take them.
+//! - The next uses of pages by scans in order, and the expected reuse of tables, count when pages are evicted.
 
 use std::cmp::Reverse;
 
-use crate::classes::Class;
 use crate::ids::{ChunkIndex, PageId, ScanId, SlotIndex, TableId, Time};
 use crate::policy::next_use::NextUseIndex;
 use crate::policy::priority::priority_bounds;
-use crate::policy::ranking::{Score, best_first};
-use crate::policy::relevance_2007::{Relevance2007, helped_by, overlapping, plan};
+use crate::policy::ranking::Score;
+use crate::policy::relevance_2007::Relevance2007;
 use crate::policy::reuse::ReuseEstimator;
+use crate::policy::scoring::{LoadRelevance, Scores, helped_by, plan, waited_loads};
 use crate::policy::{Attempt, EvictionRequest, LoadPlan, Policy, Strictness};
-use crate::scan::{Order, PriorityBounds, Scan};
+use crate::scan::{PriorityBounds, Scan};
 use crate::set::IndexSet;
 use crate::state::{CandidateKind, State};
 
-/// What a scan counts that needs a chunk, but has enough to go on with, beside one that waits.
-const LATER: f64 = 0.01;
+/// The weight of a scan that needs a chunk but has enough to go on, beside 1 for a starved one: it decides among chunks
+/// that help the same number of starved scans, as long as fewer than a hundred others need them.
+const SATED_WEIGHT: f64 = 0.01;
 
-/// A scan in order has much less left than the others that has so many times less.
-const MUCH_LESS: usize = 4;
+/// A scan in order that has less than this part of the average left is not held together with the others: it ends soon,
+/// so it is of no use to those behind it.
+const NEARLY_DONE_PART: usize = 4;
 
-/// How many decoded chunks a decision looks at.
+/// Chunks that a scan has left at least, however long it has waited: less than one, so that waiting counts for a scan of
+/// one chunk, and more than none, so that the time for a chunk still decides.
+const CHUNKS_LEFT_MIN: f64 = 0.5;
+
+/// How much ready chunks count: a scan for which all is ready ranks as if it had a hundredth of its work left. They are
+/// counted in percent of the scan, so that the size of chunks makes no difference.
+const READY_PERCENT: f64 = 100.0;
+
+/// Decoded chunks that a decision looks at: the bound on its cost.
 const DECODED_MAX: usize = 256;
 
-/// How many scans that wait a decision looks at to read further ahead.
+/// Waiting scans that a decision looks at to read further ahead: the bound on its cost.
 const WAITING_MAX: usize = 128;
 
 /// The policy `relevance`.
 #[derive(Clone, Debug, Default)]
 pub struct Relevance {
     paper: Relevance2007,
-    /// When the scans in order come to the pages.
+    /// The next uses of pages by scans in order.
     in_order: NextUseIndex,
-    /// How often scans come to the tables.
+    /// How often tables are scanned.
     reuse: ReuseEstimator,
 }
 
-/// Average loads that a scan has waited, shared by all running scans (slip 5 in `docs/papers.md`).
-fn waited_loads(state: &State, waited_ns: u64) -> f64 {
-    let loads = state.load_ns().map_or(0.0, |load_ns| waited_ns as f64 / load_ns as f64);
-    loads / state.scan_count() as f64
-}
-
-/// Whom to read for, largest first: who has waited too long, longest in front; then by [`Reading::score`].
+/// The rank of a scan to be read for, highest first: overdue scans, the one that has waited longest in front; then the
+/// others by [`Reading::score`].
 type ReadingRank = (Option<Reverse<Time>>, Score);
 
-/// What the rank of a scan that wants something to be read depends on, beside how long it has waited and what it needs.
+/// What scans of a kind have in common for their [`ReadingRank`].
 struct Reading<'a> {
     state: &'a State,
     kind: CandidateKind,
@@ -66,15 +72,15 @@ impl Reading<'_> {
         (overdue, self.score(since, needed))
     }
 
-    /// As in the paper, who has fewest chunks left, and who waits gains one for each load that it waited. Scans in order
-    /// count as much as they do on average, unless they have much less left: those that go on together, one a little
-    /// behind the other, read once for all.
-    fn score(&self, since: Option<Time>, own: usize) -> Score {
+    /// As in the paper: fewest chunks left first, and waiting gains a chunk for each load. Scans in order count as many
+    /// chunks as they have left on average, unless one is nearly done: those that advance together, one a little behind
+    /// the other, share their reads.
+    fn score(&self, since: Option<Time>, needed: usize) -> Score {
         let waited_ns = since.map_or(0, |since| self.state.now().since(since));
         let weight = f64::from(self.kind.weight);
         let gained = weight * waited_loads(self.state, waited_ns);
-        let together = self.kind.goes_in_order && own * MUCH_LESS > self.in_order_needed;
-        let needed = if together { self.in_order_needed } else { own };
+        let together = self.kind.goes_in_order && needed * NEARLY_DONE_PART > self.in_order_needed;
+        let needed = if together { self.in_order_needed } else { needed };
         Score(gained - needed as f64 / weight)
     }
 }
@@ -94,10 +100,11 @@ fn choose_scan<'a>(state: &'a State, attempt: &Attempt<'_>) -> Option<&'a Scan> 
     highest.max().and_then(|(_, Reverse(id))| state.scan(id))
 }
 
-/// Where all that want something to be read have it on its way and the device could take more loads: of the scans that
-/// have waited longest, the one with least on its way. A device that serves many requests at once is idle otherwise.
+/// The scan to read further ahead for, if every scan that lacks something has it on its way and the device could take more
+/// loads: among those that have waited longest, the one with the fewest chunks on their way. Otherwise a device that serves
+/// many requests at once would idle.
 fn choose_ahead<'a>(state: &'a State, attempt: &Attempt<'_>) -> Option<&'a Scan> {
-    if attempt.strictness > Strictness::Strict || !attempt.without_room.is_empty() {
+    if attempt.strictness > Strictness::Strict || !attempt.without_space.is_empty() {
         return None;
     }
     let starving = state.waiting().take(WAITING_MAX).filter(|scan| !scan.is_deliverable());
@@ -105,12 +112,12 @@ fn choose_ahead<'a>(state: &'a State, attempt: &Attempt<'_>) -> Option<&'a Scan>
     may_load.min_by_key(|scan| (scan.arriving(), scan.id()))
 }
 
-/// How fast chunks are done now.
+/// How fast chunks are processed now.
 struct Work {
-    /// Nanoseconds that scans take for a chunk on average: what a scan that has done none yet is taken to need.
+    /// Average nanoseconds for a chunk: the estimate for a scan that has processed none yet.
     chunk_ns: f64,
-    /// Nanoseconds until it is somebody's turn again: until a worker has done a chunk, or a load has ended if that takes
-    /// longer. Where everything is in the pool loads say nothing of how long a scan has to wait.
+    /// Nanoseconds between two deliveries: the time until a worker is done with a chunk, or that of a load if it is
+    /// longer. Loads alone say nothing where everything is in the pool.
     turn_ns: f64,
 }
 
@@ -122,18 +129,17 @@ impl Work {
         Self { chunk_ns, turn_ns: load_ns.max(chunk_ns / active) }
     }
 
-    /// Nanoseconds of work that a scan has left, divided by one plus the percentage of it that is in the pool: what is
-    /// there should be used before it goes. Who waits for a processor has one chunk less left for each turn of its share
-    /// that it waited.
+    /// Nanoseconds of work that a scan has left, divided by one plus the percentage of it that is ready: data in the pool
+    /// should be used before it is evicted. Waiting takes off a chunk for each turn that would have been the scan's.
     fn left(&self, state: &State, scan: &Scan) -> f64 {
         let waited_ns = scan.waiting_since().map_or(0, |since| state.now().since(since));
         let waited_turns = waited_ns as f64 / self.turn_ns / state.scan_count() as f64;
         let weight = f64::from(scan.weight());
         let needed = scan.needed().len() as f64;
-        let left = (needed - weight * waited_turns).max(0.5);
+        let left = (needed - weight * waited_turns).max(CHUNKS_LEFT_MIN);
         let chunk_ns = scan.chunk_ns().map_or(self.chunk_ns, |ns| ns as f64);
-        let percent_there = 100.0 * (scan.ready_chunks() as f64 / (needed + 1.0)).min(1.0);
-        left * chunk_ns / weight / (1.0 + percent_there)
+        let ready_part = (scan.ready_chunks() as f64 / (needed + 1.0)).min(1.0);
+        left * chunk_ns / weight / (1.0 + READY_PERCENT * ready_part)
     }
 }
 
@@ -145,36 +151,17 @@ fn most_decoded(state: &State, scan: &Scan) -> Option<ChunkIndex> {
     chunks.filter(|&chunk| scan.could_be_handed(chunk)).min_by_key(needing)
 }
 
-/// The chunk that helps most waiting scans for the fewest bytes, then most others.
+/// The chunk that helps most starved scans for the fewest bytes, then most others; of equals the one behind the last one
+/// read, so that the device goes on where it stands.
 fn choose_chunk(state: &State, scan: &Scan, helped: &IndexSet<SlotIndex>) -> Option<ChunkIndex> {
-    if scan.order() == Order::InOrder || scan.is_sparse() {
-        return scan.loadable().next();
-    }
-    let table = state.table(scan.table());
-    let one_group = table.group_count() == 1;
-    let overlapping = if one_group { IndexSet::new() } else { overlapping(state, scan) };
-    let count = |helped: usize, all: usize| helped as f64 + LATER * (all - helped) as f64;
-    let bound = |scans: usize| match one_group {
-        true => Score(count(helped.len().min(scans), scans)),
-        false => Score(f64::INFINITY),
+    let relevance = LoadRelevance {
+        scores: Scores::of(state.table(scan.table())),
+        helped,
+        benefit: |helped, served| helped as f64 + SATED_WEIGHT * (served - helped) as f64,
     };
-    let score = |class: &Class| {
-        let key = class.key();
-        if !key.scans.contains(scan.slot()) || key.covers(scan.groups()) {
-            return None;
-        }
-        if one_group {
-            return Some(Score(count(key.scans.intersection_len(helped), key.scans.len())));
-        }
-        let here = key.scans.intersection(helped);
-        let groups = table.classes().groups_of(&here);
-        let cold_bytes = state.cold_bytes(scan.table(), class.first(), &groups);
-        let all = key.scans.intersection_len(&overlapping);
-        Some(Score(count(here.len(), all) / cold_bytes.max(1) as f64))
-    };
-    let best = best_first(table.classes().to_read(), bound, score).next();
-    best.map(|(_, class)| table.classes().next_chunk(class, table.last_load()))
-        .or_else(|| scan.loadable().next())
+    relevance.choose_chunk(state, scan, |table, class| {
+        table.classes().next_chunk(class, table.last_load())
+    })
 }
 
 impl Policy for Relevance {
@@ -198,7 +185,7 @@ impl Policy for Relevance {
 
     fn on_table_changed(&mut self, table: TableId) {
         self.paper.table_changed(table);
-        self.reuse.changed(table);
+        self.reuse.table_changed(table);
     }
 
     fn on_table_removed(&mut self, table: TableId) {
@@ -234,9 +221,9 @@ impl Policy for Relevance {
         Some(plan(state, scan, &helped, chunk))
     }
 
-    fn choose_victims(&mut self, state: &State, room: &EvictionRequest<'_>) -> Vec<PageId> {
+    fn choose_victims(&mut self, state: &State, request: &EvictionRequest<'_>) -> Vec<PageId> {
         let in_order = (!self.in_order.is_empty()).then_some(&mut self.in_order);
-        self.paper.victims(state, room, in_order, self.reuse.unwanted(state))
+        self.paper.victims(state, request, in_order, self.reuse.unwanted(state))
     }
 
     fn priority_bounds(&self, state: &State) -> PriorityBounds {
@@ -247,8 +234,8 @@ impl Policy for Relevance {
         true
     }
 
-    /// First whoever can use most of what is decoded now, so that scans meet at a chunk while it is decoded and in the
-    /// processors' caches; then whoever has least left.
+    /// The scan that can use most decoded columns, so that scans meet at a chunk while it is in the processors' caches;
+    /// then the one with least work left.
     fn prefer_worker(&self, state: &State, ready: &[ScanId]) -> usize {
         let work = Work::of(state);
         let rank = |&position: &usize| {

@@ -1,48 +1,49 @@
-//! When scans will come to a table again, from how often they came: what its pages are worth while nobody wants them.
+//! When the next scan of a table is expected, from the intervals between its scans: how long its pages stay that no
+//! running scan needs.
 //!
-//! Among pages of one table nothing changes: those that somebody comes to stay longer. Between tables, a small one that
-//! is read every few seconds stays beside what a long scan comes to in a minute.
+//! Within a table, pages that running scans need still stay longer. Between tables, a small one that is read every few
+//! seconds stays beside pages that a long scan needs in a minute.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;
 
 use crate::ids::{TableId, Time};
-use crate::policy::Chosen;
-use crate::policy::merge::Heads;
+use crate::policy::VictimList;
+use crate::policy::merge::KWayMerge;
 use crate::scan::Scan;
 use crate::state::State;
 
-/// The part of a new scan in what is known of a table.
+/// The weight of a new scan in the averages of its table: they follow a change within a few scans.
 const WEIGHT: f64 = 0.25;
 
-/// How often scans come to tables, and what that says of the pages that nobody wants now.
+/// The intervals between scans of each table, and the order that they give to unwanted pages.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReuseEstimator {
     arrivals: BTreeMap<TableId, Arrivals>,
     /// Tables to be indexed anew before the next choice.
     changed: BTreeSet<TableId>,
     /// Tables with unwanted pages, by the nanoseconds until a scan is expected that needs one of those pages.
-    unwanted: Heads<u64>,
+    expected: KWayMerge<u64>,
     /// The other tables with unwanted pages, by the last use of their least recently used one (a count of uses).
-    others: Heads<Reverse<u64>>,
-    /// When tables are indexed anew although nothing happens: the longer no scan comes, the later it is expected.
+    unexpected: KWayMerge<Reverse<u64>>,
+    /// When tables are indexed anew although nothing changes: a scan that is late is expected later and later.
     due: BTreeSet<(Time, TableId)>,
 }
 
-/// The scans that came to a table.
+/// The arrivals of scans at a table.
 #[derive(Clone, Copy, Debug)]
 struct Arrivals {
     last: Time,
-    /// Nanoseconds from one to the next, on average. `None` after the first.
+    /// Average nanoseconds between two of them; `None` after the first.
     interval_ns: Option<f64>,
-    /// The part of the chunks that one needs, on average.
+    /// The average part of the chunks that a scan needs.
     part: f64,
     due: Option<Time>,
 }
 
 impl ReuseEstimator {
-    /// A scan starts.
+    /// A scan starts. Several that start at the same time count once.
     pub(super) fn note(&mut self, state: &State, scan: &Scan) {
         let chunks = state.table(scan.table()).chunk_count().max(1);
         let part = scan.needed().len() as f64 / chunks as f64;
@@ -60,8 +61,8 @@ impl ReuseEstimator {
         self.recount(known);
     }
 
-    /// Pages of a table are wanted no more, or again, or came and went.
-    pub(super) fn changed(&mut self, table: TableId) {
+    /// The unwanted pages of a table have changed.
+    pub(super) fn table_changed(&mut self, table: TableId) {
         self.changed.insert(table);
     }
 
@@ -74,14 +75,14 @@ impl ReuseEstimator {
         self.recount(known);
     }
 
-    /// With one table there is nothing to compare: files all anew when a second one comes, or only one is left.
+    /// With one table there is nothing to compare: all are indexed anew when a second one is added, or only one is left.
     fn recount(&mut self, before: usize) {
         if (before < 2) != (self.arrivals.len() < 2) {
             self.changed.extend(self.arrivals.keys());
         }
     }
 
-    /// What is known now.
+    /// The unwanted pages of all tables.
     pub(super) fn unwanted(&mut self, state: &State) -> UnwantedPages<'_> {
         while let Some(&(due, table)) = self.due.first().filter(|(due, _)| *due <= state.now()) {
             self.due.remove(&(due, table));
@@ -90,10 +91,10 @@ impl ReuseEstimator {
         for table in std::mem::take(&mut self.changed) {
             self.reindex(state, table);
         }
-        let farthest: Box<dyn Iterator<Item = _>> = Box::new(self.unwanted.largest_first());
+        let expected: Box<dyn Iterator<Item = _>> = Box::new(self.expected.largest_first());
         UnwantedPages {
-            others: Some(&self.others),
-            farthest: Some(farthest.peekable()),
+            unexpected: Some(&self.unexpected),
+            expected: Some(expected.peekable()),
             taken: BTreeSet::new(),
         }
     }
@@ -115,71 +116,71 @@ impl ReuseEstimator {
             }
             self.due.insert((due, table));
         }
-        self.unwanted.set(table, return_ns.filter(|_| oldest.is_some()));
-        self.others.set(table, oldest.filter(|_| return_ns.is_none()));
+        self.expected.set(table, return_ns.filter(|_| oldest.is_some()));
+        self.unexpected.set(table, oldest.filter(|_| return_ns.is_none()));
     }
 }
 
-/// Tables whose unwanted pages have not gone yet.
+/// The pages that no running scan needs, in the order in which they are evicted. By default no scan is expected.
 #[derive(Default)]
 pub(super) struct UnwantedPages<'a> {
-    others: Option<&'a Heads<Reverse<u64>>>,
-    /// Those that scans come to last in front.
-    farthest: Option<Farthest<'a>>,
+    unexpected: Option<&'a KWayMerge<Reverse<u64>>>,
+    /// Tables at which scans are expected, the latest in front, and after how many nanoseconds.
+    expected: Option<ExpectedTables<'a>>,
+    /// Tables whose pages were taken.
     taken: BTreeSet<TableId>,
 }
 
-type Farthest<'a> = Peekable<Box<dyn Iterator<Item = (u64, TableId)> + 'a>>;
+type ExpectedTables<'a> = Peekable<Box<dyn Iterator<Item = (u64, TableId)> + 'a>>;
 
 impl UnwantedPages<'_> {
-    /// Whether no scan is expected.
+    /// Whether no scan is expected at the tables that are left.
     pub(super) fn is_empty(&mut self) -> bool {
-        self.farthest.as_mut().is_none_or(|farthest| farthest.peek().is_none())
+        self.expected.as_mut().is_none_or(|expected| expected.peek().is_none())
     }
 
-    /// Takes pages that no table lists, then what nobody wants of tables that no scan is expected to come to, least
-    /// recently used first.
-    pub(super) fn take_others(&self, state: &State, chosen: &mut Chosen<'_>) {
-        let Some(others) = self.others else {
-            return chosen.take_all(state, state.unwanted_pages());
+    /// Takes pages that no table lists, then those of tables at which no scan is expected, least recently used first.
+    pub(super) fn take_unexpected(&self, state: &State, victims: &mut VictimList<'_>) {
+        let Some(unexpected) = self.unexpected else {
+            return victims.take_all(state, state.unwanted_pages());
         };
-        chosen.take_all(state, state.unlisted_pages());
-        let unwanted =
+        victims.take_all(state, state.unlisted_pages());
+        let pages =
             |table| state.unwanted_pages_of(table).map(|(used_at, id)| (Reverse(used_at), id));
-        chosen.take_all(state, others.merge(unwanted).map(|(_, id)| id));
+        victims.take_all(state, unexpected.merge(pages).map(|(_, id)| id));
     }
 
-    /// Takes what nobody wants of this table, and of those that scans come to only after so many nanoseconds.
+    /// Takes those of this table, and of tables at which a scan is expected in `ns` nanoseconds at the earliest.
     pub(super) fn take_before(
         &mut self,
         state: &State,
-        chosen: &mut Chosen<'_>,
+        victims: &mut VictimList<'_>,
         table: TableId,
         ns: u64,
     ) {
         if !self.is_empty() {
-            self.take(state, chosen, table);
+            self.take_table(state, victims, table);
         }
-        self.take_from(state, chosen, ns);
+        self.take_expected(state, victims, ns);
     }
 
     /// Takes the rest.
-    pub(super) fn take_rest(&mut self, state: &State, chosen: &mut Chosen<'_>) {
-        self.take_from(state, chosen, 0);
+    pub(super) fn take_rest(&mut self, state: &State, victims: &mut VictimList<'_>) {
+        self.take_expected(state, victims, 0);
     }
 
-    fn take_from(&mut self, state: &State, chosen: &mut Chosen<'_>, ns: u64) {
-        while !chosen.enough()
-            && let Some(farthest) = &mut self.farthest
-            && let Some((_, table)) = farthest.next_if(|(return_ns, _)| *return_ns >= ns)
+    fn take_expected(&mut self, state: &State, victims: &mut VictimList<'_>, ns: u64) {
+        while !victims.enough()
+            && let Some(expected) = &mut self.expected
+            && let Some((_, table)) = expected.next_if(|(return_ns, _)| *return_ns >= ns)
         {
-            self.take(state, chosen, table);
+            self.take_table(state, victims, table);
         }
     }
 
-    fn take(&mut self, state: &State, chosen: &mut Chosen<'_>, table: TableId) {
+    fn take_table(&mut self, state: &State, victims: &mut VictimList<'_>, table: TableId) {
         if self.taken.insert(table) {
-            chosen.take_all(state, state.unwanted_pages_of(table).map(|(_, id)| id));
+            victims.take_all(state, state.unwanted_pages_of(table).map(|(_, id)| id));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Scans that go through the table in a fixed sequence: what `normal` and `attach` share.
+//! Scans that go through the table in a fixed sequence, as under `normal`, `attach` and `predictive`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,11 +7,11 @@ use crate::policy::{Attempt, EvictionRequest, LoadPlan, Strictness};
 use crate::scan::{Order, Scan};
 use crate::state::State;
 
-/// Where each scan began, and who was served last.
+/// The start of each scan, and when it was last served.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sequence {
     starts: BTreeMap<ScanId, ChunkIndex>,
-    /// When a load for a scan was last started, as a count of loads.
+    /// When the last load for each scan was started, as a count of loads.
     served: BTreeMap<ScanId, u64>,
     loads: u64,
 }
@@ -26,7 +26,7 @@ impl Sequence {
         self.served.remove(&scan);
     }
 
-    /// What a scan still needs, in its own sequence: from where it began to the end, then from the first chunk.
+    /// The needed chunks of a scan in its sequence: from its start to the end, then from the first chunk.
     pub(super) fn remaining<'a>(
         &self,
         scan: &'a Scan,
@@ -38,8 +38,8 @@ impl Sequence {
         scan.needed().iter_around(start.unwrap_or_default())
     }
 
-    /// The next chunk of a scan that is behind by the most: waiting scans first, the one that waits longest, then the
-    /// one that was served least recently. So requests queue as they do at a disk.
+    /// The next chunk of the scan that has waited longest; if none waits, of the one that was served least recently. So
+    /// requests queue as they do at a disk.
     pub(super) fn choose_load(&self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
         let load_candidates = state.scans().filter(|scan| attempt.admits(scan));
         let next = load_candidates.filter_map(|scan| Some((scan, self.next_cold(scan)?)));
@@ -55,27 +55,31 @@ impl Sequence {
         self.served.get(&scan).copied().unwrap_or(0)
     }
 
-    /// The next chunk of a scan that has to be read for it.
+    /// The next cold chunk of a scan, as far as it reads ahead.
     pub(super) fn next_cold(&self, scan: &Scan) -> Option<ChunkIndex> {
         self.ahead(scan).find(|&chunk| !scan.is_covered(chunk))
     }
 
-    /// The chunks that are read before a scan asks for them.
+    /// The chunks that are read before the scan asks for them.
     fn ahead<'a>(&self, scan: &'a Scan) -> impl Iterator<Item = ChunkIndex> + use<'a> {
         self.remaining(scan).take(scan.chunks_ahead() - scan.busy_workers())
     }
 
-    /// Least recently used pages, but not what was read ahead: scans would read it again at once, and evict each
-    /// other's for ever.
-    pub(super) fn choose_victims(&self, state: &State, room: &EvictionRequest<'_>) -> Vec<PageId> {
-        let spared = self.spared(state, room);
-        room.fill(state, state.cached_pages().filter(|id| !spared.contains(id)))
+    /// Least recently used pages, but none that was read ahead: scans would read them again at once, and evict each other's
+    /// pages forever.
+    pub(super) fn choose_victims(
+        &self,
+        state: &State,
+        request: &EvictionRequest<'_>,
+    ) -> Vec<PageId> {
+        let spared = self.spared(state, request);
+        request.fill(state, state.cached_pages().filter(|id| !spared.contains(id)))
     }
 
-    /// What was read ahead and does not go.
-    pub(super) fn spared(&self, state: &State, room: &EvictionRequest<'_>) -> BTreeSet<PageId> {
-        let trigger = room.plan.map(|plan| plan.scan);
-        let spared_scans = state.scans().filter(|scan| match room.strictness {
+    /// Pages read ahead that are not evicted.
+    pub(super) fn spared(&self, state: &State, request: &EvictionRequest<'_>) -> BTreeSet<PageId> {
+        let trigger = request.plan.map(|plan| plan.scan);
+        let spared_scans = state.scans().filter(|scan| match request.strictness {
             Strictness::Strict => true,
             Strictness::MayStarve => Some(scan.id()) == trigger,
             Strictness::MayEvictOwn => false,
@@ -93,7 +97,7 @@ impl Sequence {
         self.served.insert(plan.scan, self.loads);
     }
 
-    /// The next chunk in the scan's own sequence, once it is there.
+    /// The next chunk in the sequence of a scan, once it is available.
     pub(super) fn choose_delivery(&self, state: &State, scan: ScanId) -> Option<ChunkIndex> {
         let scan = state.scan(scan)?;
         self.remaining(scan).next().filter(|&chunk| scan.is_available(chunk))

@@ -1,34 +1,34 @@
-//! What a scan needs, indexed by where the pages of it are.
+//! The needed chunks of a scan, indexed by the residency of their pages.
 
 use super::Scan;
 use crate::classes::ClassKey;
 use crate::decoded::DecodedSlices;
 use crate::ids::ChunkIndex;
-use crate::pages::Place;
+use crate::pages::Residency;
 
 impl Scan {
-    /// Files a needed chunk anew after its class changed.
+    /// Indexes a needed chunk anew after its class changed.
     pub(crate) fn reindex(&mut self, chunk: ChunkIndex, key: &ClassKey) {
         self.available.set(chunk, key.has(&self.groups));
         self.cold.set(chunk, !key.covers(&self.groups));
     }
 
-    /// Files a needed chunk anew, of which it reads pages at these places.
-    pub(crate) fn reindex_by_places(
+    /// Indexes a needed chunk anew by the residency of the pages that the scan reads.
+    pub(crate) fn reindex_by_residency(
         &mut self,
         chunk: ChunkIndex,
-        places: impl Iterator<Item = Place>,
+        residencies: impl Iterator<Item = Residency>,
     ) {
         let (mut cached, mut cold) = (true, false);
-        for place in places {
-            cached &= place == Place::Cached;
-            cold |= place == Place::Cold;
+        for residency in residencies {
+            cached &= residency == Residency::Cached;
+            cold |= residency == Residency::Cold;
         }
         self.available.set(chunk, cached);
         self.cold.set(chunk, cold);
     }
 
-    /// Takes a chunk out of everything it is indexed in.
+    /// Removes a chunk from all indexes.
     pub(crate) fn forget(&mut self, chunk: ChunkIndex) {
         self.needed.remove(chunk);
         self.available.remove(chunk);
@@ -36,9 +36,9 @@ impl Scan {
         self.decoded.set(chunk, 0);
     }
 
-    /// Files a chunk anew by what of it is decoded, after that has changed, or whether it is there.
+    /// Indexes a chunk anew by its decoded column groups, after those or its availability changed.
     pub(crate) fn reindex_decoded(&mut self, chunk: ChunkIndex, decoded: &DecodedSlices) {
-        let is_there = self.is_available(chunk);
-        self.decoded.set(chunk, if is_there { decoded.groups(chunk, &self.groups) } else { 0 });
+        let is_available = self.is_available(chunk);
+        self.decoded.set(chunk, if is_available { decoded.groups(chunk, &self.groups) } else { 0 });
     }
 }

@@ -1,16 +1,16 @@
-//! What the running scans are indexed by, so that decisions find those that they look for.
+//! The keys under which the running scans are indexed.
 
-use super::{Scan, Turn};
+use super::{Scan, Ticket};
 use crate::ids::Time;
 
-/// What a scan is indexed by.
+/// The keys of a scan in the [`ScanIndex`](crate::state::ScanIndex).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct IndexKeys {
     pub(crate) size: u64,
     pub(crate) chunks_in_all: u64,
     pub(crate) needed: usize,
-    /// Of the worker that waits longest.
-    pub(crate) waiting: Option<(Turn, Time)>,
+    /// The ticket of the worker that has waited longest, and since when it waits.
+    pub(crate) waiting: Option<(Ticket, Time)>,
     pub(crate) is_deliverable: bool,
     pub(crate) is_starved: bool,
     pub(crate) is_almost_starved: bool,
@@ -18,11 +18,10 @@ pub(crate) struct IndexKeys {
     pub(crate) most_decoded: usize,
     pub(crate) busy_workers: usize,
     pub(crate) active_workers: usize,
-    /// Since when the one of those is at work on its chunk that has been for longest.
+    /// Since when the active worker has been at work that began its chunk first.
     pub(crate) active_since: Option<Time>,
     /// 0 if unknown.
     pub(crate) chunk_ns: u64,
-    pub(crate) row_ps: Option<u64>,
 }
 
 impl IndexKeys {
@@ -31,7 +30,7 @@ impl IndexKeys {
             size: scan.size(),
             chunks_in_all: scan.chunks_in_all(),
             needed: scan.needed.len(),
-            waiting: scan.longest_waiting().map(|(turn, since, _)| (turn, since)),
+            waiting: scan.longest_waiting().map(|(ticket, since, _)| (ticket, since)),
             is_deliverable: scan.is_deliverable(),
             is_starved: scan.is_starved(),
             is_almost_starved: scan.is_almost_starved(),
@@ -41,16 +40,15 @@ impl IndexKeys {
             active_workers: scan.active_since().count(),
             active_since: scan.active_since().min(),
             chunk_ns: scan.chunk_ns,
-            row_ps: scan.rate.smoothed(),
         }
     }
 
-    pub(crate) fn turn(self) -> Option<Turn> {
-        self.waiting.map(|(turn, _)| turn)
+    pub(crate) fn ticket(self) -> Option<Ticket> {
+        self.waiting.map(|(ticket, _)| ticket)
     }
 
-    pub(crate) fn ready(self) -> Option<Turn> {
-        self.turn().filter(|_| self.is_deliverable)
+    pub(crate) fn ready(self) -> Option<Ticket> {
+        self.ticket().filter(|_| self.is_deliverable)
     }
 
     pub(crate) fn starving_since(self) -> Option<Time> {

@@ -1,4 +1,4 @@
-//! How fast a scan goes through its rows.
+//! The scan rate: how fast a scan goes through its rows.
 
 use crate::ids::Time;
 
@@ -6,15 +6,15 @@ use crate::ids::Time;
 /// rate counts half after three chunks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ScanRate {
-    /// When it was last handed a chunk, and the rows of that chunk.
+    /// When the scan was last handed a chunk, and the rows of that chunk.
     last: Option<(Time, u64)>,
     /// Picoseconds a row, smoothed; 0 until two chunks were handed out.
     row_ps: u64,
 }
 
 impl ScanRate {
-    /// It is handed a chunk of so many rows.
-    pub(crate) fn handed(&mut self, now: Time, rows: u64) {
+    /// The scan is handed a chunk of `rows` rows.
+    pub(crate) fn delivered(&mut self, now: Time, rows: u64) {
         if let Some(row_ps) = self.current(now) {
             let row_ps = row_ps.max(1);
             self.row_ps = if self.row_ps == 0 { row_ps } else { (self.row_ps * 3 + row_ps) / 4 };
@@ -22,17 +22,17 @@ impl ScanRate {
         self.last = Some((now, rows));
     }
 
-    /// Picoseconds a row; `None` until known. Who waits for longer than usual is slower than he was.
+    /// Picoseconds a row; `None` until known. A scan that waits for longer than usual is slower than it was.
     pub(crate) fn row_ps(&self, now: Time) -> Option<u64> {
         Some(self.smoothed()?.max(self.current(now).unwrap_or(0)))
     }
 
-    /// The same at the time when it was last handed a chunk.
+    /// The rate as of the last chunk.
     pub(crate) fn smoothed(&self) -> Option<u64> {
         (self.row_ps > 0).then_some(self.row_ps)
     }
 
-    /// As if the chunk that it was handed last ended now.
+    /// The rate if the last chunk ended now.
     fn current(&self, now: Time) -> Option<u64> {
         let (since, rows) = self.last?;
         Some(now.since(since).saturating_mul(1_000) / rows.max(1))
@@ -50,7 +50,7 @@ mod tests {
         let mut go = |rate: &mut ScanRate, chunks: u64, chunk_ns: u64| {
             for _ in 0..chunks {
                 now += chunk_ns;
-                rate.handed(Time(now), 10);
+                rate.delivered(Time(now), 10);
             }
             rate.row_ps(Time(now)).unwrap_or(0)
         };
@@ -64,15 +64,15 @@ mod tests {
     #[test]
     fn it_is_unknown_until_two_chunks_were_handed_out() {
         let mut rate = ScanRate::default();
-        rate.handed(Time(5), 10);
+        rate.delivered(Time(5), 10);
         assert_eq!(rate.row_ps(Time(1_000)), None);
     }
 
     #[test]
-    fn who_waits_is_slower_than_he_was() {
+    fn a_scan_that_waits_is_slower_than_it_was() {
         let mut rate = ScanRate::default();
-        rate.handed(Time(0), 10);
-        rate.handed(Time(100), 10);
+        rate.delivered(Time(0), 10);
+        rate.delivered(Time(100), 10);
         assert_eq!(rate.row_ps(Time(150)), Some(10_000));
         assert_eq!(rate.row_ps(Time(1_100)), Some(100_000));
     }

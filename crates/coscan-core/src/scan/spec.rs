@@ -1,4 +1,4 @@
-//! What a query wants of a table, and what it got.
+//! The request of a query for chunks of a table, and the report of what it got.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{ChunkIndex, GroupIndex, PageId, TableId};
 
-/// Whether a scan takes its chunks as they come or first rows first.
+/// The order in which a scan takes its chunks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
@@ -17,18 +17,18 @@ pub enum Order {
     InOrder,
 }
 
-/// How long a scan is beside others. Who is longer gives way.
+/// The priority of a scan, by its length relative to the others: shorter scans go first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum PriorityClass {
-    /// Picked pages, or a short scan of a few chunks.
+    /// Selected pages, or a short scan of a few chunks.
     Tiny,
-    /// A small part of what the longest one needed when it started.
+    /// A small part of the chunks of the longest running scan.
     Short,
     /// All others.
     Long,
 }
 
-/// Which scans are short beside others. By default none is.
+/// The bounds below which scans have a higher priority. By default all are long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PriorityBounds {
     /// Below this [size](crate::Scan::size), in bytes, a scan is short.
@@ -38,7 +38,7 @@ pub struct PriorityBounds {
 }
 
 impl PriorityBounds {
-    /// The length of a scan of so many bytes and chunks.
+    /// The class of a scan of so many bytes and chunks.
     #[must_use]
     pub fn class_of(self, size: u64, chunks: u64) -> PriorityClass {
         if size >= self.short_below {
@@ -51,7 +51,7 @@ impl PriorityBounds {
     }
 }
 
-/// What a query wants to read.
+/// The request of a query.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ScanSpec {
     /// The table.
@@ -60,16 +60,16 @@ pub struct ScanSpec {
     pub groups: Vec<GroupIndex>,
     /// The chunks, as runs of neighbours.
     pub chunks: Vec<Range<ChunkIndex>>,
-    /// Whether the order of chunks matters.
+    /// The order in which it takes its chunks.
     pub order: Order,
     /// How many workers share the scan [CS11 §8.2.2]; at least one.
     pub workers: usize,
-    /// How much it counts beside others, at least 1: policies that schedule serve a scan of weight 2 as if it had half
+    /// Its weight among the running scans, at least 1: policies that schedule serve a scan of weight 2 as if it had half
     /// the work left and had waited twice as long.
     pub weight: u32,
-    /// Of an index selection: the pages, in any order, that hold the rows that it is after; `None` if any page of its
-    /// chunks may. If to read just those costs less than whole chunks, see
-    /// [`request_bytes`](crate::Config::request_bytes), a chunk that it is handed has no others for certain [CS04 §4.2].
+    /// Of an index selection: the pages, in any order, that hold its rows; `None` if any page of its chunks may. If those
+    /// cost less to read than whole chunks, see [`request_bytes`](crate::Config::request_bytes), the scan is sparse:
+    /// other pages of its chunks are not in the pool for certain [CS04 §4.2].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages: Option<Vec<PageId>>,
 }
@@ -86,19 +86,19 @@ pub(crate) fn indexes(chunks: &[Range<ChunkIndex>]) -> impl Iterator<Item = Chun
     chunks.iter().flat_map(|run| (run.start.0..run.end.0).map(ChunkIndex))
 }
 
-/// What a scan has got so far, for EXPLAIN and reports.
+/// The progress of a scan, for EXPLAIN and reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ScanReport {
     /// Chunks that it needed when it started, and those that were added.
     pub chunks_needed: u64,
-    /// Chunks that it gave up while it ran.
+    /// Chunks that were pruned while it ran.
     pub chunks_pruned_dynamic: u64,
     /// Chunks that it was handed.
     pub chunks_delivered: u64,
-    /// Of those, the ones that were in the pool when a worker asked.
+    /// Chunks handed out at once, since they were in the pool when a worker asked.
     pub chunks_found: u64,
-    /// Bytes of pages it was handed that were read for it.
+    /// Bytes of the pages it was handed that were read for it.
     pub bytes_read: u64,
-    /// Bytes of pages it was handed that were read for another scan, or for it before.
+    /// Bytes of the pages it was handed that were read for another scan, or for an earlier chunk of its own.
     pub bytes_reused: u64,
 }

@@ -1,11 +1,11 @@
-//! How a scan stands: what it has at hand, what is on its way, since when it waits.
+//! The status of a scan: ready and arriving chunks, starvation, waiting workers.
 
-use super::{Order, Scan, Turn, Worker};
+use super::{Order, Scan, Ticket, Worker};
 use crate::ids::{ChunkIndex, Index, Time, WorkerIndex};
 
 impl Scan {
-    /// How many chunks a scan keeps before it to go on without waiting: one for each worker and one more; none if all
-    /// its workers were withdrawn.
+    /// The ready chunks that a scan needs to go on without waiting: one for each worker and one more; none if all its
+    /// workers were withdrawn.
     #[must_use]
     pub fn chunks_ahead(&self) -> usize {
         match self.workers.iter().filter(|worker| **worker != Worker::Gone).count() {
@@ -14,37 +14,37 @@ impl Scan {
         }
     }
 
-    /// Chunks it works on or could work on at once [CS07 Figure 3, `numberOfAvailableChunks`]. In order, only those
-    /// before the first one missing, and no more of them than decide whether it is starved.
+    /// Its ready chunks: those that its workers have or could be handed at once [CS07 Figure 3,
+    /// `numberOfAvailableChunks`]. In order, only those before the first one missing count, up to the number that decides
+    /// whether it is starved.
     #[must_use]
     pub fn ready_chunks(&self) -> usize {
         let ready = match self.order {
             Order::Any => self.available.len(),
-            Order::InOrder => self.run(|chunk| self.is_available(chunk)),
+            Order::InOrder => self.run_length(|chunk| self.is_available(chunk)),
         };
         ready + self.busy_workers()
     }
 
-    /// Chunks on their way: everything missing is being read. In order, only those before the first one to be asked
-    /// for.
+    /// Arriving chunks: all their missing pages are being read. In order, only those before the first cold one count.
     #[must_use]
     pub fn arriving(&self) -> usize {
         match self.order {
             Order::Any => self.needed.len() - self.cold.len() - self.available.len(),
             Order::InOrder => {
-                let covered = self.run(|chunk| self.is_covered(chunk));
-                covered - self.run(|chunk| self.is_available(chunk))
+                let covered = self.run_length(|chunk| self.is_covered(chunk));
+                covered - self.run_length(|chunk| self.is_available(chunk))
             }
         }
     }
 
-    /// How many chunks a scan in order could go through before the first one that is not `there`.
-    fn run(&self, there: impl Fn(ChunkIndex) -> bool) -> usize {
+    /// How many of its next chunks pass a test before the first one that does not.
+    fn run_length(&self, test: impl Fn(ChunkIndex) -> bool) -> usize {
         let next = self.needed.iter().take(self.chunks_ahead() + 1);
-        next.take_while(|&chunk| there(chunk)).count()
+        next.take_while(|&chunk| test(chunk)).count()
     }
 
-    /// Of the chunks that it could be handed at once, the one of which most column groups are decoded: how many that are.
+    /// The largest number of decoded column groups of any chunk that it could be handed at once.
     #[must_use]
     pub fn most_decoded(&self) -> usize {
         match self.order {
@@ -53,7 +53,7 @@ impl Scan {
         }
     }
 
-    /// The chunks that it could be handed at once of which so many are decoded; none if nothing is.
+    /// The chunks with that number; none if no column group is decoded.
     pub fn most_decoded_chunks(&self) -> impl Iterator<Item = ChunkIndex> + '_ {
         let chunks = self.decoded.with_most().filter(|_| self.order == Order::Any);
         let is_decoded = |chunk: &ChunkIndex| self.decoded.of(*chunk) > 0;
@@ -61,26 +61,26 @@ impl Scan {
         chunks.chain(first.filter(is_decoded))
     }
 
-    /// Whether a chunk is in its [`ready_chunks`](Self::ready chunks), or on its way there.
+    /// Whether a chunk counts as [ready](Self::ready_chunks) or [arriving](Self::arriving).
     #[must_use]
     pub fn counts_on(&self, chunk: ChunkIndex) -> bool {
         let soon = || self.needed.iter().take(self.chunks_ahead()).any(|next| next == chunk);
         self.is_covered(chunk) && (self.order == Order::Any || soon())
     }
 
-    /// Starved: it works on its last chunk, or on none [CS07 §4].
+    /// Starved: it works on its last ready chunk, or on none [CS07 §4].
     #[must_use]
     pub fn is_starved(&self) -> bool {
         !self.needed.is_empty() && self.ready_chunks() < self.chunks_ahead()
     }
 
-    /// At the border of starvation: one chunk less makes it starved [CS07 §4].
+    /// Starved, or at the border of starvation: with one ready chunk less it would be starved [CS07 §4].
     #[must_use]
     pub fn is_almost_starved(&self) -> bool {
         !self.needed.is_empty() && self.ready_chunks() <= self.chunks_ahead()
     }
 
-    /// Starved, and what is being read will not change that.
+    /// Starved, and its arriving chunks will not change that.
     #[must_use]
     pub fn wants_load(&self) -> bool {
         !self.needed.is_empty() && self.ready_chunks() + self.arriving() < self.chunks_ahead()
@@ -92,7 +92,7 @@ impl Scan {
         self.workers.iter().filter(|worker| matches!(worker, Worker::Busy { .. })).count()
     }
 
-    /// Since when each of those is at work, but for those that their query has paused.
+    /// Since when each busy worker has been at work on its chunk, not counting those that their query has paused.
     pub(crate) fn active_since(&self) -> impl Iterator<Item = Time> + '_ {
         self.workers.iter().filter_map(|worker| match *worker {
             Worker::Busy { since, active: true, .. } => Some(since),
@@ -100,23 +100,25 @@ impl Scan {
         })
     }
 
-    /// Since when it waits for pages: not if there is a chunk for it and it only waits for processors.
+    /// Since when it waits for pages; `None` if a chunk is ready and it waits for a processor only.
     #[must_use]
     pub fn starving_since(&self) -> Option<Time> {
         self.waiting_since().filter(|_| !self.is_deliverable())
     }
 
-    /// Since when its longest waiting worker waits.
+    /// Since when the worker waits that has waited longest.
     #[must_use]
     pub fn waiting_since(&self) -> Option<Time> {
         self.longest_waiting().map(|(_, since, _)| since)
     }
 
-    /// The worker that waits longest: its turn, since when it waits, and which one it is.
-    pub(crate) fn longest_waiting(&self) -> Option<(Turn, Time, WorkerIndex)> {
+    /// The worker that has waited longest: its ticket, since when it waits, and its index.
+    pub(crate) fn longest_waiting(&self) -> Option<(Ticket, Time, WorkerIndex)> {
         let workers = self.workers.iter().enumerate();
         let waiting = workers.filter_map(|(worker, state)| match *state {
-            Worker::Waiting { since, turn } => Some((turn, since, WorkerIndex::from_usize(worker))),
+            Worker::Waiting { since, ticket } => {
+                Some((ticket, since, WorkerIndex::from_usize(worker)))
+            }
             _ => None,
         });
         waiting.min()

@@ -5,12 +5,12 @@ use std::fmt;
 use super::IndexSet;
 use crate::ids::Index;
 
-/// As [`IndexSet`], with a second set of the words that hold a member: the next member is found without a walk over
-/// what lies between, in a table of a million chunks too.
+/// An [`IndexSet`] with a second set of the words that hold a member: the next member is found without a walk over the
+/// empty words between, also in a table of a million chunks.
 #[derive(Clone)]
 pub struct HierarchicalBitSet<T> {
     members: IndexSet<T>,
-    /// Words of `members` with a member in them.
+    /// Words of `members` that are not 0.
     filled: IndexSet<usize>,
 }
 
@@ -27,7 +27,7 @@ impl<T: Index> HierarchicalBitSet<T> {
         Self::default()
     }
 
-    /// How many members it has.
+    /// The number of members.
     #[must_use]
     pub fn len(&self) -> usize {
         self.members.len()
@@ -51,7 +51,7 @@ impl<T: Index> HierarchicalBitSet<T> {
         self.members.insert(index)
     }
 
-    /// Takes `index` out; false if it was not a member.
+    /// Removes `index`; false if it was not a member.
     pub fn remove(&mut self, index: T) -> bool {
         let removed = self.members.remove(index);
         let word = index.as_usize() / 64;

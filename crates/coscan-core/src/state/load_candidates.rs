@@ -1,31 +1,31 @@
-//! Scans that want something to be read, in the orders in which policies prefer them.
+//! Candidates for loads, in the orders in which policies prefer them.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use crate::ids::{DeviceId, ScanId, Time};
 
-/// What scans have in common, so that only how long they have waited and how much they need tells them apart.
+/// The properties that candidates of a kind share: their ranks differ by their waiting time and needs only.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct CandidateKind {
-    /// Where they are read from.
+    /// The device that they are read from.
     pub device: DeviceId,
-    /// How much each counts.
+    /// The weight of each.
     pub weight: u32,
-    /// Whether they go in order, and read whole chunks.
+    /// Whether they take whole chunks in order.
     pub goes_in_order: bool,
 }
 
-/// Scans of one kind for which something can be read, and too little is there or on its way.
+/// Scans of one kind with too few chunks ready or arriving, for which something can be read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LoadCandidates {
-    /// Who has had nothing to go on with for longest in front, who has something last.
+    /// The one that has starved for longest in front, those that do not starve last.
     by_since: BTreeSet<(Starving, ScanId)>,
-    /// Who needs the fewest chunks in front.
+    /// The one that needs fewest chunks in front.
     by_needed: BTreeSet<(usize, ScanId)>,
 }
 
-/// Since when a scan has had nothing to go on with.
+/// Since when a scan has starved.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Starving {
     Since(Time),
@@ -61,19 +61,21 @@ impl LoadCandidates {
         self.by_since.iter().map(|&(_, id)| id)
     }
 
-    /// The scan of the highest rank, of equals the oldest, among those that have one. `rank` says it for a scan; `bound`
-    /// for one that has starved since then, if it does, and needs so many chunks, and MUST NOT be lower for one that has
-    /// starved longer or needs less. So a walk over those that have starved longest, and at once over those that need
-    /// least, ends when nobody else can rank higher: the threshold algorithm [Fagin, Lotem, Naor: Optimal Aggregation
-    /// Algorithms for Middleware, 2001, §4].
+    /// The scan with the highest rank; ties go to the oldest. `rank` gives the rank of a scan, `None` to leave it out.
+    /// `bound` gives the rank of one that has starved since a time and needs a number of chunks; it MUST NOT be lower for
+    /// one that has starved longer or needs less. So a walk over those that have starved longest and, side by side, over
+    /// those that need least ends when no other can rank higher: the threshold algorithm [Fagin, Lotem, Naor: Optimal
+    /// Aggregation Algorithms for Middleware, 2001, §4].
     pub fn highest<R: Ord + Copy>(
         &self,
         rank: impl Fn(ScanId) -> Option<R>,
         bound: impl Fn(Option<Time>, usize) -> R,
     ) -> Option<(R, Reverse<ScanId>)> {
         let mut highest = None;
-        for (&(starving, waits), &(needed, needs)) in self.by_since.iter().zip(&self.by_needed) {
-            for id in [waits, needs] {
+        for (&(starving, most_starved), &(needed, least_needing)) in
+            self.by_since.iter().zip(&self.by_needed)
+        {
+            for id in [most_starved, least_needing] {
                 highest = highest.max(rank(id).map(|rank| (rank, Reverse(id))));
             }
             if highest.is_some_and(|(rank, _)| rank > bound(starving.since(), needed)) {
@@ -92,14 +94,14 @@ mod tests {
 
     use super::*;
 
-    /// More for who has waited longer or needs less; some have none.
+    /// Higher for one that has waited longer or needs less.
     fn rank(since: Option<Time>, needed: usize) -> i64 {
         since.map_or(0, |since| 40 - since.0 as i64) - 3 * needed as i64
     }
 
     proptest! {
         #[test]
-        fn nobody_ranks_higher_than_the_highest(
+        fn no_scan_ranks_higher_than_the_highest(
             scans in prop::collection::vec((prop::option::of(0u64..40), 0usize..20, any::<bool>()), 0..60),
         ) {
             let scans: Vec<_> =

@@ -1,4 +1,4 @@
-//! The running scans: who needs a chunk, who wants something to be read, what they are on average.
+//! The running scans: those that need a chunk, the candidates for loads, and averages over all.
 
 use crate::ids::{ChunkIndex, Index, ScanId, SlotIndex, TableId};
 use crate::scan::{PriorityBounds, Scan};
@@ -39,7 +39,7 @@ impl State {
         self.scans_at(table, &table.classes.class_of(chunk).key().scans)
     }
 
-    /// The running scans of a table that read selected pages only: none of them is among the interested of a chunk.
+    /// The running scans of a table that read selected pages only. [`Self::interested`] does not list them.
     pub fn sparse_scans(&self, table: TableId) -> impl Iterator<Item = &Scan> + Clone {
         self.table(table).sparse_scans.iter().filter_map(|&id| self.scan(id))
     }
@@ -59,7 +59,7 @@ impl State {
         table.slots.get(slot.as_usize()).copied().flatten().and_then(|id| self.scan(id))
     }
 
-    /// Scans for which something can be read, and too little is there or on its way, kind by kind.
+    /// Scans with too few chunks ready or arriving for which something can be read, kind by kind.
     pub fn load_candidates(&self) -> impl Iterator<Item = (&CandidateKind, &LoadCandidates)> {
         self.scan_index.load_candidates.iter()
     }
@@ -77,7 +77,7 @@ impl State {
         self.scan_index.waiting.iter().filter_map(|&(_, id)| self.scan(id))
     }
 
-    /// What the scans that go in order and read whole chunks need on average, in chunks.
+    /// The average number of chunks needed by scans that go in order and read whole chunks.
     #[must_use]
     pub fn in_order_needed(&self) -> usize {
         let needed = self.scan_index.in_order_needed;
@@ -90,25 +90,19 @@ impl State {
         self.scan_index.sizes.last().map_or(0, |&(size, _)| size)
     }
 
-    /// Nanoseconds that the running scans take for a chunk, on average over those of which it is known.
+    /// The average nanoseconds for a chunk, over the running scans for which it is known.
     #[must_use]
     pub fn average_chunk_ns(&self) -> Option<f64> {
         self.scan_index.chunk_ns.average()
     }
 
-    /// Picoseconds that the running scans take for a row, on average over those of which it is known.
-    #[must_use]
-    pub fn average_row_ps(&self) -> Option<f64> {
-        self.scan_index.row_ps.average()
-    }
-
-    /// Workers that are at work on a chunk, but for those that their queries have paused.
+    /// Workers at work on a chunk, not counting those that their queries have paused.
     #[must_use]
     pub fn active_workers(&self) -> usize {
         self.scan_index.active_workers.sum as usize
     }
 
-    /// Of those, the ones that have been at work on one chunk for too long to be waited for.
+    /// Active workers that have been at work on one chunk for too long to be waited for.
     pub(crate) fn overdue_workers(&self) -> usize {
         let active = self.scan_index.active_since.iter();
         let overdue = active.take_while(|(since, _)| self.is_overdue(*since));

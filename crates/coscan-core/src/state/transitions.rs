@@ -1,13 +1,13 @@
-//! The transitions of the state, which keep its counts right.
+//! The transitions of the state, which keep its counts and indexes right.
 
 use crate::chunks::ChunkSpec;
 use crate::decoded::DecodedSlices;
 use crate::ids::{ChunkIndex, GroupIndex, Index, LoadId, PageId, ScanId, SliceId, TableId};
-use crate::pages::Place;
-use crate::scan::{Scan, Turn};
+use crate::pages::Residency;
+use crate::scan::{Scan, Ticket};
 use crate::set::IndexSet;
 use crate::state::State;
-use crate::table::{Places, Table};
+use crate::table::{ResidencyCounts, Table};
 
 impl State {
     pub(crate) fn add_table(&mut self, id: TableId, table: Table) {
@@ -15,7 +15,7 @@ impl State {
         self.tables.insert(id, table);
     }
 
-    /// Takes a table off that has no chunks any more.
+    /// Removes a table that has no chunks any more.
     pub(crate) fn remove_table(&mut self, id: TableId) {
         self.changed.insert(id);
         let table = self.tables.remove(&id).expect("looked up before");
@@ -26,14 +26,15 @@ impl State {
         }
     }
 
-    /// Adds a chunk to a table. What is in the pool of it already counts at once.
+    /// Adds a chunk to a table. Its pages that are in the pool already count at once.
     pub(crate) fn add_chunk(&mut self, table_id: TableId, spec: &ChunkSpec) -> ChunkIndex {
         self.changed.insert(table_id);
         let table = self.tables.get_mut(&table_id).expect("looked up before");
-        let places =
-            |slice: &Vec<PageId>| Places::of(slice.iter().map(|&page| self.pages[page].place));
-        let places: Vec<_> = spec.slices.iter().map(places).collect();
-        let chunk = table.add_chunk(spec, &places);
+        let counts = |slice: &Vec<PageId>| {
+            ResidencyCounts::of(slice.iter().map(|&page| self.pages[page].residency))
+        };
+        let counts: Vec<_> = spec.slices.iter().map(counts).collect();
+        let chunk = table.add_chunk(spec, &counts);
         for (group, slice) in spec.slices.iter().enumerate() {
             let group = GroupIndex::from_usize(group);
             for &id in slice {
@@ -46,7 +47,7 @@ impl State {
         chunk
     }
 
-    /// Takes a chunk that no scan needs out of its table. Its pages stay.
+    /// Removes a chunk that no scan needs from its table. Its pages stay.
     pub(crate) fn remove_chunk(&mut self, table_id: TableId, chunk: ChunkIndex) {
         self.changed.insert(table_id);
         let table = self.tables.get_mut(&table_id).expect("looked up before");
@@ -61,20 +62,20 @@ impl State {
         table.remove_chunk(chunk);
     }
 
-    /// Moves a page to another place: room, orders and the counts of every scan that needs it follow.
-    pub(crate) fn move_page(&mut self, id: PageId, to: Place) {
+    /// Changes the residency of a page, and with it the bytes held, the orders of eviction and the counts of its scans.
+    pub(crate) fn move_page(&mut self, id: PageId, to: Residency) {
         let (page, pool) = (&mut self.pages[id], &mut self.pool);
-        let (bytes, from) = (page.bytes, std::mem::replace(&mut page.place, to));
-        assert!(to != Place::Cold || page.pins == 0, "I2: a page in use is not evicted");
+        let (bytes, from) = (page.bytes, std::mem::replace(&mut page.residency, to));
+        assert!(to != Residency::Cold || page.pins == 0, "I2: a page in use is not evicted");
         match (from, to) {
-            (Place::Cold, Place::Reading(_)) => pool.take(bytes),
-            (Place::Reading(_), Place::Cached) => pool.file(id, page),
-            (Place::Cold, Place::Cached) => {
+            (Residency::Cold, Residency::Reading(_)) => pool.take(bytes),
+            (Residency::Reading(_), Residency::Cached) => pool.touch(id, page),
+            (Residency::Cold, Residency::Cached) => {
                 pool.take(bytes);
-                pool.file(id, page);
+                pool.touch(id, page);
             }
-            (Place::Reading(_), Place::Cold) => pool.give(bytes),
-            (Place::Cached, Place::Cold) => {
+            (Residency::Reading(_), Residency::Cold) => pool.give(bytes),
+            (Residency::Cached, Residency::Cold) => {
                 pool.unindex(id, page);
                 pool.give(bytes);
                 page.read_for = None;
@@ -84,8 +85,8 @@ impl State {
         self.recount(id, from, to);
     }
 
-    /// Follows a page with its slices, the classes of their chunks and what the scans that need them have.
-    fn recount(&mut self, id: PageId, from: Place, to: Place) {
+    /// Updates the slices of a page whose residency changed, the classes of their chunks, and the scans that need those.
+    fn recount(&mut self, id: PageId, from: Residency, to: Residency) {
         let Self { pages, tables, scans, scan_index, changed, .. } = self;
         for slice in pages[id].slices() {
             changed.insert(slice.table);
@@ -94,24 +95,25 @@ impl State {
             for scan in sparse_scans {
                 let scan = scans.get_mut(&scan).expect("a table lists running scans");
                 if scan.needed.contains(slice.chunk) && scan.reads(slice.group, id) {
-                    let places: Vec<_> =
-                        scan.pages(table, slice.chunk).map(|page| pages[page].place).collect();
-                    scan.reindex_by_places(slice.chunk, places.into_iter());
+                    let residencies: Vec<_> =
+                        scan.pages(table, slice.chunk).map(|page| pages[page].residency).collect();
+                    scan.reindex_by_residency(slice.chunk, residencies.into_iter());
                     scan.reindex_decoded(slice.chunk, &table.decoded);
-                    scan_index.update(scan, &mut table.starved);
+                    scan_index.update(scan, &mut table.starvation);
                 }
             }
             let position = table.slice_position(slice.chunk, slice.group);
-            let places = &mut table.slices[position];
-            let before = *places;
-            *places.count(from) -= 1;
-            *places.count(to) += 1;
-            let any = |places: &Places| (places.cold > 0, places.reading > 0, places.cached > 0);
-            if any(places) == any(&before) {
+            let counts = &mut table.slices[position];
+            let before = *counts;
+            *counts.count(from) -= 1;
+            *counts.count(to) += 1;
+            let any =
+                |counts: ResidencyCounts| (counts.cold > 0, counts.reading > 0, counts.cached > 0);
+            if any(*counts) == any(before) {
                 continue;
             }
-            let places = *places;
-            table.classes.change(slice.chunk, |key| places.enter(key, slice.group));
+            let counts = *counts;
+            table.classes.change(slice.chunk, |key| counts.write_to(key, slice.group));
             let key = table.classes.class_of(slice.chunk).key();
             for slot in key.scans.iter() {
                 let scan = table.slots[slot.as_usize()].and_then(|id| scans.get_mut(&id));
@@ -119,13 +121,13 @@ impl State {
                 if scan.groups.contains(slice.group) {
                     scan.reindex(slice.chunk, key);
                     scan.reindex_decoded(slice.chunk, &table.decoded);
-                    scan_index.update(scan, &mut table.starved);
+                    scan_index.update(scan, &mut table.starvation);
                 }
             }
         }
     }
 
-    /// Files chunks that a scan needs from now on, none of which it needs yet, and says that their pages are wanted.
+    /// Adds chunks to the needs of a scan, none of which it needs yet; their pages are wanted by one more.
     pub(crate) fn need(&mut self, scan: ScanId, chunks: &IndexSet<ChunkIndex>) {
         let Self { pages, tables, scans, pool, scan_index, changed, .. } = self;
         let scan = scans.get_mut(&scan).expect("the scan runs");
@@ -141,8 +143,9 @@ impl State {
         for chunk in chunks.iter() {
             scan.needed.insert(chunk);
             if scan.is_sparse() {
-                let places: Vec<_> = scan.pages(table, chunk).map(|id| pages[id].place).collect();
-                scan.reindex_by_places(chunk, places.into_iter());
+                let residencies: Vec<_> =
+                    scan.pages(table, chunk).map(|id| pages[id].residency).collect();
+                scan.reindex_by_residency(chunk, residencies.into_iter());
             } else {
                 scan.reindex(chunk, table.classes.class_of(chunk).key());
             }
@@ -155,10 +158,10 @@ impl State {
                 }
             }
         }
-        scan_index.update(scan, &mut table.starved);
+        scan_index.update(scan, &mut table.starvation);
     }
 
-    /// Takes chunks off what a scan needs; their pages are wanted by one less.
+    /// Removes chunks from the needs of a scan; their pages are wanted by one less.
     pub(crate) fn unneed(&mut self, scan: ScanId, chunks: &[ChunkIndex]) {
         let Self { pages, tables, scans, pool, scan_index, changed, .. } = self;
         let scan = scans.get_mut(&scan).expect("the scan runs");
@@ -180,10 +183,10 @@ impl State {
                 }
             }
         }
-        scan_index.update(scan, &mut table.starved);
+        scan_index.update(scan, &mut table.starvation);
     }
 
-    /// A slice is decoded, or not any more: the scans that can use it follow.
+    /// A slice is decoded, or not any more: updates the scans that can use it.
     pub(crate) fn recount_decoded(
         &mut self,
         id: TableId,
@@ -200,11 +203,11 @@ impl State {
         for scan in counted.chain(table.sparse_scans.iter().copied()) {
             let scan = scans.get_mut(&scan).expect("a table lists running scans");
             scan.reindex_decoded(chunk, &table.decoded);
-            scan_index.update(scan, &mut table.starved);
+            scan_index.update(scan, &mut table.starvation);
         }
     }
 
-    /// Changes how a scan stands, if it runs.
+    /// Changes a running scan and indexes it anew; `None` if it does not run.
     pub(crate) fn change_scan<R>(
         &mut self,
         id: ScanId,
@@ -213,30 +216,34 @@ impl State {
         let scan = self.scans.get_mut(&id)?;
         let changed = change(scan);
         let table = self.tables.get_mut(&scan.table).expect("a scan's table stays registered");
-        self.scan_index.update(scan, &mut table.starved);
+        self.scan_index.update(scan, &mut table.starvation);
         self.changed.insert(scan.table);
         Some(changed)
     }
 
-    /// The next place in the queue of workers that wait.
-    pub(crate) fn next_turn(&mut self) -> Turn {
-        self.turns += 1;
-        Turn(self.turns)
+    /// The next ticket in the queue of waiting workers.
+    pub(crate) fn next_ticket(&mut self) -> Ticket {
+        self.tickets += 1;
+        Ticket(self.tickets)
     }
 
     pub(crate) fn pin(&mut self, id: PageId) {
         let page = &mut self.pages[id];
-        assert_ne!(page.place, Place::Cold, "I2: only a page in the pool, or on its way, is held");
+        assert_ne!(
+            page.residency,
+            Residency::Cold,
+            "I2: only a page in the pool, or being read, is pinned"
+        );
         page.pins += 1;
     }
 
     pub(crate) fn unpin(&mut self, id: PageId) {
         let page = &mut self.pages[id];
         page.pins = page.pins.checked_sub(1).expect("I2: a page released was in use");
-        self.pool.file(id, page);
+        self.pool.touch(id, page);
     }
 
-    /// A page that could not be read: no load can hold it.
+    /// Releases a page that could not be read from the loads that hold it.
     pub(crate) fn give_up_holds(&mut self, id: PageId) {
         for load in self.loads.values_mut() {
             load.held.retain(|&held| held != id);
@@ -246,7 +253,7 @@ impl State {
         }
     }
 
-    /// Takes a load off: what it held may go, and the time it took enters the average.
+    /// Removes a load: its pages may be evicted, and its time enters the average.
     pub(crate) fn end_load(&mut self, load: LoadId) {
         let record = self.loads.remove(&load).expect("only a load under way ends");
         for page in record.held {
@@ -256,12 +263,12 @@ impl State {
         self.load_ns = if self.load_ns == 0 { load_ns } else { (self.load_ns * 7 + load_ns) / 8 };
     }
 
-    /// Remembers for whom a page is read, or takes that back.
+    /// Sets the scan that a page is read for; returns the one before.
     pub(crate) fn set_read_for(&mut self, id: PageId, scan: Option<ScanId>) -> Option<ScanId> {
         std::mem::replace(&mut self.pages[id].read_for, scan)
     }
 
-    /// Registers a scan with its table.
+    /// Adds a scan to its table.
     pub(crate) fn add_scan(&mut self, scan: Scan) {
         let table = self.tables.get_mut(&scan.table).expect("looked up before");
         table.scans.insert(scan.id);
@@ -275,12 +282,12 @@ impl State {
         self.scans.insert(scan.id, scan);
     }
 
-    /// Takes a scan off that needs nothing any more.
+    /// Removes a scan that needs no chunk any more.
     pub(crate) fn remove_scan(&mut self, scan: ScanId) {
         let mut scan = self.scans.remove(&scan).expect("looked up before");
         let table: &mut Table =
             self.tables.get_mut(&scan.table).expect("a scan's table stays registered");
-        self.scan_index.remove_page(&mut scan, &mut table.starved);
+        self.scan_index.remove(&mut scan, &mut table.starvation);
         table.scans.remove(&scan.id);
         table.sparse_scans.remove(&scan.id);
         table.in_order.remove(scan.slot);

@@ -1,11 +1,13 @@
 //! A world for the buffer manager to live in: a virtual clock, a disk and workers, and beside them a naive model that
 //! keeps its own record of everything and checks the safety rules after every step.
 //!
-//! [`World`] drives, [`model::Model`] checks, [`table`] builds layouts in one line.
+//! [`World`] drives, [`model::Model`] checks, `observed` says which chunks and pages were read, handed out and evicted,
+//! [`table`] builds layouts in one line.
 
 #![allow(dead_code, clippy::unwrap_used, unreachable_pub)]
 
 pub mod model;
+mod observed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -53,12 +55,12 @@ pub enum Disk {
     Scattered { random: Seeded, ns_max: u64 },
 }
 
-/// How a worker goes through its chunks.
+/// How a worker behaves.
 #[derive(Clone, Copy, Debug)]
-pub struct ScanRate {
+pub struct WorkerProfile {
     /// When it first asks, after the start of the scan. `u64::MAX`: never.
     pub first_ns: u64,
-    /// What a chunk takes.
+    /// Nanoseconds for a chunk.
     pub chunk_ns: u64,
     /// Whether it releases the pages as soon as it has them (it has made its own copy), or when it asks again.
     pub releases_early: bool,
@@ -67,12 +69,16 @@ pub struct ScanRate {
 }
 
 /// A worker that asks at once, takes this long for a chunk and holds its pages meanwhile.
-pub fn pace(chunk_ns: u64) -> ScanRate {
-    ScanRate { first_ns: 0, chunk_ns, releases_early: false, stall: None }
+pub fn worker(chunk_ns: u64) -> WorkerProfile {
+    WorkerProfile { first_ns: 0, chunk_ns, releases_early: false, stall: None }
 }
 
+/// A worker that never asks: its scan keeps what it needs.
+pub const NEVER: WorkerProfile =
+    WorkerProfile { first_ns: u64::MAX, chunk_ns: 1, releases_early: false, stall: None };
+
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Happening {
+enum Event {
     Ask(ScanId, WorkerIndex),
     Release(ScanId, WorkerIndex),
     Arrive(LoadId, PageId),
@@ -97,14 +103,16 @@ pub struct World {
     pub failing: BTreeSet<PageId>,
     /// Tables that were added as a whole, and their first page.
     pub layouts: BTreeMap<TableId, (Arc<Layout>, PageId)>,
-    /// One line an action.
-    pub log: Vec<String>,
+    /// The actions so far, since they were last taken.
+    pub actions: Vec<Action>,
+    /// The same as text, a line an action.
+    pub trace: Vec<String>,
     /// Scans all of whose workers have finished, in that order; the world takes them off.
     pub finished: Vec<ScanId>,
     pub failed: Vec<ScanId>,
     pub ended: BTreeMap<ScanId, Ended>,
-    agenda: BTreeSet<(u64, u64, Happening)>,
-    paces: BTreeMap<(ScanId, WorkerIndex), ScanRate>,
+    events: BTreeSet<(u64, u64, Event)>,
+    profiles: BTreeMap<(ScanId, WorkerIndex), WorkerProfile>,
     stalled: Vec<(ScanId, WorkerIndex, ScanId)>,
     sequence: u64,
 }
@@ -139,12 +147,13 @@ impl World {
             disk: Disk::Serial { free_at: 0 },
             failing: BTreeSet::new(),
             layouts: BTreeMap::new(),
-            log: Vec::new(),
+            actions: Vec::new(),
+            trace: Vec::new(),
             finished: Vec::new(),
             failed: Vec::new(),
             ended: BTreeMap::new(),
-            agenda: BTreeSet::new(),
-            paces: BTreeMap::new(),
+            events: BTreeSet::new(),
+            profiles: BTreeMap::new(),
             stalled: Vec::new(),
             sequence: 0,
         }
@@ -165,7 +174,7 @@ impl World {
         PageId(self.layouts[&table].1.0 + page.0)
     }
 
-    /// The table that a page was added with, and which of its pages it is.
+    /// The table that a page was added with, and its index there.
     fn page_of(&self, id: PageId) -> (TableId, PageIndex) {
         let of = |(&table, (layout, first)): (&TableId, &(Arc<Layout>, PageId))| {
             let page = id.0.checked_sub(first.0)?;
@@ -187,15 +196,15 @@ impl World {
         removed
     }
 
-    /// Starts a scan in any order with one worker for each pace.
+    /// Starts a scan in any order with these workers.
     pub fn start(
         &mut self,
         table: TableId,
         groups: &[u32],
         rows: Range<u64>,
-        paces: &[ScanRate],
+        workers: &[WorkerProfile],
     ) -> ScanId {
-        self.try_start(table, groups, vec![rows], Order::Any, paces).unwrap()
+        self.try_start(table, groups, vec![rows], Order::Any, workers).unwrap()
     }
 
     pub fn try_start(
@@ -204,25 +213,25 @@ impl World {
         groups: &[u32],
         rows: Vec<Range<u64>>,
         order: Order,
-        paces: &[ScanRate],
+        workers: &[WorkerProfile],
     ) -> Result<ScanId, StartScanError> {
         let groups = groups.iter().copied().map(GroupIndex).collect();
-        let (workers, weight) = (paces.len(), self.weight);
+        let weight = self.weight;
         let chunks = match self.layouts.get(&table) {
             Some((layout, _)) => layout.chunk_ranges(&rows),
             None => Vec::new(),
         };
         let pages = self.pages.clone();
-        let spec = ScanSpec { table, groups, chunks, order, workers, weight, pages };
+        let spec = ScanSpec { table, groups, chunks, order, workers: workers.len(), weight, pages };
         let scan = self.manager.start_scan(Time(self.now), spec.clone())?;
         let is_sparse = self.manager.state().scan(scan).unwrap().is_sparse();
         let spec = ScanSpec { pages: spec.pages.filter(|_| is_sparse), ..spec };
         self.model.scan_started(scan, &spec);
-        for (worker, pace) in paces.iter().enumerate() {
+        for (worker, profile) in workers.iter().enumerate() {
             let worker = WorkerIndex::from_usize(worker);
-            self.paces.insert((scan, worker), *pace);
-            if pace.first_ns < u64::MAX {
-                self.plan(self.now + pace.first_ns, Happening::Ask(scan, worker));
+            self.profiles.insert((scan, worker), *profile);
+            if profile.first_ns < u64::MAX {
+                self.plan(self.now + profile.first_ns, Event::Ask(scan, worker));
             }
         }
         self.model.check(&self.manager);
@@ -238,7 +247,7 @@ impl World {
         let (resumed, stalled) = self.stalled.iter().partition(|(_, _, until)| *until == scan);
         self.stalled = stalled;
         for (scan, worker, _) in resumed {
-            self.plan(self.now, Happening::Ask(scan, worker));
+            self.plan(self.now, Event::Ask(scan, worker));
         }
         self.model.check(&self.manager);
     }
@@ -248,7 +257,7 @@ impl World {
         let (chunks, finished) = self.model.scan_extended(scan, chunks);
         self.manager.extend_scan(Time(self.now), scan, chunks).unwrap();
         for worker in finished {
-            self.plan(self.now, Happening::Ask(scan, worker));
+            self.plan(self.now, Event::Ask(scan, worker));
         }
         self.model.check(&self.manager);
     }
@@ -286,13 +295,13 @@ impl World {
         self.model.check_settled(&self.manager);
     }
 
-    /// When the next thing happens, if ever.
+    /// The time of the next event, if there is one.
     fn next_at(&self) -> Option<u64> {
         let timeout = self.manager.poll_timeout().map(|time| time.0);
-        self.agenda.first().map(|&(at, _, _)| at).into_iter().chain(timeout).min()
+        self.events.first().map(|&(at, _, _)| at).into_iter().chain(timeout).min()
     }
 
-    /// Lets the next thing happen. False if nothing ever will.
+    /// Handles the next event. False if there is none.
     pub fn step(&mut self) -> bool {
         self.settle();
         let Some(at) = self.next_at() else {
@@ -300,9 +309,9 @@ impl World {
             return false;
         };
         self.now = self.now.max(at);
-        if self.agenda.first().is_some_and(|&(first, _, _)| first == at) {
-            let (_, _, happening) = self.agenda.pop_first().unwrap();
-            self.happen(happening);
+        if self.events.first().is_some_and(|&(first, _, _)| first == at) {
+            let (_, _, event) = self.events.pop_first().unwrap();
+            self.handle(event);
         } else {
             self.manager.handle_timeout(Time(self.now));
         }
@@ -311,12 +320,12 @@ impl World {
         true
     }
 
-    /// Lets things happen until nothing more does.
+    /// Handles all events.
     pub fn drive(&mut self) {
         self.drive_bounded(100_000);
     }
 
-    /// Lets things happen until nothing more does, which must be the case after this many steps.
+    /// Handles all events, of which there must not be more than this.
     pub fn drive_bounded(&mut self, steps_max: usize) {
         for _ in 0..steps_max {
             if !self.step() {
@@ -341,18 +350,18 @@ impl World {
     }
 
     fn tail(&self) -> String {
-        self.log[self.log.len().saturating_sub(40)..].join("\n")
+        self.trace[self.trace.len().saturating_sub(40)..].join("\n")
     }
 
-    fn plan(&mut self, at: u64, happening: Happening) {
+    fn plan(&mut self, at: u64, event: Event) {
         self.sequence += 1;
-        self.agenda.insert((at, self.sequence, happening));
+        self.events.insert((at, self.sequence, event));
     }
 
-    fn happen(&mut self, happening: Happening) {
+    fn handle(&mut self, event: Event) {
         let now = Time(self.now);
-        match happening {
-            Happening::Ask(scan, worker) => {
+        match event {
+            Event::Ask(scan, worker) => {
                 if self.model.asks(scan, worker) {
                     self.manager.request_chunk(now, scan, worker).unwrap();
                 } else {
@@ -360,15 +369,15 @@ impl World {
                     assert!(self.manager.request_chunk(now, scan, worker).is_err());
                 }
             }
-            Happening::Release(scan, worker) => {
+            Event::Release(scan, worker) => {
                 self.manager.release_chunk(now, scan, worker);
                 self.model.released(scan, worker);
             }
-            Happening::Arrive(load, id) if self.failing.contains(&id) => {
+            Event::Arrive(load, id) if self.failing.contains(&id) => {
                 self.model.page_failed(load, id);
                 self.manager.page_failed(now, load, id);
             }
-            Happening::Arrive(load, id) => {
+            Event::Arrive(load, id) => {
                 self.model.page_loaded(load, id);
                 self.manager.page_loaded(now, load, id);
             }
@@ -376,8 +385,9 @@ impl World {
     }
 
     fn carry_out(&mut self, action: &Action) {
-        self.log.push(self.describe(action));
-        if self.log.len() > 50_000 {
+        self.actions.push(action.clone());
+        self.trace.push(self.describe(action));
+        if self.trace.len() > 50_000 {
             panic!("livelock:\n{}", self.tail());
         }
         self.model.acted(action, self.now);
@@ -385,7 +395,7 @@ impl World {
             Action::Load { load, pages, .. } => {
                 for &id in pages {
                     let at = self.arrival(id);
-                    self.plan(at, Happening::Arrive(*load, id));
+                    self.plan(at, Event::Arrive(*load, id));
                 }
             }
             Action::Evict { .. } | Action::Escalate { .. } => {}
@@ -413,16 +423,16 @@ impl World {
     }
 
     fn go_through(&mut self, scan: ScanId, worker: WorkerIndex) {
-        let pace = self.paces[&(scan, worker)];
-        if pace.releases_early {
-            self.plan(self.now, Happening::Release(scan, worker));
+        let profile = self.profiles[&(scan, worker)];
+        if profile.releases_early {
+            self.plan(self.now, Event::Release(scan, worker));
         }
         let delivered = self.model.delivered_count(scan, worker);
-        match pace.stall {
+        match profile.stall {
             Some((after, until)) if delivered == after && self.model.runs(until) => {
                 self.stalled.push((scan, worker, until));
             }
-            _ => self.plan(self.now + pace.chunk_ns, Happening::Ask(scan, worker)),
+            _ => self.plan(self.now + profile.chunk_ns, Event::Ask(scan, worker)),
         }
     }
 

@@ -48,7 +48,8 @@ fn scan(random: &mut Random, kind: &str, table: &Table, ns_per_byte: f64, worker
 fn lookup(random: &mut Random, table: &Table) -> Query {
     let name = format!("lookup_{}", table.name);
     let mut text = head(random, &name, table);
-    let _ = writeln!(text, "index_rows = {}\ncost = \"1 ns/byte\"", count_between(random, 1.0, 10.0));
+    let _ =
+        writeln!(text, "index_rows = {}\ncost = \"1 ns/byte\"", count_between(random, 1.0, 10.0));
     Query { name, is_lookup: true, text }
 }
 

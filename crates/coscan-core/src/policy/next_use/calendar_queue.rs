@@ -1,28 +1,28 @@
-//! Pages in the order of their next use, roughly: in buckets, whose width grows with the distance [CS11 §4.3, Figure
-//! 4.2]. To file a page, to take it out and to find those used last takes as long for a million pages as for a thousand.
+//! A calendar queue: pages in buckets of time by their next use, the further ahead the wider [CS11 §4.3, Figure 4.2]. To
+//! insert or remove a page and to find the last ones takes as long for a million pages as for a thousand.
 
 use std::collections::BTreeMap;
 
 use crate::ids::{PageId, Time};
 use crate::policy::page_map::PageMap;
 
-/// A bucket is at most this part of the distance wide, when a page is indexed in it.
-const PARTS: u64 = 16;
+/// A bucket is at most one part in so many of its distance wide.
+const WIDTH_PART: u64 = 16;
 
-/// The width of the nearest buckets, in nanoseconds.
+/// The width of the nearest buckets, in nanoseconds: 17 ms.
 const WIDTH_MIN_NS: u64 = 1 << 24;
 
 /// Pages in buckets of time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CalendarQueue {
-    /// Pages by the begin of their bucket.
+    /// Pages by the start of their bucket.
     buckets: BTreeMap<Time, Vec<PageId>>,
-    /// Where each page is: its bucket, and its position there.
+    /// The bucket of each page, and its position there.
     positions: PageMap<(Time, usize)>,
 }
 
 impl CalendarQueue {
-    /// Files a page that is used so many nanoseconds from now.
+    /// Inserts a page that is used in `ns` nanoseconds, or moves it there.
     pub(super) fn insert(&mut self, now: Time, id: PageId, ns: u64) {
         self.remove_page(id);
         let bucket = bucket(now, ns);
@@ -32,10 +32,10 @@ impl CalendarQueue {
         self.positions.insert(id, (bucket, position));
     }
 
-    /// Takes a page out, if it is positions.
+    /// Removes a page, if it is there.
     pub(super) fn remove_page(&mut self, id: PageId) {
         let Some((bucket, position)) = self.positions.remove(id) else { return };
-        let pages = self.buckets.get_mut(&bucket).expect("a indexed page is in its bucket");
+        let pages = self.buckets.get_mut(&bucket).expect("an indexed page is in its bucket");
         pages.swap_remove(position);
         if let Some(&moved) = pages.get(position) {
             self.positions.insert(moved, (bucket, position));
@@ -44,7 +44,7 @@ impl CalendarQueue {
         }
     }
 
-    /// Takes out the pages whose time has come: they were used, or their scans are slower than they were.
+    /// Removes the pages that are due: they were used, or their scans have become slower.
     pub(super) fn take_due(&mut self, now: Time) -> Vec<PageId> {
         let mut due = Vec::new();
         while let Some(first) = self.buckets.first_entry().filter(|first| *first.key() <= now) {
@@ -56,7 +56,7 @@ impl CalendarQueue {
         due
     }
 
-    /// The begin of the last bucket that begins before this time.
+    /// The start of the last bucket that starts before this time.
     pub(super) fn last_before(&self, before: Option<Time>) -> Option<Time> {
         let last = match before {
             Some(before) => self.buckets.range(..before).next_back(),
@@ -71,10 +71,10 @@ impl CalendarQueue {
     }
 }
 
-/// The bucket of what is used so many nanoseconds from now.
+/// The bucket of pages that are used in `ns` nanoseconds.
 pub(super) fn bucket(now: Time, ns: u64) -> Time {
     let ns = ns.clamp(WIDTH_MIN_NS, u64::MAX / 4);
-    let width = (ns / PARTS).max(WIDTH_MIN_NS).next_power_of_two();
+    let width = (ns / WIDTH_PART).max(WIDTH_MIN_NS).next_power_of_two();
     Time(now.0.saturating_add(ns) / width * width)
 }
 
@@ -88,16 +88,18 @@ mod tests {
         PageId(page)
     }
 
-    /// All pages, those used last in front.
+    /// All pages, latest next use first.
     fn last_first(queue: &CalendarQueue) -> Vec<u32> {
-        let buckets =
-            std::iter::successors(queue.last_before(None), |&at| queue.last_before(Some(at)));
-        let pages = buckets.flat_map(|at| (0..).map_while(move |position| queue.get(at, position)));
+        let buckets = std::iter::successors(queue.last_before(None), |&bucket| {
+            queue.last_before(Some(bucket))
+        });
+        let pages =
+            buckets.flat_map(|bucket| (0..).map_while(move |position| queue.get(bucket, position)));
         pages.map(|id| id.0).collect()
     }
 
     #[test]
-    fn what_is_used_last_comes_first() {
+    fn pages_used_last_come_first() {
         let mut queue = CalendarQueue::default();
         for (id, seconds) in [(0, 10), (1, 1), (2, 100), (3, 50)] {
             queue.insert(Time(7), page(id), seconds * SECOND);
@@ -109,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_share_a_bucket_are_taken_out_one_by_one() {
+    fn pages_of_one_bucket_are_removed_one_by_one() {
         let mut queue = CalendarQueue::default();
         (0..5).for_each(|id| queue.insert(Time(0), page(id), SECOND));
         for id in [0, 3, 1] {
@@ -120,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_comes_up_once() {
+    fn due_pages_are_removed_once() {
         let mut queue = CalendarQueue::default();
         queue.insert(Time(0), page(0), SECOND);
         queue.insert(Time(0), page(1), 9 * SECOND);
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_filed_now_is_due_now() {
+    fn no_page_inserted_now_is_due_now() {
         for now in [0, 1, WIDTH_MIN_NS - 1, WIDTH_MIN_NS, 3 * SECOND + 7] {
             for ns in [0, 1, SECOND, u64::MAX] {
                 assert!(bucket(Time(now), ns) > Time(now), "{ns} ns from {now}");

@@ -1,4 +1,4 @@
-//! When scans will come to the pages [CS11 §4.3, `PageNextConsumption`].
+//! The estimate of the next use of pages by scans in order [CS11 §4.3, `PageNextConsumption`].
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use crate::scan::Scan;
 use crate::state::State;
 use crate::table::Table;
 
-/// The way of each scan that goes through its chunks in order.
+/// The routes of scans that go through their chunks in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NextUseEstimator {
     routes: BTreeMap<ScanId, Route>,
 }
 
 impl NextUseEstimator {
-    /// From now on it says when this scan comes to its chunks.
+    /// Adds a scan with the chunks that it needs now.
     pub(super) fn add(&mut self, state: &State, scan: &Scan) {
         self.routes.insert(scan.id(), Route::new(scan, state.table(scan.table())));
     }
@@ -27,7 +27,7 @@ impl NextUseEstimator {
         self.routes.is_empty()
     }
 
-    /// Nanoseconds until the first of its scans comes to a page; `None` if none of them will.
+    /// Nanoseconds until the first of its scans uses a page; `None` if none of them needs it.
     pub(super) fn next_use_ns(&self, state: &State, id: PageId) -> Option<u64> {
         let uses = state.slices_of(id).iter().flat_map(|slice| {
             let counted = state.interested(slice.table, slice.chunk);
@@ -39,8 +39,8 @@ impl NextUseEstimator {
         uses.min()
     }
 
-    /// Nanoseconds until a scan comes to a chunk that it needs: the rows before it at the pace of the scan. `None` if it
-    /// is not one of its scans.
+    /// Nanoseconds until a scan uses a chunk that it needs: the rows before it at the rate of the scan. `None` if the scan
+    /// was not added.
     pub(super) fn ns_to(&self, state: &State, scan: &Scan, chunk: ChunkIndex) -> Option<u64> {
         let route = self.routes.get(&scan.id())?;
         let next = scan.needed().first()?;
@@ -50,21 +50,21 @@ impl NextUseEstimator {
     }
 }
 
-/// Scans that say how fast others go: the bound on what asking them costs.
-const ASKED_MAX: usize = 64;
+/// Scans in the average rate: the bound on its cost.
+const AVERAGED_MAX: usize = 64;
 
-/// Picoseconds that a scan takes for a row: as measured; until then as the oldest others do on average.
+/// The rate of a scan in picoseconds a row: as measured, or until then the average of the oldest other scans.
 pub(in crate::policy) fn row_ps(state: &State, scan: &Scan) -> u64 {
     let measured = |scan: &Scan| scan.row_ps(state.now());
     measured(scan).unwrap_or_else(|| {
-        let known = state.scans().take(ASKED_MAX).filter_map(measured);
+        let known = state.scans().take(AVERAGED_MAX).filter_map(measured);
         let (count, sum) =
             known.fold((0, 0u64), |(count, sum), ps| (count + 1, sum.saturating_add(ps)));
         sum.checked_div(count).unwrap_or(1)
     })
 }
 
-/// The chunks of a scan as runs of neighbours of equal size: whatever it needs, a position is found in a few steps.
+/// The chunks of a scan as runs of neighbours with the same number of rows, so that a chunk is found in a few steps.
 #[derive(Clone, Debug)]
 struct Route {
     legs: Vec<Leg>,
@@ -85,8 +85,8 @@ impl Route {
         let (mut rows_before, mut end) = (0, None);
         for chunk in scan.needed().iter() {
             let chunk_rows = table.rows(chunk);
-            let goes_on = legs.last().is_some_and(|leg| leg.chunk_rows == chunk_rows);
-            if end != Some(chunk) || !goes_on {
+            let continues = legs.last().is_some_and(|leg| leg.chunk_rows == chunk_rows);
+            if end != Some(chunk) || !continues {
                 legs.push(Leg { first: chunk, chunk_rows, rows_before });
             }
             rows_before += chunk_rows;

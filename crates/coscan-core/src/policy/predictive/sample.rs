@@ -1,9 +1,9 @@
-//! Pages in no order, some of which are looked at: a cheaper way to find one that is used late.
+//! A random sample of the cached pages: a cheaper way to find one with a late next use.
 
 use crate::ids::PageId;
 use crate::policy::page_map::PageMap;
 
-/// Pages that are in the pool.
+/// The cached pages, in no order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sample {
     pages: Vec<PageId>,
@@ -32,7 +32,7 @@ impl Sample {
         self.pages.len()
     }
 
-    /// Any page: which one follows from how many were drawn before, so that a run can be repeated.
+    /// A random page. It depends on the number of draws before only, so a run can be repeated.
     pub(super) fn draw(&mut self) -> Option<PageId> {
         // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
         self.draws = self.draws.wrapping_add(0x9E37_79B9_7F4A_7C15);

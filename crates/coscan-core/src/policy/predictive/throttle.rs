@@ -1,4 +1,4 @@
-//! Scans that are held back a little, so that those behind them find in the pool what was read for them [CS11 §8.2.4].
+//! Throttling: scans are held back a little, so that those behind them still find their pages in the pool [CS11 §8.2.4].
 
 use std::collections::BTreeMap;
 
@@ -7,23 +7,23 @@ use crate::policy::next_use::NextUseIndex;
 use crate::scan::Scan;
 use crate::state::State;
 
-/// A scan is not held back for a longer part of the time for which it runs than one in so many.
-const PART: u64 = 4;
+/// A scan is held back for at most one part in so many of its running time.
+const TIME_PART: u64 = 4;
 
-/// Whoever is further behind than so many times what the pool keeps will not catch up.
+/// A scan that is further behind than so many times the horizon of the pool will not catch up.
 const REACH: u64 = 4;
 
-/// Who is held back, and for how long already.
+/// The scans that are held back, and for how long already.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Throttle {
-    /// How far ahead the next use of evicted pages lies, in nanoseconds, smoothed: what the pool does not keep. `None`
-    /// until a page that is wanted was evicted.
+    /// The horizon of the pool: nanoseconds to the next use of evicted pages, smoothed. `None` until a needed page was
+    /// evicted.
     horizon_ns: Option<u64>,
-    scans: BTreeMap<ScanId, Held>,
+    scans: BTreeMap<ScanId, HeldBack>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct HeldBack {
     started: Time,
     since: Option<Time>,
     ns: u64,
@@ -31,20 +31,20 @@ struct Held {
 
 impl Throttle {
     pub(super) fn add(&mut self, now: Time, scan: ScanId) {
-        self.scans.insert(scan, Held { started: now, since: None, ns: 0 });
+        self.scans.insert(scan, HeldBack { started: now, since: None, ns: 0 });
     }
 
     pub(super) fn remove(&mut self, scan: ScanId) {
         self.scans.remove(&scan);
     }
 
-    /// A page is evicted, the next use of which lies so far ahead.
+    /// A page is evicted that would be used in `ns` nanoseconds.
     pub(super) fn evicted(&mut self, ns: u64) {
         self.horizon_ns =
             Some(self.horizon_ns.map_or(ns, |known| (known / 8 * 7).saturating_add(ns / 8)));
     }
 
-    /// Something is read for a scan: it is not held back any more.
+    /// A load for a scan was started: it is not held back any more.
     pub(super) fn served(&mut self, now: Time, scan: ScanId) {
         if let Some(held) = self.scans.get_mut(&scan)
             && let Some(since) = held.since.take()
@@ -53,9 +53,9 @@ impl Throttle {
         }
     }
 
-    /// Whether nothing is read for a scan for now, as long as something can be read for others: what it read last is
-    /// evicted before the next scan comes to it, and would not be if that one came closer.
-    pub(super) fn holds(
+    /// Whether a scan is held back while loads for others are possible: the pages that it read last are evicted before the
+    /// next scan uses them, and would not be if that scan were closer.
+    pub(super) fn holds_back(
         &mut self,
         state: &State,
         next_use_index: &NextUseIndex,
@@ -64,20 +64,20 @@ impl Throttle {
         let Some(held) = self.scans.get_mut(&scan.id()) else { return false };
         let now = state.now();
         let held_ns = held.ns + held.since.map_or(0, |since| now.since(since));
-        if held_ns > now.since(held.started) / PART {
+        if held_ns > now.since(held.started) / TIME_PART {
             return false;
         }
         let Some(horizon_ns) = self.horizon_ns else { return false };
         let Some(behind_ns) = nearest_behind(state, next_use_index, scan) else { return false };
-        let holds = (horizon_ns..horizon_ns.saturating_mul(REACH)).contains(&behind_ns);
-        if holds && held.since.is_none() {
+        let holds_back = (horizon_ns..horizon_ns.saturating_mul(REACH)).contains(&behind_ns);
+        if holds_back && held.since.is_none() {
             held.since = Some(now);
         }
-        holds
+        holds_back
     }
 }
 
-/// Nanoseconds until another scan comes to the chunk before the next one of this scan.
+/// Nanoseconds until another scan uses the chunk before the next one of this scan.
 fn nearest_behind(state: &State, next_use_index: &NextUseIndex, scan: &Scan) -> Option<u64> {
     let before = ChunkIndex(scan.needed().first()?.0.checked_sub(1)?);
     let behind = state.scans_of(scan.table()).filter(|other| {

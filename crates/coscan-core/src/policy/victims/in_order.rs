@@ -1,4 +1,4 @@
-//! What scans in order come to, beside what scans in any order may take before [CS11 §4.4].
+//! Pages that scans in order need, merged with the classes of scans in any order by their next use [CS11 §4.4].
 
 use crate::classes::Class;
 use crate::ids::{GroupIndex, PageId, TableId};
@@ -8,30 +8,31 @@ use crate::set::IndexSet;
 use crate::state::State;
 use crate::table::Table;
 
-/// Pages that scans in order come to, those used last in front; scans in any order may come to them before.
-pub(super) struct LastUsed<'a> {
+/// The pages that scans in order need, latest next use first. Scans in any order may use them earlier.
+pub(super) struct InOrderPages<'a> {
     next_use_index: &'a mut NextUseIndex,
     walk: Walk,
-    next: Option<(u64, PageId)>,
+    /// The page that the walk has reached, if it was not taken yet, and the nanoseconds until its next use.
+    reached: Option<(u64, PageId)>,
 }
 
-/// When the first of a class' scans in any order is expected to come to one of its chunks, in nanoseconds.
+/// Nanoseconds until the first of a class's scans in any order is expected to use one of its chunks.
 pub(super) fn any_order_ns(state: &State, table: TableId, class: &Class) -> u64 {
     let scans = state.scans_at(state.table(table), &class.key().scans);
     let any = scans.filter(|scan| scan.order() == Order::Any);
     any.map(|scan| NextUseIndex::any_order_ns(state, scan)).min().unwrap_or(u64::MAX)
 }
 
-impl<'a> LastUsed<'a> {
+impl<'a> InOrderPages<'a> {
     pub(super) fn new(state: &State, next_use_index: &'a mut NextUseIndex) -> Self {
         let walk = next_use_index.walk(state);
-        Self { next_use_index, walk, next: None }
+        Self { next_use_index, walk, reached: None }
     }
 
-    /// The next page, if no scan comes to it within so many nanoseconds, and when the first does.
+    /// The next page and the nanoseconds until its next use, if those are at least `ns`.
     pub(super) fn next_after(&mut self, state: &State, ns: u64) -> Option<(u64, PageId)> {
-        let (page_ns, id) = match self.next {
-            Some(next) => next,
+        let (page_ns, id) = match self.reached {
+            Some(reached) => reached,
             None => {
                 let (in_order_ns, id) = self.next_use_index.next_last(state, &mut self.walk)?;
                 let any_order_ns = state.slices_of(id).iter().map(|slice| {
@@ -41,13 +42,13 @@ impl<'a> LastUsed<'a> {
                 (any_order_ns.min().unwrap_or(u64::MAX).min(in_order_ns), id)
             }
         };
-        let later = page_ns >= ns;
-        self.next = (!later).then_some((page_ns, id));
-        later.then_some((page_ns, id))
+        let is_later = page_ns >= ns;
+        self.reached = (!is_later).then_some((page_ns, id));
+        is_later.then_some((page_ns, id))
     }
 }
 
-/// The column groups that scans in order read of the chunks of a class: those pages go by themselves.
+/// The column groups that scans in order read of the chunks of a class: their pages are [`InOrderPages`].
 pub(super) fn in_order_groups(table: &Table, class: &Class) -> IndexSet<GroupIndex> {
     table.classes().groups_of(&table.in_order().intersection(&class.key().scans))
 }

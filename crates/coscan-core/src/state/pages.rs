@@ -1,0 +1,174 @@
+//! The pages as policies see them: which are cached, wanted or in use, and which scans read them.
+
+use crate::ids::{ChunkIndex, GroupIndex, PageId, SliceId, TableId};
+use crate::pages::{Page, Residency};
+use crate::scan::Scan;
+use crate::set::IndexSet;
+use crate::state::State;
+
+impl State {
+    /// Cached pages, least recently used first.
+    pub fn cached_pages(&self) -> impl Iterator<Item = PageId> + '_ {
+        self.pool.cached.iter().map(|&(_, id)| id)
+    }
+
+    /// Cached pages that a scan still needs, each once, least recently used first.
+    #[must_use]
+    pub fn cached_pages_of(&self, scan: &Scan) -> Vec<PageId> {
+        let table = self.table(scan.table);
+        let is_partly_cached =
+            |chunk: &ChunkIndex| !table.classes.class_of(*chunk).key().cached.is_empty();
+        let pages =
+            scan.needed.iter().filter(is_partly_cached).flat_map(|chunk| scan.pages(table, chunk));
+        let used = pages.map(|id| (self.page(id).used_at, id));
+        let mut cached: Vec<_> =
+            used.filter(|&(_, id)| self.page(id).residency == Residency::Cached).collect();
+        cached.sort_unstable();
+        cached.dedup();
+        cached.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// Cached pages that no running scan needs, least recently used first.
+    pub fn unwanted_pages(&self) -> impl Iterator<Item = PageId> + '_ {
+        let mut tables: Vec<_> =
+            self.pool.unwanted.values().map(|pages| pages.iter().peekable()).collect();
+        std::iter::from_fn(move || {
+            let oldest = tables.iter_mut().filter_map(|pages| Some((*pages.peek()?, pages)));
+            let (&(_, id), pages) = oldest.min_by_key(|((used_at, _), _)| *used_at)?;
+            pages.next();
+            Some(id)
+        })
+    }
+
+    /// Cached pages of a table that no running scan needs, least recently used first, each with its last use (a count of
+    /// uses). A page of several tables counts for the one that listed it first.
+    pub fn unwanted_pages_of(&self, table: TableId) -> impl Iterator<Item = (u64, PageId)> + '_ {
+        self.pool.unwanted.get(&Some(table)).into_iter().flatten().copied()
+    }
+
+    /// Cached pages that no table lists, least recently used first.
+    pub fn unlisted_pages(&self) -> impl Iterator<Item = PageId> + '_ {
+        self.pool.unwanted.get(&None).into_iter().flatten().map(|&(_, id)| id)
+    }
+
+    /// Whether a page is neither in the pool nor being read.
+    #[must_use]
+    pub fn is_cold(&self, id: PageId) -> bool {
+        self.page(id).residency == Residency::Cold
+    }
+
+    /// Whether a page may be evicted: it is in the pool and not in use (I2).
+    #[must_use]
+    pub fn is_evictable(&self, id: PageId) -> bool {
+        let page = self.page(id);
+        page.residency == Residency::Cached && page.pins == 0
+    }
+
+    /// Whether no running scan needs a page.
+    #[must_use]
+    pub fn is_unwanted(&self, id: PageId) -> bool {
+        self.page(id).wanted == 0
+    }
+
+    /// Bytes of a page as stored.
+    #[must_use]
+    pub fn bytes_of(&self, id: PageId) -> u64 {
+        self.pages[id].bytes
+    }
+
+    /// The distinct pages of some column groups of a chunk, group by group.
+    #[must_use]
+    pub fn pages(
+        &self,
+        table: TableId,
+        chunk: ChunkIndex,
+        groups: &IndexSet<GroupIndex>,
+    ) -> Vec<PageId> {
+        let table = self.table(table);
+        groups.iter().flat_map(|group| table.slice(chunk, group)).copied().collect()
+    }
+
+    /// The distinct pages of a chunk that a scan reads, group by group.
+    #[must_use]
+    pub fn pages_of(&self, scan: &Scan, chunk: ChunkIndex) -> Vec<PageId> {
+        scan.pages(self.table(scan.table), chunk).collect()
+    }
+
+    /// Bytes of the pages of some column groups of a chunk that are neither in the pool nor being read.
+    #[must_use]
+    pub fn cold_bytes(
+        &self,
+        table: TableId,
+        chunk: ChunkIndex,
+        groups: &IndexSet<GroupIndex>,
+    ) -> u64 {
+        self.sum_bytes(table, chunk, groups, Residency::Cold)
+    }
+
+    /// Bytes of the pages of some column groups of a chunk that are in the pool.
+    #[must_use]
+    pub fn cached_bytes(
+        &self,
+        table: TableId,
+        chunk: ChunkIndex,
+        groups: &IndexSet<GroupIndex>,
+    ) -> u64 {
+        self.sum_bytes(table, chunk, groups, Residency::Cached)
+    }
+
+    fn sum_bytes(
+        &self,
+        table: TableId,
+        chunk: ChunkIndex,
+        groups: &IndexSet<GroupIndex>,
+        residency: Residency,
+    ) -> u64 {
+        let table = self.table(table);
+        let pages = groups.iter().flat_map(|group| table.slice(chunk, group));
+        let pages = pages.map(|&id| &self.pages[id]).filter(|page| page.residency == residency);
+        pages.map(|page| page.bytes).sum()
+    }
+
+    /// The slices that a page is part of.
+    #[must_use]
+    pub fn slices_of(&self, id: PageId) -> &[SliceId] {
+        self.page(id).slices()
+    }
+
+    /// The first table that lists a page, if any does.
+    #[must_use]
+    pub fn home(&self, id: PageId) -> Option<TableId> {
+        self.page(id).home()
+    }
+
+    /// The chunks of the table of a scan that a page is part of, if the scan reads it there.
+    pub fn chunks_read<'a>(
+        &'a self,
+        scan: &'a Scan,
+        id: PageId,
+    ) -> impl Iterator<Item = ChunkIndex> + Clone + 'a {
+        let slices = self.slices_of(id).iter().filter(|slice| slice.table == scan.table);
+        slices.filter(move |slice| scan.reads(slice.group, id)).map(|slice| slice.chunk)
+    }
+
+    /// The scans that need a chunk of which a page is part, and read it there; each once.
+    #[must_use]
+    pub fn readers(&self, id: PageId) -> Vec<&Scan> {
+        let mut readers: Vec<&Scan> = Vec::new();
+        for slice in self.slices_of(id) {
+            let counted = self.interested(slice.table, slice.chunk);
+            let sparse_scans =
+                self.sparse_scans(slice.table).filter(|scan| scan.needed().contains(slice.chunk));
+            for scan in counted.chain(sparse_scans).filter(|scan| scan.reads(slice.group, id)) {
+                if readers.iter().all(|other| other.id != scan.id) {
+                    readers.push(scan);
+                }
+            }
+        }
+        readers
+    }
+
+    pub(crate) fn page(&self, id: PageId) -> &Page {
+        &self.pages[id]
+    }
+}
