@@ -12,6 +12,8 @@ pub struct Slots {
     closed: BTreeSet<DeviceId>,
     urgent_only: BTreeSet<DeviceId>,
     urgent: BTreeSet<ScanId>,
+    /// The devices with at least half of their slots taken.
+    half_taken: BTreeSet<DeviceId>,
 }
 
 /// The loads in flight from a device.
@@ -32,6 +34,9 @@ impl Slots {
     ) -> Self {
         let mut slots = Self::default();
         for (device, loads) in loads_by_device(state) {
+            if loads.usual.saturating_mul(2) >= max {
+                slots.half_taken.insert(device);
+            }
             if (loads.usual + loads.urgent) / 2 >= max {
                 slots.closed.insert(device);
             } else if loads.usual < max {
@@ -78,6 +83,13 @@ impl Slots {
         let device = scan.device();
         !self.closed.contains(&device)
             && (!self.urgent_only.contains(&device) || self.urgent.contains(&scan.id()))
+    }
+
+    /// Whether a load may start that reads further ahead for a scan: it leaves half of the slots of a device to scans that
+    /// lack something later, lookups among them.
+    #[must_use]
+    pub fn admit_ahead(&self, scan: &Scan) -> bool {
+        self.admit(scan) && !self.half_taken.contains(&scan.device())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Ten thousand small workloads, the same in each run, and a thousand that are new, each under every policy, with
 //! everything going wrong that may: no rule is ever broken. And a run follows from its seed.
 
-#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types)]
 
 use std::io::Write as _;
 use std::ops::Range;

@@ -72,9 +72,9 @@ impl Alone {
     /// The built-in queries need lineitem; those of the user do not.
     async fn prepare(&self) -> Result<Prepared, Failure> {
         if !self.queries.is_empty() {
-            return Ok(self.common.experiment(Vec::new()).prepare_without_streams().await?);
+            return self.common.experiment(Vec::new()).prepare_without_streams().await;
         }
         let group = StreamGroup::once("FS".parse()?, vec![Percent::WHOLE], 1, 1);
-        Ok(self.common.experiment(vec![group]).prepare().await?)
+        self.common.experiment(vec![group]).prepare().await
     }
 }

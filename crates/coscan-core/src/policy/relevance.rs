@@ -100,15 +100,16 @@ fn choose_scan<'a>(state: &'a State, attempt: &Attempt<'_>) -> Option<&'a Scan> 
     highest.max().and_then(|(_, Reverse(id))| state.scan(id))
 }
 
-/// The scan to read further ahead for, if every scan that lacks something has it on its way and the device could take more
-/// loads: among those that have waited longest, the one with the fewest chunks on their way. Otherwise a device that serves
+/// The scan to read further ahead for, if every scan that lacks something has it on its way and less than half of the
+/// device's slots are taken: among those that have waited longest, the one with the fewest chunks on their way. Otherwise a device that serves
 /// many requests at once would idle.
 fn choose_ahead<'a>(state: &'a State, attempt: &Attempt<'_>) -> Option<&'a Scan> {
     if attempt.strictness > Strictness::Strict || !attempt.without_space.is_empty() {
         return None;
     }
     let starving = state.waiting().take(WAITING_MAX).filter(|scan| !scan.is_deliverable());
-    let may_load = starving.filter(|scan| attempt.admits(scan) && scan.loadable().next().is_some());
+    let may_load =
+        starving.filter(|scan| attempt.slots.admit_ahead(scan) && scan.loadable().next().is_some());
     may_load.min_by_key(|scan| (scan.arriving(), scan.id()))
 }
 

@@ -43,8 +43,15 @@ impl TableProviderFactory for SharedTableFactory {
             .clone()
             .into_iter()
             .partition(|(key, _)| StoreOptions::is_for_store(key));
-        let stores = StoreOptions::new(of_store).map_err(from_store)?;
-        let stores = self.coscan.stores().with_options(stores);
+        // A table with options of its own has a store of its own.
+        let of_coscan = self.coscan.stores();
+        let (runtime, stores) = match of_store.is_empty() {
+            true => (Some(Arc::clone(session.runtime_env())), of_coscan.clone()),
+            false => {
+                let options = StoreOptions::new(of_store).map_err(from_store)?;
+                (None, of_coscan.with_options(options))
+            }
+        };
         let options = file_options(session, &of_format, self.coscan.table_options())?;
         let execution = &session.config().options().execution;
         let declared = declared_columns(command)?;
@@ -53,7 +60,7 @@ impl TableProviderFactory for SharedTableFactory {
             coscan: self.coscan.clone(),
             name: command.name.table().to_owned(),
             locations: command.locations.clone(),
-            runtime: Some(Arc::clone(session.runtime_env())).filter(|_| !stores.has_options()),
+            runtime,
             stores,
             ignores_subdirectories: execution.listing_table_ignore_subdirectory,
             takes_any_name: declared.is_some(),

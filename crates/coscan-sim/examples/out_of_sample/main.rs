@@ -22,8 +22,11 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words[..] {
-        [] => cases::run(Half::Tuning)
-            .and_then(|tuning| Ok(page::write(&tuning, &cases::run(Half::Reporting)?))),
+        [] => cases::run(Half::Tuning).and_then(|tuning| {
+            let reporting = cases::run(Half::Reporting)?;
+            page::write(&tuning, &reporting);
+            Ok(())
+        }),
         ["--tuning"] => cases::run(Half::Tuning).map(|cases| page::list(&cases)),
         [option @ ("--show" | "--runs"), seed] => match (option, seed.parse()) {
             ("--show", Ok(seed)) => {

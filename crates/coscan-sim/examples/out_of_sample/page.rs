@@ -45,9 +45,11 @@ fn ratios(cases: &[Case], policy: usize, measure: usize) -> Vec<f64> {
     cases.iter().map(|case| case.ratio(policy, measure)).collect()
 }
 
+type IsOfKind = fn(&Case) -> bool;
+
 /// Where it gains, kind by kind.
 fn write_kinds(cases: &[Case]) {
-    let kinds: [(&str, fn(&Case) -> bool); 9] = [
+    let kinds: [(&str, IsOfKind); 9] = [
         ("the device is the limit", |case| case.disk_use > LIMIT && case.cpu_use <= LIMIT),
         ("processors are the limit", |case| case.cpu_use > LIMIT),
         ("neither, or both by turns", |case| case.disk_use <= LIMIT && case.cpu_use <= LIMIT),

@@ -34,14 +34,10 @@ impl Location {
     }
 
     fn parse_url(text: &str, path_start: usize) -> Result<Self, StoreError> {
+        check_length(text)?;
         let is_web = text.starts_with("http://") || text.starts_with("https://");
         if is_web && text.contains('?') {
             return Err(wrong(text, "a query after ? cannot be sent. Use a URL without one"));
-        }
-        if text.len() > URL_LENGTH_MAX {
-            let start: String = text.chars().take(80).collect();
-            let reason = format!("it has {} bytes; {URL_LENGTH_MAX} is the limit", text.len());
-            return Err(wrong(&format!("{start}…"), &reason));
         }
         // The host may be in brackets (IPv6), so wildcards count in the path only.
         let (base, pattern) = split_pattern(text, path_start);
@@ -101,6 +97,17 @@ pub(super) fn not_found(text: &str) -> StoreError {
     let start = || std::env::current_dir().unwrap_or_else(|_| Path::new(".").to_path_buf());
     let start = url_path_start(text).is_none().then(|| start().display().to_string());
     StoreError::NotFound { location: text.to_owned(), start }
+}
+
+/// # Errors
+/// If a URL is too long to be sent.
+pub(super) fn check_length(url: &str) -> Result<(), StoreError> {
+    if url.len() <= URL_LENGTH_MAX {
+        return Ok(());
+    }
+    let start: String = url.chars().take(80).collect();
+    let reason = format!("it has {} bytes; {URL_LENGTH_MAX} is the limit", url.len());
+    Err(wrong(&format!("{start}…"), &reason))
 }
 
 pub(super) fn wrong(text: &str, reason: &str) -> StoreError {

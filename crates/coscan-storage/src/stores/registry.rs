@@ -12,6 +12,7 @@ use url::Url;
 use super::bucket;
 use super::direct::DirectFileStore;
 use super::error::StoreError;
+use super::location::check_length;
 use super::options::StoreOptions;
 use super::timeouts::Timeouts;
 use super::web;
@@ -79,12 +80,6 @@ impl Stores {
         Self { options, ..self.clone() }
     }
 
-    /// Whether any options are set.
-    #[must_use]
-    pub fn has_options(&self) -> bool {
-        !self.options.is_empty()
-    }
-
     /// Stores with these timeouts, where they are across the network.
     #[must_use]
     pub fn with_timeouts(&self, timeouts: Timeouts) -> Self {
@@ -101,6 +96,7 @@ impl Stores {
     /// If the scheme is unknown, the bucket or host is missing, settings do not work, or options are for other
     /// stores.
     pub fn resolve(&self, url: &Url) -> Result<(Url, Arc<dyn ObjectStore>), StoreError> {
+        check_length(url.as_str())?;
         let root = root_of(url)?;
         let identity = Identity {
             root: root.to_string(),
