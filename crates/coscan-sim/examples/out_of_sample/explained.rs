@@ -4,7 +4,7 @@
 const EXPLAINED: &[(u64, &str)] = &[
     (
         6,
-        "A chunk is worked on to its end in the simulator. One core; a chunk takes `slow_b` 0.67 s and `fast_a` a millisecond, which ends in 42 s instead of 4.9 s. Whenever the two chunks that a quick scan keeps before it are used up, a slow one gets the core for a whole chunk; under `relevance-2007` all share it at every moment. It is not short by bytes (a sixteenth of the longest), so it does not pass. In the tuning half 8 chunks ahead mend most of this, for 3 % more bytes everywhere ([decision 9](decisions/0009-what-did-not-pay.md)). The engine changes workers every millisecond, so there it is milder.",
+        "A chunk is worked on to its end in the simulator. One core; a chunk takes `slow_b` 0.67 s and `fast_a` a millisecond, which ends in 42 s instead of 4.9 s. Whenever the two chunks that a quick scan keeps before it are used up, a slow one gets the core for a whole chunk; under `relevance-2007` all share it at every moment. It is not short by bytes (a sixteenth of the longest), so it does not pass. In the tuning half 8 chunks ahead mend most of this, for 3 % more bytes everywhere ([decision 9](decisions/0009-ideas-that-did-not-help.md)). The engine changes workers every millisecond, so there it is milder.",
     ),
     (
         18,
@@ -16,11 +16,11 @@ const EXPLAINED: &[(u64, &str)] = &[
     ),
     (
         36,
-        "The same bytes in 182 loads under three policies; under `elevator` processors are busy for 98 % of the time, here device and processors stand still by turns. A scan that waits for a processor has two chunks and wants no more read, as in Figure 8 of `[CS07]` ([decision 9](decisions/0009-what-did-not-pay.md)).",
+        "The same bytes in 182 loads under three policies; under `elevator` processors are busy for 98 % of the time, here device and processors stand still by turns. A scan that waits for a processor has two chunks and wants no more read, as in Figure 8 of `[CS07]` ([decision 9](decisions/0009-ideas-that-did-not-help.md)).",
     ),
     (
         114,
-        "A chunk is worked on to its end in the simulator. Four cores; a chunk takes `slow_b` 0.1 s and `fast_a` 0.2 ms. Whenever the two chunks that a quick scan keeps before it are used up, a slow one gets the core for a whole chunk; under `relevance-2007` all share it at every moment. It is not short by bytes (a sixteenth of the longest), so it does not pass. In the tuning half 8 chunks ahead mend most of this, for 3 % more bytes everywhere ([decision 9](decisions/0009-what-did-not-pay.md)). The engine changes workers every millisecond, so there it is milder.",
+        "A chunk is worked on to its end in the simulator. Four cores; a chunk takes `slow_b` 0.1 s and `fast_a` 0.2 ms. Whenever the two chunks that a quick scan keeps before it are used up, a slow one gets the core for a whole chunk; under `relevance-2007` all share it at every moment. It is not short by bytes (a sixteenth of the longest), so it does not pass. In the tuning half 8 chunks ahead mend most of this, for 3 % more bytes everywhere ([decision 9](decisions/0009-ideas-that-did-not-help.md)). The engine changes workers every millisecond, so there it is milder.",
     ),
     (
         252,
@@ -32,7 +32,7 @@ const EXPLAINED: &[(u64, &str)] = &[
     ),
     (
         274,
-        "A chunk is worked on to its end in the simulator. One core; a chunk takes `slow_a` 89 ms and `fast_a` a millisecond. Whenever the two chunks that a quick scan keeps before it are used up, a slow one gets the core for a whole chunk; under `relevance-2007` all share it at every moment. It is not short by bytes (a sixteenth of the longest), so it does not pass. In the tuning half 8 chunks ahead mend most of this, for 3 % more bytes everywhere ([decision 9](decisions/0009-what-did-not-pay.md)). The engine changes workers every millisecond, so there it is milder.",
+        "A chunk is worked on to its end in the simulator. One core; a chunk takes `slow_a` 89 ms and `fast_a` a millisecond. Whenever the two chunks that a quick scan keeps before it are used up, a slow one gets the core for a whole chunk; under `relevance-2007` all share it at every moment. It is not short by bytes (a sixteenth of the longest), so it does not pass. In the tuning half 8 chunks ahead mend most of this, for 3 % more bytes everywhere ([decision 9](decisions/0009-ideas-that-did-not-help.md)). The engine changes workers every millisecond, so there it is milder.",
     ),
     (
         300,
