@@ -6,7 +6,6 @@ mod support;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 use coscan_datafusion::Coscan;
 use coscan_runtime::BufferManager;
@@ -226,29 +225,4 @@ async fn a_file_that_changed_is_an_error() {
     let error = support::slt::run(&context, "SELECT * FROM wide LIMIT 10").await.unwrap_err();
     assert!(error.to_string().contains("changed"), "{error}");
     support::assert_all_frees(&manager).await;
-}
-
-/// Measures the first rows of a row group of 1,000 columns and 300,000 rows: `cargo test --workspace --test first_pages
-/// -- --ignored --nocapture`.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "a measurement: the file takes minutes to write"]
-async fn first_rows_of_a_thousand_columns() {
-    let data = tempfile::tempdir().unwrap();
-    for has_index in [true, false] {
-        let path = data.path().join("wide.parquet");
-        write_wide(&path, 1_000, 0..300_000, has_index);
-        let all_bytes = path.metadata().unwrap().len();
-        let (context, _manager, read) = session(data.path()).await;
-        let started = Instant::now();
-        explain(&context, "EXPLAIN SELECT * FROM wide LIMIT 10").await;
-        println!("planning alone: {:?}", started.elapsed());
-        for run_of in ["cold", "again"] {
-            read.reset();
-            let started = Instant::now();
-            let rows = run(&context, "SELECT * FROM wide LIMIT 10").await;
-            assert_eq!(rows.len(), 10);
-            let (took, read) = (started.elapsed(), read.snapshot());
-            println!("index {has_index}, {run_of}: {took:?}, {read:?} of {all_bytes} bytes");
-        }
-    }
 }

@@ -265,7 +265,7 @@ impl World {
     pub fn prune(&mut self, scan: ScanId, chunks: &[u32]) {
         let chunks: Vec<_> = chunks.iter().copied().map(ChunkIndex).collect();
         self.manager.prune_scan(Time(self.now), scan, chunks.clone());
-        self.model.scan_narrowed(scan, chunks.into_iter());
+        self.model.scan_pruned(scan, chunks.into_iter());
         self.model.check(&self.manager);
     }
 

@@ -112,7 +112,7 @@ impl Model {
         (runs, finished)
     }
 
-    pub fn scan_narrowed(&mut self, id: ScanId, chunks: impl Iterator<Item = ChunkIndex>) {
+    pub fn scan_pruned(&mut self, id: ScanId, chunks: impl Iterator<Item = ChunkIndex>) {
         let Some(scan) = self.scans.get_mut(&id) else { return };
         for chunk in chunks {
             if scan.needed.remove(&chunk) {
