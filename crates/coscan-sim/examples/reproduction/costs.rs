@@ -49,7 +49,7 @@ impl Costs {
         let says = [
             "cs07-figure8",
             "[CS07 §5.2.4, Figure 8]",
-            "Decisions take at most 1 percent of the time, even for 2,048 chunks",
+            "Decisions take at most 1 percent of the time, even for 2,048 chunks (on a machine of today)",
             "percent of the time, relevance-2007, an upper bound",
         ];
         Judged::computed(says, 0.0..=1.0, published.fold(0.0, f64::max))

@@ -60,7 +60,7 @@ type Row = (&'static str, Vec<Part>);
 
 fn limit(name: &'static str, experiment: &'static str, case: &'static str) -> Row {
     let parts = vec![
-        value(experiment, case, PUBLISHED, Metric::CpuUse),
+        value(experiment, case, NORMAL, Metric::CpuUse),
         ratio(experiment, case, [PUBLISHED, NORMAL], Metric::StreamAvg),
     ];
     (name, parts)
@@ -98,15 +98,19 @@ fn columns(case: &'static str) -> Row {
 fn lessons() -> [Lesson; 5] {
     [
         Lesson {
-            says: "Sharing gains most where the disk is the limit, and little where most of the table is in the pool.",
+            says: "Sharing gains most where normal waits for the disk, also with most of the table in the pool, and little \
+                   where the processors are busy anyway.",
             because: "The published policy relative to normal:",
-            titles: &["", "processors busy", "stream time"],
+            titles: &["", "processors busy under normal", "stream time"],
             rows: vec![
                 limit("cs11-table6.1", "cs11-table6.1", ""),
                 limit("cs07-table2", "cs07-table2", ""),
-                limit("cs07-figure6, pool of 75 percent", "cs07-figure6", "FS-75 %"),
+                limit("cs07-figure6, fast and slow, pool of 75 percent", "cs07-figure6", "FS-75 %"),
+                limit("cs07-figure6, only fast, pool of 75 percent", "cs07-figure6", "F-75 %"),
             ],
-            shows: |rows| rising(1, rows),
+            shows: |rows| {
+                rising(0, &rows[..3]) && rising(1, &rows[..3]) && rows[3][1] < 0.8 * rows[2][1]
+            },
         },
         Lesson {
             says: "Who reads least is not done first.",
@@ -125,7 +129,8 @@ fn lessons() -> [Lesson; 5] {
         },
         Lesson {
             says: "Where processors are the limit, it is they that have to be scheduled.",
-            because: "`relevance`, which does so, relative to the published policy:",
+            because: "`relevance`, which does so, relative to the published policy. It was chosen by such experiments; on \
+                      workloads that no choice has seen it [gains less](out-of-sample.md).",
             titles: &["", "processors busy", "normalized latency", "stream time"],
             rows: vec![
                 processors("cs07-table2"),

@@ -169,7 +169,7 @@ fn summary(judged: &[Judged]) -> String {
         row(std::iter::once(name.to_owned()).chain(counts.map(|count| count.to_string())))
     };
     head(&["claims", "hold", "partly", "not"], 1)
-        + &line("about a policy to which nothing was fitted", false)
+        + &line("about other policies, at least as one side of a ratio", false)
         + &line("about normal only, to which machines were fitted", true)
 }
 
