@@ -13,7 +13,7 @@ use crate::verdicts::Judged;
 
 /// `[CS07 §3, Figure 2]`
 pub(crate) fn write_reuse() -> String {
-    let mut text = "## How likely a pool holds something useful\n\n`[CS07 §3, formula 1, Figure 2]`, for a table of 100 \
+    let mut text = "## Probability that the pool holds a useful chunk\n\n`[CS07 §3, formula 1, Figure 2]`, for a table of 100 \
                     chunks; in order, a scan can use one chunk only.\n\n"
         .to_owned();
     let pools = [1, 5, 10, 20, 50];
@@ -58,7 +58,7 @@ const VARIED: [(&str, &str, &str); 8] = [
     ("loads at a time", "machine.loads_in_flight", "[2, 4, 8]"),
     ("processor time of F", "query.F.cost", "[\"1 s\", \"2.5 s\", \"8 s\"]"),
     ("time between streams", "streams.all.apart", "[\"0 s\", \"6 s\"]"),
-    ("space timeout", "machine.space timeout", "[\"500 ms\", \"30 s\"]"),
+    ("space timeout", "machine.space_timeout", "[\"500 ms\", \"30 s\"]"),
     ("pool", "machine.pool", "[\"768 MiB\", \"1 GiB\", \"2 GiB\"]"),
     ("cores", "machine.cores", "[1, 4]"),
 ];
@@ -85,11 +85,11 @@ fn ratios(runs: &CaseRuns, metric: Metric) -> Vec<f64> {
     seeds.map(|runs| value(&runs[1], metric) / value(&runs[0], metric)).collect()
 }
 
-/// What the assumptions of `cs07-table2` decide.
+/// The effect of chance and of the assumptions of `cs07-table2`.
 pub(crate) fn write_sensitivity(table2: &Measured) -> Result<String, String> {
-    let mut text = "## What chance and the assumptions decide\n\n".to_owned();
+    let mut text = "## The effect of chance and of the assumptions\n\n".to_owned();
     text += &write_spread(table2)?;
-    text += &write_patience()?;
+    text += &write_space_timeout()?;
     text += "One assumption changed at a time (or a parameter that the paper does state, for comparison): relevance-2007 \
              relative to normal, geometric mean of 5 seeds.\n\n";
     text += &head(&["changed", "to", "stream", "normalized latency", "requests"], 2);
@@ -113,7 +113,7 @@ pub(crate) fn write_sensitivity(table2: &Measured) -> Result<String, String> {
     Ok(text)
 }
 
-/// What the seed decides.
+/// The effect of the seed.
 fn write_spread(table2: &Measured) -> Result<String, String> {
     const SEEDS: u64 = 20;
     let policies = [PolicyKind::Normal, PolicyKind::Relevance2007];
@@ -137,14 +137,14 @@ fn write_spread(table2: &Measured) -> Result<String, String> {
     Ok(text + "\n")
 }
 
-/// What space timeout decides.
-fn write_patience() -> Result<String, String> {
-    let sweep = "[[sweep]]\nkey = \"machine.space timeout\"\nvalues = [\"500 ms\", \"5 s\", \"15 s\", \"60 s\", \"1 h\"]";
+/// The effect of the space timeout.
+fn write_space_timeout() -> Result<String, String> {
+    let sweep = "[[sweep]]\nkey = \"machine.space_timeout\"\nvalues = [\"500 ms\", \"5 s\", \"15 s\", \"60 s\", \"1 h\"]";
     let spec = variant("cs07-table2", sweep)?;
     let names: Vec<_> = spec.cases.iter().map(|case| case.name.clone()).collect();
     let runs = run_all(&[spec], &[PolicyKind::Elevator, PolicyKind::Relevance2007], 5)?;
-    let mut text = "Patience, after which a scan that waits for room is given some, decides elevator only: there is no such \
-                    limit in the paper, and none (an hour) in these experiments. Over 5 seeds:\n\n"
+    let mut text = "The space timeout, after which a scan that waits for space is given some, changes the results of elevator only. \
+                    The paper has no such limit, nor have these experiments (one hour). Over 5 seeds:\n\n"
         .to_owned();
     let titles = [
         "space timeout",
@@ -181,7 +181,7 @@ const WIDTHS: [(&str, &str, &str); 3] = [
 
 /// What the widths of columns decide in `cs07-table3`.
 pub(crate) fn write_widths(table3: &Measured) -> Result<String, String> {
-    let mut text = "## What the widths of columns decide\n\n".to_owned();
+    let mut text = "## The effect of the widths of columns\n\n".to_owned();
     let titles = [
         "columns",
         "F-100 alone s",
@@ -235,7 +235,7 @@ pub(crate) fn write_potential(spec: &Spec) -> Result<String, String> {
     const SAMPLES: u32 = 10;
     let mut text = "## Sharing potential\n\n`[CS11 §6.2, Figure 6.1]`\n\nMegabytes that running scans have still to be \
                     handed, by how many of them want the same, over the time of one run (seed 1). The paper's figure has \
-                    no numbers; most of its area is wanted by five scans or more.\n\n"
+                    no numbers; most of its area is needed by five scans or more.\n\n"
         .to_owned();
     let case = spec.cases.first().ok_or("a file has a case")?;
     let prepared = Arc::new(Prepared::new(case, 1).map_err(|error| error.to_string())?);
@@ -245,7 +245,7 @@ pub(crate) fn write_potential(spec: &Spec) -> Result<String, String> {
         let potentials = run.sharing_potential(SAMPLES);
         let titles = potentials.iter().map(|it| format!("{:.0} s", it.at.0 as f64 / 1e9));
         let titles: Vec<_> =
-            std::iter::once(format!("{policy}, wanted by")).chain(titles).collect();
+            std::iter::once(format!("{policy}, needed by")).chain(titles).collect();
         text += &head(&titles.iter().map(String::as_str).collect::<Vec<_>>(), 1);
         for (level, name) in ["1 scan", "2", "3", "4", "5 or more"].into_iter().enumerate() {
             let cells = potentials.iter().map(|it| format!("{}", it.bytes[level] / 1_000_000));

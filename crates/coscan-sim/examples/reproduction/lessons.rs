@@ -109,22 +109,22 @@ fn lessons() -> [Lesson; 5] {
             shows: |rows| rising(1, rows),
         },
         Lesson {
-            says: "Who reads least is not done first.",
-            because: "One cursor for all makes the fewest requests, and everybody waits for the slowest (cs07-table2):",
+            says: "The policy that reads least does not finish first.",
+            because: "One cursor for all scans makes the fewest requests, and every scan waits for the slowest (cs07-table2):",
             titles: &["", "requests", "stream s", "normalized latency of S-1"],
             rows: vec![cursor(ELEVATOR), cursor(PUBLISHED)],
             shows: |rows| rising(0, rows) && rows[0][1] > rows[1][1] && rows[0][2] > rows[1][2],
         },
         Lesson {
-            says: "Order costs more than memory gives.",
+            says: "Order costs more than memory gains.",
             because: "Out of order a pool of 20 percent reads less than one of 40 percent that serves in order, even with the \
-                      best guess of what is used last (cs11-figure6.2, read):",
+                      best estimate of next uses (cs11-figure6.2, bytes read):",
             titles: &["pool", "normal", "predictive", "relevance-2007"],
             rows: vec![pool("20 %"), pool("40 %"), pool("60 %"), pool("80 %")],
             shows: |rows| rows[0][2] < rows[1][1],
         },
         Lesson {
-            says: "Where processors are the limit, it is they that have to be scheduled.",
+            says: "Where processors are the limit, they have to be scheduled.",
             because: "`relevance`, which does so, relative to the published policy:",
             titles: &["", "processors busy", "normalized latency", "stream time"],
             rows: vec![

@@ -15,11 +15,11 @@ use crate::simulation::{Options, run};
 use crate::violation::{Rule, Violation};
 use crate::workload::{Cost, Query, Stream, Table, Workload};
 
-/// Nanoseconds of space timeout; times in a case are of that order.
+/// The space timeout in nanoseconds; times in a case are of that order.
 const SPACE_TIMEOUT_NS: u64 = 10_000;
 
-/// A case is small: nothing in it but space timeout and delays takes as long as these, so nobody waits for more than this many
-/// times the two together.
+/// The longest wait, as a multiple of the sum of the space timeout and the delay: a case is so small that nothing else
+/// in it takes as long.
 const WAIT_MAX: u64 = 6;
 
 /// A workload, what it runs on, and what goes wrong.
