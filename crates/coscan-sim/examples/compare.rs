@@ -92,9 +92,11 @@ fn print_ratios(name: &str, ratios: [f64; RATIOS.len()]) {
 
 /// The files that are named, and the experiments whose names begin so; all experiments if nothing is named.
 fn specs(named: &[String]) -> Result<Vec<Spec>, String> {
-    let (files, prefixes): (Vec<_>, Vec<_>) = named.iter().partition(|it| it.ends_with(".toml"));
-    let wanted =
-        |name: &&str| named.is_empty() || prefixes.iter().any(|it| name.starts_with(it.as_str()));
+    let (files, prefixes): (Vec<_>, Vec<_>) =
+        named.iter().partition(|argument| argument.ends_with(".toml"));
+    let wanted = |name: &&str| {
+        named.is_empty() || prefixes.iter().any(|prefix| name.starts_with(prefix.as_str()))
+    };
     let known = experiment::names().filter(wanted).map(experiment::find);
     let mut specs = known.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
     for file in files {

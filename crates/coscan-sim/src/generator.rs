@@ -27,7 +27,7 @@ pub fn random_file(seed: u64) -> String {
     let tables_title = tables.iter().map(|table| table.title.as_str()).collect::<Vec<_>>();
     let title = format!("{}; {}; {}", machine.title, tables_title.join(" and "), streams.title);
     let mut file = format!("name = \"random-{seed}\"\ntitle = \"{title}\"\n\n{}", machine.text);
-    let parts = tables.iter().map(|it| &it.text).chain(queries.iter().map(|it| &it.text));
+    let parts = tables.iter().map(|part| &part.text).chain(queries.iter().map(|part| &part.text));
     for part in parts.chain([&streams.text]) {
         let _ = write!(file, "\n{part}");
     }

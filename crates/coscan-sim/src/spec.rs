@@ -219,7 +219,9 @@ impl Case {
         let mut of_groups: Vec<_> = groups.iter().map(|_| random.fork()).collect();
         let streams = groups.iter().zip(&mut of_groups);
         let streams = streams
-            .flat_map(|(group, own)| group.streams(templates, own, &mut random.fork()))
+            .flat_map(|(group, group_random)| {
+                group.streams(templates, group_random, &mut random.fork())
+            })
             .collect();
         let tables = tables.iter().map(|named| named.table.clone()).collect();
         Workload { tables, streams, pool_bytes, pool_changes }

@@ -47,7 +47,11 @@ fn verdict(spec: &Spec, claim: &Claim, runs: &BTreeMap<(&str, &str), Vec<Run>>) 
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     };
     let judgement = claim.judge(&spec.paper, average);
-    assert!(judgement.comparisons.iter().all(|it| it.here.is_finite()), "{}", claim.text);
+    assert!(
+        judgement.comparisons.iter().all(|comparison| comparison.here.is_finite()),
+        "{}",
+        claim.text
+    );
     format!("{:<7} {}", judgement.verdict.to_string(), claim.text)
 }
 

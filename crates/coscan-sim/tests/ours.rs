@@ -11,7 +11,7 @@ use coscan_sim::{Metric, Options, Spec};
 /// The runs of a case with the first seed, one a policy.
 fn runs<const COUNT: usize>(experiment: &str, case: &str, policies: [&str; COUNT]) -> [Run; COUNT] {
     let spec = experiment::find(experiment).unwrap();
-    let case = spec.cases.iter().find(|it| it.name == case).unwrap();
+    let case = spec.cases.iter().find(|known| known.name == case).unwrap();
     let prepared = Arc::new(Prepared::new(case, 1).unwrap());
     policies.map(|policy| {
         let policy = policy.parse::<PolicyKind>().unwrap();

@@ -311,7 +311,7 @@ fn a_file_takes_over_what_it_does_not_say_itself() {
     assert_eq!(costs(&mine, "S")[0].row_ps, 2 * costs(&other, "S")[0].row_ps - 6_667);
     // What is said about the other experiment is not said about this one.
     assert!(!base.paper.is_empty() && spec.paper.is_empty() && spec.source.is_empty());
-    assert_eq!(spec.parameters.iter().find(|it| it.0 == "query S").unwrap().1, "cost 70 s");
+    assert_eq!(spec.parameters.iter().find(|part| part.0 == "query S").unwrap().1, "cost 70 s");
 
     let wrong = Spec::parse(&text.replace("cs07-table2\"", "cs07\"")).unwrap_err().to_string();
     assert_says(&wrong, &["extends", "`cs07`", "cs07-table2"]);

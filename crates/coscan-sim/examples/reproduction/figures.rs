@@ -73,8 +73,10 @@ const COMPARED: [(Metric, &str); 3] = [
 /// The published policy relative to normal, in the paper's figures.
 fn printed_ratio(table2: &Measured, metric: Metric) -> f64 {
     let whole = |policy: &str| {
-        let mut paper = table2.spec.paper.iter().filter(|it| it.query.is_none());
-        paper.find(|it| it.policy == policy && it.metric == metric).map_or(f64::NAN, |it| it.value)
+        let mut paper = table2.spec.paper.iter().filter(|figure| figure.query.is_none());
+        paper
+            .find(|figure| figure.policy == policy && figure.metric == metric)
+            .map_or(f64::NAN, |figure| figure.value)
     };
     whole("relevance-2007") / whole("normal")
 }
@@ -206,8 +208,10 @@ pub(crate) fn write_widths(table3: &Measured) -> Result<String, String> {
     let specs = specs.collect::<Result<Vec<_>, _>>()?;
     let runs = run_all(&specs, &[PolicyKind::Normal, PolicyKind::Relevance2007], 5)?;
     let printed = |policy: &str, query: Option<&str>, metric| {
-        let mut paper = table3.spec.paper.iter().filter(|it| it.query.as_deref() == query);
-        paper.find(|it| it.policy == policy && it.metric == metric).map_or(f64::NAN, |it| it.value)
+        let mut paper = table3.spec.paper.iter().filter(|figure| figure.query.as_deref() == query);
+        paper
+            .find(|figure| figure.policy == policy && figure.metric == metric)
+            .map_or(f64::NAN, |figure| figure.value)
     };
     let compared = [Metric::StreamAvg, Metric::NormalizedLatencyAvg, Metric::PagesRead];
     let normal = |metric| printed("normal", None, metric);
@@ -243,12 +247,15 @@ pub(crate) fn write_potential(spec: &Spec) -> Result<String, String> {
     for policy in [PolicyKind::Normal, PolicyKind::Relevance2007] {
         let run = prepared.run(policy.build(), options).map_err(|error| error.to_string())?;
         let potentials = run.sharing_potential(SAMPLES);
-        let titles = potentials.iter().map(|it| format!("{:.0} s", it.at.0 as f64 / 1e9));
+        let titles =
+            potentials.iter().map(|potential| format!("{:.0} s", potential.at.0 as f64 / 1e9));
         let titles: Vec<_> =
             std::iter::once(format!("{policy}, needed by")).chain(titles).collect();
         text += &head(&titles.iter().map(String::as_str).collect::<Vec<_>>(), 1);
         for (level, name) in ["1 scan", "2", "3", "4", "5 or more"].into_iter().enumerate() {
-            let cells = potentials.iter().map(|it| format!("{}", it.bytes[level] / 1_000_000));
+            let cells = potentials
+                .iter()
+                .map(|potential| format!("{}", potential.bytes[level] / 1_000_000));
             text += &row(std::iter::once(name.to_owned()).chain(cells));
         }
         text += "\n";

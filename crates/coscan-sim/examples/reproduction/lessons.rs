@@ -147,8 +147,10 @@ fn lessons() -> [Lesson; 5] {
 /// All of them, each with a table.
 pub(crate) fn write(all: &[Measured]) -> String {
     let find = |(experiment, case, policy, query, metric): Cell| {
-        let it = all.iter().find(|it| it.spec.name == experiment);
-        it.and_then(|it| it.average(case, policy, query, metric)).unwrap_or(f64::NAN)
+        let measured = all.iter().find(|measured| measured.spec.name == experiment);
+        measured
+            .and_then(|measured| measured.average(case, policy, query, metric))
+            .unwrap_or(f64::NAN)
     };
     let mut text = String::new();
     for (index, lesson) in lessons().into_iter().enumerate() {

@@ -61,7 +61,7 @@ fn head(random: &mut Random, name: &str, table: &Table) -> String {
             .columns
             .iter()
             .filter(|_| random.percent(50))
-            .map(|it| format!("{it:?}"))
+            .map(|name| format!("{name:?}"))
             .collect();
         if columns.is_empty() {
             columns.push(format!("{:?}", random.choose(&table.columns)));

@@ -65,7 +65,7 @@ impl Ledger {
     }
 
     fn pages(&self, place: Place) -> impl Iterator<Item = PageId> {
-        let there = self.pages.iter().enumerate().filter(move |(_, page)| page.place == place);
-        there.map(|(page, _)| PageId::from_usize(page))
+        let matching = self.pages.iter().enumerate().filter(move |(_, page)| page.place == place);
+        matching.map(|(page, _)| PageId::from_usize(page))
     }
 }

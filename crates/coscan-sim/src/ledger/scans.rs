@@ -59,7 +59,7 @@ impl Ledger {
                 .pages
                 .iter()
                 .filter(|_| is_sparse)
-                .map(|it| it.iter().copied().collect())
+                .map(|pages| pages.iter().copied().collect())
                 .next(),
             order: spec.order,
             needed: spec.chunk_indexes().collect(),

@@ -9,12 +9,12 @@ const BYTES_PER_SECOND: u64 = 1_000_000_000;
 /// A store on which loads take as long as the recorded ones did.
 ///
 /// A load takes a latency and a time for each byte. Either loads under way at once share the bandwidth, as on a device,
-/// or each request has its own, as from an object store with a wide network: whichever explains the recorded times
+/// or each request has its separate, as from an object store with a wide network: whichever explains the recorded times
 /// better. The latency and the bandwidth are those of the straight line that lies closest to the points (bytes, time),
 /// the squares of the distances summed.
 pub(super) fn estimate<'a>(loads: impl Iterator<Item = &'a PastLoad>) -> Disk {
     let mut shared = Vec::new();
-    let mut own = Vec::new();
+    let mut separate = Vec::new();
     let mut at_once_max: f64 = 1.0;
     for load in loads {
         let Some(ended) = load.ended else { continue };
@@ -22,16 +22,16 @@ pub(super) fn estimate<'a>(loads: impl Iterator<Item = &'a PastLoad>) -> Disk {
         let at_once = (load.shared_ns as f64 / ns).max(1.0);
         at_once_max = at_once_max.max(at_once);
         shared.push((load.bytes as f64 * at_once, ns));
-        own.push((load.run_bytes as f64, ns));
+        separate.push((load.run_bytes as f64, ns));
     }
-    let (shared, own) = (Line::closest(&shared), Line::closest(&own));
-    if shared.distance <= own.distance {
+    let (shared, separate) = (Line::closest(&shared), Line::closest(&separate));
+    if shared.distance <= separate.distance {
         let bytes_per_second = shared.bytes_per_second();
         store(shared.latency_ns, bytes_per_second, bytes_per_second)
     } else {
-        let bytes_per_second = own.bytes_per_second();
+        let bytes_per_second = separate.bytes_per_second();
         let all = (bytes_per_second as f64 * at_once_max) as u64;
-        store(own.latency_ns, bytes_per_second, all)
+        store(separate.latency_ns, bytes_per_second, all)
     }
 }
 

@@ -166,8 +166,8 @@ impl Simulation<'_> {
             .as_mut()
             .map(crate::faults::FaultInjector::of_query)
             .unwrap_or_default();
-        let own = self.queries[query].query.cancel_after_ns;
-        if let Some(ns) = own.into_iter().chain(fate.cancelled_after_ns).min() {
+        let planned_ns = self.queries[query].query.cancel_after_ns;
+        if let Some(ns) = planned_ns.into_iter().chain(fate.cancelled_after_ns).min() {
             self.plan_after(ns, Event::Cancel { query });
         }
         if let Some(ns) = fate.pruned_after_ns {

@@ -25,11 +25,11 @@ pub(super) fn extended(file: Table) -> Result<Table, SpecError> {
     let mut file = file;
     for (key, section) in base.into_iter().filter(|(key, _)| SECTIONS.contains(&key.as_str())) {
         match (section, file.remove(&key)) {
-            (Value::Table(mut merged), Some(Value::Table(own))) => {
-                merged.extend(own);
+            (Value::Table(mut merged), Some(Value::Table(replacing))) => {
+                merged.extend(replacing);
                 file.insert(key, Value::Table(merged));
             }
-            (_, Some(own)) => drop(file.insert(key, own)),
+            (_, Some(replacing)) => drop(file.insert(key, replacing)),
             (section, None) => drop(file.insert(key, section)),
         }
     }
