@@ -1,4 +1,4 @@
-//! The books of scans: what each still needs, and where its workers stand.
+//! Scans in the ledger: the chunks that each still needs, and the states of its workers.
 
 use coscan_core::{
     ChunkIndex, GroupIndex, Index, IndexSet, Order, PageId, ScanId, ScanSpec, TableId, Time,
@@ -8,7 +8,7 @@ use coscan_core::{
 use super::{Ledger, Place};
 use crate::violation::{Broken, Rule, ensure};
 
-/// Where a worker stands.
+/// The state of a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum WorkerState {
     Idle,

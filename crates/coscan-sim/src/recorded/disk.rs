@@ -3,15 +3,14 @@
 use super::history::PastLoad;
 use crate::machine::Disk;
 
-/// What is assumed if there was no load to learn from.
+/// The bandwidth that is assumed if the log has no load.
 const BYTES_PER_SECOND: u64 = 1_000_000_000;
 
-/// A store on which loads take as long as the recorded ones did.
+/// A store on which loads take as long as the recorded ones.
 ///
-/// A load takes a latency and a time for each byte. Either loads under way at once share the bandwidth, as on a device,
-/// or each request has its separate, as from an object store with a wide network: whichever explains the recorded times
-/// better. The latency and the bandwidth are those of the straight line that lies closest to the points (bytes, time),
-/// the squares of the distances summed.
+/// A load takes a latency and a time for each byte. Either concurrent loads share the bandwidth, as on a device, or each
+/// request has a bandwidth of its own, as from an object store with a fast network: whichever explains the recorded times
+/// better. Latency and bandwidth are the least-squares fit of a line to the points (bytes, time).
 pub(super) fn estimate<'a>(loads: impl Iterator<Item = &'a PastLoad>) -> Disk {
     let mut shared = Vec::new();
     let mut separate = Vec::new();
@@ -44,10 +43,10 @@ fn store(latency_ns: f64, bytes_per_second_per_request: u64, bytes_per_second: u
     }
 }
 
-/// Time by bytes.
+/// Time as a linear function of bytes.
 #[derive(Clone, Copy, Debug)]
 struct Line {
-    /// Of no bytes; not negative.
+    /// The time of zero bytes; not negative.
     latency_ns: f64,
     ns_per_byte: f64,
     /// Sum of the squared distances of the points.
@@ -55,7 +54,7 @@ struct Line {
 }
 
 impl Line {
-    /// The line closest to these points: bytes, nanoseconds.
+    /// The least-squares fit to these points: bytes, nanoseconds.
     fn closest(points: &[(f64, f64)]) -> Self {
         let count = points.len() as f64;
         let sum = |of: fn(f64, f64) -> f64| points.iter().map(|&(x, y)| of(x, y)).sum::<f64>();
@@ -63,7 +62,7 @@ impl Line {
         let slope = (count * xy - x * y) / (count * xx - x * x);
         let latency_ns = (y - slope * x) / count;
         let is_possible = slope > 0.0 && latency_ns >= 0.0;
-        // Else nothing but bandwidth can be told: the line through the origin.
+        // Otherwise only the bandwidth can be estimated: the line through the origin.
         let (latency_ns, ns_per_byte) =
             if is_possible { (latency_ns, slope) } else { (0.0, xy / xx) };
         let distance =

@@ -13,14 +13,14 @@ use super::units::{CostText, Hertz, QueryName};
 use crate::random::Random;
 use crate::workload::{Cost, Query};
 
-/// What queries of a name have in common.
+/// The common properties of queries of one name.
 #[derive(Clone, Debug)]
 pub(super) struct Template {
     name: String,
     query: Query,
     layout: Arc<Layout>,
     place: Place,
-    /// How many rows of the place an index finds; all of them are read if `None`.
+    /// The number of rows of the place that an index finds; all of them are read if `None`.
     index_rows: Option<u64>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Template {
 enum Place {
     /// These.
     Fixed(Vec<Range<u64>>),
-    /// A part of the table, 1 for all of it, that begins somewhere.
+    /// A part of the table, 1 for all of it, at a given or random position.
     Part { part: f64, begin: Option<f64> },
 }
 
@@ -67,7 +67,7 @@ impl Template {
         Ok(Self { name: name.to_owned(), query, layout, place, index_rows: form.index_rows })
     }
 
-    /// A query of this template, over this part of the table if it is said, in percent. Rows that an index finds are
+    /// A query of this template, over `percent` percent of the table if given. Rows that an index finds are
     /// drawn from `more`.
     fn query(&self, percent: Option<f64>, random: &mut Random, more: &mut Random) -> Query {
         let (rows, label) = match (&self.place, percent) {

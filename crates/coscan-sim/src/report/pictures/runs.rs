@@ -1,4 +1,4 @@
-//! Pictures of what happened when in single runs: those of the first seed that was recorded.
+//! Pictures of single runs over time: those of the first seed that was recorded.
 
 use coscan_core::Time;
 
@@ -105,7 +105,7 @@ fn first_chunks(run: &Run) -> Vec<usize> {
     first
 }
 
-/// Which chunk was read when, one panel a policy.
+/// The chunks read over time, one panel for each policy.
 pub(super) fn reads(results: &Results<'_>, case: &str) -> Option<Section> {
     let runs = recorded(results, case);
     let kinds = results.kinds(case);
@@ -154,13 +154,13 @@ fn series(run: &Run, trace: &Trace, hue: Hue, kind: Option<&str>) -> Series {
     Series { hue, reads: reads.collect() }
 }
 
-/// Names of the layers of the sharing potential: by how many scans data is wanted.
+/// Names of the layers of the sharing potential: the number of scans that need the data.
 const WANTED_BY: [&str; 5] = ["by one scan", "by 2", "by 3", "by 4", "by 5 or more"];
 
 /// Moments of which the sharing potential is shown.
 const MOMENTS: u32 = 400;
 
-/// The megabytes that one, two, … scans still want, over the time of a run.
+/// The megabytes that one, two, … scans still need, over the time of a run.
 fn wanted(run: &Run) -> Vec<layers::Moment> {
     let moment = |at, bytes: [u64; WANTED_BY.len()]| layers::Moment {
         at_s: seconds(at),
@@ -171,7 +171,7 @@ fn wanted(run: &Run) -> Vec<layers::Moment> {
     moments.map(|potential| moment(potential.at, potential.bytes)).chain([end]).collect()
 }
 
-/// How much data several scans want over time, under the first and the last policy.
+/// The sharing potential over time, under the first and the last policy.
 pub(super) fn potential(results: &Results<'_>, case: &str) -> Option<Section> {
     let runs = recorded(results, case);
     let ends = match runs.as_slice() {
