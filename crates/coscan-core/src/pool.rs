@@ -16,10 +16,10 @@ pub(crate) struct Pool {
     pub(crate) cached: BTreeSet<(u64, PageId)>,
     /// Cached pages that no running scan needs, by the first table that lists them, if any does. No set is empty.
     pub(crate) unwanted: BTreeMap<Option<TableId>, BTreeSet<(u64, PageId)>>,
-    /// Tables whose unwanted pages have changed, or were used, since this was last taken.
+    /// Tables whose unneeded pages have changed, or were used, since this was last taken.
     pub(crate) changed: BTreeSet<TableId>,
     uses: u64,
-    /// How many uses there were when the period of [`Self::begin_period`] began.
+    /// The count of uses when the period of [`Self::begin_period`] began.
     period_began: u64,
 }
 
@@ -69,7 +69,7 @@ impl Pool {
         }
     }
 
-    /// Indexes a page anew after it became wanted or unwanted.
+    /// Indexes a page anew after it became needed or unneeded.
     pub(crate) fn reindex_wanted(&mut self, id: PageId, page: &Page) {
         if page.residency != Residency::Cached {
             return;

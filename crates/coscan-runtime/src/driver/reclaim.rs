@@ -1,4 +1,4 @@
-//! Memory reclaimed from what is needed least: unused metadata first, then decoded columns.
+//! Memory reclaimed where it is needed least: from unused metadata first, then from decoded columns.
 
 use super::handle::Driver;
 use crate::memory::Missing;
@@ -21,7 +21,7 @@ impl Driver {
             && self.reclaim_metadata(missing)
     }
 
-    /// Drops unused metadata until so much is free, or there is no more; false if none was dropped.
+    /// Drops unused metadata until the missing bytes are free, or there is no more; false if none was dropped.
     pub(super) fn reclaim_metadata(&self, missing: Missing) -> bool {
         let metadata_bytes = || self.memory.usage().metadata_bytes;
         let before_bytes = metadata_bytes();
@@ -35,8 +35,8 @@ impl Driver {
         has_dropped
     }
 
-    /// Drops decoded columns that no worker expects until so much is free: those that fewest scans need, and at most
-    /// `wanted_max`, first. If all of them are too few, none is dropped, and the result is false.
+    /// Drops decoded columns that no worker expects and at most `wanted_max` scans need, those that fewest scans need first,
+    /// until the missing bytes are free. If all of them are too few, none is dropped, and the result is false.
     pub(super) fn reclaim_slices(&self, missing: Missing, wanted_max: usize) -> bool {
         let kept = self.decoded.kept();
         let is_enough = |bytes: u64| bytes >= missing.bytes;

@@ -10,7 +10,7 @@ use crate::error::ScanError;
 use crate::memory::{Missing, Reservation, Stage};
 use crate::metadata_cache::MetadataReservation;
 
-/// How often requests for memory are tried again: nothing tells when the pool becomes able to shrink.
+/// The interval at which requests for memory are retried: no event tells when the pool becomes able to shrink.
 pub(crate) const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 impl Driver {

@@ -16,7 +16,7 @@ use super::chunk_reader::{ChunkReader, Column};
 use crate::error::ScanError;
 use crate::metrics::add_time;
 
-/// Requests under way at once. They are small, so latency dominates.
+/// Requests in flight. They are small, so latency dominates.
 const REQUESTS_AT_A_TIME: usize = 64;
 
 impl ChunkReader {
@@ -109,7 +109,7 @@ impl ChunkReader {
     }
 }
 
-/// Requests for the missing ones of some ranges, neighbours coalesced into at most so many bytes.
+/// Requests for the missing ones of some ranges, neighbours coalesced into requests of bounded size.
 fn requests(ranges: &[Range<u64>], mut missing: Vec<usize>, bytes_max: u64) -> Vec<Vec<usize>> {
     missing.sort_unstable_by_key(|&range| ranges[range].start);
     let sorted: Vec<_> = missing.iter().map(|&range| ranges[range].clone()).collect();
