@@ -26,7 +26,7 @@ pub(super) struct History {
     asked: Option<Asked>,
     /// Workers at work, and the chunk that each was handed last.
     working: BTreeMap<(ScanId, WorkerIndex), ChunkIndex>,
-    /// Loads under way.
+    /// Loads in flight.
     loading: BTreeSet<LoadId>,
 }
 

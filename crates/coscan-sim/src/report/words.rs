@@ -15,7 +15,9 @@ pub(super) fn policy(name: &str) -> Option<&'static str> {
         name if name.starts_with("predictive+") => {
             "predictive, with some of the extensions that the thesis proposes"
         }
-        "elevator" => "one cursor moves through the table for all queries; fast ones wait for slow ones",
+        "elevator" => {
+            "one cursor moves through the table for all queries; fast ones wait for slow ones"
+        }
         "relevance-2004" => "reads what most starved queries need, evicts what fewest need (2004)",
         "relevance-2007" => {
             "serves starved queries, those with little left first; evicts what helps least (2007)"
