@@ -62,7 +62,7 @@ pub(super) struct MachineForm {
     pub(super) loads_in_flight: Option<usize>,
     /// The most bytes that a device reads before it turns to urgent requests.
     pub(super) quantum: Option<Bytes>,
-    /// For policies that schedule processors; three for each core if not given, as in the engine.
+    /// For policies that schedule processors; one for each core if not given. (The runtime allows three.)
     pub(super) active_workers: Option<usize>,
     pub(super) space_timeout: Option<Nanoseconds>,
     pub(super) wait_max: Option<Nanoseconds>,
