@@ -79,17 +79,17 @@ impl Pool {
             self.unwanted.entry(home).or_default().insert((page.used_at, id));
             self.changed.extend(home);
         } else {
-            self.unindex_unwanted(id, page);
+            self.unindex_unneeded(id, page);
         }
     }
 
     /// Removes a page from all indexes.
     pub(crate) fn unindex(&mut self, id: PageId, page: &Page) {
         self.cached.remove(&(page.used_at, id));
-        self.unindex_unwanted(id, page);
+        self.unindex_unneeded(id, page);
     }
 
-    fn unindex_unwanted(&mut self, id: PageId, page: &Page) {
+    fn unindex_unneeded(&mut self, id: PageId, page: &Page) {
         let home = page.home();
         if let Some(pages) = self.unwanted.get_mut(&home)
             && pages.remove(&(page.used_at, id))

@@ -94,10 +94,10 @@ fn print_ratios(name: &str, ratios: [f64; RATIOS.len()]) {
 fn specs(named: &[String]) -> Result<Vec<Spec>, String> {
     let (files, prefixes): (Vec<_>, Vec<_>) =
         named.iter().partition(|argument| argument.ends_with(".toml"));
-    let wanted = |name: &&str| {
+    let is_selected = |name: &&str| {
         named.is_empty() || prefixes.iter().any(|prefix| name.starts_with(prefix.as_str()))
     };
-    let known = experiment::names().filter(wanted).map(experiment::find);
+    let known = experiment::names().filter(is_selected).map(experiment::find);
     let mut specs = known.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
     for file in files {
         let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;

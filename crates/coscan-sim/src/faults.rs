@@ -152,7 +152,7 @@ impl FaultInjector {
     }
 
     /// Chunks to prune: about half, and some that were never needed.
-    pub(crate) fn unwanted_chunks(
+    pub(crate) fn chunks_to_prune(
         &mut self,
         chunks: impl Iterator<Item = ChunkIndex>,
     ) -> Vec<ChunkIndex> {

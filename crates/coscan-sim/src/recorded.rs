@@ -168,7 +168,7 @@ fn query(tables: &[Numbered], scan: &PastScan, think_ns: u64) -> Query {
 /// The rows of the chunks that a scan needed, without those that were pruned.
 fn kept_rows(layout: &Layout, scan: &PastScan) -> Vec<Range<u64>> {
     let mut kept: Vec<Range<u64>> = Vec::new();
-    for chunk in scan.chunks.iter().filter(|&chunk| !scan.given_up.contains(chunk)) {
+    for chunk in scan.chunks.iter().filter(|&chunk| !scan.pruned.contains(chunk)) {
         let Range { start, end } = layout.rows(chunk);
         match kept.last_mut() {
             Some(last) if last.end == start => last.end = end,

@@ -66,8 +66,8 @@ async fn share(
             }
             Lookup::Absent { others } => others,
         };
-        let wanted = others + interested;
-        if wanted == 0 {
+        let needed_by = others + interested;
+        if needed_by == 0 {
             return Ok(None);
         }
         let bytes = whole_bytes(scan, lease, column);
@@ -77,7 +77,7 @@ async fn share(
         if reclaims {
             reclaims_at = now + RETRY_INTERVAL;
         }
-        if let Some(memory) = driver.try_reserve_to_share(bytes, reclaims.then_some(wanted)) {
+        if let Some(memory) = driver.try_reserve_to_share(bytes, reclaims.then_some(needed_by)) {
             if let Some(decoding) = driver.decoded().begin(key) {
                 return decode_whole(scan, lease, column, decoding, memory).map(Some);
             }

@@ -214,12 +214,12 @@ impl Inner {
 
     /// The time for which a timer has to be armed: core has a timeout, and no timer fires by then.
     pub(super) fn timer_to_arm(&mut self, now: Time) -> Option<Time> {
-        let wanted = self.core.poll_timeout().filter(|&time| time > now)?;
-        if self.armed.is_some_and(|armed| armed <= wanted) {
+        let timeout = self.core.poll_timeout().filter(|&time| time > now)?;
+        if self.armed.is_some_and(|armed| armed <= timeout) {
             return None;
         }
-        self.armed = Some(wanted);
-        Some(wanted)
+        self.armed = Some(timeout);
+        Some(timeout)
     }
 }
 

@@ -35,21 +35,21 @@ impl Driver {
         has_dropped
     }
 
-    /// Drops decoded columns that no worker expects and at most `wanted_max` scans need, those that fewest scans need first,
+    /// Drops decoded columns that no worker expects and at most `scans_max` scans need, those that fewest scans need first,
     /// until the missing bytes are free. If all of them are too few, none is dropped, and the result is false.
-    pub(super) fn reclaim_slices(&self, missing: Missing, wanted_max: usize) -> bool {
+    pub(super) fn reclaim_slices(&self, missing: Missing, scans_max: usize) -> bool {
         let kept = self.decoded.kept();
         let is_enough = |bytes: u64| bytes >= missing.bytes;
         if !is_enough(kept.iter().map(|kept| kept.bytes).sum()) {
             return false;
         }
-        let wanted = self.interested(kept.iter().map(|kept| kept.key));
+        let scans = self.interested(kept.iter().map(|kept| kept.key));
         let mut candidates: Vec<_> =
-            kept.iter().zip(wanted).filter(|(_, wanted)| *wanted <= wanted_max).collect();
+            kept.iter().zip(scans).filter(|(_, scans)| *scans <= scans_max).collect();
         if !is_enough(candidates.iter().map(|(kept, _)| kept.bytes).sum()) {
             return false;
         }
-        candidates.sort_by_key(|(kept, wanted)| (*wanted, kept.key));
+        candidates.sort_by_key(|(kept, scans)| (*scans, kept.key));
         let mut dropped_bytes = 0;
         for (kept, _) in candidates {
             if is_enough(dropped_bytes) {

@@ -87,8 +87,8 @@ impl Run {
     /// The queries that ran and pass a test.
     fn positions(&self, test: impl Fn(&QueryOutcome) -> bool) -> Vec<usize> {
         let queries = self.outcome.queries.iter().enumerate();
-        let wanted = queries.filter(|(_, query)| query.has_run() && test(query));
-        wanted.map(|(position, _)| position).collect()
+        let selected = queries.filter(|(_, query)| query.has_run() && test(query));
+        selected.map(|(position, _)| position).collect()
     }
 
     /// Those of these queries that asked for this order, if any did.

@@ -53,7 +53,7 @@ pub(super) struct PastScan {
     /// Chunks that it was neither handed nor pruned of.
     pub(super) needed: IndexSet<ChunkIndex>,
     /// Chunks that were pruned before it was handed them.
-    pub(super) given_up: IndexSet<ChunkIndex>,
+    pub(super) pruned: IndexSet<ChunkIndex>,
     /// Rows of the chunks that it was handed.
     pub(super) rows_handed: u64,
     /// Core picoseconds of its work.
@@ -194,19 +194,19 @@ impl History {
             ended: None,
             needed: chunks.clone(),
             chunks,
-            given_up: IndexSet::new(),
+            pruned: IndexSet::new(),
             rows_handed: 0,
             work_ps: 0,
         };
         self.scans.insert(id, scan);
     }
 
-    fn prune(&mut self, scan: ScanId, unwanted: &[ChunkIndex]) {
+    fn prune(&mut self, scan: ScanId, chunks: &[ChunkIndex]) {
         let Some(scan) = self.scans.get_mut(&scan) else { return };
-        for &chunk in unwanted {
+        for &chunk in chunks {
             let chunk = self.tables.chunk(scan.spec.table.as_usize(), chunk);
             if scan.needed.remove(chunk) {
-                scan.given_up.insert(chunk);
+                scan.pruned.insert(chunk);
             }
         }
     }

@@ -228,9 +228,9 @@ impl Simulation<'_> {
             return;
         };
         let chunks = self.workload.tables[run.query.table].layout.chunks();
-        let unwanted = fault_injector.unwanted_chunks(chunks);
-        self.manager.prune_scan(self.now, scan, unwanted.iter().copied());
-        let chunks = self.ledger.pruned(scan, &unwanted);
+        let pruned = fault_injector.chunks_to_prune(chunks);
+        self.manager.prune_scan(self.now, scan, pruned.iter().copied());
+        let chunks = self.ledger.pruned(scan, &pruned);
         self.record.step(self.now, || EventKind::Pruned { query, chunks });
     }
 
