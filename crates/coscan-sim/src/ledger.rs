@@ -174,7 +174,7 @@ impl Ledger {
         self.useless_loads += 1;
         let pages = self.pages.len();
         ensure(self.useless_loads <= 2 * pages + 8, Rule::NoStarving, || {
-            format!("{} loads since anybody was handed anything", self.useless_loads)
+            format!("{} loads since the last delivery", self.useless_loads)
         })
     }
 

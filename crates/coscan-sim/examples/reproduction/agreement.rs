@@ -1,4 +1,4 @@
-//! How far ours are from the printed figures: worst first, and by what was fitted.
+//! The distances between our figures and the printed ones: worst first, and for fitted and predicted figures.
 
 use coscan_sim::claim::{CLOSE, FAR};
 
@@ -8,7 +8,7 @@ use crate::measured::{Measured, Pair};
 /// Figures in the list of the worst.
 const WORST: usize = 15;
 
-/// What disagrees, worst first.
+/// The disagreements, worst first.
 pub(crate) fn write_disagreements(all: &[Measured]) -> String {
     let mut pairs: Vec<Pair<'_>> = all.iter().flat_map(Measured::pairs).collect();
     pairs.sort_by(|a, b| b.distance().total_cmp(&a.distance()));
@@ -49,7 +49,7 @@ pub(crate) fn write_disagreements(all: &[Measured]) -> String {
     text
 }
 
-/// What was fitted, and how well the rest comes out.
+/// The fitted parameters, and the agreement of predicted figures.
 pub(crate) fn write_fitted(all: &[Measured]) -> String {
     let mut text = String::new();
     for experiment in all.iter().filter(|experiment| !experiment.spec.fitted.is_empty()) {
@@ -59,12 +59,12 @@ pub(crate) fn write_fitted(all: &[Measured]) -> String {
             experiment.spec.fitted.join(" ")
         );
     }
-    text += "\nThe others take over what those have, and fit nothing. How near the printed figures are:\n\n";
+    text += "\nThe others inherit these parameters and fit nothing. Distances from the printed figures:\n\n";
     let titles = ["", "figures", "within 10 %", "within a quarter", "within a factor of 2"];
     text += &head(&titles, 1);
     let all: Vec<Pair<'_>> = all.iter().flat_map(Measured::pairs).collect();
     let (fitted, predicted): (Vec<_>, Vec<_>) = all.iter().partition(|pair| pair.is_calibration());
-    text += &tally("fitted to: what runs alone, and normal", &fitted);
+    text += &tally("fitted: queries alone, and normal", &fitted);
     text += &tally("**predicted**: all other policies", &predicted);
     for policy in ["attach", "elevator", "predictive", "relevance-2004", "relevance-2007"] {
         let of: Vec<_> =

@@ -1,4 +1,4 @@
-//! What is said of an experiment, and its tables.
+//! The text and tables of an experiment.
 
 use coscan_core::PolicyKind;
 use coscan_sim::Metric;
@@ -27,7 +27,7 @@ pub(crate) fn write(experiment: &Measured) -> String {
         spec.paper.iter().partition(|figure| figure.query.is_some());
     if !spec.paper.is_empty() {
         let kind = match spec.paper.iter().all(|figure| figure.ideal) {
-            true => "What the paper works out for ideal schedules, and ours",
+            true => "The paper's figures for ideal schedules, and ours",
             false => "The paper's, ours, and ours divided by the paper's",
         };
         text += &format!("{kind}: ✓ within a quarter, ~ within a factor of 2, ✗ beyond.\n\n");
@@ -79,7 +79,7 @@ fn published(experiment: &Measured, figures: &[&PaperFigure]) -> String {
     text + "\n"
 }
 
-/// What all policies take here: a table of them where there is one case, else a table for each of some metrics.
+/// The measurements under all policies: one table where there is one case, else a table for each of some metrics.
 fn measured(experiment: &Measured) -> String {
     let value = |case: &str, policy: PolicyKind, metric| {
         let value = experiment.average(case, policy.name(), None, metric);

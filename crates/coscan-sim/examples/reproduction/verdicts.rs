@@ -74,7 +74,7 @@ pub(crate) fn judged(all: &[Measured]) -> Vec<Judged> {
     all.iter().flat_map(of).collect()
 }
 
-/// How it is measured.
+/// The measure of a claim as text.
 fn measured(claim: &Claim) -> String {
     let of = claim.query.as_ref().map_or(String::new(), |query| format!(" of {query}"));
     let what = match &claim.measure {
@@ -89,7 +89,7 @@ fn measured(claim: &Claim) -> String {
     format!("{}{of}: {what}", title(claim.metric))
 }
 
-/// What is asked for.
+/// The figure of the paper, or the range that the claim requires.
 fn paper(claim: &Claim, judgement: &Judgement) -> String {
     match (&claim.criterion, &claim.measure) {
         (Criterion::AsPrinted, _) => {

@@ -26,7 +26,7 @@ impl Ledger {
             })?;
             // A load in flight may hold pages, too.
             ensure(may_go || users > 0 || !self.loads.is_empty(), Rule::Records, || {
-                format!("nobody uses {id:?}, yet the manager would not evict it")
+                format!("{id:?} is not in use, but the manager would not evict it")
             })?;
         }
         let scans = state.scans().count();
