@@ -47,7 +47,7 @@ fn write_all(docs: &Path) -> Result<(), String> {
         std::fs::write(docs.join(name), text).map_err(|error| format!("{name}: {error}"))
     };
     let all = measure()?;
-    let (published, own): (Vec<_>, Vec<_>) = all.into_iter().partition(is_published);
+    let (published, ours): (Vec<_>, Vec<_>) = all.into_iter().partition(is_published);
     let directory = docs.join("reproduction");
     std::fs::create_dir_all(directory).map_err(|error| error.to_string())?;
     let figure8 = published.iter().find(|experiment| experiment.spec.name == "cs07-figure8");
@@ -79,7 +79,7 @@ fn write_all(docs: &Path) -> Result<(), String> {
         .replace("{FITTED}", agreement::write_fitted(&published).trim_end());
     write("reproduction.md", page)?;
     let mut text = include_str!("own.md").replace("{SEEDS}", &SEEDS.to_string());
-    for experiment in &own {
+    for experiment in &ours {
         text += &format!(
             "\n## {}: {}\n\n{}",
             experiment.spec.name,

@@ -121,8 +121,8 @@ impl Search<'_> {
 }
 
 fn optimum(workload: &Workload) -> u64 {
-    let pages = workload.tables.iter().enumerate().flat_map(|(table, sized)| {
-        let pages = (0..sized.layout.page_count()).map(PageIndex::from_usize);
+    let pages = workload.tables.iter().enumerate().flat_map(|(table, definition)| {
+        let pages = (0..definition.layout.page_count()).map(PageIndex::from_usize);
         pages.map(move |page| TablePage { table, page })
     });
     Search { workload, pages: pages.collect() }.fewest_bytes()
