@@ -128,7 +128,7 @@ impl Reader {
         }
     }
 
-    /// A load that is under way is urgent from now on.
+    /// A load in flight is urgent from now on.
     pub(crate) fn escalate(&mut self, load: LoadId) {
         match &mut self.device {
             Device::Perfect(perfect) => perfect.escalate(load),

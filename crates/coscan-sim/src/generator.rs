@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_drawn_is_drawn() {
+    fn everything_that_may_be_drawn_is_drawn() {
         let files: Vec<_> = (0..200).map(random_file).collect();
         let words = [
             "disk.seek-transfer",

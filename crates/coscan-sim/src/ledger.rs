@@ -181,7 +181,7 @@ impl Ledger {
     fn escalated(&mut self, load: LoadId) -> Result<(), Broken> {
         let book = self.loads.get_mut(&load);
         let was_usual = book.is_some_and(|book| !std::mem::replace(&mut book.urgent, true));
-        let what = || format!("{load:?} is escalated, but is not under way, or is urgent");
+        let what = || format!("{load:?} is escalated, but is not in flight, or is urgent");
         ensure(was_usual, Rule::Protocol, what)
     }
 

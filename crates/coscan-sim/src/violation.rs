@@ -35,7 +35,7 @@ pub enum Rule {
     PagesInUseStay,
     /// The bytes held and being read never exceed the pool.
     PoolLimit,
-    /// While a scan waits and no worker is busy, some load is under way.
+    /// While a scan waits and no worker is busy, some load is in flight.
     Progress,
     /// No scan waits for ever.
     NoStarving,

@@ -255,7 +255,7 @@ impl State {
 
     /// Removes a load: its pages may be evicted, and its time enters the average.
     pub(crate) fn end_load(&mut self, load: LoadId) {
-        let record = self.loads.remove(&load).expect("only a load under way ends");
+        let record = self.loads.remove(&load).expect("only a load in flight ends");
         for page in record.held {
             self.unpin(page);
         }

@@ -152,7 +152,7 @@ fn workload(
 }
 
 #[test]
-fn what_the_pool_cannot_keep_between_two_queries_is_read_again() {
+fn pages_that_the_pool_cannot_keep_between_two_queries_are_read_again() {
     // Five pages twice, a pool of two: 5 + (5 - 2).
     let twice = workload(vec![table(&[1; 5])], vec![vec![(0, 0..5), (0, 0..5)]], 2);
     assert_eq!((compulsory_bytes(&twice), lower_bound_bytes(&twice), optimum(&twice)), (5, 8, 8));
@@ -167,7 +167,7 @@ fn queries_too_small_to_count_alone_count_together() {
 }
 
 #[test]
-fn what_is_kept_for_later_leaves_room_for_a_chunk() {
+fn kept_pages_leave_space_for_a_chunk() {
     // Page 0, page 1, page 0: a pool of one cannot keep page 0, a pool of two can.
     let back = |pool_bytes| {
         let queries = vec![(0, 0..1), (0, 1..2), (0, 0..1)];
@@ -178,7 +178,7 @@ fn what_is_kept_for_later_leaves_room_for_a_chunk() {
 }
 
 #[test]
-fn what_other_streams_need_besides_counts_once_and_tables_add_up() {
+fn pages_of_other_streams_count_once_and_tables_add_up() {
     let tables = || vec![table(&[1; 3]), table(&[1; 3])];
     let beside = vec![vec![(0, 0..3), (0, 0..3)], vec![(1, 0..3)]];
     let beside = workload(tables(), beside, 1);
@@ -188,7 +188,7 @@ fn what_other_streams_need_besides_counts_once_and_tables_add_up() {
 }
 
 #[test]
-fn what_may_be_cancelled_does_not_count() {
+fn cancelled_queries_do_not_count() {
     let mut one = workload(vec![table(&[1; 3])], vec![vec![(0, 0..3)]], 1);
     one.streams[0].queries[0].cancel_after_ns = Some(5);
     assert_eq!((compulsory_bytes(&one), lower_bound_bytes(&one)), (0, 0));

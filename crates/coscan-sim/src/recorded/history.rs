@@ -104,7 +104,7 @@ impl History {
             scan.work_ps += 1_000 * passed_ns * workers.min(self.cores) / workers;
         }
         for load in &self.loading {
-            let load = self.loads.get_mut(load).expect("a load under way was decided");
+            let load = self.loads.get_mut(load).expect("a load in flight was decided");
             load.shared_ns += passed_ns * self.loading.len() as u128;
         }
     }

@@ -38,7 +38,7 @@ pub(super) fn timelines(results: &Results<'_>) -> Option<Section> {
     }
     let caption = "Above, a row for each chunk: strong while it is being read, pale while it is in the pool, with a line \
                    in the colour of each query that works on it. Below, each query: strong while it works, pale while it \
-                   waits. Then how many work, and how many loads are under way.";
+                   waits. Below them, the number of queries that work, and of loads in flight.";
     let title = "What happened to each chunk".to_owned();
     (!pictures.is_empty()).then(|| Section { title, caption: caption.to_owned(), pictures })
 }
