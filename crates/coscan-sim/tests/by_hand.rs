@@ -118,7 +118,7 @@ fn a_cancelled_query_ends_when_it_is_told_and_its_stream_goes_on() {
     let stream = workload(9, 2, vec![(0, vec![cancelled, query(8..9, 0)])]);
     let outcome = run_under(PolicyKind::Normal, &stream, &machine(1));
     assert_eq!((outcome.queries[0].end, outcome.queries[0].ended), (End::Cancelled, Time(150)));
-    // One read was under way and one more was queued behind it.
+    // One read was in service and one more was queued behind it.
     assert_eq!((outcome.queries[1].end, outcome.queries[1].started), (End::Done, Time(150)));
 }
 

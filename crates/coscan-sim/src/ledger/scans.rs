@@ -82,7 +82,7 @@ impl Ledger {
         self.useless_loads = 0;
     }
 
-    /// Enters that a scan gave up chunks; returns how many it still needed.
+    /// Enters that chunks of a scan were pruned; returns the number that it still needed.
     pub(crate) fn pruned(&mut self, id: ScanId, chunks: &[ChunkIndex]) -> usize {
         self.useless_loads = 0;
         let Some(scan) = self.scans.get_mut(&id) else { return 0 };
@@ -131,7 +131,7 @@ impl Ledger {
         self.check_answer(now, id, worker)?;
         let scan = self.running(id)?;
         ensure(scan.needed.contains(chunk), Rule::EachChunkOnce, || {
-            format!("{id:?} is handed {chunk:?}, which it had, gave up or never needed")
+            format!("{id:?} is handed {chunk:?}, which it had, was pruned of or never needed")
         })?;
         let first = scan.needed.first();
         ensure(scan.order == Order::Any || first == Some(chunk), Rule::Order, || {

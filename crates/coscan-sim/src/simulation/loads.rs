@@ -85,7 +85,7 @@ impl Simulation<'_> {
     }
 
     fn report_as(&mut self, load: LoadId, page: PageIndex, read: bool) -> Result<(), Broken> {
-        let Some(run) = self.loads.get_mut(&load) else { return Ok(()) }; // It was given up.
+        let Some(run) = self.loads.get_mut(&load) else { return Ok(()) }; // It was cancelled.
         let (table, chunk) = (run.table.0 as usize, run.chunk);
         run.unreported.retain(|&unreported| unreported != page);
         let ended = run.unreported.is_empty();
