@@ -1,4 +1,5 @@
-//! The columns of a chunk for one worker: decoded whole and shared with other scans, or decoded batch by batch for itself.
+//! The columns of a chunk for one worker: decoded whole and shared with other scans, or decoded batch by batch for
+//! itself.
 //!
 //! The pages of the chunk are in use only while columns are opened, which waits for no query: if memory is short, the
 //! chunk returns to its scan. Columns decoded batch by batch then charge their stored bytes to decoding, so that a paused

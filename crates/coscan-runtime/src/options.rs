@@ -27,8 +27,8 @@ pub struct Options {
     /// that costs less than reading their chunks, which other scans can share. Default: 200 kB, a local disk of 2 GB/s
     /// with a latency of 100 µs. An object store with a latency of 30 ms and 100 MB/s for one reader: 3 MB.
     pub request_bytes: u64,
-    /// The most bytes of one request to a store. Urgent reads overtake smaller ones sooner; larger ones cost less work, and
-    /// less money where requests are billed. Default: 512 KiB; 8 MiB suits an object store.
+    /// The most bytes of one request to a store. Urgent reads overtake smaller ones sooner; larger ones cost less work,
+    /// and less money where requests are billed. Default: 512 KiB; 8 MiB suits an object store.
     pub request_bytes_max: u64,
     /// How much longer than alone a request may take because others are at the device, or half as long again if that is
     /// more. An urgent read waits about this long. Default: 2 ms.

@@ -5,12 +5,12 @@
 //! best choice of victims for a given order of uses.
 //!
 //! # The lower bound and its proof
-//! The queries q₁, q₂ … of one stream run one after another, in every schedule. A chunk is handed out when its pages are in
-//! the pool, so each page that qᵢ needs is in the pool at some moment while qᵢ runs. Let P be the most bytes that the
-//! pool ever holds, those on their way among them. Take a page that qᵢ and qⱼ need, and no query of the stream between
-//! them. From its moment in qᵢ to its moment in qⱼ it is either *kept* all the time, or read once more. These spans of
-//! time do not overlap for one page, so the stream's pages cost at least: each of them once, and once more each time
-//! that it is not kept. What can be kept is limited:
+//! The queries q₁, q₂ … of one stream run one after another, in every schedule. A chunk is handed out when its pages
+//! are in the pool, so each page that qᵢ needs is in the pool at some moment while qᵢ runs. Let P be the most bytes
+//! that the pool ever holds, those on their way among them. Take a page that qᵢ and qⱼ need, and no query of the stream
+//! between them. From its moment in qᵢ to its moment in qⱼ it is either *kept* all the time, or read once more. These
+//! spans of time do not overlap for one page, so the stream's pages cost at least: each of them once, and once more
+//! each time that it is not kept. What can be kept is limited:
 //!
 //! - between two queries of the stream, all kept pages take at most P bytes;
 //! - while qₘ runs, pages kept for later queries and not needed by qₘ take at most P less the widest chunk of qₘ: they are

@@ -120,7 +120,8 @@ impl Claim {
         self.cases.iter().chain(other).map(String::as_str)
     }
 
-    /// Judges it by the paper's figures and the measured `value` of the claim's metric and query in a case under a policy.
+    /// Judges it by the paper's figures and the measured `value` of the claim's metric and query in a case under a
+    /// policy.
     pub fn judge(
         &self,
         paper: &[PaperFigure],

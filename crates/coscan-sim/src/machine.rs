@@ -63,8 +63,8 @@ impl Machine {
     /// The usual size of a quantum.
     pub const QUANTUM_BYTES: u64 = 1 << 20;
 
-    /// A machine with this many cores and the usual limits: see [`Disk::loads_in_flight_max`]; one worker at work for each
-    /// core where the policy schedules them.
+    /// A machine with this many cores and the usual limits: see [`Disk::loads_in_flight_max`]; one worker at work for
+    /// each core where the policy schedules them.
     #[must_use]
     pub fn new(disk: Disk, cores: u32) -> Self {
         let config = Config {
@@ -78,8 +78,8 @@ impl Machine {
 }
 
 impl Disk {
-    /// The fixed cost of a request in bytes: latency times bandwidth, see [`Config::request_bytes`]. Where every load takes
-    /// the same time, no number of bytes outweighs a request.
+    /// The fixed cost of a request in bytes: latency times bandwidth, see [`Config::request_bytes`]. Where every load
+    /// takes the same time, no number of bytes outweighs a request.
     #[must_use]
     pub fn request_bytes(&self) -> u64 {
         let (ns, bytes_per_second) = match *self {
@@ -100,8 +100,8 @@ impl Disk {
     }
 
     /// Loads that keep this disk busy: two for each device, so that one is ready when another ends. The papers' scans
-    /// have the whole array for a chunk at a time [CS07 §5.1], so an array counts as one device. An object store
-    /// gets twice as many loads as saturate its bandwidth, since each begins with a latency, but no more than the requests
+    /// have the whole array for a chunk at a time [CS07 §5.1], so an array counts as one device. An object store gets
+    /// twice as many loads as saturate its bandwidth, since each begins with a latency, but no more than the requests
     /// it serves at once.
     #[must_use]
     pub fn loads_in_flight_max(&self) -> usize {

@@ -1,8 +1,8 @@
 //! Processor sharing: jobs share a capacity equally, such as workers on cores, or requests on a network.
 //!
-//! While n jobs run, each proceeds at `min(each_max, capacity / n)`. All jobs are served equally, so one number is enough:
-//! the service that a job present from the beginning would have received. A job ends when this number has grown by the
-//! work of the job since its arrival. Each step takes O(log n).
+//! While n jobs run, each proceeds at `min(each_max, capacity / n)`. All jobs are served equally, so one number is
+//! enough: the service that a job present from the beginning would have received. A job ends when this number has grown
+//! by the work of the job since its arrival. Each step takes O(log n).
 
 use std::collections::BTreeMap;
 

@@ -40,10 +40,11 @@ pub struct Options {
     pub faults: Option<Faults>,
     /// Whether the outcome has a timeline.
     pub timeline: bool,
-    /// The number of events after which all records of the manager are recounted, as they are at the end; 0 for only then.
-    /// Each single action is checked in any case.
+    /// The number of events after which all records of the manager are recounted, as they are at the end; 0 for only
+    /// then. Each single action is checked in any case.
     pub audit_every: u64,
-    /// The longest wait of a worker in nanoseconds; the run fails beyond. By default a bound that only endless waits reach.
+    /// The longest wait of a worker in nanoseconds; the run fails beyond. By default a bound that only endless waits
+    /// reach.
     pub wait_ns_max: Option<u64>,
 }
 

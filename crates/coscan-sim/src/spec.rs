@@ -95,8 +95,8 @@ impl Spec {
     /// Reads a file.
     ///
     /// # Errors
-    /// If it is not TOML, has unknown keys, lacks some, or its parts contradict each other. The text names the place and the
-    /// remedy.
+    /// If it is not TOML, has unknown keys, lacks some, or its parts contradict each other. The text names the place
+    /// and the remedy.
     pub fn parse(text: &str) -> Result<Self, SpecError> {
         let form = |error: toml::de::Error| SpecError::Form(error.to_string());
         let written: toml::Table = toml::from_str(text).map_err(form)?;

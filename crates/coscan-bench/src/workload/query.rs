@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::WorkloadError;
 
-/// The computation of a query: the two queries of CS07 §5.1, one that needs its rows in order, and one that looks a row up.
+/// The computation of a query: the two queries of CS07 §5.1, one that needs its rows in order, and one that looks a row
+/// up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Kind {
     /// TPC-H Q6: three comparisons and one sum, limited by I/O.

@@ -15,9 +15,9 @@ use crate::slots::Slots;
 /// Slip 7 in `docs/papers.md`: with few free slots the exclusions are relaxed one by one, or no scan would go on.
 pub(super) const RELAXED: [Strictness; 2] = [Strictness::MayStarve, Strictness::MayEvictOwn];
 
-/// Phases after the timeout that are skipped while workers are held back from processors. They go on soon; evicting their
-/// chunks for a scan that is then held back itself could go on without end. Later phases are not skipped, since under heavy
-/// load some worker is always held back.
+/// Phases after the timeout that are skipped while workers are held back from processors. They go on soon; evicting
+/// their chunks for a scan that is then held back itself could go on without end. Later phases are not skipped, since
+/// under heavy load some worker is always held back.
 const PHASES_FOR_HELD_BACK: u32 = 2;
 
 /// The step in which a scan is that waits for space.

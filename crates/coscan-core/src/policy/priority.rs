@@ -7,7 +7,8 @@ use crate::state::State;
 /// little. Bytes, since chunks of different tables and columns differ in size as much as scans do in chunks.
 const SHORT_FACTOR: u64 = 16;
 
-/// A short scan of at most this many chunks is tiny. If more scans were tiny, they would wait for each other at the device.
+/// A short scan of at most this many chunks is tiny. If more scans were tiny, they would wait for each other at the
+/// device.
 const TINY_CHUNKS_MAX: u64 = 2;
 
 /// The bounds below which the running scans are short and tiny. Scans of selected pages have size 0, so they are tiny.

@@ -1,5 +1,5 @@
-//! The expected time of the next scan of a table, estimated from the intervals between its scans: it decides how long pages
-//! stay that no running scan needs.
+//! The expected time of the next scan of a table, estimated from the intervals between its scans: it decides how long
+//! pages stay that no running scan needs.
 //!
 //! Within a table, pages that running scans need still stay longer. Between tables, a small one that is read every few
 //! seconds stays beside pages that a long scan needs in a minute.

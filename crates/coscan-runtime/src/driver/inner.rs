@@ -93,8 +93,8 @@ impl Inner {
         if self.is_broken { Err(ScanError::Broken) } else { Ok(()) }
     }
 
-    /// Deferred actions for the thread that runs them, which the caller becomes if `is_runner` is false and there is none.
-    /// `None` if there are no actions, or another thread runs them.
+    /// Deferred actions for the thread that runs them, which the caller becomes if `is_runner` is false and there is
+    /// none. `None` if there are no actions, or another thread runs them.
     pub(super) fn take_deferred(&mut self, is_runner: bool) -> Option<DeferredActions> {
         if self.runs_deferred != is_runner {
             return None;
@@ -108,8 +108,8 @@ impl Inner {
         self.runs_deferred = false;
     }
 
-    /// The number of scans, of all tables that list the file, that still need a whole slice. Core counts by column group, which may
-    /// hold several columns.
+    /// The number of scans, of all tables that list the file, that still need a whole slice. Core counts by column
+    /// group, which may hold several columns.
     pub(super) fn interested(&self, key: SliceKey) -> usize {
         let of_table = |(table, chunk)| {
             let interested = self.core.state().interested(table, chunk);

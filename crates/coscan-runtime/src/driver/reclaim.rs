@@ -35,8 +35,8 @@ impl Driver {
         has_dropped
     }
 
-    /// Drops decoded columns that no worker expects and at most `scans_max` scans need, those that fewest scans need first,
-    /// until the missing bytes are free. If all of them are too few, none is dropped, and the result is false.
+    /// Drops decoded columns that no worker expects and at most `scans_max` scans need, those that fewest scans need
+    /// first, until the missing bytes are free. If all of them are too few, none is dropped, and the result is false.
     pub(super) fn reclaim_slices(&self, missing: Missing, scans_max: usize) -> bool {
         let kept = self.decoded.kept();
         let is_enough = |bytes: u64| bytes >= missing.bytes;

@@ -26,9 +26,9 @@ pub fn references(workload: &Workload, outcome: &Outcome) -> Vec<Vec<TablePage>>
 /// Bytes that are read for these uses, each of pages that have to be in the pool together, when always the page whose
 /// next use lies furthest ahead is evicted, and each page is read when it is used.
 ///
-/// For pages of equal size, one at a time, no choice of victims reads less. For pages of different sizes it is a good choice but not
-/// always the best, which is hard to find; then the number is a reference, not a bound. Pages larger than the pool are
-/// read each time.
+/// For pages of equal size, one at a time, no choice of victims reads less. For pages of different sizes it is a good
+/// choice but not always the best, which is hard to find; then the number is a reference, not a bound. Pages larger
+/// than the pool are read each time.
 #[must_use]
 pub fn belady_bytes(workload: &Workload, uses: &[Vec<TablePage>]) -> u64 {
     let mut pool = Pool::new(workload);

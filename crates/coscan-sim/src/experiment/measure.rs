@@ -44,8 +44,9 @@ impl Run {
         if of_kind.is_empty() { None } else { self.value_among(&of_kind, metric) }
     }
 
-    /// The bytes that the best choice of victims would have read for the same chunks, handed out in the same order, see [`bound::belady_bytes`]; `None` unless every query had its chunks in order, since another choice of
-    /// victims would have led to another order.
+    /// The bytes that the best choice of victims would have read for the same chunks, handed out in the same order, see
+    /// [`bound::belady_bytes`]; `None` unless every query had its chunks in order, since another choice of victims
+    /// would have led to another order.
     #[must_use]
     pub fn bytes_min(&self) -> Option<u64> {
         let workload = &self.prepared.workload;

@@ -1,4 +1,5 @@
-//! `extends = "cs07-table2"`: the workload and machine of another experiment, except for the parts that the file overrides.
+//! `extends = "cs07-table2"`: the workload and machine of another experiment, except for the parts that the file
+//! overrides.
 
 use toml::{Table, Value};
 
