@@ -14,7 +14,7 @@ use arrow::datatypes::{DataType, Float64Type};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
-/// How far two floating-point numbers may be apart, relative to the larger one.
+/// The tolerance between two floating-point numbers, relative to the larger one.
 pub const TOLERANCE: f64 = 1e-9;
 
 /// Two answers differ: what differs first.
@@ -23,7 +23,7 @@ pub const TOLERANCE: f64 = 1e-9;
 pub struct Difference {
     /// The query that both answered.
     pub sql: String,
-    /// What differs: the columns, the number of rows, or the first row that differs.
+    /// The difference: in the columns, the number of rows, or the first row that differs.
     pub detail: String,
 }
 

@@ -88,7 +88,7 @@ pub struct Device {
 /// The files of the table and the device that they are read from.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// Where the table is: a path, directory, pattern or URL.
+    /// The location of the table: a path, directory, pattern or URL.
     pub location: String,
     /// The device.
     pub device: Device,
@@ -111,7 +111,7 @@ impl Source {
 /// A DataFusion session, with or without coscan, that reads one table, and others if asked to, through a metered
 /// device.
 ///
-/// A table with the key of lineitem is there twice: as it is, and with that order declared, for queries in order.
+/// A table with the key of lineitem is registered twice: as it is, and with that order declared, for queries in order.
 /// coscan shares pages between both.
 pub struct SqlEngine {
     name: String,
@@ -181,7 +181,7 @@ impl SqlEngine {
         Ok(())
     }
 
-    /// What coscan holds now; `None` for plain DataFusion.
+    /// The current report of coscan's manager; `None` for plain DataFusion.
     pub fn manager_report(&self) -> Option<ManagerReport> {
         self.manager.as_ref().map(BufferManager::report)
     }
@@ -259,7 +259,7 @@ impl Engine for SqlEngine {
     }
 }
 
-/// Where each file lies in the whole table, in bytes.
+/// The offset of each file in the whole table, in bytes.
 #[derive(Debug)]
 struct FilePlaces {
     starts: BTreeMap<Path, u64>,

@@ -24,7 +24,7 @@ use crate::workload::{
 };
 use touched::{ChunkKeys, key_bounds, largest_chunk_bytes, touched_pages};
 
-/// How large coscan's pool of stored pages is.
+/// The size of coscan's pool of stored pages.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PoolSize {
     /// This many bytes.
@@ -33,7 +33,7 @@ pub enum PoolSize {
     PartOfTouched(f64),
 }
 
-/// What is run, and on what.
+/// The experiment: workload, data and device.
 #[derive(Debug, Clone)]
 pub struct Experiment {
     /// The table and the device.
@@ -51,7 +51,7 @@ pub struct Experiment {
     pub pool: PoolSize,
     /// coscan's memory for decoded columns, in bytes.
     pub decode_bytes: u64,
-    /// How coscan divides the table into chunks and pages.
+    /// The options of coscan's table: the size of chunks and the layout of pages.
     pub table_options: FileOptions,
     /// Whether every engine reads all that the queries touch once before it is measured.
     pub warm: bool,
@@ -60,7 +60,7 @@ pub struct Experiment {
 /// An experiment whose table is open.
 #[derive(Debug, Clone)]
 pub struct Prepared {
-    /// What is run.
+    /// The workload.
     pub experiment: Experiment,
     /// The streams, all starting at once until the stagger is known.
     pub streams: Vec<Stream>,
@@ -81,7 +81,7 @@ pub struct Prepared {
 pub struct EngineRun {
     /// The run.
     pub run: Run,
-    /// What coscan held; `None` for plain DataFusion.
+    /// The report of coscan's manager; `None` for plain DataFusion.
     pub manager: Option<ManagerReport>,
     /// Entries of the decision log, or why it could not be written; `None` if none was asked for.
     pub recorded: Option<io::Result<u64>>,

@@ -1,4 +1,4 @@
-//! What a run of the streams measured, one [`EngineReport`] per engine, and the figures of CS07
+//! The measurements of a run of the streams, one [`EngineReport`] per engine, and the figures of CS07
 //! Table 2 derived from it.
 //!
 //! The field names are the JSON that `coscan bench streams --json` writes; see [`write_json`].
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::workload::{Kind, Percent};
 
-/// How long each kind of query takes alone with nothing in memory, in seconds.
+/// The standalone latency of each kind of query with nothing in memory, in seconds.
 pub type Standalone = BTreeMap<(Kind, Percent), f64>;
 
 /// One engine's run.
@@ -49,13 +49,13 @@ pub struct EngineReport {
 /// One query of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueryReport {
-    /// What it computed.
+    /// Its computation.
     pub kind: Kind,
-    /// How much of the table it read.
+    /// The part of the table that it read.
     pub percent: Percent,
     /// Which stream ran it, from 0.
     pub stream: usize,
-    /// When it started, in seconds from the start of the run.
+    /// The start, in seconds from the start of the run.
     pub start_s: f64,
     /// From its start to its last row, in seconds.
     pub latency_s: f64,
@@ -75,16 +75,16 @@ impl QueryReport {
 pub struct ReadPoint {
     /// When, in seconds from the start of the run.
     pub t_s: f64,
-    /// Where in the table, from 0 (its first byte) to 1 (its end).
+    /// The position in the table, from 0 (its first byte) to 1 (its end).
     pub position: f64,
-    /// How much.
+    /// The number of bytes.
     pub bytes: u64,
 }
 
 /// One engine's queries of one kind and range: a cell of the lower half of CS07 Table 2.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KindReport {
-    /// How many queries.
+    /// The number of queries.
     pub count: usize,
     /// The average time alone with nothing in memory, in seconds.
     pub standalone_s: f64,

@@ -1,4 +1,4 @@
-//! What this process has used: processor time and memory, as the operating system counts them.
+//! Processor time and memory of this process, as the operating system counts them.
 
 use std::fs;
 use std::time::Duration;
@@ -9,7 +9,7 @@ pub fn cpu_time() -> Duration {
     usage::cpu_time().unwrap_or_default()
 }
 
-/// How many threads can run at the same time.
+/// The number of threads that can run at the same time.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)
 }

@@ -36,7 +36,7 @@ pub trait Engine: Send + Sync {
     /// Any error of the engine.
     fn query<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<Vec<RecordBatch>, EngineError>>;
 
-    /// What it has read from the device since it was made.
+    /// The reads from the device since it was created.
     fn io(&self) -> IoCount;
 
     /// The reads since the last call, in the order of time.
@@ -55,11 +55,11 @@ pub struct IoCount {
 /// One read from the device, as an engine tells it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Read {
-    /// When it was sent.
+    /// The time at which it was sent.
     pub at: Instant,
-    /// Where in the table, from 0 (its first byte) to 1 (its end).
+    /// The position in the table, from 0 (its first byte) to 1 (its end).
     pub position: f64,
-    /// How much.
+    /// The number of bytes.
     pub bytes: u64,
 }
 
@@ -77,7 +77,7 @@ pub enum RunError {
         label: String,
         /// Its text.
         sql: String,
-        /// What the engine said.
+        /// The error of the engine.
         source: EngineError,
     },
     /// A stream panicked, which is a bug.
@@ -85,7 +85,7 @@ pub enum RunError {
     Stopped {
         /// The engine.
         engine: String,
-        /// What stopped it.
+        /// The reason.
         source: tokio::task::JoinError,
     },
     /// The time that a kind of query takes alone is not known.
@@ -109,7 +109,7 @@ pub struct Run {
     pub total: Duration,
     /// The running time of each stream that does not repeat, from its own start. Of all, if all do.
     pub stream_times: Vec<Duration>,
-    /// What was read in the total time.
+    /// The reads in the total time.
     pub io: IoCount,
     /// Processor time of the process.
     pub cpu: Duration,
@@ -134,7 +134,7 @@ pub struct QueryRun {
     pub repeats: bool,
     /// Its text.
     pub sql: String,
-    /// When it started, from the start of the run.
+    /// The time from the start of the run to its start.
     pub start: Duration,
     /// From its start to its last row.
     pub latency: Duration,

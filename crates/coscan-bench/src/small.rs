@@ -21,7 +21,7 @@ use round::{Round, run_round};
 pub use queries::{SmallQueries, SmallQuery};
 pub use report::{SmallKindReport, SmallRatios, SmallReport};
 
-/// What is run, and on what.
+/// The experiment: workload, data and device.
 #[derive(Debug, Clone)]
 pub struct Small {
     /// `lineitem`.
@@ -36,7 +36,7 @@ pub struct Small {
     pub pool_bytes: u64,
     /// coscan's memory for decoded columns, in bytes.
     pub decode_bytes: u64,
-    /// How coscan divides tables into chunks and pages.
+    /// The options of coscan's tables: the size of chunks and the layout of pages.
     pub table_options: FileOptions,
     /// Whether a query of each kind runs on every engine before the first round.
     pub warm: bool,

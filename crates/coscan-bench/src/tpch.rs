@@ -56,7 +56,7 @@ pub enum TpchError {
     Write {
         /// The file or directory.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// Encoding failed.
@@ -101,7 +101,7 @@ fn check_scale(scale_factor: f64) -> Result<(), TpchError> {
     if is_usable { Ok(()) } else { Err(TpchError::ScaleFactor(scale_factor)) }
 }
 
-/// Writes the file at `path`, unless it is there.
+/// Writes the file at `path`, unless it exists.
 fn make(
     directory: &Path,
     path: &Path,

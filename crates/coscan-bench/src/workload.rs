@@ -44,15 +44,15 @@ impl fmt::Display for Mix {
 /// Streams of one sort: what their queries are drawn from, and how they run.
 #[derive(Debug, Clone)]
 pub struct StreamGroup {
-    /// What reports call them.
+    /// Their name in reports.
     pub name: String,
     /// Which kinds of queries.
     pub mix: Mix,
-    /// How much of the table a query may read; each entry equally likely.
+    /// The parts of the table that a query may read, each equally likely.
     pub percents: Vec<Percent>,
-    /// How many streams run at the same time.
+    /// The number of streams that run at the same time.
     pub streams: usize,
-    /// How many queries each stream draws and runs, one after another.
+    /// The number of queries that each stream draws and runs, one after another.
     pub queries_per_stream: usize,
     /// The time between the end of a query and the start of the next one of its stream.
     pub think: Duration,
@@ -98,12 +98,12 @@ impl StreamGroup {
     }
 }
 
-/// What the streams are drawn from.
+/// The workload that streams are drawn from.
 #[derive(Debug, Clone)]
 pub struct WorkloadOptions {
-    /// What runs at the same time.
+    /// The groups of streams, which run at the same time.
     pub groups: Vec<StreamGroup>,
-    /// Where the drawing starts: equal seeds give equal streams.
+    /// The seed: equal seeds give equal streams.
     pub seed: u64,
     /// The time between the starts of two streams (3 s in CS07).
     pub stagger: Duration,
@@ -190,13 +190,13 @@ fn draw_keys(
 pub struct Stream {
     /// The position of its group.
     pub group: usize,
-    /// How long after the start of the run the stream starts.
+    /// The time from the start of the run to the start of the stream.
     pub start_delay: Duration,
     /// The time between the end of a query and the start of the next one.
     pub think: Duration,
     /// Whether it starts over after its last query, until all streams that do not have ended.
     pub repeats: bool,
-    /// What it runs.
+    /// Its queries.
     pub queries: Vec<Query>,
 }
 
@@ -214,7 +214,7 @@ pub fn standalone_queries(streams: &[Stream]) -> Vec<Query> {
     distinct.into_values().flatten().collect()
 }
 
-/// How many short queries of one kind are timed alone.
+/// The number of short queries of one kind that are timed alone.
 const SHORT_SAMPLES: usize = 5;
 
 /// Steele, Lea, Flood: "Fast splittable pseudorandom number generators" (2014).

@@ -90,8 +90,8 @@ pub(crate) async fn run_engines(
     Ok(Comparison { prepared, reports, differences, faults })
 }
 
-/// Where the decisions of one engine are recorded: in the file itself if coscan runs under one policy only, else each
-/// policy has a file with its name before the extension. Plain DataFusion decides nothing.
+/// The file in which the decisions of one engine are recorded: `file` itself if coscan runs under one policy only, else
+/// one for each policy, with its name before the extension. Plain DataFusion decides nothing.
 fn record_file(file: &Path, kind: EngineKind, engines: &[EngineKind]) -> Option<PathBuf> {
     let EngineKind::Coscan(policy) = kind else { return None };
     let policies = engines.iter().filter(|&&engine| engine != EngineKind::DataFusion).count();

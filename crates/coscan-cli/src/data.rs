@@ -1,4 +1,4 @@
-//! Where generated data is kept.
+//! The directory of generated data.
 
 use std::path::PathBuf;
 

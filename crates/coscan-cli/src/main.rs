@@ -29,7 +29,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
     propagate_version = true,
     after_help = "\
 Examples:
-  coscan demo                                      the whole story in three minutes
+  coscan demo                                      all engines compared in three minutes
   coscan sql --table 'trips=trips/*.parquet'       a shell on your own files
   coscan sql -t t=s3://bucket/t/ -e 'SELECT count(*) FROM t'
   coscan bench streams --table lineitem=lineitem.parquet --bandwidth 200MB --pool-bytes 200MB

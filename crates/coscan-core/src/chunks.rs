@@ -30,7 +30,7 @@ pub(crate) struct Chunks {
     starts: Vec<u32>,
     /// Of each slice, at `chunk * group_count + group`, where its pages end.
     ends: Vec<u32>,
-    /// How many of `pages` are of removed chunks.
+    /// The number of `pages` that belong to removed chunks.
     removed: usize,
 }
 

@@ -107,7 +107,7 @@ pub enum ReadLogError {
     Line {
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The problem.
         reason: serde_json::Error,
     },
 }

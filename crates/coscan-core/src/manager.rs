@@ -114,7 +114,7 @@ impl Default for Config {
 /// - I1 every scan gets every chunk that it needs exactly once;
 /// - I2 no page in use or being read is evicted;
 /// - I3 the bytes held and being read never exceed the pool;
-/// - I4 while a scan waits and no worker is busy, some load is under way or some action comes out;
+/// - I4 while a scan waits and no worker is busy, some load is in flight or some action comes out;
 /// - I5 no scan waits forever: waiting raises its priority, see [`Config::space_timeout_ns`] and [`Config::wait_max_ns`];
 /// - I6 a scan that asked for order gets order.
 #[derive(Debug)]
@@ -221,7 +221,7 @@ impl ActiveBufferManager {
         audit(&self.state)
     }
 
-    /// Loads under way.
+    /// Loads in flight.
     #[must_use]
     pub fn loads_in_flight(&self) -> usize {
         self.state.loads.len()

@@ -16,10 +16,10 @@ pub(crate) struct Pool {
     pub(crate) cached: BTreeSet<(u64, PageId)>,
     /// Cached pages that no running scan needs, by the first table that lists them, if any does. No set is empty.
     pub(crate) unwanted: BTreeMap<Option<TableId>, BTreeSet<(u64, PageId)>>,
-    /// Tables whose unwanted pages have changed, or were used, since this was last taken.
+    /// Tables whose unneeded pages have changed, or were used, since this was last taken.
     pub(crate) changed: BTreeSet<TableId>,
     uses: u64,
-    /// How many uses there were when the period of [`Self::begin_period`] began.
+    /// The count of uses when the period of [`Self::begin_period`] began.
     period_began: u64,
 }
 
@@ -69,7 +69,7 @@ impl Pool {
         }
     }
 
-    /// Indexes a page anew after it became wanted or unwanted.
+    /// Indexes a page anew after it became needed or unneeded.
     pub(crate) fn reindex_wanted(&mut self, id: PageId, page: &Page) {
         if page.residency != Residency::Cached {
             return;
@@ -79,17 +79,17 @@ impl Pool {
             self.unwanted.entry(home).or_default().insert((page.used_at, id));
             self.changed.extend(home);
         } else {
-            self.unindex_unwanted(id, page);
+            self.unindex_unneeded(id, page);
         }
     }
 
     /// Removes a page from all indexes.
     pub(crate) fn unindex(&mut self, id: PageId, page: &Page) {
         self.cached.remove(&(page.used_at, id));
-        self.unindex_unwanted(id, page);
+        self.unindex_unneeded(id, page);
     }
 
-    fn unindex_unwanted(&mut self, id: PageId, page: &Page) {
+    fn unindex_unneeded(&mut self, id: PageId, page: &Page) {
         let home = page.home();
         if let Some(pages) = self.unwanted.get_mut(&home)
             && pages.remove(&(page.used_at, id))

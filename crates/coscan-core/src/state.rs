@@ -34,7 +34,7 @@ pub(crate) struct Load {
     pub(crate) urgent: bool,
 }
 
-/// What policies decide by.
+/// The state that policies decide by.
 #[derive(Clone, Debug)]
 pub struct State {
     pub(crate) now: Time,

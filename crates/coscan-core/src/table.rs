@@ -42,7 +42,7 @@ pub(crate) struct StarvationSets {
     pub(crate) almost_starved: IndexSet<SlotIndex>,
 }
 
-/// How many pages of a slice are cold, being read and cached.
+/// The numbers of pages of a slice that are cold, being read and cached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ResidencyCounts {
     pub(crate) cold: u32,

@@ -9,7 +9,7 @@ use world::{Disk, Seeded, World, table, worker};
 
 const LOADS: usize = 6;
 
-/// How many loads are under way for scans of these lengths in chunks, each of a table of its own, after so many
+/// The number of loads in flight for scans of these lengths in chunks, each of a table of its own, after so many
 /// nanoseconds; a page arrives within 1,000.
 fn loads(policy: PolicyKind, scans: &[u64], pool_bytes: u64, ns: u64) -> Vec<usize> {
     let mut world = World::new(policy.build(), pool_bytes, LOADS);

@@ -10,7 +10,7 @@ use datafusion::prelude::SessionConfig;
 use crate::engine_tables::file_list_cache::FileListCache;
 use crate::planning::selectivity::DIRECT_BYTES_MAX;
 
-/// What a session needs to share scans: the buffer manager and how tables are opened.
+/// The configuration of a session that shares scans: the buffer manager, and how tables are opened.
 ///
 /// Once installed, it is an extension of the session's configuration, where [`Coscan::of`] finds it.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ impl Coscan {
         &self.stores
     }
 
-    /// How tables are divided into chunks and pages.
+    /// The options of opening tables: the size of chunks and the layout of pages.
     #[must_use]
     pub fn table_options(&self) -> FileOptions {
         self.table_options
@@ -98,7 +98,7 @@ impl Coscan {
         self.shares_memory
     }
 
-    /// What is installed in a session, if anything.
+    /// The configuration that is installed in a session, if any.
     #[must_use]
     pub fn of(config: &SessionConfig) -> Option<Arc<Self>> {
         config.get_extension::<Self>()

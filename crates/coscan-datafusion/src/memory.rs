@@ -13,7 +13,7 @@ use datafusion::execution::memory_pool::{
     human_readable_size,
 };
 
-/// How many of the largest consumers an error names.
+/// The number of largest consumers that an error names.
 const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::new(5).expect("five is not zero");
 
 /// Operators that can spill may hold three eighths of the limit. What a sort keeps is counted twice: as its own, and as

@@ -5,7 +5,7 @@ use arrow_schema::SchemaRef;
 
 use crate::error::ScanError;
 
-/// A batch of columns that have the types of the schema and so many rows each.
+/// A batch of columns that have the types of the schema and `rows` rows each.
 ///
 /// # Errors
 /// If a column that is declared NOT NULL has NULLs.

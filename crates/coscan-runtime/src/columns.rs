@@ -1,4 +1,5 @@
-//! The columns of a chunk for one worker: decoded whole and shared with other scans, or decoded batch by batch for itself.
+//! The columns of a chunk for one worker: decoded whole and shared with other scans, or decoded batch by batch for
+//! itself.
 //!
 //! The pages of the chunk are in use only while columns are opened, which waits for no query: if memory is short, the
 //! chunk returns to its scan. Columns decoded batch by batch then charge their stored bytes to decoding, so that a paused
@@ -24,13 +25,14 @@ use crate::scan::Scan;
 use memory_needs::MemoryNeeds;
 use sharing::{decoder, take_shared};
 
-/// How long a worker of a long scan waits for memory to share the columns of a chunk before it decodes for itself.
+/// The time for which a worker of a long scan waits for memory to share the columns of a chunk, before it decodes for
+/// itself.
 const SHARING_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// The outcome of opening a chunk.
 pub(crate) enum Opening {
     Opened(ChunkColumns),
-    /// The chunk has returned to its scan: opening it takes so much memory, which queries hold now.
+    /// The chunk has returned to its scan: opening it takes this much memory, which queries hold now.
     NeedsMemory {
         bytes: u64,
     },
@@ -134,7 +136,7 @@ impl ChunkColumns {
     }
 }
 
-/// So much memory, part of which may be reserved already; `None` if the rest cannot be had.
+/// A reservation of `bytes`, part of which may be reserved already; `None` if the rest is not available.
 fn reserve_all(scan: &Scan, memory: Option<Reservation>, bytes: u64) -> Option<Reservation> {
     let Some(mut memory) = memory else {
         return scan.driver().try_reserve(bytes, Stage::Opening);

@@ -15,13 +15,13 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::worker_activity::WorkerActivity;
 
-/// How long a worker goes on before it yields.
+/// The time slice: how long a worker runs before it yields.
 pub(crate) const TIME_SLICE: Duration = Duration::from_millis(1);
 
 /// The longest pause between two time slices.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
-/// Knows which workers have a chunk to work on.
+/// Tracks which workers have a chunk to work on.
 #[derive(Debug)]
 pub(crate) struct CpuScheduler {
     /// The origin of times.
@@ -120,15 +120,15 @@ impl Drop for Runnable {
 /// Decides when a worker yields.
 #[derive(Debug)]
 pub(crate) struct YieldPolicy {
-    /// When its time slice began.
+    /// The start of its time slice.
     since: Instant,
-    /// When it last decided.
+    /// The time of its last decision.
     asked: Instant,
     /// How much longer it has worked than paused.
     ahead: Duration,
 }
 
-/// What a worker does before its next batch.
+/// The decision of a worker before its next batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum YieldDecision {
     /// It goes on.
@@ -145,7 +145,7 @@ impl YieldPolicy {
         Self { since: now, asked: now, ahead: Duration::ZERO }
     }
 
-    /// What the worker of a scan of this class does next.
+    /// The next decision of the worker of a scan of this class.
     pub(crate) fn next(
         &mut self,
         scheduler: &CpuScheduler,

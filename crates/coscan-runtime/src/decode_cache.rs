@@ -55,11 +55,11 @@ struct Entry {
 
 /// The state of a slice, as a worker finds it.
 pub(crate) enum Lookup {
-    /// It is there.
+    /// It is decoded.
     Ready(Slice),
     /// Another worker decodes it: wait for this, then look again. It is notified from now on.
     Decoding(OwnedNotified),
-    /// It is not decoded. `others` workers were handed the chunk, too, and will want it.
+    /// It is not decoded. `others` workers were handed the chunk, too, and will take it.
     Absent { others: usize },
 }
 
@@ -80,7 +80,7 @@ impl DecodeCache {
             .expected += 1;
     }
 
-    /// The worker has taken the slice, or will not. True if the slice is there and no other worker expects it.
+    /// The worker has taken the slice, or will not. True if the slice is decoded and no other worker expects it.
     pub(crate) fn taken(&self, key: SliceKey) -> bool {
         let mut entries = self.lock();
         let entry = entries.get_mut(&key).expect("a slice that is taken was expected");
@@ -188,7 +188,7 @@ pub(crate) struct Decoding {
 }
 
 impl Decoding {
-    /// Passes the slice, whose buffers have so many bytes, to all workers that wait for it.
+    /// Passes the slice, whose buffers have `bytes` bytes, to all workers that wait for it.
     pub(crate) fn finish(mut self, slice: Slice, bytes: u64) {
         self.has_ended = true;
         self.cache.end(self.key, Content::Ready { slice, bytes });

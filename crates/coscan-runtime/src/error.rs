@@ -17,7 +17,7 @@ pub enum ScanError {
     UnknownColumn {
         /// The index asked for.
         column: usize,
-        /// How many columns there are.
+        /// The number of columns.
         columns: usize,
     },
     /// Ranges of rows that do not ascend, or overlap.
@@ -41,7 +41,7 @@ pub enum ScanError {
         "the store did not answer within {timeout:?}, several times; see that it is up, or allow reads more time"
     )]
     ReadTimeout {
-        /// How long one try may take.
+        /// The time limit of one attempt.
         timeout: Duration,
     },
     /// A store panicked while it read, even when asked again.

@@ -86,7 +86,7 @@ impl FirstRows {
         &self.schema
     }
 
-    /// What it did so far.
+    /// Its counters so far.
     #[must_use]
     pub fn metrics(&self) -> ScanMetrics {
         let Progress { counters, bytes_read, bytes_reused, scan } = &*self.progress;

@@ -7,7 +7,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::options::{OptionsError, cores};
 
-/// One thread keeps up with a device of some gigabytes a second for so many cores.
+/// Cores for each thread: one thread keeps up with a device of some gigabytes per second.
 const CORES_PER_THREAD: usize = 4;
 
 /// The tokio runtime of a manager's loads and timers.

@@ -1,4 +1,4 @@
-//! A chunk in the hands of a worker, until its columns are open.
+//! Leases: a chunk handed to a worker, until its columns are open.
 
 use std::fmt;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(crate) struct Lease {
     pub(crate) on_drop: OnDrop,
 }
 
-/// What happens to the chunk when its lease is dropped.
+/// The fate of the chunk when its lease is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum OnDrop {
     /// It returns to the scan, whose workers get it again: no row of it was taken.
@@ -68,12 +68,12 @@ impl Lease {
         self.pages[position.expect("a lease holds every page of its chunk")].1.clone()
     }
 
-    /// Whether a column of the table may be decoded once for all scans that want it.
+    /// Whether a column of the table may be decoded once for all scans that need it.
     pub(crate) fn shares(&self, column: usize) -> bool {
         self.snapshot.shared_column(self.chunk, column).is_some()
     }
 
-    /// The key of a column that may be decoded once for all scans that want it.
+    /// The key of a column that may be decoded once for all scans that need it.
     ///
     /// # Panics
     /// If it may not be shared.

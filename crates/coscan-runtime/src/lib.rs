@@ -1,11 +1,12 @@
 //! The Active Buffer Manager on real storage: queries that read the same tables at the same time share one stream of
 //! reads and decoding.
 //!
-//! It knows no SQL: that is in `coscan-datafusion`. It decides nothing about what to read, evict or hand out: `coscan-core`
-//! does. This crate has the loads under way, the bytes of the pool, decoded columns, memory and cancellation.
+//! It knows no SQL: that is in `coscan-datafusion`. It decides nothing about what to read, evict or hand out:
+//! `coscan-core` does. This crate has the loads in flight, the bytes of the pool, decoded columns, memory and
+//! cancellation.
 //!
-//! [`BufferManager`] is the entry point. A [`SharedTable`] is a table registered with it, a [`Scan`] what a query still
-//! needs of a table, a [`ScanStream`] the record batches that one of its workers takes. [`FirstRows`] reads so few rows
+//! [`BufferManager`] is the entry point. A [`SharedTable`] is a table registered with it, a [`Scan`] the registered needs
+//! of a query, a [`ScanStream`] the record batches that one of its workers takes. [`FirstRows`] reads so few rows
 //! that they are not worth whole chunks.
 
 mod batch;

@@ -1,4 +1,4 @@
-//! One load: reads its pages, retries what may succeed later, and always reports.
+//! One load: reads its pages, retries transient failures, and always reports.
 
 use std::fmt;
 use std::sync::Arc;
@@ -40,13 +40,13 @@ pub(crate) struct Load {
     /// As indexes into the pages of the snapshot.
     pub(crate) unreported: Vec<PageIndex>,
     pub(crate) source: Arc<Source>,
-    /// How often a page is tried.
+    /// The number of attempts to read a page.
     pub(crate) attempts: u32,
     /// Of the scan that it was decided for.
     pub(crate) counters: Arc<ScanCounters>,
 }
 
-/// Where a load reads.
+/// The store and file that a load reads from.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) requests: Arc<StoreRequests>,
@@ -54,7 +54,7 @@ pub(crate) struct Source {
     pub(crate) urgency: Urgency,
 }
 
-/// Whether the requests of a load overtake those of others. A load may become urgent while it is under way.
+/// Whether the requests of a load overtake those of others. A load may become urgent while it is in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Urgency(Arc<watch::Sender<bool>>);
 

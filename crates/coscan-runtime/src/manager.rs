@@ -97,8 +97,8 @@ impl BufferManager {
         self.driver.open_files().open(files, options, reserve).await
     }
 
-    /// Counts files that the program itself has opened against the memory budget, and shares them with those who open them
-    /// here. Files that are open already are left as they are.
+    /// Counts files that the program itself has opened against the memory budget, and shares them with later calls of
+    /// [`Self::open_files`]. Files that are open already are left as they are.
     pub fn adopt_files(&self, files: &[Arc<ParquetFile>]) {
         for file in files {
             self.driver.open_files().adopt(self.driver.memory(), file);
@@ -243,7 +243,7 @@ impl BufferManager {
         self.driver.options()
     }
 
-    /// What it holds and does now.
+    /// Its current memory and activity.
     #[must_use]
     pub fn report(&self) -> ManagerReport {
         self.driver.report()

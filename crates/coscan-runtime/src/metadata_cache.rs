@@ -141,7 +141,7 @@ pub struct MetadataReservation {
 
 impl MetadataReservation {
     /// # Errors
-    /// How much is missing.
+    /// The missing bytes.
     pub(crate) fn try_new(memory: &Arc<MemoryBudget>, bytes: u64) -> Result<Self, Missing> {
         memory.try_take(Holder::Metadata, bytes)?;
         Ok(Self { memory: Arc::clone(memory), bytes })

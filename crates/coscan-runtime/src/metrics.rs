@@ -15,11 +15,11 @@ pub struct ScanMetrics {
     pub slices_decoded: u64,
     /// Columns of chunks that it took decoded from another scan.
     pub slices_reused: u64,
-    /// Time its workers waited for chunks, added up.
+    /// Total time for which its workers waited for chunks.
     pub wait: Duration,
-    /// Time its workers decoded, added up.
+    /// Total time for which its workers decoded.
     pub decode: Duration,
-    /// Time of the loads made for it, added up.
+    /// Total time of the loads made for it.
     pub read: Duration,
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn add_time(counter: &AtomicU64, time: Duration) {
 pub struct ManagerReport {
     /// Running scans.
     pub scans: usize,
-    /// Loads under way.
+    /// Loads in flight.
     pub loads_in_flight: usize,
     /// Chunks that workers hold as stored pages.
     pub chunks_in_use: usize,
@@ -112,7 +112,7 @@ pub struct ManagerReport {
     pub slices_reused: u64,
     /// Bytes of stored pages, those being read among them.
     pub pool_held_bytes: u64,
-    /// What the pool may hold now.
+    /// The current limit of the pool in bytes.
     pub pool_limit_bytes: u64,
     /// Bytes of decoded columns: kept, being made, or still referenced by a query.
     pub decoded_bytes: u64,
@@ -122,6 +122,6 @@ pub struct ManagerReport {
     pub footer_bytes: u64,
     /// The most bytes of all kinds held at once so far.
     pub held_bytes_max: u64,
-    /// The budget.
+    /// The memory budget in bytes.
     pub memory_bytes: u64,
 }

@@ -1,4 +1,4 @@
-//! How a buffer manager is set up.
+//! The settings of a buffer manager.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use coscan_core::{Config, PolicyKind};
 /// Settings of a [`crate::BufferManager`]. All have defaults that suit one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// What to read next, evict and hand out.
+    /// The policy, which decides what to read next, evict and hand out.
     pub policy: PolicyKind,
-    /// Bytes for everything: pages as stored, decoded columns, and the operators of queries that draw on the same
-    /// budget. Default: half of the machine's memory.
+    /// The memory budget in bytes: pages as stored, decoded columns, metadata of files, and the operators of queries that
+    /// draw on the same budget. Default: half of the machine's memory.
     pub memory_bytes: u64,
     /// The most bytes of pages as stored. Default: half of `memory_bytes`.
     pub pool_bytes: u64,
@@ -18,30 +18,29 @@ pub struct Options {
     pub pool_bytes_min: u64,
     /// The most bytes of decoded columns that are kept for other scans. Default: a quarter of `memory_bytes`.
     pub decode_bytes: u64,
-    /// Loads under way at once. Default: 4.
+    /// Loads in flight from each store. Default: 4.
     pub loads_in_flight_max: usize,
     /// Workers at work at once under the policy `relevance`; the others wait until one of them has finished a chunk.
     /// Default: three for each core.
     pub active_workers_max: usize,
-    /// The fixed cost of a request to the store, as the bytes that it transfers in that time: latency times bandwidth. Few
-    /// rows are read page by page where that costs less than reading their chunks, which others can share. Default: 200 kB, a local disk of 2 GB/s that takes 100 µs to answer. An object store that takes 30 ms and
-    /// moves 100 MB/s for one reader: 3 MB.
+    /// The fixed cost of a request to the store in bytes: latency times bandwidth. A few rows are read page by page where
+    /// that costs less than reading their chunks, which other scans can share. Default: 200 kB, a local disk of 2 GB/s
+    /// with a latency of 100 µs. An object store with a latency of 30 ms and 100 MB/s for one reader: 3 MB.
     pub request_bytes: u64,
-    /// The most bytes of one request to a store. Urgent reads overtake smaller ones sooner; larger ones cost less work, and
-    /// less money where requests are billed. Default: 512 KiB; 8 MiB suits an object store.
+    /// The most bytes of one request to a store. Urgent reads overtake smaller ones sooner; larger ones cost less work,
+    /// and less money where requests are billed. Default: 512 KiB; 8 MiB suits an object store.
     pub request_bytes_max: u64,
-    /// How much longer than alone a request may take because others are at the device, if that is more than half longer. An
-    /// urgent read waits about as long. Default: 2 ms.
+    /// How much longer than alone a request may take because others are at the device, or half as long again if that is
+    /// more. An urgent read waits about this long. Default: 2 ms.
     pub request_wait: Duration,
     /// How long a store may take to answer a request before it is retried. Default: 30 s.
     pub read_timeout: Duration,
-    /// How often a read is tried whose error may pass. Default: 4.
+    /// The number of attempts of a read that fails with a transient error. Default: 4.
     pub read_attempts: u32,
     /// How long a scan waits for memory that other queries hold before it fails. Default: 10 s.
     pub memory_timeout: Duration,
-    /// How long pages that no running scan needs are kept at least. They are evicted once they were idle for so long, at most
-    /// twice as long: an idle process returns its memory. Default: 10 minutes; `Duration::MAX`
-    /// keeps them.
+    /// The time after which pages that no running scan needs are evicted; it may take up to twice as long. So an idle
+    /// process returns its memory. Default: 10 minutes; `Duration::MAX` keeps them.
     pub keep_idle: Duration,
     /// The most rows of a record batch. Default: 8192.
     pub batch_rows: usize,
@@ -170,7 +169,7 @@ pub enum OptionsError {
         "cannot start a thread to read on: {reason}; end other programs or raise the limit on threads"
     )]
     NoThreads {
-        /// What the system says.
+        /// The error of the operating system.
         reason: String,
     },
     /// Decisions are recorded on tokio, and there is no runtime here.

@@ -61,7 +61,7 @@ struct Listing {
     chunks: Vec<ChunkIndex>,
     /// The column of the file in each column group; in a row layout the first column stands for all.
     columns: Vec<Option<usize>>,
-    /// How many snapshots list it.
+    /// The number of snapshots that list it.
     holders: usize,
 }
 

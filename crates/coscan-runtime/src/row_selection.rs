@@ -30,9 +30,9 @@ pub(crate) type PartialChunks = BTreeMap<ChunkIndex, Vec<Range<u64>>>;
 /// The chunks that these rows do not cover.
 pub(crate) fn partial_chunks(table: &ParquetTable, rows: &[Range<u64>]) -> PartialChunks {
     let mut partial = table.rows_by_chunk(rows);
-    partial.retain(|&chunk, wanted| {
+    partial.retain(|&chunk, ranges| {
         let rows = table.layout().rows(chunk);
-        wanted.iter().map(|range| range.end - range.start).sum::<u64>() < rows.end - rows.start
+        ranges.iter().map(|range| range.end - range.start).sum::<u64>() < rows.end - rows.start
     });
     partial
 }

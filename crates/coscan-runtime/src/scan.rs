@@ -183,7 +183,7 @@ impl Scan {
         }
     }
 
-    /// What it did so far.
+    /// Its counters so far.
     #[must_use]
     pub fn metrics(&self) -> ScanMetrics {
         let ended = *self.ended.lock().unwrap_or_else(PoisonError::into_inner);
@@ -230,7 +230,7 @@ impl Scan {
         self.partial.get(&chunk).map(Vec::as_slice)
     }
 
-    /// How many rows of a chunk are needed.
+    /// The number of rows of a chunk that are needed.
     pub(crate) fn rows_needed(&self, chunk: ChunkIndex) -> u64 {
         let rows = self.table().layout().rows(chunk);
         let selection = self.selection(chunk);

@@ -1,4 +1,4 @@
-//! What a query asks a scan for.
+//! The request of a query for a scan.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::error::ScanError;
 use crate::row_selection::check_rows;
 use crate::table::SharedTable;
 
-/// What a query needs of a table.
+/// The columns and rows of a table that a query needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanRequest {
     /// Columns, as indexes into the fields of the table's schema; none if only the number of rows matters.
@@ -20,7 +20,7 @@ pub struct ScanRequest {
     pub rows: Vec<Range<u64>>,
     /// Whether rows have to come in the order of the table.
     pub order: Order,
-    /// How many workers share the scan; at least one.
+    /// The number of workers that share the scan, at least one.
     pub workers: usize,
     /// The share of the query beside others, at least 1: one of weight 2 is served as if it had half as much left.
     pub weight: u32,

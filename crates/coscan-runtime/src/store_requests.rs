@@ -1,4 +1,4 @@
-//! Requests to stores: how many bytes one may have, how many are under way, how long an answer may take.
+//! Requests to stores: their size, the number in flight, and their timeouts.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -30,7 +30,7 @@ impl StoreRequests {
         self.bytes_max
     }
 
-    /// Sends a request for so many bytes once the concurrency limit of the store admits it, at once when it is or becomes
+    /// Sends a request for `bytes` once the concurrency limit of the store admits it, at once when it is or becomes
     /// urgent, and waits for the answer.
     ///
     /// # Errors

@@ -184,10 +184,10 @@ impl Drop for Worker {
     }
 }
 
-/// How far a worker gets without waiting.
+/// The progress of a worker without waiting.
 enum Step {
     Batch(Result<RecordBatch, ScanError>),
-    /// The next batch needs so much memory, which queries hold now.
+    /// The next batch needs this much memory, which queries hold now.
     NeedsMemory {
         bytes: u64,
     },

@@ -141,6 +141,6 @@ async fn a_query_that_pauses_keeps_no_processor_from_others() {
     let started = tokio::time::Instant::now();
     let others = ids(manager.scan(&table, &[0], &[fixture.all_rows()]).unwrap()).await.unwrap();
     assert!(sorted(others).into_iter().eq(0..20_000));
-    // In virtual time: once until the pause is noticed, not once a chunk until space timeout is lost.
+    // In virtual time: once until the pause is noticed, not once per chunk until the space timeout.
     assert!(started.elapsed() < Duration::from_millis(100), "{:?}", started.elapsed());
 }

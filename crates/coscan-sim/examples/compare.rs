@@ -1,8 +1,8 @@
 //! Compares two policies on the papers' experiments.
 //!
 //! `cargo run --release -p coscan-sim --example compare -- [NAME-PREFIX or FILE.toml …] [--policies a,b] [--seeds N]` prints a line
-//! for each case and policy, averaged over the seeds, then for each experiment what the second policy needs relative to
-//! the first: the geometric mean over cases and seeds.
+//! for each case and policy, averaged over the seeds, then for each experiment the second policy relative to the
+//! first: the geometric mean over cases and seeds.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)] // An example may use threads and print.
 
@@ -90,12 +90,14 @@ fn print_ratios(name: &str, ratios: [f64; RATIOS.len()]) {
     println!();
 }
 
-/// The files that are named, and the experiments whose names begin so; all experiments if nothing is named.
+/// The named files, and the experiments whose names begin with a given prefix; all experiments without arguments.
 fn specs(named: &[String]) -> Result<Vec<Spec>, String> {
-    let (files, prefixes): (Vec<_>, Vec<_>) = named.iter().partition(|it| it.ends_with(".toml"));
-    let wanted =
-        |name: &&str| named.is_empty() || prefixes.iter().any(|it| name.starts_with(it.as_str()));
-    let known = experiment::names().filter(wanted).map(experiment::find);
+    let (files, prefixes): (Vec<_>, Vec<_>) =
+        named.iter().partition(|argument| argument.ends_with(".toml"));
+    let is_selected = |name: &&str| {
+        named.is_empty() || prefixes.iter().any(|prefix| name.starts_with(prefix.as_str()))
+    };
+    let known = experiment::names().filter(is_selected).map(experiment::find);
     let mut specs = known.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
     for file in files {
         let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;

@@ -1,32 +1,32 @@
-//! How much any schedule has to read at least.
+//! Lower bounds for the bytes that any schedule reads.
 //!
-//! Three numbers. [`compulsory_bytes`] is what there is to read. [`lower_bound_bytes`] counts what has to be read again
-//! because the pool cannot keep it, whatever the order and however wise the schedule. [`belady_bytes`] is what the best
-//! choice of victims reads for a given order of uses.
+//! Three numbers. [`compulsory_bytes`] are the bytes of all pages that are needed. [`lower_bound_bytes`] adds the bytes
+//! that any schedule has to read again, because the pool cannot keep them. [`belady_bytes`] are the bytes read with the
+//! best choice of victims for a given order of uses.
 //!
 //! # The lower bound and its proof
-//! The queries q₁, q₂ … of one stream run one after another, in every schedule. A chunk is handed out when its pages are in
-//! the pool, so each page that qᵢ needs is in the pool at some moment while qᵢ runs. Let P be the most bytes that the
-//! pool ever holds, those on their way among them. Take a page that qᵢ and qⱼ need, and no query of the stream between
-//! them. From its moment in qᵢ to its moment in qⱼ it is either *kept* all the time, or read once more. These spans of
-//! time do not overlap for one page, so the stream's pages cost at least: each of them once, and once more each time
-//! that it is not kept. What can be kept is limited:
+//! The queries q₁, q₂ … of one stream run one after another, in every schedule. A chunk is handed out when its pages
+//! are in the pool, so each page that qᵢ needs is in the pool at some moment while qᵢ runs. Let P be the most bytes
+//! that the pool ever holds, those on their way among them. Take a page that qᵢ and qⱼ need, and no query of the stream
+//! between them. From its moment in qᵢ to its moment in qⱼ it is either *kept* all the time, or read once more. These
+//! spans of time do not overlap for one page, so the stream's pages cost at least: each of them once, and once more
+//! each time that it is not kept. What can be kept is limited:
 //!
-//! - between two queries of the stream, all that is kept then takes at most P bytes;
-//! - while qₘ runs, what is kept for later queries and not needed by qₘ takes at most P less the widest chunk of qₘ: it is
-//!   there when that chunk is.
+//! - between two queries of the stream, all kept pages take at most P bytes;
+//! - while qₘ runs, pages kept for later queries and not needed by qₘ take at most P less the widest chunk of qₘ: they are
+//!   in the pool together with that chunk.
 //!
 //! To read least is to keep most: each kept byte saves a byte. Go through the stream; where more would be kept than the
-//! limit, drop what is needed again last, part of a page if that is enough. Whatever else one would drop instead is
-//! needed again earlier, so it is in the way of less to come: no choice keeps more. (Real pools keep whole pages; that
+//! limit, drop the pages needed again last, part of a page if that is enough. Any other page is needed again earlier, so
+//! dropping it frees space for a shorter time: no choice keeps more. (Real pools keep whole pages; that
 //! parts are allowed makes the bound lower, not wrong.) This is Belady's MIN with whole queries as uses.
 //!
 //! Pages that only other streams need are read at least once, and these reads are not counted yet: they are added. The
 //! bound holds for each stream, so the largest counts. It also holds for the pages of one table alone, and reads of
 //! different tables are different reads: the sum of the tables' bounds is a bound, too.
 //!
-//! When streams begin does not enter: a schedule may keep a query waiting as long as it likes, so no two queries of
-//! different streams are certain not to meet. Real schedules do not wait, and with several streams read more.
+//! The bound does not depend on when streams begin: a schedule may delay a query at will, so any two queries of
+//! different streams may overlap. Real schedules do not wait, and with several streams read more.
 
 mod belady;
 #[cfg(test)]
@@ -40,8 +40,8 @@ pub use belady::{belady_bytes, references};
 
 use crate::workload::{Query, Stream, Workload};
 
-/// Bytes of all pages that any query needs. Queries that are to be cancelled do not count: they may end before they
-/// read. Nor do streams that only run while others do.
+/// Bytes of all pages that any query needs. Queries that will be cancelled do not count, since they may end before they
+/// read; nor do streams that run only while others do.
 #[must_use]
 pub fn compulsory_bytes(workload: &Workload) -> u64 {
     let mut needs = Pages::none(workload);
@@ -49,8 +49,8 @@ pub fn compulsory_bytes(workload: &Workload) -> u64 {
     needs.bytes
 }
 
-/// Bytes that any schedule reads at least until every query has got what it needs, see the head of this file. Queries
-/// that are to be cancelled do not count. Where others fail, give up chunks or are refused less may do.
+/// Bytes that any schedule reads at least until every query has been handed all its chunks, see the head of this file.
+/// Queries that will be cancelled do not count. Where others fail, are pruned or refused, fewer bytes may be enough.
 #[must_use]
 pub fn lower_bound_bytes(workload: &Workload) -> u64 {
     let table = |table| bound_for(workload, &|query: &Query| query.table == table);
@@ -64,8 +64,8 @@ fn bound_for(workload: &Workload, counts: &dyn Fn(&Query) -> bool) -> u64 {
     all_queries(workload).filter(|query| counts(query)).for_each(|query| all.add(workload, query));
     let streams = lasting_streams(workload).map(|stream| {
         let queries = stream.queries.iter().filter(|query| may_count(query) && counts(query));
-        let (own_bytes, read_bytes) = stream_bytes(workload, &queries.collect::<Vec<_>>());
-        read_bytes + (all.bytes - own_bytes)
+        let (touched_bytes, read_bytes) = stream_bytes(workload, &queries.collect::<Vec<_>>());
+        read_bytes + (all.bytes - touched_bytes)
     });
     streams.max().unwrap_or(0)
 }
@@ -73,11 +73,11 @@ fn bound_for(workload: &Workload, counts: &dyn Fn(&Query) -> bool) -> u64 {
 /// For queries that run one after another: the bytes of all their pages, and those that are read at least.
 fn stream_bytes(workload: &Workload, queries: &[&Query]) -> (u64, u64) {
     let pool_bytes = pool_bytes_max(workload);
-    let mut own = Pages::none(workload);
+    let mut touched = Pages::none(workload);
     let mut kept = Kept::default();
     let mut read_bytes = 0;
     for (position, (query, reuse)) in queries.iter().zip(reuses(workload, queries)).enumerate() {
-        own.add(workload, query);
+        touched.add(workload, query);
         let layout = &workload.tables[query.table].layout;
         let needed = query.all_pages(layout);
         let needed_bytes: u64 = needed.iter().map(|page| layout.bytes_of(page)).sum();
@@ -88,7 +88,7 @@ fn stream_bytes(workload: &Workload, queries: &[&Query]) -> (u64, u64) {
         }
         kept.limit(pool_bytes);
     }
-    (own.bytes, read_bytes)
+    (touched.bytes, read_bytes)
 }
 
 /// For each query, how many bytes of its pages are needed again by which query next.
@@ -124,14 +124,14 @@ impl Kept {
         self.bytes += bytes;
     }
 
-    /// What is kept for this query: its next use is over.
+    /// Removes and returns the bytes kept for this query: their next use is over.
     fn take(&mut self, query: usize) -> u64 {
         let bytes = self.by_next_use.remove(&query).unwrap_or(0);
         self.bytes -= bytes;
         bytes
     }
 
-    /// Drops what is needed again last until no more than `bytes_max` are kept.
+    /// Drops the bytes needed again last until no more than `bytes_max` are kept.
     fn limit(&mut self, bytes_max: u64) {
         while self.bytes > bytes_max
             && let Some(mut last) = self.by_next_use.last_entry()
@@ -161,7 +161,7 @@ fn lasting_streams(workload: &Workload) -> impl Iterator<Item = &Stream> {
     workload.streams.iter().filter(|stream| !stream.while_others_run)
 }
 
-/// Whether a query is certain to take all that it needs.
+/// Whether a query is certain to be handed all chunks that it needs.
 fn may_count(query: &Query) -> bool {
     query.cancel_after_ns.is_none()
 }

@@ -1,4 +1,4 @@
-//! What a paper claims and whether it holds here: a claim is data, its verdict follows from what was measured.
+//! Claims of papers and whether they hold here: a claim is data, its verdict follows from the measurements.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -6,39 +6,39 @@ use std::ops::RangeInclusive;
 use crate::metric::Metric;
 use crate::published::PaperFigure;
 
-/// Ours divided by the printed figure may be so much, or one divided by so much, to count as close.
+/// A measured figure is close to a printed one if their ratio is at most this, and at least one divided by this.
 pub const CLOSE: f64 = 1.25;
-/// Beyond so much a printed figure is missed, even where it points the right way.
+/// With a ratio beyond this a printed figure is missed, even on the same side of 1.
 pub const FAR: f64 = 2.0;
 
-/// Something that a paper says.
+/// A claim of a paper.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
-    /// What it says, in our words.
+    /// The claim, in our words.
     pub text: String,
-    /// Where it says so, such as `[CS07 §5.2]`.
+    /// Its source, such as `[CS07 §5.2]`.
     pub source: String,
-    /// What has to be measured.
+    /// The metric to be measured.
     pub metric: Metric,
-    /// Of the queries of this kind, such as `F-10`; of all of them if there is none.
+    /// The kind of queries that it is measured for, such as `F-10`; `None` for all.
     pub query: Option<String>,
-    /// What is compared.
+    /// The values that are compared.
     pub measure: Measure,
-    /// When it holds in a case.
+    /// The criterion by which it holds in a case.
     pub criterion: Criterion,
-    /// The cases of which it is said.
+    /// The cases that it is about.
     pub cases: Vec<String>,
-    /// Why it does not hold here, as far as known. Not to be shown while it holds.
+    /// The reason why it does not hold here, as far as known. Not to be shown while it holds.
     pub why: Option<String>,
 }
 
-/// What is compared in each case.
+/// The value that is compared in each case.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Measure {
     /// The largest ratio of one of these policies to the next one: below 1 where the first has the smallest value, and so
     /// on.
     Order(Vec<String>),
-    /// What a policy takes.
+    /// The value under a policy.
     Ratio {
         /// The policy.
         policy: String,
@@ -49,12 +49,12 @@ pub enum Measure {
     },
 }
 
-/// When a claim holds in a case.
+/// The criterion by which a claim holds in a case.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Criterion {
-    /// What is compared lies in this range.
+    /// The value lies in this range.
     Within(RangeInclusive<f64>),
-    /// It is [`CLOSE`] to what the paper prints.
+    /// The value is [`CLOSE`] to the printed one.
     AsPrinted,
 }
 
@@ -63,9 +63,9 @@ pub enum Criterion {
 pub enum Verdict {
     /// In all of its cases.
     Holds,
-    /// In half of them or more; or what the paper prints is missed by less than a factor of [`FAR`], on the same side of 1.
+    /// In half of them or more; or printed figures are missed by less than a factor of [`FAR`], on the same side of 1.
     Partly,
-    /// No.
+    /// In fewer.
     Not,
 }
 
@@ -79,23 +79,23 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// What came of a claim.
+/// The judgement of a claim.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// Whether it holds.
     pub verdict: Verdict,
-    /// What was compared in each of its cases.
+    /// The comparison in each of its cases.
     pub comparisons: Vec<Comparison>,
 }
 
-/// What was compared in a case.
+/// A comparison in a case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// The case.
     pub case: String,
-    /// What was measured; not a number if it does not exist.
+    /// The measured value; NaN if there is none.
     pub here: f64,
-    /// The same of the paper's figures, if it prints them.
+    /// The value from the paper's figures, if it prints them.
     pub paper: Option<f64>,
     /// Whether the claim holds in this case.
     pub holds: bool,
@@ -120,15 +120,16 @@ impl Claim {
         self.cases.iter().chain(other).map(String::as_str)
     }
 
-    /// Judges it by the paper's figures and what was measured: of a case under a policy, the claim's metric and query.
+    /// Judges it by the paper's figures and the measured `value` of the claim's metric and query in a case under a
+    /// policy.
     pub fn judge(
         &self,
         paper: &[PaperFigure],
         measured: impl Fn(&str, &str) -> Option<f64>,
     ) -> Judgement {
         let printed = |case: &str, policy: &str| {
-            let same = |it: &&PaperFigure| {
-                (it.case.as_str(), it.policy.as_str(), &it.query, it.metric)
+            let same = |figure: &&PaperFigure| {
+                (figure.case.as_str(), figure.policy.as_str(), &figure.query, figure.metric)
                     == (case, policy, &self.query, self.metric)
             };
             paper.iter().find(same).map(|figure| figure.value)
@@ -147,10 +148,10 @@ impl Claim {
     }
 
     fn verdict(&self, comparisons: &[Comparison]) -> Verdict {
-        let held = comparisons.iter().filter(|it| it.holds).count();
-        let nearly = |it: &Comparison| {
-            it.paper.is_some_and(|paper| {
-                within(it.here / paper, FAR) && (it.here < 1.0) == (paper < 1.0)
+        let held = comparisons.iter().filter(|comparison| comparison.holds).count();
+        let nearly = |comparison: &Comparison| {
+            comparison.paper.is_some_and(|paper| {
+                within(comparison.here / paper, FAR) && (comparison.here < 1.0) == (paper < 1.0)
             })
         };
         match &self.criterion {
@@ -230,7 +231,7 @@ mod tests {
     #[test]
     fn an_order_is_the_largest_ratio_of_neighbours() {
         let order = |policies: &[&str]| {
-            let policies = policies.iter().map(|&it| it.to_owned()).collect();
+            let policies = policies.iter().map(|&policy| policy.to_owned()).collect();
             let within = Criterion::Within(0.0..=0.999);
             claim(Measure::Order(policies), within, &["a"]).judge(&[], measured)
         };

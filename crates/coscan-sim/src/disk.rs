@@ -26,9 +26,9 @@ pub(crate) struct Arrival {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Request {
     pub(crate) load: LoadId,
-    /// Whether it goes before what is not.
+    /// Whether it is served before requests that are not urgent.
     pub(crate) urgent: bool,
-    /// Where its first byte lies.
+    /// The address of its first byte.
     pub(crate) start: u64,
     /// Its pages with their bytes, in the order in which they lie.
     pub(crate) pages: Vec<(PageIndex, u64)>,
@@ -44,14 +44,14 @@ impl Request {
 #[derive(Clone, Debug)]
 pub(crate) struct Reader {
     device: Device,
-    /// For each table, where each page starts: tables lie one behind another, pages in the order of the layout.
+    /// For each table, the address of each page: tables lie one behind another, pages in the order of the layout.
     starts: Vec<Vec<u64>>,
     layouts: Vec<Arc<Layout>>,
     now: Time,
     pages_under_way: usize,
     /// Requests so far.
     pub(crate) requests: u64,
-    /// Nanoseconds so far during which some page was under way.
+    /// Nanoseconds so far during which some page was being read.
     pub(crate) busy_ns: u64,
 }
 
@@ -104,7 +104,7 @@ impl Reader {
         Self { device, starts, layouts, now, pages_under_way: 0, requests, busy_ns }
     }
 
-    /// Takes a load on. What is urgent goes before all that is not, as soon as what is under way lets it.
+    /// Submits a load. Urgent requests are served before all others, as soon as the quantum in service has passed.
     pub(crate) fn submit(
         &mut self,
         now: Time,
@@ -128,7 +128,7 @@ impl Reader {
         }
     }
 
-    /// A load that is under way is urgent from now on.
+    /// A load in flight is urgent from now on.
     pub(crate) fn escalate(&mut self, load: LoadId) {
         match &mut self.device {
             Device::Perfect(perfect) => perfect.escalate(load),
@@ -137,7 +137,7 @@ impl Reader {
         }
     }
 
-    /// When something happens next.
+    /// The time of the next event.
     pub(crate) fn next_at(&self) -> Option<Time> {
         match &self.device {
             Device::Perfect(perfect) => perfect.next_at(),
@@ -146,7 +146,7 @@ impl Reader {
         }
     }
 
-    /// Lets happen what is due, up to the first page that arrives.
+    /// Processes the events that are due, up to the first page that arrives.
     pub(crate) fn pop(&mut self, now: Time) -> Option<Arrival> {
         self.pass(now);
         let arrival = match &mut self.device {
@@ -158,7 +158,7 @@ impl Reader {
         arrival
     }
 
-    /// Joins pages that lie next to each other, in the order asked for.
+    /// Joins neighbouring pages into requests, in the order asked for.
     fn coalesce(
         &self,
         load: LoadId,
@@ -185,7 +185,7 @@ impl Reader {
     }
 }
 
-/// Nanoseconds that so many bytes take, rounded up.
+/// Nanoseconds of the transfer of `bytes`, rounded up.
 pub(crate) fn transfer_ns(bytes: u64, bytes_per_second: u64) -> u64 {
     let ns = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(bytes_per_second));
     u64::try_from(ns).unwrap_or(u64::MAX)

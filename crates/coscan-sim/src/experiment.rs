@@ -1,7 +1,7 @@
-//! The papers' experiments and a few of ours by name, and how the cases of an experiment are run.
+//! Experiments by name, the papers' and a few of our own, and runs of their cases.
 //!
 //! [`Prepared`] is a case with a seed; it runs under any number of policies and gives a [`Run`] for each, from which
-//! [`Run::value`] takes what was measured. Runs do not depend on each other: the caller may spread them over threads.
+//! [`Run::value`] takes metrics. Runs do not depend on each other: the caller may spread them over threads.
 
 mod measure;
 mod potential;
@@ -25,7 +25,7 @@ pub use crate::library::{file, names};
 /// An experiment by its name.
 ///
 /// # Errors
-/// If there is none of this name; the text lists those that there are.
+/// If there is none of this name; the text lists all names.
 pub fn find(name: &str) -> Result<Spec, FindError> {
     let text = file(name).ok_or_else(|| FindError::Unknown(name.to_owned()))?;
     Ok(Spec::parse(text)?)
@@ -42,16 +42,16 @@ pub enum FindError {
     Spec(#[from] SpecError),
 }
 
-/// A case with nothing random left in it, and all about it that does not depend on the policy.
+/// A case with a seed, so that nothing in it is random, and everything that does not depend on the policy.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     /// The name of the case.
     pub case: String,
     /// The seed that it was made with.
     pub seed: u64,
-    /// What runs.
+    /// The workload.
     pub workload: Workload,
-    /// What it runs on.
+    /// The machine.
     pub machine: Machine,
     /// Latency of each query alone, with an empty pool, in nanoseconds [CS07 §5.2], in the order of
     /// [`Outcome::queries`].
@@ -95,11 +95,11 @@ impl Prepared {
     }
 }
 
-/// What came of a case under a policy.
+/// The run of a case under a policy.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The case.
     pub prepared: Arc<Prepared>,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
 }

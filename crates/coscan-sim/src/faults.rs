@@ -1,4 +1,4 @@
-//! What goes wrong, from a seed: slow, failing and cancelled loads; cancelled and pruned scans; changing pools.
+//! Faults that follow from a seed: slow, failing and cancelled loads; cancelled and pruned scans; changing pools.
 
 mod random_case;
 
@@ -8,39 +8,39 @@ pub use random_case::{RandomCase, broken, random_case};
 
 use crate::random::Random;
 
-/// What goes wrong in a run, and how often. The same seed and rates give the same faults as long as the run is the same.
+/// The faults of a run and their rates. The same seed and rates give the same faults as long as the run is the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Faults {
     /// The seed.
     pub seed: u64,
-    /// How often.
+    /// The rates.
     pub rates: Rates,
 }
 
-/// How often what goes wrong: times out of a hundred.
+/// The rates of faults, in percent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rates {
     /// Loads whose pages arrive late, each by its own time.
     pub slow_load_percent: u64,
     /// Loads of which some pages cannot be read.
     pub failing_load_percent: u64,
-    /// Loads that are given up: what has not arrived by then fails.
+    /// Loads that are cancelled: pages that have not arrived by then fail.
     pub cancelled_load_percent: u64,
     /// Queries that are cancelled.
     pub cancelled_query_percent: u64,
-    /// Queries that give up some of what they still need.
+    /// Queries that are pruned of some chunks that they still need.
     pub pruned_query_percent: u64,
     /// Chunks whose pages are released before the work on them is done.
     pub early_release_percent: u64,
-    /// Queries after whose start the pool gets another limit, from nothing to twice its first; every other time it gets
-    /// the first one back later.
+    /// Queries after whose start the limit of the pool changes, to between nothing and twice its first value; every other
+    /// time the first value returns later.
     pub pool_change_percent: u64,
-    /// Each of these happens within so many nanoseconds after the load or query started.
+    /// The bound, in nanoseconds after the start of the load or query, within which each of these happens.
     pub within_ns: u64,
 }
 
 impl Faults {
-    /// The same without one kind that happens, for each kind.
+    /// `None`, and the same rates without one kind of fault, for each kind with a rate above 0.
     fn fewer(self) -> Vec<Option<Self>> {
         let kinds: [fn(&mut Rates) -> &mut u64; 7] = [
             |rates| &mut rates.slow_load_percent,
@@ -61,7 +61,7 @@ impl Faults {
 }
 
 impl Rates {
-    /// Some of everything, within so many nanoseconds.
+    /// Some faults of every kind, within `within_ns` nanoseconds.
     #[must_use]
     pub fn some(within_ns: u64) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl Rates {
     }
 }
 
-/// What becomes of a load.
+/// The faults of a load.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct LoadFate {
     /// Pages that cannot be read.
@@ -87,16 +87,16 @@ pub(crate) struct LoadFate {
     pub(crate) cancelled_after_ns: Option<u64>,
 }
 
-/// What becomes of a query.
+/// The faults of a query.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct QueryFate {
     pub(crate) cancelled_after_ns: Option<u64>,
     pub(crate) pruned_after_ns: Option<u64>,
-    /// When the pool changes, and to how many percent of its first limit.
+    /// When the limit of the pool changes, and to how many percent of its first value.
     pub(crate) pool_changes: Vec<(u64, u64)>,
 }
 
-/// Faults at work.
+/// Draws the faults of loads and queries.
 #[derive(Clone, Debug)]
 pub(crate) struct FaultInjector {
     rates: Rates,
@@ -140,19 +140,19 @@ impl FaultInjector {
         changes
     }
 
-    /// By how much a page of a slow load is late.
+    /// The delay of a page of a slow load, in nanoseconds.
     pub(crate) fn delay_ns(&mut self) -> u64 {
         self.random.between(1, self.rates.within_ns.max(1))
     }
 
-    /// When pages handed to a worker are released, if before its work of so many nanoseconds is done.
+    /// The time, in nanoseconds, after which a worker releases the pages of its chunk, if that is before its work ends.
     pub(crate) fn early_release_ns(&mut self, work_ns: u64) -> Option<u64> {
         let early = self.random.percent(self.rates.early_release_percent);
         early.then(|| self.random.below(work_ns.max(1)))
     }
 
-    /// Chunks to give up: about half, and some that were never needed.
-    pub(crate) fn unwanted_chunks(
+    /// Chunks to prune: about half, and some that were never needed.
+    pub(crate) fn chunks_to_prune(
         &mut self,
         chunks: impl Iterator<Item = ChunkIndex>,
     ) -> Vec<ChunkIndex> {

@@ -1,4 +1,4 @@
-//! Workloads drawn at random, as different as those of real installations: to measure policies on what nobody chose.
+//! Workloads drawn at random, as different as those of real installations, to measure policies out of sample.
 //!
 //! [`random_file`] writes a workload file as people write them (`docs/workloads.md`), so that each of them can be read,
 //! changed and run by itself. Sizes, speeds and times are drawn evenly on a logarithmic scale between bounds that stand
@@ -14,8 +14,8 @@ use crate::random::Random;
 
 /// The workload file of a seed: one to three tables in row or column layout; a hard disk, an SSD, an array or an object
 /// store; 1 to 16 cores; a pool of 4 to 60 % of the tables; 2 to 20 streams of scans of all lengths, fast and slow, some
-/// in order; in some of them dashboards and lookups beside. What the file leaves open (which rows, which query, when) is
-/// for the seed of [`crate::Case::workload`].
+/// in order; in some of them dashboards and lookups as well. What the file leaves open (which rows, which query, when)
+/// follows from the seed of [`crate::Case::workload`].
 #[must_use]
 pub fn random_file(seed: u64) -> String {
     let mut random = Random::new(seed);
@@ -27,20 +27,20 @@ pub fn random_file(seed: u64) -> String {
     let tables_title = tables.iter().map(|table| table.title.as_str()).collect::<Vec<_>>();
     let title = format!("{}; {}; {}", machine.title, tables_title.join(" and "), streams.title);
     let mut file = format!("name = \"random-{seed}\"\ntitle = \"{title}\"\n\n{}", machine.text);
-    let parts = tables.iter().map(|it| &it.text).chain(queries.iter().map(|it| &it.text));
+    let parts = tables.iter().map(|part| &part.text).chain(queries.iter().map(|part| &part.text));
     for part in parts.chain([&streams.text]) {
         let _ = write!(file, "\n{part}");
     }
     file
 }
 
-/// A part of the file, and how the title tells of it.
+/// A part of the file, and its words in the title.
 struct Part {
     text: String,
     title: String,
 }
 
-/// A number from `low` to `high`, evenly on a logarithmic scale, with two digits that count.
+/// A number from `low` to `high`, evenly on a logarithmic scale, with two significant digits.
 fn between(random: &mut Random, low: f64, high: f64) -> f64 {
     two_digits(low * (high / low).powf(random.unit()))
 }
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_drawn_is_drawn() {
+    fn everything_that_may_be_drawn_is_drawn() {
         let files: Vec<_> = (0..200).map(random_file).collect();
         let words = [
             "disk.seek-transfer",

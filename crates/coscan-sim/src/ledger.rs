@@ -1,5 +1,5 @@
-//! The simulator's own books: what was read, evicted, handed out and asked for, kept from the actions alone. Every
-//! action is checked against them when it comes out, and the manager's records when it has nothing more to say.
+//! The ledger: a shadow model of reads, evictions, deliveries and requests, kept from the actions alone. Every action is
+//! checked against it, and the manager's records whenever no more actions come out.
 
 mod audit;
 mod scans;
@@ -38,7 +38,7 @@ struct ShadowLoad {
     urgent: bool,
 }
 
-/// The books.
+/// The ledger.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
     layouts: Vec<Arc<Layout>>,
@@ -53,11 +53,11 @@ pub(crate) struct Ledger {
     /// Workers that wait, and workers that work on a chunk.
     waiting: usize,
     busy: usize,
-    /// Loads since somebody last got something: two that evict each other's pages for ever would let it grow.
+    /// Loads since the last delivery: scans that evict each other's pages forever would let it grow.
     useless_loads: usize,
-    /// The page that failed last: a failure that comes out is about it.
+    /// The page that failed last: the next `Fail` is about it.
     failed: Option<PageId>,
-    /// Nanoseconds that no wait takes unless something is wrong.
+    /// The bound on waits, in nanoseconds, above which a run counts as broken.
     wait_ns_max: u64,
 }
 
@@ -119,7 +119,7 @@ impl Ledger {
         self.page_mut(page).place = if read { Place::Cached } else { Place::Cold };
     }
 
-    /// Enters another limit. `evicted` comes later, as actions.
+    /// Enters another limit of the pool. Evictions come later, as actions.
     pub(crate) fn pool_changed(&mut self, asked: u64, limit: u64) -> Result<(), Broken> {
         self.useless_loads = 0;
         let most = asked.max(self.limit_bytes);
@@ -130,7 +130,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Checks what must hold when the manager has nothing more to say.
+    /// Checks what must hold when no more actions come out.
     pub(crate) fn check_settled(&self, manager: &ActiveBufferManager) -> Result<(), Broken> {
         let (held, limit) = (self.held_bytes, self.limit_bytes);
         ensure(held <= limit, Rule::PoolLimit, || format!("{held} bytes in a pool of {limit}"))?;
@@ -174,14 +174,14 @@ impl Ledger {
         self.useless_loads += 1;
         let pages = self.pages.len();
         ensure(self.useless_loads <= 2 * pages + 8, Rule::NoStarving, || {
-            format!("{} loads since anybody was handed anything", self.useless_loads)
+            format!("{} loads since the last delivery", self.useless_loads)
         })
     }
 
     fn escalated(&mut self, load: LoadId) -> Result<(), Broken> {
         let book = self.loads.get_mut(&load);
         let was_usual = book.is_some_and(|book| !std::mem::replace(&mut book.urgent, true));
-        let what = || format!("{load:?} is escalated, but is not under way, or is urgent");
+        let what = || format!("{load:?} is escalated, but is not in flight, or is urgent");
         ensure(was_usual, Rule::Protocol, what)
     }
 

@@ -1,4 +1,4 @@
-//! The files of the experiments: the papers', in the order of the papers, then ours.
+//! The files of the experiments: the papers', in the order of the papers, then our own.
 
 /// Names and files.
 const FILES: &[(&str, &str)] = &[

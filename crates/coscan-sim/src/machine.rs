@@ -1,15 +1,15 @@
-//! What a workload runs on: a disk, processors, and the limits of the buffer manager.
+//! Simulated machines: a disk, processors, and the limits of the buffer manager.
 
 use coscan_core::Config;
 
 /// A simulated machine.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// Where pages are read from.
+    /// The disk that pages are read from.
     pub disk: Disk,
     /// Processor cores. Busy workers share them equally; no worker uses more than one.
     pub cores: u32,
-    /// The most bytes that a device reads before it looks for something urgent; see [`Disk`].
+    /// The most bytes that a device reads before it turns to urgent requests; see [`Disk`].
     pub quantum_bytes: u64,
     /// Limits of the buffer manager. Its `pool_bytes` is not used: the workload says how large the pool is.
     pub config: Config,
@@ -18,20 +18,20 @@ pub struct Machine {
 /// A simulated disk. Loads are served in the order in which they are decided, urgent ones first; pages arrive one by one.
 ///
 /// Pages of a load that lie next to each other make one request. The head of a device stands where its last request
-/// ended; a request that goes on from there needs no seek. A device reads in quanta: what is urgent is served when the
-/// quantum that it reads has passed, and then it goes back to the rest.
+/// ended; a request that continues there needs no seek. A device reads in quanta: urgent requests are served after the
+/// quantum in service, then the preempted request is resumed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Disk {
-    /// The papers' disk: every load takes as long, whatever it reads, and one is served at a time, in one quantum.
+    /// The papers' disk: every load takes the same time, whatever it reads; one is served at a time, in one quantum.
     Perfect {
-        /// Nanoseconds that a load takes. Its pages arrive within that time, as their bytes go by.
+        /// Nanoseconds of a load. Its pages arrive within that time, in proportion to their bytes.
         ns_per_chunk: u64,
     },
     /// One device with a head.
     SeekTransfer {
-        /// Nanoseconds that moving the head takes.
+        /// Nanoseconds of a seek.
         seek_ns: u64,
-        /// Bytes that pass in a second.
+        /// Bandwidth in bytes per second.
         bytes_per_second: u64,
     },
     /// Several devices with a head each; the data lies across them in stripes and a request is served by all devices
@@ -39,20 +39,20 @@ pub enum Disk {
     Raid {
         /// The number of devices.
         devices: u32,
-        /// Nanoseconds that moving a head takes.
+        /// Nanoseconds of a seek.
         seek_ns: u64,
-        /// Bytes that pass in a second at each device.
+        /// Bandwidth of each device in bytes per second.
         bytes_per_second: u64,
-        /// Bytes in a row on one device.
+        /// Bytes of a stripe: consecutive bytes on one device.
         stripe_bytes: u64,
     },
-    /// An object store: far, but wide.
+    /// An object store: high latency, high bandwidth.
     ObjectStore {
         /// Nanoseconds before the first byte of a request.
         latency_ns: u64,
-        /// Bytes of one request that pass in a second at most.
+        /// Bandwidth of one request at most, in bytes per second.
         bytes_per_second_per_request: u64,
-        /// Bytes of all requests that pass in a second at most; requests share them equally.
+        /// Bandwidth of all requests, in bytes per second; requests share it equally.
         bytes_per_second: u64,
         /// Requests served at once; the others queue.
         requests_max: u32,
@@ -63,8 +63,8 @@ impl Machine {
     /// The usual size of a quantum.
     pub const QUANTUM_BYTES: u64 = 1 << 20;
 
-    /// A machine with so many cores and the usual limits: see [`Disk::loads_in_flight_max`]; one worker at work for each
-    /// core where the policy schedules them.
+    /// A machine with this many cores and the usual limits: see [`Disk::loads_in_flight_max`]; one worker at work for
+    /// each core where the policy schedules them.
     #[must_use]
     pub fn new(disk: Disk, cores: u32) -> Self {
         let config = Config {
@@ -78,8 +78,8 @@ impl Machine {
 }
 
 impl Disk {
-    /// Bytes that pass in the time that a request takes beside moving its own, see [`Config::request_bytes`]. Where every
-    /// load takes as long, no bytes outweigh a request.
+    /// The fixed cost of a request in bytes: latency times bandwidth, see [`Config::request_bytes`]. Where every load
+    /// takes the same time, no number of bytes outweighs a request.
     #[must_use]
     pub fn request_bytes(&self) -> u64 {
         let (ns, bytes_per_second) = match *self {
@@ -100,9 +100,9 @@ impl Disk {
     }
 
     /// Loads that keep this disk busy: two for each device, so that one is ready when another ends. The papers' scans
-    /// have the whole array for a chunk at a time [CS07 §5.1], so an array counts as one device. An object store is
-    /// kept busy by twice as many loads as its bandwidth lets pass at a time, since each waits before it passes; no more than
-    /// it serves requests.
+    /// have the whole array for a chunk at a time [CS07 §5.1], so an array counts as one device. An object store gets
+    /// twice as many loads as saturate its bandwidth, since each begins with a latency, but no more than the requests
+    /// it serves at once.
     #[must_use]
     pub fn loads_in_flight_max(&self) -> usize {
         match self {

@@ -1,9 +1,9 @@
-//! What is measured of a run, by name: in results, in published figures and in orders of policies.
+//! The metrics of runs, by name: in results, in published figures and in orders of policies.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Something measured of a run, or of the queries of one kind in it. The name ends in the unit; without one it is a
+/// A metric of a run, or of the queries of one kind in it. The name ends in the unit; without one it is a
 /// count, a number of bytes or a ratio.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Metric {
@@ -35,9 +35,9 @@ pub enum Metric {
     BytesAnyOrder,
     /// Bytes that the best choice of victims would have read, if all queries got their chunks in order.
     BytesMin,
-    /// Bytes read as a multiple of that.
+    /// Bytes read as a multiple of those.
     BytesToMin,
-    /// Bytes read as a multiple of what any schedule has to read.
+    /// Bytes read as a multiple of the lower bound for any schedule.
     BytesToBound,
     /// Part of the processor time of all cores that was used.
     CpuUse,

@@ -1,13 +1,13 @@
-//! What came of a run: each query, the totals, and if asked for everything that happened, in order.
+//! The outcome of a run: each query, the totals, and on request every event, in order.
 
 use coscan_core::{ChunkIndex, LoadId, PageIndex, Time, WorkerIndex};
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Outcome {
     /// The name of the policy.
     pub policy: String,
-    /// What came of each query: those of the first stream, then those of the second, and so on.
+    /// The outcome of each query: those of the first stream, then those of the second, and so on.
     pub queries: Vec<QueryOutcome>,
     /// When each stream began.
     pub stream_starts: Vec<Time>,
@@ -15,7 +15,7 @@ pub struct Outcome {
     pub total_ns: u64,
     /// Loads: the papers' chunk-sized I/O requests.
     pub requests: u64,
-    /// Requests at the disk, after pages of a load that lie next to each other were made one.
+    /// Requests to the disk: neighbouring pages of a load make one.
     pub disk_requests: u64,
     /// Pages read, those that then failed among them.
     pub pages_read: u64,
@@ -23,7 +23,7 @@ pub struct Outcome {
     pub bytes_read: u64,
     /// Core nanoseconds of work.
     pub processor_busy_ns: u64,
-    /// Nanoseconds during which some page was on its way.
+    /// Nanoseconds during which some page was being read.
     pub disk_busy_ns: u64,
     /// Actions of the buffer manager.
     pub decisions: u64,
@@ -31,11 +31,11 @@ pub struct Outcome {
     pub cores: u32,
     /// Which chunks were handed out, first ones first: the query, as a position in [`Outcome::queries`], and the chunk.
     pub deliveries: Vec<(usize, ChunkIndex)>,
-    /// What happened, first things first. Empty unless asked for.
+    /// The events in order. Empty unless [`crate::Options::timeline`] is set.
     pub timeline: Vec<Step>,
 }
 
-/// What came of a query.
+/// The outcome of a query.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueryOutcome {
     /// Its stream.
@@ -65,7 +65,7 @@ pub struct QueryOutcome {
 /// How a query ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum End {
-    /// It was handed all that it needed.
+    /// It was handed all chunks that it needed.
     Done,
     /// A page that it needed could not be read.
     Failed,
@@ -73,20 +73,20 @@ pub enum End {
     Cancelled,
     /// It could not start: the pool was smaller than one chunk of it.
     Refused,
-    /// It did not run: its stream is there for the sake of others, and they had ended.
+    /// It did not run: its stream runs only while others do, and they had ended.
     Skipped,
 }
 
-/// Something that happened.
+/// An event and its time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// When.
+    /// The time.
     pub at: Time,
-    /// What.
+    /// The event.
     pub what: EventKind,
 }
 
-/// What happened. Queries are positions in [`Outcome::queries`], tables in [`crate::Workload::tables`].
+/// An event. Queries are positions in [`Outcome::queries`], tables in [`crate::Workload::tables`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EventKind {
     /// A query started its scan.
@@ -98,7 +98,7 @@ pub enum EventKind {
     Ended {
         /// The query.
         query: usize,
-        /// How.
+        /// How it ended.
         end: End,
     },
     /// A worker asked for a chunk and waits from now on; a delivery at the same time ends the wait at once.
@@ -126,7 +126,7 @@ pub enum EventKind {
         /// The chunk.
         chunk: ChunkIndex,
     },
-    /// A load was decided; the disk has it from now on.
+    /// A load was decided and submitted to the disk.
     LoadStarted {
         /// The load.
         load: LoadId,
@@ -168,14 +168,14 @@ pub enum EventKind {
         /// The page.
         page: PageIndex,
     },
-    /// A scan gave up chunks that it still needed.
+    /// Chunks that a scan still needed were pruned.
     Pruned {
         /// The query.
         query: usize,
-        /// How many.
+        /// The number of chunks.
         chunks: usize,
     },
-    /// The pool has another limit.
+    /// The limit of the pool changed.
     PoolChanged {
         /// Bytes that it may hold.
         bytes: u64,
@@ -222,7 +222,7 @@ impl Outcome {
     /// time alone counts as one that takes a nanosecond.
     ///
     /// # Panics
-    /// If there is not one standalone latency a query.
+    /// If there is not one standalone latency for each query.
     #[must_use]
     pub fn normalized_latencies(&self, standalone_ns: &[u64]) -> Vec<f64> {
         assert_eq!(self.queries.len(), standalone_ns.len(), "one standalone latency a query");
@@ -230,7 +230,7 @@ impl Outcome {
         pairs.map(|(query, &alone)| query.latency_ns() as f64 / alone.max(1) as f64).collect()
     }
 
-    /// Whether every query was handed its chunks first rows first.
+    /// Whether every query was handed its chunks in the order of their rows.
     #[must_use]
     pub fn is_in_order(&self) -> bool {
         let mut last = vec![None; self.queries.len()];

@@ -1,4 +1,4 @@
-//! Numbers that look random and follow from a seed: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+//! Pseudo-random numbers: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 
 /// A generator of 64-bit numbers.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,7 +47,7 @@ impl Random {
         usize::try_from(self.between(low as u64, high as u64)).expect("at most a usize")
     }
 
-    /// True so many times out of a hundred.
+    /// True with a probability of `percent` percent.
     pub fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }

@@ -1,21 +1,21 @@
-//! Recorded runs of the real engine, made into a workload and a machine: what would have come of the same queries under
-//! another policy?
+//! Recorded runs of the real engine, turned into a workload and a machine, to simulate the same queries under another
+//! policy.
 //!
-//! What a decision log says is taken as it is: tables, the columns, rows, order and workers of each scan, the limits of
-//! the manager, the sizes of the pool. The rest is estimated:
+//! Taken from the decision log as they are: tables, the columns, rows, order and workers of each scan, the limits of the
+//! manager, the sizes of the pool. The rest is estimated:
 //!
 //! - **Queries.** Each scan is one. A scan that starts soon after the end of another follows it in a stream, as users
 //!   send one query after another; the time between is think time. The others start when they did.
-//! - **Work.** A worker works on a chunk from when it is handed it until it asks for the next one or is paused. While
-//!   more of them worked than there were cores, they shared those equally. Each scan has the average of its own rows.
+//! - **Work.** A worker works on a chunk from its delivery until it asks for the next one or is paused. While more
+//!   workers worked than there were cores, they shared the cores equally. Each scan has its own average per row.
 //! - **Disk.** A load takes a latency and a time for each byte, see `disk`.
 //! - **Ends.** A scan that ended before it was handed everything is cancelled as long after its start as it was.
-//!   Chunks that it gave up while it ran are not wanted from the start. Pages that could not be read can be.
-//! - **Tables.** Chunks that came or went while the run lasted are there all the time; pages that several tables list are
-//!   each table's own.
+//!   Chunks that were pruned while it ran are not needed from the start. Pages that could not be read are readable.
+//! - **Tables.** Chunks that were added or removed during the run exist all the time; pages that several tables list are
+//!   separate pages of each.
 //!
-//! Not carried over: columns kept decoded, which made later work on them cheap, and that the engine often releases the
-//! pages of a chunk before its work on it ends.
+//! Not modelled: decoded columns, which made later work on them cheap, and pages that the engine releases before its work
+//! on the chunk ends.
 
 mod disk;
 mod history;
@@ -42,7 +42,7 @@ const FOLLOWS_WITHIN_NS: u64 = 50_000_000;
 const ESTIMATED: &str = "The times of disk and processors, and which query follows which, are estimated from the log. \
     Columns kept decoded are not simulated.";
 
-/// What a log was recorded from, as far as it can be told.
+/// The workload and machine of a log, as far as they are known.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     /// The tables and queries.
@@ -52,7 +52,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Reads a workload and a machine out of a log.
+    /// Reads a workload and a machine from a log.
     ///
     /// # Panics
     /// If the log names a table, column group, page or scan that it did not introduce. A log that was recorded does not,
@@ -165,10 +165,10 @@ fn query(tables: &[Numbered], scan: &PastScan, think_ns: u64) -> Query {
     }
 }
 
-/// The rows of the chunks that a scan wanted, without those that it gave up.
+/// The rows of the chunks that a scan needed, without those that were pruned.
 fn kept_rows(layout: &Layout, scan: &PastScan) -> Vec<Range<u64>> {
     let mut kept: Vec<Range<u64>> = Vec::new();
-    for chunk in scan.chunks.iter().filter(|&chunk| !scan.given_up.contains(chunk)) {
+    for chunk in scan.chunks.iter().filter(|&chunk| !scan.pruned.contains(chunk)) {
         let Range { start, end } = layout.rows(chunk);
         match kept.last_mut() {
             Some(last) if last.end == start => last.end = end,

@@ -1,25 +1,25 @@
-//! Work that shares a capacity equally: workers on cores, requests on a network.
+//! Processor sharing: jobs share a capacity equally, such as workers on cores, or requests on a network.
 //!
-//! While n jobs run, each goes on at `min(each_max, capacity / n)`. All of them have then been served equally since they
-//! came, so one number, the service that a job present from the beginning would have got, says it for all: a job ends
-//! when that number reaches what it was when the job came plus the work of the job. Each step is O(log n).
+//! While n jobs run, each proceeds at `min(each_max, capacity / n)`. All jobs are served equally, so one number is
+//! enough: the service that a job present from the beginning would have received. A job ends when this number has grown
+//! by the work of the job since its arrival. Each step takes O(log n).
 
 use std::collections::BTreeMap;
 
 use coscan_core::Time;
 
 const NS_PER_SECOND: u128 = 1_000_000_000;
-/// Parts of a unit of work in which service is counted, so that rounding down loses next to nothing.
+/// Parts of a unit of work in which service is counted, so that rounding errors are negligible.
 const PARTS: u128 = 1 << 20;
 
-/// Jobs that share a capacity. Work is counted in units: core nanoseconds, or bytes.
+/// Jobs that share a capacity. Units of work are core nanoseconds or bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared<T> {
-    /// Units a second for all jobs.
+    /// Units per second for all jobs.
     capacity: u128,
-    /// Units a second for one job at most.
+    /// Units per second for one job at most.
     each_max: u128,
-    /// Parts of units that a job present from the beginning would have got by `now`.
+    /// The service, in parts of units, that a job present from the beginning would have received by `now`.
     service: u128,
     now: Time,
     /// By the service at which they end.
@@ -29,7 +29,7 @@ pub(crate) struct Shared<T> {
     done: u128,
 }
 
-/// Names a job.
+/// Identifies a job.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Ticket {
     end_service: u128,
@@ -38,7 +38,7 @@ pub(crate) struct Ticket {
 
 impl<T> Shared<T> {
     /// # Panics
-    /// If nothing could ever end.
+    /// If no job could ever end.
     pub(crate) fn new(capacity_per_second: u64, each_max_per_second: u64) -> Self {
         assert!(capacity_per_second > 0 && each_max_per_second > 0, "work has to go on");
         Self {
@@ -57,7 +57,7 @@ impl<T> Shared<T> {
         Self::new(u64::from(cores) * 1_000_000_000, 1_000_000_000)
     }
 
-    /// Adds a job of so many units.
+    /// Adds a job of `units` units of work.
     pub(crate) fn add(&mut self, now: Time, units: u64, job: T) -> Ticket {
         self.pass(now);
         self.sequence += 1;
@@ -67,13 +67,13 @@ impl<T> Shared<T> {
         ticket
     }
 
-    /// Takes a job off before its end.
+    /// Removes a job before its end.
     pub(crate) fn remove(&mut self, now: Time, ticket: Ticket) -> Option<T> {
         self.pass(now);
         self.jobs.remove(&ticket)
     }
 
-    /// When the next job ends if none comes or goes before.
+    /// When the next job ends if none is added or removed before.
     pub(crate) fn next_at(&self) -> Option<Time> {
         let (ticket, _) = self.jobs.first_key_value()?;
         let missing = ticket.end_service.saturating_sub(self.service);
@@ -98,7 +98,7 @@ impl<T> Shared<T> {
         u64::try_from(self.done / NS_PER_SECOND).unwrap_or(u64::MAX)
     }
 
-    /// Units a second for all jobs together.
+    /// Units per second for all jobs together.
     fn rate(&self) -> u128 {
         self.capacity.min(self.each_max * self.jobs.len() as u128)
     }

@@ -1,7 +1,7 @@
 //! A run: the buffer manager, driven as the runtime drives it, in virtual time.
 //!
 //! Commands and events go in with the time, actions are carried out until there is none, timers are honoured. The next
-//! event is the earliest of: what is planned, a page that arrives, work that ends, the manager's timer; of several at
+//! event is the earliest of: a planned event, the arrival of a page, the end of work, the manager's timer; of several at
 //! the same time the first in this list.
 
 mod actions;
@@ -30,27 +30,28 @@ use loads::LoadRun;
 use queries::QueryRun;
 use record::Record;
 
-/// Timers in a row that lead to nothing, before that is a violation.
+/// Consecutive timeouts without an action, above which a run is a violation.
 const IDLE_TIMEOUTS_MAX: u32 = 1_000;
 
-/// How a run is watched and disturbed.
+/// The faults and checks of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// What goes wrong.
+    /// The faults; `None` for a run without any.
     pub faults: Option<Faults>,
     /// Whether the outcome has a timeline.
     pub timeline: bool,
-    /// Events after which all records of the manager are recounted, and again at the end; 0: only then. What a single
-    /// action can break is checked each time anyway.
+    /// The number of events after which all records of the manager are recounted, as they are at the end; 0 for only
+    /// then. Each single action is checked in any case.
     pub audit_every: u64,
-    /// Nanoseconds that a worker waits at most, or the run fails. By default what nothing reaches that works at all.
+    /// The longest wait of a worker in nanoseconds; the run fails beyond. By default a bound that only endless waits
+    /// reach.
     pub wait_ns_max: Option<u64>,
 }
 
 /// Runs a workload on a machine under a policy.
 ///
 /// # Errors
-/// If the manager breaks one of its rules. That is a fault in it, not in the workload.
+/// If the manager breaks one of its rules: a bug in the manager, not in the workload.
 ///
 /// # Panics
 /// If the workload names a table or column group that it does not have, or a query has no worker; if the machine can
@@ -68,7 +69,7 @@ pub fn run(
     }
 }
 
-/// What is planned.
+/// A planned event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Event {
     Start { query: usize },
@@ -80,7 +81,7 @@ enum Event {
     Pool { bytes: u64 },
 }
 
-/// Where the next event comes from, first ones first.
+/// The source of the next event, in order of precedence.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Source {
     Agenda,
@@ -100,12 +101,12 @@ struct Simulation<'a> {
     ledger: Ledger,
     numbers: PageNumbers,
     now: Time,
-    /// What is planned, by time and order of planning.
+    /// Planned events, by time and order of planning.
     agenda: BTreeMap<(Time, u64), Event>,
     planned: u64,
     queries: Vec<QueryRun<'a>>,
     queries_left: usize,
-    /// Those of them in streams that the others are there for.
+    /// The number of them in streams that do not run only while others do.
     awaited_left: usize,
     /// The query of each running scan.
     scans: BTreeMap<ScanId, usize>,
@@ -172,7 +173,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Lets things happen until every query has ended.
+    /// Processes events until every query has ended.
     fn go(&mut self) -> Result<(), Broken> {
         while self.queries_left > 0 {
             let (at, source) = self.next().ok_or_else(|| self.all_stands_still())?;

@@ -28,58 +28,58 @@ use crate::workload::Workload;
 pub use self::error::SpecError;
 pub use crate::published::{PaperFigure, PaperOrder};
 
-/// A file: one or more cases, and what has been published about them.
+/// A workload file: one or more cases, and published results.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// One line that says what it shows.
+    /// One line about its content.
     pub title: String,
     /// Where it comes from, such as `[CS07 §5.2, Table 2]`; empty if nowhere.
     pub source: String,
-    /// What the source does not say, and what is assumed instead.
+    /// Assumptions where the source is silent.
     pub assumed: Vec<String>,
-    /// What was chosen so that a figure of the source comes out, and which.
+    /// Parameters fitted to figures of the source, and the figures.
     pub fitted: Vec<String>,
     /// Why results may differ from the source's.
     pub remarks: Vec<String>,
-    /// What it runs on and what runs, as the file says it: parts and what is in them.
+    /// The machine, tables, queries and streams as the file has them: the parts and their content.
     pub parameters: Vec<(String, String)>,
-    /// What differs between cases.
+    /// The sweeps.
     pub sweeps: Vec<Sweep>,
     /// The cases: one, or one for each combination of the sweeps' values, those of the last sweep varying fastest.
     pub cases: Vec<Case>,
     /// Published results.
     pub paper: Vec<PaperFigure>,
-    /// What the source says of its results.
+    /// Claims of the source about its results.
     pub claims: Vec<Claim>,
     /// Those of the claims that are orders of policies.
     pub orders: Vec<PaperOrder>,
 }
 
-/// Something that differs between cases.
+/// A key that differs between cases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sweep {
-    /// What to call it, with its unit.
+    /// Its name in reports, with its unit.
     pub name: String,
     /// The names of its values.
     pub values: Vec<String>,
 }
 
-/// A workload but for what is random in it, and the machine it runs on.
+/// A machine and a workload whose random parts follow from a seed.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The values that a sweep gave it, joined with `-`; empty where there is no sweep.
     pub name: String,
-    /// What it runs on.
+    /// The machine.
     pub machine: Machine,
     work: Work,
 }
 
-/// Where the workload of a case comes from.
+/// The source of the workload of a case.
 #[derive(Clone, Debug)]
 enum Work {
-    /// A file says what to draw.
+    /// Drawn as a file describes.
     Drawn {
         tables: Vec<NamedTable>,
         templates: Templates,
@@ -87,7 +87,7 @@ enum Work {
         pool_bytes: u64,
         pool_changes: Vec<(coscan_core::Time, u64)>,
     },
-    /// It is known, as that of a recorded run is.
+    /// Known, as that of a recorded run.
     Known(Workload),
 }
 
@@ -95,8 +95,8 @@ impl Spec {
     /// Reads a file.
     ///
     /// # Errors
-    /// If it is not TOML, has keys that mean nothing, lacks some, or its parts do not fit together. The text says where,
-    /// and what to write instead.
+    /// If it is not TOML, has unknown keys, lacks some, or its parts contradict each other. The text names the place
+    /// and the remedy.
     pub fn parse(text: &str) -> Result<Self, SpecError> {
         let form = |error: toml::de::Error| SpecError::Form(error.to_string());
         let written: toml::Table = toml::from_str(text).map_err(form)?;
@@ -154,7 +154,7 @@ impl Spec {
         Ok(())
     }
 
-    /// Whoever shows policies side by side shows whether they come in the published order.
+    /// Reports that compare policies also show whether their published order holds.
     fn add_claims(&mut self, forms: &[document::ClaimForm]) -> Result<(), SpecError> {
         let cases: Vec<_> = self.cases.iter().map(|case| case.name.as_str()).collect();
         let claims =
@@ -206,7 +206,7 @@ impl Case {
         Self { name: String::new(), machine, work: Work::Known(workload) }
     }
 
-    /// The workload with what is random in it taken from a seed.
+    /// The workload, with its random parts drawn from a seed.
     #[must_use]
     pub fn workload(&self, seed: u64) -> Workload {
         let (tables, templates, groups, pool_bytes, pool_changes) = match &self.work {
@@ -219,7 +219,9 @@ impl Case {
         let mut of_groups: Vec<_> = groups.iter().map(|_| random.fork()).collect();
         let streams = groups.iter().zip(&mut of_groups);
         let streams = streams
-            .flat_map(|(group, own)| group.streams(templates, own, &mut random.fork()))
+            .flat_map(|(group, group_random)| {
+                group.streams(templates, group_random, &mut random.fork())
+            })
             .collect();
         let tables = tables.iter().map(|named| named.table.clone()).collect();
         Workload { tables, streams, pool_bytes, pool_changes }

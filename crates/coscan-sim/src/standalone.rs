@@ -1,4 +1,4 @@
-//! How long each query takes alone: the base of normalized latencies [CS07 §5.2].
+//! Standalone latencies: the base of normalized latencies [CS07 §5.2].
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use crate::simulation::{Options, run};
 use crate::violation::Violation;
 use crate::workload::{Cost, Query, Stream, Workload};
 
-/// What makes two queries take as long alone.
+/// The properties that determine the standalone latency of a query.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Shape {
     table: usize,
     groups: Vec<GroupIndex>,
-    /// Starts and ends.
+    /// The starts and ends of its row ranges.
     rows: Vec<(u64, u64)>,
     selected: Option<Vec<PageIndex>>,
     in_order: bool,

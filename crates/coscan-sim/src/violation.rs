@@ -1,4 +1,4 @@
-//! What is said when a safety rule is broken.
+//! Violations of the safety rules.
 
 use std::fmt;
 
@@ -18,11 +18,11 @@ pub struct Violation {
     pub seed: Option<u64>,
     /// Events so far.
     pub step: u64,
-    /// When.
+    /// The time.
     pub at: Time,
     /// The rule.
     pub rule: Rule,
-    /// What was expected and what happened instead.
+    /// The expected and the actual behaviour.
     pub what: String,
 }
 
@@ -35,15 +35,15 @@ pub enum Rule {
     PagesInUseStay,
     /// The bytes held and being read never exceed the pool.
     PoolLimit,
-    /// While a scan waits and no worker is busy, some load is under way.
+    /// While a scan waits and no worker is busy, some load is in flight.
     Progress,
     /// No scan waits for ever.
     NoStarving,
     /// A scan that asked for order gets order.
     Order,
-    /// The manager's own records agree with what it was told and what it said.
+    /// The manager's own records agree with its inputs and actions.
     Records,
-    /// Actions fit what the caller asked: who waits is answered, what is cold is read, within the limits.
+    /// Actions fit the state: only waiting workers are answered, only cold pages are read, within the limits.
     Protocol,
     /// An assertion of the manager.
     Assertion,
@@ -65,14 +65,14 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A broken rule, before it is known when and where.
+/// A broken rule, without its time and run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Broken {
     pub(crate) rule: Rule,
     pub(crate) what: String,
 }
 
-/// Fails with what `what` says unless `holds`.
+/// Fails with the text of `what` unless `holds`.
 pub(crate) fn ensure(holds: bool, rule: Rule, what: impl FnOnce() -> String) -> Result<(), Broken> {
     if holds { Ok(()) } else { Err(Broken { rule, what: what() }) }
 }

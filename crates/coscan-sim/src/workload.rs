@@ -1,4 +1,4 @@
-//! What runs: tables, and streams of queries on them. Nothing random is left in it.
+//! Workloads: tables, and streams of queries on them. Nothing in them is random.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -15,7 +15,7 @@ pub struct Workload {
     pub streams: Vec<Stream>,
     /// Bytes that the pool may hold at the start.
     pub pool_bytes: u64,
-    /// What the pool may hold from some times on, in bytes.
+    /// Later limits of the pool in bytes, with the times from which they hold.
     pub pool_changes: Vec<(Time, u64)>,
 }
 
@@ -28,7 +28,7 @@ pub struct TablePage {
     pub page: PageIndex,
 }
 
-/// How the buffer manager numbers the pages of some tables that are registered one after the other.
+/// The ids that the buffer manager gives to the pages of tables registered one after another.
 #[derive(Clone, Debug)]
 pub(crate) struct PageNumbers {
     /// The first page of each table.
@@ -61,7 +61,7 @@ impl PageNumbers {
 pub struct Table {
     /// Its name in reports.
     pub name: String,
-    /// Where its rows lie.
+    /// Its chunks and pages.
     pub layout: Arc<Layout>,
 }
 
@@ -72,12 +72,12 @@ pub struct Stream {
     pub start: Time,
     /// The queries.
     pub queries: Vec<Query>,
-    /// Whether it is there for the sake of the others: when all streams that are not have ended, those of its queries that
-    /// have not started do not run.
+    /// Whether it runs only while others do: when all streams without this have ended, those of its queries that have not
+    /// started do not run.
     pub while_others_run: bool,
 }
 
-/// A query: one scan and the work on what it is handed.
+/// A query: one scan and the work on its chunks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Query {
     /// Its kind in reports, such as `F-10`. Queries of one kind have one label.
@@ -92,11 +92,11 @@ pub struct Query {
     pub selected: Option<Vec<PageIndex>>,
     /// Whether it needs them in order.
     pub order: Order,
-    /// How many workers share the scan; at least one.
+    /// The number of workers that share the scan, at least one.
     pub workers: usize,
-    /// How much it counts against others; 1 is usual.
+    /// Its weight among the running queries; by default 1.
     pub weight: u32,
-    /// What its work costs.
+    /// Its processor time.
     pub cost: Cost,
     /// Nanoseconds between the end of the query before it (for the first one: the start of the stream) and its start.
     pub think_ns: u64,
@@ -114,7 +114,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Nanoseconds of one core for so many rows and bytes.
+    /// Nanoseconds of one core for these numbers of rows and bytes.
     #[must_use]
     pub fn ns(self, rows: u64, bytes: u64) -> u64 {
         let ps = u128::from(self.row_ps) * u128::from(rows)
@@ -149,7 +149,7 @@ impl Query {
         }
     }
 
-    /// How many rows it reads; rows in several of its ranges count each time.
+    /// The number of rows that it reads; rows in several of its ranges count each time.
     #[must_use]
     pub fn row_count(&self) -> u64 {
         self.rows.iter().map(|rows| rows.end - rows.start).sum()
@@ -174,7 +174,7 @@ impl Query {
         })
     }
 
-    /// The pages that it needs at all.
+    /// All pages that it needs.
     #[must_use]
     pub fn all_pages(&self, layout: &Layout) -> IndexSet<PageIndex> {
         let mut pages = IndexSet::new();
@@ -194,7 +194,7 @@ impl Query {
         self.cost.ns(self.rows_in(&whole), bytes)
     }
 
-    /// How many of these rows it reads; rows in several of its ranges count once.
+    /// The number of these rows that it reads; rows in several of its ranges count once.
     fn rows_in(&self, whole: &Range<u64>) -> u64 {
         let mut ranges: Vec<_> = self.rows.iter().map(|rows| (rows.start, rows.end)).collect();
         ranges.sort_unstable();

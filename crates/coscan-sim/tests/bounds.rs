@@ -1,4 +1,4 @@
-//! No run reads less than any schedule has to: under every policy, in small workloads with pages of all shapes and index
+//! No run reads less than the lower bound: under every policy, in small workloads with pages of all shapes and index
 //! selections, and in some like those of real installations.
 
 #![allow(clippy::unwrap_used)]

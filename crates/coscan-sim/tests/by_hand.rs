@@ -20,7 +20,7 @@ fn table(chunks: u64) -> Table {
     Table { name: "table".to_owned(), layout: Arc::new(builder.build()) }
 }
 
-/// A query of these chunks that works so many nanoseconds on each.
+/// A query of these chunks that works `chunk_ns` nanoseconds on each.
 fn query(chunks: std::ops::Range<u64>, chunk_ns: u64) -> Query {
     let cost = Cost { row_ps: chunk_ns * 1_000, byte_ps: 0 };
     Query { cost, ..Query::scan("query", 0, vec![GroupIndex(0)], chunks) }
@@ -40,7 +40,7 @@ fn workload(chunks: u64, pool_bytes: u64, streams: Vec<(u64, Vec<Query>)>) -> Wo
     }
 }
 
-/// A disk that reads a chunk in 100 ns, and so many cores.
+/// A disk that reads a chunk in 100 ns, and `cores` cores.
 fn machine(cores: u32) -> Machine {
     Machine::new(Disk::Perfect { ns_per_chunk: 100 }, cores)
 }
@@ -118,7 +118,7 @@ fn a_cancelled_query_ends_when_it_is_told_and_its_stream_goes_on() {
     let stream = workload(9, 2, vec![(0, vec![cancelled, query(8..9, 0)])]);
     let outcome = run_under(PolicyKind::Normal, &stream, &machine(1));
     assert_eq!((outcome.queries[0].end, outcome.queries[0].ended), (End::Cancelled, Time(150)));
-    // One read was under way and one more was queued behind it.
+    // One read was in service and one more was queued behind it.
     assert_eq!((outcome.queries[1].end, outcome.queries[1].started), (End::Done, Time(150)));
 }
 
@@ -133,7 +133,7 @@ fn a_pool_that_shrinks_refuses_what_it_cannot_hold() {
 }
 
 #[test]
-fn a_stream_that_is_there_for_others_starts_nothing_after_they_have_ended() {
+fn a_stream_that_runs_while_others_do_starts_nothing_after_they_have_ended() {
     let thinks = |query| Query { think_ns: 50, ..query };
     let mut beside = workload(
         4,
@@ -161,7 +161,7 @@ fn a_stream_that_is_there_for_others_starts_nothing_after_they_have_ended() {
 }
 
 #[test]
-fn a_short_scan_waits_for_a_piece_and_not_for_what_is_queued() {
+fn a_short_scan_waits_for_a_quantum_and_not_for_the_queue() {
     // Chunks of 8 MiB, a byte a nanosecond. The short scan comes when a chunk has just begun to pass and another one is
     // queued behind it.
     let mut builder = Layout::builder(1);

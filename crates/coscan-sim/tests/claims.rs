@@ -1,5 +1,5 @@
-//! What the papers claim, in every experiment: which claims hold for the averages over a few seeds. What comes out
-//! differently than before is to be read line by line before it is accepted (`INSTA_UPDATE=always`).
+//! The verdicts on the papers' claims, for averages over a few seeds. Read each changed verdict before you accept it
+//! (`INSTA_UPDATE=always`).
 
 #![allow(clippy::unwrap_used)]
 
@@ -47,11 +47,15 @@ fn verdict(spec: &Spec, claim: &Claim, runs: &BTreeMap<(&str, &str), Vec<Run>>) 
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     };
     let judgement = claim.judge(&spec.paper, average);
-    assert!(judgement.comparisons.iter().all(|it| it.here.is_finite()), "{}", claim.text);
+    assert!(
+        judgement.comparisons.iter().all(|comparison| comparison.here.is_finite()),
+        "{}",
+        claim.text
+    );
     format!("{:<7} {}", judgement.verdict.to_string(), claim.text)
 }
 
-/// The verdicts on all claims of the experiments whose names begin so.
+/// The verdicts on all claims of the experiments whose names begin with one of these prefixes.
 fn verdicts(prefixes: &[&str]) -> String {
     let mut text = String::new();
     for name in experiment::names().filter(|name| prefixes.iter().any(|p| name.starts_with(p))) {

@@ -1,5 +1,5 @@
-//! Ten thousand small workloads, the same in each run, and a thousand that are new, each under every policy, with
-//! everything going wrong that may: no rule is ever broken. And a run follows from its seed.
+//! Ten thousand small workloads, the same in each run, and a thousand new ones, each under every policy, with faults of all
+//! kinds: no rule is ever broken. And a run follows from its seed.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types)]
 
@@ -18,7 +18,7 @@ const SEEDS: Range<u64> = 0..10_000;
 /// Seeds that no run before had.
 const FRESH: u64 = 1_000;
 
-/// What is broken, first seeds first; two threads look.
+/// The broken rules, lowest seeds first; two threads search.
 fn all_broken(seeds: Range<u64>) -> Vec<String> {
     let next = AtomicU64::new(seeds.start);
     let first_broken = || {

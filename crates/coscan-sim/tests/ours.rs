@@ -1,4 +1,4 @@
-//! What our own experiments show: loads of which a part is in order, and short queries beside long ones.
+//! Our own experiments: workloads with some scans in order, and short queries beside long ones.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +11,7 @@ use coscan_sim::{Metric, Options, Spec};
 /// The runs of a case with the first seed, one a policy.
 fn runs<const COUNT: usize>(experiment: &str, case: &str, policies: [&str; COUNT]) -> [Run; COUNT] {
     let spec = experiment::find(experiment).unwrap();
-    let case = spec.cases.iter().find(|it| it.name == case).unwrap();
+    let case = spec.cases.iter().find(|known| known.name == case).unwrap();
     let prepared = Arc::new(Prepared::new(case, 1).unwrap());
     policies.map(|policy| {
         let policy = policy.parse::<PolicyKind>().unwrap();
@@ -25,7 +25,7 @@ fn run(experiment: &str, case: &str, policy: &str) -> Run {
 }
 
 #[test]
-fn what_serves_in_order_anyway_does_so_whatever_is_asked_for() {
+fn policies_that_serve_in_order_ignore_the_requested_order() {
     for policy in ["normal", "predictive"] {
         let [none, half, all] =
             ["0", "50", "100"].map(|case| run("half-in-order", case, policy).outcome);
@@ -35,7 +35,7 @@ fn what_serves_in_order_anyway_does_so_whatever_is_asked_for() {
 }
 
 #[test]
-fn bytes_are_counted_for_those_that_they_were_read_for() {
+fn bytes_are_counted_for_the_queries_they_were_read_for() {
     let half = run("half-in-order-table2", "50", "relevance");
     let [in_order, any_order] =
         [Metric::BytesInOrder, Metric::BytesAnyOrder].map(|metric| half.value(metric).unwrap());
@@ -66,7 +66,7 @@ fn short_queries_do_not_wait_behind_long_ones() {
 }
 
 #[test]
-fn a_small_hot_table_stays_beside_what_long_scans_come_to() {
+fn a_small_hot_table_stays_beside_long_scans() {
     let spec = experiment::find("small-hot-table").unwrap();
     let screens = (1..=3).map(|seed| {
         let prepared = Arc::new(Prepared::new(&spec.cases[0], seed).unwrap());
@@ -123,7 +123,7 @@ from = ["groups", "sum", "count"]
 "#;
 
 #[test]
-fn nobody_is_passed_again_and_again_where_loads_take_no_time() {
+fn no_query_is_passed_indefinitely_where_loads_take_no_time() {
     let spec = Spec::parse(SMALL_QUERIES).unwrap();
     let prepared = Arc::new(Prepared::new(&spec.cases[0], 1).unwrap());
     let run = |policy: PolicyKind| prepared.run(policy.build(), Options::default()).unwrap();

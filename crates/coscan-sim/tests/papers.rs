@@ -1,5 +1,5 @@
-//! Numbers of the papers that the simulator has to come to: those of their worked examples, to the second, and what
-//! queries take alone. What the papers claim of their policies is in `claims.rs`.
+//! Numbers of the papers that the simulator must reproduce: those of their worked examples, to the second, and standalone
+//! latencies. Their claims about policies are in `claims.rs`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -26,7 +26,7 @@ fn two_queries_over_different_pages_take_as_long_as_the_text_says() {
 }
 
 #[test]
-fn what_is_in_the_pool_is_used_out_of_order_only() {
+fn pages_in_the_pool_are_used_out_of_order_only() {
     let latencies = |policy| {
         let run = run("cs11-table3.1", policy, 1);
         ["Q1", "Q2"].map(|query| run.value_of(query, Metric::LatencyAvg).unwrap())

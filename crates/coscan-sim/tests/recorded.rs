@@ -1,4 +1,4 @@
-//! Recorded runs become workloads: what is estimated is what the run was made of, and it runs under every policy.
+//! Recorded runs become workloads: estimates match the recorded run, and the workload runs under every policy.
 
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
@@ -164,7 +164,7 @@ fn simulate(recorded: &Recorded, policy: PolicyKind) -> Outcome {
 }
 
 #[test]
-fn what_is_estimated_is_what_the_run_was_made_of() {
+fn estimates_match_the_recorded_run() {
     let Recorded { workload, machine } =
         Recorded::from_log(&Engine::run(PolicyKind::Normal, &streams()));
     let Disk::ObjectStore { latency_ns, bytes_per_second_per_request, .. } = machine.disk else {
@@ -269,14 +269,13 @@ fn workers_share_the_cores() {
 }
 
 #[test]
-fn a_scan_that_ends_early_is_cancelled_and_one_that_is_narrowed_reads_less() {
+fn a_scan_that_ends_early_is_cancelled_and_a_pruned_one_reads_less() {
     let unwanted = vec![ChunkIndex(0), ChunkIndex(2), ChunkIndex(5)];
-    let narrow = Command::PruneScan { now: Time(200), scan: ScanId(0), unwanted };
-    let entries =
-        vec![ask(100, 0), deliver(0, 0), Entry::Command(narrow), ask(300, 0), cancel(850)];
+    let prune = Command::PruneScan { now: Time(200), scan: ScanId(0), unwanted };
+    let entries = vec![ask(100, 0), deliver(0, 0), Entry::Command(prune), ask(300, 0), cancel(850)];
     let early = scripted(1, spec(&[0], 500..4_200, 1), entries.clone());
     let query = &early.workload.streams[0].queries[0];
-    assert_eq!(query.rows, [0..2_000, 3_000..5_000], "it was handed chunk 0, never wanted 5");
+    assert_eq!(query.rows, [0..2_000, 3_000..5_000], "it was handed chunk 0, never needed 5");
     assert_eq!(query.cancel_after_ns, Some(800));
 
     let done = scripted(1, spec(&[0], 500..2_500, 1), {

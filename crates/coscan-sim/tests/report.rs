@@ -1,4 +1,4 @@
-//! Reports say what was measured, beside what is published, and are well formed.
+//! Reports show measurements beside published figures, and are well formed.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
@@ -55,7 +55,7 @@ metric = "io_requests"
 smallest_first = ["normal", "elevator"]
 "#;
 
-/// Policies that do as the papers say, so that what they give stays as it is.
+/// Policies as published, whose results do not change.
 const POLICIES: [PolicyKind; 2] = [PolicyKind::Normal, PolicyKind::Elevator];
 
 fn swept(key: &str, values: &str) -> String {

@@ -1,4 +1,4 @@
-//! What is said of a file that is wrong: where, and what to write instead; and what a right one means.
+//! Errors of workload files name the place and the remedy; valid files give the workload that they describe.
 
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
@@ -6,7 +6,7 @@ use coscan_core::{Order, Time};
 use coscan_sim::claim::Verdict;
 use coscan_sim::{Disk, Query, Spec, experiment};
 
-/// A file that is right. The tests change a line of it.
+/// A valid file. The tests change a line of it.
 const FILE: &str = r#"name = "mine"
 title = "two users of one table"
 
@@ -152,7 +152,7 @@ fn an_index_finds_rows_and_the_pages_that_hold_them() {
 }
 
 #[test]
-fn what_cannot_be_read_is_shown_with_its_line() {
+fn unreadable_text_is_shown_with_its_line() {
     assert_says(&error("seek = \"8 ms\"", "seek = 8"), &["line 10", "a time such as \"3 s\""]);
     assert_says(&error("pool = \"25 %\"", "pool = \"25\""), &["line 7", "\"1 GiB\", or \"40 %\""]);
     assert_says(&error("cost = \"3 s\"", "cost = \"3\""), &["line 20", "\"20 ns/row\""]);
@@ -165,7 +165,7 @@ fn what_cannot_be_read_is_shown_with_its_line() {
 }
 
 #[test]
-fn names_that_mean_nothing_are_answered_with_those_that_do() {
+fn unknown_names_are_answered_with_known_ones() {
     let says =
         |line: &str, instead: &str, parts: &[&str]| assert_says(&error(line, instead), parts);
     says("\"peek\"]", "\"look\"]", &["streams.users.queries", "`look`", "report, peek"]);
@@ -178,7 +178,7 @@ fn names_that_mean_nothing_are_answered_with_those_that_do() {
 }
 
 #[test]
-fn parts_that_do_not_fit_are_named() {
+fn invalid_parts_are_named() {
     let says =
         |line: &str, instead: &str, parts: &[&str]| assert_says(&error(line, instead), parts);
     says("clock = \"2 GHz\"\n", "", &["query.peek.cost", "`clock`", "[machine]"]);
@@ -285,7 +285,7 @@ fn the_documented_workload_can_be_read() {
 }
 
 #[test]
-fn a_file_takes_over_what_it_does_not_say_itself() {
+fn a_file_inherits_what_it_does_not_override() {
     let text = r#"
         name = "mine"
         title = "the load of cs07-table2, with another pool and other slow queries"
@@ -309,9 +309,9 @@ fn a_file_takes_over_what_it_does_not_say_itself() {
     };
     assert_eq!(costs(&mine, "F"), costs(&other, "F"));
     assert_eq!(costs(&mine, "S")[0].row_ps, 2 * costs(&other, "S")[0].row_ps - 6_667);
-    // What is said about the other experiment is not said about this one.
+    // Texts about the other experiment are not inherited.
     assert!(!base.paper.is_empty() && spec.paper.is_empty() && spec.source.is_empty());
-    assert_eq!(spec.parameters.iter().find(|it| it.0 == "query S").unwrap().1, "cost 70 s");
+    assert_eq!(spec.parameters.iter().find(|part| part.0 == "query S").unwrap().1, "cost 70 s");
 
     let wrong = Spec::parse(&text.replace("cs07-table2\"", "cs07\"")).unwrap_err().to_string();
     assert_says(&wrong, &["extends", "`cs07`", "cs07-table2"]);

@@ -1,5 +1,5 @@
-//! I5 under a crowd: short queries that keep coming do not keep others waiting, neither for room, nor for processors, nor
-//! for reads.
+//! I5 under background load: short queries that keep coming do not starve others, neither of space, nor of processors,
+//! nor of reads.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +11,7 @@ use coscan_sim::{Cost, Disk, Machine, Options, Outcome, Query, Stream, Table, Wo
 
 const SPACE_TIMEOUT_NS: u64 = 10_000;
 
-/// Of these chunks of one row and so many bytes.
+/// A table of chunks of one row and `chunk_bytes` bytes.
 fn table(chunks: usize, chunk_bytes: u64) -> Table {
     let mut builder = Layout::builder(1);
     for _ in 0..chunks {
@@ -29,7 +29,7 @@ fn query(table: usize, chunks: Range<u64>) -> Query {
 
 /// Six streams of queries of one chunk of the first table each, for some milliseconds, and one other query that comes
 /// when they run.
-fn beside_a_crowd(tables: Vec<Table>, other: Query, pool_bytes: u64) -> Workload {
+fn beside_background_load(tables: Vec<Table>, other: Query, pool_bytes: u64) -> Workload {
     let chunks = tables[0].layout.row_count();
     let mut streams: Vec<_> = (0..6)
         .map(|stream| {
@@ -55,30 +55,30 @@ fn run_under(policy: PolicyKind, workload: &Workload, cores: u32) -> Outcome {
 fn starving(workload: &Workload, cores: u32) -> Vec<PolicyKind> {
     let starves = |policy: &PolicyKind| {
         let outcome = run_under(*policy, workload, cores);
-        assert!(outcome.total_ns > 100 * SPACE_TIMEOUT_NS, "the crowd lasts");
+        assert!(outcome.total_ns > 100 * SPACE_TIMEOUT_NS, "the background load lasts");
         outcome.queries.last().unwrap().longest_wait_ns > 6 * SPACE_TIMEOUT_NS
     };
     PolicyKind::variants().filter(starves).collect()
 }
 
 #[test]
-fn a_chunk_as_large_as_the_pool_gets_room_beside_a_crowd() {
+fn a_chunk_as_large_as_the_pool_gets_space_beside_background_load() {
     let tables = vec![table(20, 1), table(1, 5)];
-    let workload = beside_a_crowd(tables, query(1, 0..1), 5);
+    let workload = beside_background_load(tables, query(1, 0..1), 5);
     assert_eq!(starving(&workload, 1), []);
 }
 
 #[test]
-fn a_long_query_gets_processors_beside_a_crowd() {
+fn a_long_query_gets_processors_beside_background_load() {
     let tables = vec![table(20, 1), table(30, 1)];
-    let workload = beside_a_crowd(tables, query(1, 0..30), 50);
+    let workload = beside_background_load(tables, query(1, 0..30), 50);
     assert_eq!(starving(&workload, 1), []);
 }
 
 #[test]
-fn a_long_query_is_read_for_beside_a_crowd() {
+fn a_long_query_is_read_for_beside_background_load() {
     let tables = vec![table(20, 1), table(300, 1)];
-    let workload = beside_a_crowd(tables, query(1, 0..300), 4);
+    let workload = beside_background_load(tables, query(1, 0..300), 4);
     // The paper's waits for about as many loads as it needs chunks, times the queries that run.
     assert_eq!(starving(&workload, 2), [PolicyKind::Relevance2007]);
 }

@@ -1,4 +1,4 @@
-//! What the queries of an experiment touch: the pages, and the most of them in one chunk.
+//! The pages that the queries of an experiment touch, and the most bytes of them in one chunk.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;

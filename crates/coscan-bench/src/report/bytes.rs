@@ -1,4 +1,4 @@
-//! How many bytes each engine read from the device.
+//! The bytes that each engine read from the device.
 
 use coscan_sim::report::draw::figure::Figure;
 use coscan_sim::report::draw::numbers::{decimal, megabytes};

@@ -10,7 +10,7 @@ use coscan_sim::report::figures::curves::{self, Axes, Curve, Point};
 pub struct FlatnessPoint {
     /// The engine.
     pub engine: String,
-    /// How many streams ran at the same time.
+    /// The number of streams that ran at the same time.
     pub streams: usize,
     /// The average latency of their queries, in seconds.
     pub query_avg_s: f64,

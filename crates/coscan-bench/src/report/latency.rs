@@ -1,4 +1,4 @@
-//! How much longer each kind of query took than alone, per engine (CS07 Table 2, normalized
+//! The normalized latency of each kind of query, per engine (CS07 Table 2, normalized
 //! latency).
 
 use coscan_sim::report::draw::figure::Figure;

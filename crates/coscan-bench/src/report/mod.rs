@@ -17,7 +17,7 @@ mod rows;
 pub mod small;
 pub mod table;
 
-/// What was run and on what: the head of a report.
+/// The head of a report: workload, data and device.
 #[derive(Debug, Clone, Default)]
 pub struct RunDescription {
     /// A few words: `16 streams of 4 queries`.

@@ -103,7 +103,7 @@ struct StreamTask<'a> {
     engine: &'a dyn Engine,
     index: usize,
     table: &'a str,
-    /// When the run started.
+    /// The start of the run.
     start: Instant,
 }
 

@@ -1,4 +1,4 @@
-//! What each engine took for small queries, and how that compares with the first engine.
+//! The latencies of small queries on each engine, compared with those of the first engine.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ pub struct SmallRatios {
 pub struct SmallKindReport {
     /// A few words on what they do.
     pub kind: String,
-    /// How many ran.
+    /// The number of queries.
     pub count: usize,
     /// The median time, in seconds.
     pub median_s: f64,
@@ -59,7 +59,7 @@ pub struct SmallKindReport {
     pub p99_s: f64,
 }
 
-/// What an engine took in the rounds so far.
+/// The measurements of an engine in the rounds so far.
 #[derive(Default)]
 pub(super) struct Tally {
     totals_s: Vec<f64>,

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::WorkloadError;
 
-/// What a query computes: the two queries of CS07 §5.1, one that needs its rows in order, and one that looks a row up.
+/// The computation of a query: the two queries of CS07 §5.1, one that needs its rows in order, and one that looks a row
+/// up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Kind {
     /// TPC-H Q6: three comparisons and one sum, limited by I/O.
@@ -50,7 +51,7 @@ impl Kind {
     }
 }
 
-/// How much of the table a query reads: 1 to 100 percent of the range of its key, or one key.
+/// The part of the table that a query reads: 1 to 100 percent of the range of its key, or one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
 pub struct Percent(u32);
@@ -105,9 +106,9 @@ impl FromStr for Percent {
 /// One query: what it computes and which part of the table it reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    /// What it computes.
+    /// Its computation.
     pub kind: Kind,
-    /// How much of the table it reads.
+    /// The part of the table that it reads.
     pub percent: Percent,
     /// The keys it reads; `None` reads the whole table, without a predicate.
     pub keys: Option<RangeInclusive<i64>>,

@@ -104,7 +104,7 @@ impl Mixed {
         comparisons.iter().try_for_each(|comparison| comparison.check())
     }
 
-    /// What runs at the same time: long streams first, so that the short ones start when all long ones run.
+    /// The streams that run at the same time: long ones first, so that the short ones start when all long ones run.
     fn groups(&self) -> Result<Vec<StreamGroup>, Failure> {
         let long = |name: &str, mix, streams| StreamGroup {
             name: name.to_owned(),

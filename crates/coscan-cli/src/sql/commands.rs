@@ -60,7 +60,7 @@ pub(super) async fn run(session: &mut Session, line: &str) -> Result<Next, Failu
 fn pool_text(report: &ManagerReport) -> String {
     format!(
         "stored pages      {} of {}\ndecoded columns   {}\nfooters           {}\noperators         {}\n\
-         all, at most      {} of {}\nrunning scans     {}\nloads under way   {}",
+         all, at most      {} of {}\nrunning scans     {}\nloads in flight   {}",
         show_bytes(report.pool_held_bytes),
         show_bytes(report.pool_limit_bytes),
         show_bytes(report.decoded_bytes),

@@ -13,7 +13,7 @@ use clap::ValueEnum;
 
 use crate::Failure;
 
-/// How results are printed.
+/// The format of printed results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// Boxes with a header, the first rows only

@@ -109,7 +109,7 @@ impl Session {
         Ok(())
     }
 
-    /// What the buffer manager holds and does.
+    /// The report of the buffer manager.
     pub(super) fn report(&self) -> ManagerReport {
         self.manager.report()
     }

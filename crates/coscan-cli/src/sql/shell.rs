@@ -84,7 +84,7 @@ async fn run_line(session: &mut Session, line: &str) -> Next {
     })
 }
 
-/// Where earlier statements are kept: `$XDG_STATE_HOME/coscan/history`, or the same below the home directory.
+/// The file of earlier statements: `$XDG_STATE_HOME/coscan/history`, or the same below the home directory.
 fn history_path() -> Option<PathBuf> {
     let state =
         std::env::var_os("XDG_STATE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);

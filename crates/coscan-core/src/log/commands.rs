@@ -1,8 +1,8 @@
 //! A manager that records every command and every action.
 //!
 //! The commands are listed once, in `commands!` below: from the list come the [`Command`] of the log, the method that
-//! records it and the way to do it again. [`RecordedManager`] gives no other way to change the manager, so a new command
-//! cannot be forgotten: who calls it does not compile.
+//! records it and the call that replays it. [`RecordedManager`] gives no other way to change the manager, so a command
+//! that is missing from the list cannot be called.
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -177,7 +177,7 @@ macro_rules! commands {
         }
 
         impl Command {
-            /// Does it; returns what is recorded of what it returned.
+            /// Executes it; returns the recorded part of its return value.
             pub(super) fn apply(self, manager: &mut ActiveBufferManager) -> Option<Reply> {
                 match self {
                     $(Self::$name { $($argument),* } => manager.$method($($passed),*).reply(),)*
@@ -256,7 +256,7 @@ commands! {
 }
 
 impl Command {
-    /// When it was given; `None` for those that take no time along.
+    /// Its time; `None` for commands without one.
     #[must_use]
     pub fn now(&self) -> Option<Time> {
         match self {

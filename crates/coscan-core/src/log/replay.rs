@@ -40,7 +40,7 @@ pub enum ReplayError {
     Divergence {
         /// The line, counted from 1, the header being the first.
         line: usize,
-        /// How many decisions were equal before.
+        /// The number of equal decisions before it.
         equal: usize,
         /// The recorded decision.
         recorded: Box<Entry>,

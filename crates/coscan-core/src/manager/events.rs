@@ -48,7 +48,7 @@ impl ActiveBufferManager {
 
     /// Removes a page from those that a load has still to report.
     fn reported(&mut self, load: LoadId, page: PageId) {
-        let record = self.state.loads.get_mut(&load).expect("only a load under way is reported");
+        let record = self.state.loads.get_mut(&load).expect("only a load in flight is reported");
         let position = record.unreported.iter().position(|&unreported| unreported == page);
         record.unreported.remove(position.expect("a page of a load is reported once"));
     }

@@ -28,7 +28,7 @@ impl ActiveBufferManager {
             }
             let phase = self.space_phase(plan.scan);
             if phase != SpacePhase::Timeout {
-                // Loads under way from its device end first: what they bring may free some space.
+                // Loads in flight from its device end first: the deliveries that follow may free some space.
                 let device = self.state.scans[&plan.scan].device;
                 if self.state.loads.values().any(|load| load.device == device) {
                     slots.close(device);

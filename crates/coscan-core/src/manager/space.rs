@@ -15,8 +15,9 @@ use crate::slots::Slots;
 /// Slip 7 in `docs/papers.md`: with few free slots the exclusions are relaxed one by one, or no scan would go on.
 pub(super) const RELAXED: [Strictness; 2] = [Strictness::MayStarve, Strictness::MayEvictOwn];
 
-/// Phases after the timeout that are left out while workers are held back from processors. They go on soon, and to evict
-/// their chunks for a scan that is then held back itself would never end; but beside a crowd some worker always is.
+/// Phases after the timeout that are skipped while workers are held back from processors. They go on soon; evicting
+/// their chunks for a scan that is then held back itself could go on without end. Later phases are not skipped, since
+/// under heavy load some worker is always held back.
 const PHASES_FOR_HELD_BACK: u32 = 2;
 
 /// The step in which a scan is that waits for space.
@@ -24,7 +25,7 @@ const PHASES_FOR_HELD_BACK: u32 = 2;
 pub(super) enum SpacePhase {
     /// Within its timeout.
     Timeout,
-    /// What comes free is kept for it until then.
+    /// Space that comes free is kept for it until then.
     Reserved { until: Time },
     /// Past its timeout, but others may pass.
     Yielding,
@@ -48,7 +49,7 @@ impl ActiveBufferManager {
     }
 
     /// Whether victims may be chosen less strictly for any scan: one waits for space, and nothing will free some soon. If
-    /// something may, sets the deadline to the end of the scan's timeout. `slots` are closed where loads are under way.
+    /// something may, sets the deadline to the end of the scan's timeout. `slots` are closed where loads are in flight.
     pub(super) fn may_relax(&mut self, slots: &Slots) -> bool {
         if self.recheck_held_back.is_some() || slots.are_closed(self.state.devices()) {
             return false;

@@ -1,13 +1,14 @@
-//! Which scans are short relative to the others that run.
+//! The priority classes of scans, by their size relative to the other running scans.
 
 use crate::scan::PriorityBounds;
 use crate::state::State;
 
-/// A scan is short if the largest running one reads so many times as many bytes: then it delays the long ones little.
-/// Bytes, since chunks of different tables and columns differ in size as much as scans do in chunks.
+/// A scan is short if the largest running one reads at least this many times as many bytes: then it delays long ones
+/// little. Bytes, since chunks of different tables and columns differ in size as much as scans do in chunks.
 const SHORT_FACTOR: u64 = 16;
 
-/// A short scan of at most so many chunks is tiny. If more scans were tiny, they would wait for each other at the device.
+/// A short scan of at most this many chunks is tiny. If more scans were tiny, they would wait for each other at the
+/// device.
 const TINY_CHUNKS_MAX: u64 = 2;
 
 /// The bounds below which the running scans are short and tiny. Scans of selected pages have size 0, so they are tiny.

@@ -1,6 +1,6 @@
 //! `relevance`: the published scores, with processors scheduled too. `docs/scheduling.md` explains it.
 //!
-//! What differs from [`Relevance2007`]:
+//! Differences from [`Relevance2007`]:
 //! - Only as many workers are handed chunks as there are processors, least work left first; work counts less the more of
 //!   it is ready (`Work`). Scans that would crawl side by side finish one after the other.
 //! - Where the device has free slots, waiting scans read further ahead.
@@ -23,20 +23,20 @@ use crate::scan::{PriorityBounds, Scan};
 use crate::set::IndexSet;
 use crate::state::{CandidateKind, State};
 
-/// The weight of a scan that needs a chunk but has enough to go on, beside 1 for a starved one: it decides among chunks
+/// The weight of a scan that needs a chunk but is not starved, relative to 1 for a starved one: it decides among chunks
 /// that help the same number of starved scans, as long as fewer than a hundred others need them.
 const SATED_WEIGHT: f64 = 0.01;
 
 /// A scan in order that has less than this part of the average left is not held together with the others: it ends soon,
-/// so it is of no use to those behind it.
+/// so its reads are of no use to those behind it.
 const NEARLY_DONE_PART: usize = 4;
 
 /// Chunks that a scan has left at least, however long it has waited: less than one, so that waiting counts for a scan of
 /// one chunk, and more than none, so that the time for a chunk still decides.
 const CHUNKS_LEFT_MIN: f64 = 0.5;
 
-/// How much ready chunks count: a scan for which all is ready ranks as if it had a hundredth of its work left. They are
-/// counted in percent of the scan, so that the size of chunks makes no difference.
+/// The weight of ready chunks: a scan all of whose chunks are ready ranks as if it had a hundredth of its work left. They
+/// count in percent of the scan, so that the size of chunks makes no difference.
 const READY_PERCENT: f64 = 100.0;
 
 /// Decoded chunks that a decision looks at: the bound on its cost.
@@ -51,23 +51,23 @@ pub struct Relevance {
     paper: Relevance2007,
     /// The next uses of pages by scans in order.
     in_order: NextUseIndex,
-    /// How often tables are scanned.
+    /// The expected reuse of tables.
     reuse: ReuseEstimator,
 }
 
 /// The rank of a scan to be read for, highest first: overdue scans, the one that has waited longest in front; then the
-/// others by [`Reading::score`].
-type ReadingRank = (Option<Reverse<Time>>, Score);
+/// others by [`LoadPriority::score`].
+type LoadRank = (Option<Reverse<Time>>, Score);
 
-/// What scans of a kind have in common for their [`ReadingRank`].
-struct Reading<'a> {
+/// Computes the [`LoadRank`] of scans of a kind.
+struct LoadPriority<'a> {
     state: &'a State,
     kind: CandidateKind,
     in_order_needed: usize,
 }
 
-impl Reading<'_> {
-    fn rank(&self, since: Option<Time>, needed: usize) -> ReadingRank {
+impl LoadPriority<'_> {
+    fn rank(&self, since: Option<Time>, needed: usize) -> LoadRank {
         let overdue = since.filter(|&since| self.state.is_overdue(since)).map(Reverse);
         (overdue, self.score(since, needed))
     }
@@ -90,18 +90,18 @@ fn choose_scan<'a>(state: &'a State, attempt: &Attempt<'_>) -> Option<&'a Scan> 
     let in_order_needed = state.in_order_needed();
     let open = state.load_candidates().filter(|(kind, _)| !attempt.slots.is_closed(kind.device));
     let highest = open.filter_map(|(&kind, load_candidates)| {
-        let reading = Reading { state, kind, in_order_needed };
+        let priority = LoadPriority { state, kind, in_order_needed };
         let rank = |id: ScanId| {
             let scan = state.scan(id).filter(|scan| attempt.admits(scan))?;
-            Some(reading.rank(scan.starving_since(), scan.needed().len()))
+            Some(priority.rank(scan.starving_since(), scan.needed().len()))
         };
-        load_candidates.highest(rank, |since, needed| reading.rank(since, needed))
+        load_candidates.highest(rank, |since, needed| priority.rank(since, needed))
     });
     highest.max().and_then(|(_, Reverse(id))| state.scan(id))
 }
 
-/// The scan to read further ahead for, if every scan that lacks something has it on its way and less than half of the
-/// device's slots are taken: among those that have waited longest, the one with the fewest chunks on their way. Otherwise a device that serves
+/// The scan to read further ahead for, if all missing chunks are arriving and less than half of the device's slots are
+/// taken: among those that have waited longest, the one with the fewest arriving chunks. Otherwise a device that serves
 /// many requests at once would idle.
 fn choose_ahead<'a>(state: &'a State, attempt: &Attempt<'_>) -> Option<&'a Scan> {
     if attempt.strictness > Strictness::Strict || !attempt.without_space.is_empty() {
@@ -113,7 +113,7 @@ fn choose_ahead<'a>(state: &'a State, attempt: &Attempt<'_>) -> Option<&'a Scan>
     may_load.min_by_key(|scan| (scan.arriving(), scan.id()))
 }
 
-/// How fast chunks are processed now.
+/// The current speed of processing.
 struct Work {
     /// Average nanoseconds for a chunk: the estimate for a scan that has processed none yet.
     chunk_ns: f64,

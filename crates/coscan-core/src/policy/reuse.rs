@@ -1,5 +1,5 @@
-//! When the next scan of a table is expected, from the intervals between its scans: how long its pages stay that no
-//! running scan needs.
+//! The expected time of the next scan of a table, estimated from the intervals between its scans: it decides how long
+//! pages stay that no running scan needs.
 //!
 //! Within a table, pages that running scans need still stay longer. Between tables, a small one that is read every few
 //! seconds stays beside pages that a long scan needs in a minute.
@@ -17,15 +17,15 @@ use crate::state::State;
 /// The weight of a new scan in the averages of its table: they follow a change within a few scans.
 const WEIGHT: f64 = 0.25;
 
-/// The intervals between scans of each table, and the order that they give to unwanted pages.
+/// The intervals between scans of each table, and the order that they give to unneeded pages.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReuseEstimator {
     arrivals: BTreeMap<TableId, Arrivals>,
     /// Tables to be indexed anew before the next choice.
     changed: BTreeSet<TableId>,
-    /// Tables with unwanted pages, by the nanoseconds until a scan is expected that needs one of those pages.
+    /// Tables with unneeded pages, by the nanoseconds until a scan is expected that needs one of those pages.
     expected: KWayMerge<u64>,
-    /// The other tables with unwanted pages, by the last use of their least recently used one (a count of uses).
+    /// The other tables with unneeded pages, by the last use of their least recently used one (a count of uses).
     unexpected: KWayMerge<Reverse<u64>>,
     /// When tables are indexed anew although nothing changes: a scan that is late is expected later and later.
     due: BTreeSet<(Time, TableId)>,
@@ -61,7 +61,7 @@ impl ReuseEstimator {
         self.recount(known);
     }
 
-    /// The unwanted pages of a table have changed.
+    /// The unneeded pages of a table have changed.
     pub(super) fn table_changed(&mut self, table: TableId) {
         self.changed.insert(table);
     }
@@ -82,7 +82,7 @@ impl ReuseEstimator {
         }
     }
 
-    /// The unwanted pages of all tables.
+    /// The unneeded pages of all tables.
     pub(super) fn unwanted(&mut self, state: &State) -> UnwantedPages<'_> {
         while let Some(&(due, table)) = self.due.first().filter(|(due, _)| *due <= state.now()) {
             self.due.remove(&(due, table));

@@ -1,5 +1,5 @@
-//! What the policies that score chunks share: whom to read for, the chunk with the highest score, the pages to read of
-//! it, and the order in which chunks are evicted.
+//! The parts shared by policies that score chunks: the scan to read for, the chunk with the highest score, its pages to
+//! read, and the order in which chunks are evicted.
 
 use std::collections::BTreeSet;
 
@@ -72,8 +72,8 @@ pub(super) struct LoadRelevance<'a> {
     pub(super) scores: Scores,
     /// Starved scans that a load may help.
     pub(super) helped: &'a IndexSet<SlotIndex>,
-    /// The benefit of a load that helps so many starved scans and serves so many scans in all; MUST NOT fall when either
-    /// number grows. Column scores divide it by the bytes to be read.
+    /// The benefit of a load, given the number of starved scans that it helps and of all scans that it serves; MUST NOT
+    /// decrease when either number grows. Column scores divide it by the bytes to be read.
     pub(super) benefit: fn(usize, usize) -> f64,
 }
 

@@ -1,4 +1,4 @@
-//! The request of a query for chunks of a table, and the report of what it got.
+//! The request of a query for chunks of a table, and the report on its progress.
 
 use std::ops::Range;
 
@@ -17,12 +17,12 @@ pub enum Order {
     InOrder,
 }
 
-/// The priority of a scan, by its length relative to the others: shorter scans go first.
+/// The priority of a scan, by its size in bytes relative to the others: shorter scans go first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum PriorityClass {
-    /// Selected pages, or a short scan of a few chunks.
+    /// A scan of selected pages, or a short scan of at most a few chunks.
     Tiny,
-    /// A small part of the chunks of the longest running scan.
+    /// A scan of a small part of the bytes of the largest running scan.
     Short,
     /// All others.
     Long,
@@ -33,12 +33,12 @@ pub enum PriorityClass {
 pub struct PriorityBounds {
     /// Below this [size](crate::Scan::size), in bytes, a scan is short.
     pub short_below: u64,
-    /// A short scan of [so many chunks](crate::Scan::chunks_in_all) at most is tiny.
+    /// A short scan of at most this number of [chunks](crate::Scan::chunks_in_all) is tiny.
     pub tiny_chunks_max: u64,
 }
 
 impl PriorityBounds {
-    /// The class of a scan of so many bytes and chunks.
+    /// The class of a scan of `size` bytes and `chunks` chunks in all.
     #[must_use]
     pub fn class_of(self, size: u64, chunks: u64) -> PriorityClass {
         if size >= self.short_below {
@@ -62,14 +62,14 @@ pub struct ScanSpec {
     pub chunks: Vec<Range<ChunkIndex>>,
     /// The order in which it takes its chunks.
     pub order: Order,
-    /// How many workers share the scan [CS11 §8.2.2]; at least one.
+    /// The number of workers that share the scan [CS11 §8.2.2], at least one.
     pub workers: usize,
     /// Its weight among the running scans, at least 1: policies that schedule serve a scan of weight 2 as if it had half
     /// the work left and had waited twice as long.
     pub weight: u32,
     /// Of an index selection: the pages, in any order, that hold its rows; `None` if any page of its chunks may. If those
     /// cost less to read than whole chunks, see [`request_bytes`](crate::Config::request_bytes), the scan is sparse:
-    /// other pages of its chunks are not in the pool for certain [CS04 §4.2].
+    /// other pages of its chunks may be missing from the pool [CS04 §4.2].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages: Option<Vec<PageId>>,
 }

@@ -38,7 +38,7 @@ impl Scan {
         }
     }
 
-    /// How many of its next chunks pass a test before the first one that does not.
+    /// The number of its next chunks that pass a test, before the first one that does not.
     fn run_length(&self, test: impl Fn(ChunkIndex) -> bool) -> usize {
         let next = self.needed.iter().take(self.chunks_ahead() + 1);
         next.take_while(|&chunk| test(chunk)).count()

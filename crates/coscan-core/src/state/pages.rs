@@ -1,4 +1,4 @@
-//! The pages as policies see them: which are cached, wanted or in use, and which scans read them.
+//! The pages as policies see them: which are cached, needed or in use, and which scans read them.
 
 use crate::ids::{ChunkIndex, GroupIndex, PageId, SliceId, TableId};
 use crate::pages::{Page, Residency};

@@ -13,7 +13,7 @@ impl State {
         self.scans.get(&scan)
     }
 
-    /// How many scans run.
+    /// The number of running scans.
     #[must_use]
     pub fn scan_count(&self) -> usize {
         self.scans.len()

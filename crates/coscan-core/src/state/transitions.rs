@@ -127,7 +127,7 @@ impl State {
         }
     }
 
-    /// Adds chunks to the needs of a scan, none of which it needs yet; their pages are wanted by one more.
+    /// Adds chunks to the needs of a scan, none of which it needs yet; one more scan needs their pages.
     pub(crate) fn need(&mut self, scan: ScanId, chunks: &IndexSet<ChunkIndex>) {
         let Self { pages, tables, scans, pool, scan_index, changed, .. } = self;
         let scan = scans.get_mut(&scan).expect("the scan runs");
@@ -161,7 +161,7 @@ impl State {
         scan_index.update(scan, &mut table.starvation);
     }
 
-    /// Removes chunks from the needs of a scan; their pages are wanted by one less.
+    /// Removes chunks from the needs of a scan; one scan fewer needs their pages.
     pub(crate) fn unneed(&mut self, scan: ScanId, chunks: &[ChunkIndex]) {
         let Self { pages, tables, scans, pool, scan_index, changed, .. } = self;
         let scan = scans.get_mut(&scan).expect("the scan runs");
@@ -255,7 +255,7 @@ impl State {
 
     /// Removes a load: its pages may be evicted, and its time enters the average.
     pub(crate) fn end_load(&mut self, load: LoadId) {
-        let record = self.loads.remove(&load).expect("only a load under way ends");
+        let record = self.loads.remove(&load).expect("only a load in flight ends");
         for page in record.held {
             self.unpin(page);
         }

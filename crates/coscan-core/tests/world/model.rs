@@ -236,7 +236,7 @@ impl Model {
                 self.load_started(*load, *scan, *table, *chunk, pages, *urgent);
             }
             Action::Escalate { load } => {
-                let load = self.loads.get_mut(load).expect("only a load under way is escalated");
+                let load = self.loads.get_mut(load).expect("only a load in flight is escalated");
                 assert!(!std::mem::replace(&mut load.urgent, true), "escalated twice");
             }
             Action::Evict { page } => {

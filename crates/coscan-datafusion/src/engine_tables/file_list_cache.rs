@@ -16,7 +16,7 @@ const LISTS_MAX: usize = 256;
 /// The identity of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ListKey {
-    /// Where the files are listed, and how they are read.
+    /// The store that lists the files, and the options of reading them.
     pub(crate) place: String,
     /// Of the files and columns, which the caller compares as well.
     pub(crate) hash: u64,

@@ -22,7 +22,7 @@ pub(crate) struct DynamicPruner {
     tracking: DynamicFilterTracking,
     in_list_max: usize,
     /// Chunks of the scan, without those ruled out.
-    wanted: Vec<ChunkIndex>,
+    left: Vec<ChunkIndex>,
     /// Whether a filter has changed since the last evaluation.
     has_changed: bool,
     rests_until: Instant,
@@ -36,7 +36,7 @@ impl DynamicPruner {
             filters,
             tracking,
             in_list_max,
-            wanted: Vec::new(),
+            left: Vec::new(),
             has_changed: false,
             rests_until: Instant::now(),
         }
@@ -51,7 +51,7 @@ impl DynamicPruner {
         if let Some(keep) = may_match(table, &self.filters, self.in_list_max) {
             chunks.retain(|chunk| keep[chunk.as_usize()]);
         }
-        self.wanted.extend(&chunks);
+        self.left.extend(&chunks);
         chunks
     }
 
@@ -61,25 +61,25 @@ impl DynamicPruner {
         if !self.has_changed || Instant::now() < self.rests_until {
             return 0;
         }
-        let unwanted = self.take_ruled_out(scan.table());
-        if unwanted.is_empty() { 0 } else { scan.prune(&unwanted) }
+        let ruled_out = self.take_ruled_out(scan.table());
+        if ruled_out.is_empty() { 0 } else { scan.prune(&ruled_out) }
     }
 
     /// Removes the chunks that the filters rule out now, and returns them.
     fn take_ruled_out(&mut self, table: &ParquetTable) -> Vec<ChunkIndex> {
         let started = Instant::now();
         self.has_changed = false;
-        let mut unwanted = Vec::new();
+        let mut ruled_out = Vec::new();
         if let Some(keep) = may_match(table, &self.filters, self.in_list_max) {
-            self.wanted.retain(|&chunk| {
-                let is_wanted = keep[chunk.as_usize()];
-                if !is_wanted {
-                    unwanted.push(chunk);
+            self.left.retain(|&chunk| {
+                let is_left = keep[chunk.as_usize()];
+                if !is_left {
+                    ruled_out.push(chunk);
                 }
-                is_wanted
+                is_left
             });
         }
         self.rests_until = Instant::now() + started.elapsed() * REST;
-        unwanted
+        ruled_out
     }
 }

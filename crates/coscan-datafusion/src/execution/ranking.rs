@@ -92,7 +92,7 @@ impl SortKey {
 pub(crate) struct Queue {
     /// Highest rank first.
     chunks: Vec<ChunkIndex>,
-    /// How many [`Self::take`] takes next.
+    /// The number that [`Self::take`] takes next.
     next: usize,
 }
 

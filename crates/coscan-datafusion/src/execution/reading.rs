@@ -86,17 +86,17 @@ impl Reading {
     /// Starts to read the chunks that dynamic filters leave now; false if there are none.
     fn read(&self, chunks: Vec<ChunkIndex>) -> Result<bool> {
         let count = chunks.len();
-        let wanted = match lock(&self.pruner).as_mut() {
+        let chunks = match lock(&self.pruner).as_mut() {
             Some(pruner) => pruner.add(self.plan.table.table(), chunks),
             None => chunks,
         };
-        self.plan.counts.chunks_pruned_dynamic_filter.add(count - wanted.len());
-        if wanted.is_empty() {
+        self.plan.counts.chunks_pruned_dynamic_filter.add(count - chunks.len());
+        if chunks.is_empty() {
             return Ok(false);
         }
         let reads = match self.scan.get() {
-            Some(scan) => scan.extend(&wanted),
-            None => self.start(&wanted).map_err(|error| ExtendError { error, left: wanted }),
+            Some(scan) => scan.extend(&chunks),
+            None => self.start(&chunks).map_err(|error| ExtendError { error, left: chunks }),
         };
         match reads {
             Ok(()) => Ok(true),
@@ -136,10 +136,10 @@ impl Reading {
     pub(crate) fn give_up(&self, is_selected: impl Fn(ChunkIndex) -> bool) {
         lock(&self.later).give_up(&is_selected);
         let Some(scan) = self.scan.get() else { return };
-        let mut unwanted = scan.remaining();
-        unwanted.retain(|&chunk| is_selected(chunk));
-        if !unwanted.is_empty() {
-            scan.prune(&unwanted);
+        let mut selected = scan.remaining();
+        selected.retain(|&chunk| is_selected(chunk));
+        if !selected.is_empty() {
+            scan.prune(&selected);
         }
     }
 

@@ -16,7 +16,7 @@ use crate::error::from_scan;
 use crate::execution::executions::Execution;
 use crate::execution::row_filter::RowFilter;
 
-/// What a stream gives of the rows that are read.
+/// The output of a stream.
 pub(crate) struct Output {
     pub(crate) schema: SchemaRef,
     /// Removes rows that do not pass.

@@ -33,7 +33,7 @@ use crate::tables::format::set_column_types;
 use crate::tables::source::ScanSource;
 use crate::tables::statistics::stored_columns;
 
-/// What a scan has to give.
+/// The required output of a scan.
 pub(crate) struct ScanRequirements<'a> {
     /// Columns, as indexes into the table's schema.
     pub(crate) projection: &'a [usize],

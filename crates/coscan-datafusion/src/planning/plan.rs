@@ -17,7 +17,7 @@ use crate::execution::exec::SharedScanExec;
 use crate::planning::direct;
 use crate::tables::source::{PlanSettings, ScanSource};
 
-/// What a query pushes down to a table.
+/// The parts of a query that are pushed down to a table.
 pub(crate) struct Pushdown<'a> {
     /// Columns, as indexes into the table's schema; all of them if it is `None`.
     pub(crate) projection: Option<&'a [usize]>,

@@ -82,7 +82,7 @@ impl NeededChunks {
         Self { chunks, total: layout.chunk_count(), selected: is_sparse.then_some(selected) }
     }
 
-    /// How many chunks are ruled out.
+    /// The number of chunks that are ruled out.
     pub(crate) fn pruned(&self) -> usize {
         self.total - self.chunks.len()
     }
@@ -136,7 +136,7 @@ pub(crate) fn may_be_nan(data_type: &DataType) -> bool {
     }
 }
 
-/// What each entry of the statistics describes.
+/// The unit that each entry of the statistics describes.
 #[derive(Clone, Copy, Debug)]
 enum Scope {
     Chunks,

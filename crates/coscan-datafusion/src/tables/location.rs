@@ -24,7 +24,7 @@ const WILDCARDS: [char; 3] = ['*', '?', '['];
 /// The files that are listed in directories.
 const FILE_PATTERN: &str = "*.parquet";
 
-/// Where and how the files of a table are looked up.
+/// The stores and options for finding the files of a table.
 pub(crate) struct Places<'a> {
     /// The stores of coscan.
     pub(crate) stores: &'a Stores,

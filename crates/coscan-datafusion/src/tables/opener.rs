@@ -14,7 +14,7 @@ use crate::tables::location::ListedFile;
 use crate::tables::source::ScanSource;
 use crate::tables::statistics::stored_columns;
 
-/// Where a snapshot comes from.
+/// The source of a snapshot.
 #[derive(Clone, Debug)]
 pub(crate) enum Opener {
     /// From a list of files, which may be made again.

@@ -1,4 +1,4 @@
-//! Columns of a chunk decoded whole, once for all scans that want them.
+//! Columns of a chunk decoded whole, once for all scans that need them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::memory::{Charges, Reservation};
 use crate::metrics::add_time;
 use crate::scan::Scan;
 
-/// Those columns of a chunk that other scans want, too, decoded; `None` for the others, and where memory is short until
+/// The columns of a chunk that other scans need, too, decoded; `None` for the others, and where memory is short until
 /// the timeout.
 pub(super) async fn take_shared(
     scan: &Scan,
@@ -40,7 +40,7 @@ pub(super) async fn take_shared(
     Ok(slices)
 }
 
-/// A column decoded for all scans that want it, or `None` if no other does or memory is short until then.
+/// A column decoded for all scans that need it, or `None` if no other does or memory is short until then.
 ///
 /// From the claim to the end of decoding it waits for nothing: a paused query holds up no other.
 async fn share(
@@ -66,8 +66,8 @@ async fn share(
             }
             Lookup::Absent { others } => others,
         };
-        let wanted = others + interested;
-        if wanted == 0 {
+        let needed_by = others + interested;
+        if needed_by == 0 {
             return Ok(None);
         }
         let bytes = whole_bytes(scan, lease, column);
@@ -77,7 +77,7 @@ async fn share(
         if reclaims {
             reclaims_at = now + RETRY_INTERVAL;
         }
-        if let Some(memory) = driver.try_reserve_to_share(bytes, reclaims.then_some(wanted)) {
+        if let Some(memory) = driver.try_reserve_to_share(bytes, reclaims.then_some(needed_by)) {
             if let Some(decoding) = driver.decoded().begin(key) {
                 return decode_whole(scan, lease, column, decoding, memory).map(Some);
             }

@@ -1,4 +1,4 @@
-//! What is done after the lock is released, because it takes other locks or time.
+//! Actions deferred until the lock is released, because they take other locks or time.
 
 use bytes::Bytes;
 use coscan_core::Time;

@@ -35,7 +35,7 @@ pub(crate) struct Driver {
     io_runtime: IoRuntime,
     pub(super) this: Weak<Driver>,
     pub(super) pool_held_bytes: AtomicU64,
-    /// How many commands core was given, but for those that change the limit of the pool.
+    /// The number of commands given to core, except those that change the limit of the pool.
     pub(super) generation: AtomicU64,
     slices_of_all: Arc<SliceCounters>,
     stores: Stores,

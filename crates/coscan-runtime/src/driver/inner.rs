@@ -1,4 +1,4 @@
-//! What the driver's lock guards.
+//! The state that the driver's lock guards.
 
 use std::collections::BTreeMap;
 
@@ -20,22 +20,22 @@ use crate::options::Options;
 use crate::recorder::Recorder;
 use crate::registry::Registry;
 
-/// All that is guarded by the one lock.
+/// The state guarded by the driver's lock.
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) core: RecordedManager,
-    /// Where the record of core goes, while one is kept.
+    /// The receiver of core's record, while one is kept.
     pub(super) recorder: Option<Recorder>,
     pub(super) registry: Registry,
     /// The bytes of every cached page.
     pub(super) frames: BTreeMap<PageId, Bytes>,
-    /// Whether the loads under way are urgent.
+    /// Whether the loads in flight are urgent.
     pub(super) loads: BTreeMap<LoadId, Urgency>,
     pub(super) scans: BTreeMap<ScanId, RunningScan>,
     pub(super) waiters: BTreeMap<(ScanId, WorkerIndex), oneshot::Sender<Answer>>,
     /// Why pages could not be read, until core has decided which scans fail for it.
     pub(super) read_errors: BTreeMap<PageId, ScanError>,
-    /// When the next timer fires.
+    /// The time at which the next timer fires.
     pub(super) armed: Option<Time>,
     pub(super) deferred: DeferredActions,
     /// A thread runs deferred actions.
@@ -93,8 +93,8 @@ impl Inner {
         if self.is_broken { Err(ScanError::Broken) } else { Ok(()) }
     }
 
-    /// Deferred actions for the thread that runs them, which the caller becomes if `is_runner` is false and there is none.
-    /// `None` if there are no actions, or another thread runs them.
+    /// Deferred actions for the thread that runs them, which the caller becomes if `is_runner` is false and there is
+    /// none. `None` if there are no actions, or another thread runs them.
     pub(super) fn take_deferred(&mut self, is_runner: bool) -> Option<DeferredActions> {
         if self.runs_deferred != is_runner {
             return None;
@@ -108,8 +108,8 @@ impl Inner {
         self.runs_deferred = false;
     }
 
-    /// How many scans of all tables that list the file still need a slice as a whole. Core counts by column group, which may
-    /// hold several columns.
+    /// The number of scans, of all tables that list the file, that still need a whole slice. Core counts by column
+    /// group, which may hold several columns.
     pub(super) fn interested(&self, key: SliceKey) -> usize {
         let of_table = |(table, chunk)| {
             let interested = self.core.state().interested(table, chunk);
@@ -212,14 +212,14 @@ impl Inner {
         self.armed = self.armed.filter(|&armed| armed != time);
     }
 
-    /// When a timer has to be armed: core wants to be called, and no timer fires by then.
+    /// The time for which a timer has to be armed: core has a timeout, and no timer fires by then.
     pub(super) fn timer_to_arm(&mut self, now: Time) -> Option<Time> {
-        let wanted = self.core.poll_timeout().filter(|&time| time > now)?;
-        if self.armed.is_some_and(|armed| armed <= wanted) {
+        let timeout = self.core.poll_timeout().filter(|&time| time > now)?;
+        if self.armed.is_some_and(|armed| armed <= timeout) {
             return None;
         }
-        self.armed = Some(wanted);
-        Some(wanted)
+        self.armed = Some(timeout);
+        Some(timeout)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Memory reclaimed from what is needed least: unused metadata first, then decoded columns.
+//! Memory reclaimed where it is needed least: from unused metadata first, then from decoded columns.
 
 use super::handle::Driver;
 use crate::memory::Missing;
@@ -21,7 +21,7 @@ impl Driver {
             && self.reclaim_metadata(missing)
     }
 
-    /// Drops unused metadata until so much is free, or there is no more; false if none was dropped.
+    /// Drops unused metadata until the missing bytes are free, or there is no more; false if none was dropped.
     pub(super) fn reclaim_metadata(&self, missing: Missing) -> bool {
         let metadata_bytes = || self.memory.usage().metadata_bytes;
         let before_bytes = metadata_bytes();
@@ -35,21 +35,21 @@ impl Driver {
         has_dropped
     }
 
-    /// Drops decoded columns that no worker expects until so much is free: those that fewest scans need, and at most
-    /// `wanted_max`, first. If all of them are too few, none is dropped, and the result is false.
-    pub(super) fn reclaim_slices(&self, missing: Missing, wanted_max: usize) -> bool {
+    /// Drops decoded columns that no worker expects and at most `scans_max` scans need, those that fewest scans need
+    /// first, until the missing bytes are free. If all of them are too few, none is dropped, and the result is false.
+    pub(super) fn reclaim_slices(&self, missing: Missing, scans_max: usize) -> bool {
         let kept = self.decoded.kept();
         let is_enough = |bytes: u64| bytes >= missing.bytes;
         if !is_enough(kept.iter().map(|kept| kept.bytes).sum()) {
             return false;
         }
-        let wanted = self.interested(kept.iter().map(|kept| kept.key));
+        let scans = self.interested(kept.iter().map(|kept| kept.key));
         let mut candidates: Vec<_> =
-            kept.iter().zip(wanted).filter(|(_, wanted)| *wanted <= wanted_max).collect();
+            kept.iter().zip(scans).filter(|(_, scans)| *scans <= scans_max).collect();
         if !is_enough(candidates.iter().map(|(kept, _)| kept.bytes).sum()) {
             return false;
         }
-        candidates.sort_by_key(|(kept, wanted)| (*wanted, kept.key));
+        candidates.sort_by_key(|(kept, scans)| (*scans, kept.key));
         let mut dropped_bytes = 0;
         for (kept, _) in candidates {
             if is_enough(dropped_bytes) {

@@ -10,16 +10,16 @@ use crate::error::ScanError;
 use crate::memory::{Missing, Reservation, Stage};
 use crate::metadata_cache::MetadataReservation;
 
-/// How often requests for memory are tried again: nothing tells when the pool becomes able to shrink.
+/// The interval at which requests for memory are retried: no event tells when the pool becomes able to shrink.
 pub(crate) const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 impl Driver {
     /// Memory for a column that other scans will take, too. If there is too little, decoded columns that at most
-    /// `wanted_max` scans need are dropped for it.
+    /// `scans_max` scans need are dropped for it.
     pub(crate) fn try_reserve_to_share(
         &self,
         bytes: u64,
-        wanted_max: Option<usize>,
+        scans_max: Option<usize>,
     ) -> Option<Reservation> {
         if self.memory_queue.is_closed_to(Stage::Opening) {
             return None;
@@ -34,7 +34,7 @@ impl Driver {
                 },
                 bytes => Missing { bytes },
             };
-            if !wanted_max.is_some_and(|wanted_max| self.reclaim_slices(missing, wanted_max)) {
+            if !scans_max.is_some_and(|scans_max| self.reclaim_slices(missing, scans_max)) {
                 return None;
             }
         }

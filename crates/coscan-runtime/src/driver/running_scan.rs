@@ -1,4 +1,4 @@
-//! What the driver keeps of a registered scan beside what core knows.
+//! The driver's record of a registered scan, beside that of core.
 
 use std::sync::Arc;
 

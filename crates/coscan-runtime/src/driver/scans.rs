@@ -15,7 +15,7 @@ use super::running_scan::RunningScan;
 use crate::error::ScanError;
 use crate::lease::Answer;
 
-/// Chunks that a scan is registered for, or gives up, while the lock is held once.
+/// Chunks that a scan is registered for, or that are removed from it, while the lock is held once.
 const STEP_CHUNKS: usize = 1024;
 
 impl Driver {

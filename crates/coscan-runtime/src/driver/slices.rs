@@ -1,10 +1,10 @@
-//! Decoded columns: core knows which there are, and they are dropped when no scan needs them.
+//! Decoded columns: core is told about them, and they are dropped when no scan needs them.
 
 use super::handle::Driver;
 use crate::decode_cache::SliceKey;
 
 impl Driver {
-    /// How many scans still need each of these slices.
+    /// The number of scans that still need each of these slices.
     pub(crate) fn interested(&self, slices: impl IntoIterator<Item = SliceKey>) -> Vec<usize> {
         let inner = self.lock();
         slices.into_iter().map(|key| inner.interested(key)).collect()

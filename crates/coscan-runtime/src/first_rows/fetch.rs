@@ -16,7 +16,7 @@ use super::chunk_reader::{ChunkReader, Column};
 use crate::error::ScanError;
 use crate::metrics::add_time;
 
-/// Requests under way at once. They are small, so latency dominates.
+/// Requests in flight. They are small, so latency dominates.
 const REQUESTS_AT_A_TIME: usize = 64;
 
 impl ChunkReader {
@@ -52,22 +52,22 @@ impl ChunkReader {
     }
 
     /// Bytes of the file that holds a chunk, if pages of a column that are in the pool have them all.
-    fn find_in_pool(&self, chunk: ChunkIndex, column: usize, wanted: &Range<u64>) -> Option<Bytes> {
+    fn find_in_pool(&self, chunk: ChunkIndex, column: usize, range: &Range<u64>) -> Option<Bytes> {
         let table = self.table.table();
         let mut parts = Vec::new();
-        let mut end = wanted.start;
+        let mut end = range.start;
         for &page in table.layout().slice(chunk, table.group_of_column(column)) {
             let held = table.range_of_page(page);
-            if end < wanted.end && held.contains(&end) {
+            if end < range.end && held.contains(&end) {
                 let bytes = self.driver.cached(self.table.snapshot().page_id(page))?;
                 let offset = |position: u64| usize::try_from(position - held.start).ok();
-                let part_end = held.end.min(wanted.end);
+                let part_end = held.end.min(range.end);
                 parts.push(bytes.slice(offset(end)?..offset(part_end)?));
                 end = part_end;
             }
         }
         let is_one = parts.len() == 1;
-        (end == wanted.end).then(|| if is_one { parts.remove(0) } else { parts.concat().into() })
+        (end == range.end).then(|| if is_one { parts.remove(0) } else { parts.concat().into() })
     }
 
     /// Reads the missing ones of some ranges of the file that holds a chunk.
@@ -109,7 +109,7 @@ impl ChunkReader {
     }
 }
 
-/// Requests for the missing ones of some ranges, neighbours coalesced into at most so many bytes.
+/// Requests for the missing ones of some ranges, neighbours coalesced into requests of bounded size.
 fn requests(ranges: &[Range<u64>], mut missing: Vec<usize>, bytes_max: u64) -> Vec<Vec<usize>> {
     missing.sort_unstable_by_key(|&range| ranges[range].start);
     let sorted: Vec<_> = missing.iter().map(|&range| ranges[range].clone()).collect();

@@ -23,7 +23,7 @@ pub(crate) trait ElasticPool: Send + Sync {
     fn memory_freed(&self);
 }
 
-/// Memory was refused because so many bytes are missing.
+/// Memory was refused: the number of missing bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Missing {
     pub(crate) bytes: u64,
@@ -123,7 +123,7 @@ impl MemoryBudget {
     /// Takes memory if the budget has it or the pool can give it.
     ///
     /// # Errors
-    /// How much is missing.
+    /// The missing bytes.
     pub(crate) fn try_take(&self, holder: Holder, bytes: u64) -> Result<(), Missing> {
         if bytes == 0 {
             // Never refused, however short memory is: going on may be what frees some.
@@ -147,7 +147,7 @@ impl MemoryBudget {
         })
     }
 
-    /// Shrinks the pool to so many bytes or a little less. Returns its limit, or the lowest possible one if that is too
+    /// Shrinks the pool to `bytes` or a little less. Returns its limit, or the lowest possible one if that is too
     /// high.
     fn shrink_pool(&self, state: &mut State, bytes: u64) -> u64 {
         let floor_bytes = state.limits.floor_bytes();
@@ -202,7 +202,7 @@ impl MemoryBudget {
     /// Grows the pool as far as it may now.
     ///
     /// # Errors
-    /// How much is missing to the size asked for.
+    /// The bytes missing to the requested size.
     pub(crate) fn grow_pool(&self, bytes: u64) -> Result<(), Missing> {
         self.change(|state| {
             let left_bytes = state.left_bytes().min(state.limits.ceiling_bytes());

@@ -1,4 +1,4 @@
-//! How large the pool may be, given what the other holders have.
+//! The limits of the pool, given the memory of the other holders.
 
 use crate::options::Options;
 

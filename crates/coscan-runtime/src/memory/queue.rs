@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::reservation::Reservation;
 
-/// What memory is wanted for. Workers that hold some come first: others may wait for what they hold.
+/// The purpose of requested memory. Workers that already hold memory come first: others may wait for it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Stage {
     /// For the next batch of a chunk that is open.
@@ -69,7 +69,7 @@ impl MemoryQueue {
         })
     }
 
-    /// Waits for so many bytes, until the result is dropped.
+    /// Queues a request for `bytes` until the result is dropped.
     pub(crate) fn enter(&self, stage: Stage, bytes: u64) -> Queued<'_> {
         let (grant, granted) = oneshot::channel();
         let mut state = self.lock();
@@ -119,7 +119,7 @@ impl MemoryQueue {
         let mut refused_bytes = u64::MAX;
         let mut next = self.first_from((Stage::Working, 0));
         while let Some((position, bytes, since)) = next {
-            // Where there is not enough for so many bytes, there is not enough for more.
+            // If there is not enough for these bytes, there is not enough for more.
             let memory = if bytes < refused_bytes { reserve(bytes) } else { None };
             if let Some(memory) = memory {
                 let request = self.lock().requests.remove(&position);

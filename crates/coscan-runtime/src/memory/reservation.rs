@@ -1,4 +1,4 @@
-//! Memory taken for arrays before they are decoded, and charged to their buffers when they are there.
+//! Memory taken for arrays before they are decoded, and charged to their buffers afterwards.
 //!
 //! A [`Reservation`] becomes a [`Charge`] for each buffer. Buffers that several arrays refer to, such as the strings of
 //! a page, have one charge: it lasts until the last reference is gone, wherever that is by then.
@@ -29,7 +29,7 @@ impl Reservation {
     /// Takes memory for decoding if there is some.
     ///
     /// # Errors
-    /// How much is missing.
+    /// The missing bytes.
     pub(crate) fn try_new(memory: &Arc<MemoryBudget>, bytes: u64) -> Result<Self, Missing> {
         memory.try_take(Holder::Decoded, bytes)?;
         Ok(Self { memory: Arc::clone(memory), left_bytes: bytes })

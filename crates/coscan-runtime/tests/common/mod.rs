@@ -180,14 +180,14 @@ pub async fn in_time<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(hour, work).await.expect("nothing hangs")
 }
 
-/// The manager holds nothing once the loads under way have ended.
+/// The manager holds nothing once the loads in flight have ended.
 pub async fn assert_free(manager: &BufferManager) {
     assert_idle(manager).await;
     manager.evict_unwanted();
     assert_eq!(manager.report().pool_held_bytes, 0);
 }
 
-/// The manager holds nothing but pages once the loads under way have ended.
+/// The manager holds nothing but pages once the loads in flight have ended.
 pub async fn assert_idle(manager: &BufferManager) {
     in_time(async {
         while manager.report().loads_in_flight > 0 {

@@ -79,7 +79,10 @@ pub(crate) fn run(half: Half) -> Result<Vec<Case>, String> {
             cases.push(Case {
                 seed,
                 title: spec.title,
-                values: runs.iter().map(|run| MEASURES.map(|(it, _)| value(run, it))).collect(),
+                values: runs
+                    .iter()
+                    .map(|run| MEASURES.map(|(metric, _)| value(run, metric)))
+                    .collect(),
                 disk_use: runs[0].outcome.disk_use(),
                 cpu_use: runs[0].outcome.cpu_use(),
             });

@@ -1,10 +1,10 @@
-//! Why the worst cases are as they are.
+//! Explanations of the worst cases.
 
-/// For a case, why. Cases change when the generator does, and which are worst when a policy does.
+/// Cases and their explanations. Cases change when the generator does, and the worst ones when a policy does.
 const EXPLAINED: &[(u64, &str)] = &[
     (
         6,
-        "A chunk is worked on to its end in the simulator. One core; a chunk takes `slow_b` 0.67 s and `fast_a` a millisecond, which ends in 42 s instead of 4.9 s. Whenever the two chunks that a quick scan keeps before it are used up, a slow one gets the core for a whole chunk; under `relevance-2007` all share it at every moment. It is not short by bytes (a sixteenth of the longest), so it does not pass. In the tuning half 8 chunks ahead mend most of this, for 3 % more bytes everywhere ([decision 9](decisions/0009-ideas-that-did-not-help.md)). The engine changes workers every millisecond, so there it is milder.",
+        "In the simulator work on a chunk is not preempted. One core; a chunk takes `slow_b` 0.67 s and `fast_a` a millisecond; `fast_a` ends after 42 s instead of 4.9 s. Whenever the two chunks that a fast scan keeps ahead are used up, a slow scan gets the core for a whole chunk; under `relevance-2007` all scans share it at all times. By bytes the fast scan is not short (the limit is a sixteenth of the largest), so it does not bypass the queue. In the tuning half reading 8 chunks ahead removes most of this, for 3 % more bytes everywhere ([decision 9](decisions/0009-ideas-that-did-not-help.md)). In the runtime workers yield every millisecond, so the effect is smaller.",
     ),
     (
         18,
@@ -12,15 +12,15 @@ const EXPLAINED: &[(u64, &str)] = &[
     ),
     (
         24,
-        "Device, bytes and total time are the same under all policies. Scans in order take turns here, so that those that go on together read once ([scheduling](scheduling.md)): ranges of 5 and 10 % end in 1.5 and 2.3 s, while `relevance-2007` serves the shortest first (0.8 and 1.7 s) and lets the longest wait for 3.3 s instead of 0.5 s.",
+        "Device, bytes and total time are the same under all policies. Scans in order take turns here, so that those that advance together share reads ([scheduling](scheduling.md#scans-in-order)): ranges of 5 and 10 % end in 1.5 and 2.3 s, while `relevance-2007` serves the shortest first (0.8 and 1.7 s) and lets the longest wait for 3.3 s instead of 0.5 s.",
     ),
     (
         36,
-        "The same bytes in 182 loads under three policies; under `elevator` processors are busy for 98 % of the time, here device and processors stand still by turns. A scan that waits for a processor has two chunks and wants no more read, as in Figure 8 of `[CS07]` ([decision 9](decisions/0009-ideas-that-did-not-help.md)).",
+        "The same bytes in 182 loads under three policies; under `elevator` processors are busy for 98 % of the time, here device and processors are idle by turns. A scan that waits for a processor has two chunks and reads no further ahead, as in Figure 8 of `[CS07]` ([decision 9](decisions/0009-ideas-that-did-not-help.md)).",
     ),
     (
         114,
-        "A chunk is worked on to its end in the simulator. Four cores; a chunk takes `slow_b` 0.1 s and `fast_a` 0.2 ms. Whenever the two chunks that a quick scan keeps before it are used up, a slow one gets the core for a whole chunk; under `relevance-2007` all share it at every moment. It is not short by bytes (a sixteenth of the longest), so it does not pass. In the tuning half 8 chunks ahead mend most of this, for 3 % more bytes everywhere ([decision 9](decisions/0009-ideas-that-did-not-help.md)). The engine changes workers every millisecond, so there it is milder.",
+        "In the simulator work on a chunk is not preempted. Four cores; a chunk takes `slow_b` 0.1 s and `fast_a` 0.2 ms. Whenever the two chunks that a fast scan keeps ahead are used up, a slow scan gets the core for a whole chunk; under `relevance-2007` all scans share it at all times. By bytes the fast scan is not short (the limit is a sixteenth of the largest), so it does not bypass the queue. In the tuning half reading 8 chunks ahead removes most of this, for 3 % more bytes everywhere ([decision 9](decisions/0009-ideas-that-did-not-help.md)). In the runtime workers yield every millisecond, so the effect is smaller.",
     ),
     (
         252,
@@ -28,11 +28,11 @@ const EXPLAINED: &[(u64, &str)] = &[
     ),
     (
         256,
-        "`relevance` takes a third of the time of those that read two chunks ahead of each scan. Scans in order still do; `elevator` has their chunks on the way of its cursor and ends the slow query in 1.5 s instead of 2.0 s.",
+        "`relevance` takes a third of the time of policies that read two chunks ahead of each scan. Scans in order still do; the cursor of `elevator` passes their chunks anyway, and the slow query ends in 1.5 s instead of 2.0 s.",
     ),
     (
         274,
-        "A chunk is worked on to its end in the simulator. One core; a chunk takes `slow_a` 89 ms and `fast_a` a millisecond. Whenever the two chunks that a quick scan keeps before it are used up, a slow one gets the core for a whole chunk; under `relevance-2007` all share it at every moment. It is not short by bytes (a sixteenth of the longest), so it does not pass. In the tuning half 8 chunks ahead mend most of this, for 3 % more bytes everywhere ([decision 9](decisions/0009-ideas-that-did-not-help.md)). The engine changes workers every millisecond, so there it is milder.",
+        "In the simulator work on a chunk is not preempted. One core; a chunk takes `slow_a` 89 ms and `fast_a` a millisecond. Whenever the two chunks that a fast scan keeps ahead are used up, a slow scan gets the core for a whole chunk; under `relevance-2007` all scans share it at all times. By bytes the fast scan is not short (the limit is a sixteenth of the largest), so it does not bypass the queue. In the tuning half reading 8 chunks ahead removes most of this, for 3 % more bytes everywhere ([decision 9](decisions/0009-ideas-that-did-not-help.md)). In the runtime workers yield every millisecond, so the effect is smaller.",
     ),
     (
         300,
@@ -44,7 +44,7 @@ const EXPLAINED: &[(u64, &str)] = &[
     ),
 ];
 
-/// Why a case is as it is, if anybody looked.
+/// The explanation of a case, if there is one.
 pub(crate) fn why(seed: u64) -> Option<&'static str> {
     EXPLAINED.iter().find(|(case, _)| *case == seed).map(|&(_, why)| why)
 }

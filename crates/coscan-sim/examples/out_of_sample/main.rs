@@ -1,7 +1,7 @@
 //! Writes `docs/out-of-sample.md`: `cargo run --release -p coscan-sim --example out_of_sample > docs/out-of-sample.md`.
 //!
-//! `-- --tuning` runs that half alone and prints a line for each case, worst first: what a change of a policy is judged
-//! by. `-- --show SEED` prints the file of a case, for `coscan sim run`, `-- --runs SEED` what its queries took.
+//! `-- --tuning` runs that half alone and prints a line for each case, worst first: changes of a policy are judged
+//! by it. `-- --show SEED` prints the file of a case, for `coscan sim run`, `-- --runs SEED` the latencies of its queries.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)] // An example may use threads and print.
 

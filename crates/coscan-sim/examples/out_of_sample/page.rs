@@ -13,7 +13,7 @@ const LIMIT: f64 = 0.9;
 /// Writes it from the cases of both halves.
 pub(crate) fn write(tuning: &[Case], reporting: &[Case]) {
     println!("{}", include_str!("intro.md").replace("CASES", &reporting.len().to_string()));
-    println!("## What `relevance` needs relative to others\n");
+    println!("## `relevance` relative to other policies\n");
     println!(
         "| beside | measure | reporting half | tuning half | less / more | more by 10 % | 95 % below |"
     );
@@ -62,7 +62,7 @@ fn write_kinds(cases: &[Case]) {
         }),
         ("all scans over 100 %", |case| case.title.contains("over 100 %")),
     ];
-    println!("\n## Where\n");
+    println!("\n## By kind of case\n");
     println!("Stream time and bytes read, in the reporting half.\n");
     println!("| cases | | `relevance-2007` | bytes | `elevator` | bytes | `predictive` | bytes |");
     println!("|---|--:|--:|--:|--:|--:|--:|--:|");
@@ -80,7 +80,7 @@ fn write_kinds(cases: &[Case]) {
     }
 }
 
-/// The cases in which it loses most.
+/// The worst cases.
 fn write_worst(cases: &[Case]) {
     println!("\n## The ten worst cases\n");
     println!(
@@ -101,7 +101,7 @@ fn write_worst(cases: &[Case]) {
             "\nThe device is busy for {:.0} % of the time, processors for {:.0} %. {}\n",
             case.disk_use * 100.0,
             case.cpu_use * 100.0,
-            why(case.seed).unwrap_or("Not looked at yet.")
+            why(case.seed).unwrap_or("Not explained yet.")
         );
     }
 }

@@ -1,4 +1,4 @@
-//! How far ours are from the printed figures: worst first, and by what was fitted.
+//! The distances between our figures and the printed ones: worst first, and for fitted and predicted figures.
 
 use coscan_sim::claim::{CLOSE, FAR};
 
@@ -8,7 +8,7 @@ use crate::measured::{Measured, Pair};
 /// Figures in the list of the worst.
 const WORST: usize = 15;
 
-/// What disagrees, worst first.
+/// The disagreements, worst first.
 pub(crate) fn write_disagreements(all: &[Measured]) -> String {
     let mut pairs: Vec<Pair<'_>> = all.iter().flat_map(Measured::pairs).collect();
     pairs.sort_by(|a, b| b.distance().total_cmp(&a.distance()));
@@ -27,47 +27,55 @@ pub(crate) fn write_disagreements(all: &[Measured]) -> String {
     }
     text += "\nBy experiment, worst first, and why as far as known:\n\n";
     let mut worst: Vec<(&Measured, f64)> = Vec::new();
-    for it in all {
-        let distance = it.pairs().map(|pair| pair.distance()).fold(1.0, f64::max);
+    for experiment in all {
+        let distance = experiment.pairs().map(|pair| pair.distance()).fold(1.0, f64::max);
         if distance > CLOSE {
-            worst.push((it, distance));
+            worst.push((experiment, distance));
         }
     }
     worst.sort_by(|a, b| b.1.total_cmp(&a.1));
-    for (it, distance) in worst {
-        let (all, far) =
-            (it.pairs().count(), it.pairs().filter(|it| it.distance() > CLOSE).count());
+    for (experiment, distance) in worst {
+        let (all, far) = (
+            experiment.pairs().count(),
+            experiment.pairs().filter(|pair| pair.distance() > CLOSE).count(),
+        );
         text += &format!(
             "- **{}**: {far} of {all} figures more than a quarter away, the worst by a factor of {}. {}\n",
-            link(&it.spec.name),
+            link(&experiment.spec.name),
             number(distance),
-            it.spec.remarks.join(" ")
+            experiment.spec.remarks.join(" ")
         );
     }
     text
 }
 
-/// What was fitted, and how well the rest comes out.
+/// The fitted parameters, and the agreement of predicted figures.
 pub(crate) fn write_fitted(all: &[Measured]) -> String {
     let mut text = String::new();
-    for it in all.iter().filter(|it| !it.spec.fitted.is_empty()) {
-        text += &format!("- **{}**: {}\n", link(&it.spec.name), it.spec.fitted.join(" "));
+    for experiment in all.iter().filter(|experiment| !experiment.spec.fitted.is_empty()) {
+        text += &format!(
+            "- **{}**: {}\n",
+            link(&experiment.spec.name),
+            experiment.spec.fitted.join(" ")
+        );
     }
-    text += "\nThe others take over what those have, and fit nothing. How near the printed figures are:\n\n";
+    text += "\nThe others inherit these parameters and fit nothing. Distances from the printed figures:\n\n";
     let titles = ["", "figures", "within 10 %", "within a quarter", "within a factor of 2"];
     text += &head(&titles, 1);
     let all: Vec<Pair<'_>> = all.iter().flat_map(Measured::pairs).collect();
-    let (fitted, predicted): (Vec<_>, Vec<_>) = all.iter().partition(|it| it.is_calibration());
-    text += &tally("fitted to: what runs alone, and normal", &fitted);
+    let (fitted, predicted): (Vec<_>, Vec<_>) = all.iter().partition(|pair| pair.is_calibration());
+    text += &tally("fitted: queries alone, and normal", &fitted);
     text += &tally("**predicted**: all other policies", &predicted);
     for policy in ["attach", "elevator", "predictive", "relevance-2004", "relevance-2007"] {
         let of: Vec<_> =
-            predicted.iter().copied().filter(|it| it.figure.policy == policy).collect();
+            predicted.iter().copied().filter(|pair| pair.figure.policy == policy).collect();
         text += &tally(policy, &of);
     }
-    let whole: Vec<_> = predicted.iter().copied().filter(|it| it.figure.query.is_none()).collect();
+    let whole: Vec<_> =
+        predicted.iter().copied().filter(|pair| pair.figure.query.is_none()).collect();
     text += &tally("predicted, of whole runs", &whole);
-    let kinds: Vec<_> = predicted.iter().copied().filter(|it| it.figure.query.is_some()).collect();
+    let kinds: Vec<_> =
+        predicted.iter().copied().filter(|pair| pair.figure.query.is_some()).collect();
     text + &tally("predicted, of one kind of query", &kinds)
 }
 

@@ -13,7 +13,7 @@ use crate::verdicts::Judged;
 
 /// `[CS07 §3, Figure 2]`
 pub(crate) fn write_reuse() -> String {
-    let mut text = "## How likely a pool holds something useful\n\n`[CS07 §3, formula 1, Figure 2]`, for a table of 100 \
+    let mut text = "## Probability that the pool holds a useful chunk\n\n`[CS07 §3, formula 1, Figure 2]`, for a table of 100 \
                     chunks; in order, a scan can use one chunk only.\n\n"
         .to_owned();
     let pools = [1, 5, 10, 20, 50];
@@ -73,8 +73,10 @@ const COMPARED: [(Metric, &str); 3] = [
 /// The published policy relative to normal, in the paper's figures.
 fn printed_ratio(table2: &Measured, metric: Metric) -> f64 {
     let whole = |policy: &str| {
-        let mut paper = table2.spec.paper.iter().filter(|it| it.query.is_none());
-        paper.find(|it| it.policy == policy && it.metric == metric).map_or(f64::NAN, |it| it.value)
+        let mut paper = table2.spec.paper.iter().filter(|figure| figure.query.is_none());
+        paper
+            .find(|figure| figure.policy == policy && figure.metric == metric)
+            .map_or(f64::NAN, |figure| figure.value)
     };
     whole("relevance-2007") / whole("normal")
 }
@@ -85,9 +87,9 @@ fn ratios(runs: &CaseRuns, metric: Metric) -> Vec<f64> {
     seeds.map(|runs| value(&runs[1], metric) / value(&runs[0], metric)).collect()
 }
 
-/// What the assumptions of `cs07-table2` decide.
+/// The effect of chance and of the assumptions of `cs07-table2`.
 pub(crate) fn write_sensitivity(table2: &Measured) -> Result<String, String> {
-    let mut text = "## What chance and the assumptions decide\n\n".to_owned();
+    let mut text = "## The effect of chance and of the assumptions\n\n".to_owned();
     text += &write_spread(table2)?;
     text += &write_space_timeout()?;
     text += "One assumption changed at a time (or a parameter that the paper does state, for comparison): relevance-2007 \
@@ -113,7 +115,7 @@ pub(crate) fn write_sensitivity(table2: &Measured) -> Result<String, String> {
     Ok(text)
 }
 
-/// What the seed decides.
+/// The effect of the seed.
 fn write_spread(table2: &Measured) -> Result<String, String> {
     const SEEDS: u64 = 20;
     let policies = [PolicyKind::Normal, PolicyKind::Relevance2007];
@@ -137,15 +139,15 @@ fn write_spread(table2: &Measured) -> Result<String, String> {
     Ok(text + "\n")
 }
 
-/// What the space timeout decides.
+/// The effect of the space timeout.
 fn write_space_timeout() -> Result<String, String> {
     let sweep = "[[sweep]]\nkey = \"machine.space_timeout\"\nvalues = [\"500 ms\", \"5 s\", \"15 s\", \"60 s\", \"1 h\"]";
     let spec = variant("cs07-table2", sweep)?;
     let names: Vec<_> = spec.cases.iter().map(|case| case.name.clone()).collect();
     let runs = run_all(&[spec], &[PolicyKind::Elevator, PolicyKind::Relevance2007], 5)?;
     let mut text = "The space timeout, after which a scan that waits for space is given some: elevator depends on it, \
-                    relevance-2007 does not. There is no such limit in the paper, and none (an hour) in these \
-                    experiments. Over 5 seeds:\n\n"
+                    relevance-2007 does not. The paper has no such limit, nor have these experiments (one hour). \
+                    Over 5 seeds:\n\n"
         .to_owned();
     let titles = [
         "space timeout",
@@ -182,7 +184,7 @@ const WIDTHS: [(&str, &str, &str); 3] = [
 
 /// What the widths of columns decide in `cs07-table3`.
 pub(crate) fn write_widths(table3: &Measured) -> Result<String, String> {
-    let mut text = "## What the widths of columns decide\n\n".to_owned();
+    let mut text = "## The effect of the widths of columns\n\n".to_owned();
     let titles = [
         "columns",
         "F-100 alone s",
@@ -207,8 +209,10 @@ pub(crate) fn write_widths(table3: &Measured) -> Result<String, String> {
     let specs = specs.collect::<Result<Vec<_>, _>>()?;
     let runs = run_all(&specs, &[PolicyKind::Normal, PolicyKind::Relevance2007], 5)?;
     let printed = |policy: &str, query: Option<&str>, metric| {
-        let mut paper = table3.spec.paper.iter().filter(|it| it.query.as_deref() == query);
-        paper.find(|it| it.policy == policy && it.metric == metric).map_or(f64::NAN, |it| it.value)
+        let mut paper = table3.spec.paper.iter().filter(|figure| figure.query.as_deref() == query);
+        paper
+            .find(|figure| figure.policy == policy && figure.metric == metric)
+            .map_or(f64::NAN, |figure| figure.value)
     };
     let compared = [Metric::StreamAvg, Metric::NormalizedLatencyAvg, Metric::PagesRead];
     let normal = |metric| printed("normal", None, metric);
@@ -236,8 +240,8 @@ pub(crate) fn write_potential(spec: &Spec) -> Result<String, String> {
     const SAMPLES: u32 = 10;
     let mut text = "## Sharing potential\n\n`[CS11 §6.2, Figure 6.1]`\n\nMegabytes that running scans have still to be \
                     handed, by how many of them want the same, over the time of one run (seed 1). The paper's figure has \
-                    no numbers, and no verdict follows from this; there, five scans or more want most of the area, with \
-                    which policy is not said.\n\n"
+                     no numbers, and no verdict follows from this; there most of the area is needed by five scans or \
+                     more, under which policy is not said.\n\n"
         .to_owned();
     let case = spec.cases.first().ok_or("a file has a case")?;
     let prepared = Arc::new(Prepared::new(case, 1).map_err(|error| error.to_string())?);
@@ -245,12 +249,15 @@ pub(crate) fn write_potential(spec: &Spec) -> Result<String, String> {
     for policy in [PolicyKind::Normal, PolicyKind::Relevance2007] {
         let run = prepared.run(policy.build(), options).map_err(|error| error.to_string())?;
         let potentials = run.sharing_potential(SAMPLES);
-        let titles = potentials.iter().map(|it| format!("{:.0} s", it.at.0 as f64 / 1e9));
+        let titles =
+            potentials.iter().map(|potential| format!("{:.0} s", potential.at.0 as f64 / 1e9));
         let titles: Vec<_> =
-            std::iter::once(format!("{policy}, wanted by")).chain(titles).collect();
+            std::iter::once(format!("{policy}, needed by")).chain(titles).collect();
         text += &head(&titles.iter().map(String::as_str).collect::<Vec<_>>(), 1);
         for (level, name) in ["1 scan", "2", "3", "4", "5 or more"].into_iter().enumerate() {
-            let cells = potentials.iter().map(|it| format!("{}", it.bytes[level] / 1_000_000));
+            let cells = potentials
+                .iter()
+                .map(|potential| format!("{}", potential.bytes[level] / 1_000_000));
             text += &row(std::iter::once(name.to_owned()).chain(cells));
         }
         text += "\n";

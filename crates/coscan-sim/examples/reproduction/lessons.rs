@@ -113,24 +113,24 @@ fn lessons() -> [Lesson; 5] {
             },
         },
         Lesson {
-            says: "Who reads least is not done first.",
-            because: "One cursor for all makes the fewest requests, and everybody waits for the slowest (cs07-table2):",
+            says: "The policy that reads least does not finish first.",
+            because: "One cursor for all scans makes the fewest requests, and every scan waits for the slowest (cs07-table2):",
             titles: &["", "requests", "stream s", "normalized latency of S-1"],
             rows: vec![cursor(ELEVATOR), cursor(PUBLISHED)],
             shows: |rows| rising(0, rows) && rows[0][1] > rows[1][1] && rows[0][2] > rows[1][2],
         },
         Lesson {
-            says: "Order costs more than memory gives.",
+            says: "Order costs more than memory gains.",
             because: "Out of order a pool of 20 percent reads less than one of 40 percent that serves in order, even with the \
-                      best guess of what is used last (cs11-figure6.2, read):",
+                      best estimate of next uses (cs11-figure6.2, bytes read):",
             titles: &["pool", "normal", "predictive", "relevance-2007"],
             rows: vec![pool("20 %"), pool("40 %"), pool("60 %"), pool("80 %")],
             shows: |rows| rows[0][2] < rows[1][1],
         },
         Lesson {
-            says: "Where processors are the limit, it is they that have to be scheduled.",
+            says: "Where processors are the limit, they have to be scheduled.",
             because: "`relevance`, which does so, relative to the published policy. It was chosen by such experiments; on \
-                      workloads that no choice has seen it [gains less](out-of-sample.md).",
+                      generated workloads it [gains less](out-of-sample.md).",
             titles: &["", "processors busy", "normalized latency", "stream time"],
             rows: vec![
                 processors("cs07-table2"),
@@ -152,8 +152,10 @@ fn lessons() -> [Lesson; 5] {
 /// All of them, each with a table.
 pub(crate) fn write(all: &[Measured]) -> String {
     let find = |(experiment, case, policy, query, metric): Cell| {
-        let it = all.iter().find(|it| it.spec.name == experiment);
-        it.and_then(|it| it.average(case, policy, query, metric)).unwrap_or(f64::NAN)
+        let measured = all.iter().find(|measured| measured.spec.name == experiment);
+        measured
+            .and_then(|measured| measured.average(case, policy, query, metric))
+            .unwrap_or(f64::NAN)
     };
     let mut text = String::new();
     for (index, lesson) in lessons().into_iter().enumerate() {

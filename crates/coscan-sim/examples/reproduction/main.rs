@@ -37,8 +37,8 @@ fn measure() -> Result<Vec<Measured>, String> {
 }
 
 /// Whether an experiment is a paper's.
-fn is_published(it: &Measured) -> bool {
-    it.spec.source.starts_with('[')
+fn is_published(experiment: &Measured) -> bool {
+    experiment.spec.source.starts_with('[')
 }
 
 fn write_all(docs: &Path) -> Result<(), String> {
@@ -47,22 +47,22 @@ fn write_all(docs: &Path) -> Result<(), String> {
         std::fs::write(docs.join(name), text).map_err(|error| format!("{name}: {error}"))
     };
     let all = measure()?;
-    let (published, own): (Vec<_>, Vec<_>) = all.into_iter().partition(is_published);
+    let (published, ours): (Vec<_>, Vec<_>) = all.into_iter().partition(is_published);
     let directory = docs.join("reproduction");
     std::fs::create_dir_all(directory).map_err(|error| error.to_string())?;
-    let figure8 = published.iter().find(|it| it.spec.name == "cs07-figure8");
+    let figure8 = published.iter().find(|experiment| experiment.spec.name == "cs07-figure8");
     let costs = Costs::measure(&figure8.ok_or("there is a Figure 8")?.spec)?;
-    for it in &published {
-        let spec = &it.spec;
+    for experiment in &published {
+        let spec = &experiment.spec;
         let mut text = format!(
             "# {}: {}\n\nWritten by a program, see [the page on all of them](../reproduction.md).\n\n",
             spec.name, spec.title
         );
-        text += &sections::write(it);
+        text += &sections::write(experiment);
         text += &match spec.name.as_str() {
             "cs07-example" => figures::write_reuse(),
-            "cs07-table2" => figures::write_sensitivity(it)?,
-            "cs07-table3" => figures::write_widths(it)?,
+            "cs07-table2" => figures::write_sensitivity(experiment)?,
+            "cs07-table3" => figures::write_widths(experiment)?,
             "cs07-figure8" => costs.write(),
             "cs11-table6.1" => figures::write_potential(spec)?,
             _ => String::new(),
@@ -79,12 +79,12 @@ fn write_all(docs: &Path) -> Result<(), String> {
         .replace("{FITTED}", agreement::write_fitted(&published).trim_end());
     write("reproduction.md", page)?;
     let mut text = include_str!("own.md").replace("{SEEDS}", &SEEDS.to_string());
-    for it in &own {
+    for experiment in &ours {
         text += &format!(
             "\n## {}: {}\n\n{}",
-            it.spec.name,
-            it.spec.title,
-            sections::write(it).trim_end()
+            experiment.spec.name,
+            experiment.spec.title,
+            sections::write(experiment).trim_end()
         );
         text += "\n";
     }

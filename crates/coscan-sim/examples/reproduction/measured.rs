@@ -36,7 +36,7 @@ impl Measured {
         query: Option<&str>,
         metric: Metric,
     ) -> Option<f64> {
-        let case = self.spec.cases.iter().position(|it| it.name == case)?;
+        let case = self.spec.cases.iter().position(|known| known.name == case)?;
         let policy = position(policy)?;
         let value = |run: &Run| match query {
             None => run.value(metric),

@@ -67,14 +67,14 @@ impl Judged {
 
 /// All claims of the experiments, in the order of their files.
 pub(crate) fn judged(all: &[Measured]) -> Vec<Judged> {
-    let of = |it: &Measured| {
-        let judged = |claim| Judged::new(&it.spec, claim, &it.judge(claim));
-        it.spec.claims.iter().map(judged).collect::<Vec<_>>()
+    let of = |experiment: &Measured| {
+        let judged = |claim| Judged::new(&experiment.spec, claim, &experiment.judge(claim));
+        experiment.spec.claims.iter().map(judged).collect::<Vec<_>>()
     };
     all.iter().flat_map(of).collect()
 }
 
-/// How it is measured.
+/// The measure of a claim as text.
 fn measured(claim: &Claim) -> String {
     let of = claim.query.as_ref().map_or(String::new(), |query| format!(" of {query}"));
     let what = match &claim.measure {
@@ -89,10 +89,12 @@ fn measured(claim: &Claim) -> String {
     format!("{}{of}: {what}", title(claim.metric))
 }
 
-/// What is asked for.
+/// The figure of the paper, or the range that the claim requires.
 fn paper(claim: &Claim, judgement: &Judgement) -> String {
     match (&claim.criterion, &claim.measure) {
-        (Criterion::AsPrinted, _) => span(judgement.comparisons.iter().filter_map(|it| it.paper)),
+        (Criterion::AsPrinted, _) => {
+            span(judgement.comparisons.iter().filter_map(|comparison| comparison.paper))
+        }
         (Criterion::Within(_), Measure::Order(_)) => "in order".to_owned(),
         (Criterion::Within(range), _) => asked(range),
     }
@@ -108,8 +110,8 @@ fn asked(range: &RangeInclusive<f64>) -> String {
 
 fn here(judgement: &Judgement) -> String {
     let all = &judgement.comparisons;
-    let span = span(all.iter().map(|it| it.here));
-    match all.iter().filter(|it| it.holds).count() {
+    let span = span(all.iter().map(|comparison| comparison.here));
+    match all.iter().filter(|comparison| comparison.holds).count() {
         _ if all.len() == 1 => span,
         held => format!("{span}; {held} of {} cases", all.len()),
     }
@@ -141,17 +143,18 @@ pub(crate) fn write(judged: &[Judged]) -> String {
         );
         let mut last = "";
         let of_paper =
-            judged.iter().filter(|it| it.source.trim_start_matches('[').starts_with(tag));
-        for it in of_paper {
-            let place = it.source.trim_matches(['[', ']']).trim_start_matches(tag).trim();
-            let link = format!("[{place}](reproduction/{}.md)", it.experiment);
-            let place = if last == it.experiment { String::new() } else { link };
-            last = &it.experiment;
-            let verdict = match it.verdict {
+            judged.iter().filter(|claim| claim.source.trim_start_matches('[').starts_with(tag));
+        for claim in of_paper {
+            let place = claim.source.trim_matches(['[', ']']).trim_start_matches(tag).trim();
+            let link = format!("[{place}](reproduction/{}.md)", claim.experiment);
+            let place = if last == claim.experiment { String::new() } else { link };
+            last = &claim.experiment;
+            let verdict = match claim.verdict {
                 Verdict::Holds => "holds".to_owned(),
                 other => format!("**{other}**"),
             };
-            let cells = [&it.claim, &it.measured, &it.paper, &it.here, &verdict, &it.why];
+            let cells =
+                [&claim.claim, &claim.measured, &claim.paper, &claim.here, &verdict, &claim.why];
             text += &row(std::iter::once(place).chain(cells.map(String::clone)));
         }
     }
@@ -160,7 +163,7 @@ pub(crate) fn write(judged: &[Judged]) -> String {
 
 fn summary(judged: &[Judged]) -> String {
     let count = |verdict, calibration| {
-        let same = |it: &&Judged| it.verdict == verdict && it.calibration == calibration;
+        let same = |claim: &&Judged| claim.verdict == verdict && claim.calibration == calibration;
         judged.iter().filter(same).count()
     };
     let line = |name: &str, calibration| {
@@ -174,18 +177,20 @@ fn summary(judged: &[Judged]) -> String {
 }
 
 /// The claims of one experiment, with the cases in which they do not hold.
-pub(crate) fn of_experiment(it: &Measured) -> String {
+pub(crate) fn of_experiment(experiment: &Measured) -> String {
     let mut text = String::new();
-    for claim in &it.spec.claims {
-        let judged = Judged::new(&it.spec, claim, &it.judge(claim));
+    for claim in &experiment.spec.claims {
+        let judged = Judged::new(&experiment.spec, claim, &experiment.judge(claim));
         if text.is_empty() {
             text += &head_over(
                 &["the paper says", "measured", "paper", "here", "", "cases missed"],
                 &[true, true, false, false, true, true],
             );
         }
-        let missed = it.judge(claim).comparisons.into_iter().filter(|it| !it.holds);
-        let missed: Vec<_> = missed.map(|it| it.case).filter(|case| !case.is_empty()).collect();
+        let missed =
+            experiment.judge(claim).comparisons.into_iter().filter(|comparison| !comparison.holds);
+        let missed: Vec<_> =
+            missed.map(|comparison| comparison.case).filter(|case| !case.is_empty()).collect();
         let verdict = judged.verdict.to_string();
         let cells = [judged.claim, judged.measured, judged.paper, judged.here, verdict];
         text += &row(cells.into_iter().chain([missed.join("; ")]));

@@ -26,9 +26,9 @@ pub fn references(workload: &Workload, outcome: &Outcome) -> Vec<Vec<TablePage>>
 /// Bytes that are read for these uses, each of pages that have to be in the pool together, when always the page whose
 /// next use lies furthest ahead is evicted, and each page is read when it is used.
 ///
-/// For pages of equal size, one at a time, no choice of victims reads less. For others that is a good choice but not
-/// always the best, which is hard to find; then the number is a yardstick, not a bound. What is larger than the pool is
-/// read each time.
+/// For pages of equal size, one at a time, no choice of victims reads less. For pages of different sizes it is a good
+/// choice but not always the best, which is hard to find; then the number is a reference, not a bound. Pages larger
+/// than the pool are read each time.
 #[must_use]
 pub fn belady_bytes(workload: &Workload, uses: &[Vec<TablePage>]) -> u64 {
     let mut pool = Pool::new(workload);
@@ -46,7 +46,7 @@ pub fn belady_bytes(workload: &Workload, uses: &[Vec<TablePage>]) -> u64 {
 struct Pool<'a> {
     workload: &'a Workload,
     bytes_max: u64,
-    /// What may go, by next use.
+    /// Pages that may be evicted, by next use.
     by_next_use: BTreeSet<(usize, TablePage)>,
     /// When each page in the pool is used next.
     next_use: BTreeMap<TablePage, usize>,
@@ -66,7 +66,7 @@ impl<'a> Pool<'a> {
         }
     }
 
-    /// Takes pages into use; those that are not there are read.
+    /// Takes pages into use; those not in the pool are read.
     fn take(&mut self, pages: &[TablePage]) {
         for &page in pages {
             match self.next_use.get(&page) {

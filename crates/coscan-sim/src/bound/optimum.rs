@@ -1,4 +1,4 @@
-//! The optimum by brute force: what the wisest schedule reads, for tiny workloads. The bound is never above it.
+//! The optimum by brute force: the fewest bytes that any schedule reads, for tiny workloads. The bound is never above it.
 
 mod random;
 
@@ -11,7 +11,7 @@ use super::*;
 use crate::random::Random;
 use crate::workload::{Stream, Table, TablePage};
 
-/// What a schedule has come to: pages in the pool, and for each stream its query and the chunks that it still needs.
+/// The state of a schedule: pages in the pool, and for each stream its query and the chunks that it still needs.
 /// Pages of all tables and chunks of a table are bits.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Reached {
@@ -67,13 +67,13 @@ impl Search<'_> {
         }
     }
 
-    /// Hands out all that is there: to wait with that helps nobody.
+    /// Hands out all chunks in the pool: a delay would help no query.
     fn hand_out(&self, mut reached: Reached) -> Reached {
         for stream in 0..reached.streams.len() {
             let (mut index, mut needed) = reached.streams[stream];
             while let Some(query) = self.query(stream, index) {
-                let there = |chunk: &usize| self.pages_of(query, *chunk) & !reached.pool == 0;
-                let taken = (0..32).filter(|chunk| needed >> chunk & 1 == 1).filter(there);
+                let in_pool = |chunk: &usize| self.pages_of(query, *chunk) & !reached.pool == 0;
+                let taken = (0..32).filter(|chunk| needed >> chunk & 1 == 1).filter(in_pool);
                 let taken: u32 = taken.map(|chunk| 1 << chunk).sum();
                 needed &= !taken;
                 if taken == 0 || needed != 0 {
@@ -86,7 +86,7 @@ impl Search<'_> {
         reached
     }
 
-    /// The fewest bytes with which every query gets everything: Dijkstra over all that a schedule can come to.
+    /// The fewest bytes with which every query gets everything: Dijkstra over all states of a schedule.
     fn fewest_bytes(&self) -> u64 {
         let streams = (0..self.workload.streams.len()).map(|stream| self.at_query(stream, 0));
         let start = self.hand_out(Reached { pool: 0, streams: streams.collect() });
@@ -121,8 +121,8 @@ impl Search<'_> {
 }
 
 fn optimum(workload: &Workload) -> u64 {
-    let pages = workload.tables.iter().enumerate().flat_map(|(table, it)| {
-        let pages = (0..it.layout.page_count()).map(PageIndex::from_usize);
+    let pages = workload.tables.iter().enumerate().flat_map(|(table, definition)| {
+        let pages = (0..definition.layout.page_count()).map(PageIndex::from_usize);
         pages.map(move |page| TablePage { table, page })
     });
     Search { workload, pages: pages.collect() }.fewest_bytes()
@@ -152,7 +152,7 @@ fn workload(
 }
 
 #[test]
-fn what_the_pool_cannot_keep_between_two_queries_is_read_again() {
+fn pages_that_the_pool_cannot_keep_between_two_queries_are_read_again() {
     // Five pages twice, a pool of two: 5 + (5 - 2).
     let twice = workload(vec![table(&[1; 5])], vec![vec![(0, 0..5), (0, 0..5)]], 2);
     assert_eq!((compulsory_bytes(&twice), lower_bound_bytes(&twice), optimum(&twice)), (5, 8, 8));
@@ -167,7 +167,7 @@ fn queries_too_small_to_count_alone_count_together() {
 }
 
 #[test]
-fn what_is_kept_for_later_leaves_room_for_a_chunk() {
+fn kept_pages_leave_space_for_a_chunk() {
     // Page 0, page 1, page 0: a pool of one cannot keep page 0, a pool of two can.
     let back = |pool_bytes| {
         let queries = vec![(0, 0..1), (0, 1..2), (0, 0..1)];
@@ -178,7 +178,7 @@ fn what_is_kept_for_later_leaves_room_for_a_chunk() {
 }
 
 #[test]
-fn what_other_streams_need_besides_counts_once_and_tables_add_up() {
+fn pages_of_other_streams_count_once_and_tables_add_up() {
     let tables = || vec![table(&[1; 3]), table(&[1; 3])];
     let beside = vec![vec![(0, 0..3), (0, 0..3)], vec![(1, 0..3)]];
     let beside = workload(tables(), beside, 1);
@@ -188,7 +188,7 @@ fn what_other_streams_need_besides_counts_once_and_tables_add_up() {
 }
 
 #[test]
-fn what_may_be_cancelled_does_not_count() {
+fn cancelled_queries_do_not_count() {
     let mut one = workload(vec![table(&[1; 3])], vec![vec![(0, 0..3)]], 1);
     one.streams[0].queries[0].cancel_after_ns = Some(5);
     assert_eq!((compulsory_bytes(&one), lower_bound_bytes(&one)), (0, 0));

@@ -1,4 +1,4 @@
-//! An object store: each request takes a while to begin, then shares the network with the others.
+//! An object store: each request has a latency, then shares the bandwidth with the others.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,14 @@ pub(super) struct ObjectStore {
     queue: Waiting<Request>,
     /// Requests whose first byte is on its way, by when it arrives and order of submission.
     beginning: BTreeMap<(Time, u64), Request>,
-    /// Requests whose bytes pass: the page that passes now is the work, the pages are what is left of the request.
+    /// Requests being transferred: the work is the page being transferred, the pages are the rest of the request.
     passing: Shared<Request>,
     sequence: u64,
 }
 
 impl ObjectStore {
     /// # Panics
-    /// If nothing would ever pass.
+    /// If a bandwidth or the number of requests served at once is 0.
     pub(super) fn new(
         latency_ns: u64,
         bytes_per_second: u64,

@@ -1,4 +1,4 @@
-//! The papers' disk: every load takes as long.
+//! The papers' disk: every load takes the same time.
 
 use coscan_core::{LoadId, Time};
 
@@ -8,15 +8,15 @@ use super::{Arrival, Request};
 #[derive(Clone, Debug)]
 pub(super) struct Perfect {
     ns_per_chunk: u64,
-    line: ServiceQueues,
+    device: ServiceQueues,
 }
 
 impl Perfect {
     pub(super) fn new(ns_per_chunk: u64) -> Self {
-        Self { ns_per_chunk, line: ServiceQueues::new(1, 0, true) }
+        Self { ns_per_chunk, device: ServiceQueues::new(1, 0, true) }
     }
 
-    /// Takes on a load, all requests of it at once: its pages share the time by their bytes.
+    /// Submits a load, all its requests at once: its pages share the time by their bytes.
     pub(super) fn submit(&mut self, now: Time, requests: &[Request]) {
         let Some(&Request { load, urgent, .. }) = requests.first() else { return };
         let bytes = u128::from(requests.iter().map(Request::bytes).sum::<u64>()).max(1);
@@ -26,22 +26,22 @@ impl Perfect {
             passed += u128::from(page_bytes);
             let ns = (passed * u128::from(self.ns_per_chunk)).div_ceil(bytes);
             let done_ns = u64::try_from(ns).expect("a part of a load's time");
-            let page = self.line.expect(now, Arrival { load, page }, 1);
+            let page = self.device.expect(now, Arrival { load, page }, 1);
             TransferQuantum { done_ns, end: 0, page: Some(page) }
         });
         let quanta = quanta.collect();
-        self.line.add(now, 0, Job { load, urgent, address: 0, quanta, done_ns: 0 });
+        self.device.add(now, 0, Job { load, urgent, address: 0, quanta, done_ns: 0 });
     }
 
     pub(super) fn escalate(&mut self, load: LoadId) {
-        self.line.escalate(load);
+        self.device.escalate(load);
     }
 
     pub(super) fn next_at(&self) -> Option<Time> {
-        self.line.next_at()
+        self.device.next_at()
     }
 
     pub(super) fn pop(&mut self, now: Time) -> Option<Arrival> {
-        self.line.pop(now)
+        self.device.pop(now)
     }
 }

@@ -1,6 +1,6 @@
-//! Devices that do one thing at a time: what they do, what waits for them, and the pages that come of it.
+//! Devices that serve one job at a time: the job in service, the queue, and the pages being read.
 //!
-//! A job is done in quanta. After a quantum something urgent may come between; then the job goes on where it was left.
+//! A job is served in quanta. After a quantum an urgent job may preempt it; then it is resumed.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,35 +9,35 @@ use coscan_core::{LoadId, Time};
 use super::Arrival;
 use super::waiting::Waiting;
 
-/// What one device does of a request.
+/// The part of a request on one device.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
     pub(super) load: LoadId,
     pub(super) urgent: bool,
-    /// The byte of the device that comes next.
+    /// The next byte on the device.
     pub(super) address: u64,
-    /// What is to be done, the next quantum first.
+    /// The remaining quanta, the next one first.
     pub(super) quanta: VecDeque<TransferQuantum>,
-    /// Nanoseconds from its beginning to what comes next.
+    /// Nanoseconds from its beginning to the next quantum.
     pub(super) done_ns: u64,
 }
 
-/// A part of a job.
+/// A quantum of a job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TransferQuantum {
-    /// Nanoseconds from the beginning of the job to the end of this quantum when nothing comes between.
+    /// Nanoseconds from the beginning of the job to the end of this quantum without preemption.
     pub(super) done_ns: u64,
-    /// The byte of the device behind it.
+    /// The byte of the device after it.
     pub(super) end: u64,
-    /// The page of which the last byte on this device is in it, by number.
+    /// The number of the page whose last byte on this device is in it.
     pub(super) page: Option<u64>,
 }
 
-/// Devices, and the pages that are on their way.
+/// Devices, and the pages being read.
 #[derive(Clone, Debug)]
 pub(super) struct ServiceQueues {
-    lines: Vec<Line>,
-    /// By number, and with the devices from which something of a page is still to come.
+    devices: Vec<DeviceQueue>,
+    /// Pages by number, with the number of devices that have still to read a part of each.
     expected: BTreeMap<u64, (Arrival, usize)>,
     /// By time and number.
     arrived: BTreeMap<(Time, u64), Arrival>,
@@ -45,12 +45,12 @@ pub(super) struct ServiceQueues {
 }
 
 impl ServiceQueues {
-    /// So many devices. They move their heads in so many nanoseconds, and change over to what is urgent only between
-    /// jobs if those are to stay `whole`.
+    /// `count` devices with seeks of `seek_ns` nanoseconds. If jobs are to stay `whole`, none is preempted.
     pub(super) fn new(count: u32, seek_ns: u64, whole: bool) -> Self {
-        let line = Line { seek_ns, whole, head: None, waiting: Waiting::none(), current: None };
+        let device =
+            DeviceQueue { seek_ns, whole, head: None, waiting: Waiting::none(), current: None };
         Self {
-            lines: vec![line; count as usize],
+            devices: vec![device; count as usize],
             expected: BTreeMap::new(),
             arrived: BTreeMap::new(),
             pages: 0,
@@ -58,10 +58,10 @@ impl ServiceQueues {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.lines.len()
+        self.devices.len()
     }
 
-    /// Expects a page of which parts come from so many devices; returns its number.
+    /// Adds a page that `parts` devices read parts of; returns its number.
     pub(super) fn expect(&mut self, now: Time, arrival: Arrival, parts: usize) -> u64 {
         self.pages += 1;
         if parts == 0 {
@@ -72,21 +72,21 @@ impl ServiceQueues {
         self.pages
     }
 
-    /// Gives a device something to do.
-    pub(super) fn add(&mut self, now: Time, line: usize, job: Job) {
-        let line = &mut self.lines[line];
+    /// Adds a job to the queue of a device.
+    pub(super) fn add(&mut self, now: Time, device: usize, job: Job) {
+        let device = &mut self.devices[device];
         let urgent = job.urgent;
-        line.waiting.push(job, urgent);
-        if line.current.is_none() {
-            line.begin(now);
+        device.waiting.push(job, urgent);
+        if device.current.is_none() {
+            device.begin(now);
         }
     }
 
-    /// What is left of a load is urgent from now on.
+    /// The remaining jobs of a load are urgent from now on.
     pub(super) fn escalate(&mut self, load: LoadId) {
-        for line in &mut self.lines {
-            line.waiting.escalate(|job| job.load == load);
-            if let Some((job, _)) = &mut line.current {
+        for device in &mut self.devices {
+            device.waiting.escalate(|job| job.load == load);
+            if let Some((job, _)) = &mut device.current {
                 job.urgent |= job.load == load;
             }
         }
@@ -94,14 +94,14 @@ impl ServiceQueues {
 
     pub(super) fn next_at(&self) -> Option<Time> {
         let arrived = self.arrived.first_key_value().map(|(&(at, _), _)| at);
-        self.lines.iter().filter_map(Line::next_at).chain(arrived).min()
+        self.devices.iter().filter_map(DeviceQueue::next_at).chain(arrived).min()
     }
 
-    /// Does what is due. Returns a page that is there.
+    /// Processes the events that are due. Returns a page that has arrived.
     pub(super) fn pop(&mut self, now: Time) -> Option<Arrival> {
-        for line in &mut self.lines {
-            while let Some(at) = line.next_at().filter(|&at| at <= now) {
-                let Some(page) = line.end_piece(at) else { continue };
+        for device in &mut self.devices {
+            while let Some(at) = device.next_at().filter(|&at| at <= now) {
+                let Some(page) = device.end_quantum(at) else { continue };
                 let (arrival, parts) = self.expected.get_mut(&page).expect("a page comes once");
                 *parts -= 1;
                 if *parts == 0 {
@@ -117,17 +117,17 @@ impl ServiceQueues {
 
 /// A device.
 #[derive(Clone, Debug)]
-struct Line {
+struct DeviceQueue {
     seek_ns: u64,
     whole: bool,
-    /// The byte that the head stands before; nowhere at first.
+    /// The position of the head; `None` at first.
     head: Option<u64>,
     waiting: Waiting<Job>,
-    /// What it does, and when that would have begun if nothing had come between.
+    /// The job in service, and when it would have begun without preemption.
     current: Option<(Job, Time)>,
 }
 
-impl Line {
+impl DeviceQueue {
     fn begin(&mut self, now: Time) {
         self.current = self.waiting.pop().map(|job| {
             let seek_ns = if self.head == Some(job.address) { 0 } else { self.seek_ns };
@@ -142,14 +142,14 @@ impl Line {
     }
 
     /// Ends the quantum that is due now. Returns the page that ends with it.
-    fn end_piece(&mut self, now: Time) -> Option<u64> {
+    fn end_quantum(&mut self, now: Time) -> Option<u64> {
         let (job, _) = self.current.as_mut()?;
         let quantum = job.quanta.pop_front()?;
         self.head = Some(quantum.end);
-        let gives_way = !self.whole && !job.urgent && self.waiting.has_urgent();
+        let is_preempted = !self.whole && !job.urgent && self.waiting.has_urgent();
         if job.quanta.is_empty() {
             self.begin(now);
-        } else if gives_way && let Some((job, _)) = self.current.take() {
+        } else if is_preempted && let Some((job, _)) = self.current.take() {
             self.waiting.put_back(Job { address: quantum.end, done_ns: quantum.done_ns, ..job });
             self.begin(now);
         }

@@ -11,30 +11,30 @@ use super::{Arrival, Request, transfer_ns};
 pub(super) struct Spindles {
     bytes_per_second: u64,
     stripe_bytes: u64,
-    /// The most bytes that pass before something urgent may come between.
+    /// The most bytes of a quantum, after which an urgent job may preempt a job.
     quantum_bytes: u64,
-    lines: ServiceQueues,
+    devices: ServiceQueues,
 }
 
 impl Spindles {
     /// # Panics
-    /// If there is no device, or nothing would ever pass.
+    /// If the number of devices, the bandwidth or a size is 0.
     pub(super) fn new(
-        devices: u32,
+        device_count: u32,
         seek_ns: u64,
         bytes_per_second: u64,
         stripe_bytes: u64,
         quantum_bytes: u64,
     ) -> Self {
         let passes = bytes_per_second > 0 && stripe_bytes > 0 && quantum_bytes > 0;
-        assert!(devices > 0 && passes, "a disk has to read");
-        let lines = ServiceQueues::new(devices, seek_ns, false);
-        Self { bytes_per_second, stripe_bytes, quantum_bytes, lines }
+        assert!(device_count > 0 && passes, "a disk has to read");
+        let devices = ServiceQueues::new(device_count, seek_ns, false);
+        Self { bytes_per_second, stripe_bytes, quantum_bytes, devices }
     }
 
     pub(super) fn submit(&mut self, now: Time, request: &Request) {
-        let job = |arm| {
-            let address = self.on_arm(arm, request.start);
+        let job = |device| {
+            let address = self.bytes_on_device(device, request.start);
             Job {
                 load: request.load,
                 urgent: request.urgent,
@@ -43,39 +43,42 @@ impl Spindles {
                 done_ns: 0,
             }
         };
-        let mut jobs: Vec<_> = (0..self.lines.len()).map(job).collect();
+        let mut jobs: Vec<_> = (0..self.devices.len()).map(job).collect();
         let mut start = request.start;
         for &(page, bytes) in &request.pages {
-            let parts = (0..jobs.len()).map(|arm| {
-                let (from, to) = (self.on_arm(arm, start), self.on_arm(arm, start + bytes));
-                (arm, from, to)
+            let parts = (0..jobs.len()).map(|device| {
+                let (from, to) = (
+                    self.bytes_on_device(device, start),
+                    self.bytes_on_device(device, start + bytes),
+                );
+                (device, from, to)
             });
             let parts: Vec<_> = parts.filter(|(_, from, to)| to > from).collect();
             let arrival = Arrival { load: request.load, page };
-            let number = self.lines.expect(now, arrival, parts.len());
-            for (arm, from, to) in parts {
-                self.add_pieces(&mut jobs[arm], from, to, number);
+            let number = self.devices.expect(now, arrival, parts.len());
+            for (device, from, to) in parts {
+                self.add_quanta(&mut jobs[device], from, to, number);
             }
             start += bytes;
         }
         let jobs = jobs.into_iter().enumerate().filter(|(_, job)| !job.quanta.is_empty());
-        jobs.for_each(|(arm, job)| self.lines.add(now, arm, job));
+        jobs.for_each(|(device, job)| self.devices.add(now, device, job));
     }
 
     pub(super) fn escalate(&mut self, load: LoadId) {
-        self.lines.escalate(load);
+        self.devices.escalate(load);
     }
 
     pub(super) fn next_at(&self) -> Option<Time> {
-        self.lines.next_at()
+        self.devices.next_at()
     }
 
     pub(super) fn pop(&mut self, now: Time) -> Option<Arrival> {
-        self.lines.pop(now)
+        self.devices.pop(now)
     }
 
-    /// Adds the part of a page that lies between two bytes of a device.
-    fn add_pieces(&self, job: &mut Job, from: u64, to: u64, page: u64) {
+    /// Adds the part of a page that lies between two addresses of a device.
+    fn add_quanta(&self, job: &mut Job, from: u64, to: u64, page: u64) {
         let mut end = from;
         while end < to {
             end = end.saturating_add(self.quantum_bytes).min(to);
@@ -87,11 +90,11 @@ impl Spindles {
         }
     }
 
-    /// How many of the bytes before `address` lie on a device.
-    fn on_arm(&self, arm: usize, address: u64) -> u64 {
-        let round = self.stripe_bytes.saturating_mul(self.lines.len() as u64);
+    /// The number of bytes before `address` that lie on a device.
+    fn bytes_on_device(&self, device: usize, address: u64) -> u64 {
+        let round = self.stripe_bytes.saturating_mul(self.devices.len() as u64);
         let (rounds, rest) = (address / round, address % round);
-        let before = self.stripe_bytes.saturating_mul(arm as u64);
+        let before = self.stripe_bytes.saturating_mul(device as u64);
         rounds * self.stripe_bytes + rest.saturating_sub(before).min(self.stripe_bytes)
     }
 }

@@ -1,4 +1,4 @@
-//! What waits for a device: what is urgent goes first, and of equals what came first.
+//! The queue of a device: urgent items first, and among equals in order of arrival.
 
 use std::collections::VecDeque;
 
@@ -17,12 +17,12 @@ impl<T> Waiting<T> {
         if urgent { self.urgent.push_back(item) } else { self.others.push_back(item) }
     }
 
-    /// Puts what had begun before all that is not urgent.
+    /// Puts a preempted item before all that are not urgent.
     pub(super) fn put_back(&mut self, item: T) {
         self.others.push_front(item);
     }
 
-    /// Moves what is meant behind all that is urgent.
+    /// Moves the items that `is_meant` behind all urgent ones.
     pub(super) fn escalate(&mut self, is_meant: impl Fn(&T) -> bool) {
         let (meant, others) = std::mem::take(&mut self.others).into_iter().partition(is_meant);
         self.others = others;

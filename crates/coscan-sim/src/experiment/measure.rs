@@ -1,4 +1,4 @@
-//! What is measured of a run.
+//! The metrics of a run.
 
 use coscan_core::Order;
 
@@ -8,8 +8,8 @@ use crate::metric::Metric;
 use crate::outcome::QueryOutcome;
 
 impl Run {
-    /// What was measured of the whole run; `None` if that does not exist, such as the bytes read for queries in order
-    /// where there is none.
+    /// A metric of the whole run; `None` if it does not exist, such as the bytes read for queries in order where there is
+    /// none.
     #[must_use]
     pub fn value(&self, metric: Metric) -> Option<f64> {
         let outcome = &self.outcome;
@@ -35,8 +35,8 @@ impl Run {
         Some(value)
     }
 
-    /// What was measured of the queries of one kind, such as `F-10`: an average a query, but for the longest wait and the
-    /// bytes that were read for all of them. `None` if there is no query of that kind, or it cannot be told apart from
+    /// A metric of the queries of one kind, such as `F-10`: the average per query, except for the longest wait and the
+    /// bytes, which are those of all of them. `None` if there is no query of that kind, or it cannot be told apart from
     /// others by this metric.
     #[must_use]
     pub fn value_of(&self, label: &str, metric: Metric) -> Option<f64> {
@@ -44,9 +44,9 @@ impl Run {
         if of_kind.is_empty() { None } else { self.value_among(&of_kind, metric) }
     }
 
-    /// What the best choice of victims would have read for the chunks that were handed out, in the order in which they
-    /// were, see [`bound::belady_bytes`]; `None` unless every query had its chunks in order, since another choice of
-    /// victims would have led to another order.
+    /// The bytes that the best choice of victims would have read for the same chunks, handed out in the same order, see
+    /// [`bound::belady_bytes`]; `None` unless every query had its chunks in order, since another choice of victims
+    /// would have led to another order.
     #[must_use]
     pub fn bytes_min(&self) -> Option<u64> {
         let workload = &self.prepared.workload;
@@ -80,7 +80,7 @@ impl Run {
         self.outcome.queries[query].latency_ns() as f64 / alone_ns as f64
     }
 
-    /// What was read for these queries.
+    /// The bytes read for these queries.
     fn bytes_read(&self, queries: &[usize]) -> f64 {
         queries.iter().map(|&query| self.outcome.queries[query].bytes_read).sum::<u64>() as f64
     }
@@ -88,13 +88,14 @@ impl Run {
     /// The queries that ran and pass a test.
     fn positions(&self, test: impl Fn(&QueryOutcome) -> bool) -> Vec<usize> {
         let queries = self.outcome.queries.iter().enumerate();
-        let wanted = queries.filter(|(_, query)| query.has_run() && test(query));
-        wanted.map(|(position, _)| position).collect()
+        let selected = queries.filter(|(_, query)| query.has_run() && test(query));
+        selected.map(|(position, _)| position).collect()
     }
 
     /// Those of these queries that asked for this order, if any did.
     fn of_order(&self, queries: &[usize], order: Order) -> Option<Vec<usize>> {
-        let orders: Vec<Order> = self.prepared.workload.queries().map(|it| it.order).collect();
+        let orders: Vec<Order> =
+            self.prepared.workload.queries().map(|query| query.order).collect();
         let of_order: Vec<_> =
             queries.iter().copied().filter(|&query| orders[query] == order).collect();
         (!of_order.is_empty()).then_some(of_order)

@@ -1,4 +1,5 @@
-//! Sharing potential: how much of what running scans want is wanted by several of them [CS11 §6.2, Figure 6.1].
+//! Sharing potential: the data that running scans still need, by the number of scans that need it
+//! [CS11 §6.2, Figure 6.1].
 
 use std::collections::BTreeMap;
 
@@ -8,30 +9,30 @@ use super::Run;
 use crate::outcome::EventKind;
 use crate::workload::{Query, Workload};
 
-/// Amounts that are told apart: what 1, 2, 3, 4 scans want, and what 5 or more do.
+/// Amounts that are distinguished: needed by 1, 2, 3, 4 scans, and by 5 or more.
 const LAYERS: usize = 5;
 
-/// What is wanted at a moment.
+/// The sharing potential at a moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Potential {
-    /// When.
+    /// The time.
     pub at: Time,
     /// Bytes of pages that exactly 1, 2, 3 and 4 scans have still to be handed, and 5 or more.
     pub bytes: [u64; LAYERS],
 }
 
-/// Who wants what at one moment.
-struct Wanted<'a> {
+/// The needs of scans at a moment.
+struct NeedCounts<'a> {
     workload: &'a Workload,
     queries: Vec<&'a Query>,
-    /// How many scans want a page, by table and page.
+    /// The number of scans that need a page, by table and page.
     scans: BTreeMap<(usize, PageIndex), usize>,
     /// For each query, how many of its chunks that it has not been handed yet need a page.
     chunks: Vec<BTreeMap<PageIndex, usize>>,
     bytes: [u64; LAYERS],
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> NeedCounts<'a> {
     fn new(workload: &'a Workload) -> Self {
         let queries: Vec<&Query> = workload.queries().collect();
         let chunks = vec![BTreeMap::new(); queries.len()];
@@ -70,7 +71,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// One scan more or less wants a page.
+    /// The number of scans that need a page changes by one.
     fn change(&mut self, table: usize, page: PageIndex, by: isize) {
         let bytes = self.workload.tables[table].layout.bytes_of(page);
         let scans = self.scans.entry((table, page)).or_default();
@@ -78,7 +79,7 @@ impl<'a> Wanted<'a> {
         if let Some(before) = layer(*scans) {
             self.bytes[before] -= bytes;
         }
-        *scans = scans.checked_add_signed(by).expect("only who wants a page stops wanting it");
+        *scans = scans.checked_add_signed(by).expect("a scan that needed the page is counted");
         if let Some(after) = layer(*scans) {
             self.bytes[after] += bytes;
         }
@@ -86,11 +87,10 @@ impl<'a> Wanted<'a> {
 }
 
 impl Run {
-    /// What was wanted at `samples` moments, evenly spread from the start to the end of the run. It has to have a
-    /// timeline.
+    /// The sharing potential at `samples` moments, evenly spread from the start to the end of a run that has a timeline.
     #[must_use]
     pub fn sharing_potential(&self, samples: u32) -> Vec<Potential> {
-        let mut wanted = Wanted::new(&self.prepared.workload);
+        let mut needs = NeedCounts::new(&self.prepared.workload);
         let mut steps = self.outcome.timeline.iter().peekable();
         let mut potentials = Vec::with_capacity(samples as usize);
         for sample in 0..samples {
@@ -98,13 +98,13 @@ impl Run {
             let at = Time(u64::try_from(at).expect("not after the end"));
             while let Some(step) = steps.next_if(|step| step.at <= at) {
                 match step.what {
-                    EventKind::Started { query } => wanted.started(query),
-                    EventKind::Delivered { query, chunk, .. } => wanted.delivered(query, chunk),
-                    EventKind::Ended { query, .. } => wanted.ended(query),
+                    EventKind::Started { query } => needs.started(query),
+                    EventKind::Delivered { query, chunk, .. } => needs.delivered(query, chunk),
+                    EventKind::Ended { query, .. } => needs.ended(query),
                     _ => {}
                 }
             }
-            potentials.push(Potential { at, bytes: wanted.bytes });
+            potentials.push(Potential { at, bytes: needs.bytes });
         }
         potentials
     }
@@ -121,7 +121,7 @@ mod tests {
     use crate::spec::Spec;
 
     #[test]
-    fn counts_bytes_by_the_number_of_scans_that_want_them() {
+    fn counts_bytes_by_the_number_of_scans_that_need_them() {
         let text = r#"
             name = "potential"
             title = "a scan of all ten chunks, joined after 2.5 s by one of the last four"

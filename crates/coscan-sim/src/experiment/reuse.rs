@@ -1,4 +1,4 @@
-//! How likely a pool holds something that a query can use.
+//! The probability that the pool holds a chunk that a query can use.
 
 /// The probability that a pool with random chunks of a table holds at least one that a query needs
 /// [CS07 §3, formula 1 and Figure 2]; all numbers are in chunks.

@@ -1,4 +1,4 @@
-//! Small workloads on small machines, all different, with everything that may go wrong.
+//! Small random workloads on small machines, with faults of all kinds.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -15,21 +15,21 @@ use crate::simulation::{Options, run};
 use crate::violation::{Rule, Violation};
 use crate::workload::{Cost, Query, Stream, Table, Workload};
 
-/// Nanoseconds of space timeout; times in a case are of that order.
+/// The space timeout in nanoseconds; times in a case are of that order.
 const SPACE_TIMEOUT_NS: u64 = 10_000;
 
-/// A case is small: nothing in it but space timeout and delays takes as long as these, so nobody waits for more than this many
-/// times the two together.
+/// The longest wait, as a multiple of the sum of the space timeout and the delay: a case is so small that nothing else
+/// in it takes as long.
 const WAIT_MAX: u64 = 6;
 
-/// A workload, what it runs on, and what goes wrong.
+/// A workload, its machine and its faults.
 #[derive(Clone, Debug)]
 pub struct RandomCase {
-    /// What runs.
+    /// The workload.
     pub workload: Workload,
-    /// What it runs on.
+    /// The machine.
     pub machine: Machine,
-    /// What goes wrong (in one case out of four nothing does), and how it is watched.
+    /// The faults (none in one case out of four), and the checks.
     pub options: Options,
 }
 
@@ -54,8 +54,8 @@ impl RandomCase {
         })
     }
 
-    /// A smaller case that breaks a rule under a policy, as this one does: streams, queries and kinds of faults are left
-    /// out one by one while it still does.
+    /// A smaller case that breaks a rule under the same policy: streams, queries and kinds of faults are left out one by
+    /// one as long as it still does.
     #[must_use]
     pub fn shrink(mut self, policy: PolicyKind) -> Self {
         while let Some(smaller) = self.smaller().into_iter().find(|case| case.run(policy).is_err())
@@ -86,8 +86,8 @@ impl RandomCase {
     }
 }
 
-/// What is broken in the case of a seed, if anything is, and the smallest case in which something still is: under every
-/// policy, and in turn one with other switches than usual.
+/// The rule that the case of a seed breaks, if any, and the smallest case that still breaks one: under every policy, and
+/// under one with other switches, a different one for each seed.
 #[must_use]
 pub fn broken(seed: u64) -> Option<String> {
     let variants: Vec<_> = PolicyKind::variants().collect();
@@ -102,8 +102,8 @@ pub fn broken(seed: u64) -> Option<String> {
     })
 }
 
-/// The case of a seed: one to three tables whose pages lie in all ways that there are, up to fifteen queries and at times
-/// a crowd of short ones, any disk, a pool of one chunk of the widest query or more.
+/// The case of a seed: one to three tables with layouts of all kinds, up to fifteen queries and at times a background
+/// load of short ones, any disk, a pool of one chunk of the widest query or more.
 #[must_use]
 pub fn random_case(seed: u64) -> RandomCase {
     let mut random = Random::new(seed);
@@ -116,7 +116,7 @@ pub fn random_case(seed: u64) -> RandomCase {
     let room_percent = *random.choose(&[0, 0, 10, 30, 60, 100]);
     let pool_bytes = widest_chunk_bytes(&tables, &streams) + bytes(&tables) * room_percent / 100;
     let workload = Workload { tables, streams, pool_bytes, pool_changes: Vec::new() };
-    // Beside a crowd there are no long delays: they would leave gaps in it.
+    // Beside a background load there are no long delays: they would leave gaps in it.
     let delay_ns_max =
         if background_load > 0 { SPACE_TIMEOUT_NS / 10 } else { 2 * SPACE_TIMEOUT_NS };
     let rates = Rates::some(random.between(1, delay_ns_max));
@@ -152,9 +152,9 @@ fn add_group(
     let count = random.count(1, 4);
     let mut page = || builder.add_page(group, random.between(1, bytes_max));
     match shape {
-        // So many pages for each chunk.
+        // Several pages for each chunk.
         0 => slices.iter_mut().for_each(|slices| slices.push((0..count).map(|_| page()).collect())),
-        // One page for so many chunks in a row.
+        // One page for several chunks in a row.
         1 => slices.chunks_mut(count).for_each(|chunks| {
             let shared = page();
             chunks.iter_mut().for_each(|slices| slices.push(vec![shared]));
@@ -179,7 +179,7 @@ fn stream(random: &mut Random, tables: &[Table]) -> Stream {
     Stream { start, queries, ..Stream::default() }
 }
 
-/// Short queries that keep coming: who waits for a pause between them waits long.
+/// Short queries that keep coming: a scan that waits for a pause between them waits long.
 fn background_stream(random: &mut Random, tables: &[Table]) -> Stream {
     let short = |random: &mut Random| {
         let query = query(random, tables);

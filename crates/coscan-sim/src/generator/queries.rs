@@ -20,7 +20,7 @@ pub(super) fn draw(random: &mut Random, tables: &[Table]) -> Vec<Query> {
     let in_parallel = random.percent(20);
     for table in tables {
         let workers = if in_parallel { random.between(2, 4) } else { 1 };
-        // What filters and sums take of a core, and what grouping, joins and decompression do.
+        // Nanoseconds per byte of filters and sums, and of grouping, joins and decompression.
         let fast = between(random, 0.2, 3.0);
         queries.push(scan(random, "fast", table, fast, workers));
         if random.percent(70) {
@@ -53,7 +53,7 @@ fn lookup(random: &mut Random, table: &Table) -> Query {
     Query { name, is_lookup: true, text }
 }
 
-/// Which table it reads, and which of its columns: each with a probability of one half, at least one.
+/// Its table and columns: each column with a probability of one half, at least one.
 fn head(random: &mut Random, name: &str, table: &Table) -> String {
     let mut text = format!("[query.{name}]\ntable = \"{}\"\n", table.name);
     if !table.columns.is_empty() {
@@ -61,7 +61,7 @@ fn head(random: &mut Random, name: &str, table: &Table) -> String {
             .columns
             .iter()
             .filter(|_| random.percent(50))
-            .map(|it| format!("{it:?}"))
+            .map(|name| format!("{name:?}"))
             .collect();
         if columns.is_empty() {
             columns.push(format!("{:?}", random.choose(&table.columns)));
@@ -71,7 +71,7 @@ fn head(random: &mut Random, name: &str, table: &Table) -> String {
     text
 }
 
-/// Streams of these queries; `read_s` is how long the disk takes for all tables.
+/// Streams of these queries; `read_s` is the time of the disk for all tables, in seconds.
 pub(super) fn draw_streams(random: &mut Random, queries: &[Query], read_s: f64) -> Part {
     let (scans, lookups): (Vec<_>, Vec<_>) = queries.iter().partition(|query| !query.is_lookup);
     let scans: Vec<_> = scans.iter().map(|query| query.name.as_str()).collect();

@@ -9,7 +9,7 @@ pub(super) struct Table {
     /// Names of its columns; a row layout has none.
     pub(super) columns: Vec<String>,
     pub(super) bytes: f64,
-    /// Of the pages that a chunk needs.
+    /// Bytes of the pages that a chunk needs.
     pub(super) chunk_bytes: f64,
     pub(super) text: String,
     pub(super) title: String,

@@ -1,4 +1,4 @@
-//! The slow check: what the manager keeps count of, recounted by itself, and against the books.
+//! The slow check: the manager's counts, recounted by itself and compared with the ledger.
 
 use coscan_core::{ActiveBufferManager, Index, PageId, ScanId};
 
@@ -6,7 +6,7 @@ use super::{Ledger, Place, ShadowScan};
 use crate::violation::{Broken, Rule, ensure};
 
 impl Ledger {
-    /// Compares all records of the manager with the books. To be called when it has nothing more to say.
+    /// Compares all records of the manager with the ledger. To be called when no more actions come out.
     pub(crate) fn audit(&self, manager: &ActiveBufferManager) -> Result<(), Broken> {
         let audited = manager.audit();
         audited.map_err(|found| Broken { rule: Rule::Records, what: found.to_string() })?;
@@ -24,9 +24,9 @@ impl Ledger {
             ensure(!may_go || users == 0, Rule::PagesInUseStay, || {
                 format!("{id:?} is in use, yet the manager would evict it")
             })?;
-            // A load that is under way may hold pages besides.
+            // A load in flight may hold pages, too.
             ensure(may_go || users > 0 || !self.loads.is_empty(), Rule::Records, || {
-                format!("nobody uses {id:?}, yet the manager would not evict it")
+                format!("{id:?} is not in use, but the manager would not evict it")
             })?;
         }
         let scans = state.scans().count();
@@ -65,7 +65,7 @@ impl Ledger {
     }
 
     fn pages(&self, place: Place) -> impl Iterator<Item = PageId> {
-        let there = self.pages.iter().enumerate().filter(move |(_, page)| page.place == place);
-        there.map(|(page, _)| PageId::from_usize(page))
+        let matching = self.pages.iter().enumerate().filter(move |(_, page)| page.place == place);
+        matching.map(|(page, _)| PageId::from_usize(page))
     }
 }

@@ -1,4 +1,4 @@
-//! The books of scans: what each still needs, and where its workers stand.
+//! Scans in the ledger: the chunks that each still needs, and the states of its workers.
 
 use coscan_core::{
     ChunkIndex, GroupIndex, Index, IndexSet, Order, PageId, ScanId, ScanSpec, TableId, Time,
@@ -8,7 +8,7 @@ use coscan_core::{
 use super::{Ledger, Place};
 use crate::violation::{Broken, Rule, ensure};
 
-/// Where a worker stands.
+/// The state of a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum WorkerState {
     Idle,
@@ -59,7 +59,7 @@ impl Ledger {
                 .pages
                 .iter()
                 .filter(|_| is_sparse)
-                .map(|it| it.iter().copied().collect())
+                .map(|pages| pages.iter().copied().collect())
                 .next(),
             order: spec.order,
             needed: spec.chunk_indexes().collect(),
@@ -82,7 +82,7 @@ impl Ledger {
         self.useless_loads = 0;
     }
 
-    /// Enters that a scan gave up chunks; returns how many it still needed.
+    /// Enters that chunks of a scan were pruned; returns the number that it still needed.
     pub(crate) fn pruned(&mut self, id: ScanId, chunks: &[ChunkIndex]) -> usize {
         self.useless_loads = 0;
         let Some(scan) = self.scans.get_mut(&id) else { return 0 };
@@ -131,7 +131,7 @@ impl Ledger {
         self.check_answer(now, id, worker)?;
         let scan = self.running(id)?;
         ensure(scan.needed.contains(chunk), Rule::EachChunkOnce, || {
-            format!("{id:?} is handed {chunk:?}, which it had, gave up or never needed")
+            format!("{id:?} is handed {chunk:?}, which it had, was pruned of or never needed")
         })?;
         let first = scan.needed.first();
         ensure(scan.order == Order::Any || first == Some(chunk), Rule::Order, || {

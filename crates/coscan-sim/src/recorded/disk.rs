@@ -3,18 +3,17 @@
 use super::history::PastLoad;
 use crate::machine::Disk;
 
-/// What is assumed if there was no load to learn from.
+/// The bandwidth that is assumed if the log has no load.
 const BYTES_PER_SECOND: u64 = 1_000_000_000;
 
-/// A store on which loads take as long as the recorded ones did.
+/// A store on which loads take as long as the recorded ones.
 ///
-/// A load takes a latency and a time for each byte. Either loads under way at once share the bandwidth, as on a device,
-/// or each request has its own, as from an object store with a wide network: whichever explains the recorded times
-/// better. The latency and the bandwidth are those of the straight line that lies closest to the points (bytes, time),
-/// the squares of the distances summed.
+/// A load takes a latency and a time for each byte. Either concurrent loads share the bandwidth, as on a device, or each
+/// request has a bandwidth of its own, as from an object store with a fast network: whichever explains the recorded times
+/// better. Latency and bandwidth are the least-squares fit of a line to the points (bytes, time).
 pub(super) fn estimate<'a>(loads: impl Iterator<Item = &'a PastLoad>) -> Disk {
     let mut shared = Vec::new();
-    let mut own = Vec::new();
+    let mut separate = Vec::new();
     let mut at_once_max: f64 = 1.0;
     for load in loads {
         let Some(ended) = load.ended else { continue };
@@ -22,16 +21,16 @@ pub(super) fn estimate<'a>(loads: impl Iterator<Item = &'a PastLoad>) -> Disk {
         let at_once = (load.shared_ns as f64 / ns).max(1.0);
         at_once_max = at_once_max.max(at_once);
         shared.push((load.bytes as f64 * at_once, ns));
-        own.push((load.run_bytes as f64, ns));
+        separate.push((load.run_bytes as f64, ns));
     }
-    let (shared, own) = (Line::closest(&shared), Line::closest(&own));
-    if shared.distance <= own.distance {
+    let (shared, separate) = (Line::closest(&shared), Line::closest(&separate));
+    if shared.distance <= separate.distance {
         let bytes_per_second = shared.bytes_per_second();
         store(shared.latency_ns, bytes_per_second, bytes_per_second)
     } else {
-        let bytes_per_second = own.bytes_per_second();
+        let bytes_per_second = separate.bytes_per_second();
         let all = (bytes_per_second as f64 * at_once_max) as u64;
-        store(own.latency_ns, bytes_per_second, all)
+        store(separate.latency_ns, bytes_per_second, all)
     }
 }
 
@@ -44,10 +43,10 @@ fn store(latency_ns: f64, bytes_per_second_per_request: u64, bytes_per_second: u
     }
 }
 
-/// Time by bytes.
+/// Time as a linear function of bytes.
 #[derive(Clone, Copy, Debug)]
 struct Line {
-    /// Of no bytes; not negative.
+    /// The time of zero bytes; not negative.
     latency_ns: f64,
     ns_per_byte: f64,
     /// Sum of the squared distances of the points.
@@ -55,7 +54,7 @@ struct Line {
 }
 
 impl Line {
-    /// The line closest to these points: bytes, nanoseconds.
+    /// The least-squares fit to these points: bytes, nanoseconds.
     fn closest(points: &[(f64, f64)]) -> Self {
         let count = points.len() as f64;
         let sum = |of: fn(f64, f64) -> f64| points.iter().map(|&(x, y)| of(x, y)).sum::<f64>();
@@ -63,7 +62,7 @@ impl Line {
         let slope = (count * xy - x * y) / (count * xx - x * x);
         let latency_ns = (y - slope * x) / count;
         let is_possible = slope > 0.0 && latency_ns >= 0.0;
-        // Else nothing but bandwidth can be told: the line through the origin.
+        // Otherwise only the bandwidth can be estimated: the line through the origin.
         let (latency_ns, ns_per_byte) =
             if is_possible { (latency_ns, slope) } else { (0.0, xy / xx) };
         let distance =

@@ -1,4 +1,4 @@
-//! What a decision log tells about tables, scans and loads.
+//! The tables, scans and loads of a decision log.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,19 +18,19 @@ pub(super) struct History {
     pub(super) scans: BTreeMap<ScanId, PastScan>,
     /// In the order in which they were decided.
     pub(super) loads: BTreeMap<LoadId, PastLoad>,
-    /// What the pool was allowed, and from when on.
+    /// The limits of the pool in bytes, and the times from which they hold.
     pub(super) pool_changes: Vec<(Time, u64)>,
     cores: u128,
     now: Time,
-    /// Asked for, not answered yet.
+    /// The command whose reply has not been read yet.
     asked: Option<Asked>,
     /// Workers at work, and the chunk that each was handed last.
     working: BTreeMap<(ScanId, WorkerIndex), ChunkIndex>,
-    /// Loads under way.
+    /// Loads in flight.
     loading: BTreeSet<LoadId>,
 }
 
-/// What a command asks for that needs its reply to be understood.
+/// A command that cannot be interpreted without its reply.
 #[derive(Debug)]
 enum Asked {
     Pages(Vec<u64>),
@@ -50,10 +50,10 @@ pub(super) struct PastScan {
     pub(super) started: Time,
     /// `None` if it still ran at the end of the log.
     pub(super) ended: Option<Time>,
-    /// Chunks that it was not handed, and did not give up.
+    /// Chunks that it was neither handed nor pruned of.
     pub(super) needed: IndexSet<ChunkIndex>,
-    /// Chunks that it gave up before it was handed them.
-    pub(super) given_up: IndexSet<ChunkIndex>,
+    /// Chunks that were pruned before it was handed them.
+    pub(super) pruned: IndexSet<ChunkIndex>,
     /// Rows of the chunks that it was handed.
     pub(super) rows_handed: u64,
     /// Core picoseconds of its work.
@@ -64,12 +64,12 @@ pub(super) struct PastScan {
 #[derive(Debug)]
 pub(super) struct PastLoad {
     pub(super) bytes: u64,
-    /// Bytes of the longest run of pages that lie next to each other: its largest request.
+    /// Bytes of the longest run of neighbouring pages: its largest request.
     pub(super) run_bytes: u64,
     pub(super) started: Time,
-    /// When its last page had arrived; `None` if one failed, or was under way at the end of the log.
+    /// When its last page arrived; `None` if one failed, or was still being read at the end of the log.
     pub(super) ended: Option<Time>,
-    /// Nanoseconds times the loads that were under way then, itself among them.
+    /// The integral over its time of the number of loads in flight, itself among them, in nanoseconds.
     pub(super) shared_ns: u128,
     pages_left: usize,
     has_failed: bool,
@@ -93,7 +93,7 @@ impl History {
         history
     }
 
-    /// Shares the time since the last command out among those who worked and loads under way.
+    /// Adds the time since the last command to the workers at work and the loads in flight.
     fn pass_time(&mut self, now: Option<Time>) {
         let Some(now) = now else { return };
         let passed_ns = u128::from(now.since(self.now));
@@ -104,7 +104,7 @@ impl History {
             scan.work_ps += 1_000 * passed_ns * workers.min(self.cores) / workers;
         }
         for load in &self.loading {
-            let load = self.loads.get_mut(load).expect("a load under way was decided");
+            let load = self.loads.get_mut(load).expect("a load in flight was decided");
             load.shared_ns += passed_ns * self.loading.len() as u128;
         }
     }
@@ -152,7 +152,7 @@ impl History {
         }
     }
 
-    /// The command before got this reply.
+    /// Processes the reply to the previous command.
     fn answered(&mut self, reply: &Reply) {
         match (self.asked.take(), reply) {
             (Some(Asked::Pages(bytes)), Reply::Pages(first)) => {
@@ -174,7 +174,7 @@ impl History {
         }
     }
 
-    /// More is wanted of what the table has now; a recorded run does not ask for what it has not.
+    /// A scan is extended by chunks that the table has now: a recorded run names no others.
     fn extend(&mut self, scan: ScanId, chunks: &[std::ops::Range<ChunkIndex>]) {
         let Some(scan) = self.scans.get_mut(&scan) else { return };
         for chunk in self.tables.chunks(scan.spec.table.as_usize(), chunks) {
@@ -194,19 +194,19 @@ impl History {
             ended: None,
             needed: chunks.clone(),
             chunks,
-            given_up: IndexSet::new(),
+            pruned: IndexSet::new(),
             rows_handed: 0,
             work_ps: 0,
         };
         self.scans.insert(id, scan);
     }
 
-    fn prune(&mut self, scan: ScanId, unwanted: &[ChunkIndex]) {
+    fn prune(&mut self, scan: ScanId, chunks: &[ChunkIndex]) {
         let Some(scan) = self.scans.get_mut(&scan) else { return };
-        for &chunk in unwanted {
+        for &chunk in chunks {
             let chunk = self.tables.chunk(scan.spec.table.as_usize(), chunk);
             if scan.needed.remove(chunk) {
-                scan.given_up.insert(chunk);
+                scan.pruned.insert(chunk);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The tables of a recorded run: chunks came and went; here each is a table of all chunks that it ever had.
+//! The tables of a recorded run, each with all chunks that it ever had.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use coscan_core::{ChunkIndex, ChunkSpec, GroupIndex, Index, Layout, PageId, PageIndex};
 
-/// A page that the run had, by the order in which they were added: ids are given again.
+/// A page of the run, numbered in the order in which pages were added: ids are reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct PastPage(usize);
 
@@ -14,7 +14,7 @@ pub(super) struct PastPage(usize);
 #[derive(Debug, Default)]
 pub(super) struct PastTables {
     bytes: Vec<u64>,
-    /// What each id stands for now.
+    /// The page that each id stands for now.
     current: BTreeMap<PageId, PastPage>,
     tables: Vec<PastTable>,
 }
@@ -24,7 +24,7 @@ struct PastTable {
     groups: usize,
     /// The rows of each chunk, and its slices.
     chunks: Vec<(u64, Vec<Vec<PastPage>>)>,
-    /// Which of them each index stands for now.
+    /// The chunk that each index stands for now.
     current: BTreeMap<ChunkIndex, usize>,
 }
 
@@ -50,7 +50,7 @@ impl PastTables {
         }
     }
 
-    /// What an id stands for now.
+    /// The page that an id stands for now.
     pub(super) fn page(&self, id: PageId) -> PastPage {
         self.current[&id]
     }
@@ -59,7 +59,7 @@ impl PastTables {
         self.bytes[self.page(id).0]
     }
 
-    /// Which chunk of all that a table ever had an index stands for now.
+    /// The chunk, among all that a table ever had, that an index stands for now.
     pub(super) fn chunk(&self, table: usize, chunk: ChunkIndex) -> ChunkIndex {
         ChunkIndex::from_usize(self.tables[table].current[&chunk])
     }
@@ -77,7 +77,7 @@ impl PastTables {
         self.tables[table].chunks[chunk.as_usize()].0
     }
 
-    /// Each table with all chunks that it ever had, and which of its pages each page is.
+    /// Each table with all chunks that it ever had, and the position of each page in its layout.
     pub(super) fn layouts(&self) -> Vec<(Arc<Layout>, BTreeMap<PastPage, PageIndex>)> {
         self.tables.iter().map(|table| self.layout(table)).collect()
     }

@@ -1,4 +1,4 @@
-//! Results as one page that teaches: pictures, tables and what they mean. It needs nothing else.
+//! Results as one self-contained page: pictures, tables and explanations.
 
 use super::draw::figure::escape;
 use super::draw::page::{figure, head, heading, page, parameters};
@@ -57,7 +57,7 @@ fn summary(results: &Results<'_>) -> String {
     format!("{cases}{} policies, {seeds}.", results.policies().len())
 }
 
-/// The orders that the paper states, and whether they are ours.
+/// The orders of policies that the paper states, and whether they hold here.
 fn comparison(results: &Results<'_>) -> String {
     let items: String = agreements(results)
         .iter()

@@ -7,14 +7,14 @@ use crate::metric::Metric;
 
 use super::results::Results;
 
-/// What came of an experiment.
+/// The results of an experiment.
 #[derive(Serialize)]
 struct Document<'a> {
     experiment: &'a str,
     runs: Vec<Record<'a>>,
 }
 
-/// What came of a run.
+/// The results of a run.
 #[derive(Serialize)]
 struct Record<'a> {
     /// Only where there are several.

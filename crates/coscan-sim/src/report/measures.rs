@@ -1,10 +1,10 @@
-//! What metrics are called for people, and their values as text.
+//! The names of metrics in reports, and their values as text.
 
 use crate::metric::Metric;
 
 use super::draw::numbers::{count, decimal, megabytes, tick};
 
-/// What people call it, with the unit.
+/// Its name in reports, with the unit.
 pub(super) fn name(metric: Metric) -> &'static str {
     match metric {
         Metric::StreamAvg => "average stream time [s]",
@@ -27,7 +27,7 @@ pub(super) fn name(metric: Metric) -> &'static str {
     }
 }
 
-/// What stands behind a value of it in a picture.
+/// The text after a value in a picture.
 pub(super) fn unit(metric: Metric) -> &'static str {
     match metric {
         Metric::StreamAvg
@@ -72,7 +72,7 @@ pub(super) fn show(metric: Metric, value: f64) -> String {
     }
 }
 
-/// Whether less is better; where nothing is better than anything else nothing is the best.
+/// Whether less is better. Of other metrics no value is the best.
 pub(super) fn lower_is_better(metric: Metric) -> bool {
     !matches!(metric, Metric::StandaloneAvg | Metric::CpuUse | Metric::BytesMin)
 }

@@ -1,6 +1,6 @@
-//! Shows what came of an experiment: [`text`] for the terminal, [`json`] for programs, [`html`] to learn from.
+//! Reports of experiments: [`text`] for the terminal, [`json`] for programs, [`html`] with pictures and explanations.
 //!
-//! All of them take [`Results`] and return texts; who calls writes them where they belong. [`figures`] are the kinds of
+//! All of them take [`Results`] and return texts, which the caller writes. [`figures`] are the kinds of
 //! pictures, [`draw`] what they are made of; both serve the reports of real engines, too.
 
 pub mod draw;

@@ -1,6 +1,6 @@
-//! Which pictures show an experiment: that follows from its shape, not from its name.
+//! The pictures of an experiment, chosen by its shape, not by its name.
 //!
-//! Few chunks and queries: what happened to each chunk. One case: bytes, kinds of queries, reads over time, sharing
+//! Few chunks and queries: a timeline of each chunk. One case: bytes, kinds of queries, reads over time, sharing
 //! potential. A sweep of numbers: curves. Another sweep: points by throughput and latency.
 
 mod runs;
@@ -17,12 +17,12 @@ use super::results::Results;
 const TIMELINE_CHUNKS_MAX: usize = 64;
 const TIMELINE_QUERIES_MAX: usize = 12;
 
-/// Pictures of one kind, with what to say about them.
+/// Pictures of one kind, with a title and a caption.
 #[derive(Clone, Debug)]
 pub struct Section {
-    /// What they show.
+    /// The title.
     pub title: String,
-    /// How to read them.
+    /// The caption, which explains how to read them.
     pub caption: String,
     /// The pictures.
     pub pictures: Vec<Picture>,
@@ -44,8 +44,7 @@ impl Section {
     }
 }
 
-/// Whether the pictures of an experiment show what happened when in the runs of this case: then they have to be recorded,
-/// for the first seed.
+/// Whether the pictures of an experiment need the timelines of this case, which are then recorded for the first seed.
 #[must_use]
 pub fn need_timeline(spec: &Spec, prepared: &Prepared) -> bool {
     spec.cases.len() == 1 || is_small(prepared)

@@ -85,7 +85,7 @@ impl<'a> Results<'a> {
             .filter(move |run| run.prepared.case == case && run.outcome.policy == policy)
     }
 
-    /// What was measured of a case under a policy: of all queries, or of those of one kind.
+    /// A metric of a case under a policy: of all queries, or of those of one kind.
     #[must_use]
     pub fn value(
         &self,
@@ -101,7 +101,7 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// What the paper states of it.
+    /// The figure of the paper.
     #[must_use]
     pub fn paper(
         &self,

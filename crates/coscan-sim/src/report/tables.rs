@@ -1,4 +1,4 @@
-//! Tables of results: policies as columns, with the paper's figures below ours. Not yet as text of any form.
+//! Tables of results: policies as columns, with the paper's figures below ours. Independent of their form as text.
 
 use crate::metric::Metric;
 
@@ -6,7 +6,7 @@ use super::draw::numbers::{decimal, lowest};
 use super::measures;
 use super::results::{Results, Summary};
 
-/// What is shown of a whole run.
+/// The metrics shown of a whole run.
 const OF_RUNS: [Metric; 14] = [
     Metric::StreamAvg,
     Metric::NormalizedLatencyAvg,
@@ -24,7 +24,7 @@ const OF_RUNS: [Metric; 14] = [
     Metric::BytesToBound,
 ];
 
-/// What is shown of each kind of query.
+/// The metrics shown of each kind of query.
 const OF_KINDS: [Metric; 4] = [
     Metric::LatencyAvg,
     Metric::NormalizedLatencyAvg,
@@ -32,13 +32,13 @@ const OF_KINDS: [Metric; 4] = [
     Metric::BytesRead,
 ];
 
-/// What is shown of the cases of a sweep, besides what the paper speaks of.
+/// The metrics shown of the cases of a sweep, besides those that the paper has.
 const OF_CASES: [Metric; 3] =
     [Metric::StreamAvg, Metric::NormalizedLatencyAvg, Metric::BytesToBound];
 
 /// A table with one column for each policy.
 pub(super) struct Table {
-    /// What it shows; stands above the names of the rows.
+    /// Its title, above the names of the rows.
     pub(super) title: String,
     /// The rows.
     pub(super) rows: Vec<Row>,
@@ -49,9 +49,9 @@ pub(super) struct Row {
     pub(super) name: String,
     /// One for each policy; empty where there is nothing to show.
     pub(super) cells: Vec<String>,
-    /// Which policies are the best, where one is better than another.
+    /// Which policies are the best; none if all are equal.
     pub(super) best: Vec<bool>,
-    /// Whether it says more about the row above.
+    /// Whether it belongs to the row above.
     pub(super) part: bool,
 }
 
@@ -102,7 +102,7 @@ fn swept(results: &Results<'_>, cases: &[&str]) -> Vec<Table> {
     tables.collect()
 }
 
-/// What is shown of the cases of a sweep.
+/// The metrics shown of the cases of a sweep.
 pub(super) fn metrics_of_cases(results: &Results<'_>) -> Vec<Metric> {
     let spec = results.spec();
     let stated = spec.paper.iter().filter(|figure| figure.query.is_none());
@@ -113,7 +113,7 @@ pub(super) fn metrics_of_cases(results: &Results<'_>) -> Vec<Metric> {
     Metric::ALL.into_iter().filter(shown).collect()
 }
 
-/// What was measured, the lowest and the highest if asked for, and what the paper states if it does.
+/// The rows of a metric: the average, on request the lowest and the highest, and the figure of the paper if there is one.
 fn rows(
     results: &Results<'_>,
     name: String,
@@ -162,17 +162,17 @@ fn part(name: &str, cells: Vec<String>) -> Row {
     Row { name: name.to_owned(), best: vec![false; cells.len()], cells, part: true }
 }
 
-/// Whether each order of policies that the paper states is ours, too.
+/// Whether an order of policies that the paper states holds here.
 pub(super) struct Agreement {
-    /// What was measured.
+    /// The metric.
     metric: Metric,
-    /// Of the queries of which kind; of all if there is none.
+    /// The kind of queries; `None` for all.
     kind: Option<String>,
     /// The policies, the one with the smallest value first, as far as they ran.
     smallest_first: Vec<String>,
     /// The number of cases for which it is stated.
     cases: usize,
-    /// The cases in which ours is another one.
+    /// The cases in which it does not hold here.
     pub(super) broken: Vec<String>,
 }
 

@@ -4,8 +4,8 @@ use super::draw::columns::{self, Align, Block};
 use super::results::Results;
 use super::tables::{Row, Table, agreements, tables};
 
-/// What came of an experiment: tables with one column for each policy, and whether the orders that the paper states are
-/// ours, too.
+/// The results of an experiment: tables with one column for each policy, and whether the orders that the paper states
+/// hold here.
 #[must_use]
 pub fn text(results: &Results<'_>) -> String {
     let spec = results.spec();

@@ -1,4 +1,4 @@
-//! What was going on at which times, from the steps of a run.
+//! Intervals of reading, residence and work, from the events of a run.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use coscan_core::{ChunkIndex, LoadId, PageIndex, Time, WorkerIndex};
 use crate::outcome::{EventKind, Outcome};
 use crate::workload::Workload;
 
-/// What went on with the chunks of the tables, each list in the order in which things ended.
+/// The intervals of the chunks of the tables, each list in the order of their ends.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trace {
-    /// While a load was under way. The query is the one that it was for.
+    /// While a load was in flight. The query is the one that it was for.
     pub(crate) loads: Vec<Interval>,
     /// While some page of a chunk was in the pool.
     pub(crate) kept: Vec<Interval>,
@@ -18,7 +18,7 @@ pub(crate) struct Trace {
     pub(crate) uses: Vec<Interval>,
 }
 
-/// Something that took time.
+/// An interval of a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Interval {
     /// The table, as a position in [`Workload::tables`].
@@ -45,7 +45,7 @@ pub(crate) fn seconds(time: Time) -> f64 {
     time.0 as f64 / 1e9
 }
 
-/// The intervals that have begun, by what will end them.
+/// The intervals that have begun, by the events that end them.
 #[derive(Default)]
 struct Open {
     loads: BTreeMap<LoadId, Interval>,
@@ -53,7 +53,7 @@ struct Open {
     kept: BTreeMap<(usize, ChunkIndex), Held>,
 }
 
-/// A chunk of which something is held.
+/// A chunk with a page in the pool.
 struct Held {
     pages: usize,
     from: Time,

@@ -1,32 +1,34 @@
-//! What the words of reports mean.
+//! Explanations of the words of reports.
 
 /// A policy in one sentence; `None` for those that have no name here.
 pub(super) fn policy(name: &str) -> Option<&'static str> {
     let text = match name {
         "normal" => {
-            "each query reads in order, one chunk ahead; what was used least recently leaves the pool"
+            "each query reads in order, one chunk ahead; the least recently used pages are evicted"
         }
         "attach" => {
             "as normal, but a new query begins where a running one is, and reads what it missed later"
         }
         "predictive" => {
-            "each query reads in order; what will be used latest, as far as running queries tell, leaves the pool"
+            "each query reads in order; the pages whose estimated next use is furthest away are evicted"
         }
         name if name.starts_with("predictive+") => {
-            "predictive, with some of what the thesis proposes for it switched on"
+            "predictive, with some of the extensions that the thesis proposes"
         }
-        "elevator" => "one cursor goes through the table for all; the fast wait for the slow",
-        "relevance-2004" => "reads what most starved queries want, drops what fewest want (2004)",
+        "elevator" => {
+            "one cursor moves through the table for all queries; fast ones wait for slow ones"
+        }
+        "relevance-2004" => "reads what most starved queries need, evicts what fewest need (2004)",
         "relevance-2007" => {
-            "serves starved queries, those with little left first; drops what helps least (2007)"
+            "serves starved queries, those with little left first; evicts what helps least (2007)"
         }
-        "relevance" => "the same idea with what coscan adds to it; coscan's default",
+        "relevance" => "relevance-2007 with coscan's extensions; the default",
         _ => return None,
     };
     Some(text)
 }
 
-/// What is measured.
+/// The metrics.
 pub(super) const MEASURES: [(&str, &str); 7] = [
     ("chunk", "the unit in which tables are read and handed to queries"),
     ("average stream time", "from the start of a stream to the end of its last query: throughput"),

@@ -1,4 +1,4 @@
-//! Loads under way: pages arrive, late or not at all if a fault says so.
+//! Loads in flight: pages arrive, or are late or fail by a fault.
 
 use coscan_core::{ChunkIndex, LoadId, PageIndex, ScanId, TableId};
 
@@ -7,7 +7,7 @@ use crate::faults::LoadFate;
 use crate::outcome::EventKind;
 use crate::violation::{Broken, Rule, ensure};
 
-/// A load under way.
+/// A load in flight.
 #[derive(Clone, Debug)]
 pub(super) struct LoadRun {
     table: TableId,
@@ -69,13 +69,13 @@ impl Simulation<'_> {
         }
     }
 
-    /// A page is there, or could not be read.
+    /// A page arrived, or could not be read.
     pub(super) fn report(&mut self, load: LoadId, page: PageIndex) -> Result<(), Broken> {
         let failing = self.loads.get(&load).is_some_and(|run| run.fate.failing.contains(page));
         self.report_as(load, page, !failing)
     }
 
-    /// A load is given up: what is not there yet fails.
+    /// A load is cancelled: pages that have not arrived fail.
     pub(super) fn cancel_load(&mut self, load: LoadId) -> Result<(), Broken> {
         let Some(run) = self.loads.get(&load) else { return Ok(()) };
         for page in run.unreported.clone() {
@@ -85,7 +85,7 @@ impl Simulation<'_> {
     }
 
     fn report_as(&mut self, load: LoadId, page: PageIndex, read: bool) -> Result<(), Broken> {
-        let Some(run) = self.loads.get_mut(&load) else { return Ok(()) }; // It was given up.
+        let Some(run) = self.loads.get_mut(&load) else { return Ok(()) }; // It was cancelled.
         let (table, chunk) = (run.table.0 as usize, run.chunk);
         run.unreported.retain(|&unreported| unreported != page);
         let ended = run.unreported.is_empty();
@@ -106,7 +106,7 @@ impl Simulation<'_> {
         self.settle()
     }
 
-    /// The pool gets another limit.
+    /// The limit of the pool changes.
     pub(super) fn change_pool(&mut self, bytes: u64) -> Result<(), Broken> {
         let limit = self.manager.set_pool_bytes(self.now, bytes);
         self.record.step(self.now, || EventKind::PoolChanged { bytes: limit });

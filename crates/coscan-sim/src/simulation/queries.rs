@@ -1,4 +1,4 @@
-//! Queries: they start, their workers ask and work, they end, and the next one of the stream is planned.
+//! Queries: their start, the requests and the work of their workers, their end, and the next query of the stream.
 
 use coscan_core::{
     ChunkIndex, Index, Layout, PageIndex, RequestError, Scan, ScanId, ScanSpec, StartScanError,
@@ -11,7 +11,7 @@ use crate::sharing::Ticket;
 use crate::violation::Broken;
 use crate::workload::{PageNumbers, Query, Workload};
 
-/// Where a worker stands.
+/// The state of a worker.
 #[derive(Clone, Copy, Debug)]
 enum Worker {
     Idle,
@@ -20,13 +20,13 @@ enum Worker {
     Stopped,
 }
 
-/// A query, before, while and after it runs.
+/// A query before, during and after its run.
 #[derive(Clone, Debug)]
 pub(super) struct QueryRun<'a> {
     pub(super) query: &'a Query,
     pub(super) stream: usize,
     pub(super) index: usize,
-    /// Whether its stream is there for the sake of the others.
+    /// Whether its stream runs only while others do.
     pub(super) while_others_run: bool,
     /// Its scan, while it runs.
     scan: Option<ScanId>,
@@ -166,8 +166,8 @@ impl Simulation<'_> {
             .as_mut()
             .map(crate::faults::FaultInjector::of_query)
             .unwrap_or_default();
-        let own = self.queries[query].query.cancel_after_ns;
-        if let Some(ns) = own.into_iter().chain(fate.cancelled_after_ns).min() {
+        let planned_ns = self.queries[query].query.cancel_after_ns;
+        if let Some(ns) = planned_ns.into_iter().chain(fate.cancelled_after_ns).min() {
             self.plan_after(ns, Event::Cancel { query });
         }
         if let Some(ns) = fate.pruned_after_ns {
@@ -204,7 +204,7 @@ impl Simulation<'_> {
         self.ask(query, worker)
     }
 
-    /// A worker that is still at work on a chunk needs its pages no more.
+    /// A worker releases the pages of its chunk before its work on it ends.
     pub(super) fn release_early(&mut self, query: usize, worker: WorkerIndex, chunk: ChunkIndex) {
         let run = &self.queries[query];
         let Some(scan) = run.scan else { return };
@@ -228,13 +228,13 @@ impl Simulation<'_> {
             return;
         };
         let chunks = self.workload.tables[run.query.table].layout.chunks();
-        let unwanted = fault_injector.unwanted_chunks(chunks);
-        self.manager.prune_scan(self.now, scan, unwanted.iter().copied());
-        let chunks = self.ledger.pruned(scan, &unwanted);
+        let pruned = fault_injector.chunks_to_prune(chunks);
+        self.manager.prune_scan(self.now, scan, pruned.iter().copied());
+        let chunks = self.ledger.pruned(scan, &pruned);
         self.record.step(self.now, || EventKind::Pruned { query, chunks });
     }
 
-    /// Ends a query, however it ends, and plans the next one of its stream.
+    /// Ends a query and plans the next one of its stream.
     pub(super) fn end_query(&mut self, query: usize, end: End) {
         let now = self.now;
         let run = &mut self.queries[query];
@@ -266,7 +266,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Nobody is left for whose sake the other streams are there: what has not started does not run.
+    /// All other streams have ended: in streams that run only while others do, queries that have not started do not run.
     fn skip_queries(&mut self) {
         for run in self.queries.iter_mut().filter(|run| !run.has_started()) {
             run.started = self.now;

@@ -1,11 +1,11 @@
-//! What a run leaves behind.
+//! The record of a run.
 
 use coscan_core::{ChunkIndex, Time};
 
 use super::Simulation;
 use crate::outcome::{EventKind, Outcome, Step};
 
-/// Totals, and the timeline if it is asked for.
+/// Totals, and the timeline if it is requested.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     pub(super) requests: u64,
@@ -32,7 +32,7 @@ impl Record {
         }
     }
 
-    /// Enters what happened if there is a timeline.
+    /// Adds an event to the timeline, if there is one.
     pub(super) fn step(&mut self, at: Time, what: impl FnOnce() -> EventKind) {
         if let Some(timeline) = &mut self.timeline {
             timeline.push(Step { at, what: what() });
@@ -41,7 +41,7 @@ impl Record {
 }
 
 impl Simulation<'_> {
-    /// What came of the run, after its end.
+    /// The outcome of the run, after its end.
     pub(super) fn outcome(&mut self) -> Outcome {
         let queries: Vec<_> = self.queries.iter().map(|query| query.outcome()).collect();
         Outcome {

@@ -1,4 +1,4 @@
-//! How long a wait may take before something must be wrong.
+//! The bound on waits above which a run counts as broken.
 
 use coscan_core::{GroupIndex, Index, Layout};
 
@@ -7,9 +7,9 @@ use crate::disk::transfer_ns;
 use crate::machine::{Disk, Machine};
 use crate::workload::Workload;
 
-/// Nanoseconds within which every wait ends: the time that all of the workload takes when each query reads and works
-/// through all of its table, nothing is shared and nothing overlaps; and some space timeout. A guard against waiting for
-/// ever, not a measure of fairness.
+/// Nanoseconds within which every wait ends: the time of the whole workload if each query read and processed all of its
+/// table, nothing were shared and nothing overlapped, plus the space timeout, all times 16. It detects endless waits; it
+/// does not measure fairness.
 pub(super) fn wait_ns_max(workload: &Workload, machine: &Machine, options: Options) -> u64 {
     let tables: Vec<_> = workload.tables.iter().map(|table| Size::of(&table.layout)).collect();
     let times = workload.queries().map(|query| {

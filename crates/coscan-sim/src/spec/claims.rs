@@ -61,7 +61,9 @@ pub(super) fn build(
         why: form.why.clone(),
     };
     let printed = claim.judge(paper, |_, _| None).comparisons;
-    if claim.criterion == Criterion::AsPrinted && printed.iter().any(|it| it.paper.is_none()) {
+    if claim.criterion == Criterion::AsPrinted
+        && printed.iter().any(|comparison| comparison.paper.is_none())
+    {
         let problem = "no such figure stands in `[[paper]]`: write `at_least` or `at_most`";
         return Err(wrong(key("policy"), problem));
     }

@@ -1,4 +1,4 @@
-//! The form of a file: what may be written, as it is written. What it means is in the files beside this one.
+//! The form of a workload file. The files beside this one interpret it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,9 +14,9 @@ use super::units::{
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Document {
-    /// What to call it.
+    /// Its name.
     pub(super) name: String,
-    /// One line that says what it shows.
+    /// One line about its content.
     pub(super) title: String,
     /// The experiment whose workload and machine it takes over; see `extends.rs`.
     #[serde(default, rename = "extends")]
@@ -24,10 +24,10 @@ pub(super) struct Document {
     /// Where it comes from, such as `[CS07 §5.2, Table 2]`.
     #[serde(default)]
     pub(super) source: String,
-    /// What the source does not say, and what is assumed here.
+    /// Assumptions where the source is silent.
     #[serde(default)]
     pub(super) assumed: Vec<String>,
-    /// What was chosen so that a figure of the source comes out, and which.
+    /// Parameters fitted to figures of the source, and the figures.
     #[serde(default)]
     pub(super) fitted: Vec<String>,
     /// Why results may differ from the source's.
@@ -60,9 +60,9 @@ pub(super) struct MachineForm {
     pub(super) pool_changes: Vec<PoolChangeForm>,
     pub(super) disk: DiskForm,
     pub(super) loads_in_flight: Option<usize>,
-    /// The most bytes that a device reads before it looks for something urgent.
+    /// The most bytes that a device reads before it turns to urgent requests.
     pub(super) quantum: Option<Bytes>,
-    /// For policies that schedule processors; three for each core if not given, as in the engine.
+    /// For policies that schedule processors; one for each core if not given. (The runtime allows three.)
     pub(super) active_workers: Option<usize>,
     pub(super) space_timeout: Option<Nanoseconds>,
     pub(super) wait_max: Option<Nanoseconds>,
@@ -82,7 +82,7 @@ pub(super) struct PoolChangeForm {
 pub(super) enum DiskForm {
     /// Every chunk takes the same time.
     Perfect { chunk: Nanoseconds },
-    /// One head: a seek where a request does not go on where the last one ended, then the transfer.
+    /// One head: a seek unless a request continues where the last one ended, then the transfer.
     SeekTransfer { seek: Nanoseconds, bandwidth: BytesPerSecond },
     /// Several of them; a request is spread over them in stripes.
     Raid { devices: usize, seek: Nanoseconds, bandwidth: BytesPerSecond, stripe: Bytes },
@@ -129,14 +129,14 @@ pub(super) struct QueryForm {
     pub(super) rows: Option<Vec<[u64; 2]>>,
     /// Chunk ranges instead of `percent`.
     pub(super) chunks: Option<Vec<[u64; 2]>>,
-    /// So many random rows of that part, found with an index.
+    /// The number of random rows of that part that an index finds.
     pub(super) index_rows: Option<u64>,
     pub(super) cost: CostText,
     #[serde(default)]
     pub(super) in_order: bool,
     pub(super) workers: Option<usize>,
     pub(super) weight: Option<u32>,
-    /// Cancelled so long after it starts.
+    /// The time after its start at which it is cancelled.
     pub(super) cancel_after: Option<Nanoseconds>,
 }
 
@@ -158,15 +158,15 @@ pub(super) struct StreamsForm {
     /// Whether they only run as long as other streams do.
     #[serde(default)]
     pub(super) while_others_run: bool,
-    /// Just these queries, one after another.
+    /// These queries, one after another.
     pub(super) queries: Option<Vec<String>>,
-    /// So many queries in each stream, drawn at random from `from`.
+    /// The number of queries in each stream, drawn at random from `from`.
     pub(super) draw: Option<usize>,
-    /// What may be drawn; a name that stands twice is drawn twice as often.
+    /// The names to draw from; one that is listed twice is drawn twice as often.
     pub(super) from: Option<Vec<String>>,
-    /// Parts of the table that may be drawn.
+    /// The parts of the table to draw from, in percent.
     pub(super) percent: Option<Vec<f64>>,
-    /// So many of each query, shuffled and dealt to the streams.
+    /// The number of each query for all streams together, shuffled and dealt to them.
     #[serde(default, deserialize_with = "named")]
     pub(super) deal: Vec<(String, usize)>,
 }
@@ -177,7 +177,7 @@ pub(super) struct StreamsForm {
 pub(super) struct SweepForm {
     /// The key, such as `machine.pool`.
     pub(super) key: String,
-    /// What to call it in reports, with its unit; the key if not given.
+    /// Its name in reports, with its unit; the key if not given.
     pub(super) name: Option<String>,
     /// A list of values, or values with names for them.
     pub(super) values: toml::Value,
@@ -192,20 +192,20 @@ pub(super) struct PaperForm {
     pub(super) case: String,
     /// The query that the results are of; all of them if not given.
     pub(super) query: Option<String>,
-    /// Whether the source worked it out for an ideal schedule, and did not measure it.
+    /// Whether the source computed it for an ideal schedule instead of measuring it.
     #[serde(default)]
     pub(super) ideal: bool,
     #[serde(flatten)]
     pub(super) figures: BTreeMap<String, Figure>,
 }
 
-/// `[[claim]]`: what the source says of its results.
+/// `[[claim]]`: a claim of the source about its results.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ClaimForm {
-    /// In our words.
+    /// The claim, in our words.
     pub(super) says: String,
-    /// Where, if not where the whole file comes from.
+    /// Its source, if not that of the whole file.
     pub(super) source: Option<String>,
     pub(super) metric: String,
     /// The query that is measured; all of them if not given.
@@ -220,11 +220,11 @@ pub(super) struct ClaimForm {
     pub(super) to_case: Option<String>,
     /// is at least this,
     pub(super) at_least: Option<f64>,
-    /// and at most this; without either, what the paper prints.
+    /// and at most this; without either, within a quarter of the printed figure.
     pub(super) at_most: Option<f64>,
-    /// The cases of which it is said; all of them if not given.
+    /// The cases that it is about; all if not given.
     pub(super) cases: Option<Vec<String>>,
-    /// Why it does not hold here, if it does not.
+    /// The reason why it does not hold here, if it does not.
     pub(super) why: Option<String>,
 }
 

@@ -1,30 +1,30 @@
-//! What may be wrong with a file.
+//! Errors in workload files.
 
-/// What is wrong with a file, where, and what to write instead.
+/// An error in a workload file: its place, the problem and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// It cannot be read: the text names the line.
     #[error("{0}")]
     Form(String),
-    /// It can be read, but makes no sense.
+    /// A value is invalid.
     #[error("{key}: {problem}")]
     Meaning {
         /// The key, such as `query.F.columns`.
         key: String,
-        /// What is wrong with it, and what to write instead.
+        /// The problem and the remedy.
         problem: String,
     },
-    /// A case of a sweep makes no sense.
+    /// A case of a sweep is invalid.
     #[error("case `{case}`: {error}")]
     Case {
         /// The case.
         case: String,
-        /// What is wrong with it.
+        /// The problem.
         error: Box<SpecError>,
     },
 }
 
-/// An error of meaning.
+/// The error of an invalid value.
 pub(super) fn wrong(key: impl Into<String>, problem: impl Into<String>) -> SpecError {
     SpecError::Meaning { key: key.into(), problem: problem.into() }
 }

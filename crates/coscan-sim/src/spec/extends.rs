@@ -1,4 +1,5 @@
-//! `extends = "cs07-table2"`: the workload and machine of another experiment, but for what the file says itself.
+//! `extends = "cs07-table2"`: the workload and machine of another experiment, except for the parts that the file
+//! overrides.
 
 use toml::{Table, Value};
 
@@ -8,11 +9,11 @@ use crate::library;
 /// The key that names the other experiment.
 pub(super) const KEY: &str = "extends";
 
-/// Parts of a file that are taken over. What is said about an experiment is its own.
+/// The sections that are inherited. Texts about an experiment are not.
 const SECTIONS: [&str; 4] = ["machine", "table", "query", "streams"];
 
-/// A file with what it takes over from the experiment that it extends, if it extends any. What the file names in a
-/// section, such as `machine.disk`, `query.F` or `streams.all`, replaces what the other one has under that name.
+/// A file with the sections inherited from the experiment that it extends, if any. An entry of the file, such as
+/// `machine.disk`, `query.F` or `streams.all`, replaces the inherited one of that name.
 pub(super) fn extended(file: Table) -> Result<Table, SpecError> {
     let Some(name) = file.get(KEY) else { return Ok(file) };
     let text = name.as_str().and_then(library::file).ok_or_else(|| {
@@ -25,11 +26,11 @@ pub(super) fn extended(file: Table) -> Result<Table, SpecError> {
     let mut file = file;
     for (key, section) in base.into_iter().filter(|(key, _)| SECTIONS.contains(&key.as_str())) {
         match (section, file.remove(&key)) {
-            (Value::Table(mut merged), Some(Value::Table(own))) => {
-                merged.extend(own);
+            (Value::Table(mut merged), Some(Value::Table(replacing))) => {
+                merged.extend(replacing);
                 file.insert(key, Value::Table(merged));
             }
-            (_, Some(own)) => drop(file.insert(key, own)),
+            (_, Some(replacing)) => drop(file.insert(key, replacing)),
             (section, None) => drop(file.insert(key, section)),
         }
     }

@@ -1,4 +1,4 @@
-//! Rows that an index finds: which, and on which pages they are.
+//! The rows that an index finds, and their pages.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use coscan_core::{Layout, PageIndex};
 use crate::random::Random;
 use crate::workload::Query;
 
-/// The query for so many rows at random of those that it reads, each on one page of each of its columns.
+/// The query for `index_rows` random rows of those that it reads, each on one page of each of its columns.
 pub(super) fn pick(query: Query, index_rows: u64, layout: &Layout, random: &mut Random) -> Query {
     let all = query.row_count();
     let rows: BTreeSet<u64> = (0..index_rows).map(|_| row(&query, random.below(all))).collect();

@@ -52,7 +52,7 @@ pub(super) fn build(form: &MachineForm) -> Result<Machine, SpecError> {
     Ok(machine)
 }
 
-/// Bytes of the pool at the start, and what it may hold from some times on.
+/// Bytes of the pool at the start, and its later limits with the times from which they hold.
 pub(super) fn pool(form: &MachineForm, table_bytes: u64) -> (u64, Vec<(Time, u64)>) {
     let bytes = |size| match size {
         PoolSize::Bytes(bytes) => bytes as u64,

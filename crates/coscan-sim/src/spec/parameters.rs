@@ -1,8 +1,8 @@
-//! What a file says of its workload and machine, in a few lines for reports.
+//! The workload and machine of a file, in a few lines for reports.
 
 use toml::{Table, Value};
 
-/// A line for each part of the file: its key, and what is in it.
+/// A line for each part of the file: its key and its content.
 pub(super) fn parameters(document: &Table) -> Vec<(String, String)> {
     let mut lines = Vec::new();
     for key in ["machine", "table", "query", "streams"] {

@@ -13,14 +13,14 @@ use super::units::{CostText, Hertz, QueryName};
 use crate::random::Random;
 use crate::workload::{Cost, Query};
 
-/// What queries of a name have in common.
+/// The common properties of queries of one name.
 #[derive(Clone, Debug)]
 pub(super) struct Template {
     name: String,
     query: Query,
     layout: Arc<Layout>,
     place: Place,
-    /// How many rows of the place an index finds; all of them are read if `None`.
+    /// The number of rows of the place that an index finds; all of them are read if `None`.
     index_rows: Option<u64>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Template {
 enum Place {
     /// These.
     Fixed(Vec<Range<u64>>),
-    /// A part of the table, 1 for all of it, that begins somewhere.
+    /// A part of the table, 1 for all of it, at a given or random position.
     Part { part: f64, begin: Option<f64> },
 }
 
@@ -67,7 +67,7 @@ impl Template {
         Ok(Self { name: name.to_owned(), query, layout, place, index_rows: form.index_rows })
     }
 
-    /// A query of this template, over this part of the table if it is said, in percent. Rows that an index finds are
+    /// A query of this template, over `percent` percent of the table if given. Rows that an index finds are
     /// drawn from `more`.
     fn query(&self, percent: Option<f64>, random: &mut Random, more: &mut Random) -> Query {
         let (rows, label) = match (&self.place, percent) {
@@ -130,8 +130,8 @@ impl Templates {
         random: &mut Random,
         more: &mut Random,
     ) -> Query {
-        let (template, own) = self.find(name).expect("names were checked");
-        template.query(own.or(percent), random, more)
+        let (template, named_percent) = self.find(name).expect("names were checked");
+        template.query(named_percent.or(percent), random, more)
     }
 
     /// The template of a name, and the percentage in it. The longest name of a template wins: one may be called `F-10`.
@@ -154,16 +154,19 @@ pub(super) fn check_percent(key: &str, percent: f64) -> Result<(), SpecError> {
 }
 
 fn find_table(key: &str, name: Option<&str>, tables: &[NamedTable]) -> Result<usize, SpecError> {
-    let names = || tables.iter().map(|it| it.table.name.as_str()).collect::<Vec<_>>().join(", ");
+    let names =
+        || tables.iter().map(|table| table.table.name.as_str()).collect::<Vec<_>>().join(", ");
     match (name, tables) {
         (None, [_]) => Ok(0),
         (None, _) => {
             Err(wrong(key, format!("write which table it reads: `table` is one of {}", names())))
         }
-        (Some(name), _) => tables.iter().position(|it| it.table.name == name).ok_or_else(|| {
-            let problem = format!("there is no table `{name}`; choose from {}", names());
-            wrong(format!("{key}.table"), problem)
-        }),
+        (Some(name), _) => {
+            tables.iter().position(|table| table.table.name == name).ok_or_else(|| {
+                let problem = format!("there is no table `{name}`; choose from {}", names());
+                wrong(format!("{key}.table"), problem)
+            })
+        }
     }
 }
 
@@ -186,7 +189,7 @@ fn place(key: &str, form: &QueryForm, table: &NamedTable) -> Result<Place, SpecE
         (None, Some(chunks), None) => {
             let ranges = fixed(chunks, layout.chunk_count() as u64, "chunks")?;
             let row = |chunk: u64| layout.rows(ChunkIndex::from_usize(chunk as usize));
-            let rows = ranges.iter().map(|it| row(it.start).start..row(it.end - 1).end);
+            let rows = ranges.iter().map(|range| row(range.start).start..row(range.end - 1).end);
             Ok(Place::Fixed(rows.collect()))
         }
         (None, None, percent) => {

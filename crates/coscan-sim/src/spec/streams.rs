@@ -24,11 +24,11 @@ pub(super) struct StreamGroup {
 /// Which queries the streams run.
 #[derive(Clone, Debug)]
 enum Content {
-    /// Each of them these.
+    /// These queries in each stream.
     Listed(Vec<String>),
-    /// Each of them `count` of these names, over one of these percentages of the table.
+    /// `count` of these names in each stream, each over one of these percentages of the table.
     Drawn { count: usize, from: Vec<String>, percent: Vec<f64> },
-    /// All of them together these, shuffled.
+    /// These queries in all streams together, shuffled.
     Dealt(Vec<String>),
 }
 

@@ -5,7 +5,7 @@ use toml::{Table, Value};
 use super::document::SweepForm;
 use super::error::{SpecError, wrong};
 
-/// The file as it reads in one case.
+/// The file of one case.
 pub(super) struct Variant {
     /// The names of the values, joined with `-`; empty where nothing is swept.
     pub(super) name: String,
@@ -31,7 +31,7 @@ pub(super) fn variants(document: &Table, sweeps: &[SweepForm]) -> Result<Vec<Var
     Ok(variants)
 }
 
-/// The values of a sweep; a value without a name is called what it is.
+/// The values of a sweep with their names; by default the text of the value.
 pub(super) fn named_values(sweep: &SweepForm) -> Result<Vec<(String, Value)>, SpecError> {
     let values: Vec<_> = match &sweep.values {
         Value::Table(values) => values.iter().map(|(n, v)| (n.clone(), v.clone())).collect(),
@@ -54,7 +54,7 @@ fn name_of(value: &Value) -> String {
     }
 }
 
-/// Sets the value of a key such as `machine.pool`. The last part of the key may be new, the others have to be there.
+/// Sets the value of a key such as `machine.pool`. The last part of the key may be new, the others must exist.
 fn set(document: &mut Table, key: &str, value: &Value) -> Result<(), SpecError> {
     let mut parts: Vec<_> = key.split('.').collect();
     let last = parts.pop().unwrap_or_default();

@@ -123,7 +123,9 @@ fn layout(rows: u64, chunk_size: ChunkSize, widths: &[f64], page: Option<f64>) -
         let mut last: Option<(Range<u64>, PageIndex)> = None;
         for (chunk, slice) in chunks.iter().zip(&mut slices) {
             let mut of_chunk = Vec::new();
-            of_chunk.extend(last.iter().filter(|(held, _)| held.end > chunk.start).map(|it| it.1));
+            of_chunk.extend(
+                last.iter().filter(|(held, _)| held.end > chunk.start).map(|(_, page)| *page),
+            );
             while next < pages.len() && pages[next].start < chunk.end {
                 let held = pages[next].clone();
                 let bytes = ((held.end - held.start) as f64 * width).round().max(1.0) as u64;

@@ -23,7 +23,7 @@ pub(super) struct Hertz(pub(super) f64);
 /// The size of a pool.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum PoolSize {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(f64),
     /// This part of the bytes of all tables, 1 for all of them.
     PartOfTables(f64),
@@ -34,11 +34,11 @@ pub(super) enum PoolSize {
 pub(super) enum InterarrivalTime {
     /// Always this long, in nanoseconds.
     Fixed(u64),
-    /// Random with this mean in nanoseconds, exponentially distributed: arrivals that know nothing of each other.
+    /// Random with this mean in nanoseconds, exponentially distributed: independent arrivals.
     Random(u64),
 }
 
-/// What a query costs the processor: a sum of parts.
+/// The processor time of a query: a sum of parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct CostText {
     /// Nanoseconds for all rows of the table, by one core.
@@ -53,7 +53,7 @@ pub(super) struct CostText {
     pub(super) cycles_per_byte: f64,
 }
 
-/// A number and what stands behind it.
+/// A number and the text after it.
 fn split(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))?;
@@ -98,9 +98,9 @@ fn bytes(text: &str) -> Option<f64> {
     Some(number * bytes_of_unit(unit)?)
 }
 
-/// How a quantity is read, and what to write when it cannot be.
+/// A quantity that is read from text.
 trait Quantity: Sized {
-    /// Ends "expected …".
+    /// The end of the error "expected …".
     const EXPECTED: &'static str;
 
     fn read(text: &str) -> Option<Self>;
@@ -263,7 +263,7 @@ pub(super) struct QueryName {
 }
 
 impl QueryName {
-    /// Takes a name apart.
+    /// Splits a name into its parts.
     pub(super) fn of(text: &str) -> Self {
         let with_percent = text.rsplit_once('-').and_then(|(template, percent)| {
             Some(Self { template: template.to_owned(), percent: Some(percent.parse().ok()?) })

@@ -26,7 +26,7 @@ const SECRET_CHARS_MIN: usize = 4;
 /// Parts of this length are hidden too: a line of a key in a JSON file, the signature in a token.
 const PART_CHARS_MIN: usize = 32;
 
-/// What an error says in place of a secret.
+/// The text that replaces a secret in errors.
 const HIDDEN: &str = "[hidden]";
 
 impl Credentials {

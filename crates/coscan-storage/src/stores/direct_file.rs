@@ -61,7 +61,7 @@ impl DirectFile {
     /// Reads exactly `range`. Blocks.
     ///
     /// # Errors
-    /// What the operating system says, or `UnexpectedEof` if the file ends before the range does.
+    /// The error of the operating system, or `UnexpectedEof` if the file ends before the range does.
     pub(super) fn read(&self, range: Range<u64>, access: &DirectAccess) -> io::Result<Bytes> {
         if let Some(direct) = self.direct.get_or_init(|| self.open_direct(access)) {
             match read_aligned(direct, &range) {

@@ -99,7 +99,7 @@ pub enum StoreError {
     NotFound {
         /// As given by the user.
         location: String,
-        /// Where relative paths start; `None` for a URL.
+        /// The directory that relative paths start from; `None` for a URL.
         start: Option<String>,
     },
 

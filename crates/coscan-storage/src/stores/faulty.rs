@@ -17,13 +17,13 @@ use super::delegate::object_store_by_reads;
 pub struct Faults {
     /// The same seed gives the same faults to requests of the same numbers.
     pub seed: u64,
-    /// One in so many requests fails with [`Error::Generic`]; zero is never.
+    /// One in this many requests fails with [`Error::Generic`]; zero is never.
     pub fail_one_in: u64,
-    /// One in so many requests waits for [`stall`](Self::stall) first; zero is never.
+    /// One in this many requests waits for [`stall`](Self::stall) first; zero is never.
     pub stall_one_in: u64,
-    /// How long a stalled request waits, on tokio's clock.
+    /// The delay of a stalled request, on tokio's clock.
     pub stall: Duration,
-    /// One in so many requests gives only the first half of its bytes; zero is never.
+    /// One in this many requests gives only the first half of its bytes; zero is never.
     pub truncate_one_in: u64,
 }
 

@@ -115,7 +115,7 @@ struct Device {
 struct Queue {
     /// The end of the transfer of all requests so far. `None` before the first request.
     free_at: Option<Instant>,
-    /// How late the last reader woke up, as credit for the next request.
+    /// The delay with which the last reader woke up, as credit for the next request.
     late: Duration,
 }
 

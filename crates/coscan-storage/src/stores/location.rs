@@ -60,7 +60,7 @@ impl Location {
     }
 }
 
-/// Where the path of a URL starts; `None` if the text is a plain path.
+/// The position of the path in a URL; `None` if the text is a plain path.
 fn url_path_start(text: &str) -> Option<usize> {
     match text.find("://") {
         Some(scheme_end) => {

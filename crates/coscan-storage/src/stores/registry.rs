@@ -117,12 +117,12 @@ impl Stores {
     }
 
     fn find(&self, url: &Url, identity: &Identity) -> Option<Arc<dyn ObjectStore>> {
-        let wanted = with_final_slash(url);
+        let url = with_final_slash(url);
         let known = self.read();
         let registered = known
             .registered
             .iter()
-            .filter(|(prefix, _)| self.options.is_empty() && wanted.starts_with(prefix.as_str()))
+            .filter(|(prefix, _)| self.options.is_empty() && url.starts_with(prefix.as_str()))
             .max_by_key(|(prefix, _)| prefix.len())
             .map(|(_, store)| store);
         registered.or_else(|| known.built.get(identity)).cloned()

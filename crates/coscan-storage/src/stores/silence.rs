@@ -18,7 +18,7 @@ pub(super) struct Silence {
 #[derive(Debug)]
 struct State {
     heard: Instant,
-    /// When the first request was sent that, like all since, is unanswered.
+    /// The time of the first request since which none was answered.
     unanswered: Option<Instant>,
     probed: Instant,
 }

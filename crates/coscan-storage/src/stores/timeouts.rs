@@ -43,7 +43,7 @@ impl Default for Timeouts {
 /// More attempts than fit into the time, which is the limit.
 const RETRIES_MAX: usize = 1_000;
 
-/// After a silence of so many times `Timeouts::idle` a store counts as gone.
+/// After a silence of this many times `Timeouts::idle` a store counts as gone.
 const IDLE_TIMES_MAX: u32 = 4;
 
 /// The longest pause between two attempts. It begins within `Timeouts::retry` and may end after it.
@@ -194,7 +194,7 @@ mod tests {
         }
     }
 
-    /// How long a request to a store took, in seconds, and what it failed with.
+    /// The duration of a request to a store, in seconds, and its error.
     async fn ask(store: &HttpClient) -> (u64, String) {
         let asked = Instant::now();
         let answer = store.execute(HttpRequest::new(HttpRequestBody::empty())).await;

@@ -13,7 +13,7 @@ use super::panics::caught;
 use super::thrift::Reader;
 use super::{ParquetFile, TableError};
 
-/// The header has at most so many bytes.
+/// The maximum size of the header in bytes.
 const HEADER_BYTES: u64 = 20;
 /// The format allows no larger Bloom filter.
 const BITS_BYTES_MAX: u64 = 128 << 20;

@@ -59,7 +59,7 @@ impl Bounds {
         &self,
         values: &ArrayRef,
         units: impl Iterator<Item = usize>,
-        wanted: Ordering,
+        preferred: Ordering,
     ) -> Result<Option<usize>, ArrowError> {
         let compare = make_comparator(values, values, SortOptions::default())?;
         let mut best = None;
@@ -70,7 +70,7 @@ impl Bounds {
             if values.is_null(unit) {
                 return Ok(None);
             }
-            if best.is_none_or(|best| compare(unit, best) == wanted) {
+            if best.is_none_or(|best| compare(unit, best) == preferred) {
                 best = Some(unit);
             }
         }

@@ -171,7 +171,7 @@ pub enum DecodeError {
         column: String,
         /// The chunk, counted within the file.
         chunk: ChunkIndex,
-        /// What the decoder reported.
+        /// The error of the decoder.
         reason: String,
     },
     /// A value does not fit in the type that the table declares.

@@ -13,7 +13,7 @@ pub(super) struct StoredPage {
     pub(super) contents: PageContents,
 }
 
-/// What a page holds. Leaves are counted over the file, data pages over the column chunk.
+/// The content of a page. Leaves are counted over the file, data pages over the column chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PageContents {
     /// Whole column chunks, dictionaries included: of a column, of some of its leaves, or in a row layout of all.
@@ -51,7 +51,7 @@ impl StoredChunk {
 #[derive(Debug)]
 pub(super) struct Slices {
     group_count: usize,
-    /// Where the slice of group g of chunk c ends among the pages, at c × groups + g.
+    /// The end of the slice of group g of chunk c among the pages, at c × groups + g.
     ends: Vec<u32>,
     pages: Vec<PageIndex>,
 }

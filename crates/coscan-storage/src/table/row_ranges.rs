@@ -1,4 +1,4 @@
-//! Where rows begin: the one place that says which rows row groups, data pages and stored pages hold.
+//! The rows of row groups, data pages and stored pages, computed in one place.
 
 use std::ops::Range;
 
@@ -93,7 +93,7 @@ impl<'a> DataPages<'a> {
         self.locations[data_pages.start].offset.cast_unsigned()..end.cast_unsigned()
     }
 
-    /// How many data pages hold the first `rows` rows of the row group.
+    /// The number of data pages that hold the first `rows` rows of the row group.
     pub(super) fn holding_first(self, rows: u64) -> usize {
         self.locations.partition_point(|page| page.first_row_index.cast_unsigned() < rows)
     }

@@ -72,7 +72,7 @@ pub struct FileVersion {
     stamp: Stamp,
 }
 
-/// What tells the versions of a file apart besides its size.
+/// The property that distinguishes versions of a file besides its size.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Stamp {
     /// The store's entity tag.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::ids::{PageId, Time};
 use crate::policy::page_map::PageMap;
 
-/// A bucket is at most one part in so many of its distance wide.
+/// The width of a bucket is at most one part in this many of its distance.
 const WIDTH_PART: u64 = 16;
 
 /// The width of the nearest buckets, in nanoseconds: 17 ms.

@@ -7,7 +7,7 @@ use crate::policy::page_map::PageMap;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sample {
     pages: Vec<PageId>,
-    /// Where each page is in `pages`.
+    /// The position of each page in `pages`.
     positions: PageMap<usize>,
     draws: u64,
 }

@@ -7,10 +7,10 @@ use crate::policy::next_use::NextUseIndex;
 use crate::scan::Scan;
 use crate::state::State;
 
-/// A scan is held back for at most one part in so many of its running time.
+/// A scan is held back for at most one part in this many of its running time.
 const TIME_PART: u64 = 4;
 
-/// A scan that is further behind than so many times the horizon of the pool will not catch up.
+/// A scan that is further behind than this many times the horizon of the pool will not catch up.
 const REACH: u64 = 4;
 
 /// The scans that are held back, and for how long already.

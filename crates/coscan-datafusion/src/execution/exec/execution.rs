@@ -1,4 +1,4 @@
-//! How a shared scan is executed.
+//! The execution of a shared scan.
 
 use std::sync::{Arc, OnceLock};
 
@@ -55,7 +55,7 @@ impl SharedScanExec {
         rows.filter(|&rows| rows <= self.settings.batch_rows as u64)
     }
 
-    /// How many rows it reads: those of the needed chunks, the selected ones if it is sparse, or its limit.
+    /// The number of rows that it reads: those of the needed chunks, the selected ones if it is sparse, or its limit.
     pub(crate) fn row_count(&self) -> u64 {
         if let Some(rows) = self.first_rows() {
             return rows;

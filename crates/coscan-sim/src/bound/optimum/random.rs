@@ -1,4 +1,4 @@
-//! Tiny workloads drawn at random, and what the bound is beside their optimum.
+//! Tiny workloads drawn at random: the bound compared with their optimum.
 
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ fn compare_with_optimum(cases: impl Iterator<Item = Workload>) -> (u32, u32) {
 #[test]
 fn no_schedule_reads_less_than_the_bound() {
     let (above_compulsory, met) = compare_with_optimum((0..400).map(random_workload));
-    // The bound says something, and often it is what can be done.
+    // The bound is above the compulsory bytes in some cases, and often it is the optimum.
     assert!(above_compulsory > 150, "{above_compulsory}");
     assert!(met > 330, "{met}");
 }

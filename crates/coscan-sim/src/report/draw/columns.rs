@@ -7,7 +7,7 @@ pub const WIDTH_MAX: usize = 120;
 
 const GAP: &str = "  ";
 
-/// On which side the cells of a block line up.
+/// The alignment of the cells of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Align {
     /// On the left.

@@ -1,4 +1,4 @@
-//! A picture: a small writer of SVG, and what it wrote.
+//! Pictures: a small SVG writer.
 
 use std::fmt::Display;
 
@@ -45,7 +45,7 @@ impl Figure {
     }
 }
 
-/// Where a text is relative to its place.
+/// The alignment of a text relative to its position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Anchor {
     /// It begins there.
@@ -69,7 +69,7 @@ impl Canvas {
         Canvas::default()
     }
 
-    /// The picture; `title` is what it is called when it cannot be seen.
+    /// The picture; `title` is its text for screen readers.
     #[must_use]
     pub fn finish(self, title: &str, height: f64) -> Figure {
         Figure { title: title.to_string(), height, body: self.body }
@@ -130,7 +130,7 @@ impl Canvas {
         self.push(format!("<path class=\"{class}\" stroke=\"{stroke}\" d=\"{path}\"/>"));
     }
 
-    /// An area in a colour that lets through what lies below; `opacity` is between 0 and 1.
+    /// A translucent area in a colour; `opacity` is between 0 and 1.
     pub fn shade(&mut self, hue: Hue, opacity: f64, path: &str, name: &str) {
         let look = format!("fill=\"{}\" fill-opacity=\"{opacity:.2}\"", hue.variable());
         self.push(titled("path", &format!("{look} d=\"{path}\""), name));

@@ -1,4 +1,4 @@
-//! The parts of which pictures, pages and tables are made: nothing here knows what they show.
+//! The parts of pictures, pages and tables, independent of their content.
 
 pub mod columns;
 pub mod figure;

@@ -1,4 +1,4 @@
-//! A page that needs nothing else: no scripts, no fonts, no other files.
+//! A self-contained page: no scripts, no fonts, no other files.
 
 use super::figure::{Figure, escape};
 use super::style;
@@ -38,7 +38,7 @@ pub fn section(title: &str, caption: &str, figure: &Figure) -> String {
     heading(title, caption) + &self::figure(figure)
 }
 
-/// A heading, and what it is about if that is to be said.
+/// A heading with a caption, unless that is empty.
 #[must_use]
 pub fn heading(title: &str, caption: &str) -> String {
     let caption = match caption {

@@ -1,6 +1,6 @@
-//! From values to places on a picture.
+//! Axes: from values to positions in a picture.
 
-/// How values are spread over an axis.
+/// The scale of an axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scale {
     /// Equal distances are equal differences. Begins at zero.
@@ -16,7 +16,7 @@ pub struct Axis {
     /// The values at the ends.
     min: f64,
     max: f64,
-    /// Where the ends are, in pixels.
+    /// The positions of the ends, in pixels.
     from: f64,
     to: f64,
     /// The distance between ticks of a linear axis.
@@ -43,7 +43,7 @@ impl Axis {
         Axis { scale: Scale::Logarithmic, min, max, from, to, step: 0.0 }
     }
 
-    /// Where a value is, in pixels.
+    /// The position of a value, in pixels.
     #[must_use]
     pub fn place(&self, value: f64) -> f64 {
         let part = match self.scale {

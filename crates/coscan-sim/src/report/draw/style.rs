@@ -24,7 +24,7 @@ const KNOWN: [(&str, usize); 8] = [
     ("relevance-2004", 7),
 ];
 
-/// The order of the colours for what has none of its own: neighbours differ most.
+/// The order of the colours for other names: neighbours differ most.
 const OTHERS: [usize; 8] = [4, 6, 2, 1, 3, 5, 7, 0];
 
 /// One of the colours.
@@ -32,7 +32,7 @@ const OTHERS: [usize; 8] = [4, 6, 2, 1, 3, 5, 7, 0];
 pub struct Hue(usize);
 
 impl Hue {
-    /// The quietest of them, for what stands in the background.
+    /// The least conspicuous of them, for the background.
     pub const QUIET: Hue = Hue(0);
 
     /// The colour of an engine or a policy; the one at `index` of a list when it has none of its own.
@@ -48,7 +48,7 @@ impl Hue {
         Hue(OTHERS[index % OTHERS.len()])
     }
 
-    /// What it is called in the style: `var(--hue-3)`.
+    /// Its variable in the style: `var(--hue-3)`.
     #[must_use]
     pub fn variable(self) -> String {
         format!("var(--hue-{})", self.0)

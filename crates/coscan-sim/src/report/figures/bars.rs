@@ -1,4 +1,4 @@
-//! One bar each, from left to right, with a mark for the least that is possible and for what a paper states.
+//! Horizontal bars, with marks for the lower bound and for the figures of a paper.
 
 use crate::report::draw::figure::{Anchor, Canvas, Figure, WIDTH};
 use crate::report::draw::numbers::tick;
@@ -25,18 +25,18 @@ pub struct Bar {
     pub value: f64,
     /// The value as text.
     pub text: String,
-    /// What stands behind it, such as a ratio.
+    /// The text after the value, such as a ratio.
     pub note: String,
-    /// What a paper states.
+    /// The figure of a paper.
     pub paper: Option<f64>,
 }
 
 /// A line across all bars.
 #[derive(Clone, Debug)]
 pub struct ReferenceLine {
-    /// Where, in the unit of the axis.
+    /// Its position, in the unit of the axis.
     pub value: f64,
-    /// What it is.
+    /// Its name.
     pub name: String,
 }
 

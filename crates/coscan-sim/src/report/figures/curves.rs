@@ -18,18 +18,18 @@ const NAME_HEIGHT: f64 = 18.0;
 /// With more values than this the axis shows round numbers.
 const TICKS_MAX: usize = 12;
 
-/// What is shown against what.
+/// The axes of a picture of curves.
 #[derive(Clone, Debug)]
 pub struct Axes {
-    /// What distinguishes the picture from others beside it; may be empty.
+    /// The title that distinguishes the picture from others beside it; may be empty.
     pub title: String,
     /// The name of the axis to the right, with its unit.
     pub across: String,
-    /// How values are spread over it.
+    /// Its scale.
     pub across_scale: Scale,
     /// The name of the upright axis, with its unit.
     pub upright: String,
-    /// How values are spread over it.
+    /// Its scale.
     pub upright_scale: Scale,
     /// The unit of the values that stand beside the names of curves, with a space before it if it needs one.
     pub unit: String,
@@ -44,7 +44,7 @@ pub struct Curve {
     pub hue: Hue,
     /// Its points, in rising order.
     pub points: Vec<Point>,
-    /// What a paper states: shown as dashes.
+    /// The figures of a paper, shown as dashes.
     pub paper: Vec<(f64, f64)>,
 }
 

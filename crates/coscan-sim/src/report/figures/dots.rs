@@ -1,4 +1,4 @@
-//! Which part of a table was read when, one panel below the other (CS07 Figure 4).
+//! Reads of a table over time, one panel below the other (CS07 Figure 4).
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ const PANEL_HEIGHT: f64 = 110.0;
 /// From the top of one panel to the top of the next.
 const PANEL_STEP: f64 = PANEL_HEIGHT + 38.0;
 const TOP: f64 = 30.0;
-/// What the line of the legend takes.
+/// The height of the legend.
 const LEGEND_HEIGHT: f64 = 34.0;
 /// Below the last panel: the numbers and the name of the axis of time.
 const BELOW: f64 = 50.0;
@@ -23,7 +23,7 @@ const BELOW: f64 = 50.0;
 /// The upright axis of all panels.
 #[derive(Clone, Debug)]
 pub struct Positions {
-    /// What a position is.
+    /// The name of the axis.
     pub name: String,
     /// The highest one.
     pub max: f64,
@@ -31,7 +31,7 @@ pub struct Positions {
     pub unit: String,
 }
 
-/// What one engine or policy did.
+/// The reads of one engine or policy.
 #[derive(Clone, Debug)]
 pub struct Panel {
     /// Its name.
@@ -55,8 +55,8 @@ pub struct Series {
     pub reads: Vec<(f64, f64)>,
 }
 
-/// One panel below the other, all on the same time; every dot is a read. `colours` says what the colours of dots mean,
-/// if they differ from their panel's.
+/// One panel below the other, all on the same time; every dot is a read. `colours` names the colours of dots
+/// that differ from their panel's.
 #[must_use]
 pub fn figure(positions: &Positions, colours: &[(Hue, String)], panels: &[Panel]) -> Figure {
     let mut canvas = Canvas::new();

@@ -24,18 +24,18 @@ pub struct Series {
     pub hue: Hue,
     /// The ratio in each group, where there is one.
     pub ratios: Vec<Option<f64>>,
-    /// What a paper states, in each group where it does.
+    /// The figure of a paper in each group that has one.
     pub paper: Vec<Option<f64>>,
 }
 
-/// What the axes are called.
+/// The title and the names of the axes.
 #[derive(Clone, Copy, Debug)]
 pub struct Names<'a> {
-    /// What the picture is called when it cannot be seen.
+    /// The text for screen readers.
     pub title: &'a str,
     /// The upright axis.
     pub upright: &'a str,
-    /// What the groups are.
+    /// The name of the groups.
     pub across: &'a str,
 }
 

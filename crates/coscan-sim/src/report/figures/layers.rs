@@ -1,4 +1,4 @@
-//! Amounts over time, one on top of the other (CS11 Figure 6.1).
+//! Stacked amounts over time (CS11 Figure 6.1).
 
 use crate::report::draw::figure::{Anchor, Canvas, Figure, WIDTH, polyline};
 use crate::report::draw::numbers::tick;
@@ -14,10 +14,10 @@ const TOP: f64 = 30.0;
 const BOTTOM: f64 = 324.0;
 const HEIGHT: f64 = 380.0;
 
-/// What the axes are called.
+/// The title and the name of the axis.
 #[derive(Clone, Copy, Debug)]
 pub struct Names<'a> {
-    /// What distinguishes the picture from others beside it; may be empty.
+    /// The title that distinguishes the picture from others beside it; may be empty.
     pub title: &'a str,
     /// The upright axis, with its unit.
     pub upright: &'a str,
@@ -77,12 +77,12 @@ fn outline(moments: &[Moment], layers: usize, time: Axis, y: Axis) -> Vec<(f64, 
     places
 }
 
-/// How strong the colour of a layer is.
+/// The opacity of a layer.
 fn strength(layer: usize, layers: usize) -> f64 {
     0.12 + 0.88 * layer as f64 / (layers.max(2) - 1) as f64
 }
 
-/// What each strength means, the highest layer first.
+/// The legend of the layers, the highest one first.
 fn keys(canvas: &mut Canvas, layers: &[String]) {
     let places: Vec<f64> = (0..layers.len()).map(|index| TOP + 22.0 * index as f64).collect();
     for ((layer, name), y) in layers.iter().enumerate().rev().zip(apart(&places, 18.0, BOTTOM)) {

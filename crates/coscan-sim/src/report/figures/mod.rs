@@ -1,4 +1,4 @@
-//! Kinds of pictures, given values that are ready to be shown.
+//! Kinds of pictures, drawn from prepared values.
 
 pub mod bars;
 pub mod curves;
@@ -11,14 +11,14 @@ pub mod timeline;
 use super::draw::figure::{Anchor, Canvas};
 use super::draw::style::Hue;
 
-/// What stands for a colour in a legend.
+/// The mark of a colour in a legend.
 #[derive(Clone, Copy)]
 enum Key {
     Square,
     Point,
 }
 
-/// What the colours mean, one beside the other from the left on a base line.
+/// A legend of colours from left to right on a base line.
 fn legend<'a>(
     canvas: &mut Canvas,
     key: Key,

@@ -15,16 +15,16 @@ const HEIGHT: f64 = 592.0;
 /// The height of a label, and about how wide a character of it is.
 const LABEL: (f64, f64) = (12.0, 6.3);
 
-/// What is shown against what.
+/// The axes of a picture of points.
 #[derive(Clone, Debug)]
 pub struct Axes {
-    /// What the picture is called when it cannot be seen.
+    /// The text for screen readers.
     pub title: String,
     /// The name of the axis to the right.
     pub across: String,
     /// The name of the upright axis.
     pub upright: String,
-    /// What stands at (1, 1).
+    /// The name of the point at (1, 1).
     pub reference: (Hue, String),
 }
 

@@ -1,4 +1,4 @@
-//! What happened to each chunk, and what the queries, the processor and the disk did meanwhile (CS04 Figures 3 and 4).
+//! The states of chunks, queries, processor and disk over time (CS04 Figures 3 and 4).
 
 use crate::report::draw::figure::{Anchor, Canvas, Figure, WIDTH, polyline};
 use crate::report::draw::numbers::{decimal, tick};
@@ -21,10 +21,10 @@ const LANE: f64 = 3.0;
 /// More lines than this a chunk are laid on top of each other.
 const LANES_MAX: usize = 6;
 
-/// All that is shown of a run.
+/// The content of a picture of a run.
 #[derive(Clone, Debug)]
 pub struct Timeline {
-    /// What ran: a policy, and its colour.
+    /// The policy and its colour.
     pub name: (Hue, String),
     /// A few figures of the whole run.
     pub summary: String,
@@ -51,7 +51,7 @@ pub struct Query {
     pub time_s: (f64, f64),
 }
 
-/// Something that took time.
+/// A span of time.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     /// The chunk.
@@ -94,7 +94,7 @@ pub fn figure(timeline: &Timeline) -> Figure {
     )
 }
 
-/// Where the parts are.
+/// The positions of the parts.
 struct Rows {
     /// The height of the row of a chunk.
     chunk: f64,
@@ -189,7 +189,7 @@ fn queries(canvas: &mut Canvas, timeline: &Timeline, top: f64, time: Axis) {
     }
 }
 
-/// How many of the spans are under way, as steps.
+/// The number of spans that cover each time, as steps.
 fn steps(canvas: &mut Canvas, name: &str, spans: &[Span], top: f64, time: Axis) {
     let mut changes: Vec<(f64, i64)> =
         spans.iter().flat_map(|span| [(span.time_s.0, 1), (span.time_s.1, -1)]).collect();
@@ -214,7 +214,7 @@ fn steps(canvas: &mut Canvas, name: &str, spans: &[Span], top: f64, time: Axis) 
     canvas.text("note", Anchor::End, (LEFT - 8.0, bottom + 2.0), "0");
 }
 
-/// What the rectangles mean.
+/// The legend of the rectangles.
 fn key(canvas: &mut Canvas, base_line: f64) {
     let mut x = LEFT;
     for (class, name) in [("dark", "being read"), ("kept", "in the pool")] {

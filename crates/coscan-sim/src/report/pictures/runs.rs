@@ -1,4 +1,4 @@
-//! Pictures of what happened when in single runs: those of the first seed that was recorded.
+//! Pictures of single runs over time: those of the first seed that was recorded.
 
 use coscan_core::Time;
 
@@ -38,7 +38,7 @@ pub(super) fn timelines(results: &Results<'_>) -> Option<Section> {
     }
     let caption = "Above, a row for each chunk: strong while it is being read, pale while it is in the pool, with a line \
                    in the colour of each query that works on it. Below, each query: strong while it works, pale while it \
-                   waits. Then how many work, and how many loads are under way.";
+                   waits. Below them, the number of queries that work, and of loads in flight.";
     let title = "What happened to each chunk".to_owned();
     (!pictures.is_empty()).then(|| Section { title, caption: caption.to_owned(), pictures })
 }
@@ -105,7 +105,7 @@ fn first_chunks(run: &Run) -> Vec<usize> {
     first
 }
 
-/// Which chunk was read when, one panel a policy.
+/// The chunks read over time, one panel for each policy.
 pub(super) fn reads(results: &Results<'_>, case: &str) -> Option<Section> {
     let runs = recorded(results, case);
     let kinds = results.kinds(case);
@@ -144,34 +144,34 @@ pub(super) fn reads(results: &Results<'_>, case: &str) -> Option<Section> {
 /// The loads for queries of one kind, or of all.
 fn series(run: &Run, trace: &Trace, hue: Hue, kind: Option<&str>) -> Series {
     let first = first_chunks(run);
-    let wanted = |load: &&Interval| {
+    let is_of_kind = |load: &&Interval| {
         let label = load.query.map(|query| run.outcome.queries[query].label.as_str());
         kind.is_none() || kind == label
     };
-    let loads = trace.loads.iter().filter(wanted);
+    let loads = trace.loads.iter().filter(is_of_kind);
     let reads = loads
         .map(|load| (load.seconds().0, (first[load.table] + load.chunk.0 as usize) as f64 + 0.5));
     Series { hue, reads: reads.collect() }
 }
 
-/// Names of the layers of the sharing potential: by how many scans data is wanted.
-const WANTED_BY: [&str; 5] = ["by one scan", "by 2", "by 3", "by 4", "by 5 or more"];
+/// Names of the layers of the sharing potential: the number of scans that need the data.
+const NEEDED_BY: [&str; 5] = ["by one scan", "by 2", "by 3", "by 4", "by 5 or more"];
 
 /// Moments of which the sharing potential is shown.
 const MOMENTS: u32 = 400;
 
-/// The megabytes that one, two, … scans still want, over the time of a run.
-fn wanted(run: &Run) -> Vec<layers::Moment> {
-    let moment = |at, bytes: [u64; WANTED_BY.len()]| layers::Moment {
+/// The megabytes that one, two, … scans still need, over the time of a run.
+fn needed_megabytes(run: &Run) -> Vec<layers::Moment> {
+    let moment = |at, bytes: [u64; NEEDED_BY.len()]| layers::Moment {
         at_s: seconds(at),
         amounts: bytes.map(|bytes| bytes as f64 / 1e6).to_vec(),
     };
     let moments = run.sharing_potential(MOMENTS).into_iter();
-    let end = moment(Time(run.outcome.total_ns), [0; WANTED_BY.len()]);
+    let end = moment(Time(run.outcome.total_ns), [0; NEEDED_BY.len()]);
     moments.map(|potential| moment(potential.at, potential.bytes)).chain([end]).collect()
 }
 
-/// How much data several scans want over time, under the first and the last policy.
+/// The sharing potential over time, under the first and the last policy.
 pub(super) fn potential(results: &Results<'_>, case: &str) -> Option<Section> {
     let runs = recorded(results, case);
     let ends = match runs.as_slice() {
@@ -180,12 +180,12 @@ pub(super) fn potential(results: &Results<'_>, case: &str) -> Option<Section> {
     };
     let pictures = ends.into_iter().map(|run| {
         let policy = &run.outcome.policy;
-        let names = layers::Names { title: policy, upright: "data wanted [MB]" };
-        let figure = layers::figure(names, &WANTED_BY.map(str::to_owned), &wanted(run));
+        let names = layers::Names { title: policy, upright: "data needed [MB]" };
+        let figure = layers::figure(names, &NEEDED_BY.map(str::to_owned), &needed_megabytes(run));
         Picture { file_name: file_name(&["sharing", policy]), figure }
     });
     let pictures: Vec<Picture> = pictures.collect();
-    let caption = "How much data running scans still want at each moment: the darker, the more of them want the same data, \
+    let caption = "The data that running scans still need at each moment: the darker, the more of them need the same data, \
                    so that one read could serve them all.";
     let title = "Sharing potential over time".to_owned();
     (!pictures.is_empty()).then(|| Section { title, caption: caption.to_owned(), pictures })

@@ -10,7 +10,7 @@ use crate::report::results::Results;
 
 use super::Section;
 
-/// Bytes read by each policy, and what any schedule has to read.
+/// Bytes read by each policy, and the lower bound for any schedule.
 pub(super) fn bytes(results: &Results<'_>, case: &str) -> Section {
     let bars = results.policies().iter().enumerate().map(|(index, policy)| {
         let value = |metric| {
@@ -43,7 +43,7 @@ pub(super) fn bytes(results: &Results<'_>, case: &str) -> Section {
     Section::one("Bytes read", caption.to_owned(), "bytes", figure)
 }
 
-/// How much longer each kind of query takes than alone.
+/// The normalized latency of each kind of query.
 pub(super) fn kinds(results: &Results<'_>, case: &str) -> Option<Section> {
     let kinds = results.kinds(case);
     if kinds.len() < 2 {

@@ -16,7 +16,7 @@ pub(super) struct PageHeader {
     pub(super) contents: Contents,
 }
 
-/// What a page holds. Encodings are the numbers of `Encoding` in `parquet.thrift`.
+/// The content of a page. Encodings are the numbers of `Encoding` in `parquet.thrift`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contents {
     /// `DataPageHeader`, version 1; nulls count as values.

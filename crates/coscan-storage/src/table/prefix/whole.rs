@@ -29,7 +29,7 @@ pub(in crate::table) struct WholePages {
 enum Extent {
     /// The end of the column chunk.
     All,
-    /// After so many data pages, whose places the page index lists.
+    /// After this number of data pages, whose locations the page index lists.
     Pages(usize),
     /// To be found from page headers: a page begins `start` bytes behind the start of the column chunk, and the pages
     /// before it hold `rows` rows.
