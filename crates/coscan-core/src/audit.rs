@@ -34,7 +34,7 @@ fn same<T: PartialEq + std::fmt::Debug>(
 /// Recounts a state from its pages and the needs of its scans.
 pub(crate) fn audit(state: &State) -> Result<(), Discrepancy> {
     let mut held_bytes = 0;
-    let (mut cached, mut unwanted) = (Vec::new(), Vec::new());
+    let (mut cached, mut unneeded) = (Vec::new(), Vec::new());
     for (id, table) in state.tables() {
         audit_table(state, id, table)?;
     }
@@ -43,13 +43,13 @@ pub(crate) fn audit(state: &State) -> Result<(), Discrepancy> {
         held_bytes += if page.residency == Residency::Cold { 0 } else { page.bytes };
         if page.residency == Residency::Cached {
             cached.push(id);
-            unwanted.extend((page.wanted == 0).then_some(id));
+            unneeded.extend((page.needed_count == 0).then_some(id));
         }
     }
     audit_scan_index(state)?;
     same(|| "bytes held".into(), held_bytes, state.held_bytes())?;
     same(|| "cached pages".into(), cached, sorted(state.cached_pages()))?;
-    same(|| "unwanted pages".into(), unwanted, sorted(state.unwanted_pages()))
+    same(|| "unneeded pages".into(), unneeded, sorted(state.unneeded_pages()))
 }
 
 /// The index over the running scans.
@@ -80,7 +80,7 @@ fn audit_page(state: &State, id: PageId) -> Result<(), Discrepancy> {
         let reads = |scan: &&Scan| scan.reads(slice.group, id) && scan.needed.contains(slice.chunk);
         state.scans_of(slice.table).filter(reads).count()
     });
-    same(|| format!("{id:?} wanted"), wanted.sum::<usize>() as u32, page.wanted)?;
+    same(|| format!("{id:?} wanted"), wanted.sum::<usize>() as u32, page.needed_count)?;
     for slice in page.slices() {
         let listed = state.table(slice.table).slice(slice.chunk, slice.group).contains(&id);
         same(|| format!("{slice:?} has {id:?}"), listed, true)?;

@@ -42,7 +42,7 @@ pub struct Class {
     index: ClassIndex,
     key: ClassKey,
     /// Column groups that any of its scans reads.
-    wanted: IndexSet<GroupIndex>,
+    needed_groups: IndexSet<GroupIndex>,
     len: usize,
     first: ChunkIndex,
     last: ChunkIndex,
@@ -76,8 +76,8 @@ impl Class {
 
     /// Column groups that any of its scans reads.
     #[must_use]
-    pub fn wanted(&self) -> &IndexSet<GroupIndex> {
-        &self.wanted
+    pub fn needed_groups(&self) -> &IndexSet<GroupIndex> {
+        &self.needed_groups
     }
 
     fn rank(&self) -> (usize, ClassIndex) {
@@ -237,13 +237,14 @@ impl Classes {
         if let Some(&index) = self.by_key.get(key) {
             return index;
         }
-        let wanted = self.groups_of(&key.scans);
+        let needed_groups = self.groups_of(&key.scans);
         let index = self.free.pop().unwrap_or(ClassIndex::from_usize(self.classes.len()));
-        let class = Class { index, key: key.clone(), wanted, len: 0, first: NONE, last: NONE };
-        if class.wanted.intersects(&key.cold) {
+        let class =
+            Class { index, key: key.clone(), needed_groups, len: 0, first: NONE, last: NONE };
+        if class.needed_groups.intersects(&key.cold) {
             self.to_read.insert(class.rank());
         }
-        if class.wanted.intersects(&key.cached) {
+        if class.needed_groups.intersects(&key.cached) {
             self.in_pool.insert(class.rank());
         }
         if index.as_usize() == self.classes.len() {

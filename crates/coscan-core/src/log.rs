@@ -32,7 +32,7 @@ pub use commands::{Command, RecordedManager, Reply};
 pub use replay::{ReplayError, Replayed};
 
 /// The version of the format that is written and read here. It changes when an older log would be misread.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// A recorded run.
 #[derive(Clone, PartialEq, Eq, Debug)]

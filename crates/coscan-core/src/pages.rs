@@ -25,7 +25,7 @@ pub(crate) struct Page {
     /// Workers that use it and loads that hold it. While above 0 it stays (I2).
     pub(crate) pins: u32,
     /// The number of needed chunks, over all running scans, that it is part of.
-    pub(crate) wanted: u32,
+    pub(crate) needed_count: u32,
     /// When it was last used, as a count of uses.
     pub(crate) used_at: u64,
     /// The scan it was read for, until that scan has been handed it.
@@ -47,7 +47,7 @@ impl Page {
             bytes,
             residency: Residency::Cold,
             pins: 0,
-            wanted: 0,
+            needed_count: 0,
             used_at: 0,
             read_for: None,
             slices: Slices::Many(Box::default()),

@@ -58,7 +58,7 @@ impl LoadPlan {
     }
 }
 
-/// Which needed pages may be victims [CS07 Figure 3, `findFreeSlot`; slip 7 in `docs/papers.md`].
+/// Which needed pages may be victims [CS07 Figure 3, `findFreeSlot`; error 7 in `docs/papers.md`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Strictness {
     /// Neither pages of the scan that the load is for, nor ready chunks of starved scans.

@@ -15,7 +15,7 @@ pub(crate) struct Pool {
     /// Cached pages, least recently used first.
     pub(crate) cached: BTreeSet<(u64, PageId)>,
     /// Cached pages that no running scan needs, by the first table that lists them, if any does. No set is empty.
-    pub(crate) unwanted: BTreeMap<Option<TableId>, BTreeSet<(u64, PageId)>>,
+    pub(crate) unneeded: BTreeMap<Option<TableId>, BTreeSet<(u64, PageId)>>,
     /// Tables whose unneeded pages have changed, or were used, since this was last taken.
     pub(crate) changed: BTreeSet<TableId>,
     uses: u64,
@@ -29,7 +29,7 @@ impl Pool {
             limit_bytes,
             held_bytes: 0,
             cached: BTreeSet::new(),
-            unwanted: BTreeMap::new(),
+            unneeded: BTreeMap::new(),
             changed: BTreeSet::new(),
             uses: 0,
             period_began: 0,
@@ -65,18 +65,18 @@ impl Pool {
     pub(crate) fn reindex(&mut self, id: PageId, page: &Page) {
         if page.residency == Residency::Cached {
             self.cached.insert((page.used_at, id));
-            self.reindex_wanted(id, page);
+            self.reindex_needed(id, page);
         }
     }
 
     /// Indexes a page anew after it became needed or unneeded.
-    pub(crate) fn reindex_wanted(&mut self, id: PageId, page: &Page) {
+    pub(crate) fn reindex_needed(&mut self, id: PageId, page: &Page) {
         if page.residency != Residency::Cached {
             return;
         }
-        if page.wanted == 0 {
+        if page.needed_count == 0 {
             let home = page.home();
-            self.unwanted.entry(home).or_default().insert((page.used_at, id));
+            self.unneeded.entry(home).or_default().insert((page.used_at, id));
             self.changed.extend(home);
         } else {
             self.unindex_unneeded(id, page);
@@ -91,11 +91,11 @@ impl Pool {
 
     fn unindex_unneeded(&mut self, id: PageId, page: &Page) {
         let home = page.home();
-        if let Some(pages) = self.unwanted.get_mut(&home)
+        if let Some(pages) = self.unneeded.get_mut(&home)
             && pages.remove(&(page.used_at, id))
         {
             if pages.is_empty() {
-                self.unwanted.remove(&home);
+                self.unneeded.remove(&home);
             }
             self.changed.extend(home);
         }

@@ -53,7 +53,7 @@ enum Op {
     Prune { scan: usize, chunks: Vec<u32> },
     Cancel { scan: usize },
     Pool { percent: u64 },
-    EvictUnwanted,
+    EvictUnneeded,
     EvictIdle,
     Decoded { table: usize, chunk: u32, group: u32, held: bool },
     RemoveTable { table: usize },
@@ -131,7 +131,7 @@ fn any_op() -> impl Strategy<Value = Op> {
             .prop_map(|(scan, chunks)| Op::Prune { scan, chunks }),
         3 => (0usize..8).prop_map(|scan| Op::Cancel { scan }),
         3 => (0u64..120).prop_map(|percent| Op::Pool { percent }),
-        1 => Just(Op::EvictUnwanted),
+        1 => Just(Op::EvictUnneeded),
         2 => Just(Op::EvictIdle),
         3 => (0usize..3, 0u32..9, 0u32..4, any::<bool>())
             .prop_map(|(table, chunk, group, held)| Op::Decoded { table, chunk, group, held }),
@@ -314,7 +314,7 @@ impl Run {
             Op::Pool { percent } => {
                 self.world.set_pool_bytes(self.widest + self.total * percent / 100);
             }
-            Op::EvictUnwanted => self.world.evict_unwanted(),
+            Op::EvictUnneeded => self.world.evict_unneeded(),
             Op::EvictIdle => self.world.evict_idle(),
             Op::Decoded { table, chunk, group, held } => {
                 let Some(Some(table)) = self.tables.get(*table) else { return };

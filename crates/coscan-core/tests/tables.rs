@@ -105,7 +105,7 @@ fn pages_that_no_table_lists_stay_until_they_are_listed_again_or_removed() {
         manager.append_chunks(other, &chunks).unwrap();
         manager.audit().unwrap();
         assert_eq!(run(&mut manager, &spec(other, 0..2)).1, 0, "{policy}: they are still there");
-        manager.evict_unwanted(now);
+        manager.evict_unneeded(now);
         while manager.poll_action().is_some() {}
         manager.audit().unwrap();
         assert_eq!(manager.state().held_bytes(), 0, "{policy}");

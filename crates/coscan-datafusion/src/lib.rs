@@ -35,7 +35,7 @@
 //!   (`stored_order`), and know what a top-k sorts by (`top_k`); `sorts` finds both. Small queries are `one_task`, and
 //!   answers from statistics check their files (`unchanged_files`).
 //! - `execution`: the operator [`SharedScanExec`] (`exec`). Its partitions have `shares` of the chunks and are workers
-//!   of one scan (`executions`, `reading`), which reads in the order of `ranking` and drops chunks by
+//!   of one scan (`executions`, `chunk_scan`), which reads in the order of `ranking` and drops chunks by
 //!   `dynamic_pruning`. Each gives a `stream`, through a `row_filter` if the session pushes filters down. Few first
 //!   rows come from `first_pages`. EXPLAIN ANALYZE shows `metrics`.
 

@@ -154,7 +154,7 @@ async fn filters_are_read_when_they_may_help_and_are_remembered() {
     write(&data.path().join("t.parquet"), &columns());
     let options = Options::with_pool_bytes(64 << 20, 256 << 20);
     let (context, manager, metrics) = metered(data.path(), options).await;
-    let footer_bytes = manager.report().footer_bytes;
+    let footer_bytes = manager.report().metadata_bytes;
     let requests = || metrics.snapshot().requests;
     for sql in [
         "SELECT * FROM t WHERE int64 > 4242",
@@ -167,13 +167,13 @@ async fn filters_are_read_when_they_may_help_and_are_remembered() {
     set(&context, false).await;
     assert_eq!(chunks(&context, sql).await, "chunks=40 of 40 (0 pruned)");
     assert_eq!(requests(), 0, "nothing that could help was to be read");
-    assert_eq!(manager.report().footer_bytes, footer_bytes);
+    assert_eq!(manager.report().metadata_bytes, footer_bytes);
     set(&context, true).await;
     let pruned = chunks(&context, sql).await;
     let left: usize = pruned["chunks=".len()..].split(' ').next().unwrap().parse().unwrap();
     assert!((1..8).contains(&left), "{pruned}");
     assert_eq!(requests(), 40, "a filter a row group");
-    assert!(manager.report().footer_bytes > footer_bytes, "they are counted");
+    assert!(manager.report().metadata_bytes > footer_bytes, "they are counted");
     assert_eq!(chunks(&context, sql).await, pruned);
     let both = "SELECT * FROM t WHERE int64 = 4242 AND int32 = 4242";
     assert!(!chunks(&context, both).await.starts_with("chunks=40"));
@@ -187,11 +187,11 @@ async fn filters_take_no_more_memory_than_there_is() {
     write(&data.path().join("t.parquet"), &columns());
     let options = Options::with_memory_bytes(1 << 20);
     let (context, manager, _) = metered(data.path(), options).await;
-    let footer_bytes = manager.report().footer_bytes;
+    let footer_bytes = manager.report().metadata_bytes;
     for column in ["int64", "int32", "uint64", "nullable", "float"] {
         let sql = format!("SELECT int64 FROM t WHERE {column} = 4242");
         assert_eq!(run(&context, &sql).await.len(), usize::from(column != "nullable"), "{column}");
-        let held = manager.report().footer_bytes - footer_bytes;
+        let held = manager.report().metadata_bytes - footer_bytes;
         assert!(held <= (1 << 20) / 8, "{column}: {held}");
     }
 }

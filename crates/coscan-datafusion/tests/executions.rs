@@ -163,7 +163,7 @@ async fn second_holds_a_chunk(
     manager: &BufferManager,
 ) -> (Arc<dyn ExecutionPlan>, SendableRecordBatchStream, SendableRecordBatchStream) {
     loop {
-        manager.evict_unwanted();
+        manager.evict_unneeded();
         let plan = plan(context, "SELECT id FROM numbers").await;
         let task = context.task_ctx();
         let first = plan.execute(0, Arc::clone(&task)).unwrap();

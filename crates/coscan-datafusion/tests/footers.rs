@@ -48,7 +48,7 @@ async fn footer_bytes(data: &Path) -> u64 {
     let manager = manager(PolicyKind::Relevance);
     let (context, _) = session(&manager);
     create(&context, "t0", &path(data, 0)).await;
-    manager.report().footer_bytes
+    manager.report().metadata_bytes
 }
 
 fn sum(table: i64) -> i64 {
@@ -66,18 +66,18 @@ async fn tables_whose_footers_do_not_fit_into_memory_all_answer() {
     for table in 0..TABLES {
         write(&path(data.path(), table), 1000 * table);
         create(&context, &format!("t{table}"), &path(data.path(), table)).await;
-        assert!(manager.report().footer_bytes <= 4 * one);
+        assert!(manager.report().metadata_bytes <= 4 * one);
     }
     for round in 0..2 {
         for table in 0..TABLES {
             let rows = run(&context, &format!("SELECT sum(c7) FROM t{table}")).await;
             assert_eq!(rows, [sum(table).to_string()], "round {round}, table {table}");
-            assert!(manager.report().footer_bytes <= 4 * one);
+            assert!(manager.report().metadata_bytes <= 4 * one);
         }
     }
     let report = manager.report();
     assert!(
-        report.footer_bytes >= one && report.held_bytes_max <= report.memory_bytes,
+        report.metadata_bytes >= one && report.held_bytes_max <= report.memory_bytes,
         "{report:?}"
     );
     let (last, before) = (TABLES - 1, metrics.snapshot());
@@ -96,12 +96,12 @@ async fn footers_give_way_to_operators_but_not_while_a_plan_uses_them() {
         create(&context, &format!("t{table}"), &path(data.path(), table)).await;
     }
     let in_use = plan(&context, "SELECT c7 FROM t1").await;
-    let held = manager.report().footer_bytes;
+    let held = manager.report().metadata_bytes;
     let memory = manager.operator_memory();
     // All but the floor of the pool and one footer.
     let bytes = 15 * one - one - one / 2;
     assert!(memory.try_take(bytes), "{:?}", manager.report());
-    let left = manager.report().footer_bytes;
+    let left = manager.report().metadata_bytes;
     assert!(left < held && left >= one, "{left} of {held}");
     memory.give(bytes);
     let reads = metrics.snapshot().requests;
@@ -112,7 +112,7 @@ async fn footers_give_way_to_operators_but_not_while_a_plan_uses_them() {
         let rows = run(&context, &format!("SELECT sum(c7) FROM t{table}")).await;
         assert_eq!(rows, [sum(table).to_string()]);
     }
-    assert!(manager.report().footer_bytes > left, "they were read again");
+    assert!(manager.report().metadata_bytes > left, "they were read again");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -127,7 +127,7 @@ async fn a_file_replaced_after_its_footer_was_dropped_is_an_error_until_it_is_li
     let bytes = 14 * one + one / 2;
     assert!(memory.try_take(bytes));
     memory.give(bytes);
-    assert_eq!(manager.report().footer_bytes, 0);
+    assert_eq!(manager.report().metadata_bytes, 0);
     write(&path(data.path(), 0), 5000);
     let error =
         support::slt::run(&context, "SELECT sum(c7) FROM t0").await.unwrap_err().to_string();
@@ -160,10 +160,10 @@ async fn footers_of_the_engines_own_tables_give_way_while_pages_stay() {
     for table in 0..3 {
         query(table).await;
     }
-    assert!(manager.report().footer_bytes >= 3 * one, "more than a part of the budget");
+    assert!(manager.report().metadata_bytes >= 3 * one, "more than a part of the budget");
     let (pages, memory) = (manager.report().pool_held_bytes, manager.operator_memory());
     assert!(pages > 0 && memory.try_take(11 * one), "{:?}", manager.report());
-    assert!(manager.report().footer_bytes < 2 * one, "{:?}", manager.report());
+    assert!(manager.report().metadata_bytes < 2 * one, "{:?}", manager.report());
     assert_eq!(manager.report().pool_held_bytes, pages);
     memory.give(11 * one);
     let read = metrics.snapshot().bytes;
@@ -171,7 +171,7 @@ async fn footers_of_the_engines_own_tables_give_way_while_pages_stay() {
         query(table).await;
     }
     assert_eq!(metrics.snapshot().bytes, read, "the session has the footers, the pool the pages");
-    assert!(manager.report().footer_bytes >= 3 * one, "they are there again");
+    assert!(manager.report().metadata_bytes >= 3 * one, "they are there again");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -184,7 +184,7 @@ async fn footers_of_registered_tables_are_counted_and_give_way() {
     let table = ParquetTable::open_locations(manager.stores(), &location, TABLE_OPTIONS).await;
     let table = manager.register(Arc::new(table.unwrap()));
     let any = SharedTableProvider::new(&manager, &table).unwrap();
-    assert_eq!(manager.report().footer_bytes, one);
+    assert_eq!(manager.report().metadata_bytes, one);
     let ordered = any.with_orders(&[vec![col("c7").sort(true, false)]]).await.unwrap();
     let (context, _) = session(&manager);
     context.register_table("t", Arc::new(any)).unwrap();
@@ -196,7 +196,7 @@ async fn footers_of_registered_tables_are_counted_and_give_way() {
     assert!(!memory.try_take(12 * one), "the program holds the table: {:?}", manager.report());
     drop(table);
     assert!(memory.try_take(12 * one), "{:?}", manager.report());
-    assert_eq!((manager.report().footer_bytes, manager.report().pool_held_bytes), (0, pages));
+    assert_eq!((manager.report().metadata_bytes, manager.report().pool_held_bytes), (0, pages));
     memory.give(12 * one);
     for sql in queries {
         assert_eq!(run(&context, sql).await, [sum(0).to_string()]);

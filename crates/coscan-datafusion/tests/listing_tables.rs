@@ -247,12 +247,12 @@ async fn a_table_of_the_engine_is_refreshed() {
 /// The memory of footers once `is_enough` of it is left, or after some seconds.
 async fn footer_bytes(manager: &BufferManager, is_enough: impl Fn(u64) -> bool) -> u64 {
     for _ in 0..1000 {
-        if is_enough(manager.report().footer_bytes) {
+        if is_enough(manager.report().metadata_bytes) {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    manager.report().footer_bytes
+    manager.report().metadata_bytes
 }
 
 #[tokio::test]
@@ -265,7 +265,7 @@ async fn unused_lists_are_dropped() {
         register(&context, "t", data.path()).await;
         let in_use = plan(&context, "SELECT id FROM t").await;
         assert_eq!(leaf(&in_use).name(), "SharedScanExec");
-        assert!(manager.report().footer_bytes > 0, "a plan holds its files");
+        assert!(manager.report().metadata_bytes > 0, "a plan holds its files");
         drop(in_use);
         let left = footer_bytes(&manager, |bytes| keeps || bytes == 0).await;
         assert_eq!(left > 0, keeps);
@@ -282,7 +282,7 @@ async fn used_lists_stay_while_others_are_dropped() {
     let context = shared(&manager);
     let query = async |number: i32| {
         run(&context, &format!("SELECT sum(value) FROM t{number} WHERE id >= 0")).await;
-        manager.report().footer_bytes
+        manager.report().metadata_bytes
     };
     for number in 0..3 {
         let file = data.path().join(format!("{number}.parquet"));
@@ -327,7 +327,7 @@ async fn a_scan_that_needs_few_of_many_files_opens_no_more_than_the_engine() {
         let location = data.path().display().to_string();
         context.register_parquet("t", &location, options).await.unwrap();
         assert_eq!(scans_of(&context, sql).await, [scan], "{sql}, {collects}, {keeps}");
-        assert_eq!(manager.report().footer_bytes > 0, scan == "SharedScanExec", "{sql}");
+        assert_eq!(manager.report().metadata_bytes > 0, scan == "SharedScanExec", "{sql}");
     }
 }
 

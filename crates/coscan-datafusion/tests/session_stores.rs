@@ -94,7 +94,7 @@ async fn a_store_that_takes_the_place_of_another_in_memory_has_its_own_pages() {
     let bytes = (4 << 20) - manager.options().pool_bytes_min - 1000;
     assert!(memory.try_take(bytes), "{:?}", manager.report());
     memory.give(bytes);
-    assert_eq!(manager.report().footer_bytes, 0);
+    assert_eq!(manager.report().metadata_bytes, 0);
     // Another store comes in its place.
     context.runtime_env().object_store_registry.deregister_store(&url("mem://b/")).unwrap();
     let mut others: Vec<Arc<InMemory>> = Vec::new();
@@ -340,14 +340,14 @@ async fn rows_are_exact_while_footers_and_lists_come_and_go() {
     assert!(failures.iter().all(|text: &String| text.contains("memory")), "{failures:?}");
     drop(contexts);
     for _ in 0..300 {
-        if manager.report().footer_bytes == 0 && manager.report().pool_held_bytes == 0 {
+        if manager.report().metadata_bytes == 0 && manager.report().pool_held_bytes == 0 {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let report = manager.report();
     assert_eq!(
-        (report.footer_bytes, report.pool_held_bytes, report.operator_bytes),
+        (report.metadata_bytes, report.pool_held_bytes, report.operator_bytes),
         (0, 0, 0),
         "{report:?}"
     );
@@ -360,7 +360,7 @@ async fn a_second_copy_of_a_footer_is_counted_as_long_as_it_is_held() {
     let manager = manager(PolicyKind::Relevance);
     let context = session_of(&manager, &Stores::new());
     support::create(&context, "t", &data.path().join("a.parquet")).await;
-    let one = manager.report().footer_bytes;
+    let one = manager.report().metadata_bytes;
     let paths = [data.path().join("a.parquet").display().to_string()];
     let table = ParquetTable::open_locations(manager.stores(), &paths, TABLE_OPTIONS).await;
     let table = manager.register(Arc::new(table.unwrap()));
@@ -372,5 +372,5 @@ async fn a_second_copy_of_a_footer_is_counted_as_long_as_it_is_held() {
         .open_files(Vec::<coscan_storage::table::TableFile>::new(), TABLE_OPTIONS)
         .await
         .unwrap();
-    assert!(manager.report().footer_bytes >= one, "{:?}", manager.report());
+    assert!(manager.report().metadata_bytes >= one, "{:?}", manager.report());
 }

@@ -254,8 +254,8 @@ async fn a_file_that_cannot_be_read_leaves_the_table_as_it_was() {
 async fn footers_count_as_memory_as_long_as_their_file_is_open() {
     let files = Files::new(0..3);
     let context = files.table().await;
-    let held = files.manager.report().footer_bytes;
+    let held = files.manager.report().metadata_bytes;
     assert!(held > 3 * 1000, "{held}");
     create(&context, "u", files.path()).await;
-    assert_eq!(files.manager.report().footer_bytes, held, "they are there once");
+    assert_eq!(files.manager.report().metadata_bytes, held, "they are there once");
 }

@@ -68,12 +68,12 @@ pub enum ScanError {
     },
     /// Queries hold so much memory that nothing could be read or decoded.
     #[error(
-        "out of memory: {wanted_bytes} bytes are wanted for a chunk, but of the {budget_bytes} bytes of the \
+        "out of memory: {needed_bytes} bytes are needed for a chunk, but of the {budget_bytes} bytes of the \
          budget queries hold {held_bytes}; give coscan more memory, or let fewer queries run at once"
     )]
     Exhausted {
         /// Bytes that reading or decoding wanted.
-        wanted_bytes: u64,
+        needed_bytes: u64,
         /// The budget.
         budget_bytes: u64,
         /// Bytes that queries and their decoded columns hold.

@@ -219,8 +219,8 @@ impl BufferManager {
     }
 
     /// Evicts all pages and decoded columns that no running scan needs.
-    pub fn evict_unwanted(&self) {
-        self.driver.evict_unwanted();
+    pub fn evict_unneeded(&self) {
+        self.driver.evict_unneeded();
     }
 
     /// Changes the most bytes of pages as stored, while scans run.

@@ -119,7 +119,7 @@ pub struct ManagerReport {
     /// Bytes of the operators that draw on the same budget.
     pub operator_bytes: u64,
     /// Bytes of metadata: footers and page indexes of open files, and Bloom filters.
-    pub footer_bytes: u64,
+    pub metadata_bytes: u64,
     /// The most bytes of all kinds held at once so far.
     pub held_bytes_max: u64,
     /// The memory budget in bytes.

@@ -129,10 +129,10 @@ impl Scan {
     }
 
     /// Gives up chunks that have not been handed out yet; returns how many.
-    pub fn prune(&self, unwanted: &[ChunkIndex]) -> usize {
+    pub fn prune(&self, chunks: &[ChunkIndex]) -> usize {
         let snapshot = self.table.snapshot();
-        let unwanted: Vec<_> = unwanted.iter().map(|&chunk| snapshot.to_core(chunk)).collect();
-        self.driver.prune_scan(self.id, &unwanted)
+        let chunks: Vec<_> = chunks.iter().map(|&chunk| snapshot.to_core(chunk)).collect();
+        self.driver.prune_scan(self.id, &chunks)
     }
 
     /// Whether all its chunks have been handed out.

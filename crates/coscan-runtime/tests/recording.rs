@@ -41,7 +41,7 @@ async fn recorded(policy: PolicyKind) -> Log {
         assert!(are_rows(scan.await.unwrap(), fixture.all_rows()));
     }
     assert!(failing.await.unwrap().is_err());
-    manager.evict_unwanted();
+    manager.evict_unneeded();
     drop(table);
     let entries = recording.finish().await.unwrap();
     let afterwards = manager.register(plain);

@@ -14,7 +14,7 @@ const PARTS: u128 = 1 << 20;
 
 /// Jobs that share a capacity. Units of work are core nanoseconds or bytes.
 #[derive(Clone, Debug)]
-pub(crate) struct Shared<T> {
+pub(crate) struct ProcessorSharing<T> {
     /// Units per second for all jobs.
     capacity: u128,
     /// Units per second for one job at most.
@@ -36,7 +36,7 @@ pub(crate) struct Ticket {
     sequence: u64,
 }
 
-impl<T> Shared<T> {
+impl<T> ProcessorSharing<T> {
     /// # Panics
     /// If no job could ever end.
     pub(crate) fn new(capacity_per_second: u64, each_max_per_second: u64) -> Self {
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     /// When each job ends, in order.
-    fn ends(shared: &mut Shared<&'static str>) -> Vec<(&'static str, u64)> {
+    fn ends(shared: &mut ProcessorSharing<&'static str>) -> Vec<(&'static str, u64)> {
         let mut ends = Vec::new();
         while let Some(at) = shared.next_at() {
             if let Some(job) = shared.pop(at) {
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_job_alone_uses_one_core() {
-        let mut cores = Shared::cores(4);
+        let mut cores = ProcessorSharing::cores(4);
         cores.add(Time(5), 100, "a");
         assert_eq!(ends(&mut cores), [("a", 105)]);
         assert_eq!(cores.units_done(), 100);
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn more_jobs_than_cores_slow_each_other_down_equally() {
-        let mut cores = Shared::cores(2);
+        let mut cores = ProcessorSharing::cores(2);
         // Three on two cores: 2/3 each. a ends after 90 · 3/2 = 135; then b and c have a core each for the 60 left.
         cores.add(Time(0), 90, "a");
         cores.add(Time(0), 150, "b");
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_job_that_comes_later_or_leaves_early_changes_the_others_pace() {
-        let mut core = Shared::cores(1);
+        let mut core = ProcessorSharing::cores(1);
         core.add(Time(0), 100, "a");
         // a has 60 left at 40; both go on at half speed until b leaves at 60; then a has 50 left.
         let b = core.add(Time(40), 1_000, "b");
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn bytes_share_a_network_of_which_one_request_may_use_a_part() {
         // 1000 bytes a second, 400 for one request. Two: 400 each. Three: 333 each.
-        let mut network = Shared::new(1_000, 400);
+        let mut network = ProcessorSharing::new(1_000, 400);
         network.add(Time(0), 400, "a");
         network.add(Time(0), 800, "b");
         assert_eq!(ends(&mut network), [("a", 1_000_000_000), ("b", 2_000_000_000)]);
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn no_work_ends_at_once_and_first_come_is_first_served() {
-        let mut core = Shared::cores(1);
+        let mut core = ProcessorSharing::cores(1);
         core.add(Time(7), 0, "a");
         core.add(Time(7), 0, "b");
         assert_eq!(ends(&mut core), [("a", 7), ("b", 7)]);

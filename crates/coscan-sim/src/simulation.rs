@@ -23,7 +23,7 @@ use crate::faults::{FaultInjector, Faults};
 use crate::ledger::Ledger;
 use crate::machine::Machine;
 use crate::outcome::Outcome;
-use crate::sharing::Shared;
+use crate::sharing::ProcessorSharing;
 use crate::violation::{Broken, Rule, Violation, ensure};
 use crate::workload::{PageNumbers, Workload};
 use loads::LoadRun;
@@ -96,7 +96,7 @@ struct Simulation<'a> {
     manager: ActiveBufferManager,
     disk: Reader,
     /// Workers at work: the query and the worker.
-    processors: Shared<(usize, WorkerIndex)>,
+    processors: ProcessorSharing<(usize, WorkerIndex)>,
     fault_injector: Option<FaultInjector>,
     ledger: Ledger,
     numbers: PageNumbers,
@@ -140,7 +140,7 @@ impl<'a> Simulation<'a> {
             options,
             manager,
             disk: Reader::new(machine.disk, machine.quantum_bytes, layouts.clone()),
-            processors: Shared::cores(machine.cores),
+            processors: ProcessorSharing::cores(machine.cores),
             fault_injector: options.faults.map(FaultInjector::new),
             numbers: PageNumbers::of(&layouts),
             ledger: Ledger::new(layouts, config.pool_bytes, loads_max, wait_ns_max),

@@ -270,8 +270,8 @@ fn workers_share_the_cores() {
 
 #[test]
 fn a_scan_that_ends_early_is_cancelled_and_a_pruned_one_reads_less() {
-    let unwanted = vec![ChunkIndex(0), ChunkIndex(2), ChunkIndex(5)];
-    let prune = Command::PruneScan { now: Time(200), scan: ScanId(0), unwanted };
+    let chunks = vec![ChunkIndex(0), ChunkIndex(2), ChunkIndex(5)];
+    let prune = Command::PruneScan { now: Time(200), scan: ScanId(0), chunks };
     let entries = vec![ask(100, 0), deliver(0, 0), Entry::Command(prune), ask(300, 0), cancel(850)];
     let early = scripted(1, spec(&[0], 500..4_200, 1), entries.clone());
     let query = &early.workload.streams[0].queries[0];

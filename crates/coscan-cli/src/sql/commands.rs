@@ -59,12 +59,12 @@ pub(super) async fn run(session: &mut Session, line: &str) -> Result<Next, Failu
 
 fn pool_text(report: &ManagerReport) -> String {
     format!(
-        "stored pages      {} of {}\ndecoded columns   {}\nfooters           {}\noperators         {}\n\
+        "stored pages      {} of {}\ndecoded columns   {}\nmetadata          {}\noperators         {}\n\
          all, at most      {} of {}\nrunning scans     {}\nloads in flight   {}",
         show_bytes(report.pool_held_bytes),
         show_bytes(report.pool_limit_bytes),
         show_bytes(report.decoded_bytes),
-        show_bytes(report.footer_bytes),
+        show_bytes(report.metadata_bytes),
         show_bytes(report.operator_bytes),
         show_bytes(report.held_bytes_max),
         show_bytes(report.memory_bytes),
@@ -86,12 +86,12 @@ mod tests {
         let manager = BufferManager::new(Options::with_memory_bytes(1 << 20)).unwrap();
         let mut report = manager.report();
         (report.pool_held_bytes, report.decoded_bytes) = (1_000_000, 2_000_000);
-        (report.footer_bytes, report.operator_bytes) = (3_000_000, 4_000_000);
+        (report.metadata_bytes, report.operator_bytes) = (3_000_000, 4_000_000);
         let text = pool_text(&report);
         let lines = text.lines().filter_map(|line| line.split_once("   "));
         let held: Vec<_> = lines.map(|(name, held)| (name, held.trim())).collect();
         for (name, bytes) in
-            [("decoded columns", 2_000_000), ("footers", 3_000_000), ("operators", 4_000_000)]
+            [("decoded columns", 2_000_000), ("metadata", 3_000_000), ("operators", 4_000_000)]
         {
             assert!(held.contains(&(name, show_bytes(bytes).as_str())), "{text}");
         }

@@ -231,14 +231,14 @@ commands! {
         = pause_worker(now, scan, worker);
     WithdrawWorker { now: Time, scan: ScanId, worker: WorkerIndex } -> ()
         = withdraw_worker(now, scan, worker);
-    PruneScan { now: Time, scan: ScanId, unwanted: Vec<ChunkIndex> } -> ()
-        = prune_scan(now, scan, unwanted);
+    PruneScan { now: Time, scan: ScanId, chunks: Vec<ChunkIndex> } -> ()
+        = prune_scan(now, scan, chunks);
     CancelScan { now: Time, scan: ScanId } -> ()
         = cancel_scan(now, scan);
     SetPoolBytes { now: Time, pool_bytes: u64 } -> u64
         = set_pool_bytes(now, pool_bytes);
-    EvictUnwanted { now: Time } -> ()
-        = evict_unwanted(now);
+    EvictUnneeded { now: Time } -> ()
+        = evict_unneeded(now);
     EvictIdle { now: Time } -> ()
         = evict_idle(now);
     SliceDecoded { table: TableId, chunk: ChunkIndex, group: GroupIndex } -> ()
@@ -279,7 +279,7 @@ impl Command {
             | Self::PruneScan { now, .. }
             | Self::CancelScan { now, .. }
             | Self::SetPoolBytes { now, .. }
-            | Self::EvictUnwanted { now }
+            | Self::EvictUnneeded { now }
             | Self::EvictIdle { now }
             | Self::PageLoaded { now, .. }
             | Self::PageFailed { now, .. }

@@ -191,15 +191,15 @@ impl ActiveBufferManager {
         &mut self,
         now: Time,
         scan: ScanId,
-        unwanted: impl IntoIterator<Item = ChunkIndex>,
+        unneeded: impl IntoIterator<Item = ChunkIndex>,
     ) {
         self.at(now);
         let Some(registered) = self.state.scans.get_mut(&scan) else { return };
-        let unwanted: IndexSet<_> = unwanted.into_iter().collect();
-        let unwanted: Vec<_> =
-            unwanted.iter().filter(|&chunk| registered.needed.contains(chunk)).collect();
-        registered.report.chunks_pruned_dynamic += unwanted.len() as u64;
-        self.state.unneed(scan, &unwanted);
+        let unneeded: IndexSet<_> = unneeded.into_iter().collect();
+        let unneeded: Vec<_> =
+            unneeded.iter().filter(|&chunk| registered.needed.contains(chunk)).collect();
+        registered.report.chunks_pruned_dynamic += unneeded.len() as u64;
+        self.state.unneed(scan, &unneeded);
     }
 
     /// Ends a scan, finished or not: its pages are no longer in use or needed by it. Its loads in flight continue.
@@ -235,10 +235,10 @@ impl ActiveBufferManager {
     }
 
     /// Evicts every page that no running scan needs.
-    pub fn evict_unwanted(&mut self, now: Time) {
+    pub fn evict_unneeded(&mut self, now: Time) {
         self.at(now);
         let pages: Vec<_> =
-            self.state.unwanted_pages().filter(|&id| self.state.is_evictable(id)).collect();
+            self.state.unneeded_pages().filter(|&id| self.state.is_evictable(id)).collect();
         self.evict(pages);
     }
 
@@ -247,8 +247,8 @@ impl ActiveBufferManager {
     pub fn evict_idle(&mut self, now: Time) {
         self.at(now);
         let began = self.state.pool.begin_period();
-        let unwanted = self.state.unwanted_pages();
-        let idle = unwanted.take_while(|&id| self.state.page(id).used_at <= began);
+        let unneeded = self.state.unneeded_pages();
+        let idle = unneeded.take_while(|&id| self.state.page(id).used_at <= began);
         let pages: Vec<_> = idle.filter(|&id| self.state.is_evictable(id)).collect();
         self.evict(pages);
     }
@@ -271,7 +271,7 @@ impl ActiveBufferManager {
         }
         let offered = self.state.page(page);
         let fits = self.state.held_bytes() + offered.bytes <= self.state.pool_bytes();
-        if !self.state.is_cold(page) || offered.wanted == 0 || !fits {
+        if !self.state.is_cold(page) || offered.needed_count == 0 || !fits {
             return false;
         }
         self.at(now);

@@ -62,7 +62,7 @@ impl Elevator {
 
     fn next_load_in_order(state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
         let in_order = state.scans().filter(|scan| !follows(scan) && attempt.admits(scan));
-        let starved = in_order.filter(|scan| scan.wants_load());
+        let starved = in_order.filter(|scan| scan.needs_load());
         let scan = starved.min_by_key(longest_waiting)?;
         let chunk = scan.loadable().next()?;
         Some(LoadPlan::of_missing(state, scan, chunk))
@@ -110,7 +110,7 @@ impl Policy for Elevator {
     }
 
     fn choose_victims(&mut self, state: &State, request: &EvictionRequest<'_>) -> Vec<PageId> {
-        let mut victims = request.fill(state, state.unwanted_pages());
+        let mut victims = request.fill(state, state.unneeded_pages());
         if request.strictness > Strictness::Strict {
             victims = request.fill(state, victims.into_iter().chain(state.cached_pages()));
         }

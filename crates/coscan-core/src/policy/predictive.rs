@@ -163,7 +163,7 @@ impl Policy for Predictive {
     fn choose_load(&mut self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
         let next = state.scans().filter(|scan| attempt.admits(scan)).filter_map(|scan| {
             let opportunistic = self.switches.opportunistic && scan.order() == Order::Any;
-            let has_enough = opportunistic && !scan.wants_load();
+            let has_enough = opportunistic && !scan.needs_load();
             let chunk = self.sequence.next_cold(scan).filter(|_| !has_enough)?;
             Some((scan, chunk))
         });
@@ -182,7 +182,7 @@ impl Policy for Predictive {
         let mut spared: Vec<_> = self.sequence.spared(state, request).into_iter().collect();
         spared.sort_unstable();
         let mut victims = VictimList::new(*request);
-        victims.take_all(state, state.unwanted_pages());
+        victims.take_all(state, state.unneeded_pages());
         if self.switches.sampling {
             self.take_sampled(state, &mut victims, &spared);
         } else {

@@ -6,7 +6,7 @@ use std::iter::Peekable;
 
 use crate::classes::Class;
 
-/// A score: larger is better. Ties go to the class that was seen first. Scores may be negative (slip 4 in
+/// A score: larger is better. Ties go to the class that was seen first. Scores may be negative (error 4 in
 /// `docs/papers.md`).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Score(pub(super) f64);

@@ -224,7 +224,7 @@ impl Policy for Relevance {
 
     fn choose_victims(&mut self, state: &State, request: &EvictionRequest<'_>) -> Vec<PageId> {
         let in_order = (!self.in_order.is_empty()).then_some(&mut self.in_order);
-        self.paper.victims(state, request, in_order, self.reuse.unwanted(state))
+        self.paper.victims(state, request, in_order, self.reuse.unneeded(state))
     }
 
     fn priority_bounds(&self, state: &State) -> PriorityBounds {

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use crate::classes::Class;
 use crate::ids::{ChunkIndex, PageId, ScanId, TableId};
 use crate::policy::ranking::{Score, best_first, first_second};
-use crate::policy::reuse::UnwantedPages;
+use crate::policy::reuse::UnneededPages;
 use crate::policy::scoring::{EvictionOrder, LoadRelevance, Scores, load_candidates, plan};
 use crate::policy::victims::choose_victims;
 use crate::policy::{Attempt, EvictionRequest, LoadPlan, Policy};
@@ -60,7 +60,7 @@ impl Policy for Relevance2004 {
 
     fn choose_victims(&mut self, state: &State, request: &EvictionRequest<'_>) -> Vec<PageId> {
         let classes = self.eviction_order.classes(state, |table| least_needed(state, table));
-        choose_victims(state, request, classes, None, UnwantedPages::default())
+        choose_victims(state, request, classes, None, UnneededPages::default())
     }
 
     /// Any ready chunk.

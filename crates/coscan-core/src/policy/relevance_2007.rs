@@ -6,7 +6,7 @@ use crate::classes::Class;
 use crate::ids::{ChunkIndex, PageId, ScanId, SlotIndex, TableId};
 use crate::policy::next_use::NextUseIndex;
 use crate::policy::ranking::{Score, best_first, first_second};
-use crate::policy::reuse::UnwantedPages;
+use crate::policy::reuse::UnneededPages;
 use crate::policy::scoring::{
     EvictionOrder, LoadRelevance, Scores, helped_by, load_candidates, overlapping, plan,
     takes_any_chunk, waited_loads,
@@ -100,11 +100,11 @@ impl Relevance2007 {
         state: &State,
         request: &EvictionRequest<'_>,
         in_order: Option<&'n mut NextUseIndex>,
-        unwanted: UnwantedPages<'n>,
+        unneeded: UnneededPages<'n>,
     ) -> Vec<PageId> {
         let scores = self.scores;
         let classes = self.eviction_order.classes(state, |id| least_kept(state, scores, id));
-        choose_victims(state, request, classes, in_order, unwanted)
+        choose_victims(state, request, classes, in_order, unneeded)
     }
 
     /// The chunk with the largest `useRelevance` for a scan.
@@ -160,7 +160,7 @@ impl Policy for Relevance2007 {
     }
 
     fn choose_victims(&mut self, state: &State, request: &EvictionRequest<'_>) -> Vec<PageId> {
-        self.victims(state, request, None, UnwantedPages::default())
+        self.victims(state, request, None, UnneededPages::default())
     }
 
     fn choose_delivery(&mut self, state: &State, scan: ScanId) -> Option<ChunkIndex> {

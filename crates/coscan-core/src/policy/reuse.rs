@@ -83,7 +83,7 @@ impl ReuseEstimator {
     }
 
     /// The unneeded pages of all tables.
-    pub(super) fn unwanted(&mut self, state: &State) -> UnwantedPages<'_> {
+    pub(super) fn unneeded(&mut self, state: &State) -> UnneededPages<'_> {
         while let Some(&(due, table)) = self.due.first().filter(|(due, _)| *due <= state.now()) {
             self.due.remove(&(due, table));
             self.changed.insert(table);
@@ -92,7 +92,7 @@ impl ReuseEstimator {
             self.reindex(state, table);
         }
         let expected: Box<dyn Iterator<Item = _>> = Box::new(self.expected.largest_first());
-        UnwantedPages {
+        UnneededPages {
             unexpected: Some(&self.unexpected),
             expected: Some(expected.peekable()),
             taken: BTreeSet::new(),
@@ -100,7 +100,7 @@ impl ReuseEstimator {
     }
 
     fn reindex(&mut self, state: &State, table: TableId) {
-        let oldest = state.unwanted_pages_of(table).next().map(|(used_at, _)| Reverse(used_at));
+        let oldest = state.unneeded_pages_of(table).next().map(|(used_at, _)| Reverse(used_at));
         let compares = self.arrivals.len() >= 2;
         let arrivals = self.arrivals.get_mut(&table).filter(|_| compares);
         let mut return_ns = None;
@@ -123,7 +123,7 @@ impl ReuseEstimator {
 
 /// The pages that no running scan needs, in the order in which they are evicted. By default no scan is expected.
 #[derive(Default)]
-pub(super) struct UnwantedPages<'a> {
+pub(super) struct UnneededPages<'a> {
     unexpected: Option<&'a KWayMerge<Reverse<u64>>>,
     /// Tables at which scans are expected, the latest in front, and after how many nanoseconds.
     expected: Option<ExpectedTables<'a>>,
@@ -133,7 +133,7 @@ pub(super) struct UnwantedPages<'a> {
 
 type ExpectedTables<'a> = Peekable<Box<dyn Iterator<Item = (u64, TableId)> + 'a>>;
 
-impl UnwantedPages<'_> {
+impl UnneededPages<'_> {
     /// Whether no scan is expected at the tables that are left.
     pub(super) fn is_empty(&mut self) -> bool {
         self.expected.as_mut().is_none_or(|expected| expected.peek().is_none())
@@ -142,11 +142,11 @@ impl UnwantedPages<'_> {
     /// Takes pages that no table lists, then those of tables at which no scan is expected, least recently used first.
     pub(super) fn take_unexpected(&self, state: &State, victims: &mut VictimList<'_>) {
         let Some(unexpected) = self.unexpected else {
-            return victims.take_all(state, state.unwanted_pages());
+            return victims.take_all(state, state.unneeded_pages());
         };
         victims.take_all(state, state.unlisted_pages());
         let pages =
-            |table| state.unwanted_pages_of(table).map(|(used_at, id)| (Reverse(used_at), id));
+            |table| state.unneeded_pages_of(table).map(|(used_at, id)| (Reverse(used_at), id));
         victims.take_all(state, unexpected.merge(pages).map(|(_, id)| id));
     }
 
@@ -180,7 +180,7 @@ impl UnwantedPages<'_> {
 
     fn take_table(&mut self, state: &State, victims: &mut VictimList<'_>, table: TableId) {
         if self.taken.insert(table) {
-            victims.take_all(state, state.unwanted_pages_of(table).map(|(_, id)| id));
+            victims.take_all(state, state.unneeded_pages_of(table).map(|(_, id)| id));
         }
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn load_candidates<'a>(
 }
 
 /// Nanoseconds of waiting as a number of average loads, shared by all running scans: the paper leaves the unit of time
-/// open (slip 5 in `docs/papers.md`).
+/// open (error 5 in `docs/papers.md`).
 pub(super) fn waited_loads(state: &State, waited_ns: u64) -> f64 {
     let loads = state.load_ns().map_or(0.0, |load_ns| waited_ns as f64 / load_ns as f64);
     loads / state.scan_count() as f64

@@ -3,7 +3,7 @@
 //! Cached pages come from six sources. The first goes before all others; the next three are merged by their next use,
 //! latest first; the last two go only when scans wait for space:
 //!
-//! 1. *unexpected*: pages that no running scan needs, of tables at which no scan is expected ([`UnwantedPages`]);
+//! 1. *unexpected*: pages that no running scan needs, of tables at which no scan is expected ([`UnneededPages`]);
 //! 2. *expected back*: pages that no running scan needs, of tables at which scans are expected;
 //! 3. *in order*: pages that scans in order need ([`InOrderPages`]);
 //! 4. *classes*: pages that scans in any order need, class by class in the order of the policy's scores, unless the
@@ -20,7 +20,7 @@ use crate::classes::Class;
 use crate::ids::{ClassIndex, PageId, SliceId, TableId};
 use crate::policy::next_use::NextUseIndex;
 use crate::policy::ranking::CLASSES_MAX;
-use crate::policy::reuse::UnwantedPages;
+use crate::policy::reuse::UnneededPages;
 use crate::policy::{EvictionRequest, Strictness, VictimList};
 use crate::set::IndexSet;
 use crate::state::State;
@@ -33,10 +33,10 @@ pub(super) fn choose_victims<'a, 'n>(
     request: &EvictionRequest<'_>,
     classes: impl Iterator<Item = (TableId, &'a Class)>,
     next_uses: Option<&'n mut NextUseIndex>,
-    unwanted: UnwantedPages<'n>,
+    unneeded: UnneededPages<'n>,
 ) -> Vec<PageId> {
     let mut victims = VictimList::new(*request);
-    unwanted.take_unexpected(state, &mut victims);
+    unneeded.take_unexpected(state, &mut victims);
     if victims.enough() {
         return victims.into_pages();
     }
@@ -45,7 +45,7 @@ pub(super) fn choose_victims<'a, 'n>(
         request,
         victims,
         guard: StarvationGuard::new(state, request),
-        expected_back: unwanted,
+        expected_back: unneeded,
         in_order: next_uses.map(|next_uses| InOrderPages::new(state, next_uses)),
         visited: BTreeSet::new(),
     };
@@ -64,7 +64,7 @@ struct Sources<'a, 'r, 'n> {
     request: &'r EvictionRequest<'r>,
     victims: VictimList<'r>,
     guard: StarvationGuard<'a>,
-    expected_back: UnwantedPages<'n>,
+    expected_back: UnneededPages<'n>,
     in_order: Option<InOrderPages<'n>>,
     /// Classes that were taken from.
     visited: BTreeSet<(TableId, ClassIndex)>,
@@ -117,10 +117,10 @@ impl Sources<'_, '_, '_> {
             None => IndexSet::new(),
         };
         for chunk in classes.chunks(class) {
-            if self.victims.enough() || kept == *class.wanted() {
+            if self.victims.enough() || kept == *class.needed_groups() {
                 return;
             }
-            let pages = class.wanted().iter().flat_map(|group| {
+            let pages = class.needed_groups().iter().flat_map(|group| {
                 let pages = state.table(table).slice(chunk, group);
                 pages.iter().map(move |&id| (group, id))
             });
@@ -146,7 +146,7 @@ impl Sources<'_, '_, '_> {
     fn is_of_later_class(&self, id: PageId) -> bool {
         self.state.slices_of(id).iter().any(|slice| {
             let class = self.state.table(slice.table).classes().class_of(slice.chunk);
-            class.wanted().contains(slice.group)
+            class.needed_groups().contains(slice.group)
                 && !self.visited.contains(&(slice.table, class.index()))
         })
     }
@@ -165,7 +165,7 @@ impl Sources<'_, '_, '_> {
             }
             let is_counted = |slice: &SliceId| {
                 let class = state.table(slice.table).classes().class_of(slice.chunk);
-                class.wanted().contains(slice.group)
+                class.needed_groups().contains(slice.group)
             };
             let is_spared = spared.is_some_and(|scan| state.chunks_read(scan, id).next().is_some());
             if !is_spared && !state.slices_of(id).iter().any(is_counted) {

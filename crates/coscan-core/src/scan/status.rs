@@ -82,7 +82,7 @@ impl Scan {
 
     /// Starved, and its arriving chunks will not change that.
     #[must_use]
-    pub fn wants_load(&self) -> bool {
+    pub fn needs_load(&self) -> bool {
         !self.needed.is_empty() && self.ready_chunks() + self.arriving() < self.chunks_ahead()
     }
 

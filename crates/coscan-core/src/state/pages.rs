@@ -29,9 +29,9 @@ impl State {
     }
 
     /// Cached pages that no running scan needs, least recently used first.
-    pub fn unwanted_pages(&self) -> impl Iterator<Item = PageId> + '_ {
+    pub fn unneeded_pages(&self) -> impl Iterator<Item = PageId> + '_ {
         let mut tables: Vec<_> =
-            self.pool.unwanted.values().map(|pages| pages.iter().peekable()).collect();
+            self.pool.unneeded.values().map(|pages| pages.iter().peekable()).collect();
         std::iter::from_fn(move || {
             let oldest = tables.iter_mut().filter_map(|pages| Some((*pages.peek()?, pages)));
             let (&(_, id), pages) = oldest.min_by_key(|((used_at, _), _)| *used_at)?;
@@ -42,13 +42,13 @@ impl State {
 
     /// Cached pages of a table that no running scan needs, least recently used first, each with its last use (a count of
     /// uses). A page of several tables counts for the one that listed it first.
-    pub fn unwanted_pages_of(&self, table: TableId) -> impl Iterator<Item = (u64, PageId)> + '_ {
-        self.pool.unwanted.get(&Some(table)).into_iter().flatten().copied()
+    pub fn unneeded_pages_of(&self, table: TableId) -> impl Iterator<Item = (u64, PageId)> + '_ {
+        self.pool.unneeded.get(&Some(table)).into_iter().flatten().copied()
     }
 
     /// Cached pages that no table lists, least recently used first.
     pub fn unlisted_pages(&self) -> impl Iterator<Item = PageId> + '_ {
-        self.pool.unwanted.get(&None).into_iter().flatten().map(|&(_, id)| id)
+        self.pool.unneeded.get(&None).into_iter().flatten().map(|&(_, id)| id)
     }
 
     /// Whether a page is neither in the pool nor being read.
@@ -66,8 +66,8 @@ impl State {
 
     /// Whether no running scan needs a page.
     #[must_use]
-    pub fn is_unwanted(&self, id: PageId) -> bool {
-        self.page(id).wanted == 0
+    pub fn is_unneeded(&self, id: PageId) -> bool {
+        self.page(id).needed_count == 0
     }
 
     /// Bytes of a page as stored.

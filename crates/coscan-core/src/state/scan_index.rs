@@ -95,7 +95,7 @@ impl ScanIndex {
         let active_since = |keys: IndexKeys| keys.active_since.map(|since| (since, scan.id));
         move_key(&mut self.active_since, both.map(|keys| keys.and_then(active_since)));
         self.ready.move_scan(scan.id, both.map(|keys| keys.filter(|keys| keys.ready().is_some())));
-        self.move_candidate(scan, both.map(|keys| keys.filter(|keys| keys.wants_load)));
+        self.move_candidate(scan, both.map(|keys| keys.filter(|keys| keys.needs_load)));
         let counts = |count: fn(IndexKeys) -> Option<u64>| both.map(|keys| keys.and_then(count));
         self.busy_workers.change(counts(|keys| Some(keys.busy_workers as u64)));
         self.active_workers.change(counts(|keys| Some(keys.active_workers as u64)));

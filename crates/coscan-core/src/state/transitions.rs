@@ -152,9 +152,9 @@ impl State {
             scan.reindex_decoded(chunk, &table.decoded);
             for id in scan.pages(table, chunk) {
                 let page = &mut pages[id];
-                page.wanted += 1;
-                if page.wanted == 1 {
-                    pool.reindex_wanted(id, page);
+                page.needed_count += 1;
+                if page.needed_count == 1 {
+                    pool.reindex_needed(id, page);
                 }
             }
         }
@@ -177,9 +177,10 @@ impl State {
             scan.forget(chunk);
             for id in scan.pages(table, chunk) {
                 let page = &mut pages[id];
-                page.wanted = page.wanted.checked_sub(1).expect("a needed page was wanted");
-                if page.wanted == 0 {
-                    pool.reindex_wanted(id, page);
+                page.needed_count =
+                    page.needed_count.checked_sub(1).expect("a needed page was wanted");
+                if page.needed_count == 0 {
+                    pool.reindex_needed(id, page);
                 }
             }
         }

@@ -19,7 +19,7 @@ fn the_pool_shrinks_to_what_is_possible_and_grows_again() {
         world.drive();
         assert_eq!(world.finished.len(), 1);
         assert_eq!(world.manager.state().held_bytes(), 20);
-        world.evict_unwanted();
+        world.evict_unneeded();
         assert_eq!(world.manager.state().held_bytes(), 0);
         world.remove_table(table).unwrap();
     }

@@ -281,8 +281,8 @@ impl World {
         self.settle();
     }
 
-    pub fn evict_unwanted(&mut self) {
-        self.manager.evict_unwanted(Time(self.now));
+    pub fn evict_unneeded(&mut self) {
+        self.manager.evict_unneeded(Time(self.now));
         self.model.useless_loads = 0;
         self.settle();
     }

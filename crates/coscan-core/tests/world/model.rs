@@ -367,12 +367,12 @@ impl Model {
             .values()
             .flat_map(|scan| scan.needed.iter().flat_map(|&c| self.pages(&scan.spec, c)))
             .collect();
-        let unwanted: BTreeSet<_> = state.unwanted_pages().collect();
-        assert_eq!(unwanted, self.cached.difference(&wanted).copied().collect(), "unwanted");
+        let unneeded: BTreeSet<_> = state.unneeded_pages().collect();
+        assert_eq!(unneeded, self.cached.difference(&wanted).copied().collect(), "unneeded");
         let pinned = self.pinned();
         for &page in &self.cached {
             assert_eq!(state.is_evictable(page), !pinned.contains(&page), "I2: pins of {page:?}");
-            assert_eq!(state.is_unwanted(page), !wanted.contains(&page));
+            assert_eq!(state.is_unneeded(page), !wanted.contains(&page));
         }
         assert_eq!(state.scans().count(), self.scans.len());
         for (&id, scan) in &self.scans {

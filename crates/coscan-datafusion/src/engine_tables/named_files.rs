@@ -17,7 +17,7 @@ use datafusion::prelude::SessionContext;
 use url::Position;
 
 use crate::coscan::Coscan;
-use crate::tables::location::Places;
+use crate::tables::location::FileLocator;
 
 /// A session whose queries may name files, as [`SessionContext::enable_url_table`] makes one; errors say why a URL
 /// leads to no files. Once coscan is installed, files are looked up in its stores.
@@ -74,13 +74,13 @@ impl UrlTableFactory for NamedFiles {
             (Coscan::of(session.config()), Arc::clone(session.runtime_env()))
         };
         if let Some(coscan) = coscan {
-            let places = Places {
+            let locator = FileLocator {
                 stores: coscan.stores(),
                 runtime: Some(&runtime),
                 ignores_subdirectories: true,
                 takes_any_name: false,
             };
-            places.list(&[url.to_owned()]).await?;
+            locator.list(&[url.to_owned()]).await?;
             if url.contains(['*', '?', '[']) {
                 return plan_err!(
                     "A query cannot name files of a store by a pattern ({url}). Name a file or a directory, or use \

@@ -31,7 +31,7 @@ use crate::execution::stream::{Output, SharedScanStream};
 use crate::planning::direct::ScanRequirements;
 use crate::planning::pruning::NeededChunks;
 use crate::tables::source::{PlanSettings, ScanSource, is_dynamic, properties};
-use execution::Runs;
+use execution::ExecutionState;
 
 /// Reads a shared table: the chunks that statistics and Bloom filters do not rule out, in the order in which the
 /// scheduler hands them out, or in the table's order if it declares one.
@@ -83,7 +83,7 @@ pub struct SharedScanExec {
     /// Whether the user's query itself repartitions its rows.
     has_user_partitioning: bool,
     properties: Arc<PlanProperties>,
-    runs: Runs,
+    state: ExecutionState,
 }
 
 impl SharedScanExec {
@@ -120,7 +120,7 @@ impl SharedScanExec {
             first_by: None,
             has_user_partitioning: false,
             properties: Arc::new(properties),
-            runs: Runs::default(),
+            state: ExecutionState::default(),
         })
     }
 
@@ -213,7 +213,7 @@ impl ExecutionPlan for SharedScanExec {
         if partition >= self.partition_count() {
             return internal_err!("partition {partition} of {}", self.partition_count());
         }
-        let baseline = BaselineMetrics::new(&self.runs.metrics, partition);
+        let baseline = BaselineMetrics::new(&self.state.metrics, partition);
         if let Some(rows) = self.first_rows() {
             return self.execute_first_rows(partition, rows, baseline);
         }
@@ -230,7 +230,7 @@ impl ExecutionPlan for SharedScanExec {
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.runs.metrics.clone_inner())
+        Some(self.state.metrics.clone_inner())
     }
 
     fn statistics_from_inputs(

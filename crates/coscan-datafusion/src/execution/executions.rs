@@ -15,13 +15,13 @@ use coscan_runtime::ScanStream;
 use coscan_runtime::core::ChunkIndex;
 use datafusion::error::Result;
 
-use crate::execution::reading::{Reading, ReadingPlan};
+use crate::execution::chunk_scan::{ChunkScan, ChunkScanPlan};
 use crate::execution::shares::Shares;
 
 /// The executions of a plan.
 #[derive(Debug)]
 pub(crate) struct Executions {
-    plan: Arc<ReadingPlan>,
+    plan: Arc<ChunkScanPlan>,
     state: Mutex<State>,
 }
 
@@ -32,7 +32,7 @@ struct State {
     /// Whether chunks keep their owners from now on.
     is_fixed: bool,
     /// The scan that the partitions share, as long as they have streams.
-    shared: Option<Arc<Reading>>,
+    shared: Option<Arc<ChunkScan>>,
     /// Streams that share it, or will.
     sharing: usize,
 }
@@ -51,7 +51,7 @@ enum PartitionState {
 }
 
 impl Executions {
-    pub(crate) fn new(plan: ReadingPlan, shares: Shares) -> Self {
+    pub(crate) fn new(plan: ChunkScanPlan, shares: Shares) -> Self {
         let state = State {
             shares,
             partitions: vec![PartitionState::New; plan.request.workers],
@@ -74,7 +74,7 @@ impl Executions {
             state.sharing += 1;
         }
         drop(state);
-        Execution { executions: Arc::clone(self), partition, is_sharing, reading: None }
+        Execution { executions: Arc::clone(self), partition, is_sharing, chunk_scan: None }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -103,7 +103,7 @@ impl State {
 
     /// Whether a sharing partition is to ask for more. If not, the others own the chunks of its share that they hold: a
     /// worker that cannot open its chunk gives it back, when this partition may have ended.
-    fn goes_on(&mut self, shared: &Reading) -> Result<bool> {
+    fn goes_on(&mut self, shared: &ChunkScan) -> Result<bool> {
         if shared.go_on()? {
             return Ok(true);
         }
@@ -113,8 +113,8 @@ impl State {
     }
 
     /// The shared scan, with the shares of all partitions that were executed.
-    fn share(&mut self, plan: &Arc<ReadingPlan>) -> Result<Arc<Reading>> {
-        let new = || Arc::new(Reading::new(plan, self.partitions.len()));
+    fn share(&mut self, plan: &Arc<ChunkScanPlan>) -> Result<Arc<ChunkScan>> {
+        let new = || Arc::new(ChunkScan::new(plan, self.partitions.len()));
         let shared = Arc::clone(self.shared.get_or_insert_with(new));
         let is_waiting = |state: &PartitionState| *state == PartitionState::Executed;
         if self.partitions.iter().any(is_waiting) {
@@ -149,23 +149,23 @@ pub(crate) struct Execution {
     /// Whether it is a worker of the shared scan, or will be. If not, it reads alone.
     is_sharing: bool,
     /// The scan of its worker, once it has one.
-    reading: Option<Arc<Reading>>,
+    chunk_scan: Option<Arc<ChunkScan>>,
 }
 
 impl Execution {
     /// The next batches; `None` if there are no more. Call it again when the stream that it returned has ended.
     pub(crate) fn next(&mut self) -> Result<Option<ScanStream>> {
         if !self.is_sharing {
-            return match self.reading.clone() {
+            return match self.chunk_scan.clone() {
                 None => self.read_alone(&[]),
                 Some(alone) => Ok(if alone.go_on()? { alone.worker(0) } else { None }),
             };
         }
         let mut state = self.executions.lock();
-        let Some(shared) = self.reading.take() else {
+        let Some(shared) = self.chunk_scan.take() else {
             if !state.is_fixed {
                 let shared = state.share(&self.executions.plan)?;
-                self.reading = Some(Arc::clone(&shared));
+                self.chunk_scan = Some(Arc::clone(&shared));
                 return Ok(shared.worker(self.partition));
             }
             state.leave(self.partition);
@@ -176,7 +176,7 @@ impl Execution {
         if !state.is_fixed {
             let goes_on = state.goes_on(&shared)?;
             let worker = if goes_on { shared.worker(self.partition) } else { None };
-            self.reading = Some(shared);
+            self.chunk_scan = Some(shared);
             return Ok(worker);
         }
         state.leave(self.partition);
@@ -194,17 +194,17 @@ impl Execution {
     fn read_alone(&mut self, given: &[ChunkIndex]) -> Result<Option<ScanStream>> {
         let mut chunks = self.executions.lock().shares.of(|owner| owner == self.partition);
         chunks.retain(|chunk| given.binary_search(chunk).is_err());
-        let reading = Arc::new(Reading::new(&self.executions.plan, 1));
-        reading.add(chunks);
-        reading.go_on()?;
-        let worker = reading.worker(0);
-        self.reading = Some(reading);
+        let chunk_scan = Arc::new(ChunkScan::new(&self.executions.plan, 1));
+        chunk_scan.add(chunks);
+        chunk_scan.go_on()?;
+        let worker = chunk_scan.worker(0);
+        self.chunk_scan = Some(chunk_scan);
         Ok(worker)
     }
 
     /// Drops chunks that dynamic filters have ruled out.
     pub(crate) fn prune(&self) {
-        self.reading.iter().for_each(|reading| reading.prune());
+        self.chunk_scan.iter().for_each(|chunk_scan| chunk_scan.prune());
     }
 }
 
@@ -213,6 +213,6 @@ impl Drop for Execution {
         if self.is_sharing {
             self.executions.lock().leave(self.partition);
         }
-        self.reading.iter().for_each(|reading| reading.count());
+        self.chunk_scan.iter().for_each(|chunk_scan| chunk_scan.count());
     }
 }

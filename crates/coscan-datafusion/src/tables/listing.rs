@@ -15,7 +15,7 @@ use crate::coscan::Coscan;
 use crate::error::{from_open, from_table};
 use crate::optimizer::stored_order;
 use crate::tables::hive::TableListing;
-use crate::tables::location::{ListedFile, Places};
+use crate::tables::location::{FileLocator, ListedFile};
 use crate::tables::order;
 use crate::tables::source::ScanSource;
 use crate::tables::statistics;
@@ -43,13 +43,13 @@ pub(crate) struct Listing {
 impl Listing {
     /// The files there are now, in the order of locations and then of paths.
     pub(crate) async fn files(&self) -> Result<Vec<ListedFile>> {
-        let places = Places {
+        let locator = FileLocator {
             stores: &self.stores,
             runtime: self.runtime.as_deref(),
             ignores_subdirectories: self.ignores_subdirectories,
             takes_any_name: self.takes_any_name,
         };
-        places.list(&self.locations).await
+        locator.list(&self.locations).await
     }
 
     /// A snapshot of these files. Footers are read unless the file is open already.

@@ -25,7 +25,7 @@ const WILDCARDS: [char; 3] = ['*', '?', '['];
 const FILE_PATTERN: &str = "*.parquet";
 
 /// The stores and options for finding the files of a table.
-pub(crate) struct Places<'a> {
+pub(crate) struct FileLocator<'a> {
     /// The stores of coscan.
     pub(crate) stores: &'a Stores,
     /// The stores of the session, if there is one. They take precedence.
@@ -43,7 +43,7 @@ pub(crate) struct ListedFile {
     pub(crate) location: Arc<ListingTableUrl>,
 }
 
-impl Places<'_> {
+impl FileLocator<'_> {
     /// The files of all locations, each file once, in the order of locations and then of paths.
     pub(crate) async fn list(&self, locations: &[String]) -> Result<Vec<ListedFile>> {
         let mut files: Vec<ListedFile> = Vec::new();

@@ -200,7 +200,7 @@ pub fn assert_all_free(manager: &BufferManager) {
     let report = manager.report();
     assert_eq!((report.scans, report.chunks_in_use), (0, 0), "{report:?}");
     assert_eq!(report.operator_bytes, 0, "{report:?}");
-    manager.evict_unwanted();
+    manager.evict_unneeded();
     assert_eq!(manager.report().decoded_bytes, 0, "{:?}", manager.report());
 }
 

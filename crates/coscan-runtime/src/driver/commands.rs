@@ -47,7 +47,7 @@ impl Driver {
             pool_limit_bytes: inner.core.state().pool_bytes(),
             decoded_bytes: usage.decoded_bytes,
             operator_bytes: usage.operator_bytes,
-            footer_bytes: usage.metadata_bytes,
+            metadata_bytes: usage.metadata_bytes,
             held_bytes_max: self.memory.held_bytes_max(),
             memory_bytes: self.memory.budget_bytes(),
         }

@@ -18,9 +18,9 @@ impl Driver {
     }
 
     /// Evicts all pages that no running scan needs.
-    pub(crate) fn evict_unwanted(self: &Arc<Self>) {
+    pub(crate) fn evict_unneeded(self: &Arc<Self>) {
         self.command(|inner, now| {
-            inner.core.evict_unwanted(now);
+            inner.core.evict_unneeded(now);
             inner.deferred.needs_dropped = true;
         });
     }
@@ -29,7 +29,7 @@ impl Driver {
 impl LoadOwner for Driver {
     fn needs_any(&self, pages: &[PageId]) -> bool {
         let inner = self.lock();
-        inner.check().is_ok() && pages.iter().any(|&page| !inner.core.state().is_unwanted(page))
+        inner.check().is_ok() && pages.iter().any(|&page| !inner.core.state().is_unneeded(page))
     }
 
     fn report_pages(

@@ -25,8 +25,8 @@ impl Driver {
             return None;
         }
         loop {
-            let wanted_bytes = self.memory.usage().decoded_bytes.saturating_add(bytes);
-            let missing = match wanted_bytes.saturating_sub(self.options.decode_bytes) {
+            let needed_bytes = self.memory.usage().decoded_bytes.saturating_add(bytes);
+            let missing = match needed_bytes.saturating_sub(self.options.decode_bytes) {
                 0 => match Reservation::try_new(&self.memory, bytes) {
                     Ok(reservation) => return Some(reservation),
                     Err(missing) if self.reclaim_metadata(missing) => continue,
@@ -138,9 +138,9 @@ impl Driver {
         }
     }
 
-    pub(crate) fn exhausted(&self, wanted_bytes: u64) -> ScanError {
+    pub(crate) fn exhausted(&self, needed_bytes: u64) -> ScanError {
         ScanError::Exhausted {
-            wanted_bytes,
+            needed_bytes,
             budget_bytes: self.memory.budget_bytes(),
             held_bytes: self.memory.usage().total_bytes(),
         }

@@ -138,12 +138,12 @@ impl Driver {
     }
 
     /// A scan no longer needs these chunks. Returns how many of them it did need.
-    pub(crate) fn prune_scan(self: &Arc<Self>, scan: ScanId, unwanted: &[ChunkIndex]) -> usize {
+    pub(crate) fn prune_scan(self: &Arc<Self>, scan: ScanId, chunks: &[ChunkIndex]) -> usize {
         self.command(|inner, now| {
             let needed =
                 |inner: &Inner| inner.core.state().scan(scan).map_or(0, |scan| scan.needed().len());
             let before = needed(inner);
-            inner.core.prune_scan(now, scan, unwanted.to_vec());
+            inner.core.prune_scan(now, scan, chunks.to_vec());
             inner.deferred.needs_dropped = true;
             before - needed(inner)
         })

@@ -45,7 +45,7 @@ async fn a_panic_inside_fails_all_scans_and_leaves_no_worker_waiting() {
     let mut working = manager.scan(&table, &[0], &[0..ROWS as u64]).unwrap();
     working.next().await.unwrap().unwrap();
     // No load ends before the panic: no other task runs.
-    manager.evict_unwanted();
+    manager.evict_unneeded();
     let mut waiting = manager.scan(&table, &[0], &[0..ROWS as u64]).unwrap();
     assert!(waiting.next().now_or_never().is_none());
     let idle = manager.scan(&table, &[0], &[0..ROWS as u64]).unwrap();

@@ -67,7 +67,7 @@ pub(super) struct Column {
 }
 
 impl Column {
-    fn wanted_bytes(&self) -> u64 {
+    fn needed_bytes(&self) -> u64 {
         self.prefix.wanted().iter().map(|range| range.end - range.start).sum()
     }
 }
@@ -127,7 +127,7 @@ impl ChunkReader {
         let mut columns = Vec::new();
         let mut window_bytes = 0;
         while let Some(column) = pending.front() {
-            let bytes = column.wanted_bytes();
+            let bytes = column.needed_bytes();
             if !columns.is_empty() && window_bytes + bytes > WINDOW_BYTES {
                 break;
             }
@@ -137,7 +137,7 @@ impl ChunkReader {
         let mut memory =
             self.driver.try_reserve(window_bytes, Stage::Opening).ok_or(Unfit::Memory)?;
         for column in &mut columns {
-            let more = memory.split_off(column.wanted_bytes());
+            let more = memory.split_off(column.needed_bytes());
             match &mut column.memory {
                 Some(memory) => memory.add(more),
                 none => *none = Some(more),

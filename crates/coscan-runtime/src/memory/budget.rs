@@ -130,9 +130,9 @@ impl MemoryBudget {
             return Ok(());
         }
         self.change(|state| {
-            let wanted_bytes = state.usage.total_bytes().saturating_add(bytes);
-            let left_bytes = self.budget_bytes.saturating_sub(wanted_bytes);
-            let over_bytes = wanted_bytes.saturating_sub(self.budget_bytes);
+            let needed_bytes = state.usage.total_bytes().saturating_add(bytes);
+            let left_bytes = self.budget_bytes.saturating_sub(needed_bytes);
+            let over_bytes = needed_bytes.saturating_sub(self.budget_bytes);
             let pool_bytes = match left_bytes < state.pool_limit_bytes {
                 true => self.shrink_pool(state, left_bytes),
                 false => 0,

@@ -183,7 +183,7 @@ pub async fn in_time<T>(work: impl Future<Output = T>) -> T {
 /// The manager holds nothing once the loads in flight have ended.
 pub async fn assert_free(manager: &BufferManager) {
     assert_idle(manager).await;
-    manager.evict_unwanted();
+    manager.evict_unneeded();
     assert_eq!(manager.report().pool_held_bytes, 0);
 }
 

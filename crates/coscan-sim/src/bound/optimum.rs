@@ -14,7 +14,7 @@ use crate::workload::{Stream, Table, TablePage};
 /// The state of a schedule: pages in the pool, and for each stream its query and the chunks that it still needs.
 /// Pages of all tables and chunks of a table are bits.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Reached {
+struct ScheduleState {
     pool: u32,
     streams: Vec<(usize, u32)>,
 }
@@ -68,7 +68,7 @@ impl Search<'_> {
     }
 
     /// Hands out all chunks in the pool: a delay would help no query.
-    fn hand_out(&self, mut reached: Reached) -> Reached {
+    fn hand_out(&self, mut reached: ScheduleState) -> ScheduleState {
         for stream in 0..reached.streams.len() {
             let (mut index, mut needed) = reached.streams[stream];
             while let Some(query) = self.query(stream, index) {
@@ -89,8 +89,9 @@ impl Search<'_> {
     /// The fewest bytes with which every query gets everything: Dijkstra over all states of a schedule.
     fn fewest_bytes(&self) -> u64 {
         let streams = (0..self.workload.streams.len()).map(|stream| self.at_query(stream, 0));
-        let start = self.hand_out(Reached { pool: 0, streams: streams.collect() });
-        let mut open: BTreeMap<u64, VecDeque<Reached>> = BTreeMap::from([(0, [start].into())]);
+        let start = self.hand_out(ScheduleState { pool: 0, streams: streams.collect() });
+        let mut open: BTreeMap<u64, VecDeque<ScheduleState>> =
+            BTreeMap::from([(0, [start].into())]);
         let mut seen = std::collections::BTreeSet::new();
         while let Some(mut entry) = open.first_entry() {
             let bytes = *entry.key();
@@ -107,11 +108,11 @@ impl Search<'_> {
             for page in 0..self.pages.len() {
                 if reached.pool >> page & 1 == 1 {
                     let pool = reached.pool & !(1 << page);
-                    let next = Reached { pool, ..reached.clone() };
+                    let next = ScheduleState { pool, ..reached.clone() };
                     open.entry(bytes).or_default().push_back(next);
                 } else if self.pool_bytes(reached.pool | 1 << page) <= self.workload.pool_bytes {
                     let pool = reached.pool | 1 << page;
-                    let next = self.hand_out(Reached { pool, ..reached.clone() });
+                    let next = self.hand_out(ScheduleState { pool, ..reached.clone() });
                     open.entry(bytes + self.page_bytes(page)).or_default().push_back(next);
                 }
             }

@@ -6,7 +6,7 @@ use coscan_core::{LoadId, Time};
 
 use super::waiting::Waiting;
 use super::{Arrival, Request};
-use crate::sharing::Shared;
+use crate::sharing::ProcessorSharing;
 
 #[derive(Clone, Debug)]
 pub(super) struct ObjectStore {
@@ -17,7 +17,7 @@ pub(super) struct ObjectStore {
     /// Requests whose first byte is on its way, by when it arrives and order of submission.
     beginning: BTreeMap<(Time, u64), Request>,
     /// Requests being transferred: the work is the page being transferred, the pages are the rest of the request.
-    passing: Shared<Request>,
+    passing: ProcessorSharing<Request>,
     sequence: u64,
 }
 
@@ -36,7 +36,7 @@ impl ObjectStore {
             requests_max: requests_max as usize,
             queue: Waiting::none(),
             beginning: BTreeMap::new(),
-            passing: Shared::new(bytes_per_second, bytes_per_second_per_request),
+            passing: ProcessorSharing::new(bytes_per_second, bytes_per_second_per_request),
             sequence: 0,
         }
     }

@@ -23,7 +23,7 @@ pub(super) struct History {
     cores: u128,
     now: Time,
     /// The command whose reply has not been read yet.
-    asked: Option<Asked>,
+    asked: Option<PendingCommand>,
     /// Workers at work, and the chunk that each was handed last.
     working: BTreeMap<(ScanId, WorkerIndex), ChunkIndex>,
     /// Loads in flight.
@@ -32,7 +32,7 @@ pub(super) struct History {
 
 /// A command that cannot be interpreted without its reply.
 #[derive(Debug)]
-enum Asked {
+enum PendingCommand {
     Pages(Vec<u64>),
     Layout(Vec<u64>, usize, Vec<ChunkSpec>),
     Chunks(usize, Vec<ChunkSpec>),
@@ -111,23 +111,26 @@ impl History {
 
     fn command(&mut self, command: &Command) {
         match command {
-            Command::AddPages { bytes } => self.asked = Some(Asked::Pages(bytes.clone())),
+            Command::AddPages { bytes } => self.asked = Some(PendingCommand::Pages(bytes.clone())),
             Command::RegisterTable { group_count, .. } => self.tables.add_table(*group_count),
             Command::RegisterLayout { layout, .. } => {
                 let chunks = layout.chunk_specs(PageId(0));
-                self.asked = Some(Asked::Layout(layout.page_bytes(), layout.group_count(), chunks));
+                self.asked =
+                    Some(PendingCommand::Layout(layout.page_bytes(), layout.group_count(), chunks));
             }
             Command::AppendChunks { table, chunks } => {
-                self.asked = Some(Asked::Chunks(table.as_usize(), chunks.clone()));
+                self.asked = Some(PendingCommand::Chunks(table.as_usize(), chunks.clone()));
             }
-            Command::StartScan { spec, .. } => self.asked = Some(Asked::Scan(spec.clone())),
+            Command::StartScan { spec, .. } => {
+                self.asked = Some(PendingCommand::Scan(spec.clone()))
+            }
             Command::ExtendScan { scan, chunks, .. } => self.extend(*scan, chunks),
             Command::RequestChunk { scan, worker, .. }
             | Command::PauseWorker { scan, worker, .. }
             | Command::WithdrawWorker { scan, worker, .. } => {
                 self.working.remove(&(*scan, *worker));
             }
-            Command::PruneScan { scan, unwanted, .. } => self.prune(*scan, unwanted),
+            Command::PruneScan { scan, chunks, .. } => self.prune(*scan, chunks),
             Command::CancelScan { scan, .. } => {
                 self.working.retain(|(working, _), _| working != scan);
                 if let Some(scan) = self.scans.get_mut(scan) {
@@ -144,7 +147,7 @@ impl History {
             | Command::RetireChunks { .. }
             | Command::OfferPage { .. }
             | Command::ReleaseChunk { .. }
-            | Command::EvictUnwanted { .. }
+            | Command::EvictUnneeded { .. }
             | Command::EvictIdle { .. }
             | Command::SliceDecoded { .. }
             | Command::SliceDropped { .. }
@@ -155,10 +158,13 @@ impl History {
     /// Processes the reply to the previous command.
     fn answered(&mut self, reply: &Reply) {
         match (self.asked.take(), reply) {
-            (Some(Asked::Pages(bytes)), Reply::Pages(first)) => {
+            (Some(PendingCommand::Pages(bytes)), Reply::Pages(first)) => {
                 self.tables.add_pages(*first, &bytes);
             }
-            (Some(Asked::Layout(bytes, groups, mut chunks)), Reply::Layout(table, first)) => {
+            (
+                Some(PendingCommand::Layout(bytes, groups, mut chunks)),
+                Reply::Layout(table, first),
+            ) => {
                 self.tables.add_pages(*first, &bytes);
                 self.tables.add_table(groups);
                 let pages = chunks.iter_mut().flat_map(|chunk| chunk.slices.iter_mut().flatten());
@@ -166,10 +172,10 @@ impl History {
                 let indexes: Vec<_> = (0..chunks.len()).map(ChunkIndex::from_usize).collect();
                 self.tables.add_chunks(table.as_usize(), &chunks, &indexes);
             }
-            (Some(Asked::Chunks(table, chunks)), Reply::Chunks(indexes)) => {
+            (Some(PendingCommand::Chunks(table, chunks)), Reply::Chunks(indexes)) => {
                 self.tables.add_chunks(table, &chunks, indexes);
             }
-            (Some(Asked::Scan(spec)), Reply::Scan(id)) => self.start(*id, spec),
+            (Some(PendingCommand::Scan(spec)), Reply::Scan(id)) => self.start(*id, spec),
             _ => {}
         }
     }

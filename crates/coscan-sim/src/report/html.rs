@@ -3,10 +3,10 @@
 use super::draw::figure::escape;
 use super::draw::page::{figure, head, heading, page, parameters};
 use super::draw::style::Hue;
+use super::glossary;
 use super::pictures::sections;
 use super::results::Results;
 use super::tables::{Row, Table, agreements, tables};
-use super::words;
 
 const FOOTER: &str = "Virtual time: coscan’s Active Buffer Manager on simulated disks and processors. The same file, policies \
                       and seeds give the same page on every computer. [CS04], [CS07]: Zukowski, Boncz and others, Cooperative \
@@ -20,7 +20,7 @@ pub fn html(results: &Results<'_>) -> String {
     let mut body = head(eyebrow.trim_end(), &spec.title, &summary(results));
     let policies = results.policies().iter();
     let policies: Vec<(String, String)> = policies
-        .filter_map(|policy| Some(((*policy).to_owned(), words::policy(policy)?.to_owned())))
+        .filter_map(|policy| Some(((*policy).to_owned(), glossary::policy(policy)?.to_owned())))
         .collect();
     body.push_str(&parameters(&policies));
     body.push_str(&comparison(results));
@@ -36,7 +36,7 @@ pub fn html(results: &Results<'_>) -> String {
     body.push_str(&notes("What the paper does not say, and what is assumed", &spec.assumed));
     body.push_str(&notes("Why results differ", &spec.remarks));
     body.push_str(&heading("The words", ""));
-    let measures = words::MEASURES.map(|(name, text)| (name.to_owned(), text.to_owned()));
+    let measures = glossary::MEASURES.map(|(name, text)| (name.to_owned(), text.to_owned()));
     body.push_str(&parameters(&measures));
     page(&spec.name, &body, FOOTER)
 }

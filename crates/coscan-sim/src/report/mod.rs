@@ -5,14 +5,14 @@
 
 pub mod draw;
 pub mod figures;
+mod glossary;
 pub mod html;
 pub mod json;
-mod measures;
+mod metric_names;
 pub mod pictures;
 mod results;
 mod tables;
 pub mod text;
 mod trace;
-mod words;
 
 pub use results::{Results, Summary};

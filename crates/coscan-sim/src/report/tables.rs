@@ -3,7 +3,7 @@
 use crate::metric::Metric;
 
 use super::draw::numbers::{decimal, lowest};
-use super::measures;
+use super::metric_names;
 use super::results::{Results, Summary};
 
 /// The metrics shown of a whole run.
@@ -75,14 +75,14 @@ fn single(results: &Results<'_>, case: &str) -> Vec<Table> {
     let shown =
         |metric: &Metric| if of_orders.contains(metric) { has_both } else { exists(*metric) };
     for metric in OF_RUNS.into_iter().filter(shown) {
-        let name = measures::name(metric).to_owned();
+        let name = metric_names::name(metric).to_owned();
         whole.rows.extend(rows(results, name, case, None, metric, results.seeds().len() > 1));
     }
     let mut tables = vec![whole];
     let kinds = results.kinds(case);
     if kinds.len() > 1 {
         for metric in OF_KINDS {
-            let title = format!("{}, by kind of query", measures::name(metric));
+            let title = format!("{}, by kind of query", metric_names::name(metric));
             let rows = kinds.iter().flat_map(|kind| {
                 rows(results, (*kind).to_owned(), case, Some(kind), metric, false)
             });
@@ -97,7 +97,7 @@ fn swept(results: &Results<'_>, cases: &[&str]) -> Vec<Table> {
         let rows = cases
             .iter()
             .flat_map(|case| rows(results, (*case).to_owned(), case, None, metric, false));
-        Table { title: measures::name(metric).to_owned(), rows: rows.collect() }
+        Table { title: metric_names::name(metric).to_owned(), rows: rows.collect() }
     });
     tables.collect()
 }
@@ -129,8 +129,8 @@ fn rows(
         policies.iter().map(|policy| results.paper(case, policy, kind, metric)).collect();
 
     let average = |value: &Option<Summary>| value.map(|value| value.average);
-    let shown = |value: f64| measures::show(metric, value);
-    let best = if measures::lower_is_better(metric) {
+    let shown = |value: f64| metric_names::show(metric, value);
+    let best = if metric_names::lower_is_better(metric) {
         lowest(ours.iter().map(|value| average(value).unwrap_or(f64::INFINITY)))
     } else {
         vec![false; ours.len()]
@@ -208,6 +208,6 @@ impl Agreement {
             }
         };
         let of = self.kind.as_ref().map_or(String::new(), |kind| format!(" of {kind}"));
-        format!("{}{of}: the paper's order {order} {verdict}", measures::name(self.metric))
+        format!("{}{of}: the paper's order {order} {verdict}", metric_names::name(self.metric))
     }
 }

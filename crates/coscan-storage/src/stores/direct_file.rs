@@ -93,8 +93,8 @@ impl DirectFile {
 fn read_aligned(file: &File, range: &Range<u64>) -> io::Result<Bytes> {
     let alignment = ALIGNMENT_BYTES as u64;
     let window_start = range.start - range.start % alignment;
-    let wanted_bytes = to_usize(range.end - window_start);
-    let window_bytes = wanted_bytes
+    let needed_bytes = to_usize(range.end - window_start);
+    let window_bytes = needed_bytes
         .checked_next_multiple_of(ALIGNMENT_BYTES)
         .and_then(|bytes| bytes.checked_add(ALIGNMENT_BYTES).map(|_| bytes))
         .ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
@@ -105,21 +105,21 @@ fn read_aligned(file: &File, range: &Range<u64>) -> io::Result<Bytes> {
     let address = memory.as_ptr().addr();
     let aligned = address.next_multiple_of(ALIGNMENT_BYTES) - address;
     let window = &mut memory[aligned..aligned + window_bytes];
-    read_window(file, window, window_start, wanted_bytes)?;
+    read_window(file, window, window_start, needed_bytes)?;
 
     let skipped = to_usize(range.start - window_start);
-    Ok(Bytes::from(memory).slice(aligned + skipped..aligned + wanted_bytes))
+    Ok(Bytes::from(memory).slice(aligned + skipped..aligned + needed_bytes))
 }
 
-/// Fills at least the first `wanted_bytes` of `window` from position `window_start` of the file.
+/// Fills at least the first `needed_bytes` of `window` from position `window_start` of the file.
 fn read_window(
     file: &File,
     window: &mut [u8],
     window_start: u64,
-    wanted_bytes: usize,
+    needed_bytes: usize,
 ) -> io::Result<()> {
     let mut filled = 0;
-    while filled < wanted_bytes {
+    while filled < needed_bytes {
         // A read can end anywhere, but the next one must start at a block.
         let start = filled - filled % ALIGNMENT_BYTES;
         let count = match read_at(file, &mut window[start..], window_start + start as u64) {
@@ -132,7 +132,7 @@ fn read_window(
                 format!(
                     "the file ends at byte {}, but bytes up to {} were asked for",
                     window_start + filled as u64,
-                    window_start + wanted_bytes as u64
+                    window_start + needed_bytes as u64
                 ),
             ));
         }

@@ -13,23 +13,23 @@ use datafusion::physical_plan::{EmptyRecordBatchStream, ExecutionPlan};
 use log::debug;
 
 use super::SharedScanExec;
+use crate::execution::chunk_scan::ChunkScanPlan;
 use crate::execution::executions::Executions;
 use crate::execution::first_pages::{self, FirstPagesStream};
 use crate::execution::metrics::ScanCounts;
-use crate::execution::reading::ReadingPlan;
 use crate::execution::row_filter::{self, RowFilter};
 use crate::execution::shares::Shares;
 use crate::tables::source::{is_dynamic, properties};
 
 /// State of an executed plan. A copy of the plan starts without.
 #[derive(Debug, Default)]
-pub(super) struct Runs {
+pub(super) struct ExecutionState {
     pub(super) metrics: ExecutionPlanMetricsSet,
     /// Set when the first partition is executed.
     pub(super) executions: OnceLock<Arc<Executions>>,
 }
 
-impl Clone for Runs {
+impl Clone for ExecutionState {
     fn clone(&self) -> Self {
         Self::default()
     }
@@ -81,19 +81,19 @@ impl SharedScanExec {
             workers: 1,
             weight: self.settings.weight,
         };
-        let counts = ScanCounts::new(&self.runs.metrics);
+        let counts = ScanCounts::new(&self.state.metrics);
         let stream = FirstPagesStream::new(&self.source, request, counts, baseline)?;
         Ok(Box::pin(cooperative(stream)))
     }
 
     /// The executions of this instance of the plan.
     pub(super) fn executions(&self) -> &Arc<Executions> {
-        self.runs.executions.get_or_init(|| {
+        self.state.executions.get_or_init(|| {
             let table = self.source.table.table();
-            let counts = ScanCounts::new(&self.runs.metrics);
+            let counts = ScanCounts::new(&self.state.metrics);
             counts.chunks_pruned.add(self.needed.pruned());
             let shares = Shares::new(table.layout(), &self.needed.chunks, self.partition_count());
-            let plan = ReadingPlan {
+            let plan = ChunkScanPlan {
                 manager: self.source.manager.clone(),
                 table: self.source.table.clone(),
                 request: ScanRequest {

@@ -5,7 +5,7 @@ use crate::report::draw::scale::Scale;
 use crate::report::draw::style::Hue;
 use crate::report::figures::curves::{self, Axes, Curve, Point};
 use crate::report::figures::scatter;
-use crate::report::measures;
+use crate::report::metric_names;
 use crate::report::results::Results;
 use crate::report::tables::metrics_of_cases;
 use crate::spec::Sweep;
@@ -53,9 +53,9 @@ fn curves(results: &Results<'_>, last: &Sweep, numbers: &[f64], metric: Metric) 
             title,
             across: last.name.clone(),
             across_scale,
-            upright: measures::name(metric).to_owned(),
+            upright: metric_names::name(metric).to_owned(),
             upright_scale: Scale::Linear,
-            unit: measures::unit(metric).to_owned(),
+            unit: metric_names::unit(metric).to_owned(),
         };
         let policies = results.policies().iter().enumerate();
         let curves: Vec<Curve> =
@@ -65,9 +65,9 @@ fn curves(results: &Results<'_>, last: &Sweep, numbers: &[f64], metric: Metric) 
     });
     let seeds = results.seeds().len();
     let spread = if seeds > 1 { " Bands reach from the lowest to the highest seed." } else { "" };
-    let better = if measures::lower_is_better(metric) { " Lower is better." } else { "" };
+    let better = if metric_names::lower_is_better(metric) { " Lower is better." } else { "" };
     Section {
-        title: capitalized(measures::name(metric)),
+        title: capitalized(metric_names::name(metric)),
         caption: format!("Against {}.{better}{spread}", last.name),
         pictures: pictures.collect(),
     }
@@ -80,7 +80,7 @@ fn curve(
     numbers: &[f64],
     metric: Metric,
 ) -> Curve {
-    let scaled = |value| measures::scaled(metric, value);
+    let scaled = |value| metric_names::scaled(metric, value);
     let points = cases.iter().zip(numbers).filter_map(|(case, &across)| {
         let value = results.value(case, policy, None, metric)?;
         let spread =

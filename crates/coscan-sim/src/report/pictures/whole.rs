@@ -5,7 +5,7 @@ use crate::report::draw::numbers::decimal;
 use crate::report::draw::style::Hue;
 use crate::report::figures::bars::{self, Bar, ReferenceLine};
 use crate::report::figures::groups::{self, Names, Series};
-use crate::report::measures;
+use crate::report::metric_names;
 use crate::report::results::Results;
 
 use super::Section;
@@ -20,23 +20,26 @@ pub(super) fn bytes(results: &Results<'_>, case: &str) -> Section {
         Bar {
             name: (*policy).to_owned(),
             hue: Hue::of_engine(policy, index),
-            value: measures::scaled(Metric::BytesRead, read),
-            text: format!("{} MB", measures::show(Metric::BytesRead, read)),
+            value: metric_names::scaled(Metric::BytesRead, read),
+            text: format!("{} MB", metric_names::show(Metric::BytesRead, read)),
             note: format!("{}×", decimal(value(Metric::BytesToBound))),
             paper: results
                 .paper(case, policy, None, Metric::BytesRead)
-                .map(|paper| measures::scaled(Metric::BytesRead, paper)),
+                .map(|paper| metric_names::scaled(Metric::BytesRead, paper)),
         }
     });
     let runs = results.runs().iter().filter(|run| run.prepared.case == case);
     let bounds: Vec<u64> = runs.map(|run| run.prepared.bytes_lower_bound).collect();
     let bound = bounds.iter().sum::<u64>() as f64 / bounds.len().max(1) as f64;
     let least = ReferenceLine {
-        value: measures::scaled(Metric::BytesRead, bound),
-        name: format!("no schedule reads less: {} MB", measures::show(Metric::BytesRead, bound)),
+        value: metric_names::scaled(Metric::BytesRead, bound),
+        name: format!(
+            "no schedule reads less: {} MB",
+            metric_names::show(Metric::BytesRead, bound)
+        ),
     };
     let bars: Vec<Bar> = bars.collect();
-    let axis = measures::name(Metric::BytesRead);
+    let axis = metric_names::name(Metric::BytesRead);
     let caption = "For all queries together, and as a multiple of the lower bound: what any schedule has to read, even one \
                    that knows the future.";
     let figure = bars::figure("Bytes read per policy", axis, &bars, Some(&least));

@@ -16,7 +16,7 @@ use crate::execution::ranking::Queue;
 
 /// The common part of all scans of a plan.
 #[derive(Debug)]
-pub(crate) struct ReadingPlan {
+pub(crate) struct ChunkScanPlan {
     pub(crate) manager: BufferManager,
     pub(crate) table: SharedTable,
     /// Of all chunks that the plan needs, for as many workers as it has partitions.
@@ -30,8 +30,8 @@ pub(crate) struct ReadingPlan {
 
 /// A scan of some chunks of a plan. It ends when this value and all its streams are dropped.
 #[derive(Debug)]
-pub(crate) struct Reading {
-    plan: Arc<ReadingPlan>,
+pub(crate) struct ChunkScan {
+    plan: Arc<ChunkScanPlan>,
     workers: usize,
     /// Chunks to read later: dynamic filters may rule them out by then.
     later: Mutex<Queue>,
@@ -43,9 +43,9 @@ pub(crate) struct Reading {
     counted: Mutex<ScanMetrics>,
 }
 
-impl Reading {
+impl ChunkScan {
     /// A scan of no chunks yet.
-    pub(crate) fn new(plan: &Arc<ReadingPlan>, workers: usize) -> Self {
+    pub(crate) fn new(plan: &Arc<ChunkScanPlan>, workers: usize) -> Self {
         let pruner = (!plan.dynamic_filters.is_empty())
             .then(|| DynamicPruner::new(plan.dynamic_filters.clone(), plan.in_list_max));
         let first = if plan.ranks.is_some() { workers } else { usize::MAX };
