@@ -28,6 +28,9 @@ use crate::sizes::parse_bytes;
 use crate::table_argument::parse_table;
 use crate::{Failure, INTERRUPTED};
 
+/// The seed of the queries, where none is given.
+const DEFAULT_SEED: u64 = 7;
+
 /// Measure coscan beside plain DataFusion.
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
@@ -48,7 +51,7 @@ enum Measure {
 #[derive(Debug, Args)]
 struct Streams {
     #[command(flatten)]
-    common: Common,
+    common: StreamArguments,
     /// Streams that run at the same time
     #[arg(long, default_value_t = 16)]
     streams: usize,
@@ -75,7 +78,7 @@ struct Streams {
 #[derive(Debug, Args)]
 struct Flatness {
     #[command(flatten)]
-    common: Common,
+    common: StreamArguments,
     /// Numbers of streams that run at the same time, one run for each
     #[arg(long, default_value = "1,2,4,8,16,32", value_delimiter = ',')]
     streams: Vec<usize>,
@@ -90,14 +93,12 @@ struct Flatness {
     ranges: Vec<Percent>,
 }
 
+/// The table, the engines and the device.
 #[derive(Debug, Args)]
-struct Common {
+struct EngineArguments {
     /// TPC-H lineitem: its name in queries, and a file, directory, pattern or URL
     #[arg(long, value_name = "NAME=URL", value_parser = parse_table)]
     table: (String, String),
-    /// The seed of the queries
-    #[arg(long, default_value_t = 7)]
-    seed: u64,
     /// Engines to compare; answers must equal those of the first one
     #[arg(
         long,
@@ -107,6 +108,16 @@ struct Common {
     engines: Vec<EngineKind>,
     #[command(flatten)]
     device: DeviceArguments,
+}
+
+/// Streams of queries on engines, and where their pictures go.
+#[derive(Debug, Args)]
+struct StreamArguments {
+    #[command(flatten)]
+    engines: EngineArguments,
+    /// The seed of the queries
+    #[arg(long, default_value_t = DEFAULT_SEED)]
+    seed: u64,
     /// Milliseconds between the starts of two streams [default: a tenth of the longest query alone]
     #[arg(long, value_name = "N")]
     stagger_ms: Option<u64>,
@@ -177,14 +188,14 @@ impl Bench {
     }
 }
 
-impl Common {
+impl EngineArguments {
     fn experiment(&self, groups: Vec<StreamGroup>) -> Experiment {
         Experiment {
             source: Source { location: self.table.1.clone(), device: self.device.device() },
             table: self.table.0.clone(),
             groups,
-            seed: self.seed,
-            stagger: self.stagger_ms.map(Duration::from_millis),
+            seed: DEFAULT_SEED,
+            stagger: None,
             pool: self.device.pool_bytes.map_or(PoolSize::PartOfTouched(0.25), PoolSize::Bytes),
             decode_bytes: self.device.decode_bytes,
             table_options: self.device.table_options(),
@@ -193,12 +204,20 @@ impl Common {
     }
 }
 
+impl StreamArguments {
+    fn experiment(&self, groups: Vec<StreamGroup>) -> Experiment {
+        let stagger = self.stagger_ms.map(Duration::from_millis);
+        Experiment { seed: self.seed, stagger, ..self.engines.experiment(groups) }
+    }
+}
+
 impl Streams {
     async fn run(&self) -> Result<(), Failure> {
         let group =
             StreamGroup::once(self.mix.clone(), self.ranges.clone(), self.streams, self.queries);
         let experiment = self.common.experiment(vec![group]);
-        let comparison = compare(experiment, &self.common.engines, self.record.as_deref()).await?;
+        let comparison =
+            compare(experiment, &self.common.engines.engines, self.record.as_deref()).await?;
         println!("{}", table::table(&comparison.reports));
         if let Some(path) = &self.json {
             write_json(path, &comparison.reports).map_err(|error| unwritable(path, &error))?;
@@ -224,7 +243,7 @@ impl Flatness {
             let group =
                 StreamGroup::once(self.mix.clone(), self.ranges.clone(), streams, self.queries);
             let experiment = self.common.experiment(vec![group]);
-            let comparison = compare(experiment, &self.common.engines, None).await?;
+            let comparison = compare(experiment, &self.common.engines.engines, None).await?;
             for report in &comparison.reports {
                 let query_avg_s = report.query_avg_s();
                 let bytes = crate::sizes::show_bytes(report.bytes_read);

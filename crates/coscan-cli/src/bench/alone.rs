@@ -9,7 +9,7 @@ use coscan_bench::experiment::Prepared;
 use coscan_bench::metrics::write_json;
 use coscan_bench::workload::{Percent, StreamGroup};
 
-use super::{Common, unwritable};
+use super::{EngineArguments, unwritable};
 use crate::Failure;
 
 /// One query at a time, on plain DataFusion and on coscan in turn: the cost of sharing when there is nothing to share.
@@ -27,7 +27,7 @@ Examples:
 )]
 pub(super) struct Alone {
     #[command(flatten)]
-    common: Common,
+    common: EngineArguments,
     /// Runs of each query on each engine
     #[arg(long, default_value_t = 11, value_name = "N")]
     rounds: usize,

@@ -9,7 +9,7 @@ use coscan_bench::report::html;
 use coscan_bench::report::mixed::{self, MixedRun, TOGETHER};
 use coscan_bench::workload::{Mix, Percent, StreamGroup};
 
-use super::{Common, unwritable};
+use super::{StreamArguments, unwritable};
 use crate::Failure;
 use crate::compare::{describe, prepare, run_engines, spinner, write_pictures};
 
@@ -31,7 +31,7 @@ Examples:
 )]
 pub(super) struct Mixed {
     #[command(flatten)]
-    common: Common,
+    common: StreamArguments,
     /// Streams that read in order: the revenue of each order from some key on, ORDER BY l_orderkey LIMIT
     #[arg(long, default_value_t = 4, value_name = "N")]
     in_order_streams: usize,
@@ -82,7 +82,8 @@ impl Mixed {
             let group = |stream: usize| groups[prepared.streams[stream].group].name.clone();
             let streams = (0..prepared.streams.len()).map(group).collect();
             let comparison =
-                run_engines(prepared, &standalone, &self.common.engines, None, &bar).await?;
+                run_engines(prepared, &standalone, &self.common.engines.engines, None, &bar)
+                    .await?;
             let engines = comparison.reports.clone();
             runs.push(MixedRun { run: run.to_owned(), streams, engines });
             comparisons.push(comparison);
