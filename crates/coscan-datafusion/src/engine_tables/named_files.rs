@@ -17,7 +17,7 @@ use datafusion::prelude::SessionContext;
 use url::Position;
 
 use crate::coscan::Coscan;
-use crate::tables::location::FileLocator;
+use crate::tables::location::{FileLocator, wildcard_of};
 
 /// A session whose queries may name files, as [`SessionContext::enable_url_table`] makes one; errors say why a URL
 /// leads to no files. Once coscan is installed, files are looked up in its stores.
@@ -81,7 +81,7 @@ impl UrlTableFactory for NamedFiles {
                 takes_any_name: false,
             };
             locator.list(&[url.to_owned()]).await?;
-            if url.contains(['*', '?', '[']) {
+            if wildcard_of(url).is_some() {
                 return plan_err!(
                     "A query cannot name files of a store by a pattern ({url}). Name a file or a directory, or use \
                      CREATE EXTERNAL TABLE … LOCATION '{url}'"

@@ -78,7 +78,7 @@ impl FileLocator<'_> {
         stores: &Stores,
         location: &str,
     ) -> Option<Vec<ListedFile>> {
-        if location.contains("://") && location.contains(WILDCARDS) {
+        if location.contains("://") && wildcard_of(location).is_some() {
             return None;
         }
         let found = self.try_as_the_engine_lists(stores, location).await;
@@ -134,9 +134,19 @@ fn listed(
     metas.into_iter().map(listed).collect()
 }
 
+/// Where the pattern of a location begins, if it has one. The host of a URL may be in brackets (IPv6).
+pub(crate) fn wildcard_of(location: &str) -> Option<usize> {
+    let host_start = location.find("://").map(|scheme_end| scheme_end + "://".len());
+    let path_start = match host_start {
+        Some(host_start) => host_start + location[host_start..].find('/')?,
+        None => 0,
+    };
+    location[path_start..].find(WILDCARDS).map(|wildcard| path_start + wildcard)
+}
+
 /// A location up to the directory in which its pattern begins, if it has one.
 fn before_pattern(location: &str) -> &str {
-    let Some(wildcard) = location.find(WILDCARDS) else { return location };
+    let Some(wildcard) = wildcard_of(location) else { return location };
     location[..wildcard].rfind('/').map_or(".", |slash| &location[..=slash])
 }
 

@@ -24,6 +24,8 @@ pub(crate) struct Snapshots {
     name: String,
     /// Opens and lists the files. Locked meanwhile, so that queries at the same time do so once.
     opener: Mutex<Opener>,
+    /// When the files were last asked for, but could not be listed or opened.
+    failed: RwLock<Option<Instant>>,
     /// Whether the files may be listed again.
     is_refreshed: bool,
 }
@@ -53,7 +55,13 @@ impl Snapshots {
     fn fixed(opener: Opener, files: Arc<[ListedFile]>, source: ScanSource) -> Self {
         let name = source.name.clone();
         let current = RwLock::new(Snapshot::new(files, Arc::new(source), Instant::now()));
-        Self { current, name, opener: Mutex::new(opener), is_refreshed: false }
+        Self {
+            current,
+            name,
+            opener: Mutex::new(opener),
+            failed: RwLock::default(),
+            is_refreshed: false,
+        }
     }
 
     /// A table of the files of the current snapshot, which stay, in these orders.
@@ -95,7 +103,7 @@ impl Snapshots {
         }
     }
 
-    /// Lists the files again; with an `age`, not if another query has done so since this call.
+    /// Lists the files again; with an `age`, not if another query has done so since this call, or has tried.
     pub(crate) async fn refresh(&self, age: Option<Duration>) -> Result<()> {
         let asked = Instant::now();
         if !self.is_refreshed {
@@ -104,25 +112,38 @@ impl Snapshots {
         let opener = self.opener.lock().await;
         let Opener::Listed(listing) = &*opener else { return Ok(()) };
         let current = self.snapshot();
-        if age.is_some() && current.listed >= asked {
+        let failed = *self.failed.read().unwrap_or_else(PoisonError::into_inner);
+        // Else queries would wait one after the other for a store that does not answer.
+        if age.is_some()
+            && (current.listed >= asked || failed.is_some_and(|failed| failed >= asked))
+        {
             return Ok(());
         }
         let listed = Instant::now();
-        let files = listing.files().await?;
-        let known = current.files.iter().map(|listed| listed.file.version());
-        let is_same = known.eq(files.iter().map(|listed| listed.file.version()));
-        let next = match is_same {
-            true => Snapshot { listed, ..current },
-            false => {
-                let source = Arc::new(listing.snapshot(files.clone()).await?);
-                Snapshot::new(files.into(), source, listed)
-            }
-        };
+        let next = Self::listed_again(listing, current, listed).await;
+        let next = next.inspect_err(|_| {
+            *self.failed.write().unwrap_or_else(PoisonError::into_inner) = Some(listed);
+        })?;
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *current, next);
         drop(current);
         drop(before); // Not under the lock: it may close files.
         Ok(())
+    }
+
+    /// The snapshot of the files that are there now.
+    async fn listed_again(
+        listing: &Listing,
+        current: Snapshot,
+        listed: Instant,
+    ) -> Result<Snapshot> {
+        let files = listing.files().await?;
+        let known = current.files.iter().map(|listed| listed.file.version());
+        if known.eq(files.iter().map(|listed| listed.file.version())) {
+            return Ok(Snapshot { listed, ..current });
+        }
+        let source = Arc::new(listing.snapshot(files.clone()).await?);
+        Ok(Snapshot::new(files.into(), source, listed))
     }
 
     /// The current snapshot, opened unless another query has done so meanwhile.

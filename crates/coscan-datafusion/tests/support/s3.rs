@@ -18,7 +18,11 @@ pub struct S3Server {
 
 impl S3Server {
     pub fn start(file: Vec<u8>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::start_at("127.0.0.1:0", file)
+    }
+
+    pub fn start_at(address: &str, file: Vec<u8>) -> Self {
+        let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap();
         let file = Arc::new(file);
         std::thread::spawn(move || {

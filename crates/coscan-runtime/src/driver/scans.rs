@@ -139,14 +139,30 @@ impl Driver {
 
     /// A scan no longer needs these chunks. Returns how many of them it did need.
     pub(crate) fn prune_scan(self: &Arc<Self>, scan: ScanId, chunks: &[ChunkIndex]) -> usize {
-        self.command(|inner, now| {
-            let needed =
-                |inner: &Inner| inner.core.state().scan(scan).map_or(0, |scan| scan.needed().len());
-            let before = needed(inner);
-            inner.core.prune_scan(now, scan, chunks.to_vec());
-            inner.deferred.needs_dropped = true;
-            before - needed(inner)
-        })
+        let step = |chunks: &[ChunkIndex]| {
+            self.command(|inner, now| {
+                let needed = |inner: &Inner| {
+                    inner.core.state().scan(scan).map_or(0, |scan| scan.needed().len())
+                };
+                let before = needed(inner);
+                inner.core.prune_scan(now, scan, chunks.to_vec());
+                inner.deferred.needs_dropped = true;
+                before - needed(inner)
+            })
+        };
+        chunks.chunks(STEP_CHUNKS).map(step).sum()
+    }
+
+    /// Drops the needs of a scan step by step, until few are left: the lock is not held for all its chunks.
+    fn prune_most(self: &Arc<Self>, scan: ScanId) {
+        while self.command(|inner, now| {
+            let needed: Vec<_> = inner.needed(scan).take(STEP_CHUNKS).collect();
+            let is_long = needed.len() == STEP_CHUNKS;
+            if is_long {
+                inner.core.prune_scan(now, scan, needed);
+            }
+            is_long
+        }) {}
     }
 
     /// The chunks that the workers of a scan were handed.
@@ -166,15 +182,7 @@ impl Driver {
     /// Ends a scan and reports on it.
     pub(crate) fn cancel_scan(self: &Arc<Self>, scan: ScanId) -> ScanReport {
         let report = self.report_scan(scan);
-        // Step by step: the lock is not held for all its chunks.
-        while self.command(|inner, now| {
-            let needed: Vec<_> = inner.needed(scan).take(STEP_CHUNKS).collect();
-            let is_long = needed.len() == STEP_CHUNKS;
-            if is_long {
-                inner.core.prune_scan(now, scan, needed);
-            }
-            is_long
-        }) {}
+        self.prune_most(scan);
         self.command(|inner, now| {
             inner.core.cancel_scan(now, scan);
             inner.scans.remove(&scan);
@@ -206,6 +214,8 @@ impl Driver {
 
     /// Hands out no more chunks of a scan, nor those that its workers return from now on. Returns what they were handed.
     pub(crate) fn close_scan(self: &Arc<Self>, scan: ScanId) -> Vec<(ChunkIndex, usize)> {
+        // What workers are handed meanwhile counts as handed out.
+        self.prune_most(scan);
         self.command(|inner, now| {
             let needed = inner.needed(scan).collect();
             inner.core.prune_scan(now, scan, needed);
