@@ -100,6 +100,8 @@ pub(crate) fn add_time(counter: &AtomicU64, time: Duration) {
 /// The manager at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ManagerReport {
+    /// Time since it was made, by which events are dated.
+    pub age: Duration,
     /// Running scans.
     pub scans: usize,
     /// Loads under way.

@@ -40,6 +40,7 @@ impl Driver {
         let inner = self.lock();
         let totals = inner.totals;
         ManagerReport {
+            age: Duration::from_nanos(self.now().0),
             scans: inner.scans.len(),
             loads_in_flight: inner.core.loads_in_flight(),
             loads_started: totals.loads,
