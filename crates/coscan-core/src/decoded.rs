@@ -41,10 +41,15 @@ impl DecodedSlices {
         }
     }
 
+    /// The column groups of a chunk of which a column is decoded.
+    pub(crate) fn groups_of(&self, chunk: ChunkIndex) -> impl Iterator<Item = GroupIndex> + '_ {
+        let decoded = self.columns.range((chunk, GroupIndex(0))..=(chunk, GroupIndex(u32::MAX)));
+        decoded.map(|(&(_, group), _)| group)
+    }
+
     /// The number of decoded ones of some column groups of a chunk.
     pub(crate) fn groups(&self, chunk: ChunkIndex, groups: &IndexSet<GroupIndex>) -> usize {
-        let decoded = self.columns.range((chunk, GroupIndex(0))..=(chunk, GroupIndex(u32::MAX)));
-        decoded.filter(|((_, group), _)| groups.contains(*group)).count()
+        self.groups_of(chunk).filter(|&group| groups.contains(group)).count()
     }
 }
 

@@ -28,7 +28,9 @@ mod scan;
 mod set;
 mod slots;
 mod state;
+mod survey;
 mod table;
+mod waits;
 
 pub use action::Action;
 pub use audit::Discrepancy;
@@ -49,4 +51,6 @@ pub use scan::{Order, PriorityBounds, PriorityClass, Scan, ScanReport, ScanSpec}
 pub use set::{HierarchicalBitSet, IndexSet};
 pub use slots::Slots;
 pub use state::{CandidateKind, LoadCandidates, State};
+pub use survey::{MapCell, PoolMap, SHARING_LEVELS, Survey};
 pub use table::Table;
+pub use waits::{Wait, WaitsFor};

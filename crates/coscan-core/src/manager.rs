@@ -199,6 +199,12 @@ impl ActiveBufferManager {
         self.policy.name()
     }
 
+    /// Whether the policy decides which of the ready workers go first, and how many are at work.
+    #[must_use]
+    pub fn schedules_workers(&self) -> bool {
+        self.policy.schedules_workers()
+    }
+
     /// The progress of a running scan.
     #[must_use]
     pub fn report(&self, scan: ScanId) -> Option<ScanReport> {

@@ -2,7 +2,8 @@
 //!
 //! `handle` is the [`Driver`], `inner` what its lock guards (`locked` holds it). Commands: on scans (`scans`), on leases of
 //! chunks (`leases`), on pages of the pool (`pages`), on decoded columns (`slices`), on all else (`commands`). `actions`
-//! carries out what core decides; what is slow is `deferred` until the lock is released. `reserve` finds memory to decode,
+//! carries out what core decides; what is slow is `deferred` until the lock is released. `reports` shows all this to those
+//! who watch. `reserve` finds memory to decode,
 //! `reclaim` takes it from what is needed least.
 //!
 //! Locks are taken in this order: the budget's, the driver's, the decode cache's. No array, chunk or load is dropped
@@ -18,6 +19,7 @@ mod leases;
 mod locked;
 mod pages;
 mod reclaim;
+mod reports;
 mod reserve;
 mod running_scan;
 mod scans;

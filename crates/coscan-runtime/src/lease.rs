@@ -59,6 +59,11 @@ impl Lease {
         self.on_drop = OnDrop::Release;
     }
 
+    /// The bytes of all its pages.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        self.pages.iter().map(|(_, bytes)| bytes.len() as u64).sum()
+    }
+
     /// The stored bytes of a page of this chunk.
     ///
     /// # Panics

@@ -34,7 +34,7 @@ use crate::table::SharedTable;
 /// `examples/embed.rs` of this crate reads a file with two scans at once.
 #[derive(Clone, Debug)]
 pub struct BufferManager {
-    driver: Arc<Driver>,
+    pub(crate) driver: Arc<Driver>,
 }
 
 impl BufferManager {

@@ -100,12 +100,27 @@ pub(crate) fn add_time(counter: &AtomicU64, time: Duration) {
 /// The manager at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ManagerReport {
+    /// Time since it was made, by which events are dated.
+    pub age: Duration,
     /// Running scans.
     pub scans: usize,
     /// Loads in flight.
     pub loads_in_flight: usize,
     /// Chunks that workers hold as stored pages.
     pub chunks_in_use: usize,
+    /// Loads that were started so far.
+    pub loads_started: u64,
+    /// Chunks that were handed to workers so far.
+    pub chunks_delivered: u64,
+    /// Bytes of pages that loads brought so far.
+    pub bytes_read: u64,
+    /// Bytes of pages that chunks handed to workers had so far: what scans that share nothing would have read.
+    pub bytes_delivered: u64,
+    /// Decisions of the scheduler so far: loads, evictions and answers to workers.
+    pub decisions: u64,
+    /// Time under the scheduler's lock so far: for those decisions, for the commands and events that led to them, and for
+    /// carrying them out.
+    pub decision_time: Duration,
     /// Columns of chunks that scans decoded so far.
     pub slices_decoded: u64,
     /// Columns of chunks that scans took decoded from others so far.
@@ -124,4 +139,12 @@ pub struct ManagerReport {
     pub held_bytes_max: u64,
     /// The memory budget in bytes.
     pub memory_bytes: u64,
+}
+
+impl ManagerReport {
+    /// Bytes that were not read because scans shared those of others, so far.
+    #[must_use]
+    pub fn bytes_saved(&self) -> u64 {
+        self.bytes_delivered.saturating_sub(self.bytes_read)
+    }
 }

@@ -4,6 +4,8 @@
 //! core is scheduled as one: all snapshots of one name, or all tables of the same files. Files and tables are removed when
 //! their last holder is gone and nothing of them is in use.
 
+mod names;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -14,6 +16,8 @@ use coscan_core::{
 use coscan_storage::table::{
     FileOptions, FileVersion, PageLayout, ParquetFile, ParquetTable, TableFile,
 };
+
+pub(crate) use names::TableNames;
 
 /// An open file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -50,6 +54,8 @@ struct OpenFile {
 #[derive(Debug)]
 struct OpenTable {
     key: TableKey,
+    /// For reports.
+    names: TableNames,
     files: BTreeMap<FileId, Listing>,
     holders: usize,
 }
@@ -158,7 +164,8 @@ impl Registry {
         let device = *self.devices.entry(store.to_owned()).or_insert(next_device);
         let id = core.register_table(table.group_count(), device);
         self.by_name.insert(key.clone(), id);
-        self.tables.insert(id, OpenTable { key, files: BTreeMap::new(), holders: 1 });
+        let names = TableNames::of(table, name);
+        self.tables.insert(id, OpenTable { key, names, files: BTreeMap::new(), holders: 1 });
         id
     }
 

@@ -4,11 +4,12 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_schema::SchemaRef;
-use coscan_core::{ChunkIndex, Order, PriorityClass, ScanId, ScanReport, ScanSpec};
+use coscan_core::{ChunkIndex, Order, PriorityClass, ScanId, ScanReport, ScanSpec, WorkerIndex};
 use coscan_storage::table::ParquetTable;
 
 use crate::driver::{Driver, RunningScan};
 use crate::error::{ExtendError, ScanError};
+use crate::memory::{Reservation, Stage};
 use crate::metrics::{ScanCounters, ScanMetrics};
 use crate::row_selection::{PartialChunks, partial_chunks, sparse_pages};
 use crate::scan_request::ScanRequest;
@@ -75,8 +76,12 @@ impl Scan {
         columns.sort_unstable();
         columns.dedup();
         let activity = Arc::new(WorkerActivity::new(request.workers));
+        let fields = schema.fields().iter();
         let running = RunningScan {
             snapshot: Arc::clone(snapshot),
+            label: request.label,
+            started: driver.now(),
+            column_names: fields.map(|field| field.name().clone()).collect(),
             columns,
             partial: Arc::clone(&partial),
             counters: Arc::clone(&counters),
@@ -193,6 +198,20 @@ impl Scan {
     /// Ends it for all its workers because one of them has failed.
     pub(crate) fn fail(&self, error: &ScanError) {
         self.driver.fail_scan(self.id, error);
+    }
+
+    /// Memory for one of its workers, as soon as there is enough.
+    ///
+    /// # Errors
+    /// As [`Driver::reserve`].
+    pub(crate) async fn reserve(
+        &self,
+        worker: WorkerIndex,
+        bytes: u64,
+        stage: Stage,
+    ) -> Result<Reservation, ScanError> {
+        let _waiting = self.activity.in_memory_queue(worker, self.driver.now());
+        self.driver.reserve(bytes, stage).await
     }
 
     pub(crate) fn driver(&self) -> &Arc<Driver> {

@@ -11,6 +11,15 @@ use crate::error::ScanError;
 use crate::row_selection::check_rows;
 use crate::table::SharedTable;
 
+/// The query and the table of a scan, as reports and events name them. No decision depends on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScanLabel {
+    /// The id of the query, as the program that runs it counts them.
+    pub query: Option<Arc<str>>,
+    /// The name by which the query knows the table.
+    pub table: Option<Arc<str>>,
+}
+
 /// The columns and rows of a table that a query needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanRequest {
@@ -24,6 +33,8 @@ pub struct ScanRequest {
     pub workers: usize,
     /// The share of the query beside others, at least 1: one of weight 2 is served as if it had half as much left.
     pub weight: u32,
+    /// Who it is for.
+    pub label: ScanLabel,
 }
 
 impl ScanRequest {
@@ -31,7 +42,14 @@ impl ScanRequest {
     #[must_use]
     pub fn of_columns(table: &SharedTable, columns: Vec<usize>) -> Self {
         let rows = std::iter::once(0..table.table().layout().row_count()).collect();
-        Self { columns, rows, order: Order::Any, workers: 1, weight: 1 }
+        Self {
+            columns,
+            rows,
+            order: Order::Any,
+            workers: 1,
+            weight: 1,
+            label: ScanLabel::default(),
+        }
     }
 
     /// The schema of the batches, if the table has the columns and the rows are in order.

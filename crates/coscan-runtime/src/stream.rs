@@ -228,7 +228,7 @@ impl Worker {
             match self.next_at_once() {
                 Step::Batch(batch) => return batch.map(Some),
                 Step::NeedsMemory { bytes } => {
-                    let reservation = self.scan.driver().reserve(bytes, Stage::Working).await?;
+                    let reservation = self.scan.reserve(self.index, bytes, Stage::Working).await?;
                     if let Some(current) = &mut self.current {
                         current.columns.provide(reservation);
                     }
@@ -263,7 +263,7 @@ impl Worker {
                 }
                 Opening::NeedsMemory { bytes } => {
                     drop(runnable);
-                    self.memory = Some(driver.reserve(bytes, Stage::Opening).await?);
+                    self.memory = Some(self.scan.reserve(self.index, bytes, Stage::Opening).await?);
                 }
             }
         }

@@ -21,6 +21,8 @@ struct Activity {
     until_ns: AtomicU64,
     /// How long it pauses by itself, which is no pause of its query.
     own_pause_ns: AtomicU64,
+    /// Since when it waits for memory to decode; 0 while it does not.
+    memory_since_ns: AtomicU64,
     /// Core counts it as at work.
     is_counted: AtomicBool,
 }
@@ -74,6 +76,31 @@ impl WorkerActivity {
         self.of(worker).own_pause_ns.store(pause_ns, Ordering::Relaxed);
     }
 
+    /// A worker waits for memory to decode from now on, until the result is dropped.
+    pub(crate) fn in_memory_queue(&self, worker: WorkerIndex, now: Time) -> InMemoryQueue<'_> {
+        let since = &self.of(worker).memory_since_ns;
+        since.store(now.0.max(1), Ordering::Relaxed);
+        InMemoryQueue(since)
+    }
+
+    /// Since when a worker waits for memory to decode, if one does.
+    pub(crate) fn memory_since(&self) -> Option<Time> {
+        let since =
+            self.workers.iter().map(|worker| worker.memory_since_ns.load(Ordering::Relaxed));
+        since.filter(|&since| since > 0).min().map(Time)
+    }
+
+    /// How many workers there are.
+    pub(crate) fn workers(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Since when no worker is at work; `None` if one is.
+    pub(crate) fn idle_since(&self, now: Time) -> Option<Time> {
+        let until = self.workers.iter().map(|worker| worker.until_ns.load(Ordering::Relaxed)).max();
+        until.filter(|&until| until <= now.0).map(Time)
+    }
+
     /// Until when a worker counts as at work; `None` if it does not now.
     pub(crate) fn active_until(&self, worker: WorkerIndex, now: Time) -> Option<Time> {
         let until = Time(self.of(worker).until_ns.load(Ordering::Relaxed));
@@ -91,6 +118,15 @@ impl WorkerActivity {
 
     fn of(&self, worker: WorkerIndex) -> &Activity {
         &self.workers[worker.as_usize()]
+    }
+}
+
+/// A worker waits for memory.
+pub(crate) struct InMemoryQueue<'a>(&'a AtomicU64);
+
+impl Drop for InMemoryQueue<'_> {
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::Relaxed);
     }
 }
 

@@ -5,7 +5,7 @@ mod common;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use common::{CHUNK_ROWS, Fixture, LARGE, ids, largest_chunk_bytes, manager, sorted};
-use coscan_runtime::core::{ChunkIndex, Index, Order, PolicyKind};
+use coscan_runtime::core::{ChunkIndex, Index, PolicyKind};
 use coscan_runtime::{ScanError, ScanRequest};
 use parquet::arrow::ArrowWriter;
 use std::sync::Arc;
@@ -22,11 +22,9 @@ async fn a_scan_goes_on_with_what_is_added() {
         let table = manager.register(fixture.table().await);
         // Of chunk 3 only a part is wanted.
         let request = ScanRequest {
-            columns: vec![0],
             rows: vec![0..3_500, 4_000..10_000],
-            order: Order::Any,
             workers: 2,
-            weight: 1,
+            ..ScanRequest::of_columns(&table, vec![0])
         };
         let scan = manager.start_scan_of(&table, request, &chunks([1, 8])).unwrap();
         let first = ids(scan.worker(0)).await.unwrap();

@@ -50,6 +50,7 @@ use execution::ExecutionState;
 /// | `evaluated` | filters by which the scan removes rows itself |
 /// | `first_by` | the order of a top-k above: chunks that may hold its rows are read first |
 /// | `fetch` | the most rows that a partition gives |
+/// | `query` | the [id of the query](crate::QueryId) that has executed it, if it has one |
 /// | `reads=first_pages` | so few rows are needed that the first pages of each column are read, and no chunks |
 ///
 /// EXPLAIN ANALYZE adds, over all partitions:
@@ -215,7 +216,7 @@ impl ExecutionPlan for SharedScanExec {
         }
         let baseline = BaselineMetrics::new(&self.state.metrics, partition);
         if let Some(rows) = self.first_rows() {
-            return self.execute_first_rows(partition, rows, baseline);
+            return self.execute_first_rows(partition, rows, &context, baseline);
         }
         let batch_rows = context.session_config().batch_size();
         let output = Output {
@@ -224,7 +225,7 @@ impl ExecutionPlan for SharedScanExec {
             fetch: self.fetch,
             batch_rows,
         };
-        let execution = self.executions().execute(partition);
+        let execution = self.executions(&context).execute(partition);
         let stream = SharedScanStream::new(execution, output, baseline);
         Ok(Box::pin(cooperative(stream)))
     }

@@ -27,6 +27,8 @@ impl Driver {
         let now = self.now();
         let result = command(&mut inner, now);
         while let Some(action) = inner.core.poll_action() {
+            inner.totals.decisions += 1;
+            inner.note_event(&action);
             self.act(&mut inner, action);
         }
         inner.read_errors.clear();
@@ -37,6 +39,7 @@ impl Driver {
         let held_bytes = inner.core.state().held_bytes();
         self.pool_held_bytes.store(held_bytes, Ordering::Relaxed);
         self.memory.note_pool_held(held_bytes);
+        inner.totals.decision_ns += self.now().since(now);
         result
     }
 
@@ -60,6 +63,8 @@ impl Driver {
                     running.handed.push((chunk, worker));
                 }
                 let lease = self.lease(inner, scan, worker, chunk);
+                inner.totals.chunks_delivered += 1;
+                inner.totals.bytes_delivered += lease.stored_bytes();
                 inner.answer(scan, worker, Ok(Some(lease)));
             }
             Action::Finish { scan, worker } => inner.answer(scan, worker, Ok(None)),
@@ -80,6 +85,7 @@ impl Driver {
     ) -> Load {
         let urgency = Urgency::new(is_urgent);
         inner.loads.insert(id, urgency.clone());
+        inner.totals.loads += 1;
         let scan = inner.scans.get(&scan).expect("core reads for running scans");
         let snapshot = Arc::clone(&scan.snapshot);
         let chunk = snapshot.to_table(chunk);

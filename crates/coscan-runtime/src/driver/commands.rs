@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use coscan_core::Time;
 use coscan_core::log::RecordedManager;
@@ -37,9 +38,17 @@ impl Driver {
         let usage = self.memory.usage();
         let slices = self.slices_of_all();
         let inner = self.lock();
+        let totals = inner.totals;
         ManagerReport {
+            age: Duration::from_nanos(self.now().0),
             scans: inner.scans.len(),
             loads_in_flight: inner.core.loads_in_flight(),
+            loads_started: totals.loads,
+            chunks_delivered: totals.chunks_delivered,
+            bytes_read: totals.bytes_read,
+            bytes_delivered: totals.bytes_delivered,
+            decisions: totals.decisions,
+            decision_time: Duration::from_nanos(totals.decision_ns),
             chunks_in_use: self.leases.load(Ordering::Relaxed),
             slices_decoded: slices.decoded.load(Ordering::Relaxed),
             slices_reused: slices.reused.load(Ordering::Relaxed),

@@ -14,11 +14,24 @@ use super::deferred::DeferredActions;
 use super::running_scan::RunningScan;
 use crate::decode_cache::SliceKey;
 use crate::error::ScanError;
+use crate::events::Taps;
 use crate::lease::{Answer, OnDrop};
 use crate::load::Urgency;
 use crate::options::Options;
 use crate::recorder::Recorder;
 use crate::registry::Registry;
+
+/// Totals since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Totals {
+    pub(super) loads: u64,
+    pub(super) chunks_delivered: u64,
+    pub(super) bytes_read: u64,
+    pub(super) bytes_delivered: u64,
+    pub(super) decisions: u64,
+    /// Nanoseconds under the lock.
+    pub(super) decision_ns: u64,
+}
 
 /// The state guarded by the driver's lock.
 #[derive(Debug)]
@@ -38,6 +51,8 @@ pub(super) struct Inner {
     /// The time at which the next timer fires.
     pub(super) armed: Option<Time>,
     pub(super) deferred: DeferredActions,
+    pub(super) totals: Totals,
+    pub(super) taps: Taps,
     /// A thread runs deferred actions.
     runs_deferred: bool,
     /// A panic has left this half changed: no scan runs any more.
@@ -62,6 +77,8 @@ impl Inner {
             read_errors: BTreeMap::new(),
             armed: None,
             deferred: DeferredActions::default(),
+            totals: Totals::default(),
+            taps: Taps::default(),
             runs_deferred: false,
             is_broken: false,
         }
@@ -79,6 +96,7 @@ impl Inner {
         self.loads.clear();
         self.scans.clear();
         self.read_errors.clear();
+        self.taps = Taps::default();
         for (_, waiter) in std::mem::take(&mut self.waiters) {
             // Workers that are gone need not know.
             let _ = waiter.send(Err(ScanError::Broken));

@@ -8,6 +8,7 @@ use coscan_core::{LoadId, PageId};
 
 use super::handle::Driver;
 use crate::error::ScanError;
+use crate::events::EventKind;
 use crate::load::LoadOwner;
 use crate::memory::ElasticPool;
 
@@ -42,9 +43,11 @@ impl LoadOwner for Driver {
             if inner.check().is_err() {
                 return;
             }
+            let failed = pages.iter().filter(|(_, read)| read.is_err()).count();
             for (page, result) in pages {
                 match result {
                     Ok(bytes) => {
+                        inner.totals.bytes_read += bytes.len() as u64;
                         inner.frames.insert(page, bytes);
                         inner.core.page_loaded(now, load, page);
                     }
@@ -56,6 +59,7 @@ impl LoadOwner for Driver {
             }
             if is_over {
                 inner.loads.remove(&load);
+                inner.taps.send(now, || EventKind::LoadEnded { load, pages_failed: failed });
             }
             inner.registry.let_go(&mut inner.core, now);
         });

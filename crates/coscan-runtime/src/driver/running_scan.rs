@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use coscan_core::{ChunkIndex, WorkerIndex};
+use coscan_core::{ChunkIndex, Time, WorkerIndex};
 
 use crate::error::ScanError;
 use crate::metrics::ScanCounters;
 use crate::row_selection::PartialChunks;
+use crate::scan_request::ScanLabel;
 use crate::snapshot::Snapshot;
 use crate::worker_activity::WorkerActivity;
 
@@ -15,6 +16,11 @@ use crate::worker_activity::WorkerActivity;
 pub(crate) struct RunningScan {
     /// The snapshot that it reads.
     pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) label: ScanLabel,
+    /// When it was registered.
+    pub(crate) started: Time,
+    /// The names of its columns.
+    pub(crate) column_names: Arc<[String]>,
     /// Of the snapshot, sorted.
     pub(crate) columns: Vec<usize>,
     pub(crate) partial: Arc<PartialChunks>,

@@ -13,6 +13,7 @@ use super::handle::Driver;
 use super::inner::Inner;
 use super::running_scan::RunningScan;
 use crate::error::ScanError;
+use crate::events::EventKind;
 use crate::lease::Answer;
 
 /// Chunks that a scan is registered for, or that are removed from it, while the lock is held once.
@@ -36,6 +37,14 @@ impl Driver {
             let id = inner.core.start_scan(now, first.clone())?;
             running.activity.set_priority(inner.core.class_of(id));
             inner.scans.insert(id, running.clone());
+            if let Some(name) = &running.label.table {
+                inner.registry.name_table(spec.table, name);
+            }
+            inner.taps.send(now, || EventKind::ScanStarted {
+                scan: id,
+                table: spec.table,
+                label: running.label.clone(),
+            });
             Ok(id)
         })?;
         if spec.pages.is_some() {
@@ -185,7 +194,9 @@ impl Driver {
         self.prune_most(scan);
         self.command(|inner, now| {
             inner.core.cancel_scan(now, scan);
-            inner.scans.remove(&scan);
+            if inner.scans.remove(&scan).is_some() {
+                inner.taps.send(now, || EventKind::ScanEnded { scan });
+            }
             inner.waiters.retain(|&(waiting, _), _| waiting != scan);
             inner.deferred.needs_dropped = true;
         });

@@ -48,6 +48,9 @@ impl DisplayAs for SharedScanExec {
         if let Some(fetch) = self.fetch {
             write!(f, ", fetch={fetch}")?;
         }
+        if let Some(query) = self.runs.query.get() {
+            write!(f, ", query={query}")?;
+        }
         match self.first_rows() {
             Some(_) => write!(f, ", reads=first_pages"),
             None => Ok(()),

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use coscan_runtime::ScanRequest;
+use coscan_runtime::{ScanLabel, ScanRequest};
 use datafusion::error::Result;
-use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_plan::coop::cooperative;
@@ -19,6 +19,7 @@ use crate::execution::first_pages::{self, FirstPagesStream};
 use crate::execution::metrics::ScanCounts;
 use crate::execution::row_filter::{self, RowFilter};
 use crate::execution::shares::Shares;
+use crate::query_id::QueryId;
 use crate::tables::source::{is_dynamic, properties};
 
 /// State of an executed plan. A copy of the plan starts without.
@@ -27,6 +28,8 @@ pub(super) struct ExecutionState {
     pub(super) metrics: ExecutionPlanMetricsSet,
     /// Set when the first partition is executed.
     pub(super) executions: OnceLock<Arc<Executions>>,
+    /// The id of the query that has executed it, if the query has one.
+    pub(super) query: OnceLock<Arc<str>>,
 }
 
 impl Clone for ExecutionState {
@@ -69,6 +72,7 @@ impl SharedScanExec {
         &self,
         partition: usize,
         rows: u64,
+        context: &TaskContext,
         baseline: BaselineMetrics,
     ) -> Result<SendableRecordBatchStream> {
         if partition > 0 {
@@ -80,14 +84,25 @@ impl SharedScanExec {
             order: self.order(),
             workers: 1,
             weight: self.settings.weight,
+            label: self.label(context),
         };
         let counts = ScanCounts::new(&self.state.metrics);
         let stream = FirstPagesStream::new(&self.source, request, counts, baseline)?;
         Ok(Box::pin(cooperative(stream)))
     }
 
+    /// Whose scan it is.
+    fn label(&self, context: &TaskContext) -> ScanLabel {
+        let query = QueryId::of(context);
+        let query = query.inspect(|query| drop(self.state.query.set(Arc::clone(query))));
+        ScanLabel {
+            query: Some(query.unwrap_or_else(|| context.session_id().into())),
+            table: Some(self.source.name.as_str().into()),
+        }
+    }
+
     /// The executions of this instance of the plan.
-    pub(super) fn executions(&self) -> &Arc<Executions> {
+    pub(super) fn executions(&self, context: &TaskContext) -> &Arc<Executions> {
         self.state.executions.get_or_init(|| {
             let table = self.source.table.table();
             let counts = ScanCounts::new(&self.state.metrics);
@@ -102,6 +117,7 @@ impl SharedScanExec {
                     order: self.order(),
                     workers: self.partition_count(),
                     weight: self.settings.weight,
+                    label: self.label(context),
                 },
                 ranks: self.ranks(),
                 dynamic_filters: self.dynamic_filters(),

@@ -1,0 +1,147 @@
+//! What goes on, for those who watch. Scans and chunks are looked at a few at a time: the lock is not held for all.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coscan_core::{Action, PoolMap, ScanId, Survey, TableId, Time, WaitsFor};
+
+use super::handle::Driver;
+use super::inner::Inner;
+use super::running_scan::RunningScan;
+use crate::events::{EventKind, Events};
+use crate::registry::TableNames;
+use crate::scan_report::{ScanReport, ScanWait};
+use crate::watching::TableReport;
+
+/// Scans that are reported on while the lock is held once.
+const STEP_SCANS: usize = 16;
+
+/// Slices (chunks times column groups) that a map is made of while the lock is held once.
+const STEP_SLICES: usize = 4096;
+
+impl Driver {
+    pub(crate) fn scan_reports(&self) -> Vec<ScanReport> {
+        let scans: Vec<_> = self.lock().scans.keys().copied().collect();
+        let mut reports = Vec::with_capacity(scans.len());
+        for scans in scans.chunks(STEP_SCANS) {
+            let inner = self.lock();
+            let now = self.now();
+            reports.extend(scans.iter().filter_map(|&scan| inner.scan_report(scan, now)));
+        }
+        reports
+    }
+
+    pub(crate) fn table_reports(&self) -> Vec<TableReport> {
+        let inner = self.lock();
+        let state = inner.core.state();
+        let known = inner.registry.names().filter(|(id, _)| state.knows(*id));
+        let report = |(id, names): (TableId, &TableNames)| {
+            let table = state.table(id);
+            TableReport {
+                id,
+                name: Arc::clone(&names.table),
+                groups: Arc::clone(&names.groups),
+                chunks: table.chunk_count(),
+                rows: table.row_count(),
+                scans: table.scans().len(),
+            }
+        };
+        known.map(report).collect()
+    }
+
+    pub(crate) fn pool_map(&self, table: TableId, bins_max: usize) -> Option<PoolMap> {
+        let mut survey = Survey::new(self.lock().core.state(), table, bins_max)?;
+        loop {
+            let goes_on = survey.step(self.lock().core.state(), STEP_SLICES);
+            if !goes_on {
+                return Some(survey.into_map());
+            }
+            // Who waits for the lock gets it now.
+            std::thread::yield_now();
+        }
+    }
+
+    pub(crate) fn subscribe(&self, capacity: usize) -> Events {
+        self.lock().taps.add(capacity)
+    }
+}
+
+impl Inner {
+    /// Tells those who watch of a decision.
+    pub(super) fn note_event(&mut self, action: &Action) {
+        let state = self.core.state();
+        let now = state.now();
+        let kind = || match *action {
+            Action::Load { load, scan, table, chunk, ref pages, urgent } => {
+                Some(EventKind::LoadStarted {
+                    load,
+                    scan,
+                    table,
+                    chunk,
+                    bytes: pages.iter().map(|&page| state.bytes_of(page)).sum(),
+                    scans: pages.first().map_or(0, |&page| state.readers(page).len()),
+                    is_urgent: urgent,
+                })
+            }
+            Action::Deliver { scan, worker, chunk } => {
+                Some(EventKind::ChunkDelivered { scan, worker, chunk })
+            }
+            Action::Evict { page } => Some(EventKind::PageEvicted {
+                place: state.slices_of(page).first().map(|slice| (slice.table, slice.chunk)),
+                bytes: state.bytes_of(page),
+            }),
+            Action::Fail { scan, .. } => Some(EventKind::ScanFailed { scan }),
+            Action::Escalate { .. } | Action::Finish { .. } => None,
+        };
+        self.taps.send_if(now, kind);
+    }
+
+    fn scan_report(&self, id: ScanId, now: Time) -> Option<ScanReport> {
+        let (running, scan) = (self.scans.get(&id)?, self.core.state().scan(id)?);
+        let (waits_for, since) = self.wait_of(id, running, now);
+        let name = running.label.table.clone();
+        Some(ScanReport {
+            id,
+            query: running.label.query.clone(),
+            table: scan.table(),
+            table_name: name.unwrap_or_else(|| self.registry.name_of(scan.table())),
+            columns: Arc::clone(&running.column_names),
+            class: self.core.class_of(id),
+            order: scan.order(),
+            is_sparse: scan.is_sparse(),
+            weight: scan.weight(),
+            workers: running.activity.workers(),
+            workers_busy: scan.busy_workers(),
+            age: Duration::from_nanos(now.since(running.started)),
+            metrics: running.counters.with_chunks(scan.report()),
+            chunks_left: scan.needed().len(),
+            chunks_ready: scan.available().len(),
+            waits_for,
+            waiting: Duration::from_nanos(now.since(since)),
+        })
+    }
+
+    /// What a scan waits for, and since when.
+    fn wait_of(&self, id: ScanId, running: &RunningScan, now: Time) -> (ScanWait, Time) {
+        if running.failed.is_some() {
+            return (ScanWait::Failed, now);
+        }
+        if let Some(wait) = self.core.wait_of(id) {
+            let waits_for = match wait.on {
+                WaitsFor::Load { chunk, scans, .. } => ScanWait::Load { chunk, scans },
+                WaitsFor::Device { loads } => ScanWait::Device { loads },
+                WaitsFor::Space => ScanWait::Space,
+                WaitsFor::Processor { chunk } => ScanWait::Processor { chunk },
+                WaitsFor::Turn => ScanWait::Turn,
+            };
+            return (waits_for, wait.since);
+        }
+        if let Some(since) = running.activity.memory_since() {
+            return (ScanWait::Memory, since);
+        }
+        match running.activity.idle_since(now) {
+            Some(since) => (ScanWait::Consumer, since.max(running.started)),
+            None => (ScanWait::Nothing, now),
+        }
+    }
+}

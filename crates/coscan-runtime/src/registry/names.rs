@@ -1,0 +1,50 @@
+//! The names of tables and their columns, for reports.
+
+use std::sync::Arc;
+
+use coscan_core::{Index, TableId};
+use coscan_storage::table::ParquetTable;
+
+use super::Registry;
+
+/// The names of a table and of its column groups.
+#[derive(Clone, Debug)]
+pub(crate) struct TableNames {
+    pub(crate) table: Arc<str>,
+    pub(crate) groups: Arc<[String]>,
+}
+
+impl TableNames {
+    /// Those of a table: the name that it is registered by, or that of its first file until a query calls it otherwise.
+    pub(super) fn of(table: &ParquetTable, name: Option<&str>) -> Self {
+        let first = table.parquet_files().first().map(|file| file.version().path());
+        let file = first.and_then(|path| path.filename()).unwrap_or_default();
+        let mut groups = vec![Vec::new(); table.group_count()];
+        for (column, field) in table.schema().fields().iter().enumerate() {
+            groups[table.group_of_column(column).as_usize()].push(&**field.name());
+        }
+        Self {
+            table: name.unwrap_or_else(|| file.strip_suffix(".parquet").unwrap_or(file)).into(),
+            groups: groups.into_iter().map(|names| names.join(", ")).collect(),
+        }
+    }
+}
+
+impl Registry {
+    /// All tables with their names.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (TableId, &TableNames)> {
+        self.tables.iter().map(|(&id, open)| (id, &open.names))
+    }
+
+    /// The name of a table; none if it is not registered any more.
+    pub(crate) fn name_of(&self, table: TableId) -> Arc<str> {
+        self.tables.get(&table).map_or_else(Arc::default, |open| Arc::clone(&open.names.table))
+    }
+
+    /// A query knows a table by this name.
+    pub(crate) fn name_table(&mut self, table: TableId, name: &Arc<str>) {
+        if let Some(open) = self.tables.get_mut(&table) {
+            open.names.table = Arc::clone(name);
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The document that the page is fed with.
+
+use serde::{Deserialize, Serialize};
+
+/// The version of the document. It changes when an older page would misread it.
+pub const VERSION: u32 = 1;
+
+/// Numbers for each cell of a map.
+pub const CELL_NUMBERS: usize = 5;
+
+/// The scheduler at one moment: an event of `/events`, or a line of a file that the page replays (JSON lines, oldest first;
+/// the first line has whole maps and all tables).
+///
+/// Bytes are bytes, `seconds` count from the start of the manager, unless a field says otherwise. Chunks are indexes of the
+/// scheduler, of columns that are stored together the names are joined by commas. Fields that a reader does not know are
+/// to be ignored.
+///
+/// ```json
+/// {"version":1,"seconds":12.5,"policy":"relevance",
+///  "memory":{"budget":1e9,"pool":2e8,"pool_limit":2e8,"decoded":0,"operators":0,"metadata":9000,"peak":3e8},
+///  "totals":{"bytes_read":1,"bytes_saved":1,"slices_decoded":1,"slices_reused":1,"chunks":1,"loads":1,"decisions":1,"decision_us":1.5},
+///  "scan_count":1,
+///  "scans":[{"id":0,"query":"q7","table":0,"table_name":"lineitem","columns":["l_tax"],"class":"long","ordered":false,
+///            "weight":1,"workers":2,"busy":1,"chunks":100,"delivered":40,"ready":2,"bytes_read":1,"bytes_reused":1,
+///            "seconds":1.5,"waits":"load","waiting":0.01,"why":"waits for chunk 17, which is being read for 3 scans"}],
+///  "tables":[{"id":0,"name":"lineitem","columns":["l_orderkey","l_tax"],"chunks":100,"rows":12000000,"scans":1}],
+///  "maps":[{"table":0,"columns":2,"bins":100,"chunks":100,"whole":true,"cells":[0,0,0,0,1]}],
+///  "shared_bytes":[1,0,0,0,0],
+///  "loads":[{"seconds":12.4,"table":0,"chunk":17,"bytes":1,"scans":3,"scan":0}],
+///  "lost":0}
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// [`VERSION`].
+    pub version: u32,
+    /// When.
+    pub seconds: f64,
+    /// The policy of the scheduler.
+    pub policy: String,
+    /// Memory by use.
+    pub memory: MemoryRow,
+    /// What was done since the start.
+    pub totals: TotalsRow,
+    /// Running scans.
+    pub scan_count: usize,
+    /// Those of them that are shown: the oldest ones.
+    pub scans: Vec<ScanRow>,
+    /// All tables that are shown, if they are not as in the sample before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tables: Option<Vec<TableRow>>,
+    /// The pool, table by table, as far as it is not as in the sample before.
+    #[serde(default)]
+    pub maps: Vec<MapPart>,
+    /// Bytes that running scans of the shown tables need, by how many of them do: 1, 2, 3, 4, and 5 or more [CS11 Figure
+    /// 6.1].
+    pub shared_bytes: [u64; 5],
+    /// Loads that were started since the sample before [CS07 Figure 4].
+    #[serde(default)]
+    pub loads: Vec<LoadRow>,
+    /// Loads that are missing above, since there were too many at once.
+    #[serde(default)]
+    pub lost: u64,
+}
+
+/// Memory, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MemoryRow {
+    /// What all of it together may be.
+    pub budget: u64,
+    /// Stored pages.
+    pub pool: u64,
+    /// What the pool may hold now.
+    pub pool_limit: u64,
+    /// Decoded columns.
+    pub decoded: u64,
+    /// Operators of queries.
+    pub operators: u64,
+    /// Footers, page indexes and Bloom filters.
+    pub metadata: u64,
+    /// The most of all kinds at once so far.
+    pub peak: u64,
+}
+
+/// Counts since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TotalsRow {
+    /// Bytes read from the stores.
+    pub bytes_read: u64,
+    /// Bytes that scans would have read beside those if they shared nothing.
+    pub bytes_saved: u64,
+    /// Columns of chunks that were decoded.
+    pub slices_decoded: u64,
+    /// Columns of chunks that were taken decoded from other scans.
+    pub slices_reused: u64,
+    /// Chunks handed to workers.
+    pub chunks: u64,
+    /// Loads.
+    pub loads: u64,
+    /// Decisions: loads, evictions and answers to workers.
+    pub decisions: u64,
+    /// Microseconds for them.
+    pub decision_us: f64,
+}
+
+/// A running scan.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ScanRow {
+    /// Its id with the scheduler.
+    pub id: u32,
+    /// The id of its query, if there is one.
+    pub query: Option<String>,
+    /// Its table.
+    pub table: u32,
+    /// The name of the table.
+    pub table_name: String,
+    /// The columns that it reads.
+    pub columns: Vec<String>,
+    /// `tiny`, `short` or `long`.
+    pub class: String,
+    /// Whether it takes its chunks in order.
+    pub ordered: bool,
+    /// Its weight.
+    pub weight: u32,
+    /// Its workers.
+    pub workers: usize,
+    /// Those that work on a chunk.
+    pub busy: usize,
+    /// Chunks that it needs or needed, without those that were pruned while it ran.
+    pub chunks: u64,
+    /// Chunks that it was handed.
+    pub delivered: u64,
+    /// Chunks that are in the pool for it.
+    pub ready: usize,
+    /// Bytes read for it.
+    pub bytes_read: u64,
+    /// Bytes that were read for others and that it used.
+    pub bytes_reused: u64,
+    /// For how many seconds it runs.
+    pub seconds: f64,
+    /// What it waits for, as [`ScanWait::name`](coscan_runtime::ScanWait::name).
+    pub waits: String,
+    /// For how many seconds.
+    pub waiting: f64,
+    /// The same in words.
+    pub why: String,
+}
+
+/// A table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableRow {
+    /// Its id with the scheduler.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// Its columns: the rows of its map.
+    pub columns: Vec<String>,
+    /// Its chunks.
+    pub chunks: usize,
+    /// Its rows.
+    pub rows: u64,
+    /// Its running scans.
+    pub scans: usize,
+}
+
+/// The map of a table, or what has changed of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MapPart {
+    /// The table.
+    pub table: u32,
+    /// The rows of the map.
+    pub columns: usize,
+    /// The columns of the map: bins of chunks.
+    pub bins: usize,
+    /// Bin `b` has chunks from `b * chunks / bins`, rounded up, on.
+    pub chunks: usize,
+    /// Whether all cells are there.
+    pub whole: bool,
+    /// [`CELL_NUMBERS`] for each cell, first column first: the shares of its pages that are being read, in the pool, and in
+    /// use, and of its slices that are decoded, each from 0 to 255 and above 0 if there are any; and the number of scans
+    /// that need it, at most 255. Unless the map is whole, the index of the cell stands before them, and cells that did
+    /// not change are missing.
+    pub cells: Vec<u32>,
+}
+
+/// A load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadRow {
+    /// When it started.
+    pub seconds: f64,
+    /// The table.
+    pub table: u32,
+    /// The chunk.
+    pub chunk: u32,
+    /// Bytes.
+    pub bytes: u64,
+    /// Running scans that need them.
+    pub scans: usize,
+    /// The scan that it was decided for.
+    pub scan: u32,
+}

@@ -1,0 +1,83 @@
+//! Numbers for Prometheus, read from the manager when they are asked for.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use coscan_runtime::ManagerReport;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::WindowState;
+
+const CONTENT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+pub(super) async fn answer(State(state): State<WindowState>) -> Response {
+    match text(&state.manager.report()) {
+        Ok(text) => ([(CONTENT_TYPE, CONTENT)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+fn text(report: &ManagerReport) -> Result<String, std::fmt::Error> {
+    let mut registry = Registry::with_prefix("coscan");
+    gauges(&mut registry, report);
+    counters(&mut registry, report);
+    let mut text = String::new();
+    encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+fn gauges(registry: &mut Registry, report: &ManagerReport) {
+    let mut gauge = |name: &str, help: &str, unit: Option<Unit>, value: u64| {
+        let value = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
+        match unit {
+            Some(unit) => registry.register_with_unit(name, help, unit, value),
+            None => registry.register(name, help, value),
+        }
+    };
+    gauge("scans", "Running scans", None, report.scans as u64);
+    gauge("loads_in_flight", "Loads under way", None, report.loads_in_flight as u64);
+    gauge(
+        "chunks_in_use",
+        "Chunks that workers hold as stored pages",
+        None,
+        report.chunks_in_use as u64,
+    );
+    let mut memory = |name, help, bytes| gauge(name, help, Some(Unit::Bytes), bytes);
+    memory("pool_held", "Stored pages, those being read among them", report.pool_held_bytes);
+    memory("pool_limit", "What the pool may hold now", report.pool_limit_bytes);
+    memory("decoded", "Decoded columns", report.decoded_bytes);
+    memory("operators", "Operators of queries", report.operator_bytes);
+    memory("metadata", "Footers, page indexes and Bloom filters", report.footer_bytes);
+    memory("memory_budget", "The budget for all of these", report.memory_bytes);
+    memory("memory_peak", "The most of all kinds held at once", report.held_bytes_max);
+}
+
+fn counters(registry: &mut Registry, report: &ManagerReport) {
+    let mut counter = |name: &str, help: &str, value: u64| {
+        registry.register(name, help, ConstCounter::new(value));
+    };
+    counter("loads", "Loads started", report.loads_started);
+    counter("chunks_delivered", "Chunks handed to workers", report.chunks_delivered);
+    counter("slices_decoded", "Columns of chunks that were decoded", report.slices_decoded);
+    counter(
+        "slices_reused",
+        "Columns of chunks taken decoded from other scans",
+        report.slices_reused,
+    );
+    counter("decisions", "Decisions of the scheduler", report.decisions);
+    let read = ConstCounter::new(report.bytes_read);
+    registry.register_with_unit("read", "Read from the stores", Unit::Bytes, read);
+    let delivered = ConstCounter::new(report.bytes_delivered);
+    registry.register_with_unit(
+        "delivered",
+        "What scans that share nothing would have read",
+        Unit::Bytes,
+        delivered,
+    );
+    let time = ConstCounter::new(report.decision_time.as_secs_f64());
+    registry.register_with_unit("decision", "Time for decisions", Unit::Seconds, time);
+}

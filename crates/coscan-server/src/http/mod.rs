@@ -1,0 +1,109 @@
+//! The window: a web page that shows the scheduler at work, what it shows as events, and numbers for monitoring.
+//!
+//! | path | what |
+//! |---|---|
+//! | `/` | the page; its files lie beside it |
+//! | `/events` | server-sent events, each a [`Sample`] |
+//! | `/metrics` | numbers for Prometheus |
+//! | `/healthz` | 200 while the process answers |
+//! | `/readyz` | 200 while queries are taken, else 503 |
+//!
+//! `picture` looks at the manager, [`Feed`] does so regularly for all who watch, `changes` sends each of them only what it
+//! does not have yet. Nobody who is slow holds up others: they miss pictures.
+//!
+//! [`router`] checks no login: the caller mounts it behind its own, with `/healthz` and `/readyz` outside.
+
+mod assets;
+mod changes;
+mod feed;
+mod metrics;
+mod picture;
+mod sampling;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::routing::get;
+use coscan_runtime::BufferManager;
+use futures::Stream;
+
+pub use feed::{
+    CELL_NUMBERS, LoadRow, MapPart, MemoryRow, Sample, ScanRow, TableRow, TotalsRow, VERSION,
+};
+pub use sampling::{Feed, Watcher};
+
+/// What the window shows, and whether the server takes queries.
+#[derive(Clone, Debug)]
+pub struct WindowState {
+    feed: Arc<Feed>,
+    manager: BufferManager,
+    is_ready: Arc<AtomicBool>,
+}
+
+impl WindowState {
+    /// The window of a manager. It looks at the manager only while somebody watches. The server is ready from now on.
+    ///
+    /// # Panics
+    /// If there is no tokio runtime here.
+    #[must_use]
+    pub fn new(manager: BufferManager) -> Self {
+        let feed = Feed::start(manager.clone());
+        Self { feed, manager, is_ready: Arc::new(AtomicBool::new(true)) }
+    }
+
+    /// Whether the server takes queries: `/readyz` says so.
+    pub fn set_ready(&self, is_ready: bool) {
+        self.is_ready.store(is_ready, Ordering::Relaxed);
+    }
+
+    /// The server stops: it is not ready, and `/events` ends for all who watch. Else their connections would never be idle.
+    pub fn stop(&self) {
+        self.set_ready(false);
+        self.feed.end();
+    }
+}
+
+/// The page, its events, and numbers for monitoring.
+pub fn router(state: WindowState) -> Router {
+    probes(state.clone()).merge(watching(state))
+}
+
+/// `/healthz` and `/readyz`, which tell nothing about queries: they may be reached without a login.
+pub fn probes(state: WindowState) -> Router {
+    Router::new()
+        .route("/healthz", get(async || "ok\n"))
+        .route("/readyz", get(ready))
+        .with_state(state)
+}
+
+/// All other routes: they show tables, columns and queries of all users.
+pub fn watching(state: WindowState) -> Router {
+    assets::routes()
+        .route("/events", get(events))
+        .route("/metrics", get(metrics::answer))
+        .with_state(state)
+}
+
+async fn ready(State(state): State<WindowState>) -> (StatusCode, &'static str) {
+    match state.is_ready.load(Ordering::Relaxed) {
+        true => (StatusCode::OK, "ready\n"),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "not ready: the server is stopping\n"),
+    }
+}
+
+async fn events(
+    State(state): State<WindowState>,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let watcher = state.feed.watch();
+    let samples = futures::stream::unfold(watcher, async |mut watcher| {
+        let sample = watcher.next().await?;
+        let text = serde_json::to_string(&sample).ok()?;
+        Some((Ok(Event::default().data(text)), watcher))
+    });
+    Sse::new(samples).keep_alive(KeepAlive::default())
+}

@@ -1,0 +1,136 @@
+//! Pictures for all who watch, as long as somebody does.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coscan_runtime::{BufferManager, Events};
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use super::changes::Known;
+use super::feed::{LoadRow, Sample};
+use super::picture::{Picture, load_row};
+
+/// The least time between two pictures.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// So much of the time, at most, pictures are taken: large tables are looked at less often.
+const SHARE_MAX: u32 = 20;
+/// Events that are kept between two pictures.
+const EVENTS_MAX: usize = 8192;
+/// Loads that a picture has.
+const LOADS_MAX: usize = 2048;
+
+/// Looks at a manager regularly while somebody watches.
+#[derive(Debug)]
+pub struct Feed {
+    /// `None` once it has ended.
+    pictures: watch::Sender<Option<Arc<Picture>>>,
+    /// Somebody watches.
+    watched: Arc<Notify>,
+}
+
+impl Feed {
+    /// A feed of a manager. It ends when it is dropped.
+    ///
+    /// # Panics
+    /// If there is no tokio runtime here.
+    #[must_use]
+    pub fn start(manager: BufferManager) -> Arc<Self> {
+        let watched = Arc::new(Notify::new());
+        let feed = Arc::new(Self {
+            pictures: watch::Sender::new(Some(Arc::default())),
+            watched: Arc::clone(&watched),
+        });
+        let weak = Arc::downgrade(&feed);
+        tokio::spawn(async move {
+            loop {
+                watched.notified().await;
+                let mut sampler = Sampler::new(&manager);
+                loop {
+                    let Some(feed) = weak.upgrade() else { return };
+                    if feed.pictures.is_closed() {
+                        break;
+                    }
+                    drop(feed);
+                    let started = Instant::now();
+                    let manager = manager.clone();
+                    let looked = move || Picture::take(&manager);
+                    let Ok(picture) = tokio::task::spawn_blocking(looked).await else { return };
+                    let picture = sampler.complete(picture);
+                    let Some(feed) = weak.upgrade() else { return };
+                    feed.pictures.send_if_modified(|last| {
+                        last.as_mut().map(|last| *last = Arc::new(picture)).is_some()
+                    });
+                    drop(feed);
+                    tokio::time::sleep(INTERVAL.max(started.elapsed() * SHARE_MAX)).await;
+                }
+            }
+        });
+        feed
+    }
+
+    /// Ends it for all who watch, so that a server can stop.
+    pub fn end(&self) {
+        self.pictures.send_replace(None);
+    }
+
+    /// What goes on from now on.
+    #[must_use]
+    pub fn watch(&self) -> Watcher {
+        let pictures = self.pictures.subscribe();
+        self.watched.notify_one();
+        Watcher { pictures, known: Known::default() }
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.watched.notify_one();
+    }
+}
+
+/// One who watches.
+#[derive(Debug)]
+pub struct Watcher {
+    pictures: watch::Receiver<Option<Arc<Picture>>>,
+    known: Known,
+}
+
+impl Watcher {
+    /// The next sample, with what has changed since the one before; `None` once the feed has ended or is gone.
+    pub async fn next(&mut self) -> Option<Sample> {
+        if self.pictures.borrow().is_some() {
+            self.pictures.changed().await.ok()?;
+        }
+        let picture = self.pictures.borrow_and_update().clone()?;
+        Some(self.known.sample(&picture))
+    }
+}
+
+/// Adds to a picture the loads of the time before it.
+struct Sampler {
+    events: Events,
+    loads: VecDeque<LoadRow>,
+    loads_before: u64,
+}
+
+impl Sampler {
+    fn new(manager: &BufferManager) -> Self {
+        let events = manager.subscribe(EVENTS_MAX);
+        Self { events, loads: VecDeque::new(), loads_before: 0 }
+    }
+
+    fn complete(&mut self, mut picture: Picture) -> Picture {
+        while let Some(event) = self.events.try_next() {
+            self.loads.extend(load_row(&event));
+        }
+        while self.loads.len() > LOADS_MAX {
+            self.loads.pop_front();
+            self.loads_before += 1;
+        }
+        picture.loads = self.loads.iter().copied().collect();
+        picture.loads_before = self.loads_before;
+        picture
+    }
+}

@@ -1,0 +1,3 @@
+//! A server that many clients share: one process, one pool, one stream of reads for all their queries.
+
+pub mod http;
