@@ -1,10 +1,9 @@
 //! What a server is told to do: one TOML file, flags of the same names.
 
-mod check;
 mod limits;
 mod units;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -122,7 +121,7 @@ impl Config {
     /// Reads a configuration file. Relative paths in it start at its directory.
     ///
     /// # Errors
-    /// If it cannot be read, or has another form. Whether the settings fit together is [checked](Self::check) later.
+    /// If it cannot be read, or has another form. Whether the settings fit together is [checked](crate::check) later.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let text = fs::read_to_string(path)
             .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
@@ -136,6 +135,41 @@ impl Config {
             *path = directory.join(&*path);
         }
         Ok(config)
+    }
+
+    /// Sentences on settings that make no sense.
+    pub(crate) fn errors(&self) -> Vec<String> {
+        let mut errors = self.limits.errors();
+        errors.extend(self.listen_errors());
+        errors.extend(self.table_errors());
+        if let (Some(pool), Some(bytes)) = (self.memory.pool_bytes, self.memory.bytes)
+            && pool > bytes
+        {
+            errors.push("memory.pool_bytes is more than memory.bytes".to_owned());
+        }
+        errors
+    }
+
+    fn listen_errors(&self) -> Vec<String> {
+        let addresses: Vec<_> = self.listen.addresses().collect();
+        let distinct: BTreeSet<_> = addresses.iter().filter(|at| at.port() != 0).collect();
+        let fixed = addresses.iter().filter(|at| at.port() != 0).count();
+        let mut errors = Vec::new();
+        if addresses.is_empty() {
+            errors.push(
+                "there is no address to listen at; set listen.postgres, for example 127.0.0.1:5432"
+                    .to_owned(),
+            );
+        }
+        if distinct.len() < fixed {
+            errors.push("two protocols listen at the same address".to_owned());
+        }
+        errors
+    }
+
+    fn table_errors(&self) -> Vec<String> {
+        let wrong = self.tables.iter().filter(|(name, url)| name.is_empty() || url.is_empty());
+        wrong.map(|(name, _)| format!("tables.{name:?} has no name or no location")).collect()
     }
 
     /// Whether only this machine can connect to an address.

@@ -20,6 +20,7 @@ use crate::users::User;
 use admission::{Admission, Slot};
 pub use error::{ErrorKind, QueryError};
 pub use query_id::QueryId;
+pub(crate) use running::Deadline;
 pub use running::RunningQuery;
 pub use ticket::{QueryReport, QueryState};
 pub(crate) use ticket::{Ticket, cancelled};

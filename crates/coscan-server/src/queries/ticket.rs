@@ -159,9 +159,7 @@ impl Ticket {
         match admitted {
             Ok(slot) => {
                 self.slot = Some(slot);
-                let mut progress = self.entry.progress();
-                progress.state = QueryState::Running;
-                progress.admitted = Some(Instant::now());
+                self.start();
                 Ok(())
             }
             Err(error) => {
@@ -169,6 +167,13 @@ impl Ticket {
                 Err(error)
             }
         }
+    }
+
+    /// Notes that the query runs, with a slot or without needing one.
+    pub(crate) fn start(&self) {
+        let mut progress = self.entry.progress();
+        progress.state = QueryState::Running;
+        progress.admitted = Some(Instant::now());
     }
 
     pub(crate) fn count_rows(&self, rows: u64) {

@@ -15,7 +15,7 @@ use arc_swap::ArcSwap;
 use ring::rand::{SecureRandom, SystemRandom};
 
 pub use file::{UsersError, entry};
-pub use scram::{Scram, ScramError};
+pub use scram::{Scram, ScramError, Verified};
 pub use verifier::{MECHANISM, Verifier, VerifierError};
 
 /// A user of the server.
@@ -135,7 +135,7 @@ impl Users {
             Known::Anyone => Some(Arc::new(User {
                 name: name.to_owned(),
                 tables: Granted::All,
-                weight: 1_000,
+                weight: 1,
                 admin: true,
                 verifier: None,
             })),

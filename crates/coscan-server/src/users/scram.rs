@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use ring::rand::{SecureRandom, SystemRandom};
 use subtle::ConstantTimeEq;
 
+use crate::users::Users;
 use crate::users::verifier::{Verifier, hmac_sha256, sha256};
 
 /// The longest message of a client that is read, in bytes.
@@ -27,9 +28,24 @@ pub enum ScramError {
     NoRandomness,
 }
 
+/// The proof that a dialogue has succeeded for a user.
+#[derive(Debug)]
+pub struct Verified {
+    user: String,
+}
+
+impl Verified {
+    /// The user's name.
+    #[must_use]
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+}
+
 /// A dialogue after the client's first message.
 #[derive(Debug)]
 pub struct Scram {
+    user: String,
     verifier: Verifier,
     /// The client's flag of channel binding, as it must return.
     gs2_header: String,
@@ -39,18 +55,20 @@ pub struct Scram {
 }
 
 impl Scram {
-    /// Reads the client's first message. The user in it is ignored: the protocol around it has named one.
+    /// Reads the client's first message. The user in it is ignored: the protocol around it has named one. The dialogue
+    /// of an unknown user looks like any other, and fails at its end.
     ///
     /// # Errors
     /// If it is malformed or asks for channel binding.
-    pub fn start(client_first: &[u8], verifier: Verifier) -> Result<Self, ScramError> {
+    pub fn start(users: &Users, user: &str, client_first: &[u8]) -> Result<Self, ScramError> {
         let mut nonce = [0; 18];
         SystemRandom::new().fill(&mut nonce).map_err(|_| ScramError::NoRandomness)?;
-        Self::with_nonce(client_first, verifier, &BASE64.encode(nonce))
+        Self::with_nonce(client_first, user, users.verifier_of(user), &BASE64.encode(nonce))
     }
 
     fn with_nonce(
         client_first: &[u8],
+        user: &str,
         verifier: Verifier,
         server_nonce: &str,
     ) -> Result<Self, ScramError> {
@@ -75,6 +93,7 @@ impl Scram {
         let nonce = format!("{nonce}{server_nonce}");
         let salt = BASE64.encode(&verifier.salt);
         Ok(Self {
+            user: user.to_owned(),
             gs2_header: format!("{flag},{authorization},"),
             client_first_bare: bare.to_owned(),
             server_first: format!("r={nonce},s={salt},i={}", verifier.iterations),
@@ -89,11 +108,11 @@ impl Scram {
         &self.server_first
     }
 
-    /// Checks the client's last message; the text to answer with.
+    /// Checks the client's last message; the text to answer with, and the proof.
     ///
     /// # Errors
     /// If it is malformed or the proof is wrong.
-    pub fn finish(self, client_final: &[u8]) -> Result<String, ScramError> {
+    pub fn finish(self, client_final: &[u8]) -> Result<(String, Verified), ScramError> {
         let message = text(client_final)?;
         let (without_proof, proof) = message.rsplit_once(",p=").ok_or(ScramError::Malformed)?;
         let mut attributes = without_proof.split(',');
@@ -118,7 +137,7 @@ impl Scram {
             return Err(ScramError::WrongProof);
         }
         let signature = hmac_sha256(&verifier.server_key, signed.as_bytes());
-        Ok(format!("v={}", BASE64.encode(signature)))
+        Ok((format!("v={}", BASE64.encode(signature)), Verified { user: self.user }))
     }
 }
 
@@ -147,13 +166,13 @@ mod tests {
 
     #[test]
     fn the_example_of_rfc_7677() {
-        let scram = Scram::with_nonce(CLIENT_FIRST, pencil(), SERVER_NONCE).unwrap();
+        let scram = Scram::with_nonce(CLIENT_FIRST, "user", pencil(), SERVER_NONCE).unwrap();
         assert_eq!(
             scram.server_first(),
             "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
         );
         assert_eq!(
-            scram.finish(CLIENT_FINAL.as_bytes()).unwrap(),
+            scram.finish(CLIENT_FINAL.as_bytes()).unwrap().0,
             "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
         );
     }
@@ -161,8 +180,8 @@ mod tests {
     #[test]
     fn a_wrong_proof_nonce_or_binding_is_refused() {
         let finish = |message: &str| {
-            let scram = Scram::with_nonce(CLIENT_FIRST, pencil(), SERVER_NONCE).unwrap();
-            scram.finish(message.as_bytes())
+            let scram = Scram::with_nonce(CLIENT_FIRST, "user", pencil(), SERVER_NONCE).unwrap();
+            scram.finish(message.as_bytes()).map(|(text, _)| text)
         };
         assert_eq!(finish(&CLIENT_FINAL.replace("dHzb", "eHzb")), Err(ScramError::WrongProof));
         for message in [
@@ -175,15 +194,20 @@ mod tests {
         ] {
             assert_eq!(finish(&message), Err(ScramError::Malformed), "{message}");
         }
-        let scram =
-            Scram::with_nonce(CLIENT_FIRST, Verifier::of_nobody(&[7; 32], "user"), SERVER_NONCE);
+        let scram = Scram::with_nonce(
+            CLIENT_FIRST,
+            "user",
+            Verifier::of_nobody(&[7; 32], "user"),
+            SERVER_NONCE,
+        );
         let refused = scram.unwrap().finish(CLIENT_FINAL.as_bytes());
-        assert_eq!(refused, Err(ScramError::WrongProof));
+        assert_eq!(refused.map(|_| ()), Err(ScramError::WrongProof));
     }
 
     #[test]
     fn malformed_first_messages_are_refused() {
-        let start = |message: &[u8]| Scram::start(message, pencil()).map(|_| ()).unwrap_err();
+        let users = Users::parse("").unwrap();
+        let start = |message: &[u8]| Scram::start(&users, "user", message).map(|_| ()).unwrap_err();
         for message in [
             &b""[..],
             b"n",
