@@ -2,7 +2,7 @@
 //!
 //! - [`config`]: what the server is told to do; [`users`]: who may log in, and read what.
 //! - [`engine`]: SQL for a session of a user; [`queries`]: which queries run, wait and ran.
-//! - [`listen`]: connections before any protocol.
+//! - [`listen`]: connections before any protocol; [`postgres`]: the PostgreSQL protocol.
 //!
 //! Imports go one way: protocols use the engine, which uses `system_tables`, queries, users and the configuration.
 //! Protocols do not know each other.
@@ -11,8 +11,11 @@ mod check;
 pub mod config;
 pub mod engine;
 pub mod listen;
+pub mod postgres;
 pub mod queries;
+mod server;
 mod system_tables;
 pub mod users;
 
 pub use check::check;
+pub use server::{Server, ServerError, Stopped};

@@ -141,8 +141,9 @@ async fn parameters_have_the_types_of_what_they_are_compared_with() {
     let ann = fixture.login("ann").await;
     let sql = Sql::Text("SELECT count(*) FROM numbers WHERE id < $1 AND word = $2");
     let planned = fixture.engine.plan(&ann, sql).await.unwrap();
-    assert_eq!(planned.parameters[0], Some(DataType::Int64));
-    assert_eq!(planned.parameters.len(), 2);
+    let types: Vec<_> = planned.parameters.iter().map(|field| field.as_ref().unwrap()).collect();
+    assert_eq!(types.len(), 2);
+    assert_eq!(types[0].data_type(), &DataType::Int64);
     let values = vec![ScalarValue::from(14_i64), ScalarValue::from("word 3")];
     for _ in 0..2 {
         let values = ParamValues::from(values.clone());

@@ -1,12 +1,14 @@
 //! From SQL to a plan that may run.
 
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, SchemaRef};
-use datafusion::common::tree_node::TreeNodeRecursion;
+use arrow::datatypes::{Field, FieldRef, SchemaRef};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::error::DataFusionError;
 use datafusion::execution::context::SQLOptions;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::sql::parser::Statement as EngineStatement;
 use datafusion::sql::sqlparser::ast::Statement;
 use futures::FutureExt;
@@ -36,7 +38,7 @@ pub struct Planned {
     /// The columns of its result; none for statements without one.
     pub schema: SchemaRef,
     /// The types of its parameters, `$1` first; `None` where nothing tells.
-    pub parameters: Vec<Option<DataType>>,
+    pub parameters: Vec<Option<FieldRef>>,
     pub(super) sql: Arc<str>,
     pub(super) work: Work,
 }
@@ -142,9 +144,10 @@ pub(super) fn is_light(plan: &LogicalPlan) -> bool {
     walked.is_ok() && is_light
 }
 
-fn parameters(plan: &LogicalPlan) -> Result<Vec<Option<DataType>>, QueryError> {
+fn parameters(plan: &LogicalPlan) -> Result<Vec<Option<FieldRef>>, QueryError> {
     let mut parameters = Vec::new();
-    for (name, data_type) in plan.get_parameter_types().map_err(from_engine)? {
+    let casts = casts(plan).map_err(from_engine)?;
+    for (name, field) in plan.get_parameter_fields().map_err(from_engine)? {
         let number = name.strip_prefix('$').and_then(|number| number.parse::<usize>().ok());
         let number = number.filter(|number| (1..=PARAMETERS_MAX).contains(number));
         let number = number.ok_or_else(|| {
@@ -154,7 +157,27 @@ fn parameters(plan: &LogicalPlan) -> Result<Vec<Option<DataType>>, QueryError> {
         if parameters.len() < number {
             parameters.resize(number, None);
         }
-        parameters[number - 1] = data_type;
+        parameters[number - 1] = field.or_else(|| casts.get(&name).cloned());
     }
     Ok(parameters)
+}
+
+/// The types of parameters that are cast: `$1::int`, `CAST($1 AS int)`.
+fn casts(plan: &LogicalPlan) -> Result<HashMap<String, FieldRef>, DataFusionError> {
+    let mut casts = HashMap::new();
+    plan.apply_with_subqueries(|plan| {
+        plan.apply_expressions(|expression| {
+            expression.apply(|expression| {
+                if let Expr::Cast(cast) = expression
+                    && let Expr::Placeholder(parameter) = cast.expr.as_ref()
+                {
+                    let data_type = cast.field.data_type().clone();
+                    let field = Field::new(&parameter.id, data_type, true);
+                    casts.insert(parameter.id.clone(), Arc::new(field));
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(casts)
 }

@@ -29,8 +29,10 @@ pub enum Command {
     Begin,
     /// COMMIT or END.
     Commit,
-    /// ROLLBACK, also to a savepoint.
+    /// ROLLBACK.
     Rollback,
+    /// ROLLBACK TO SAVEPOINT.
+    RollbackTo,
     /// SAVEPOINT.
     Savepoint,
     /// RELEASE SAVEPOINT.
@@ -53,7 +55,7 @@ impl Command {
             Self::Reset => "RESET",
             Self::Begin => "BEGIN",
             Self::Commit => "COMMIT",
-            Self::Rollback => "ROLLBACK",
+            Self::Rollback | Self::RollbackTo => "ROLLBACK",
             Self::Savepoint => "SAVEPOINT",
             Self::Release => "RELEASE",
             Self::Discard => "DISCARD ALL",
@@ -98,6 +100,7 @@ pub(super) fn session_statement(
             nothing(Command::Begin)
         }
         Statement::Commit { .. } => nothing(Command::Commit),
+        Statement::Rollback { savepoint: Some(_), .. } => nothing(Command::RollbackTo),
         Statement::Rollback { .. } => nothing(Command::Rollback),
         Statement::Savepoint { .. } => nothing(Command::Savepoint),
         Statement::ReleaseSavepoint { .. } => nothing(Command::Release),

@@ -1,6 +1,8 @@
 //! A server's engine on a small table.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub(crate) mod wire;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::Arc;
