@@ -1,5 +1,5 @@
-//! The command line of coscan: a demonstration, a SQL shell on shared tables, benchmarks on your own data, and a
-//! simulator.
+//! The command line of coscan: a demonstration, a SQL shell and a server on shared tables, benchmarks on your own data,
+//! and a simulator.
 
 mod bench;
 mod compare;
@@ -7,10 +7,14 @@ mod data;
 mod demo;
 mod interrupt;
 mod replay;
+#[cfg(feature = "server")]
+mod serve;
 mod sim;
 mod sizes;
 mod sql;
 mod table_argument;
+#[cfg(feature = "server")]
+mod user;
 
 use std::process::ExitCode;
 
@@ -32,6 +36,7 @@ Examples:
   coscan demo                                      the whole story in three minutes
   coscan sql --table 'trips=trips/*.parquet'       a shell on your own files
   coscan sql -t t=s3://bucket/t/ -e 'SELECT count(*) FROM t'
+  coscan serve --demo                              a server for psql and other PostgreSQL clients
   coscan bench streams --table lineitem=lineitem.parquet --bandwidth 200MB --pool-bytes 200MB
   coscan sim run cs07-table2 --html table2.html    the papers' experiments in virtual time"
 )]
@@ -44,6 +49,10 @@ struct Arguments {
 enum Command {
     Demo(demo::Demo),
     Sql(sql::Sql),
+    #[cfg(feature = "server")]
+    Serve(Box<serve::Serve>),
+    #[cfg(feature = "server")]
+    User(user::User),
     Bench(bench::Bench),
     Sim(sim::Sim),
 }
@@ -58,6 +67,10 @@ fn main() -> ExitCode {
         match arguments.command {
             Command::Demo(demo) => demo.run().await,
             Command::Sql(sql) => sql.run().await,
+            #[cfg(feature = "server")]
+            Command::Serve(serve) => serve.run().await,
+            #[cfg(feature = "server")]
+            Command::User(user) => user.run(),
             Command::Bench(bench) => bench.run().await,
             Command::Sim(sim) => sim.run().await,
         }

@@ -71,6 +71,27 @@ pub enum Stopped {
 }
 
 impl Server {
+    /// Whether a server could start, short of listening: checks all settings and opens all tables.
+    ///
+    /// # Errors
+    /// All that is wrong.
+    pub async fn check(config: &Config) -> Result<(), ServerError> {
+        let mut wrong = match check(config) {
+            Ok(()) => Vec::new(),
+            Err(ConfigError::Wrong(wrong)) => wrong,
+            Err(error) => vec![error.to_string()],
+        };
+        let opened = async {
+            let manager = BufferManager::new(options(&config.memory)).map_err(EngineError::from)?;
+            let engine = Engine::new(&manager, Arc::new(Users::anyone()?), &config.limits)?;
+            Ok::<_, ServerError>(engine.open_tables(&config.tables).await?)
+        };
+        if let Err(error) = opened.await {
+            wrong.push(error.to_string());
+        }
+        if wrong.is_empty() { Ok(()) } else { Err(ConfigError::Wrong(wrong).into()) }
+    }
+
     /// Starts a server: opens its tables and listens.
     ///
     /// # Errors
