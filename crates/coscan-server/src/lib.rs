@@ -19,3 +19,7 @@ pub mod users;
 
 pub use check::check;
 pub use server::{Server, ServerError, Stopped};
+
+/// The stack that threads of the server's runtime need for the deepest statements that it accepts, in bytes. They are
+/// walked by recursion.
+pub const STACK_BYTES: usize = 16 << 20;

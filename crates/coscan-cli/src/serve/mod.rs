@@ -60,11 +60,8 @@ impl Serve {
             _ = signals.next() => return Ok(ExitCode::from(crate::INTERRUPTED)),
         };
         greet(&config, &server);
-        loop {
-            match signals.next().await {
-                Signal::Reload => self.reload(&server).await,
-                Signal::Stop => break,
-            }
+        while signals.next().await == Signal::Reload {
+            self.reload(&server).await;
         }
         let grace = config.limits.stop_grace;
         eprintln!("coscan: stops once its queries have ended, within {grace:?}");

@@ -35,7 +35,7 @@ pub(super) struct UserCatalog {
 }
 
 impl UserCatalog {
-    pub(super) fn new(
+    pub(super) fn listed(
         user: &Arc<User>,
         tables: &Arc<ArcSwap<Tables>>,
         system: SystemTables,

@@ -5,6 +5,7 @@ use coscan_datafusion::QueryError as EngineText;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
+use datafusion::sql::sqlparser::tokenizer::TokenizerError;
 
 use crate::queries::{ErrorKind, QueryError};
 
@@ -20,6 +21,11 @@ pub(crate) fn from_parser(error: &ParserError) -> QueryError {
     let text = error.to_string();
     let text = text.strip_prefix("sql parser error: ").unwrap_or(&text);
     QueryError::new(ErrorKind::Syntax, text)
+}
+
+/// A text that is not made of words and signs.
+pub(crate) fn from_tokenizer(error: &TokenizerError) -> QueryError {
+    QueryError::new(ErrorKind::Syntax, error.to_string())
 }
 
 fn kind_of(error: &DataFusionError) -> ErrorKind {

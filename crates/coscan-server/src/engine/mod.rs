@@ -2,9 +2,10 @@
 //!
 //! A [`Session`] (`session`) is a user with `settings`. It sees the tables of its own `catalog`. A statement is
 //! [planned](Engine::plan) (`plan`), and [run](Engine::run) (`run`) with a limit on its `memory`; `statements` that
-//! concern the session only never reach DataFusion. `errors` are told apart and hold no credentials.
+//! concern the session only never reach DataFusion, nor do those of too much `depth`. `errors` are told apart and hold no credentials.
 
 mod catalog;
+mod depth;
 mod errors;
 mod memory;
 mod plan;
@@ -168,7 +169,7 @@ impl Engine {
             queries: Arc::clone(&self.queries),
             manager: self.coscan.manager().clone(),
         };
-        let catalogs = UserCatalog::new(&user, &self.tables, system, &self.pg_tables);
+        let catalogs = UserCatalog::listed(&user, &self.tables, system, &self.pg_tables);
         let catalogs = catalogs.map_err(|error| {
             log::error!("cannot make the catalog of a user: {error}");
             LoginError

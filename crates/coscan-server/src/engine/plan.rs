@@ -13,6 +13,7 @@ use datafusion::sql::parser::Statement as EngineStatement;
 use datafusion::sql::sqlparser::ast::Statement;
 use futures::FutureExt;
 
+use crate::engine::depth::check_depth;
 use crate::engine::errors::{from_engine, from_parser};
 use crate::engine::statements::{Command, SessionStatement, query_command, session_statement};
 use crate::engine::{CATALOG, Engine, SCHEMA, Session};
@@ -53,8 +54,9 @@ impl Engine {
     /// The statements in a text.
     ///
     /// # Errors
-    /// If it cannot be parsed.
+    /// If it cannot be parsed, or has expressions that are too deep.
     pub fn parse(&self, text: &str) -> Result<Vec<Statement>, QueryError> {
+        check_depth(text)?;
         let parsed = std::panic::catch_unwind(AssertUnwindSafe(|| self.parser.parse(text)));
         parsed.map_err(|_| panicked("parsing"))?.map_err(|error| from_parser(&error))
     }

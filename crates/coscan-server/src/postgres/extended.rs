@@ -126,7 +126,10 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
                     () = cancel.cancelled() => return Err(cancelled().into()),
                     query = self.engine.run(&self.session, planned.clone(), parameters) => query?,
                 };
-                Box::new(Rows::new(query, &described(planned, &format))?)
+                let format = described(planned, &format);
+                let rows = Rows::new(query, &format)?;
+                rows.check(&fields(&planned.schema, &format)?)?;
+                Box::new(rows)
             }
         };
         match self.send_rows(&mut rows, rows_max, &cancel).await? {

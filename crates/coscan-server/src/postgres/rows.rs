@@ -10,6 +10,7 @@ use arrow::datatypes::Schema;
 use arrow_pg::datatypes::{arrow_schema_to_pg_fields, encode_recordbatch};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
+use pgwire::api::Type;
 use pgwire::api::portal::Format;
 use pgwire::api::results::FieldInfo;
 use pgwire::error::PgWireError;
@@ -69,6 +70,29 @@ impl Rows {
         let fields = Arc::new(fields(&query.schema, format)?);
         let (encoded, lengths) = (Bytes::new(), VecDeque::new());
         Ok(Self { query, fields, encoded, lengths, has_ended: false })
+    }
+
+    /// Whether the rows are as was described: the types of some columns depend on the parameters.
+    pub(super) fn check(&self, described: &[FieldInfo]) -> Result<(), PgError> {
+        let is_same = |(described, column): (&FieldInfo, &FieldInfo)| {
+            let (was, is) = (described.datatype(), column.datatype());
+            let is_text =
+                column.format().value() == 0 || *was == Type::UNKNOWN && *is == Type::TEXT;
+            is_text || was == is
+        };
+        let other = described.iter().zip(self.fields.iter()).find(|pair| !is_same(*pair));
+        other.map_or(Ok(()), |(described, column)| {
+            Err(PgError::new(
+                NOT_SUPPORTED,
+                format!(
+                    "column \"{}\" was described as {} and is {}, since its type depends on parameters; cast them, as in $1::{}",
+                    column.name(),
+                    described.datatype(),
+                    column.datatype(),
+                    column.datatype(),
+                ),
+            ))
+        })
     }
 
     /// The number of the query.

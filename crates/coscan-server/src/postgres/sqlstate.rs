@@ -51,6 +51,7 @@ fn code(kind: ErrorKind) -> &'static str {
         ErrorKind::UnknownFunction => "42883",
         ErrorKind::UnknownSetting => "42704",
         ErrorKind::InvalidValue => "22023",
+        ErrorKind::TooComplex => "54001",
         ErrorKind::Invalid => "42000",
         ErrorKind::NotAllowed => "42501",
         ErrorKind::NotSupported => NOT_SUPPORTED,

@@ -18,6 +18,8 @@ pub enum ErrorKind {
     UnknownSetting,
     /// A value that a setting or parameter cannot have.
     InvalidValue,
+    /// The statement is longer or deeper than the server can take.
+    TooComplex,
     /// The statement is parsed, but makes no sense.
     Invalid,
     /// The user may not do this.
