@@ -1,5 +1,5 @@
-//! The command line of coscan: a demonstration, a SQL shell on shared tables, benchmarks on your own data, and a
-//! simulator.
+//! The command line of coscan: a demonstration, a SQL shell and a server on shared tables, benchmarks on your own data,
+//! and a simulator.
 
 mod bench;
 mod compare;
@@ -7,10 +7,14 @@ mod data;
 mod demo;
 mod interrupt;
 mod replay;
+#[cfg(feature = "server")]
+mod serve;
 mod sim;
 mod sizes;
 mod sql;
 mod table_argument;
+#[cfg(feature = "server")]
+mod user;
 
 use std::process::ExitCode;
 
@@ -32,6 +36,7 @@ Examples:
   coscan demo                                      all engines compared in three minutes
   coscan sql --table 'trips=trips/*.parquet'       a shell on your own files
   coscan sql -t t=s3://bucket/t/ -e 'SELECT count(*) FROM t'
+  coscan serve --demo                              a server for psql and other PostgreSQL clients
   coscan bench streams --table lineitem=lineitem.parquet --bandwidth 200MB --pool-bytes 200MB
   coscan sim run cs07-table2 --html table2.html    the papers' experiments in virtual time"
 )]
@@ -44,13 +49,20 @@ struct Arguments {
 enum Command {
     Demo(demo::Demo),
     Sql(sql::Sql),
+    #[cfg(feature = "server")]
+    Serve(Box<serve::Serve>),
+    #[cfg(feature = "server")]
+    User(user::User),
     Bench(bench::Bench),
     Sim(sim::Sim),
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let runtime = match tokio::runtime::Runtime::new() {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    #[cfg(feature = "server")]
+    runtime.thread_stack_size(coscan_server::STACK_BYTES);
+    let runtime = match runtime.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("cannot start threads: {error}")),
     };
@@ -58,6 +70,10 @@ fn main() -> ExitCode {
         match arguments.command {
             Command::Demo(demo) => demo.run().await,
             Command::Sql(sql) => sql.run().await,
+            #[cfg(feature = "server")]
+            Command::Serve(serve) => serve.run().await,
+            #[cfg(feature = "server")]
+            Command::User(user) => user.run(),
             Command::Bench(bench) => bench.run().await,
             Command::Sim(sim) => sim.run().await,
         }

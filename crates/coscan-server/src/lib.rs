@@ -1,3 +1,26 @@
 //! A server that many clients share: one process, one pool, one stream of reads for all their queries.
+//!
+//! - [`config`]: what the server is told to do; [`users`]: who may log in, and read what.
+//! - [`engine`]: SQL for a session of a user; [`queries`]: which queries run, wait and ran.
+//! - [`listen`]: connections before any protocol; [`postgres`]: the PostgreSQL protocol.
+//!
+//! Imports go one way: protocols use the engine, which uses `system_tables`, queries, users and the configuration.
+//! Protocols do not know each other.
 
+mod check;
+pub mod config;
+pub mod engine;
 pub mod http;
+pub mod listen;
+pub mod postgres;
+pub mod queries;
+mod server;
+mod system_tables;
+pub mod users;
+
+pub use check::check;
+pub use server::{Server, ServerError, Stopped};
+
+/// The stack that threads of the server's runtime need for the deepest statements that it accepts, in bytes. They are
+/// walked by recursion.
+pub const STACK_BYTES: usize = 16 << 20;

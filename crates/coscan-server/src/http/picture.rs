@@ -62,7 +62,7 @@ impl Picture {
                 pool_limit: report.pool_limit_bytes,
                 decoded: report.decoded_bytes,
                 operators: report.operator_bytes,
-                metadata: report.footer_bytes,
+                metadata: report.metadata_bytes,
                 peak: report.held_bytes_max,
             },
             totals: TotalsRow {

@@ -1,0 +1,103 @@
+//! Flags with the names of the settings in the configuration file.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use coscan_server::config::{Config, Tls, parse_duration};
+
+use crate::sizes::parse_bytes;
+use crate::table_argument::parse_table;
+
+#[derive(Debug, Args)]
+pub(super) struct Flags {
+    /// A table: its name, and a file, directory, pattern or URL of Parquet files
+    #[arg(short, long = "table", value_name = "NAME=URL", value_parser = parse_table)]
+    tables: Vec<(String, String)>,
+    /// Where clients of the PostgreSQL protocol connect [listen.postgres]
+    #[arg(long, value_name = "ADDRESS")]
+    listen_postgres: Option<SocketAddr>,
+    /// The file of users; `coscan user NAME` makes its entries [users_file]
+    #[arg(long, value_name = "FILE")]
+    users_file: Option<PathBuf>,
+    /// No users and passwords: everyone on this machine reads all tables. On loopback addresses only [insecure]
+    #[arg(long)]
+    insecure: bool,
+    /// The certificate, as a PEM file; needed where other machines can connect [tls.certificate]
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_certificate: Option<PathBuf>,
+    /// Its private key, as a PEM file [tls.key]
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    tls_key: Option<PathBuf>,
+    /// Memory for pages, decoded columns, footers and operators; by default half of the machine's [memory.bytes]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    memory_bytes: Option<u64>,
+    /// The most of it for stored pages; by default half [memory.pool_bytes]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pool_bytes: Option<u64>,
+    /// Queries that run at once; by default 8 for each core [limits.queries_running]
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    queries_running: Option<usize>,
+    /// Queries that wait; more are refused; by default 1000 [limits.queries_waiting]
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    queries_waiting: Option<usize>,
+    /// How long a query waits before it is refused; by default 5min [limits.wait_max]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
+    wait_max: Option<Duration>,
+    /// How long a query may run; by default without limit [limits.query_time_max]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
+    query_time_max: Option<Duration>,
+    /// What the operators of a query may hold; by default half of the memory [limits.query_memory_max]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Limits")]
+    query_memory_max: Option<u64>,
+    /// How long a client may take no bytes of its result; by default 5min [limits.result_stall_max]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
+    result_stall_max: Option<Duration>,
+    /// Connections at once; by default 1100 [limits.connections_max]
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    connections_max: Option<usize>,
+    /// How long a client may take to log in; by default 10s [limits.login_max]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
+    login_max: Option<Duration>,
+    /// The longest message of a client, and so the longest statement; by default 1MiB [limits.message_bytes_max]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Limits")]
+    message_bytes_max: Option<u64>,
+    /// How long running queries may go on when the server stops; by default 30s [limits.stop_grace]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
+    stop_grace: Option<Duration>,
+}
+
+impl Flags {
+    /// Replaces what the flags say; tables are added.
+    pub(super) fn apply_to(&self, config: &mut Config) {
+        config.tables.extend(self.tables.iter().cloned());
+        config.listen.postgres = self.listen_postgres.or(config.listen.postgres);
+        if let Some(path) = &self.users_file {
+            config.users_file = Some(path.clone());
+        }
+        config.insecure |= self.insecure;
+        if let (Some(certificate), Some(key)) = (&self.tls_certificate, &self.tls_key) {
+            config.tls = Some(Tls { certificate: certificate.clone(), key: key.clone() });
+        }
+        config.memory.bytes = self.memory_bytes.or(config.memory.bytes);
+        config.memory.pool_bytes = self.pool_bytes.or(config.memory.pool_bytes);
+        let limits = &mut config.limits;
+        set(&mut limits.queries_running, self.queries_running);
+        set(&mut limits.queries_waiting, self.queries_waiting);
+        set(&mut limits.wait_max, self.wait_max);
+        limits.query_time_max = self.query_time_max.or(limits.query_time_max);
+        limits.query_memory_max = self.query_memory_max.or(limits.query_memory_max);
+        set(&mut limits.result_stall_max, self.result_stall_max);
+        set(&mut limits.connections_max, self.connections_max);
+        set(&mut limits.login_max, self.login_max);
+        set(&mut limits.message_bytes_max, self.message_bytes_max);
+        set(&mut limits.stop_grace, self.stop_grace);
+    }
+}
+
+fn set<T>(setting: &mut T, flag: Option<T>) {
+    if let Some(flag) = flag {
+        *setting = flag;
+    }
+}

@@ -1,0 +1,111 @@
+//! `coscan serve`: a server that many clients share.
+
+mod demo;
+mod flags;
+mod signals;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use coscan_server::config::Config;
+use coscan_server::{Server, Stopped};
+
+use crate::Failure;
+use demo::Demo;
+use flags::Flags;
+use signals::{Signal, Signals};
+
+/// Serve SQL on Parquet files to many clients, which share what they read.
+///
+/// Clients speak the PostgreSQL protocol: psql, psycopg, JDBC, BI tools. Users and their passwords are in a file; make it
+/// with `coscan user NAME`. Everything can be set in one TOML file and by flags of the same names, which win.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  coscan serve --demo                              generated tables, for everyone on this machine
+  coscan user ann >> users.toml                    asks for a password
+  coscan serve --table trips=s3://bucket/trips/ --users-file users.toml --listen-postgres 127.0.0.1:5432
+  coscan serve --config coscan.toml --check        is everything right?
+
+Ctrl-C and SIGTERM stop the server: running queries may end within stop_grace (30s); a second Ctrl-C cancels them.
+SIGHUP reads the files of the configuration, users and certificate again, and lists the files of all tables again.")]
+pub(crate) struct Serve {
+    /// The configuration file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Say whether the server could start, and everything that is wrong if not; do not start it
+    #[arg(long)]
+    check: bool,
+    #[command(flatten)]
+    flags: Flags,
+    #[command(flatten)]
+    demo: Demo,
+}
+
+impl Serve {
+    pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
+        let mut signals = Signals::new();
+        let config = tokio::select! {
+            config = self.configuration() => config?,
+            _ = signals.next() => return Ok(ExitCode::from(crate::INTERRUPTED)),
+        };
+        if self.check {
+            Server::check(&config).await?;
+            println!("the configuration is right");
+            return Ok(ExitCode::SUCCESS);
+        }
+        let server = tokio::select! {
+            server = Server::start(&config) => server?,
+            _ = signals.next() => return Ok(ExitCode::from(crate::INTERRUPTED)),
+        };
+        greet(&config, &server);
+        while signals.next().await == Signal::Reload {
+            self.reload(&server).await;
+        }
+        let grace = config.limits.stop_grace;
+        eprintln!("coscan: stops once its queries have ended, within {grace:?}");
+        let hurry = async { while signals.next().await != Signal::Stop {} };
+        if server.stop(grace, hurry).await == Stopped::Cancelled {
+            eprintln!("coscan: cancelled the queries that were left");
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn reload(&self, server: &Server) {
+        let reloaded = async {
+            let config = self.configuration().await?;
+            server.reload(&config).await.map_err(Failure::from)
+        };
+        match reloaded.await {
+            Ok(()) => eprintln!("coscan: read its configuration again"),
+            Err(error) => eprintln!("coscan: goes on as before: {error}"),
+        }
+    }
+
+    /// The file, what flags change of it, and the tables of the demonstration.
+    async fn configuration(&self) -> Result<Config, Failure> {
+        let mut config = match &self.config {
+            Some(path) => Config::read(path)?,
+            None => Config::default(),
+        };
+        self.flags.apply_to(&mut config);
+        self.demo.apply_to(&mut config).await?;
+        Ok(config)
+    }
+}
+
+fn greet(config: &Config, server: &Server) {
+    let tables = config.tables.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+    eprintln!("coscan: serves {tables}");
+    if let Some(address) = server.postgres {
+        let (host, port) = (address.ip(), address.port());
+        let user = if config.insecure { "anyone" } else { "NAME" };
+        eprintln!(
+            "coscan: PostgreSQL clients connect with: psql -h {host} -p {port} -U {user} coscan"
+        );
+    }
+    if config.insecure {
+        eprintln!("coscan: checks no passwords; only this machine can connect");
+    }
+}

@@ -1,0 +1,116 @@
+//! Whether settings fit together, and the files that they name.
+
+use std::path::Path;
+
+use crate::config::{Config, ConfigError};
+use crate::listen::server_config;
+use crate::users::Users;
+
+/// Whether a server can run with these settings, and the files of users and certificates. Does not open tables or
+/// addresses.
+///
+/// # Errors
+/// All that is wrong, one sentence for each.
+pub fn check(config: &Config) -> Result<(), ConfigError> {
+    let mut errors = config.errors();
+    errors.extend(security_errors(config));
+    if errors.is_empty() { Ok(()) } else { Err(ConfigError::Wrong(errors)) }
+}
+
+fn security_errors(config: &Config) -> Vec<String> {
+    let outside = config.listen.addresses().find(|address| !Config::is_loopback(*address));
+    let mut errors = Vec::new();
+    if let Some(address) = outside {
+        if config.insecure {
+            errors.push(format!(
+                "insecure is set, and other machines could reach {address}; listen at 127.0.0.1, or use users_file \
+                 and tls"
+            ));
+        }
+        if config.tls.is_none() {
+            errors.push(format!(
+                "other machines can reach {address}, so it needs a certificate; set tls.certificate and tls.key, or \
+                 listen at 127.0.0.1"
+            ));
+        }
+    }
+    if let Some(tls) = &config.tls
+        && let Err(error) = server_config(tls)
+    {
+        errors.push(error.to_string());
+    }
+    match (&config.users_file, config.insecure) {
+        (None, false) => errors.push(
+            "there is no users_file; make one with `coscan user NAME`, or set insecure to let everyone on this \
+             machine read all tables"
+                .to_owned(),
+        ),
+        (Some(_), true) => {
+            errors.push("both users_file and insecure are set; leave one of them out".to_owned());
+        }
+        (Some(path), false) => errors.extend(users_errors(config, path)),
+        (None, true) => {}
+    }
+    errors
+}
+
+fn users_errors(config: &Config, path: &Path) -> Vec<String> {
+    let users = match Users::load(path) {
+        Ok(users) => users,
+        Err(error) => return vec![error.to_string()],
+    };
+    let granted = users.granted_tables();
+    let unknown = granted.iter().filter(|table| !config.tables.contains_key(*table));
+    unknown
+        .map(|table| format!("{} grants table `{table}`, which is not configured", path.display()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn errors(text: &str) -> Vec<String> {
+        match check(&toml::from_str(text).unwrap()) {
+            Err(ConfigError::Wrong(errors)) => errors,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_named_at_once() {
+        let errors = errors(
+            "users_file = '/nowhere/users.toml'\n[tables]\nt = ''\n[listen]\npostgres = '0.0.0.0:5432'\n\
+             [tls]\ncertificate = '/nowhere/c.pem'\nkey = '/nowhere/k.pem'\n[limits]\nqueries_running = 0",
+        );
+        for part in ["queries_running", "tables.\"t\"", "users.toml", "c.pem"] {
+            let named = errors.iter().filter(|error| error.contains(part));
+            assert_eq!(named.count(), 1, "{part}: {errors:?}");
+        }
+        assert_eq!(errors.len(), 4, "{errors:?}");
+    }
+
+    #[test]
+    fn without_security_a_server_listens_on_loopback_addresses_only() {
+        let config = |at: &str, insecure: bool| {
+            format!("insecure = {insecure}\n[listen]\npostgres = '{at}'")
+        };
+        check(&toml::from_str(&config("127.0.0.1:0", true)).unwrap()).unwrap();
+        check(&toml::from_str(&config("[::1]:0", true)).unwrap()).unwrap();
+        assert!(errors(&config("0.0.0.0:0", true)).iter().any(|e| e.contains("insecure")));
+        assert!(errors(&config("127.0.0.1:0", false))[0].contains("users_file"));
+        assert!(errors("insecure = true")[0].contains("no address"));
+    }
+
+    #[test]
+    fn unknown_settings_are_refused() {
+        for text in ["tabels = {}", "[limits]\nqueries = 1", "[listen]\ntelnet = '127.0.0.1:23'"] {
+            assert!(toml::from_str::<Config>(text).is_err(), "{text}");
+        }
+        let config: Config =
+            toml::from_str("[limits]\nquery_time_max = '90s'\n[memory]\nbytes = '1GiB'").unwrap();
+        assert_eq!(config.limits.query_time_max, Some(std::time::Duration::from_secs(90)));
+        assert_eq!(config.memory.bytes, Some(1 << 30));
+    }
+}

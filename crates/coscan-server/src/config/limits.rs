@@ -1,0 +1,77 @@
+//! How much clients may take.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::config::units::{bytes, bytes_option, duration, duration_option};
+
+/// Limits of a server. All have defaults.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Queries that run at once. Default: 8 for each core.
+    pub queries_running: usize,
+    /// Queries that wait while so many run; more are refused. Default: 1000.
+    pub queries_waiting: usize,
+    /// How long a query waits before it is refused. Default: 5 minutes.
+    #[serde(deserialize_with = "duration")]
+    pub wait_max: Duration,
+    /// How long a query may run, its client's reading included. Default: no limit.
+    #[serde(deserialize_with = "duration_option")]
+    pub query_time_max: Option<Duration>,
+    /// Bytes that the operators of a query may hold. Default: half of the server's memory.
+    #[serde(deserialize_with = "bytes_option")]
+    pub query_memory_max: Option<u64>,
+    /// How long a client may take none of a result's bytes before its query is cancelled. Default: 5 minutes.
+    #[serde(deserialize_with = "duration")]
+    pub result_stall_max: Duration,
+    /// Connections at once. Default: 1100.
+    pub connections_max: usize,
+    /// How long a client may take to log in. Default: 10 s.
+    #[serde(deserialize_with = "duration")]
+    pub login_max: Duration,
+    /// The longest message that clients may send, in bytes; a statement is one message. Default: 1 MiB.
+    #[serde(deserialize_with = "bytes")]
+    pub message_bytes_max: u64,
+    /// How long running queries may go on when the server is told to stop; then they are cancelled. Default: 30 s.
+    #[serde(deserialize_with = "duration")]
+    pub stop_grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            queries_running: 8 * std::thread::available_parallelism().map_or(1, usize::from),
+            queries_waiting: 1000,
+            wait_max: Duration::from_secs(300),
+            query_time_max: None,
+            query_memory_max: None,
+            result_stall_max: Duration::from_secs(300),
+            connections_max: 1100,
+            login_max: Duration::from_secs(10),
+            message_bytes_max: 1 << 20,
+            stop_grace: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Limits {
+    /// Sentences on values that make no sense.
+    pub(super) fn errors(&self) -> Vec<String> {
+        let positive =
+            [("queries_running", self.queries_running), ("connections_max", self.connections_max)];
+        let mut errors: Vec<_> = positive
+            .into_iter()
+            .filter(|(_, value)| *value == 0)
+            .map(|(name, _)| format!("limits.{name} is 0; it must be at least 1"))
+            .collect();
+        if !(1024..=1 << 30).contains(&self.message_bytes_max) {
+            errors.push("limits.message_bytes_max must be between 1 KiB and 1 GiB".to_owned());
+        }
+        if self.query_memory_max == Some(0) {
+            errors.push("limits.query_memory_max is 0; leave it out for the default".to_owned());
+        }
+        errors
+    }
+}

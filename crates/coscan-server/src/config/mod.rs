@@ -1,0 +1,182 @@
+//! What a server is told to do: one TOML file, flags of the same names.
+
+mod limits;
+mod units;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use serde::Deserialize;
+
+pub use limits::Limits;
+pub use units::{parse_bytes, parse_duration};
+
+/// The configuration of a server.
+///
+/// ```toml
+/// users_file = "users.toml"
+///
+/// [tables]
+/// lineitem = "s3://bucket/lineitem/"
+///
+/// [listen]
+/// postgres = "0.0.0.0:5432"
+///
+/// [tls]
+/// certificate = "server.crt"
+/// key = "server.key"
+///
+/// [memory]
+/// bytes = "16GiB"
+///
+/// [limits]
+/// queries_running = 32
+/// query_time_max = "10min"
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Tables: a file, directory, pattern or URL of Parquet files under each name.
+    pub tables: BTreeMap<String, String>,
+    /// Where clients connect.
+    pub listen: Listen,
+    /// The certificate. Without one, the server listens on loopback addresses only.
+    pub tls: Option<Tls>,
+    /// The file of users; made with `coscan user NAME`.
+    pub users_file: Option<PathBuf>,
+    /// Without users and passwords: everyone on this machine may read all tables. On loopback addresses only.
+    pub insecure: bool,
+    /// Memory.
+    pub memory: Memory,
+    /// How much clients may take.
+    pub limits: Limits,
+}
+
+/// Addresses to listen at, one for each protocol; at least one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Listen {
+    /// For the PostgreSQL protocol.
+    pub postgres: Option<SocketAddr>,
+    /// For Arrow Flight SQL.
+    pub flight: Option<SocketAddr>,
+}
+
+impl Listen {
+    /// All addresses.
+    pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        [self.postgres, self.flight].into_iter().flatten()
+    }
+}
+
+/// A certificate and its key, both as PEM files.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    /// The certificate, and those that lead from it to a known authority.
+    pub certificate: PathBuf,
+    /// The private key of the certificate.
+    pub key: PathBuf,
+}
+
+/// Memory of the server, in bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Memory {
+    /// For pages, decoded columns, footers and operators. Default: half of the machine's.
+    #[serde(deserialize_with = "units::bytes_option")]
+    pub bytes: Option<u64>,
+    /// The most for stored pages. Default: half of `bytes`.
+    #[serde(deserialize_with = "units::bytes_option")]
+    pub pool_bytes: Option<u64>,
+}
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read {path}: {source}", path = path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The file has another form.
+    #[error("{path}: {source}", path = path.display())]
+    Toml {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        source: Box<toml::de::Error>,
+    },
+    /// Settings do not fit together, one sentence for each.
+    #[error("{}", .0.join("\n"))]
+    Wrong(Vec<String>),
+}
+
+impl Config {
+    /// Reads a configuration file. Relative paths in it start at its directory.
+    ///
+    /// # Errors
+    /// If it cannot be read, or has another form. Whether the settings fit together is [checked](crate::check) later.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text = fs::read_to_string(path)
+            .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        let mut config: Self = toml::from_str(&text).map_err(|source| ConfigError::Toml {
+            path: path.to_owned(),
+            source: Box::new(source),
+        })?;
+        let directory = path.parent().unwrap_or(Path::new(""));
+        let paths = config.tls.iter_mut().flat_map(|tls| [&mut tls.certificate, &mut tls.key]);
+        for path in paths.chain(&mut config.users_file) {
+            *path = directory.join(&*path);
+        }
+        Ok(config)
+    }
+
+    /// Sentences on settings that make no sense.
+    pub(crate) fn errors(&self) -> Vec<String> {
+        let mut errors = self.limits.errors();
+        errors.extend(self.listen_errors());
+        errors.extend(self.table_errors());
+        if let (Some(pool), Some(bytes)) = (self.memory.pool_bytes, self.memory.bytes)
+            && pool > bytes
+        {
+            errors.push("memory.pool_bytes is more than memory.bytes".to_owned());
+        }
+        errors
+    }
+
+    fn listen_errors(&self) -> Vec<String> {
+        let addresses: Vec<_> = self.listen.addresses().collect();
+        let distinct: BTreeSet<_> = addresses.iter().filter(|at| at.port() != 0).collect();
+        let fixed = addresses.iter().filter(|at| at.port() != 0).count();
+        let mut errors = Vec::new();
+        if addresses.is_empty() {
+            errors.push(
+                "there is no address to listen at; set listen.postgres, for example 127.0.0.1:5432"
+                    .to_owned(),
+            );
+        }
+        if distinct.len() < fixed {
+            errors.push("two protocols listen at the same address".to_owned());
+        }
+        errors
+    }
+
+    fn table_errors(&self) -> Vec<String> {
+        let wrong = self.tables.iter().filter(|(name, url)| name.is_empty() || url.is_empty());
+        wrong.map(|(name, _)| format!("tables.{name:?} has no name or no location")).collect()
+    }
+
+    /// Whether only this machine can connect to an address.
+    pub(crate) fn is_loopback(address: SocketAddr) -> bool {
+        match address.ip() {
+            IpAddr::V4(ip) => ip.is_loopback(),
+            IpAddr::V6(ip) => ip.is_loopback(),
+        }
+    }
+}

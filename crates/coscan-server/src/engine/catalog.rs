@@ -1,0 +1,159 @@
+//! The tables that a user sees: nothing else exists for planning, `information_schema` or `pg_catalog`.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+
+use arc_swap::ArcSwap;
+use async_trait::async_trait;
+use coscan_datafusion::SharedTableProvider;
+use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
+use datafusion::error::Result;
+use datafusion_pg_catalog::pg_catalog::context::PgCatalogContextProvider;
+use datafusion_pg_catalog::pg_catalog::{PgCatalogSchemaProvider, PgCatalogStaticTables};
+
+use crate::system_tables::SystemTables;
+use crate::users::User;
+
+/// The name of the one catalog, which is the database of the PostgreSQL protocol.
+pub const CATALOG: &str = "coscan";
+
+/// The schema of the tables.
+pub const SCHEMA: &str = "public";
+
+const SYSTEM: &str = "system";
+const PG_CATALOG: &str = "pg_catalog";
+
+/// The tables of the server, by name.
+pub(super) type Tables = BTreeMap<String, Arc<SharedTableProvider>>;
+
+/// The catalog of one user.
+#[derive(Debug)]
+pub(super) struct UserCatalog {
+    granted: Arc<GrantedTables>,
+    system: Arc<SystemTables>,
+    pg_catalog: Arc<dyn SchemaProvider>,
+}
+
+impl UserCatalog {
+    pub(super) fn listed(
+        user: &Arc<User>,
+        tables: &Arc<ArcSwap<Tables>>,
+        system: SystemTables,
+        pg_tables: &Arc<PgCatalogStaticTables>,
+    ) -> Result<Arc<UserCatalogs>> {
+        let role = Role(user.name.clone());
+        let mut failed = None;
+        // `pg_catalog` lists the catalog that it is a part of.
+        let catalogs = Arc::new_cyclic(|catalogs: &Weak<UserCatalogs>| {
+            let listed: Arc<dyn CatalogProviderList> = Arc::new(Listed(Weak::clone(catalogs)));
+            let pg = PgCatalogSchemaProvider::try_new(listed, Arc::clone(pg_tables), role);
+            let system = Arc::new(system);
+            let granted =
+                Arc::new(GrantedTables { user: Arc::clone(user), tables: Arc::clone(tables) });
+            let pg_catalog: Arc<dyn SchemaProvider> = match pg {
+                Ok(pg) => Arc::new(pg),
+                Err(error) => {
+                    failed = Some(error);
+                    Arc::clone(&system) as Arc<dyn SchemaProvider>
+                }
+            };
+            UserCatalogs(Arc::new(Self { granted, system, pg_catalog }))
+        });
+        failed.map_or(Ok(catalogs), Err)
+    }
+}
+
+impl CatalogProvider for UserCatalog {
+    fn schema_names(&self) -> Vec<String> {
+        [SCHEMA, SYSTEM, PG_CATALOG].map(str::to_owned).to_vec()
+    }
+
+    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
+        match name {
+            SCHEMA => Some(Arc::clone(&self.granted) as Arc<dyn SchemaProvider>),
+            SYSTEM => Some(Arc::clone(&self.system) as Arc<dyn SchemaProvider>),
+            PG_CATALOG => Some(Arc::clone(&self.pg_catalog)),
+            _ => None,
+        }
+    }
+}
+
+/// The one catalog of a user, as a list.
+#[derive(Debug)]
+pub(super) struct UserCatalogs(Arc<UserCatalog>);
+
+impl CatalogProviderList for UserCatalogs {
+    fn register_catalog(
+        &self,
+        _name: String,
+        _catalog: Arc<dyn CatalogProvider>,
+    ) -> Option<Arc<dyn CatalogProvider>> {
+        None // Statements that make catalogs are refused before.
+    }
+
+    fn catalog_names(&self) -> Vec<String> {
+        vec![CATALOG.to_owned()]
+    }
+
+    fn catalog(&self, name: &str) -> Option<Arc<dyn CatalogProvider>> {
+        (name == CATALOG).then(|| Arc::clone(&self.0) as Arc<dyn CatalogProvider>)
+    }
+}
+
+/// The same, without keeping it alive.
+#[derive(Clone, Debug)]
+struct Listed(Weak<UserCatalogs>);
+
+impl CatalogProviderList for Listed {
+    fn register_catalog(
+        &self,
+        _name: String,
+        _catalog: Arc<dyn CatalogProvider>,
+    ) -> Option<Arc<dyn CatalogProvider>> {
+        None
+    }
+
+    fn catalog_names(&self) -> Vec<String> {
+        vec![CATALOG.to_owned()]
+    }
+
+    fn catalog(&self, name: &str) -> Option<Arc<dyn CatalogProvider>> {
+        self.0.upgrade().and_then(|catalogs| catalogs.catalog(name))
+    }
+}
+
+/// The tables of the server that a user was granted.
+#[derive(Debug)]
+struct GrantedTables {
+    user: Arc<User>,
+    tables: Arc<ArcSwap<Tables>>,
+}
+
+#[async_trait]
+impl SchemaProvider for GrantedTables {
+    fn table_names(&self) -> Vec<String> {
+        let tables = self.tables.load();
+        tables.keys().filter(|name| self.user.tables.includes(name)).cloned().collect()
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        let granted = self.user.tables.includes(name);
+        let table = self.tables.load().get(name).filter(|_| granted).cloned();
+        Ok(table.map(|table| table as Arc<dyn TableProvider>))
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.user.tables.includes(name) && self.tables.load().contains_key(name)
+    }
+}
+
+/// The one role that a user sees: the user's own.
+#[derive(Clone, Debug)]
+struct Role(String);
+
+#[async_trait]
+impl PgCatalogContextProvider for Role {
+    async fn roles(&self) -> Vec<String> {
+        vec![self.0.clone()]
+    }
+}

@@ -1,0 +1,236 @@
+//! SQL on the tables of the server, for users who may read some of them. All protocols go through here.
+//!
+//! A [`Session`] (`session`) is a user with `settings`. It sees the tables of its own `catalog`. A statement is
+//! [planned](Engine::plan) (`plan`), and [run](Engine::run) (`run`) with a limit on its `memory`; `statements` that
+//! concern the session only never reach DataFusion, nor do those of too much `depth`. `errors` are told apart and hold no credentials.
+
+mod catalog;
+mod depth;
+mod errors;
+mod memory;
+mod plan;
+mod run;
+mod session;
+mod settings;
+mod statements;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use coscan_datafusion::{Coscan, SharedMemoryPool, SharedTableProvider};
+use coscan_runtime::{BufferManager, OptionsError};
+use datafusion::catalog::CatalogProviderList;
+use datafusion::error::DataFusionError;
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion_pg_catalog::pg_catalog::PgCatalogStaticTables;
+use datafusion_pg_catalog::pg_catalog::context::EmptyContextProvider;
+use datafusion_pg_catalog::setup_pg_catalog;
+use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
+
+use crate::config::Limits;
+use crate::queries::{Queries, QueryId};
+use crate::system_tables::{SystemTables, cancel_function};
+use crate::users::{User, Users, Verified};
+pub use catalog::{CATALOG, SCHEMA};
+use catalog::{Tables, UserCatalog};
+use memory::QueryMemory;
+pub use plan::{Planned, Sql};
+pub use session::Session;
+pub use settings::{SERVER_VERSION, Settings};
+pub use statements::Command;
+
+/// SQL for the users of a server.
+#[derive(Debug)]
+pub struct Engine {
+    users: Arc<Users>,
+    queries: Arc<Queries>,
+    limits: Limits,
+    coscan: Coscan,
+    tables: Arc<ArcSwap<Tables>>,
+    /// What all sessions have in common: functions, rules, settings.
+    base: SessionState,
+    pg_tables: Arc<PgCatalogStaticTables>,
+    parser: PostgresCompatibilityParser,
+}
+
+/// How a client shows who it is.
+#[derive(Debug)]
+pub enum Proof<'a> {
+    /// Not at all: enough only for a server that checks no passwords.
+    None,
+    /// By its password. Checking it takes some milliseconds of a processor.
+    Password(&'a str),
+    /// By SCRAM.
+    Scram(Verified),
+}
+
+/// A login that is refused; it does not say why, so that strangers learn nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("wrong user or password")]
+pub struct LoginError;
+
+/// Why there is no engine, or why its tables cannot be replaced.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The memory settings do not fit together.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    /// Tables cannot be opened, one sentence for each.
+    #[error("{}", .0.join("\n"))]
+    Tables(Vec<String>),
+    /// DataFusion refuses its configuration.
+    #[error("cannot set up SQL: {0}")]
+    Sql(String),
+}
+
+impl Engine {
+    /// An engine without tables on a manager.
+    ///
+    /// # Errors
+    /// If DataFusion refuses the configuration.
+    pub fn new(
+        manager: &BufferManager,
+        users: Arc<Users>,
+        limits: &Limits,
+    ) -> Result<Self, EngineError> {
+        let refused = |error: DataFusionError| EngineError::Sql(error.to_string());
+        let config = SessionConfig::new()
+            .with_information_schema(true)
+            .with_default_catalog_and_schema(CATALOG, SCHEMA);
+        let context = SessionContext::new_with_config(config);
+        // Before coscan is installed, which must be the last to change the session.
+        setup_pg_catalog(&context, CATALOG, EmptyContextProvider)
+            .map_err(|error| refused(*error))?;
+        let coscan = Coscan::new(manager);
+        coscan.clone().install(&context).map_err(refused)?;
+        Ok(Self {
+            users,
+            queries: Queries::new(limits),
+            limits: limits.clone(),
+            coscan,
+            tables: Arc::default(),
+            base: context.state(),
+            pg_tables: Arc::new(PgCatalogStaticTables::try_new().map_err(refused)?),
+            parser: PostgresCompatibilityParser::new(),
+        })
+    }
+
+    /// Opens these tables (a file, directory, pattern or URL under each name) in place of those there are. Running
+    /// queries keep theirs.
+    ///
+    /// # Errors
+    /// If a table cannot be opened; all such tables are named, and the tables stay as they were.
+    pub async fn open_tables(
+        &self,
+        locations: &BTreeMap<String, String>,
+    ) -> Result<(), EngineError> {
+        let (mut tables, mut failures) = (Tables::new(), Vec::new());
+        for (name, location) in locations {
+            match SharedTableProvider::open(&self.coscan, std::slice::from_ref(location)).await {
+                Ok(table) => {
+                    tables.insert(name.clone(), Arc::new(table));
+                }
+                Err(error) => {
+                    failures.push(format!("table {name}: {}", errors::from_engine(error)))
+                }
+            }
+        }
+        if failures.is_empty() {
+            self.tables.store(Arc::new(tables));
+            Ok(())
+        } else {
+            Err(EngineError::Tables(failures))
+        }
+    }
+
+    /// Logs a user in.
+    ///
+    /// # Errors
+    /// If the proof is wrong, or there is no such user.
+    pub async fn login(&self, name: &str, proof: Proof<'_>) -> Result<Session, LoginError> {
+        let is_proved = match proof {
+            Proof::None => !self.users.check_passwords(),
+            Proof::Scram(verified) => verified.user() == name,
+            Proof::Password(password) => {
+                let (verifier, password) = (self.users.verifier_of(name), password.to_owned());
+                let checked = tokio::task::spawn_blocking(move || verifier.accepts(&password));
+                checked.await.unwrap_or(false) || !self.users.check_passwords()
+            }
+        };
+        let user = self.users.find(name).filter(|_| is_proved).ok_or(LoginError)?;
+        self.session(user)
+    }
+
+    fn session(&self, user: Arc<User>) -> Result<Session, LoginError> {
+        let system = SystemTables {
+            user: Arc::clone(&user),
+            queries: Arc::clone(&self.queries),
+            manager: self.coscan.manager().clone(),
+        };
+        let catalogs = UserCatalog::listed(&user, &self.tables, system, &self.pg_tables);
+        let catalogs = catalogs.map_err(|error| {
+            log::error!("cannot make the catalog of a user: {error}");
+            LoginError
+        })?;
+        Ok(Session::new(user, catalogs))
+    }
+
+    /// The users.
+    #[must_use]
+    pub fn users(&self) -> &Arc<Users> {
+        &self.users
+    }
+
+    /// The queries of all users.
+    #[must_use]
+    pub fn queries(&self) -> &Arc<Queries> {
+        &self.queries
+    }
+
+    /// What clients may take.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The manager that all queries share.
+    #[must_use]
+    pub fn manager(&self) -> &BufferManager {
+        self.coscan.manager()
+    }
+
+    /// The catalogs, schemas and tables that a session sees; the one catalog is [`CATALOG`].
+    #[must_use]
+    pub fn catalogs(&self, session: &Session) -> Arc<dyn CatalogProviderList> {
+        Arc::clone(&session.catalogs) as Arc<dyn CatalogProviderList>
+    }
+
+    /// The state of DataFusion for one statement of a session; with a limit on memory if it runs.
+    fn state(&self, session: &Session, query: Option<QueryId>) -> SessionState {
+        let mut config = self.base.config().clone();
+        let settings = session.settings();
+        settings.apply_to(&mut config, &session.user);
+        let mut builder = SessionStateBuilder::new_from_existing(self.base.clone())
+            .with_catalog_list(self.catalogs(session))
+            .with_config(config);
+        if let Some(id) = query {
+            let mut runtime = self.base.runtime_env().as_ref().clone();
+            let manager = self.manager();
+            let limit = self.limits.query_memory_max.unwrap_or(manager.options().memory_bytes / 2);
+            let limit = settings.memory_limit().map_or(limit, |own| own.min(limit));
+            let server = SharedMemoryPool::of_manager(manager);
+            runtime.memory_pool = Arc::new(QueryMemory::new(server, limit));
+            builder = builder.with_session_id(id.to_string()).with_runtime_env(Arc::new(runtime));
+        }
+        let mut state = builder.build();
+        let cancel = Arc::new(cancel_function(&self.queries, &session.user));
+        if let Err(error) =
+            datafusion::execution::FunctionRegistry::register_udf(&mut state, cancel)
+        {
+            log::error!("cannot register coscan_cancel: {error}");
+        }
+        state
+    }
+}

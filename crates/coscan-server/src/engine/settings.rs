@@ -1,0 +1,290 @@
+//! Settings of a session: `SET name = value`, `SHOW name`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use coscan_datafusion::SessionSettings as SharingSettings;
+use datafusion::prelude::SessionConfig;
+
+use crate::config::{parse_bytes, parse_duration};
+use crate::queries::{ErrorKind, QueryError};
+use crate::users::User;
+
+/// The version of PostgreSQL that the server resembles, for clients that ask.
+pub const SERVER_VERSION: &str = "15.18 (coscan)";
+
+/// Settings that have one value: SET to another is refused.
+const FIXED: [(&str, &str); 10] = [
+    ("server_version", SERVER_VERSION),
+    ("server_encoding", "UTF8"),
+    ("client_encoding", "UTF8"),
+    ("integer_datetimes", "on"),
+    ("standard_conforming_strings", "on"),
+    ("transaction_isolation", "read committed"),
+    ("transaction_read_only", "on"),
+    ("max_identifier_length", "63"),
+    ("bytea_output", "hex"),
+    ("is_superuser", "off"),
+];
+
+/// Settings that clients make as a matter of course and that change nothing here, with their defaults.
+const WITHOUT_EFFECT: [(&str, &str); 12] = [
+    ("application_name", ""),
+    ("client_min_messages", "notice"),
+    ("datestyle", "ISO, MDY"),
+    ("default_transaction_isolation", "read committed"),
+    ("default_transaction_read_only", "on"),
+    ("extra_float_digits", "1"),
+    ("idle_in_transaction_session_timeout", "0"),
+    ("intervalstyle", "postgres"),
+    ("lock_timeout", "0"),
+    ("row_security", "on"),
+    ("search_path", "public"),
+    ("synchronous_commit", "on"),
+];
+
+/// The settings of a session.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    weight: Option<u32>,
+    refresh: Option<u64>,
+    memory_limit: Option<u64>,
+    statement_timeout: Option<Duration>,
+    time_zone: Option<String>,
+    without_effect: BTreeMap<&'static str, String>,
+}
+
+impl Settings {
+    /// How long a statement may run.
+    #[must_use]
+    pub fn statement_timeout(&self) -> Option<Duration> {
+        self.statement_timeout
+    }
+
+    /// The most bytes that the operators of a query may hold.
+    #[must_use]
+    pub fn memory_limit(&self) -> Option<u64> {
+        self.memory_limit
+    }
+
+    /// Sets a value; `None` for the default.
+    ///
+    /// # Errors
+    /// If there is no such setting, or it cannot have this value.
+    pub fn set(&mut self, name: &str, value: Option<&str>, user: &User) -> Result<(), QueryError> {
+        let name = canonical(name);
+        let wrong = |reason: &str| {
+            let value = value.unwrap_or_default();
+            QueryError::new(
+                ErrorKind::InvalidValue,
+                format!("`{value}` is no value of {name}: {reason}"),
+            )
+        };
+        match name.as_str() {
+            "coscan.weight" => {
+                let weight: Option<u32> = parse(value).map_err(|()| wrong("write a number"))?;
+                if weight.is_some_and(|weight| weight == 0 || !user.admin && weight > user.weight) {
+                    return Err(wrong(&format!("it is between 1 and {}", user.weight)));
+                }
+                self.weight = weight;
+            }
+            "coscan.refresh" => {
+                self.refresh = parse(value).map_err(|()| wrong("write a number of seconds"))?;
+            }
+            "coscan.memory_limit" => {
+                let bytes = value.map(parse_bytes).transpose();
+                self.memory_limit = bytes.map_err(|reason| wrong(&reason))?;
+            }
+            "statement_timeout" => {
+                let timeout = value.map(milliseconds).transpose();
+                let timeout = timeout.map_err(|reason| wrong(&reason))?;
+                self.statement_timeout = timeout.filter(|timeout| !timeout.is_zero());
+            }
+            "timezone" => {
+                if let Some(zone) = value {
+                    zone.parse::<arrow::array::timezone::Tz>()
+                        .map_err(|_| wrong("write for example Europe/Amsterdam or +02:00"))?;
+                }
+                self.time_zone = value.map(str::to_owned);
+            }
+            name => return self.set_other(name, value, wrong),
+        }
+        Ok(())
+    }
+
+    fn set_other(
+        &mut self,
+        name: &str,
+        value: Option<&str>,
+        wrong: impl Fn(&str) -> QueryError,
+    ) -> Result<(), QueryError> {
+        if let Some((_, fixed)) = FIXED.iter().find(|(known, _)| *known == name) {
+            let is_same = |value: &str| simple(value) == simple(fixed);
+            let is_same =
+                value.is_none_or(is_same) || name == "client_encoding" && value == Some("unicode");
+            return if is_same { Ok(()) } else { Err(wrong(&format!("it is always {fixed}"))) };
+        }
+        let known = WITHOUT_EFFECT.iter().find(|(known, _)| *known == name);
+        let (known, _) = known.ok_or_else(|| unknown(name))?;
+        match value {
+            Some(value) => self.without_effect.insert(known, cut(value)),
+            None => self.without_effect.remove(known),
+        };
+        Ok(())
+    }
+
+    /// The value of a setting.
+    ///
+    /// # Errors
+    /// If there is no such setting.
+    pub fn get(&self, name: &str, user: &User) -> Result<String, QueryError> {
+        let name = canonical(name);
+        Ok(match name.as_str() {
+            "coscan.weight" => self.weight.unwrap_or(user.weight).to_string(),
+            "coscan.refresh" => self.refresh.map_or_else(String::new, |it| it.to_string()),
+            "coscan.memory_limit" => {
+                self.memory_limit.map_or_else(String::new, |it| it.to_string())
+            }
+            "statement_timeout" => match self.statement_timeout {
+                Some(timeout) => format!("{}ms", timeout.as_millis()),
+                None => "0".to_owned(),
+            },
+            "timezone" => self.time_zone.clone().unwrap_or_else(|| "UTC".to_owned()),
+            "session_authorization" => user.name.clone(),
+            name => {
+                let fixed = FIXED.iter().chain(&WITHOUT_EFFECT);
+                let mut default = fixed.filter(|(known, _)| *known == name);
+                let (_, default) = default.next().ok_or_else(|| unknown(name))?;
+                self.without_effect.get(name).map_or_else(|| (*default).to_owned(), Clone::clone)
+            }
+        })
+    }
+
+    /// All settings, by name.
+    #[must_use]
+    pub fn all(&self, user: &User) -> Vec<(String, String)> {
+        let own = ["coscan.weight", "coscan.refresh", "coscan.memory_limit"];
+        let own = own.into_iter().chain(["statement_timeout", "timezone", "session_authorization"]);
+        let others = FIXED.iter().chain(&WITHOUT_EFFECT).map(|(name, _)| *name);
+        let mut all: Vec<_> = own
+            .chain(others)
+            .filter_map(|name| Some((name.to_owned(), self.get(name, user).ok()?)))
+            .collect();
+        all.sort();
+        all
+    }
+
+    /// Tells them to DataFusion.
+    pub(super) fn apply_to(&self, config: &mut SessionConfig, user: &User) {
+        let options = config.options_mut();
+        options.execution.time_zone =
+            Some(self.time_zone.clone().unwrap_or_else(|| "UTC".to_owned()));
+        if let Some(sharing) = options.extensions.get_mut::<SharingSettings>() {
+            sharing.weight = self.weight.unwrap_or(user.weight);
+            sharing.refresh = self.refresh;
+        }
+    }
+}
+
+/// One name for each setting.
+fn canonical(name: &str) -> String {
+    let name = name.to_ascii_lowercase();
+    match name.as_str() {
+        "time zone" | "time.zone" => "timezone".to_owned(),
+        "names" => "client_encoding".to_owned(),
+        "transaction.isolation.level" => "transaction_isolation".to_owned(),
+        _ => name,
+    }
+}
+
+/// Longer values are of no use to anyone.
+fn cut(value: &str) -> String {
+    value[..value.floor_char_boundary(256)].to_owned()
+}
+
+fn simple(value: &str) -> String {
+    value.to_ascii_lowercase().replace(['-', '_'], "")
+}
+
+fn unknown(name: &str) -> QueryError {
+    QueryError::new(
+        ErrorKind::UnknownSetting,
+        format!("there is no setting {name}; SHOW ALL lists them"),
+    )
+}
+
+fn parse<T: std::str::FromStr>(value: Option<&str>) -> Result<Option<T>, ()> {
+    value.map(|value| value.trim().parse().map_err(|_| ())).transpose()
+}
+
+/// Plain numbers are milliseconds, as in PostgreSQL.
+fn milliseconds(value: &str) -> Result<Duration, String> {
+    let value = value.trim();
+    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        return parse_duration(&format!("{value}ms"));
+    }
+    parse_duration(value)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::users::{Users, Verifier};
+
+    #[test]
+    fn settings_are_set_shown_and_reset() {
+        let user = Users::anyone().unwrap().find("ann").unwrap();
+        let mut settings = Settings::default();
+        for (name, value, shown) in [
+            ("coscan.weight", "3", "3"),
+            ("statement_timeout", "1500", "1500ms"),
+            ("Statement_Timeout", "2min", "120000ms"),
+            ("statement_timeout", "0", "0"),
+            ("coscan.memory_limit", "1MiB", "1048576"),
+            ("TimeZone", "Europe/Amsterdam", "Europe/Amsterdam"),
+            ("application_name", "psql", "psql"),
+            ("client_encoding", "utf-8", "UTF8"),
+        ] {
+            let default = settings.get(name, &user).unwrap();
+            settings.set(name, Some(value), &user).unwrap();
+            assert_eq!(settings.get(name, &user).unwrap(), shown, "{name}");
+            if value == "3" {
+                settings.set(name, None, &user).unwrap();
+                assert_eq!(settings.get(name, &user).unwrap(), default, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn settings_of_the_engine_and_wrong_values_are_refused() {
+        let user = Users::anyone().unwrap().find("ann").unwrap();
+        let mut settings = Settings::default();
+        for name in ["datafusion.runtime.memory_limit", "datafusion.execution.batch_size", "x"] {
+            let error = settings.set(name, Some("1"), &user).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::UnknownSetting, "{name}");
+        }
+        for (name, value) in [
+            ("coscan.weight", "0"),
+            ("coscan.weight", "x"),
+            ("statement_timeout", "-1"),
+            ("timezone", "Atlantis"),
+            ("client_encoding", "latin1"),
+            ("standard_conforming_strings", "off"),
+        ] {
+            let error = settings.set(name, Some(value), &user).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::InvalidValue, "{name}");
+        }
+    }
+
+    #[test]
+    fn nobody_takes_more_weight_than_granted() {
+        let verifier = Verifier::of_password("x").unwrap();
+        let users = Users::parse(&format!("[users.ann]\nverifier='{verifier}'\nweight=2"));
+        let user = users.unwrap().find("ann").unwrap();
+        let mut settings = Settings::default();
+        assert_eq!(settings.get("coscan.weight", &user).unwrap(), "2");
+        settings.set("coscan.weight", Some("1"), &user).unwrap();
+        assert!(settings.set("coscan.weight", Some("3"), &user).is_err());
+    }
+}

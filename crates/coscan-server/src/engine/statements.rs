@@ -1,0 +1,226 @@
+//! Statements that concern the session only: SET, SHOW, BEGIN and their like. They never reach the engine.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::sql::sqlparser::ast::{
+    ContextModifier, Expr, Ident, ObjectName, Reset, Set, Statement, Value, ValueWithSpan,
+};
+
+use crate::engine::Session;
+use crate::queries::{ErrorKind, QueryError};
+
+/// The command word of a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Command {
+    /// A query: SELECT, VALUES, WITH, TABLE.
+    Select,
+    /// EXPLAIN or DESCRIBE.
+    Explain,
+    /// SHOW.
+    Show,
+    /// SET.
+    Set,
+    /// RESET.
+    Reset,
+    /// BEGIN or START TRANSACTION. Transactions have no effect: nothing is written.
+    Begin,
+    /// COMMIT or END.
+    Commit,
+    /// ROLLBACK.
+    Rollback,
+    /// ROLLBACK TO SAVEPOINT.
+    RollbackTo,
+    /// SAVEPOINT.
+    Savepoint,
+    /// RELEASE SAVEPOINT.
+    Release,
+    /// DISCARD.
+    Discard,
+    /// DEALLOCATE; the protocol knows what was prepared.
+    Deallocate,
+}
+
+impl Command {
+    /// The word, in capitals.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Select => "SELECT",
+            Self::Explain => "EXPLAIN",
+            Self::Show => "SHOW",
+            Self::Set => "SET",
+            Self::Reset => "RESET",
+            Self::Begin => "BEGIN",
+            Self::Commit => "COMMIT",
+            Self::Rollback | Self::RollbackTo => "ROLLBACK",
+            Self::Savepoint => "SAVEPOINT",
+            Self::Release => "RELEASE",
+            Self::Discard => "DISCARD ALL",
+            Self::Deallocate => "DEALLOCATE",
+        }
+    }
+}
+
+/// A statement that concerns the session only.
+#[derive(Clone, Debug)]
+pub(super) enum SessionStatement {
+    /// A setting, and its value; `None` for the default.
+    Set(Vec<(String, Option<String>)>),
+    Show(String),
+    ShowAll,
+    ResetAll,
+    /// Nothing to do.
+    Nothing,
+}
+
+/// What a statement does to the session; `None` for queries.
+///
+/// # Errors
+/// If a value cannot be read.
+pub(super) fn session_statement(
+    statement: &Statement,
+) -> Result<Option<(Command, SessionStatement)>, QueryError> {
+    let nothing = |command| Ok(Some((command, SessionStatement::Nothing)));
+    match statement {
+        Statement::Set(set) => Ok(Some((Command::Set, assignments(set)?))),
+        Statement::Reset(reset) => Ok(Some((
+            Command::Reset,
+            match &reset.reset {
+                Reset::ALL => SessionStatement::ResetAll,
+                Reset::ConfigurationParameter(name) => {
+                    SessionStatement::Set(vec![(dotted(name), None)])
+                }
+            },
+        ))),
+        Statement::ShowVariable { variable } => Ok(Some((Command::Show, show(variable)))),
+        Statement::StartTransaction { statements, .. } if statements.is_empty() => {
+            nothing(Command::Begin)
+        }
+        Statement::Commit { .. } => nothing(Command::Commit),
+        Statement::Rollback { savepoint: Some(_), .. } => nothing(Command::RollbackTo),
+        Statement::Rollback { .. } => nothing(Command::Rollback),
+        Statement::Savepoint { .. } => nothing(Command::Savepoint),
+        Statement::ReleaseSavepoint { .. } => nothing(Command::Release),
+        Statement::Discard { .. } => Ok(Some((Command::Discard, SessionStatement::ResetAll))),
+        Statement::Deallocate { .. } => nothing(Command::Deallocate),
+        _ => Ok(None),
+    }
+}
+
+/// The command word of a statement that is a query.
+pub(super) fn query_command(statement: &Statement) -> Command {
+    match statement {
+        Statement::Explain { .. } | Statement::ExplainTable { .. } => Command::Explain,
+        Statement::ShowTables { .. } | Statement::ShowColumns { .. } => Command::Show,
+        _ => Command::Select,
+    }
+}
+
+fn assignments(set: &Set) -> Result<SessionStatement, QueryError> {
+    let set = match set {
+        Set::SingleAssignment { scope: Some(ContextModifier::Global), .. } => {
+            return Err(unsupported("SET GLOBAL"));
+        }
+        Set::SingleAssignment { variable, values, .. } => vec![(dotted(variable), text(values)?)],
+        Set::SetTimeZone { value, .. } => {
+            vec![("timezone".to_owned(), text(std::slice::from_ref(value))?)]
+        }
+        Set::SetNames { charset_name, .. } => {
+            vec![("client_encoding".to_owned(), Some(charset_name.value.clone()))]
+        }
+        Set::SetNamesDefault {} => vec![("client_encoding".to_owned(), None)],
+        Set::SetTransaction { .. } => return Ok(SessionStatement::Nothing),
+        other => return Err(unsupported(&other.to_string())),
+    };
+    Ok(SessionStatement::Set(set))
+}
+
+fn unsupported(what: &str) -> QueryError {
+    QueryError::new(ErrorKind::NotSupported, format!("{what} is not supported"))
+}
+
+fn show(variable: &[Ident]) -> SessionStatement {
+    let words: Vec<_> = variable.iter().map(|word| word.value.as_str()).collect();
+    let name = words.join(".");
+    if name.eq_ignore_ascii_case("all") {
+        SessionStatement::ShowAll
+    } else {
+        SessionStatement::Show(name)
+    }
+}
+
+fn dotted(name: &ObjectName) -> String {
+    let parts = name.0.iter().map(|part| match part.as_ident() {
+        Some(ident) => ident.value.clone(),
+        None => part.to_string(),
+    });
+    parts.collect::<Vec<_>>().join(".")
+}
+
+/// The value of an assignment; lists become text with commas.
+fn text(values: &[Expr]) -> Result<Option<String>, QueryError> {
+    let values = values.iter().map(value).collect::<Result<Vec<_>, _>>()?;
+    match &values[..] {
+        [single] if single.eq_ignore_ascii_case("default") => Ok(None),
+        values => Ok(Some(values.join(", "))),
+    }
+}
+
+fn value(value: &Expr) -> Result<String, QueryError> {
+    match value {
+        Expr::Value(ValueWithSpan { value, .. }) => Ok(match value {
+            Value::Number(number, _) => number.clone(),
+            Value::SingleQuotedString(text) | Value::DoubleQuotedString(text) => text.clone(),
+            Value::EscapedStringLiteral(text) => text.clone(),
+            Value::Boolean(true) => "on".to_owned(),
+            Value::Boolean(false) => "off".to_owned(),
+            other => return Err(unsupported(&format!("the value {other}"))),
+        }),
+        Expr::Identifier(word) => Ok(word.value.clone()),
+        Expr::UnaryOp { .. } | Expr::CompoundIdentifier(_) => Ok(value.to_string()),
+        _ => Err(unsupported("an expression as the value of a setting")),
+    }
+}
+
+impl SessionStatement {
+    /// The columns of its result.
+    pub(super) fn schema(&self) -> SchemaRef {
+        let column = |name: &str| Field::new(name, DataType::Utf8, false);
+        Arc::new(match self {
+            Self::Show(name) => Schema::new(vec![column(&name.to_ascii_lowercase())]),
+            Self::ShowAll => Schema::new(vec![column("name"), column("setting")]),
+            _ => Schema::empty(),
+        })
+    }
+
+    /// Carries it out; the result has at most one batch.
+    pub(super) fn run(&self, session: &Session) -> Result<Vec<RecordBatch>, QueryError> {
+        let user = &session.user;
+        let strings = |values: Vec<String>| Arc::new(StringArray::from(values)) as ArrayRef;
+        let columns = match self {
+            Self::Nothing => return Ok(Vec::new()),
+            Self::ResetAll => {
+                session.change(|settings| *settings = Default::default());
+                return Ok(Vec::new());
+            }
+            Self::Set(all) => {
+                let set = session.change(|settings| {
+                    all.iter().try_for_each(|(name, to)| settings.set(name, to.as_deref(), user))
+                });
+                return set.map(|()| Vec::new());
+            }
+            Self::Show(name) => vec![strings(vec![session.settings().get(name, user)?])],
+            Self::ShowAll => {
+                let (names, values) = session.settings().all(user).into_iter().unzip();
+                vec![strings(names), strings(values)]
+            }
+        };
+        let batch = RecordBatch::try_new(self.schema(), columns);
+        let batch =
+            batch.map_err(|error| QueryError::new(ErrorKind::Internal, error.to_string()))?;
+        Ok(vec![batch])
+    }
+}

@@ -1,0 +1,81 @@
+//! Accepts connections, up to a number.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+/// How long to wait when the system accepts no more connections.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The connections of all protocols.
+#[derive(Clone, Debug)]
+pub struct Gate {
+    free: Arc<Semaphore>,
+    connections_max: u32,
+}
+
+/// A connection that is counted, until this is dropped.
+#[derive(Debug)]
+pub struct Entered(#[expect(dead_code, reason = "held")] OwnedSemaphorePermit);
+
+impl Gate {
+    /// For so many connections at once.
+    #[must_use]
+    pub fn new(connections_max: usize) -> Self {
+        let connections_max = u32::try_from(connections_max).unwrap_or(u32::MAX).min(1 << 28);
+        Self { free: Arc::new(Semaphore::new(connections_max as usize)), connections_max }
+    }
+
+    /// Counts a connection; `None` if there are too many.
+    #[must_use]
+    pub fn enter(&self) -> Option<Entered> {
+        Arc::clone(&self.free).try_acquire_owned().ok().map(Entered)
+    }
+
+    /// Completes once there is no connection.
+    pub async fn emptied(&self) {
+        // It is never closed.
+        drop(self.free.acquire_many(self.connections_max).await);
+    }
+}
+
+/// A connection, and the address it comes from.
+#[derive(Debug)]
+pub struct Accepted {
+    /// The connection.
+    pub stream: TcpStream,
+    /// Where it comes from.
+    pub address: SocketAddr,
+    /// Counts it; `None` if there are too many, so that it can be told so.
+    pub entered: Option<Entered>,
+}
+
+/// The next connection; `None` once the server stops.
+pub async fn accept(
+    listener: &TcpListener,
+    gate: &Gate,
+    stopping: &CancellationToken,
+) -> Option<Accepted> {
+    loop {
+        let accepted = tokio::select! {
+            () = stopping.cancelled() => return None,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, address)) => {
+                // Answers are written whole.
+                stream.set_nodelay(true).ok();
+                return Some(Accepted { stream, address, entered: gate.enter() });
+            }
+            // Too many files are open, or the client has gone already.
+            Err(error) => {
+                log::warn!("cannot accept a connection: {error}");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Certificates: checked before the server starts, replaced while it runs.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use rustls::ServerConfig;
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::config::Tls;
+
+/// Why a certificate is of no use.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read as PEM.
+    #[error("cannot read {path} as a PEM file: {reason}", path = path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The files do not fit together.
+    #[error(
+        "the certificate {path} cannot be used: {reason}; tls.key must be its private key",
+        path = path.display()
+    )]
+    Unusable {
+        /// The certificate.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// How TLS connections are made with a certificate.
+///
+/// # Errors
+/// If a file cannot be read, or the key is not that of the certificate.
+pub fn server_config(tls: &Tls) -> Result<ServerConfig, TlsError> {
+    let file = |path: &PathBuf, reason: &dyn std::fmt::Display| TlsError::File {
+        path: path.clone(),
+        reason: reason.to_string(),
+    };
+    let unusable = |reason: rustls::Error| TlsError::Unusable {
+        path: tls.certificate.clone(),
+        reason: reason.to_string(),
+    };
+    let chain = CertificateDer::pem_file_iter(&tls.certificate)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| file(&tls.certificate, &error))?;
+    if chain.is_empty() {
+        return Err(file(&tls.certificate, &"it has no certificate"));
+    }
+    let key = PrivateKeyDer::from_pem_file(&tls.key).map_err(|error| file(&tls.key, &error))?;
+    ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(unusable)?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .map_err(unusable)
+}
+
+/// The certificate of the server, as it is now.
+#[derive(Debug)]
+pub struct Certificate {
+    files: Tls,
+    current: ArcSwap<ServerConfig>,
+}
+
+impl Certificate {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// As [`server_config`].
+    pub fn load(files: Tls) -> Result<Self, TlsError> {
+        let current = ArcSwap::from_pointee(server_config(&files)?);
+        Ok(Self { files, current })
+    }
+
+    /// Reads the files again, for connections from now on.
+    ///
+    /// # Errors
+    /// As [`server_config`]; the certificate then stays as it was.
+    pub fn reload(&self) -> Result<(), TlsError> {
+        self.current.store(Arc::new(server_config(&self.files)?));
+        Ok(())
+    }
+
+    /// How to make a connection with these application protocols (ALPN).
+    #[must_use]
+    pub fn for_protocols(&self, protocols: &[&[u8]]) -> Arc<ServerConfig> {
+        let mut config = self.current.load().as_ref().clone();
+        config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        Arc::new(config)
+    }
+}

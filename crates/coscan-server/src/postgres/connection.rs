@@ -1,0 +1,274 @@
+//! A connection whose user is logged in: messages in, answers out.
+
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::sql::sqlparser::ast::Statement;
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::response::{CommandComplete, ReadyForQuery, TransactionStatus};
+use tokio::io::AsyncWrite;
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::{Command, Engine, Planned, Session, Sql};
+use crate::postgres::cancel::Registered;
+use crate::postgres::decode::Frontend;
+use crate::postgres::messages::Messages;
+use crate::postgres::prepared::PreparedStatements;
+use crate::postgres::rows::Rows;
+use crate::postgres::sqlstate::{
+    ADMIN_SHUTDOWN, IN_FAILED_TRANSACTION, NOT_SUPPORTED, PROTOCOL_VIOLATION, PgError,
+};
+use crate::postgres::writer::Writer;
+use crate::queries::QueryId;
+
+/// Why a message cannot be answered.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The client is told.
+    Statement(PgError),
+    /// The connection is of no use any more.
+    Connection(io::Error),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Connection(error)
+    }
+}
+
+impl<E: Into<PgError>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::Statement(error.into())
+    }
+}
+
+/// A connection of a user.
+pub(super) struct Connection<W> {
+    pub(super) engine: Arc<Engine>,
+    pub(super) session: Session,
+    pub(super) writer: Writer<W>,
+    pub(super) prepared: PreparedStatements,
+    registered: Registered,
+    transaction: TransactionStatus,
+    /// After an error in the extended protocol, messages are skipped until Sync.
+    is_skipping: bool,
+}
+
+impl<W: AsyncWrite + Unpin> Connection<W> {
+    pub(super) fn new(
+        engine: Arc<Engine>,
+        session: Session,
+        writer: Writer<W>,
+        registered: Registered,
+    ) -> Self {
+        Self {
+            engine,
+            session,
+            writer,
+            prepared: PreparedStatements::default(),
+            registered,
+            transaction: TransactionStatus::Idle,
+            is_skipping: false,
+        }
+    }
+
+    /// Answers messages until the client has gone or the server stops.
+    pub(super) async fn run(
+        mut self,
+        mut messages: Messages,
+        stopping: &CancellationToken,
+    ) -> io::Result<()> {
+        let gone = messages.gone();
+        loop {
+            let message = tokio::select! {
+                biased;
+                () = gone.cancelled() => return Ok(()),
+                message = messages.next() => message,
+                () = stopping.cancelled() => {
+                    return self.end(PgError::new(ADMIN_SHUTDOWN, "the server stops")).await;
+                }
+                () = idle(self.prepared.has_suspended(), self.stall_max()) => {
+                    self.prepared.close_portals(); // They hold slots that others wait for.
+                    continue;
+                }
+            };
+            let message = match message {
+                None => return Ok(()),
+                Some(Ok(message)) => message,
+                Some(Err(error)) => {
+                    return self.end(PgError::new(PROTOCOL_VIOLATION, error.to_string())).await;
+                }
+            };
+            // What runs for a client that has gone is dropped, which cancels it.
+            let answered = tokio::select! {
+                biased;
+                () = gone.cancelled() => return Ok(()),
+                answered = self.answer(message) => answered,
+            };
+            match answered {
+                Ok(()) => {}
+                Err(Failure::Connection(error)) => return Err(error),
+                Err(Failure::Statement(error)) => {
+                    self.fail(&error)?;
+                    self.is_skipping = true;
+                }
+            }
+        }
+    }
+
+    async fn answer(&mut self, message: Frontend) -> Result<(), Failure> {
+        match message {
+            Frontend::Sync => {
+                self.is_skipping = false;
+                if self.transaction == TransactionStatus::Idle {
+                    self.prepared.close_portals();
+                }
+                Ok(self.ready().await?)
+            }
+            _ if self.is_skipping => Ok(()),
+            Frontend::Query(text) => {
+                match self.simple(&text).await {
+                    Err(Failure::Statement(error)) => self.fail(&error)?,
+                    other => other?,
+                }
+                if self.transaction == TransactionStatus::Idle {
+                    self.prepared.close_portals();
+                }
+                Ok(self.ready().await?)
+            }
+            Frontend::Flush => Ok(self.writer.flush().await?),
+            Frontend::Copy | Frontend::Terminate => Ok(()),
+            Frontend::FunctionCall => {
+                let error =
+                    PgError::new(NOT_SUPPORTED, "function calls are not supported; use SELECT");
+                self.fail(&error)?;
+                Ok(self.ready().await?)
+            }
+            Frontend::Password(_) => {
+                Err(PgError::new(PROTOCOL_VIOLATION, "the client has logged in already").into())
+            }
+            message => self.extended(message).await,
+        }
+    }
+
+    fn stall_max(&self) -> Duration {
+        self.engine.limits().result_stall_max
+    }
+
+    /// Tells the client that a statement has failed, and the transaction with it.
+    fn fail(&mut self, error: &PgError) -> io::Result<()> {
+        if self.transaction == TransactionStatus::Transaction {
+            self.transaction = TransactionStatus::Error;
+        }
+        self.writer.add(&error.message("ERROR"))
+    }
+
+    /// Tells the client why the connection ends, and ends it.
+    async fn end(mut self, error: PgError) -> io::Result<()> {
+        self.writer.add(&error.message("FATAL"))?;
+        self.writer.close().await
+    }
+
+    /// Asks for the next statement.
+    pub(super) async fn ready(&mut self) -> io::Result<()> {
+        let status = ReadyForQuery::new(self.transaction);
+        self.writer.add(&PgWireBackendMessage::ReadyForQuery(status))?;
+        self.writer.flush().await
+    }
+
+    /// Plans a statement. Failed transactions only take statements that end them.
+    pub(super) async fn plan(&self, statement: Statement, text: &str) -> Result<Planned, PgError> {
+        let ends = matches!(statement, Statement::Commit { .. } | Statement::Rollback { .. });
+        if self.transaction == TransactionStatus::Error && !ends {
+            let text = "the transaction has failed; statements are ignored until ROLLBACK";
+            return Err(PgError::new(IN_FAILED_TRANSACTION, text));
+        }
+        Ok(self.engine.plan(&self.session, Sql::Parsed(Box::new(statement), text)).await?)
+    }
+
+    /// A token that is cancelled if the client asks to cancel the statement that begins now.
+    pub(super) fn begin(&self) -> CancellationToken {
+        self.registered.current.begin()
+    }
+
+    /// Sends rows of a result, up to `rows_max` (0: all). Returns how many, and whether all were sent.
+    pub(super) async fn send_rows(
+        &mut self,
+        rows: &mut Rows,
+        rows_max: u32,
+        cancel: &CancellationToken,
+    ) -> Result<(usize, bool), Failure> {
+        let rows_max = if rows_max == 0 { usize::MAX } else { rows_max as usize };
+        let Self { engine, session, writer, .. } = self;
+        let (id, mut sent) = (rows.id(), 0);
+        let cancelled = |id: QueryId| {
+            engine.queries().cancel(id, &session.user);
+        };
+        while sent < rows_max {
+            if !cancelling(cancel, id, cancelled, rows.has_more()).await? {
+                return Ok((sent, true));
+            }
+            let (encoded, count) = rows.take(rows_max - sent);
+            writer.add_encoded(&encoded);
+            sent += count;
+            if writer.is_full() {
+                cancelling(cancel, id, cancelled, writer.flush()).await?;
+            }
+        }
+        Ok((sent, false))
+    }
+
+    /// Tells the client that a statement has ended, and does what it does to the connection.
+    pub(super) fn complete(&mut self, command: Command, rows: usize) -> io::Result<()> {
+        let mut tag = command.name().to_owned();
+        match command {
+            Command::Select => tag = format!("SELECT {rows}"),
+            Command::Begin => self.transaction = TransactionStatus::Transaction,
+            Command::Commit | Command::Rollback => {
+                if self.transaction == TransactionStatus::Error {
+                    "ROLLBACK".clone_into(&mut tag);
+                }
+                self.transaction = TransactionStatus::Idle;
+            }
+            Command::RollbackTo if self.transaction == TransactionStatus::Error => {
+                self.transaction = TransactionStatus::Transaction;
+            }
+            Command::Discard => self.prepared.clear(),
+            _ => {}
+        }
+        self.writer.add(&PgWireBackendMessage::CommandComplete(CommandComplete::new(tag)))
+    }
+}
+
+/// Completes if a query has been suspended for too long.
+async fn idle(is_suspended: bool, idle_max: Duration) {
+    if is_suspended {
+        tokio::time::sleep(idle_max).await;
+    } else {
+        std::future::pending().await
+    }
+}
+
+/// Does some work of a query. If the client asks to cancel, the query gives back what it holds, also while the client
+/// takes no bytes; the work goes on, and finds out.
+async fn cancelling<T>(
+    cancel: &CancellationToken,
+    id: Option<QueryId>,
+    cancelled: impl Fn(QueryId),
+    work: impl Future<Output = T>,
+) -> T {
+    let mut work = pin!(work);
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => {
+            if let Some(id) = id {
+                cancelled(id);
+            }
+        }
+        done = &mut work => return done,
+    }
+    work.await
+}

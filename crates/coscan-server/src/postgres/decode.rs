@@ -1,0 +1,301 @@
+//! Messages of clients, from bytes that anyone may have sent: every read is checked.
+
+use bytes::Bytes;
+
+/// The number of a request for TLS, in place of a version.
+pub(super) const SSL_REQUEST: i32 = 80_877_103;
+/// The number of a request for GSSAPI encryption.
+pub(super) const GSS_REQUEST: i32 = 80_877_104;
+/// The number of a request to cancel.
+pub(super) const CANCEL_REQUEST: i32 = 80_877_102;
+
+/// Bytes that are no message of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct ProtocolError(pub(super) &'static str);
+
+const SHORT: ProtocolError = ProtocolError("a message ends too early");
+
+/// The first message of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Startup {
+    Ssl,
+    Gss,
+    Cancel {
+        pid: i32,
+        key: Bytes,
+    },
+    /// A login under version 3.`minor`.
+    Login {
+        minor: i32,
+        parameters: Vec<(String, String)>,
+    },
+}
+
+/// Later messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Frontend {
+    Query(String),
+    Parse {
+        name: String,
+        sql: String,
+        types: Vec<u32>,
+    },
+    Bind(Bind),
+    DescribeStatement(String),
+    DescribePortal(String),
+    Execute {
+        portal: String,
+        rows_max: u32,
+    },
+    CloseStatement(String),
+    ClosePortal(String),
+    Flush,
+    Sync,
+    Terminate,
+    /// Part of a login; its form depends on the mechanism.
+    Password(Bytes),
+    /// Part of a COPY that was refused; to be ignored.
+    Copy,
+    FunctionCall,
+}
+
+/// A statement gets its parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Bind {
+    pub(super) portal: String,
+    pub(super) statement: String,
+    pub(super) parameter_formats: Vec<i16>,
+    pub(super) parameters: Vec<Option<Bytes>>,
+    pub(super) result_formats: Vec<i16>,
+}
+
+/// Reads a first message, without its length.
+pub(super) fn decode_startup(body: Bytes) -> Result<Startup, ProtocolError> {
+    let mut reader = Reader(body);
+    let version = reader.i32()?;
+    match version {
+        SSL_REQUEST => return reader.end(Startup::Ssl),
+        GSS_REQUEST => return reader.end(Startup::Gss),
+        CANCEL_REQUEST => {
+            let pid = reader.i32()?;
+            return Ok(Startup::Cancel { pid, key: reader.0 });
+        }
+        _ => {}
+    }
+    if version >> 16 != 3 {
+        return Err(ProtocolError("only version 3 of the protocol is supported"));
+    }
+    let mut parameters = Vec::new();
+    loop {
+        let name = reader.string()?;
+        if name.is_empty() {
+            break;
+        }
+        parameters.push((name, reader.string()?));
+    }
+    reader.end(Startup::Login { minor: version & 0xffff, parameters })
+}
+
+/// Reads a message of this kind; `body` is exactly one, without kind and length.
+pub(super) fn decode(kind: u8, body: Bytes) -> Result<Frontend, ProtocolError> {
+    let mut reader = Reader(body);
+    let message = match kind {
+        b'Q' => Frontend::Query(reader.string()?),
+        b'P' => {
+            let (name, sql) = (reader.string()?, reader.string()?);
+            let types = reader.list(|reader| reader.i32().map(i32::cast_unsigned))?;
+            Frontend::Parse { name, sql, types }
+        }
+        b'B' => Frontend::Bind(Bind {
+            portal: reader.string()?,
+            statement: reader.string()?,
+            parameter_formats: reader.list(Reader::format)?,
+            parameters: reader.list(Reader::value)?,
+            result_formats: reader.list(Reader::format)?,
+        }),
+        b'D' => match reader.u8()? {
+            b'S' => Frontend::DescribeStatement(reader.string()?),
+            b'P' => Frontend::DescribePortal(reader.string()?),
+            _ => return Err(ProtocolError("Describe names neither a statement nor a portal")),
+        },
+        b'C' => match reader.u8()? {
+            b'S' => Frontend::CloseStatement(reader.string()?),
+            b'P' => Frontend::ClosePortal(reader.string()?),
+            _ => return Err(ProtocolError("Close names neither a statement nor a portal")),
+        },
+        b'E' => {
+            let portal = reader.string()?;
+            // Negative numbers mean all rows, as in PostgreSQL.
+            Frontend::Execute { portal, rows_max: u32::try_from(reader.i32()?).unwrap_or(0) }
+        }
+        b'H' => Frontend::Flush,
+        b'S' => Frontend::Sync,
+        b'X' => Frontend::Terminate,
+        b'p' => return Ok(Frontend::Password(reader.0)),
+        b'd' | b'c' | b'f' => return Ok(Frontend::Copy),
+        b'F' => return Ok(Frontend::FunctionCall),
+        _ => return Err(ProtocolError("a message is of no known kind")),
+    };
+    reader.end(message)
+}
+
+/// What is left of a message.
+struct Reader(Bytes);
+
+impl Reader {
+    fn take(&mut self, count: usize) -> Result<Bytes, ProtocolError> {
+        if count > self.0.len() {
+            return Err(SHORT);
+        }
+        Ok(self.0.split_to(count))
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], ProtocolError> {
+        let bytes = self.take(N)?;
+        bytes.as_ref().try_into().map_err(|_| SHORT)
+    }
+
+    fn u8(&mut self) -> Result<u8, ProtocolError> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    fn i16(&mut self) -> Result<i16, ProtocolError> {
+        self.array().map(i16::from_be_bytes)
+    }
+
+    fn i32(&mut self) -> Result<i32, ProtocolError> {
+        self.array().map(i32::from_be_bytes)
+    }
+
+    /// A text that ends with a zero.
+    fn string(&mut self) -> Result<String, ProtocolError> {
+        let end = self.0.iter().position(|byte| *byte == 0);
+        let end = end.ok_or(ProtocolError("a text in a message has no end"))?;
+        let text = self.take(end)?;
+        self.take(1)?;
+        let text = std::str::from_utf8(&text);
+        text.map(str::to_owned).map_err(|_| ProtocolError("a text in a message is not UTF-8"))
+    }
+
+    fn format(&mut self) -> Result<i16, ProtocolError> {
+        let format = self.i16()?;
+        let is_known = matches!(format, 0 | 1);
+        is_known.then_some(format).ok_or(ProtocolError("a format is neither text nor binary"))
+    }
+
+    /// A parameter's bytes; `None` for NULL.
+    fn value(&mut self) -> Result<Option<Bytes>, ProtocolError> {
+        match self.i32()? {
+            -1 => Ok(None),
+            length => {
+                let length = usize::try_from(length);
+                self.take(length.map_err(|_| ProtocolError("a length is negative"))?).map(Some)
+            }
+        }
+    }
+
+    /// A number of items, and the items. Grows with what is there, not with what the number says.
+    fn list<T>(
+        &mut self,
+        item: impl Fn(&mut Self) -> Result<T, ProtocolError>,
+    ) -> Result<Vec<T>, ProtocolError> {
+        let count = self.i16()?.cast_unsigned();
+        (0..count).map(|_| item(self)).collect()
+    }
+
+    fn end<T>(&self, message: T) -> Result<T, ProtocolError> {
+        if self.0.is_empty() { Ok(message) } else { Err(ProtocolError("a message is too long")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const KINDS: &[u8] = b"QPBDCEHSXpdcfF";
+
+    fn of(kind: u8, body: &[u8]) -> Result<Frontend, ProtocolError> {
+        decode(kind, Bytes::copy_from_slice(body))
+    }
+
+    #[test]
+    fn messages_are_read() {
+        assert_eq!(of(b'Q', b"SELECT 1\0"), Ok(Frontend::Query("SELECT 1".to_owned())));
+        let parse = of(b'P', b"s\0SELECT $1\0\0\x01\0\0\0\x17").unwrap();
+        let expected =
+            Frontend::Parse { name: "s".to_owned(), sql: "SELECT $1".to_owned(), types: vec![23] };
+        assert_eq!(parse, expected);
+        let bind = of(b'B', b"p\0s\0\0\x01\0\x01\0\x02\0\0\0\x02ab\xff\xff\xff\xff\0\0").unwrap();
+        let expected = Bind {
+            portal: "p".to_owned(),
+            statement: "s".to_owned(),
+            parameter_formats: vec![1],
+            parameters: vec![Some(Bytes::from_static(b"ab")), None],
+            result_formats: vec![],
+        };
+        assert_eq!(bind, Frontend::Bind(expected));
+    }
+
+    #[test]
+    fn any_number_of_rows_is_read() {
+        let rows = |count: i32| of(b'E', &[&b"\0"[..], &count.to_be_bytes()].concat()).unwrap();
+        let execute = |rows_max| Frontend::Execute { portal: String::new(), rows_max };
+        assert_eq!(rows(-1), execute(0));
+        assert_eq!(rows(i32::MIN), execute(0));
+        assert_eq!(rows(i32::MAX), execute(i32::MAX.cast_unsigned()));
+    }
+
+    #[test]
+    fn short_long_and_malformed_messages_are_refused() {
+        for (kind, body) in [
+            (b'E', &b""[..]),
+            (b'E', b"\0"),
+            (b'Q', b"SELECT 1"),
+            (b'Q', b"SELECT 1\0x"),
+            (b'Q', b"\xff\0"),
+            (b'D', b""),
+            (b'D', b"x\0"),
+            (b'B', b"\0\0\0\0\0\x01\0\0\0\x09ab\0\0"),
+            (b'B', b"\0\0\0\0\0\x01\x80\0\0\0\0\0"),
+            (b'B', b"\0\0\0\x01\0\x02\0\0\0\0"),
+            (b'P', b"\0\0\xff\xff"),
+            (b'S', b"x"),
+            (b'z', b""),
+        ] {
+            assert!(of(kind, body).is_err(), "{kind} {body:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(body in prop::collection::vec(any::<u8>(), 0..200)) {
+            for kind in KINDS {
+                let _ = of(*kind, &body);
+            }
+            let _ = decode_startup(Bytes::from(body));
+        }
+
+        #[test]
+        fn mutated_messages_are_read_or_refused(
+            at in 0..60_usize, to in any::<u8>(), cut in 0..60_usize,
+        ) {
+            let bind = b"p\0s\0\0\x01\0\x01\0\x02\0\0\0\x02ab\xff\xff\xff\xff\0\x01\0\x01";
+            let login = b"\0\x03\0\0user\0ann\0database\0coscan\0\0";
+            for (kind, message) in [(Some(b'B'), &bind[..]), (None, &login[..])] {
+                let mut body = message.to_vec();
+                if let Some(byte) = body.get_mut(at) {
+                    *byte = to;
+                }
+                body.truncate(cut);
+                match kind {
+                    Some(kind) => drop(of(kind, &body)),
+                    None => drop(decode_startup(Bytes::from(body))),
+                }
+            }
+        }
+    }
+}

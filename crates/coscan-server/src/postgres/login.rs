@@ -1,0 +1,271 @@
+//! From the first byte of a connection to a session of a user. Nothing of it is shared with what comes after.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes, BytesMut};
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::startup::{Authentication, NegotiateProtocolVersion};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+
+use crate::engine::{Engine, Proof, Session};
+use crate::listen::{Certificate, MaybeTls};
+use crate::postgres::decode::{Frontend, ProtocolError, Startup, decode_startup};
+use crate::postgres::frame::{ReadError, read, read_body};
+use crate::postgres::sqlstate::{
+    INVALID_AUTHORIZATION, INVALID_PASSWORD, PROTOCOL_VIOLATION, PgError,
+};
+use crate::users::{MECHANISM, Scram, ScramError};
+
+/// The longest message before a client has logged in, in bytes.
+const MESSAGE_BYTES_MAX: usize = 10_000;
+
+/// The name of the protocol within TLS.
+const ALPN: &[u8] = b"postgresql";
+
+/// What a connection turned out to be.
+pub(super) enum Negotiated {
+    Login {
+        stream: MaybeTls,
+        minor: i32,
+        parameters: Vec<(String, String)>,
+    },
+    Cancel {
+        pid: i32,
+        secret: Bytes,
+    },
+    /// It ended before it said.
+    Nothing,
+}
+
+/// Agrees on encryption and reads what the client wants.
+pub(super) async fn negotiate(
+    tcp: TcpStream,
+    certificate: Option<&Certificate>,
+) -> Result<Negotiated, ReadError> {
+    let mut stream = MaybeTls::Plain(tcp);
+    let mut was_refused = false;
+    loop {
+        let body = match read_body(&mut stream, MESSAGE_BYTES_MAX).await {
+            Ok(body) => body,
+            Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return Ok(Negotiated::Nothing);
+            }
+            Err(error) => return Err(error),
+        };
+        match decode_startup(body)? {
+            Startup::Ssl => {
+                stream = match (stream, certificate) {
+                    (MaybeTls::Plain(mut tcp), Some(certificate)) => {
+                        tcp.write_all(b"S").await?;
+                        // Nothing is read ahead: bytes that were sent in clear are taken for TLS, and refused.
+                        let acceptor = TlsAcceptor::from(certificate.for_protocols(&[ALPN]));
+                        MaybeTls::Tls(Box::new(acceptor.accept(tcp).await?))
+                    }
+                    (MaybeTls::Plain(mut tcp), None) if !was_refused => {
+                        tcp.write_all(b"N").await?;
+                        was_refused = true;
+                        MaybeTls::Plain(tcp)
+                    }
+                    _ => return Err(ProtocolError("TLS was asked for twice").into()),
+                };
+            }
+            Startup::Gss => stream.write_all(b"N").await?,
+            Startup::Cancel { pid, key } => return Ok(Negotiated::Cancel { pid, secret: key }),
+            Startup::Login { minor, parameters } => {
+                return Ok(Negotiated::Login { stream, minor, parameters });
+            }
+        }
+    }
+}
+
+/// Why a login fails: the client is told, or is gone.
+#[derive(Debug)]
+pub(super) enum LoginFailure {
+    Refused(PgError),
+    Io(io::Error),
+}
+
+impl From<io::Error> for LoginFailure {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<ReadError> for LoginFailure {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Io(error) => Self::Io(error),
+            ReadError::Protocol(error) => refused(PROTOCOL_VIOLATION, error.to_string()),
+        }
+    }
+}
+
+fn refused(code: &'static str, text: impl Into<String>) -> LoginFailure {
+    LoginFailure::Refused(PgError::new(code, text))
+}
+
+/// Logs a user in. The client does not know it yet: the caller sends what follows.
+pub(super) async fn login(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    engine: &Arc<Engine>,
+    minor: i32,
+    parameters: &[(String, String)],
+) -> Result<Session, LoginFailure> {
+    let parameter = |name: &str| {
+        let mut known = parameters.iter().filter(|(known, _)| known == name);
+        known.next_back().map(|(_, value)| value.as_str())
+    };
+    if minor > 2 || parameters.iter().any(|(name, _)| name.starts_with("_pq_.")) {
+        send(stream, &negotiate_version(parameters)).await?;
+    }
+    let name = parameter("user").filter(|name| !name.is_empty());
+    let name = name.ok_or_else(|| refused(INVALID_AUTHORIZATION, "no user was given"))?;
+    let session = if engine.users().check_passwords() {
+        by_scram(stream, engine, name).await?
+    } else {
+        let session = engine.login(name, Proof::None).await;
+        session.map_err(|error| refused(INVALID_AUTHORIZATION, error.to_string()))?
+    };
+    let database = parameter("database").unwrap_or(name);
+    log::debug!("{name} logged in to database {database}");
+    for (name, value) in settings(parameters) {
+        session.set(&name, Some(&value)).map_err(|error| LoginFailure::Refused(error.into()))?;
+    }
+    Ok(session)
+}
+
+async fn by_scram(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    engine: &Arc<Engine>,
+    name: &str,
+) -> Result<Session, LoginFailure> {
+    let wrong = |error: ScramError| match error {
+        ScramError::Malformed | ScramError::ChannelBinding => {
+            refused(PROTOCOL_VIOLATION, error.to_string())
+        }
+        _ => {
+            refused(INVALID_PASSWORD, format!("password authentication failed for user \"{name}\""))
+        }
+    };
+    send(stream, &authentication(Authentication::SASL(vec![MECHANISM.to_owned()]))).await?;
+    let initial = client_first(password(stream).await?)
+        .ok_or_else(|| refused(PROTOCOL_VIOLATION, "the login is not by SCRAM-SHA-256"))?;
+    let scram = Scram::start(engine.users(), name, &initial).map_err(wrong)?;
+    let server_first = Bytes::copy_from_slice(scram.server_first().as_bytes());
+    send(stream, &authentication(Authentication::SASLContinue(server_first))).await?;
+    let (server_final, verified) = scram.finish(&password(stream).await?).map_err(wrong)?;
+    let session = engine.login(name, Proof::Scram(verified)).await;
+    let session = session.map_err(|error| refused(INVALID_PASSWORD, error.to_string()))?;
+    send(stream, &authentication(Authentication::SASLFinal(server_final.into()))).await?;
+    Ok(session)
+}
+
+fn authentication(message: Authentication) -> PgWireBackendMessage {
+    PgWireBackendMessage::Authentication(message)
+}
+
+/// The client's first message within its choice of a mechanism.
+fn client_first(mut body: Bytes) -> Option<Bytes> {
+    let end = body.iter().position(|byte| *byte == 0)?;
+    let mechanism = body.split_to(end);
+    body.advance(1);
+    if mechanism.as_ref() != MECHANISM.as_bytes() || body.len() < 4 {
+        return None;
+    }
+    let length = usize::try_from(body.get_i32()).ok()?;
+    (length == body.len()).then_some(body)
+}
+
+async fn password(stream: &mut (impl AsyncRead + Unpin)) -> Result<Bytes, LoginFailure> {
+    match read(stream, MESSAGE_BYTES_MAX).await? {
+        Some((Frontend::Password(body), _)) => Ok(body),
+        Some(_) => Err(refused(PROTOCOL_VIOLATION, "the client has not logged in yet")),
+        None => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+    }
+}
+
+async fn send(
+    stream: &mut (impl AsyncWrite + Unpin),
+    message: &PgWireBackendMessage,
+) -> io::Result<()> {
+    let mut bytes = BytesMut::new();
+    message.encode(&mut bytes).map_err(io::Error::other)?;
+    stream.write_all(&bytes).await?;
+    stream.flush().await
+}
+
+fn negotiate_version(parameters: &[(String, String)]) -> PgWireBackendMessage {
+    let options = parameters.iter().map(|(name, _)| name).filter(|name| name.starts_with("_pq_."));
+    let options = options.cloned().collect();
+    PgWireBackendMessage::NegotiateProtocolVersion(NegotiateProtocolVersion::new(2, options))
+}
+
+/// Settings that a client makes as it connects: parameters of their names, and `options` such as `-c name=value`.
+fn settings(parameters: &[(String, String)]) -> Vec<(String, String)> {
+    let mut settings = Vec::new();
+    for (name, value) in parameters {
+        match name.as_str() {
+            "user" | "database" | "replication" => {}
+            "options" => settings.extend(options(value)),
+            name if name.starts_with("_pq_.") => {}
+            _ => settings.push((name.clone(), value.clone())),
+        }
+    }
+    settings
+}
+
+fn options(text: &str) -> Vec<(String, String)> {
+    let mut words = Vec::new();
+    let (mut word, mut escaped) = (String::new(), false);
+    for c in text.chars() {
+        match c {
+            '\\' if !escaped => escaped = true,
+            c if c.is_whitespace() && !escaped => words.push(std::mem::take(&mut word)),
+            c => {
+                word.push(c);
+                escaped = false;
+            }
+        }
+    }
+    words.push(word);
+    let settings = words.iter().filter_map(|word| {
+        let word = word.strip_prefix("--").or_else(|| word.strip_prefix("-c")).unwrap_or(word);
+        let (name, value) = word.split_once('=')?;
+        Some((name.replace('-', "_"), value.to_owned()))
+    });
+    settings.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_settings() {
+        let expected = [("coscan.weight", "2"), ("application_name", "a b"), ("timezone", "UTC")];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let text = "-c coscan.weight=2 -capplication-name=a\\ b --timezone=UTC -x";
+        assert_eq!(options(text), expected);
+    }
+
+    #[test]
+    fn other_mechanisms_and_wrong_lengths_are_refused() {
+        let body = |text: &str, length: i32, rest: &str| {
+            Bytes::from([text.as_bytes(), b"\0", &length.to_be_bytes(), rest.as_bytes()].concat())
+        };
+        assert_eq!(client_first(body(MECHANISM, 3, "n,,")), Some(Bytes::from_static(b"n,,")));
+        for wrong in [
+            body(MECHANISM, 4, "n,,"),
+            body(MECHANISM, -1, ""),
+            body("SCRAM-SHA-256-PLUS", 3, "n,,"),
+            Bytes::from_static(b"SCRAM-SHA-256\0\0\0"),
+            Bytes::from_static(b"SCRAM-SHA-256"),
+            Bytes::new(),
+        ] {
+            assert_eq!(client_first(wrong), None);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The receiving half of a connection, read all the time: a client that goes away is noticed while its query runs.
+
+use std::sync::Arc;
+
+use tokio::io::AsyncRead;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::postgres::decode::{Frontend, ProtocolError};
+use crate::postgres::frame::{ReadError, read};
+
+/// What a small message counts at least, in bytes.
+const MESSAGE_BYTES_MIN: usize = 64;
+
+/// Messages as they come.
+#[derive(Debug)]
+pub(super) struct Messages {
+    received: mpsc::UnboundedReceiver<Received>,
+    gone: CancellationToken,
+    reader: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct Received {
+    message: Result<Frontend, ProtocolError>,
+    /// Its part of what may be read ahead.
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+impl Messages {
+    /// Reads messages of at most `bytes_max`, and about as many bytes ahead.
+    pub(super) fn of(mut from: impl AsyncRead + Unpin + Send + 'static, bytes_max: usize) -> Self {
+        let (sender, received) = mpsc::unbounded_channel();
+        let gone = CancellationToken::new();
+        let has_gone = gone.clone();
+        let reader = tokio::spawn(async move {
+            let room = Arc::new(Semaphore::new(bytes_max.max(MESSAGE_BYTES_MIN)));
+            loop {
+                let (message, length) = match read(&mut from, bytes_max).await {
+                    Ok(None | Some((Frontend::Terminate, _))) | Err(ReadError::Io(_)) => break,
+                    Ok(Some((message, length))) => (message, length.max(MESSAGE_BYTES_MIN)),
+                    Err(ReadError::Protocol(error)) => {
+                        // The client is told; then the connection is closed.
+                        sender.send(Received { message: Err(error), _room: None }).ok();
+                        return;
+                    }
+                };
+                let length = u32::try_from(length).unwrap_or(u32::MAX);
+                let room = Arc::clone(&room).acquire_many_owned(length).await.ok();
+                if sender.send(Received { message: Ok(message), _room: room }).is_err() {
+                    break;
+                }
+            }
+            has_gone.cancel();
+        });
+        Self { received, gone, reader }
+    }
+
+    /// The next message; `None` if the reader has ended.
+    pub(super) async fn next(&mut self) -> Option<Result<Frontend, ProtocolError>> {
+        self.received.recv().await.map(|received| received.message)
+    }
+
+    /// Cancelled once the client has gone.
+    pub(super) fn gone(&self) -> CancellationToken {
+        self.gone.clone()
+    }
+}
+
+impl Drop for Messages {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}

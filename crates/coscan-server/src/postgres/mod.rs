@@ -1,0 +1,178 @@
+//! The PostgreSQL protocol.
+//!
+//! A connection is negotiated and its user logged in (`login`). From then on its `messages` are read (`frame`,
+//! `decode`) and answered (`connection`), in the `simple` protocol or the `extended` one with `prepared` statements and
+//! `parameters`. Results are sent as `rows` through a `writer`. Another connection may `cancel`. Errors have the codes
+//! of PostgreSQL (`sqlstate`).
+
+mod cancel;
+mod connection;
+mod decode;
+mod extended;
+mod frame;
+mod login;
+mod messages;
+mod parameters;
+mod prepared;
+mod rows;
+mod simple;
+mod sqlstate;
+mod writer;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::startup::{Authentication, BackendKeyData, ParameterStatus, SecretKey};
+use tokio::io::AsyncWrite;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::{Engine, Session};
+use crate::listen::{Accepted, Certificate, Gate, MaybeTls, accept};
+use cancel::{CancelKeys, Registered};
+use connection::Connection;
+use frame::ReadError;
+use login::{LoginFailure, Negotiated, login, negotiate};
+use messages::Messages;
+use sqlstate::{INVALID_AUTHORIZATION, PgError, TOO_MANY_CONNECTIONS};
+use writer::Writer;
+
+/// How long a client that is refused may take to hear why.
+const REFUSAL_MAX: Duration = Duration::from_secs(2);
+
+/// Settings that clients are told as they log in.
+const REPORTED: [&str; 10] = [
+    "server_version",
+    "server_encoding",
+    "client_encoding",
+    "application_name",
+    "DateStyle",
+    "IntervalStyle",
+    "TimeZone",
+    "integer_datetimes",
+    "standard_conforming_strings",
+    "session_authorization",
+];
+
+/// Serves the PostgreSQL protocol.
+#[derive(Debug)]
+pub struct PostgresServer {
+    engine: Arc<Engine>,
+    /// With one, clients must use TLS.
+    certificate: Option<Arc<Certificate>>,
+    gate: Gate,
+    keys: Arc<CancelKeys>,
+    stopping: CancellationToken,
+    stopped: CancellationToken,
+}
+
+impl PostgresServer {
+    /// A server. Once `stopping` is cancelled, it accepts no connections, and those that are idle end; once `stopped`
+    /// is, all end.
+    #[must_use]
+    pub fn new(
+        engine: Arc<Engine>,
+        certificate: Option<Arc<Certificate>>,
+        gate: Gate,
+        stopping: CancellationToken,
+        stopped: CancellationToken,
+    ) -> Arc<Self> {
+        Arc::new(Self { engine, certificate, gate, keys: Arc::default(), stopping, stopped })
+    }
+
+    /// Accepts connections until the server stops.
+    pub async fn serve(self: Arc<Self>, listener: TcpListener) {
+        while let Some(accepted) = accept(&listener, &self.gate, &self.stopping).await {
+            let server = Arc::clone(&self);
+            tokio::spawn(async move {
+                let address = accepted.address;
+                let served = tokio::select! {
+                    () = server.stopped.cancelled() => return,
+                    served = server.connection(accepted) => served,
+                };
+                if let Err(error) = served {
+                    log::debug!("the connection of {address} ended: {error}");
+                }
+            });
+        }
+    }
+
+    async fn connection(&self, accepted: Accepted) -> io::Result<()> {
+        let Accepted { stream, address, entered } = accepted;
+        let Some(_entered) = entered else {
+            let text = "there are too many connections; try again later";
+            return refuse(stream, &PgError::new(TOO_MANY_CONNECTIONS, text)).await;
+        };
+        let login_max = self.engine.limits().login_max;
+        let negotiating = negotiate(stream, self.certificate.as_deref());
+        let (mut stream, minor, parameters) =
+            match tokio::time::timeout(login_max, negotiating).await? {
+                Ok(Negotiated::Login { stream, minor, parameters }) => (stream, minor, parameters),
+                Ok(Negotiated::Cancel { pid, secret }) => {
+                    self.keys.cancel(pid, &secret);
+                    return Ok(());
+                }
+                Ok(Negotiated::Nothing) => return Ok(()),
+                Err(ReadError::Io(error)) => return Err(error),
+                Err(ReadError::Protocol(error)) => return Err(io::Error::other(error)),
+            };
+        if self.certificate.is_some() && !stream.is_secure() {
+            let text = "this server wants TLS; set sslmode to require or more";
+            return refuse(stream, &PgError::new(INVALID_AUTHORIZATION, text)).await;
+        }
+        let login = login(&mut stream, &self.engine, minor, &parameters);
+        match tokio::time::timeout(login_max, login).await? {
+            Ok(session) => self.session(stream, session, minor).await,
+            Err(LoginFailure::Io(error)) => Err(error),
+            Err(LoginFailure::Refused(error)) => {
+                log::info!("{address} was refused: {}", error.text);
+                refuse(stream, &error).await
+            }
+        }
+    }
+
+    async fn session(&self, stream: MaybeTls, session: Session, minor: i32) -> io::Result<()> {
+        let limits = self.engine.limits();
+        let bytes_max = usize::try_from(limits.message_bytes_max).unwrap_or(usize::MAX);
+        let (reading, writing) = tokio::io::split(stream);
+        let mut writer = Writer::new(writing, limits.result_stall_max);
+        let registered = self.keys.register(minor);
+        let registered = registered.ok_or_else(|| io::Error::other("there are no random bytes"))?;
+        greet(&mut writer, &session, &registered, minor)?;
+        let messages = Messages::of(reading, bytes_max);
+        let mut connection = Connection::new(Arc::clone(&self.engine), session, writer, registered);
+        connection.ready().await?;
+        connection.run(messages, &self.stopping).await
+    }
+}
+
+/// What a client is told after its login.
+fn greet(
+    writer: &mut Writer<impl AsyncWrite + Unpin>,
+    session: &Session,
+    registered: &Registered,
+    minor: i32,
+) -> io::Result<()> {
+    writer.add(&PgWireBackendMessage::Authentication(Authentication::Ok))?;
+    let settings = session.settings();
+    for name in REPORTED {
+        let value = settings.get(name, &session.user).map_err(io::Error::other)?;
+        let status = ParameterStatus::new(name.to_owned(), value);
+        writer.add(&PgWireBackendMessage::ParameterStatus(status))?;
+    }
+    let secret = match <[u8; 4]>::try_from(registered.secret.as_ref()) {
+        Ok(secret) if minor < 2 => SecretKey::I32(i32::from_be_bytes(secret)),
+        _ => SecretKey::Bytes(registered.secret.clone()),
+    };
+    let key = BackendKeyData::new(registered.pid, secret);
+    writer.add(&PgWireBackendMessage::BackendKeyData(key))
+}
+
+/// Tells a client why it is refused, and closes the connection.
+async fn refuse(stream: impl AsyncWrite + Unpin, error: &PgError) -> io::Result<()> {
+    let mut writer = Writer::new(stream, REFUSAL_MAX);
+    writer.add(&error.message("FATAL"))?;
+    tokio::time::timeout(REFUSAL_MAX, writer.close()).await?
+}

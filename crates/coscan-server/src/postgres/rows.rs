@@ -1,0 +1,141 @@
+//! Rows of a result as messages. A batch is encoded and dropped before any of it is sent: a slow client holds bytes, not
+//! memory of the pool.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::Schema;
+use arrow_pg::datatypes::{arrow_schema_to_pg_fields, encode_recordbatch};
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use pgwire::api::Type;
+use pgwire::api::portal::Format;
+use pgwire::api::results::FieldInfo;
+use pgwire::error::PgWireError;
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::data::RowDescription;
+
+use crate::postgres::sqlstate::{LIMIT_EXCEEDED, NOT_SUPPORTED, PgError};
+use crate::queries::{ErrorKind, QueryError, QueryId, RunningQuery};
+
+/// The most columns of a result: their number is sent in 16 bits.
+const COLUMNS_MAX: usize = 32_767;
+
+/// The columns of a result, as clients see them.
+pub(super) fn fields(schema: &Schema, format: &Format) -> Result<Vec<FieldInfo>, PgError> {
+    let columns = schema.fields().len();
+    if columns > COLUMNS_MAX {
+        return Err(PgError::new(
+            LIMIT_EXCEEDED,
+            format!("a result has at most {COLUMNS_MAX} columns"),
+        ));
+    }
+    if let Format::Individual(formats) = format
+        && formats.len() != columns
+    {
+        let text = format!("{} formats were given for {columns} columns", formats.len());
+        return Err(PgError::new(super::sqlstate::PROTOCOL_VIOLATION, text));
+    }
+    arrow_schema_to_pg_fields(schema, format, None).map_err(|error| not_supported(&error))
+}
+
+pub(super) fn description(fields: &[FieldInfo]) -> PgWireBackendMessage {
+    let fields = fields.iter().map(Into::into).collect();
+    PgWireBackendMessage::RowDescription(RowDescription::new(fields))
+}
+
+fn not_supported(error: &PgWireError) -> PgError {
+    PgError::new(
+        NOT_SUPPORTED,
+        format!("a column has a type without a form in this protocol: {error}"),
+    )
+}
+
+/// A result that is being sent.
+#[derive(Debug)]
+pub(super) struct Rows {
+    query: RunningQuery,
+    fields: Arc<Vec<FieldInfo>>,
+    /// Rows that are encoded, one message each.
+    encoded: Bytes,
+    /// The bytes of each of them.
+    lengths: VecDeque<usize>,
+    has_ended: bool,
+}
+
+impl Rows {
+    pub(super) fn new(query: RunningQuery, format: &Format) -> Result<Self, PgError> {
+        let fields = Arc::new(fields(&query.schema, format)?);
+        let (encoded, lengths) = (Bytes::new(), VecDeque::new());
+        Ok(Self { query, fields, encoded, lengths, has_ended: false })
+    }
+
+    /// Whether the rows are as was described: the types of some columns depend on the parameters.
+    pub(super) fn check(&self, described: &[FieldInfo]) -> Result<(), PgError> {
+        let is_same = |(described, column): (&FieldInfo, &FieldInfo)| {
+            let (was, is) = (described.datatype(), column.datatype());
+            let is_text =
+                column.format().value() == 0 || *was == Type::UNKNOWN && *is == Type::TEXT;
+            is_text || was == is
+        };
+        let other = described.iter().zip(self.fields.iter()).find(|pair| !is_same(*pair));
+        other.map_or(Ok(()), |(described, column)| {
+            Err(PgError::new(
+                NOT_SUPPORTED,
+                format!(
+                    "column \"{}\" was described as {} and is {}, since its type depends on parameters; cast them, as in $1::{}",
+                    column.name(),
+                    described.datatype(),
+                    column.datatype(),
+                    column.datatype(),
+                ),
+            ))
+        })
+    }
+
+    /// The number of the query.
+    pub(super) fn id(&self) -> Option<QueryId> {
+        self.query.id
+    }
+
+    /// Waits for rows; whether there are any more.
+    pub(super) async fn has_more(&mut self) -> Result<bool, PgError> {
+        while self.lengths.is_empty() && !self.has_ended {
+            match self.query.next().await {
+                Some(batch) => self.encode(batch?)?,
+                None => self.has_ended = true,
+            }
+        }
+        Ok(!self.lengths.is_empty())
+    }
+
+    /// Up to so many of the rows that are there, and their number.
+    pub(super) fn take(&mut self, rows_max: usize) -> (Bytes, usize) {
+        let rows = rows_max.min(self.lengths.len());
+        let bytes = self.lengths.drain(..rows).sum();
+        (self.encoded.split_to(bytes), rows)
+    }
+
+    fn encode(&mut self, batch: RecordBatch) -> Result<(), PgError> {
+        if self.fields.is_empty() {
+            return Ok(());
+        }
+        let fields = Arc::clone(&self.fields);
+        let encoded = catch_unwind(AssertUnwindSafe(move || -> Result<_, PgWireError> {
+            let mut bytes = BytesMut::with_capacity(batch.num_rows() * 16);
+            let mut lengths = VecDeque::with_capacity(batch.num_rows());
+            for row in encode_recordbatch(fields, batch) {
+                let start = bytes.len();
+                PgWireBackendMessage::DataRow(row?).encode(&mut bytes)?;
+                lengths.push_back(bytes.len() - start);
+            }
+            Ok((bytes.freeze(), lengths))
+        }));
+        let internal = || QueryError::new(ErrorKind::Internal, "a row could not be encoded");
+        let encoded = encoded.map_err(|_| internal())?;
+        (self.encoded, self.lengths) = encoded.map_err(|error| not_supported(&error))?;
+        Ok(())
+    }
+}

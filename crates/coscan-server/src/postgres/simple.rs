@@ -1,0 +1,65 @@
+//! The simple protocol: a text with statements, and their results as text.
+
+use datafusion::common::ParamValues;
+use datafusion::sql::sqlparser::ast::Statement;
+use pgwire::api::portal::Format;
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::response::EmptyQueryResponse;
+use tokio::io::AsyncWrite;
+
+use crate::engine::{Command, Planned};
+use crate::postgres::connection::{Connection, Failure};
+use crate::postgres::rows::{Rows, description, fields};
+use crate::queries::{ErrorKind, QueryError};
+
+impl<W: AsyncWrite + Unpin> Connection<W> {
+    /// Runs all statements in a text; the first that fails ends it.
+    pub(super) async fn simple(&mut self, text: &str) -> Result<(), Failure> {
+        let statements = self.engine.parse(text)?;
+        if statements.is_empty() {
+            let empty = PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new());
+            return Ok(self.writer.add(&empty)?);
+        }
+        for statement in statements {
+            self.deallocate(&statement);
+            let planned = self.plan(statement, text).await?;
+            self.run_all(planned).await?;
+        }
+        Ok(())
+    }
+
+    /// Drops a prepared statement, if the statement says so.
+    pub(super) fn deallocate(&mut self, statement: &Statement) {
+        if let Statement::Deallocate { name, .. } = statement {
+            if name.value.eq_ignore_ascii_case("all") && name.quote_style.is_none() {
+                self.prepared.clear();
+            } else {
+                self.prepared.close_statement(&name.value);
+            }
+        }
+    }
+
+    async fn run_all(&mut self, planned: Planned) -> Result<(), Failure> {
+        let (cancel, command) = (self.begin(), planned.command);
+        let format = Format::UnifiedText;
+        let described = fields(&planned.schema, &format)?;
+        let query = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(cancelled().into()),
+            query = self.engine.run(&self.session, planned, ParamValues::List(Vec::new())) => query?,
+        };
+        let returns_rows = matches!(command, Command::Select | Command::Explain | Command::Show);
+        if returns_rows {
+            self.writer.add(&description(&described))?;
+        }
+        let mut rows = Rows::new(query, &format)?;
+        let (sent, _) = self.send_rows(&mut rows, 0, &cancel).await?;
+        drop(rows);
+        Ok(self.complete(command, sent)?)
+    }
+}
+
+/// The error of a statement that the client has cancelled before it started.
+pub(super) fn cancelled() -> QueryError {
+    QueryError::new(ErrorKind::Cancelled, "the query was cancelled")
+}

@@ -1,0 +1,66 @@
+//! The codes of PostgreSQL for errors.
+
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::response::ErrorResponse;
+
+use crate::queries::{ErrorKind, QueryError};
+
+pub(super) const PROTOCOL_VIOLATION: &str = "08P01";
+pub(super) const INVALID_AUTHORIZATION: &str = "28000";
+pub(super) const INVALID_PASSWORD: &str = "28P01";
+pub(super) const IN_FAILED_TRANSACTION: &str = "25P02";
+pub(super) const INVALID_STATEMENT_NAME: &str = "26000";
+pub(super) const INVALID_CURSOR_NAME: &str = "34000";
+pub(super) const TOO_MANY_CONNECTIONS: &str = "53300";
+pub(super) const LIMIT_EXCEEDED: &str = "54000";
+pub(super) const ADMIN_SHUTDOWN: &str = "57P01";
+pub(super) const NOT_SUPPORTED: &str = "0A000";
+pub(super) const SYNTAX: &str = "42601";
+
+/// An error as it goes to a client.
+#[derive(Clone, Debug)]
+pub(super) struct PgError {
+    pub(super) code: &'static str,
+    pub(super) text: String,
+}
+
+impl PgError {
+    pub(super) fn new(code: &'static str, text: impl Into<String>) -> Self {
+        Self { code, text: text.into() }
+    }
+
+    /// The message; after one that is `FATAL` the connection is closed.
+    pub(super) fn message(&self, severity: &str) -> PgWireBackendMessage {
+        let fields = [(b'S', severity), (b'V', severity), (b'C', self.code), (b'M', &self.text)];
+        let fields = fields.map(|(kind, text)| (kind, text.replace('\0', "")));
+        PgWireBackendMessage::ErrorResponse(ErrorResponse::new(fields.to_vec()))
+    }
+}
+
+impl From<QueryError> for PgError {
+    fn from(error: QueryError) -> Self {
+        Self { code: code(error.kind), text: error.text }
+    }
+}
+
+fn code(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Syntax => SYNTAX,
+        ErrorKind::UnknownTable => "42P01",
+        ErrorKind::UnknownColumn => "42703",
+        ErrorKind::UnknownFunction => "42883",
+        ErrorKind::UnknownSetting => "42704",
+        ErrorKind::InvalidValue => "22023",
+        ErrorKind::TooComplex => "54001",
+        ErrorKind::Invalid => "42000",
+        ErrorKind::NotAllowed => "42501",
+        ErrorKind::NotSupported => NOT_SUPPORTED,
+        ErrorKind::DivisionByZero => "22012",
+        ErrorKind::Cancelled | ErrorKind::TimedOut => "57014",
+        ErrorKind::Memory => "53200",
+        ErrorKind::Busy => TOO_MANY_CONNECTIONS,
+        ErrorKind::Stopping => ADMIN_SHUTDOWN,
+        ErrorKind::Storage => "58030",
+        ErrorKind::Internal => "XX000",
+    }
+}

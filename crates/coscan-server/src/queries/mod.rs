@@ -1,0 +1,212 @@
+//! The queries of the server: which run, which wait, which ran.
+//!
+//! A query is registered under a `query_id` and gets a `ticket`. `admission` lets a number of them run at once.
+//! [`RunningQuery`] (`running`) is a result as it comes; the last queries are kept (`history`).
+
+mod admission;
+mod error;
+mod query_id;
+mod running;
+mod ticket;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use crate::config::Limits;
+use crate::users::User;
+use admission::{Admission, Slot};
+pub use error::{ErrorKind, QueryError};
+pub use query_id::QueryId;
+pub(crate) use running::Deadline;
+pub use running::RunningQuery;
+pub use ticket::{QueryReport, QueryState};
+pub(crate) use ticket::{Ticket, cancelled};
+
+/// How much of a query's text is kept, in bytes.
+pub const SQL_BYTES_SHOWN: usize = 4096;
+
+/// Ended queries that are kept.
+const HISTORY: usize = 1000;
+
+/// All queries of a server.
+#[derive(Debug)]
+pub struct Queries {
+    admission: Admission,
+    next_id: AtomicU64,
+    current: Mutex<BTreeMap<QueryId, Arc<ticket::Entry>>>,
+    history: Mutex<VecDeque<QueryReport>>,
+    /// Notified whenever a query has ended.
+    ended: Notify,
+}
+
+/// What became of a wish to cancel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cancelled {
+    /// The query ends now.
+    Yes,
+    /// No such query runs, or it is another user's.
+    NoSuchQuery,
+}
+
+impl Queries {
+    /// None yet.
+    #[must_use]
+    pub fn new(limits: &Limits) -> Arc<Self> {
+        let Limits { queries_running, queries_waiting, wait_max, .. } = *limits;
+        Arc::new(Self {
+            admission: Admission::new(queries_running, queries_waiting, wait_max),
+            next_id: AtomicU64::new(1),
+            current: Mutex::default(),
+            history: Mutex::default(),
+            ended: Notify::new(),
+        })
+    }
+
+    /// Registers a query, which does not run yet.
+    pub(crate) fn register(self: &Arc<Self>, user: &User, sql: &str) -> Ticket {
+        let id = QueryId(self.next_id.fetch_add(1, Ordering::Relaxed));
+        let entry = Arc::new(ticket::Entry::new(id, &user.name, cut(sql)));
+        self.current().insert(id, Arc::clone(&entry));
+        Ticket::new(Arc::clone(self), entry)
+    }
+
+    /// Cancels a query of this user; an administrator may cancel any.
+    pub fn cancel(&self, id: QueryId, by: &User) -> Cancelled {
+        let entry = self.current().get(&id).cloned();
+        match entry.filter(|entry| by.admin || entry.user == by.name) {
+            Some(entry) => {
+                entry.cancel.cancel();
+                Cancelled::Yes
+            }
+            None => Cancelled::NoSuchQuery,
+        }
+    }
+
+    /// All queries that wait and run, and those that ended last, by number.
+    #[must_use]
+    pub fn list(&self) -> Vec<QueryReport> {
+        let mut reports: Vec<_> = self.history().iter().cloned().collect();
+        let current: Vec<_> = self.current().values().cloned().collect();
+        reports.extend(current.iter().map(|entry| entry.report()));
+        reports.sort_by_key(|report| report.id);
+        reports.dedup_by_key(|report| report.id); // It may have ended in between.
+        reports
+    }
+
+    /// Those of [`list`](Self::list) that a user may see: all for administrators, else the user's own.
+    #[must_use]
+    pub fn seen_by(&self, user: &User) -> Vec<QueryReport> {
+        let mut reports = self.list();
+        reports.retain(|report| user.admin || report.user == user.name);
+        reports
+    }
+
+    /// Queries that run, and that wait.
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize) {
+        let (all, waiting) = (self.current().len(), self.admission.waiting());
+        (all.saturating_sub(waiting), waiting)
+    }
+
+    /// Admits no more queries. Those that wait are refused; those that run go on.
+    pub fn close(&self) {
+        self.admission.close();
+    }
+
+    /// Cancels all queries.
+    pub fn cancel_all(&self) {
+        let entries: Vec<_> = self.current().values().cloned().collect();
+        for entry in entries {
+            entry.cancel.cancel();
+        }
+    }
+
+    /// Completes once no query runs or waits.
+    pub async fn drained(&self) {
+        loop {
+            let ended = self.ended.notified();
+            if self.current().is_empty() {
+                return;
+            }
+            ended.await;
+        }
+    }
+
+    /// A query has ended.
+    fn forget(&self, entry: &ticket::Entry) {
+        let report = entry.report();
+        let mut history = self.history();
+        if history.len() == HISTORY {
+            history.pop_front();
+        }
+        history.push_back(report);
+        drop(history);
+        self.current().remove(&entry.id);
+        self.ended.notify_waiters();
+    }
+
+    fn current(&self) -> MutexGuard<'_, BTreeMap<QueryId, Arc<ticket::Entry>>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn history(&self) -> MutexGuard<'_, VecDeque<QueryReport>> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The start of a text.
+fn cut(sql: &str) -> String {
+    let end = sql.floor_char_boundary(SQL_BYTES_SHOWN);
+    if end == sql.len() { sql.to_owned() } else { format!("{}…", &sql[..end]) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::users::{Users, Verifier};
+
+    fn users() -> Users {
+        let verifier = Verifier::of_password("x").unwrap();
+        let entry =
+            |name, admin| format!("[users.{name}]\nverifier = '{verifier}'\nadmin = {admin}\n");
+        Users::parse(&(entry("ann", false) + &entry("bob", false) + &entry("root", true))).unwrap()
+    }
+
+    #[tokio::test]
+    async fn only_the_owner_and_administrators_see_and_cancel_a_query() {
+        let users = users();
+        let [ann, bob, root] = ["ann", "bob", "root"].map(|name| users.find(name).unwrap());
+        let queries = Queries::new(&Limits::default());
+        let mut ticket = queries.register(&ann, "SELECT 1");
+        ticket.admit().await.unwrap();
+        assert_eq!(queries.seen_by(&bob).len(), 0);
+        assert_eq!(queries.cancel(ticket.id(), &bob), Cancelled::NoSuchQuery);
+        assert!(!ticket.cancel_token().is_cancelled());
+        assert_eq!(queries.seen_by(&root).len(), 1);
+        assert_eq!(queries.cancel(ticket.id(), &ann), Cancelled::Yes);
+        assert!(ticket.cancel_token().is_cancelled());
+        drop(ticket);
+        let [report] = &queries.seen_by(&ann)[..] else { panic!("one query") };
+        assert_eq!(report.state, QueryState::Cancelled);
+        assert_eq!(queries.cancel(report.id, &root), Cancelled::NoSuchQuery);
+        queries.drained().await;
+    }
+
+    #[test]
+    fn the_history_has_a_bound() {
+        let ann = users().find("ann").unwrap();
+        let queries = Queries::new(&Limits::default());
+        for _ in 0..HISTORY + 5 {
+            queries.register(&ann, &"x".repeat(10_000)).finish();
+        }
+        let reports = queries.list();
+        assert_eq!(reports.len(), HISTORY);
+        assert_eq!(reports[0].id, QueryId(6));
+        assert_eq!(reports[0].state, QueryState::Done);
+        assert!(reports[0].sql.len() < SQL_BYTES_SHOWN + 10);
+    }
+}

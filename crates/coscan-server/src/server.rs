@@ -1,0 +1,205 @@
+//! Starts, reloads and stops a server.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coscan_runtime::{BufferManager, Options};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::check::check;
+use crate::config::{Config, ConfigError, Memory};
+use crate::engine::{Engine, EngineError};
+use crate::listen::{Certificate, Gate, TlsError};
+use crate::postgres::PostgresServer;
+use crate::users::{Users, UsersError};
+
+/// How long connections may take to end once their queries are cancelled.
+const END_MAX: Duration = Duration::from_secs(5);
+
+/// Why a server does not start, or keeps what it had.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The users are wrong.
+    #[error(transparent)]
+    Users(#[from] UsersError),
+    /// The certificate is of no use.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// Tables or memory are wrong.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// An address cannot be listened at.
+    #[error("cannot listen at {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// A part of the configuration is not built in.
+    #[error("{0}")]
+    NotBuiltIn(&'static str),
+}
+
+/// A server that runs.
+#[derive(Debug)]
+pub struct Server {
+    engine: Arc<Engine>,
+    certificate: Option<Arc<Certificate>>,
+    gate: Gate,
+    stopping: CancellationToken,
+    stopped: CancellationToken,
+    accepting: JoinSet<()>,
+    /// Where the PostgreSQL protocol is served.
+    pub postgres: Option<SocketAddr>,
+}
+
+/// How a server ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// All queries ended by themselves.
+    Gracefully,
+    /// Some were cancelled.
+    Cancelled,
+}
+
+impl Server {
+    /// Whether a server could start, short of listening: checks all settings and opens all tables.
+    ///
+    /// # Errors
+    /// All that is wrong.
+    pub async fn check(config: &Config) -> Result<(), ServerError> {
+        let mut wrong = match check(config) {
+            Ok(()) => Vec::new(),
+            Err(ConfigError::Wrong(wrong)) => wrong,
+            Err(error) => vec![error.to_string()],
+        };
+        let opened = async {
+            let manager = BufferManager::new(options(&config.memory)).map_err(EngineError::from)?;
+            let engine = Engine::new(&manager, Arc::new(Users::anyone()?), &config.limits)?;
+            Ok::<_, ServerError>(engine.open_tables(&config.tables).await?)
+        };
+        if let Err(error) = opened.await {
+            wrong.push(error.to_string());
+        }
+        if wrong.is_empty() { Ok(()) } else { Err(ConfigError::Wrong(wrong).into()) }
+    }
+
+    /// Starts a server: opens its tables and listens.
+    ///
+    /// # Errors
+    /// If the configuration is wrong, a table cannot be opened, or an address is taken.
+    pub async fn start(config: &Config) -> Result<Self, ServerError> {
+        check(config)?;
+        if config.listen.flight.is_some() {
+            return Err(ServerError::NotBuiltIn("listen.flight is not served by this version"));
+        }
+        let users = Arc::new(users(config)?);
+        let manager = BufferManager::new(options(&config.memory)).map_err(EngineError::from)?;
+        let engine = Arc::new(Engine::new(&manager, users, &config.limits)?);
+        engine.open_tables(&config.tables).await?;
+        let certificate = config.tls.clone().map(Certificate::load).transpose()?.map(Arc::new);
+        let mut server = Self {
+            engine,
+            certificate,
+            gate: Gate::new(config.limits.connections_max),
+            stopping: CancellationToken::new(),
+            stopped: CancellationToken::new(),
+            accepting: JoinSet::new(),
+            postgres: None,
+        };
+        if let Some(address) = config.listen.postgres {
+            let (listener, address) = listen(address).await?;
+            server.postgres = Some(address);
+            let postgres = PostgresServer::new(
+                Arc::clone(&server.engine),
+                server.certificate.clone(),
+                server.gate.clone(),
+                server.stopping.clone(),
+                server.stopped.clone(),
+            );
+            server.accepting.spawn(postgres.serve(listener));
+        }
+        Ok(server)
+    }
+
+    /// What serves all protocols.
+    #[must_use]
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// Takes over tables, users and the certificate of a configuration, without a restart; what it says on users and
+    /// certificates is read from the same files as at the start. Running queries and sessions keep what they have.
+    ///
+    /// # Errors
+    /// If one of them is wrong; all of them then stay as they were, except for those that were taken over before it:
+    /// first the certificate, then users, then tables.
+    pub async fn reload(&self, config: &Config) -> Result<(), ServerError> {
+        check(config)?;
+        if let Some(certificate) = &self.certificate {
+            certificate.reload()?;
+        }
+        self.engine.users().reload()?;
+        self.engine.open_tables(&config.tables).await?;
+        Ok(())
+    }
+
+    /// Stops: accepts no connections and no queries, and waits until those that run have ended. After `grace`, or once
+    /// `hurry` completes, they are cancelled.
+    pub async fn stop(mut self, grace: Duration, hurry: impl Future<Output = ()>) -> Stopped {
+        self.stopping.cancel();
+        self.engine.queries().close();
+        let ended = async {
+            self.engine.queries().drained().await;
+            self.gate.emptied().await;
+        };
+        let stopped = tokio::select! {
+            biased;
+            () = ended => Stopped::Gracefully,
+            () = tokio::time::sleep(grace) => Stopped::Cancelled,
+            () = hurry => Stopped::Cancelled,
+        };
+        if stopped == Stopped::Cancelled {
+            self.engine.queries().cancel_all();
+            // Clients are told, if they listen.
+            tokio::time::timeout(END_MAX, self.gate.emptied()).await.ok();
+            self.stopped.cancel();
+            tokio::time::timeout(END_MAX, self.gate.emptied()).await.ok();
+        }
+        self.accepting.shutdown().await;
+        stopped
+    }
+}
+
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServerError> {
+    let failed = |source| ServerError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, address))
+}
+
+fn users(config: &Config) -> Result<Users, UsersError> {
+    match &config.users_file {
+        Some(path) => Users::load(path),
+        None => Users::anyone(),
+    }
+}
+
+fn options(memory: &Memory) -> Options {
+    let mut options = memory.bytes.map_or_else(Options::default, Options::with_memory_bytes);
+    if let Some(pool_bytes) = memory.pool_bytes {
+        options.pool_bytes = pool_bytes;
+        options.pool_bytes_min = options.pool_bytes_min.min(pool_bytes);
+        options.decode_bytes =
+            options.decode_bytes.min(options.memory_bytes.saturating_sub(pool_bytes));
+    }
+    options
+}

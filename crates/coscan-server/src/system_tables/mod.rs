@@ -1,0 +1,85 @@
+//! What the server does, as tables: `system.queries`, `system.pool`.
+
+mod cancel;
+mod pool;
+mod queries;
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use coscan_runtime::BufferManager;
+use datafusion::catalog::memory::MemorySourceConfig;
+use datafusion::catalog::{SchemaProvider, Session, TableProvider};
+use datafusion::datasource::TableType;
+use datafusion::error::Result;
+use datafusion::logical_expr::Expr;
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::queries::Queries;
+use crate::users::User;
+
+pub(crate) use cancel::cancel_function;
+
+/// The system tables as a user sees them.
+#[derive(Clone, Debug)]
+pub(crate) struct SystemTables {
+    pub(crate) user: Arc<User>,
+    pub(crate) queries: Arc<Queries>,
+    pub(crate) manager: BufferManager,
+}
+
+/// The names of the tables.
+const TABLES: [&str; 2] = ["pool", "queries"];
+
+#[async_trait]
+impl SchemaProvider for SystemTables {
+    fn table_names(&self) -> Vec<String> {
+        TABLES.map(str::to_owned).to_vec()
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        let (schema, rows): (_, fn(&SystemTables) -> Result<RecordBatch>) = match name {
+            "queries" => (queries::schema(), queries::rows),
+            "pool" => (pool::schema(), pool::rows),
+            _ => return Ok(None),
+        };
+        Ok(Some(Arc::new(SystemTable { tables: self.clone(), schema, rows })))
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        TABLES.contains(&name)
+    }
+}
+
+/// A table whose rows are made when it is read.
+#[derive(Debug)]
+struct SystemTable {
+    tables: SystemTables,
+    schema: SchemaRef,
+    rows: fn(&SystemTables) -> Result<RecordBatch>,
+}
+
+#[async_trait]
+impl TableProvider for SystemTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::View
+    }
+
+    async fn scan(
+        &self,
+        _state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let rows = (self.rows)(&self.tables)?;
+        let schema = Arc::clone(&self.schema);
+        Ok(MemorySourceConfig::try_new_exec(&[vec![rows]], schema, projection.cloned())?)
+    }
+}

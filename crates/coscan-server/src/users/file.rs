@@ -1,0 +1,167 @@
+//! The users file:
+//!
+//! ```toml
+//! [users.ann]
+//! verifier = "SCRAM-SHA-256$4096:…"
+//! tables = ["lineitem", "orders"]   # or "*"
+//! weight = 2
+//! admin = false
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fs, io};
+
+use serde::Deserialize;
+
+use crate::users::{Granted, User, Verifier};
+
+/// The longest name of a user, in bytes, as in PostgreSQL.
+const NAME_BYTES_MAX: usize = 63;
+
+/// Why there are no users.
+#[derive(Debug, thiserror::Error)]
+pub enum UsersError {
+    /// The file cannot be read.
+    #[error("cannot read the users file {path}: {source}", path = path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The file is no users file.
+    #[error("the users file is wrong: {0}")]
+    Toml(#[from] toml::de::Error),
+    /// Entries are wrong, one sentence for each.
+    #[error("the users file is wrong: {}", .0.join("; "))]
+    Entries(Vec<String>),
+    /// The system gives no random bytes.
+    #[error("the system gives no random bytes")]
+    NoRandomness,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    users: BTreeMap<String, Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    verifier: String,
+    #[serde(default)]
+    tables: Tables,
+    #[serde(default = "one")]
+    weight: u32,
+    #[serde(default)]
+    admin: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Tables {
+    Pattern(String),
+    Names(BTreeSet<String>),
+}
+
+impl Default for Tables {
+    fn default() -> Self {
+        Self::Names(BTreeSet::new())
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Reads a users file.
+pub(super) fn read(path: &Path) -> Result<BTreeMap<String, Arc<User>>, UsersError> {
+    let text = fs::read_to_string(path)
+        .map_err(|source| UsersError::Read { path: path.to_owned(), source })?;
+    parse(&text)
+}
+
+/// Reads the text of a users file.
+pub(super) fn parse(text: &str) -> Result<BTreeMap<String, Arc<User>>, UsersError> {
+    let file: File = toml::from_str(text)?;
+    let (mut users, mut errors) = (BTreeMap::new(), Vec::new());
+    for (name, entry) in file.users {
+        match user(name.clone(), entry) {
+            Ok(user) => {
+                users.insert(name, Arc::new(user));
+            }
+            Err(error) => errors.push(format!("user `{name}`: {error}")),
+        }
+    }
+    if errors.is_empty() { Ok(users) } else { Err(UsersError::Entries(errors)) }
+}
+
+fn user(name: String, entry: Entry) -> Result<User, String> {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains('\0') {
+        return Err(format!("a name has 1 to {NAME_BYTES_MAX} bytes"));
+    }
+    let verifier =
+        Verifier::parse(&entry.verifier).map_err(|error| format!("verifier: {error}"))?;
+    if entry.weight == 0 {
+        return Err("weight is 0; it must be at least 1".to_owned());
+    }
+    let tables = match entry.tables {
+        Tables::Pattern(pattern) if pattern == "*" => Granted::All,
+        Tables::Pattern(_) => {
+            return Err(r#"tables is a list of names, or "*" for all"#.to_owned());
+        }
+        Tables::Names(names) => Granted::Only(names),
+    };
+    Ok(User { name, tables, weight: entry.weight, admin: entry.admin, verifier: Some(verifier) })
+}
+
+/// The text to add to a users file for a new user, who may read these tables (all, if empty).
+#[must_use]
+pub fn entry(name: &str, verifier: &Verifier, tables: &[String]) -> String {
+    let key = toml::Value::String(name.to_owned());
+    let tables = match tables {
+        [] => toml::Value::String("*".to_owned()),
+        tables => tables.iter().cloned().map(toml::Value::String).collect::<Vec<_>>().into(),
+    };
+    format!(
+        "[users.{key}]\nverifier = \"{verifier}\"\ntables = {tables}\nweight = 1\nadmin = false\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn an_entry_made_for_a_user_is_read_back() {
+        let verifier = Verifier::of_password("secret").unwrap();
+        let all = entry("ann \"x\"", &verifier, &[]);
+        let some = entry("bob", &verifier, &["a".to_owned(), "b c".to_owned()]);
+        let users = parse(&format!("{all}\n{some}")).unwrap();
+        let (ann, bob) = (&users["ann \"x\""], &users["bob"]);
+        assert_eq!(ann.tables, Granted::All);
+        assert!(ann.verifier().unwrap().accepts("secret"));
+        assert!(bob.tables.includes("b c") && !bob.tables.includes("c"));
+        assert!(bob.weight == 1 && !bob.admin);
+    }
+
+    #[test]
+    fn all_wrong_entries_are_named() {
+        let good = Verifier::of_password("secret").unwrap();
+        let text = format!(
+            "[users.a]\nverifier = 'md5'\n[users.b]\nverifier = '{good}'\nweight = 0\n\
+             [users.c]\nverifier = '{good}'\ntables = 'all'\n[users.d]\nverifier = '{good}'"
+        );
+        let error = parse(&text).unwrap_err().to_string();
+        for name in ["`a`", "`b`", "`c`"] {
+            assert!(error.contains(name), "{error}");
+        }
+        assert!(!error.contains("`d`"), "{error}");
+        assert!(parse("[users.a]\npassword = 'x'").is_err());
+    }
+}

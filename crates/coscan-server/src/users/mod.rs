@@ -1,0 +1,174 @@
+//! Who may log in, and what each may read.
+//!
+//! `file` reads the users file, `verifier` is what it keeps of a password, `scram` checks a login without seeing the
+//! password.
+
+mod file;
+mod scram;
+mod verifier;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use ring::rand::{SecureRandom, SystemRandom};
+
+pub use file::{UsersError, entry};
+pub use scram::{Scram, ScramError, Verified};
+pub use verifier::{MECHANISM, Verifier, VerifierError};
+
+/// A user of the server.
+#[derive(Clone, Debug)]
+pub struct User {
+    /// The name to log in with.
+    pub name: String,
+    /// The tables whose rows and columns the user sees; others do not exist for the user.
+    pub tables: Granted,
+    /// The weight of the user's queries, at least 1; the most that the user's sessions may set.
+    pub weight: u32,
+    /// Whether the user sees and cancels the queries of others.
+    pub admin: bool,
+    /// `None` if the server checks no passwords.
+    verifier: Option<Verifier>,
+}
+
+impl User {
+    /// What is kept of the password; `None` if the server checks no passwords.
+    #[must_use]
+    pub fn verifier(&self) -> Option<&Verifier> {
+        self.verifier.as_ref()
+    }
+}
+
+/// Tables that a user may read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Granted {
+    /// All tables of the server, also those that are added later.
+    All,
+    /// Tables of these names.
+    Only(BTreeSet<String>),
+}
+
+impl Granted {
+    /// Whether a table is among them.
+    #[must_use]
+    pub fn includes(&self, table: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(tables) => tables.contains(table),
+        }
+    }
+}
+
+/// The users of a server. They can be [reloaded](Self::reload) while it runs.
+#[derive(Debug)]
+pub struct Users {
+    known: Known,
+    /// Makes what strangers are asked look like what users are asked.
+    secret: [u8; 32],
+}
+
+#[derive(Debug)]
+enum Known {
+    /// Whoever comes is an administrator under the name given.
+    Anyone,
+    Listed {
+        path: Option<PathBuf>,
+        users: ArcSwap<BTreeMap<String, Arc<User>>>,
+    },
+}
+
+impl Users {
+    /// Without security: every name may log in, without a password, and read all tables.
+    ///
+    /// # Errors
+    /// If the system gives no random bytes.
+    pub fn anyone() -> Result<Self, UsersError> {
+        Self::of(Known::Anyone)
+    }
+
+    /// Those of a users file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or an entry is wrong; the text names all wrong entries.
+    pub fn load(path: &Path) -> Result<Self, UsersError> {
+        let users = ArcSwap::from_pointee(file::read(path)?);
+        Self::of(Known::Listed { path: Some(path.to_owned()), users })
+    }
+
+    /// Those in the text of a users file.
+    ///
+    /// # Errors
+    /// If an entry is wrong.
+    pub fn parse(text: &str) -> Result<Self, UsersError> {
+        Self::of(Known::Listed { path: None, users: ArcSwap::from_pointee(file::parse(text)?) })
+    }
+
+    fn of(known: Known) -> Result<Self, UsersError> {
+        let mut secret = [0; 32];
+        SystemRandom::new().fill(&mut secret).map_err(|_| UsersError::NoRandomness)?;
+        Ok(Self { known, secret })
+    }
+
+    /// Reads the users file again. Sessions that are logged in keep what they were granted.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load); the users then stay as they were.
+    pub fn reload(&self) -> Result<(), UsersError> {
+        if let Known::Listed { path: Some(path), users } = &self.known {
+            users.store(Arc::new(file::read(path)?));
+        }
+        Ok(())
+    }
+
+    /// Whether logins need a password.
+    #[must_use]
+    pub fn check_passwords(&self) -> bool {
+        matches!(self.known, Known::Listed { .. })
+    }
+
+    /// The user of this name. Proves nothing about who asks.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<Arc<User>> {
+        match &self.known {
+            Known::Anyone => Some(Arc::new(User {
+                name: name.to_owned(),
+                tables: Granted::All,
+                weight: 1,
+                admin: true,
+                verifier: None,
+            })),
+            Known::Listed { users, .. } => users.load().get(name).cloned(),
+        }
+    }
+
+    /// What to check a login under this name against: the user's verifier, or one that nothing fits.
+    #[must_use]
+    pub fn verifier_of(&self, name: &str) -> Verifier {
+        let user = self.find(name);
+        let verifier = user.and_then(|user| user.verifier.clone());
+        verifier.unwrap_or_else(|| Verifier::of_nobody(&self.secret, name))
+    }
+
+    /// The names in a users file.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        match &self.known {
+            Known::Anyone => Vec::new(),
+            Known::Listed { users, .. } => users.load().keys().cloned().collect(),
+        }
+    }
+
+    /// Tables granted to someone by name.
+    #[must_use]
+    pub fn granted_tables(&self) -> BTreeSet<String> {
+        let Known::Listed { users, .. } = &self.known else { return BTreeSet::new() };
+        let users = users.load();
+        let granted = users.values().filter_map(|user| match &user.tables {
+            Granted::All => None,
+            Granted::Only(tables) => Some(tables),
+        });
+        granted.flatten().cloned().collect()
+    }
+}
