@@ -140,9 +140,9 @@ impl Survey {
                 cell.in_use += in_use;
                 cell.stored += counts.cached - in_use;
             }
-            if has_sparse || class.wanted().contains(group) {
+            if has_sparse || class.needed_groups().contains(group) {
                 for page in table.slice(chunk, group).iter().map(|&id| state.page(id)) {
-                    if let Some(level) = page.wanted.checked_sub(1) {
+                    if let Some(level) = page.needed_count.checked_sub(1) {
                         let level = (level as usize).min(SHARING_LEVELS - 1);
                         self.map.shared_bytes[level] += page.bytes;
                     }

@@ -104,7 +104,7 @@ async fn watchers_see_every_step_of_a_scan() {
     let mut events = manager.subscribe(1000);
     let scan = manager.scan(&table, &[0], &[fixture.all_rows()]).unwrap();
     assert!(are_rows(ids(scan).await, fixture.all_rows()));
-    manager.evict_unwanted();
+    manager.evict_unneeded();
     let events_seen = all(&mut events);
     let count = |is: fn(&EventKind) -> bool| events_seen.iter().filter(|kind| is(kind)).count();
     assert!(matches!(events_seen[0], EventKind::ScanStarted { .. }));

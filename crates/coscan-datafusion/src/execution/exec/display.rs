@@ -48,7 +48,7 @@ impl DisplayAs for SharedScanExec {
         if let Some(fetch) = self.fetch {
             write!(f, ", fetch={fetch}")?;
         }
-        if let Some(query) = self.runs.query.get() {
+        if let Some(query) = self.state.query.get() {
             write!(f, ", query={query}")?;
         }
         match self.first_rows() {
