@@ -19,8 +19,5 @@ mod system_tables;
 pub mod users;
 
 pub use check::check;
+pub use engine::STACK_BYTES;
 pub use server::{Server, ServerError, Stopped};
-
-/// The stack that threads of the server's runtime need for the deepest statements that it accepts, in bytes. They are
-/// walked by recursion.
-pub const STACK_BYTES: usize = 16 << 20;

@@ -195,6 +195,22 @@ async fn a_query_is_cancelled_while_it_streams_and_the_connection_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_are_answered_while_queries_keep_all_their_threads_busy() {
+    let running = start().await;
+    let client = running.login("ann").await;
+    // Its joins do not yield for minutes.
+    let busy = "SELECT count(*) FROM numbers a, numbers b, numbers c WHERE a.id + b.id > c.id";
+    let canceller = client.cancel_token();
+    let query = tokio::spawn(async move { client.query(busy, &[]).await.map(|_| ()) });
+    let other = running.login("ann").await;
+    let sql = "SELECT count(*) FROM system.queries WHERE state = 'running' AND sql LIKE '%c.id'";
+    while other.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) == 0 {}
+    canceller.cancel_query(NoTls).await.unwrap();
+    let cancelled = tokio::time::timeout(Duration::from_secs(60), query).await.unwrap();
+    assert_eq!(code(&cancelled.unwrap().unwrap_err()), SqlState::QUERY_CANCELED);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn settings_come_with_the_login_and_in_sql() {
     let running = start().await;
     let mut config = running.config("ann", PASSWORD);
@@ -296,7 +312,17 @@ async fn many_clients_at_once_get_the_same_answers() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn psql_runs_queries_and_lists_granted_tables_only() {
     let running = start().await;
-    let commands = ["SELECT count(*) FROM numbers", "\\d", "\\dt", "\\d numbers", "\\dn", "\\l"];
+    let commands = [
+        "SELECT count(*) FROM numbers",
+        "\\d",
+        "\\dt",
+        "\\d numbers",
+        "\\d+ numbers",
+        "\\dt+",
+        "\\dn",
+        "\\l",
+        "SELECT current_user",
+    ];
     let Some((succeeded, text)) = running.psql("ann", PASSWORD, &commands).await else {
         // The other tests here need no psql; the README's commands were run with it.
         eprintln!("psql is not installed");
@@ -305,7 +331,7 @@ async fn psql_runs_queries_and_lists_granted_tables_only() {
     assert!(succeeded, "{text}");
     assert!(text.starts_with("30000\n"), "{text}");
     assert!(text.contains("public|numbers|table") && !text.contains("secrets"), "{text}");
-    assert!(text.contains("word|"), "{text}");
+    assert!(text.contains("word|") && text.ends_with("ann\n"), "{text}");
     let (succeeded, text) = running.psql("ann", "wrong", &["SELECT 1"]).await.unwrap();
     assert!(!succeeded && text.contains("password authentication failed"), "{text}");
 }

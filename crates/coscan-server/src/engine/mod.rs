@@ -1,14 +1,17 @@
 //! SQL on the tables of the server, for users who may read some of them. All protocols go through here.
 //!
 //! A [`Session`] (`session`) is a user with `settings`. It sees the tables of its own `catalog`. A statement is
-//! [planned](Engine::plan) (`plan`), and [run](Engine::run) (`run`) with a limit on its `memory`; `statements` that
-//! concern the session only never reach DataFusion, nor do those of too much `depth`. `errors` are told apart and hold no credentials.
+//! [planned](Engine::plan) (`plan`), and [run](Engine::run) (`run`) with a limit on its `memory`, on threads that serve
+//! no connections (`query_task`). `statements` that concern the session only, and texts of too much `depth`, never reach
+//! DataFusion. Clients find the `functions` that they expect. `errors` are told apart and hold no credentials.
 
 mod catalog;
 mod depth;
 mod errors;
+mod functions;
 mod memory;
 mod plan;
+mod query_task;
 mod run;
 mod session;
 mod settings;
@@ -22,7 +25,9 @@ use coscan_datafusion::{Coscan, SharedMemoryPool, SharedTableProvider};
 use coscan_runtime::{BufferManager, OptionsError};
 use datafusion::catalog::CatalogProviderList;
 use datafusion::error::DataFusionError;
+use datafusion::execution::FunctionRegistry;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_pg_catalog::pg_catalog::PgCatalogStaticTables;
 use datafusion_pg_catalog::pg_catalog::context::EmptyContextProvider;
@@ -31,12 +36,14 @@ use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
 
 use crate::config::Limits;
 use crate::queries::{Queries, QueryId};
-use crate::system_tables::{SystemTables, cancel_function};
+use crate::system_tables::SystemTables;
 use crate::users::{User, Users, Verified};
 pub use catalog::{CATALOG, SCHEMA};
 use catalog::{Tables, UserCatalog};
 use memory::QueryMemory;
 pub use plan::{Planned, Sql};
+use query_task::QueryThreads;
+pub use query_task::STACK_BYTES;
 pub use session::Session;
 pub use settings::{SERVER_VERSION, Settings};
 pub use statements::Command;
@@ -53,6 +60,7 @@ pub struct Engine {
     base: SessionState,
     pg_tables: Arc<PgCatalogStaticTables>,
     parser: PostgresCompatibilityParser,
+    threads: QueryThreads,
 }
 
 /// How a client shows who it is.
@@ -80,6 +88,9 @@ pub enum EngineError {
     /// Tables cannot be opened, one sentence for each.
     #[error("{}", .0.join("\n"))]
     Tables(Vec<String>),
+    /// The system gives no threads for queries.
+    #[error("cannot start threads for queries: {0}; raise the limit on threads")]
+    Threads(std::io::Error),
     /// DataFusion refuses its configuration.
     #[error("cannot set up SQL: {0}")]
     Sql(String),
@@ -89,7 +100,7 @@ impl Engine {
     /// An engine without tables on a manager.
     ///
     /// # Errors
-    /// If DataFusion refuses the configuration.
+    /// If DataFusion refuses the configuration, or the system gives no threads.
     pub fn new(
         manager: &BufferManager,
         users: Arc<Users>,
@@ -105,15 +116,20 @@ impl Engine {
             .map_err(|error| refused(*error))?;
         let coscan = Coscan::new(manager);
         coscan.clone().install(&context).map_err(refused)?;
+        let mut base = context.state();
+        for function in functions::of_all() {
+            register(&mut base, function);
+        }
         Ok(Self {
             users,
             queries: Queries::new(limits),
             limits: limits.clone(),
             coscan,
             tables: Arc::default(),
-            base: context.state(),
+            base,
             pg_tables: Arc::new(PgCatalogStaticTables::try_new().map_err(refused)?),
             parser: PostgresCompatibilityParser::new(),
+            threads: QueryThreads::new().map_err(EngineError::Threads)?,
         })
     }
 
@@ -225,12 +241,15 @@ impl Engine {
             builder = builder.with_session_id(id.to_string()).with_runtime_env(Arc::new(runtime));
         }
         let mut state = builder.build();
-        let cancel = Arc::new(cancel_function(&self.queries, &session.user));
-        if let Err(error) =
-            datafusion::execution::FunctionRegistry::register_udf(&mut state, cancel)
-        {
-            log::error!("cannot register coscan_cancel: {error}");
+        for function in functions::of_user(&session.user, &self.queries) {
+            register(&mut state, function);
         }
         state
+    }
+}
+
+fn register(state: &mut SessionState, function: ScalarUDF) {
+    if let Err(error) = state.register_udf(Arc::new(function)) {
+        log::error!("cannot register a function: {error}");
     }
 }

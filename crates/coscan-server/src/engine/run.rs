@@ -1,20 +1,21 @@
 //! From a plan to a result that streams.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::common::ParamValues;
+use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::prelude::SessionContext;
-use futures::{FutureExt, StreamExt};
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use crate::engine::errors::from_engine;
-use crate::engine::plan::{Planned, Work, check, is_light, panicked};
+use crate::engine::plan::{Planned, Work, check, is_light};
+use crate::engine::query_task::run_on;
 use crate::engine::{Engine, Session};
-use crate::queries::{Deadline, QueryError, QueryId, RunningQuery, cancelled};
+use crate::queries::{Deadline, QueryError, RunningQuery, cancelled};
 
 impl Engine {
     /// Runs a statement: waits for a slot, if it needs one, and starts. Time limits count from then on. Dropping the
@@ -37,49 +38,29 @@ impl Engine {
             }
         };
         let mut ticket = self.queries.register(&session.user, &planned.sql);
-        if is_light(&plan) {
+        let threads = if is_light(&plan) {
             ticket.start();
+            Handle::current() // Looks at the server while queries keep their threads busy.
         } else {
             ticket.admit().await?;
-        }
+            self.threads.handle()
+        };
         let deadline = self.deadline(session);
         let cancel = ticket.cancel_token().clone();
-        let starting = AssertUnwindSafe(self.start(session, ticket.id(), &plan, parameters));
+        let state = self.state(session, Some(ticket.id()));
         let started = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(cancelled()),
             error = deadline.passed() => Err(error),
-            started = starting.catch_unwind() => started.unwrap_or_else(|_| Err(panicked("starting"))),
+            started = run_on(&threads, start(state, plan, parameters)) => started,
         };
         match started {
-            Ok(batches) => {
-                let schema = batches.schema();
-                let batches = AssertUnwindSafe(batches).catch_unwind().map(|batch| match batch {
-                    Ok(batch) => batch.map_err(from_engine),
-                    Err(_) => Err(panicked("running")),
-                });
-                Ok(RunningQuery::start(ticket, schema, batches.boxed(), deadline))
-            }
+            Ok((schema, batches)) => Ok(RunningQuery::start(ticket, schema, batches, deadline)),
             Err(error) => {
                 ticket.fail(&error);
                 Err(error)
             }
         }
-    }
-
-    async fn start(
-        &self,
-        session: &Session,
-        id: QueryId,
-        plan: &Arc<LogicalPlan>,
-        parameters: ParamValues,
-    ) -> Result<SendableRecordBatchStream, QueryError> {
-        let plan = LogicalPlan::clone(plan);
-        let plan = plan.replace_params_with_values(&parameters).map_err(from_engine)?;
-        check(&plan)?;
-        let context = SessionContext::new_with_state(self.state(session, Some(id)));
-        let started = async { context.execute_logical_plan(plan).await?.execute_stream().await };
-        started.await.map_err(from_engine)
     }
 
     /// When a query that starts now must have ended.
@@ -94,4 +75,17 @@ impl Engine {
             None => Deadline { at: None, setting: "" },
         }
     }
+}
+
+async fn start(
+    state: SessionState,
+    plan: Arc<LogicalPlan>,
+    parameters: ParamValues,
+) -> Result<SendableRecordBatchStream, QueryError> {
+    let plan = Arc::unwrap_or_clone(plan);
+    let plan = plan.replace_params_with_values(&parameters).map_err(from_engine)?;
+    check(&plan)?;
+    let context = SessionContext::new_with_state(state);
+    let started = async { context.execute_logical_plan(plan).await?.execute_stream().await };
+    started.await.map_err(from_engine)
 }

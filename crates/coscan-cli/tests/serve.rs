@@ -1,0 +1,96 @@
+//! `coscan serve` and `coscan user` as people run them.
+#![cfg(feature = "server")]
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+fn coscan(arguments: &[&str], input: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_coscan"));
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn texts(output: &Output) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+/// A directory with a table and a users file.
+fn directory() -> TempDir {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("t.parquet").display().to_string();
+    let copy = format!("COPY (SELECT value AS n FROM generate_series(1, 1000)) TO '{path}'");
+    assert!(coscan(&["sql", "-q", "-e", &copy], "").status.success());
+    let user = coscan(&["user", "ann", "--table", "t"], "secret\n");
+    assert!(user.status.success());
+    fs::write(directory.path().join("users.toml"), user.stdout).unwrap();
+    directory
+}
+
+fn config(directory: &TempDir, more: &str) -> String {
+    let path = directory.path().join("coscan.toml");
+    let table = directory.path().join("t.parquet");
+    let text = format!(
+        "users_file = 'users.toml'\n{more}\n[tables]\nt = '{}'\n[listen]\npostgres = '127.0.0.1:0'\n",
+        table.display()
+    );
+    fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn a_user_entry_holds_no_password() {
+    let (entry, _) = texts(&coscan(&["user", "ann"], "secret\n"));
+    assert!(entry.starts_with("[users.\"ann\"]\nverifier = \"SCRAM-SHA-256$4096:"), "{entry}");
+    assert!(!entry.contains("secret"));
+    assert!(!coscan(&["user", "ann"], "\n").status.success());
+}
+
+#[test]
+fn check_says_all_that_is_wrong() {
+    let directory = directory();
+    let right = coscan(&["serve", "--check", "--config", &config(&directory, "")], "");
+    assert!(right.status.success(), "{:?}", texts(&right));
+    let path = config(&directory, "");
+    let arguments = ["serve", "--check", "--config", &path, "--table", "gone=/nowhere/*.parquet"];
+    let wrong = coscan(&[&arguments[..], &["--listen-postgres", "0.0.0.0:0"]].concat(), "");
+    let (_, text) = texts(&wrong);
+    assert!(!wrong.status.success());
+    assert!(text.contains("table gone") && text.contains("certificate"), "{text}");
+    let unknown = coscan(&["serve", "--check", "--config", &config(&directory, "x = 1")], "");
+    assert!(texts(&unknown).1.contains("unknown field `x`"), "{:?}", texts(&unknown));
+    let insecure = ["serve", "--insecure", "--listen-postgres", "0.0.0.0:0", "--check"];
+    assert!(texts(&coscan(&insecure, "")).1.contains("insecure"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_starts_reloads_and_stops_on_signals() {
+    let directory = directory();
+    let path = config(&directory, "");
+    let mut server = Command::new(env!("CARGO_BIN_EXE_coscan"))
+        .args(["serve", "--config", &path])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(server.stderr.take().unwrap()).lines().map(Result::unwrap);
+    lines.find(|line| line.contains("clients connect with")).unwrap();
+    let send = |signal: &str| {
+        let process = server.id().to_string();
+        assert!(Command::new("kill").args([signal, &process]).status().unwrap().success());
+    };
+    send("-HUP");
+    lines.find(|line| line.contains("read its configuration again")).unwrap();
+    fs::write(directory.path().join("users.toml"), "[users.ann]\nverifier = 'x'\n").unwrap();
+    send("-HUP");
+    lines.find(|line| line.contains("goes on as before") && line.contains("`ann`")).unwrap();
+    send("-TERM");
+    lines.find(|line| line.contains("stops once")).unwrap();
+    assert!(server.wait().unwrap().success());
+}
