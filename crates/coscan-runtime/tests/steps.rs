@@ -33,7 +33,7 @@ async fn steps(give_up: impl FnOnce(&Scan)) -> Vec<usize> {
     recording.finish().await.unwrap();
     let log: Log = std::fs::read_to_string(file.path()).unwrap().parse().unwrap();
     let pruned = log.entries.iter().filter_map(|entry| match entry {
-        Entry::Command(Command::PruneScan { unwanted, .. }) => Some(unwanted.len()),
+        Entry::Command(Command::PruneScan { chunks, .. }) => Some(chunks.len()),
         _ => None,
     });
     pruned.collect()
@@ -52,8 +52,8 @@ async fn a_scan_is_closed_step_by_step() {
 async fn chunks_are_pruned_step_by_step() {
     assert_short(
         &steps(|scan| {
-            let unwanted: Vec<ChunkIndex> = scan.remaining();
-            assert_eq!(scan.prune(&unwanted), unwanted.len());
+            let chunks: Vec<ChunkIndex> = scan.remaining();
+            assert_eq!(scan.prune(&chunks), chunks.len());
         })
         .await,
     );

@@ -30,7 +30,7 @@ pub(super) fn rows(tables: &SystemTables) -> Result<RecordBatch> {
         ("pool_limit_bytes", report.pool_limit_bytes),
         ("decoded_bytes", report.decoded_bytes),
         ("operator_bytes", report.operator_bytes),
-        ("footer_bytes", report.footer_bytes),
+        ("metadata_bytes", report.metadata_bytes),
         ("held_bytes_max", report.held_bytes_max),
         ("memory_bytes", report.memory_bytes),
     ];
