@@ -43,9 +43,6 @@ pub enum ServerError {
         /// What the operating system said.
         source: io::Error,
     },
-    /// A part of the configuration is not built in.
-    #[error("{0}")]
-    NotBuiltIn(&'static str),
 }
 
 /// A server that runs.
@@ -98,9 +95,6 @@ impl Server {
     /// If the configuration is wrong, a table cannot be opened, or an address is taken.
     pub async fn start(config: &Config) -> Result<Self, ServerError> {
         check(config)?;
-        if config.listen.flight.is_some() {
-            return Err(ServerError::NotBuiltIn("listen.flight is not served by this version"));
-        }
         let users = Arc::new(users(config)?);
         let manager = BufferManager::new(options(&config.memory)).map_err(EngineError::from)?;
         let engine = Arc::new(Engine::new(&manager, users, &config.limits)?);

@@ -1,94 +1,17 @@
-//! The PostgreSQL protocol with clients that nobody here wrote: tokio-postgres, and psql where it is installed.
+//! The PostgreSQL protocol with a client that nobody here wrote.
 #![allow(clippy::unwrap_used)]
 
 mod support;
 
-use std::net::SocketAddr;
-use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 
-use coscan_server::Server;
-use coscan_server::config::{Config, Listen, Memory, Tls};
 use futures::TryStreamExt;
-use rustls::pki_types::ServerName;
-use rustls::pki_types::pem::PemObject;
-use support::{PASSWORD, ROWS, Tables};
-use tokio::net::TcpStream;
+use support::server::start;
+use support::{PASSWORD, ROWS};
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
+use tokio_postgres::{NoTls, SimpleQueryMessage};
 
 const LONG: &str = "SELECT a.id FROM numbers a, numbers b, numbers c";
-
-struct Running {
-    tables: Tables,
-    server: Server,
-    at: SocketAddr,
-}
-
-async fn start_with(tls: bool) -> Running {
-    let tables = Tables::new();
-    let directory = tables.directory.path();
-    let users_file = directory.join("users.toml");
-    std::fs::write(&users_file, Tables::users()).unwrap();
-    let config = Config {
-        tables: tables.locations.clone(),
-        listen: Listen { postgres: Some("127.0.0.1:0".parse().unwrap()), flight: None },
-        users_file: Some(users_file),
-        tls: tls.then(|| certificate(directory)),
-        memory: Memory { bytes: Some(256 << 20), pool_bytes: None },
-        ..Config::default()
-    };
-    let server = Server::start(&config).await.unwrap();
-    let at = server.postgres.unwrap();
-    Running { tables, server, at }
-}
-
-async fn start() -> Running {
-    start_with(false).await
-}
-
-fn certificate(directory: &Path) -> Tls {
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    let tls = Tls { certificate: directory.join("c.pem"), key: directory.join("k.pem") };
-    std::fs::write(&tls.certificate, made.cert.pem()).unwrap();
-    std::fs::write(&tls.key, made.signing_key.serialize_pem()).unwrap();
-    tls
-}
-
-impl Running {
-    fn config(&self, user: &str, password: &str) -> tokio_postgres::Config {
-        let mut config = tokio_postgres::Config::new();
-        config.host("127.0.0.1").port(self.at.port()).user(user).password(password);
-        config.dbname("coscan");
-        config
-    }
-
-    async fn login(&self, user: &str) -> Client {
-        let (client, connection) = self.config(user, PASSWORD).connect(NoTls).await.unwrap();
-        tokio::spawn(connection);
-        client
-    }
-
-    /// Runs psql; what it prints, and whether it succeeds. `None` where it is not installed.
-    async fn psql(&self, user: &str, password: &str, commands: &[&str]) -> Option<(bool, String)> {
-        let mut psql = std::process::Command::new("psql");
-        let url = format!("postgresql://{user}@127.0.0.1:{}/coscan", self.at.port());
-        psql.args(["--no-psqlrc", "--tuples-only", "--no-align", "--dbname", &url]);
-        psql.env("PGPASSWORD", password).stdin(Stdio::null());
-        for command in commands {
-            psql.args(["--command", command]);
-        }
-        let output = tokio::task::spawn_blocking(move || psql.output()).await.unwrap();
-        let output = match output {
-            Ok(output) => output,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
-            Err(error) => panic!("{error}"),
-        };
-        let text = [output.stdout, output.stderr].concat();
-        Some((output.status.success(), String::from_utf8(text).unwrap()))
-    }
-}
 
 fn code(error: &tokio_postgres::Error) -> SqlState {
     error.code().unwrap_or_else(|| panic!("{error:?}")).clone()
@@ -240,53 +163,6 @@ async fn a_wrong_password_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_are_encrypted_with_the_certificate_of_the_moment() {
-    let running = start_with(true).await;
-    let error = running.config("ann", PASSWORD).connect(NoTls).await.err().unwrap();
-    assert_eq!(code(&error), SqlState::INVALID_AUTHORIZATION_SPECIFICATION);
-    let directory = running.tables.directory.path();
-    let first = std::fs::read(directory.join("c.pem")).unwrap();
-    login_with_tls(&running, &first).await.unwrap();
-    // Another certificate, without a restart.
-    let tls = certificate(directory);
-    let config = Config {
-        tables: running.tables.locations.clone(),
-        listen: Listen { postgres: Some("127.0.0.1:0".parse().unwrap()), flight: None },
-        users_file: Some(directory.join("users.toml")),
-        tls: Some(tls.clone()),
-        ..Config::default()
-    };
-    running.server.reload(&config).await.unwrap();
-    let second = std::fs::read(directory.join("c.pem")).unwrap();
-    assert!(login_with_tls(&running, &first).await.is_err());
-    login_with_tls(&running, &second).await.unwrap();
-    // A wrong one is refused, and changes nothing.
-    std::fs::write(&tls.key, "no key").unwrap();
-    assert!(running.server.reload(&config).await.is_err());
-    login_with_tls(&running, &second).await.unwrap();
-}
-
-/// Logs in over TLS, trusting this certificate only.
-async fn login_with_tls(running: &Running, pem: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(rustls::pki_types::CertificateDer::from_pem_slice(pem)?)?;
-    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
-    let client = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let mut tcp = TcpStream::connect(running.at).await?;
-    tokio::io::AsyncWriteExt::write_all(&mut tcp, &[0, 0, 0, 8, 4, 210, 22, 47]).await?;
-    assert_eq!(tokio::io::AsyncReadExt::read_u8(&mut tcp).await?, b'S');
-    let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(client));
-    let stream = connector.connect(ServerName::try_from("localhost")?, tcp).await?;
-    let (client, connection) = running.config("ann", PASSWORD).connect_raw(stream, NoTls).await?;
-    tokio::spawn(connection);
-    client.simple_query("SELECT count(*) FROM numbers").await?;
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_clients_at_once_get_the_same_answers() {
     let running = start().await;
     let mut clients = tokio::task::JoinSet::new();
@@ -307,31 +183,4 @@ async fn many_clients_at_once_get_the_same_answers() {
     }
     let drained = running.server.engine().queries().drained();
     tokio::time::timeout(Duration::from_secs(60), drained).await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn psql_runs_queries_and_lists_granted_tables_only() {
-    let running = start().await;
-    let commands = [
-        "SELECT count(*) FROM numbers",
-        "\\d",
-        "\\dt",
-        "\\d numbers",
-        "\\d+ numbers",
-        "\\dt+",
-        "\\dn",
-        "\\l",
-        "SELECT current_user",
-    ];
-    let Some((succeeded, text)) = running.psql("ann", PASSWORD, &commands).await else {
-        // The other tests here need no psql; the README's commands were run with it.
-        eprintln!("psql is not installed");
-        return;
-    };
-    assert!(succeeded, "{text}");
-    assert!(text.starts_with("30000\n"), "{text}");
-    assert!(text.contains("public|numbers|table") && !text.contains("secrets"), "{text}");
-    assert!(text.contains("word|") && text.ends_with("ann\n"), "{text}");
-    let (succeeded, text) = running.psql("ann", "wrong", &["SELECT 1"]).await.unwrap();
-    assert!(!succeeded && text.contains("password authentication failed"), "{text}");
 }

@@ -264,12 +264,20 @@ fn the_deepest_statements_that_are_accepted_run() {
     runtime.unwrap().block_on(run_deepest());
 }
 
+/// Each reads the one before.
+fn queries(count: usize) -> String {
+    let with: Vec<_> = (0..count).map(|n| format!("q{} AS (SELECT id FROM q{n})", n + 1)).collect();
+    let with = with.join(", ");
+    format!("WITH q0 AS (SELECT id FROM numbers), {with} SELECT count(*) FROM q{count}")
+}
+
 async fn run_deepest() {
     let fixture = Fixture::new(Limits::default()).await;
     let ann = Arc::new(fixture.login("ann").await);
     for sql in [
         format!("SELECT sum(id{}) FROM numbers", "+1".repeat(900)),
         format!("SELECT count(*) FROM numbers WHERE id = 0{}", " OR id = 1".repeat(480)),
+        queries(240),
         format!("SELECT count(*) FROM numbers WHERE {} id = 1", "NOT ".repeat(20)),
         format!(
             "SELECT count(*) FROM (SELECT id FROM numbers{})",

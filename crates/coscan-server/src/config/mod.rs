@@ -60,14 +60,12 @@ pub struct Config {
 pub struct Listen {
     /// For the PostgreSQL protocol.
     pub postgres: Option<SocketAddr>,
-    /// For Arrow Flight SQL.
-    pub flight: Option<SocketAddr>,
 }
 
 impl Listen {
     /// All addresses.
     pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
-        [self.postgres, self.flight].into_iter().flatten()
+        self.postgres.into_iter()
     }
 }
 

@@ -11,58 +11,68 @@ use crate::queries::{ErrorKind, QueryError};
 /// The most words and signs between two commas, or the ends of parentheses. Each level of a chain has two or more.
 const TOKENS_MAX: usize = 2_000;
 
-/// The most set operations of a text: their branches may have commas.
-const SET_OPERATIONS_MAX: usize = 200;
+/// The most SELECTs, tables in FROM, joins and set operations of a text: each may add a level to the plan.
+const PARTS_MAX: usize = 500;
+
+/// What was read since the parenthesis that is open.
+#[derive(Default)]
+struct Level {
+    tokens: usize,
+    /// Whether commas separate tables.
+    in_from: bool,
+}
 
 /// Refuses texts with chains that are too long. Nesting in parentheses is limited by the parser.
 pub(super) fn check_depth(text: &str) -> Result<(), QueryError> {
     let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize();
     let tokens = tokens.map_err(|error| from_tokenizer(&error))?;
-    let (mut counts, mut set_operations) = (vec![0_usize], 0);
+    let (mut levels, mut level, mut parts) = (Vec::new(), Level::default(), 0);
     for token in &tokens {
+        level.tokens += 1;
         match token {
-            Token::Whitespace(_) => continue,
+            Token::Whitespace(_) => level.tokens -= 1,
             Token::LParen | Token::LBracket | Token::LBrace => {
-                count(&mut counts)?;
-                counts.push(0);
-                continue;
+                levels.push(std::mem::take(&mut level));
             }
-            Token::RParen | Token::RBracket | Token::RBrace if counts.len() > 1 => {
-                counts.pop();
+            Token::RParen | Token::RBracket | Token::RBrace => {
+                level = levels.pop().unwrap_or(level);
             }
-            Token::Comma | Token::SemiColon => {
-                if let Some(count) = counts.last_mut() {
-                    *count = 0;
+            Token::Comma => {
+                parts += usize::from(level.in_from);
+                level.tokens = 0;
+            }
+            Token::SemiColon => level = Level::default(),
+            Token::Word(word) => match word.keyword {
+                Keyword::FROM => level.in_from = true,
+                Keyword::JOIN => parts += 1,
+                Keyword::SELECT | Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT => {
+                    parts += 1;
+                    level.in_from = false;
                 }
-            }
-            Token::Word(word) => {
-                let is_set_operation = matches!(
-                    word.keyword,
-                    Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::JOIN
-                );
-                set_operations += usize::from(is_set_operation);
-            }
+                Keyword::WHERE | Keyword::GROUP | Keyword::HAVING | Keyword::ORDER => {
+                    level.in_from = false;
+                }
+                _ => {}
+            },
             _ => {}
         }
-        count(&mut counts)?;
+        if level.tokens > TOKENS_MAX {
+            return Err(too_complex(&format!(
+                "an expression has more than {TOKENS_MAX} words and signs; write IN (…) instead of many ORs, or join \
+                 with VALUES"
+            )));
+        }
     }
-    if set_operations > SET_OPERATIONS_MAX {
-        let text = format!("the text has more than {SET_OPERATIONS_MAX} joins and set operations");
-        return Err(QueryError::new(ErrorKind::TooComplex, text));
+    if parts > PARTS_MAX {
+        let text =
+            format!("there are more than {PARTS_MAX} SELECTs, tables, joins and set operations");
+        return Err(too_complex(&text));
     }
     Ok(())
 }
 
-fn count(counts: &mut [usize]) -> Result<(), QueryError> {
-    let Some(count) = counts.last_mut() else { return Ok(()) };
-    *count += 1;
-    if *count <= TOKENS_MAX {
-        return Ok(());
-    }
-    let text = format!(
-        "an expression has more than {TOKENS_MAX} words and signs; write IN (…) instead of many ORs, or join with VALUES"
-    );
-    Err(QueryError::new(ErrorKind::TooComplex, text))
+fn too_complex(text: &str) -> QueryError {
+    QueryError::new(ErrorKind::TooComplex, text)
 }
 
 #[cfg(test)]
@@ -77,7 +87,11 @@ mod tests {
             assert_eq!(check_depth(&text), Ok(()));
         }
         let union = format!("SELECT 1, 2{}", " UNION SELECT 1, 2".repeat(5_000));
+        let tables = format!("SELECT 1 FROM t{}", ", t".repeat(5_000));
+        let queries = ", a AS (SELECT 1 FROM a)".repeat(5_000);
         for text in [
+            tables,
+            format!("WITH a AS (SELECT 1){queries} SELECT * FROM a"),
             format!("SELECT 1{}", "+1".repeat(100_000)),
             format!("SELECT f(a, 1{})", " OR a".repeat(100_000)),
             format!("SELECT (1){}", "+(1)".repeat(100_000)),

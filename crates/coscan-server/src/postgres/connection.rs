@@ -113,6 +113,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
                 Err(Failure::Connection(error)) => return Err(error),
                 Err(Failure::Statement(error)) => {
                     self.fail(&error)?;
+                    self.writer.flush().await?; // The client may wait for it before it sends Sync.
                     self.is_skipping = true;
                 }
             }

@@ -1,6 +1,8 @@
-//! Messages of clients, from bytes that anyone may have sent: every read is checked.
+//! Messages of clients, from bytes that anyone may have sent.
 
 use bytes::Bytes;
+
+use crate::postgres::reader::{ProtocolError, Reader};
 
 /// The number of a request for TLS, in place of a version.
 pub(super) const SSL_REQUEST: i32 = 80_877_103;
@@ -8,13 +10,6 @@ pub(super) const SSL_REQUEST: i32 = 80_877_103;
 pub(super) const GSS_REQUEST: i32 = 80_877_104;
 /// The number of a request to cancel.
 pub(super) const CANCEL_REQUEST: i32 = 80_877_102;
-
-/// Bytes that are no message of the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct ProtocolError(pub(super) &'static str);
-
-const SHORT: ProtocolError = ProtocolError("a message ends too early");
 
 /// The first message of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,75 +133,6 @@ pub(super) fn decode(kind: u8, body: Bytes) -> Result<Frontend, ProtocolError> {
         _ => return Err(ProtocolError("a message is of no known kind")),
     };
     reader.end(message)
-}
-
-/// What is left of a message.
-struct Reader(Bytes);
-
-impl Reader {
-    fn take(&mut self, count: usize) -> Result<Bytes, ProtocolError> {
-        if count > self.0.len() {
-            return Err(SHORT);
-        }
-        Ok(self.0.split_to(count))
-    }
-
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], ProtocolError> {
-        let bytes = self.take(N)?;
-        bytes.as_ref().try_into().map_err(|_| SHORT)
-    }
-
-    fn u8(&mut self) -> Result<u8, ProtocolError> {
-        self.array::<1>().map(|[byte]| byte)
-    }
-
-    fn i16(&mut self) -> Result<i16, ProtocolError> {
-        self.array().map(i16::from_be_bytes)
-    }
-
-    fn i32(&mut self) -> Result<i32, ProtocolError> {
-        self.array().map(i32::from_be_bytes)
-    }
-
-    /// A text that ends with a zero.
-    fn string(&mut self) -> Result<String, ProtocolError> {
-        let end = self.0.iter().position(|byte| *byte == 0);
-        let end = end.ok_or(ProtocolError("a text in a message has no end"))?;
-        let text = self.take(end)?;
-        self.take(1)?;
-        let text = std::str::from_utf8(&text);
-        text.map(str::to_owned).map_err(|_| ProtocolError("a text in a message is not UTF-8"))
-    }
-
-    fn format(&mut self) -> Result<i16, ProtocolError> {
-        let format = self.i16()?;
-        let is_known = matches!(format, 0 | 1);
-        is_known.then_some(format).ok_or(ProtocolError("a format is neither text nor binary"))
-    }
-
-    /// A parameter's bytes; `None` for NULL.
-    fn value(&mut self) -> Result<Option<Bytes>, ProtocolError> {
-        match self.i32()? {
-            -1 => Ok(None),
-            length => {
-                let length = usize::try_from(length);
-                self.take(length.map_err(|_| ProtocolError("a length is negative"))?).map(Some)
-            }
-        }
-    }
-
-    /// A number of items, and the items. Grows with what is there, not with what the number says.
-    fn list<T>(
-        &mut self,
-        item: impl Fn(&mut Self) -> Result<T, ProtocolError>,
-    ) -> Result<Vec<T>, ProtocolError> {
-        let count = self.i16()?.cast_unsigned();
-        (0..count).map(|_| item(self)).collect()
-    }
-
-    fn end<T>(&self, message: T) -> Result<T, ProtocolError> {
-        if self.0.is_empty() { Ok(message) } else { Err(ProtocolError("a message is too long")) }
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::io;
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use crate::postgres::decode::{Frontend, ProtocolError, decode};
+use crate::postgres::decode::{Frontend, decode};
+use crate::postgres::reader::ProtocolError;
 
 /// How much of a long message is asked for at a time: memory grows with what has come, not with what was announced.
 const PIECE_BYTES: usize = 64 << 10;

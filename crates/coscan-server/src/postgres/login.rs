@@ -12,8 +12,9 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::engine::{Engine, Proof, Session};
 use crate::listen::{Certificate, MaybeTls};
-use crate::postgres::decode::{Frontend, ProtocolError, Startup, decode_startup};
+use crate::postgres::decode::{Frontend, Startup, decode_startup};
 use crate::postgres::frame::{ReadError, read, read_body};
+use crate::postgres::reader::ProtocolError;
 use crate::postgres::sqlstate::{
     INVALID_AUTHORIZATION, INVALID_PASSWORD, PROTOCOL_VIOLATION, PgError,
 };

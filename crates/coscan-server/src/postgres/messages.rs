@@ -7,8 +7,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::postgres::decode::{Frontend, ProtocolError};
+use crate::postgres::decode::Frontend;
 use crate::postgres::frame::{ReadError, read};
+use crate::postgres::reader::ProtocolError;
 
 /// What a small message counts at least, in bytes.
 const MESSAGE_BYTES_MIN: usize = 64;

@@ -1,7 +1,7 @@
 //! The PostgreSQL protocol.
 //!
 //! A connection is negotiated and its user logged in (`login`). From then on its `messages` are read (`frame`,
-//! `decode`) and answered (`connection`), in the `simple` protocol or the `extended` one with `prepared` statements and
+//! `decode`, `reader`) and answered (`connection`), in the `simple` protocol or the `extended` one with `prepared` statements and
 //! `parameters`. Results are sent as `rows` through a `writer`. Another connection may `cancel`. Errors have the codes
 //! of PostgreSQL (`sqlstate`).
 
@@ -14,6 +14,7 @@ mod login;
 mod messages;
 mod parameters;
 mod prepared;
+mod reader;
 mod rows;
 mod simple;
 mod sqlstate;

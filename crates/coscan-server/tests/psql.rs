@@ -1,0 +1,59 @@
+//! The PostgreSQL protocol with psql, where it is installed.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::process::Stdio;
+
+use support::PASSWORD;
+use support::server::{Running, start};
+
+/// Runs psql; what it prints, and whether it succeeds. `None` where it is not installed.
+async fn psql(
+    running: &Running,
+    user: &str,
+    password: &str,
+    commands: &[&str],
+) -> Option<(bool, String)> {
+    let mut psql = std::process::Command::new("psql");
+    let url = format!("postgresql://{user}@127.0.0.1:{}/coscan", running.at.port());
+    psql.args(["--no-psqlrc", "--tuples-only", "--no-align", "--dbname", &url]);
+    psql.env("PGPASSWORD", password).stdin(Stdio::null());
+    for command in commands {
+        psql.args(["--command", command]);
+    }
+    let output = tokio::task::spawn_blocking(move || psql.output()).await.unwrap();
+    let output = match output {
+        Ok(output) => output,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        Err(error) => panic!("{error}"),
+    };
+    let text = [output.stdout, output.stderr].concat();
+    Some((output.status.success(), String::from_utf8(text).unwrap()))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn psql_runs_queries_and_lists_granted_tables_only() {
+    let running = start().await;
+    let commands = [
+        "SELECT count(*) FROM numbers",
+        "\\d",
+        "\\dt",
+        "\\d numbers",
+        "\\dt+",
+        "\\dn",
+        "\\l",
+        "SELECT current_user",
+    ];
+    let Some((succeeded, text)) = psql(&running, "ann", PASSWORD, &commands).await else {
+        // tests/clients.rs tests the protocol everywhere.
+        eprintln!("psql is not installed");
+        return;
+    };
+    assert!(succeeded, "{text}");
+    assert!(text.starts_with("30000\n"), "{text}");
+    assert!(text.contains("public|numbers|table") && !text.contains("secrets"), "{text}");
+    assert!(text.contains("word|") && text.ends_with("ann\n"), "{text}");
+    let (succeeded, text) = psql(&running, "ann", "wrong", &["SELECT 1"]).await.unwrap();
+    assert!(!succeeded && text.contains("password authentication failed"), "{text}");
+}
