@@ -23,7 +23,7 @@ pub(crate) async fn start_with(tls: bool) -> Running {
     std::fs::write(&users_file, Tables::users()).unwrap();
     let config = Config {
         tables: tables.locations.clone(),
-        listen: Listen { postgres: Some("127.0.0.1:0".parse().unwrap()), flight: None },
+        listen: Listen { postgres: Some("127.0.0.1:0".parse().unwrap()) },
         users_file: Some(users_file),
         tls: tls.then(|| certificate(directory)),
         memory: Memory { bytes: Some(256 << 20), pool_bytes: None },
