@@ -1,4 +1,5 @@
 //! Flags with the names of the settings in the configuration file.
+#![allow(rustdoc::broken_intra_doc_links, reason = "brackets are names of settings, for --help")]
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
