@@ -116,7 +116,7 @@ fn what_is_no_log_is_named() {
     for other in ["", "\n", "{}", "SELECT 1", "{\"coscan_log\":\"new\"}"] {
         assert!(matches!(read(other), ReadLogError::NotALog), "{other}");
     }
-    let newer = text.replacen("\"coscan_log\":2", "\"coscan_log\":77", 1);
+    let newer = text.replacen(&format!("\"coscan_log\":{VERSION}"), "\"coscan_log\":77", 1);
     assert!(matches!(read(&newer), ReadLogError::Version { found: 77 }));
     assert!(read(&newer).to_string().contains(&format!("reads format {VERSION}")));
     let cut = &text[..text.len() - 3];
