@@ -162,7 +162,8 @@ async fn rows_of_nan_and_zeros_are_found_whatever_the_chunks() {
         assert!(text.contains(&format!("chunks={chunks} of 10")), "{filter}: {text}");
     }
     for order in ["k", "k DESC"] {
-        // Zeros of both signs are equal, so either may be among the first four: adding zero gives both the same sign.
+        // DataFusion sorts -0.0 before 0.0 but compares them as equal, so its top-k keeps the one that comes first, in
+        // any order of chunks. Adding zero gives both the same sign.
         let sql = format!("SELECT k + 0 FROM floats ORDER BY {order} LIMIT 4");
         let expected = run(&unpruned, &sql).await;
         for context in &sessions {
