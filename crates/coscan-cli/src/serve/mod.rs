@@ -18,7 +18,7 @@ use signals::{Signal, Signals};
 
 /// Serve SQL on Parquet files to many clients, which share what they read.
 ///
-/// Clients speak the PostgreSQL protocol: psql, psycopg, JDBC, BI tools. Users and their passwords are in a file; make it
+/// Clients speak the PostgreSQL protocol, such as psql and psycopg. Users and their passwords are in a file; make it
 /// with `coscan user NAME`. Everything can be set in one TOML file and by flags of the same names, which win.
 #[derive(Debug, Args)]
 #[command(after_help = "\
