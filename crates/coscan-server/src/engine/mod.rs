@@ -2,7 +2,7 @@
 //!
 //! A [`Session`] (`session`) is a user with `settings`. It sees the tables of its own `catalog`. A statement is
 //! [planned](Engine::plan) (`plan`), and [run](Engine::run) (`run`) with a limit on its `memory`, on threads that serve
-//! no connections (`query_task`). `statements` that concern the session only, and texts of too much `depth`, never reach
+//! no connections (`query_task`) and that its joins give up now and then (`yielding`). `statements` that concern the session only, and texts of too much `depth`, never reach
 //! DataFusion. Clients find the `functions` that they expect. `errors` are told apart and hold no credentials.
 
 mod catalog;
@@ -16,6 +16,7 @@ mod run;
 mod session;
 mod settings;
 mod statements;
+mod yielding;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,6 +48,7 @@ pub use query_task::STACK_BYTES;
 pub use session::Session;
 pub use settings::{SERVER_VERSION, Settings};
 pub use statements::Command;
+use yielding::YieldingJoins;
 
 /// SQL for the users of a server.
 #[derive(Debug)]
@@ -116,7 +118,9 @@ impl Engine {
             .map_err(|error| refused(*error))?;
         let coscan = Coscan::new(manager);
         coscan.clone().install(&context).map_err(refused)?;
-        let mut base = context.state();
+        let mut base = SessionStateBuilder::new_from_existing(context.state())
+            .with_physical_optimizer_rule(Arc::new(YieldingJoins))
+            .build();
         for function in functions::of_all() {
             register(&mut base, function);
         }

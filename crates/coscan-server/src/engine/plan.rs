@@ -131,6 +131,8 @@ pub(super) fn is_light(plan: &LogicalPlan) -> bool {
         is_light &= match plan {
             LogicalPlan::Projection(_)
             | LogicalPlan::Filter(_)
+            | LogicalPlan::Aggregate(_)
+            | LogicalPlan::Distinct(_)
             | LogicalPlan::Sort(_)
             | LogicalPlan::Limit(_)
             | LogicalPlan::EmptyRelation(_)

@@ -89,3 +89,51 @@ async fn start(
     let started = async { context.execute_logical_plan(plan).await?.execute_stream().await };
     started.await.map_err(from_engine)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use coscan_runtime::{BufferManager, Options};
+    use futures::TryStreamExt;
+
+    use super::*;
+    use crate::config::Limits;
+    use crate::engine::{Proof, Sql};
+    use crate::users::Users;
+
+    /// Nothing here takes so long unless it hangs.
+    const HANG: Duration = Duration::from_secs(120);
+
+    #[tokio::test]
+    async fn system_tables_are_read_while_queries_keep_all_their_threads_busy() {
+        let manager = BufferManager::new(Options::with_memory_bytes(64 << 20)).unwrap();
+        let users = Arc::new(Users::anyone().unwrap());
+        let limits = Limits { queries_running: 1, queries_waiting: 0, ..Limits::default() };
+        let engine = Engine::new(&manager, users, &limits).unwrap();
+        let session = engine.login("ann", Proof::None).await.unwrap();
+        let threads = engine.threads.handle();
+        let busy: Vec<_> = (0..threads.metrics().num_workers())
+            .map(|_| {
+                let (done, blocked) = std::sync::mpsc::channel::<()>();
+                threads.spawn(async move { blocked.recv().ok() });
+                done
+            })
+            .collect();
+        let mut other = engine.queries.register(&session.user, "takes the only slot");
+        other.admit().await.unwrap();
+        for sql in [
+            "SELECT count(*), min(state) FROM system.queries WHERE state = 'running'",
+            "SELECT DISTINCT name FROM system.pool ORDER BY name LIMIT 1",
+            "SELECT coscan_cancel(7)",
+        ] {
+            let planned = engine.plan(&session, Sql::Text(sql)).await.unwrap();
+            let answered = async {
+                let running = engine.run(&session, planned, ParamValues::List(Vec::new())).await?;
+                running.try_collect::<Vec<_>>().await
+            };
+            let batches = tokio::time::timeout(HANG, answered).await.unwrap().unwrap();
+            assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), 1, "{sql}");
+        }
+        drop(busy);
+    }
+}
