@@ -39,7 +39,8 @@ impl Coscan {
     /// - operators draw on the memory budget of the manager;
     /// - URLs without a store in the session are resolved in coscan's stores;
     /// - an optimizer rule keeps small queries in one task;
-    /// - `SET coscan.weight` sets the weight of the session's queries ([`SessionSettings`]).
+    /// - `SET coscan.weight` sets the weight of the session's queries, `SET coscan.sharing` whether they share reads
+    ///   ([`SessionSettings`]).
     ///
     /// Tables, functions and settings of the session stay; prepared statements are lost.
     ///

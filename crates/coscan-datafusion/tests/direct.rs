@@ -8,8 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use coscan_datafusion::Coscan;
+use coscan_runtime::ManagerReport;
 use coscan_storage::stores::StoreMetrics;
-use datafusion::prelude::SessionContext;
+use datafusion::prelude::{ParquetReadOptions, SessionContext};
 
 use support::{leaf, plan, run};
 
@@ -61,6 +62,33 @@ async fn less_selective_scans_are_shared() {
     }
     let (context, _) = session(data.path(), Some(100)).await;
     assert_eq!(leaf_name(&context, SELECTIVE).await, "SharedScanExec", "more than 100 bytes");
+}
+
+#[tokio::test]
+async fn a_session_without_sharing_reads_for_itself() {
+    let data = tempfile::tempdir().unwrap();
+    let (context, _) = session(data.path(), Some(0)).await;
+    let location = data.path().join("numbers.parquet");
+    let options = ParquetReadOptions::default();
+    context.register_parquet("made", location.to_str().unwrap(), options).await.unwrap();
+    let manager = Coscan::of(context.state().config()).unwrap().manager().clone();
+    let sum = |table: &str| format!("SELECT sum(value) FROM {table} WHERE id >= 20000");
+    let rows = run(&context, &sum("numbers")).await;
+    run(&context, "SET coscan.sharing = false").await;
+    let before = manager.report();
+    assert!(before.slices_decoded > 0, "the first scan was shared");
+    for sql in ["numbers", "made"].map(sum) {
+        assert_eq!(leaf_name(&context, &sql).await, "DataSourceExec", "{sql}");
+        assert_eq!(run(&context, &sql).await, rows, "{sql}");
+    }
+    let after = manager.report();
+    let decoded = |report: &ManagerReport| (report.slices_decoded, report.slices_reused);
+    assert_eq!(decoded(&after), decoded(&before));
+    assert!(run(&context, "SELECT id FROM numbers WHERE id < 0").await.is_empty());
+    run(&context, "SET coscan.sharing = true").await;
+    for sql in ["numbers", "made"].map(sum) {
+        assert_eq!(leaf_name(&context, &sql).await, "SharedScanExec", "{sql}");
+    }
 }
 
 #[tokio::test]

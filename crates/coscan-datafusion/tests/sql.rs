@@ -1,5 +1,5 @@
 //! Every file in `slt/` gives the same rows on plain DataFusion, on coscan, on coscan with a pool of two chunks, on coscan
-//! with the partitions of each scan executed one by one, and on coscan with tables that the engine made.
+//! with the partitions of each scan executed one by one, on coscan with tables that the engine made, and without sharing.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod support;
@@ -101,6 +101,18 @@ async fn coscan_that_may_leave_scans_to_the_engine_gives_the_same_rows() {
     // Chunks as large as usual: a whole file is one, of which a filter needs a few row groups or pages.
     let manager = support::manager(PolicyKind::Relevance);
     run_all("direct", async |_| installed(Coscan::new(&manager))).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn sessions_that_share_nothing_give_the_same_rows() {
+    let manager = support::manager(PolicyKind::Relevance);
+    let unshared = async |_: &PathBuf| {
+        let coscan = Coscan::new(&manager).with_table_options(support::TABLE_OPTIONS);
+        let context = installed(coscan);
+        support::run(&context, "SET coscan.sharing = false").await;
+        context
+    };
+    run_all("unshared", unshared).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

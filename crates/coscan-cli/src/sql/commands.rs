@@ -26,6 +26,7 @@ SELECT … FROM 'trips/2024.parquet' reads a file, FROM 'trips/' a directory; su
 REFRESH TABLE t lists the files of a table again.
 SET coscan.refresh = 5 lists them again for each query if the last list is 5 s old or older.
 SET coscan.weight = 4 gives the queries of this session four times the weight of others.
+SET coscan.sharing = false reads without sharing, as plain DataFusion does, to compare.
 EXPLAIN ANALYZE SELECT … shows what a query read, and what it found in memory because others had read it.";
 
 /// Whether the shell goes on after a command.

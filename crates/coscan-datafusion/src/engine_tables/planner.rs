@@ -14,6 +14,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::coscan::Coscan;
 use crate::engine_tables::listing_table::SharedListingTable;
+use crate::settings::SessionSettings;
 
 /// Plans queries with another planner, after replacing tables by shared ones where possible. Writes go to the engine's
 /// own tables.
@@ -44,6 +45,9 @@ impl QueryPlanner for SharingPlanner {
         logical_plan: &LogicalPlan,
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        if !SessionSettings::of(session.config()).sharing {
+            return self.planner.create_physical_plan(logical_plan, session).await;
+        }
         let mut has_listing_table = false;
         logical_plan.apply_with_subqueries(|plan| {
             has_listing_table = matches!(

@@ -1,7 +1,8 @@
-//! Direct scans: where a scan is so selective that sharing whole chunks costs more than it gains, the engine's own scan
-//! reads only the data pages that the page index leaves. EXPLAIN shows it as the engine's `DataSourceExec`.
+//! Direct scans: the engine's own, which share nothing. EXPLAIN shows them as the engine's `DataSourceExec`.
 //!
-//! The bytes that such a scan reads are known beforehand, from the footers that the table holds.
+//! Where a scan is so selective that sharing whole chunks costs more than it gains, a direct scan reads only the data
+//! pages that the page index leaves. The bytes that it reads are known beforehand, from the footers that the table holds.
+//! Sessions without sharing have direct scans only.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use coscan_storage::table::{ParquetFile, ParquetTable};
 use datafusion::catalog::Session;
 use datafusion::common::Statistics;
 use datafusion::common::config::ParquetOptions;
+use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::object_store::ObjectStoreUrl;
 use datafusion::datasource::physical_plan::{
     FileGroup, FileScanConfigBuilder, ParquetFileMetrics, ParquetSource,
@@ -45,7 +47,7 @@ pub(crate) struct ScanRequirements<'a> {
 }
 
 /// The engine's own scan, if it costs much less than a shared one.
-pub(crate) fn plan(
+pub(crate) fn plan_if_cheaper(
     session: &dyn Session,
     source: &ScanSource,
     requirements: &ScanRequirements<'_>,
@@ -60,8 +62,7 @@ pub(crate) fn plan(
     let Some(predicate) = conjunction_opt(requirements.filters.iter().cloned()) else {
         return Ok(None);
     };
-    let mut options = session.default_table_options().parquet;
-    if !options.global.enable_page_index {
+    if !session.default_table_options().parquet.global.enable_page_index {
         return Ok(None);
     }
     let direct_bytes = direct_bytes(table, requirements, &predicate);
@@ -70,6 +71,34 @@ pub(crate) fn plan(
     if !is_worth_direct_scan(direct_bytes, shared_bytes, source.direct_bytes_max) {
         return Ok(None);
     }
+    let files = needed_files(source, requirements.needed);
+    let groups = files.into_iter().map(|file| FileGroup::new(vec![file])).collect();
+    scan(session, source, requirements, groups).map(Some)
+}
+
+/// The engine's own scan in as many partitions as the session wants; `None` if the files are in several stores, or no
+/// chunk is needed.
+pub(crate) fn plan_unshared(
+    session: &dyn Session,
+    source: &ScanSource,
+    requirements: &ScanRequirements<'_>,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let files = needed_files(source, requirements.needed);
+    if files.is_empty() || !is_in_one_store(source.table.table()) {
+        return Ok(None);
+    }
+    let groups = FileGroup::new(files).split_files(session.config().target_partitions());
+    scan(session, source, requirements, groups).map(Some)
+}
+
+fn scan(
+    session: &dyn Session,
+    source: &ScanSource,
+    requirements: &ScanRequirements<'_>,
+    groups: Vec<FileGroup>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let table = source.table.table();
+    let mut options = session.default_table_options().parquet;
     set_types_of_table(table, &mut options.global);
     // Planning has applied them already, if the session uses any.
     options.global.bloom_filter_on_read = false;
@@ -85,12 +114,12 @@ pub(crate) fn plan(
         false => Statistics::new_unknown(table.schema()),
     };
     let config = FileScanConfigBuilder::new(unused_store(session)?, Arc::new(parquet))
-        .with_file_groups(needed_files(source, requirements.needed))
+        .with_file_groups(groups)
         .with_statistics(statistics)
         .with_projection_indices(Some(requirements.projection.to_vec()))?
         .with_limit(requirements.fetch)
         .build();
-    Ok(Some(DataSourceExec::from_data_source(config)))
+    Ok(DataSourceExec::from_data_source(config))
 }
 
 /// Makes the engine read columns as the types that the table was opened with, whatever the session says.
@@ -118,12 +147,10 @@ fn unused_store(session: &dyn Session) -> Result<ObjectStoreUrl> {
     Ok(url)
 }
 
-/// The files that hold needed rows, one per group, each with an access plan of the row groups that hold them.
-fn needed_files(source: &ScanSource, needed: &NeededChunks) -> Vec<FileGroup> {
+/// The files that hold needed rows, each with an access plan of the row groups that hold them.
+fn needed_files(source: &ScanSource, needed: &NeededChunks) -> Vec<PartitionedFile> {
     let row_groups = needed_row_groups(source.table.table(), needed).into_iter();
-    let group =
-        |(file, plan)| FileGroup::new(vec![source.files[file].clone().with_extension(plan)]);
-    row_groups.map(group).collect()
+    row_groups.map(|(file, plan)| source.files[file].clone().with_extension(plan)).collect()
 }
 
 /// The files that hold needed rows, as positions in the table, and for each the row groups that hold them.

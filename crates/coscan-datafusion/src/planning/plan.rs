@@ -1,4 +1,4 @@
-//! The plan of one scan: a shared scan, or the engine's own where that costs less.
+//! The plan of one scan: a shared scan, or the engine's own where that costs less or the session shares nothing.
 
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use log::debug;
 
 use crate::execution::exec::SharedScanExec;
 use crate::planning::direct;
+use crate::settings::SessionSettings;
 use crate::tables::source::{PlanSettings, ScanSource};
 
 /// The parts of a query that are pushed down to a table.
@@ -59,7 +60,12 @@ pub(crate) async fn plan(
     let settings = PlanSettings::of_session(session.config());
     let scan = SharedScanExec::new(Arc::clone(source), projection, filters, settings, None)?;
     let scan = scan.with_bloom_filters().await?.with_limit(limit).in_few_partitions()?;
-    match direct::plan(session, source, &scan.requirements())? {
+    let direct = if SessionSettings::of(session.config()).sharing {
+        direct::plan_if_cheaper(session, source, &scan.requirements())?
+    } else {
+        direct::plan_unshared(session, source, &scan.requirements())?
+    };
+    match direct {
         Some(direct) => Ok(direct),
         None => Ok(Arc::new(scan)),
     }

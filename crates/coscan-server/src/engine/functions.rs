@@ -8,7 +8,7 @@ use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarUDF, Volatility, create_udf};
 
-use crate::engine::settings::SERVER_VERSION;
+use crate::engine::constant_settings::SERVER_VERSION;
 use crate::queries::Queries;
 use crate::system_tables::cancel_function;
 use crate::users::User;

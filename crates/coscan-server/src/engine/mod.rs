@@ -6,6 +6,7 @@
 //! DataFusion. Clients find the `functions` that they expect. `errors` are told apart and hold no credentials.
 
 mod catalog;
+mod constant_settings;
 mod depth;
 mod errors;
 mod functions;
@@ -41,12 +42,13 @@ use crate::system_tables::SystemTables;
 use crate::users::{User, Users, Verified};
 pub use catalog::{CATALOG, SCHEMA};
 use catalog::{Tables, UserCatalog};
+pub use constant_settings::SERVER_VERSION;
 use memory::QueryMemory;
 pub use plan::{Planned, Sql};
 use query_task::QueryThreads;
 pub use query_task::STACK_BYTES;
 pub use session::Session;
-pub use settings::{SERVER_VERSION, Settings};
+pub use settings::Settings;
 pub use statements::Command;
 use yielding::YieldingJoins;
 

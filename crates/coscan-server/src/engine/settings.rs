@@ -7,47 +7,16 @@ use coscan_datafusion::SessionSettings as SharingSettings;
 use datafusion::prelude::SessionConfig;
 
 use crate::config::{parse_bytes, parse_duration};
+use crate::engine::constant_settings::{FIXED, WITHOUT_EFFECT};
 use crate::queries::{ErrorKind, QueryError};
 use crate::users::User;
-
-/// The version of PostgreSQL that the server resembles, for clients that ask.
-pub const SERVER_VERSION: &str = "15.18 (coscan)";
-
-/// Settings that have one value: SET to another is refused.
-const FIXED: [(&str, &str); 10] = [
-    ("server_version", SERVER_VERSION),
-    ("server_encoding", "UTF8"),
-    ("client_encoding", "UTF8"),
-    ("integer_datetimes", "on"),
-    ("standard_conforming_strings", "on"),
-    ("transaction_isolation", "read committed"),
-    ("transaction_read_only", "on"),
-    ("max_identifier_length", "63"),
-    ("bytea_output", "hex"),
-    ("is_superuser", "off"),
-];
-
-/// Settings that clients make as a matter of course and that change nothing here, with their defaults.
-const WITHOUT_EFFECT: [(&str, &str); 12] = [
-    ("application_name", ""),
-    ("client_min_messages", "notice"),
-    ("datestyle", "ISO, MDY"),
-    ("default_transaction_isolation", "read committed"),
-    ("default_transaction_read_only", "on"),
-    ("extra_float_digits", "1"),
-    ("idle_in_transaction_session_timeout", "0"),
-    ("intervalstyle", "postgres"),
-    ("lock_timeout", "0"),
-    ("row_security", "on"),
-    ("search_path", "public"),
-    ("synchronous_commit", "on"),
-];
 
 /// The settings of a session.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     weight: Option<u32>,
     refresh: Option<u64>,
+    sharing: Option<bool>,
     memory_limit: Option<u64>,
     statement_timeout: Option<Duration>,
     time_zone: Option<String>,
@@ -90,6 +59,10 @@ impl Settings {
             }
             "coscan.refresh" => {
                 self.refresh = parse(value).map_err(|()| wrong("write a number of seconds"))?;
+            }
+            "coscan.sharing" => {
+                let sharing = value.map(on_or_off).transpose();
+                self.sharing = sharing.map_err(|()| wrong("write on or off"))?;
             }
             "coscan.memory_limit" => {
                 let bytes = value.map(parse_bytes).transpose();
@@ -142,6 +115,7 @@ impl Settings {
         Ok(match name.as_str() {
             "coscan.weight" => self.weight.unwrap_or(user.weight).to_string(),
             "coscan.refresh" => self.refresh.map_or_else(String::new, |it| it.to_string()),
+            "coscan.sharing" => if self.sharing.unwrap_or(true) { "on" } else { "off" }.to_owned(),
             "coscan.memory_limit" => {
                 self.memory_limit.map_or_else(String::new, |it| it.to_string())
             }
@@ -163,7 +137,7 @@ impl Settings {
     /// All settings, by name.
     #[must_use]
     pub fn all(&self, user: &User) -> Vec<(String, String)> {
-        let own = ["coscan.weight", "coscan.refresh", "coscan.memory_limit"];
+        let own = ["coscan.weight", "coscan.refresh", "coscan.sharing", "coscan.memory_limit"];
         let own = own.into_iter().chain(["statement_timeout", "timezone", "session_authorization"]);
         let others = FIXED.iter().chain(&WITHOUT_EFFECT).map(|(name, _)| *name);
         let mut all: Vec<_> = own
@@ -182,6 +156,7 @@ impl Settings {
         if let Some(sharing) = options.extensions.get_mut::<SharingSettings>() {
             sharing.weight = self.weight.unwrap_or(user.weight);
             sharing.refresh = self.refresh;
+            sharing.sharing = self.sharing.unwrap_or(true);
         }
     }
 }
@@ -217,6 +192,15 @@ fn parse<T: std::str::FromStr>(value: Option<&str>) -> Result<Option<T>, ()> {
     value.map(|value| value.trim().parse().map_err(|_| ())).transpose()
 }
 
+/// A switch, as PostgreSQL writes it.
+fn on_or_off(value: &str) -> Result<bool, ()> {
+    match value.trim().to_ascii_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" => Ok(true),
+        "off" | "false" | "no" | "0" => Ok(false),
+        _ => Err(()),
+    }
+}
+
 /// Plain numbers are milliseconds, as in PostgreSQL.
 fn milliseconds(value: &str) -> Result<Duration, String> {
     let value = value.trim();
@@ -241,6 +225,7 @@ mod tests {
             ("statement_timeout", "1500", "1500ms"),
             ("Statement_Timeout", "2min", "120000ms"),
             ("statement_timeout", "0", "0"),
+            ("coscan.sharing", "FALSE", "off"),
             ("coscan.memory_limit", "1MiB", "1048576"),
             ("TimeZone", "Europe/Amsterdam", "Europe/Amsterdam"),
             ("application_name", "psql", "psql"),

@@ -1,0 +1,34 @@
+//! Settings that clients of PostgreSQL know and that have no effect here.
+
+/// The version of PostgreSQL that the server resembles, for clients that ask.
+pub const SERVER_VERSION: &str = "15.18 (coscan)";
+
+/// Settings that have one value: SET to another is refused.
+pub(super) const FIXED: [(&str, &str); 10] = [
+    ("server_version", SERVER_VERSION),
+    ("server_encoding", "UTF8"),
+    ("client_encoding", "UTF8"),
+    ("integer_datetimes", "on"),
+    ("standard_conforming_strings", "on"),
+    ("transaction_isolation", "read committed"),
+    ("transaction_read_only", "on"),
+    ("max_identifier_length", "63"),
+    ("bytea_output", "hex"),
+    ("is_superuser", "off"),
+];
+
+/// Settings that clients make as a matter of course and that change nothing here, with their defaults.
+pub(super) const WITHOUT_EFFECT: [(&str, &str); 12] = [
+    ("application_name", ""),
+    ("client_min_messages", "notice"),
+    ("datestyle", "ISO, MDY"),
+    ("default_transaction_isolation", "read committed"),
+    ("default_transaction_read_only", "on"),
+    ("extra_float_digits", "1"),
+    ("idle_in_transaction_session_timeout", "0"),
+    ("intervalstyle", "postgres"),
+    ("lock_timeout", "0"),
+    ("row_security", "on"),
+    ("search_path", "public"),
+    ("synchronous_commit", "on"),
+];
