@@ -95,9 +95,19 @@ impl Server {
     /// If the configuration is wrong, a table cannot be opened, or an address is taken.
     pub async fn start(config: &Config) -> Result<Self, ServerError> {
         check(config)?;
-        let users = Arc::new(users(config)?);
         let manager = BufferManager::new(options(&config.memory)).map_err(EngineError::from)?;
-        let engine = Arc::new(Engine::new(&manager, users, &config.limits)?);
+        Self::start_on(&manager, config).await
+    }
+
+    /// Starts a server on a manager, which has its own memory settings and stores: those of `config` do not count. Queries
+    /// of the same program on this manager share with those of clients.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn start_on(manager: &BufferManager, config: &Config) -> Result<Self, ServerError> {
+        check(config)?;
+        let users = Arc::new(users(config)?);
+        let engine = Arc::new(Engine::new(manager, users, &config.limits)?);
         engine.open_tables(&config.tables).await?;
         let certificate = config.tls.clone().map(Certificate::load).transpose()?.map(Arc::new);
         let mut server = Self {
