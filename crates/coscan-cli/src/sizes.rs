@@ -7,30 +7,13 @@ pub(crate) use coscan_sim::report::draw::numbers::bytes as show_bytes;
 /// # Errors
 /// A sentence that says what is accepted.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
-    let digits_end =
-        text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits_end);
-    let factor = match unit.trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1.0,
-        "k" | "kb" => 1e3,
-        "m" | "mb" => 1e6,
-        "g" | "gb" => 1e9,
-        "t" | "tb" => 1e12,
-        "kib" => 1024.0,
-        "mib" => 1024.0 * 1024.0,
-        "gib" => 1024.0 * 1024.0 * 1024.0,
-        "tib" => 1024.0_f64.powi(4),
-        _ => return Err(wrong(text)),
-    };
-    let number: f64 = number.replace('_', "").parse().map_err(|_| wrong(text))?;
-    let bytes = number * factor;
-    // A float holds every whole number up to here, more than any machine has bytes.
-    if (0.0..=9e15).contains(&bytes) { Ok(bytes.round() as u64) } else { Err(wrong(text)) }
+    parse_size::parse_size(text).ok().filter(|&bytes| bytes <= BYTES_MAX).ok_or_else(|| {
+        format!("`{text}` is not a number of bytes; write for example 200MB, 1.5GiB or 4096")
+    })
 }
 
-fn wrong(text: &str) -> String {
-    format!("`{text}` is not a number of bytes; write for example 200MB, 1.5GiB or 4096")
-}
+/// More than any machine has, and sums of several still fit.
+const BYTES_MAX: u64 = 1 << 60;
 
 #[cfg(test)]
 mod tests {

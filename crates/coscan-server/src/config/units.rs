@@ -5,67 +5,36 @@ use std::time::Duration;
 
 use serde::de::{Deserializer, Error, Visitor};
 
+/// More bytes than any machine has, and sums of several still fit.
+const BYTES_MAX: u64 = 1 << 60;
+
+/// Clocks can add no more than some centuries to now.
+const DURATION_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 /// Reads a number of bytes: decimal and binary units, or plain bytes.
 ///
 /// # Errors
 /// A sentence that says what is accepted.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
-    let wrong =
-        || format!("`{text}` is not a number of bytes; write for example 200MB, 1.5GiB or 4096");
-    let (number, unit) = split(text).ok_or_else(wrong)?;
-    let factor = match unit {
-        "" | "b" => 1.0,
-        "k" | "kb" => 1e3,
-        "m" | "mb" => 1e6,
-        "g" | "gb" => 1e9,
-        "t" | "tb" => 1e12,
-        "kib" => 1024.0,
-        "mib" => 1024.0 * 1024.0,
-        "gib" => 1024.0 * 1024.0 * 1024.0,
-        "tib" => 1024.0_f64.powi(4),
-        _ => return Err(wrong()),
-    };
-    let bytes = number * factor;
-    // A float holds every whole number up to here, more than any machine has bytes.
-    if (0.0..=9e15).contains(&bytes) { Ok(bytes.round() as u64) } else { Err(wrong()) }
+    parse_size::parse_size(text).ok().filter(|&bytes| bytes <= BYTES_MAX).ok_or_else(|| {
+        format!("`{text}` is not a number of bytes; write for example 200MB, 1.5GiB or 4096")
+    })
 }
 
-/// Reads a time: `ms`, `s`, `min`, `h`, `d`, or plain seconds.
+/// Reads a time with its unit, or plain seconds.
 ///
 /// # Errors
 /// A sentence that says what is accepted.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is not a time; write for example 500ms, 30s, 5min or 1h");
-    let (number, unit) = split(text).ok_or_else(wrong)?;
-    let seconds = match unit {
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "" | "s" => 1.0,
-        "min" | "m" => 60.0,
-        "h" => 3600.0,
-        "d" => 86_400.0,
-        _ => return Err(wrong()),
-    };
-    let time = number * seconds;
-    // Clocks can add no more than some centuries to now.
-    if time > 3e9 {
-        return Err(wrong());
-    }
-    Duration::try_from_secs_f64(time).map_err(|_| wrong())
-}
-
-/// The number and the unit, in lower case for the units that are written otherwise.
-fn split(text: &str) -> Option<(f64, &'static str)> {
     let text = text.trim();
-    let is_unit = |c: char| !c.is_ascii_digit() && c != '.' && c != '_';
-    let (number, unit) = text.split_at(text.find(is_unit).unwrap_or(text.len()));
-    let unit = unit.trim().to_ascii_lowercase();
-    let known = [
-        "", "b", "k", "kb", "m", "mb", "g", "gb", "t", "tb", "kib", "mib", "gib", "tib", "us",
-        "ms", "s", "min", "h", "d",
-    ];
-    let unit = known.into_iter().find(|known| *known == unit)?;
-    Some((number.replace('_', "").parse().ok()?, unit))
+    let seconds = |number: f64| Duration::try_from_secs_f64(number).ok();
+    let time = match text.parse() {
+        Ok(number) => seconds(number),
+        Err(_) => humantime::parse_duration(text).ok(),
+    };
+    time.filter(|&time| time <= DURATION_MAX).ok_or_else(|| {
+        format!("`{text}` is not a time; write for example 500ms, 30s, 5min, 1h or 1h 30min")
+    })
 }
 
 /// A number, or a text with a unit.
@@ -124,7 +93,7 @@ mod tests {
         for wrong in ["", "MB", "12 parsecs", "-1", "1e30", "1.2.3", "30s"] {
             assert!(parse_bytes(wrong).is_err(), "{wrong}");
         }
-        for wrong in ["", "s", "-1s", "1 year", "5MB", "99999999999999999999s"] {
+        for wrong in ["", "s", "-1s", "1 parsec", "5MB", "99999999999999999999s"] {
             assert!(parse_duration(wrong).is_err(), "{wrong}");
         }
     }
