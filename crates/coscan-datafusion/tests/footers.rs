@@ -61,7 +61,7 @@ async fn tables_whose_footers_do_not_fit_into_memory_all_answer() {
     let data = tempfile::tempdir().unwrap();
     let one = footer_bytes(data.path()).await;
     let options =
-        Options { keep_idle: std::time::Duration::MAX, ..Options::with_memory_bytes(4 * one) };
+        Options { idle_timeout: std::time::Duration::MAX, ..Options::with_memory_bytes(4 * one) };
     let manager = BufferManager::new(options).unwrap();
     let (context, metrics) = session(&manager);
     for table in 0..TABLES {
@@ -142,7 +142,7 @@ async fn footers_of_the_engines_own_tables_give_way_while_pages_stay() {
     let data = tempfile::tempdir().unwrap();
     let one = footer_bytes(data.path()).await;
     let options = Options {
-        keep_idle: std::time::Duration::MAX,
+        idle_timeout: std::time::Duration::MAX,
         pool_bytes_min: 4 * one,
         ..Options::with_memory_bytes(16 * one)
     };

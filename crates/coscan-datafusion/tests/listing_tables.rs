@@ -258,8 +258,8 @@ async fn footer_bytes(manager: &BufferManager, is_enough: impl Fn(u64) -> bool) 
 #[tokio::test]
 async fn unused_lists_are_dropped() {
     let data = three_files();
-    for (keep_idle, keeps) in [(Duration::from_millis(1), false), (Duration::MAX, true)] {
-        let options = Options { keep_idle, ..Options::with_pool_bytes(64 << 20, 256 << 20) };
+    for (idle_timeout, keeps) in [(Duration::from_millis(1), false), (Duration::MAX, true)] {
+        let options = Options { idle_timeout, ..Options::with_pool_bytes(64 << 20, 256 << 20) };
         let manager = BufferManager::new(options).unwrap();
         let context = shared(&manager);
         register(&context, "t", data.path()).await;
@@ -276,8 +276,8 @@ async fn unused_lists_are_dropped() {
 #[tokio::test]
 async fn used_lists_stay_while_others_are_dropped() {
     let data = three_files();
-    let keep_idle = Duration::from_millis(100);
-    let options = Options { keep_idle, ..Options::with_pool_bytes(64 << 20, 256 << 20) };
+    let idle_timeout = Duration::from_millis(100);
+    let options = Options { idle_timeout, ..Options::with_pool_bytes(64 << 20, 256 << 20) };
     let manager = BufferManager::new(options).unwrap();
     let context = shared(&manager);
     let query = async |number: i32| {

@@ -78,7 +78,7 @@ async fn directories_of_one_name_in_two_stores_are_two() {
 
 #[tokio::test]
 async fn a_store_that_takes_the_place_of_another_in_memory_has_its_own_pages() {
-    let options = Options { keep_idle: Duration::MAX, ..Options::with_memory_bytes(4 << 20) };
+    let options = Options { idle_timeout: Duration::MAX, ..Options::with_memory_bytes(4 << 20) };
     let manager = BufferManager::new(options).unwrap();
     let context = shared(&manager);
     let store = Arc::new(InMemory::new());
@@ -279,7 +279,7 @@ async fn rows_are_exact_while_footers_and_lists_come_and_go() {
         expected.push(format!("3000 {}", ids.sum::<i64>()));
     }
     let options =
-        Options { keep_idle: Duration::from_millis(2), ..Options::with_memory_bytes(1 << 20) };
+        Options { idle_timeout: Duration::from_millis(2), ..Options::with_memory_bytes(1 << 20) };
     let manager = BufferManager::new(options).unwrap();
     let contexts = [session_of(&manager, &Stores::new()), session_of(&manager, &Stores::new())];
     for context in &contexts {

@@ -132,7 +132,7 @@ impl BufferManager {
         self.driver.extensions().get(make)
     }
 
-    /// Calls `give_back` every [`Options::keep_idle`], when pages that were idle for so long are evicted, until it returns
+    /// Calls `give_back` every [`Options::idle_timeout`], when pages that were idle for so long are evicted, until it returns
     /// false: a program can drop what it keeps with the manager. It must not keep the manager alive, nor take long.
     pub fn when_idle(&self, give_back: impl FnMut() -> bool + Send + 'static) {
         self.driver.extensions().add_idle_call(Box::new(give_back));

@@ -32,7 +32,7 @@ pub struct Options {
     pub request_bytes_max: u64,
     /// How much longer than alone a request may take because others are at the device, or half as long again if that is
     /// more. An urgent read waits about this long. Default: 2 ms.
-    pub request_wait: Duration,
+    pub queueing_delay_max: Duration,
     /// How long a store may take to answer a request before it is retried. Default: 30 s.
     pub read_timeout: Duration,
     /// The number of attempts of a read that fails with a transient error. Default: 4.
@@ -41,7 +41,7 @@ pub struct Options {
     pub memory_timeout: Duration,
     /// The time after which pages that no running scan needs are evicted; it may take up to twice as long. So an idle
     /// process returns its memory. Default: 10 minutes; `Duration::MAX` keeps them.
-    pub keep_idle: Duration,
+    pub idle_timeout: Duration,
     /// The most rows of a record batch. Default: 8192.
     pub batch_rows: usize,
 }
@@ -60,11 +60,11 @@ impl Options {
             active_workers_max: 3 * cores(),
             request_bytes: 200_000,
             request_bytes_max: 512 << 10,
-            request_wait: Duration::from_millis(2),
+            queueing_delay_max: Duration::from_millis(2),
             read_timeout: Duration::from_secs(30),
             read_attempts: 4,
             memory_timeout: Duration::from_secs(10),
-            keep_idle: Duration::from_secs(600),
+            idle_timeout: Duration::from_secs(600),
             batch_rows: 8192,
         }
     }
@@ -106,7 +106,7 @@ impl Options {
             ("active_workers_max", self.active_workers_max as u64),
             ("request_bytes_max", self.request_bytes_max),
             ("read_attempts", u64::from(self.read_attempts)),
-            ("keep_idle", u64::try_from(self.keep_idle.as_nanos()).unwrap_or(u64::MAX)),
+            ("idle_timeout", u64::try_from(self.idle_timeout.as_nanos()).unwrap_or(u64::MAX)),
             ("batch_rows", self.batch_rows as u64),
         ];
         if let Some((setting, _)) = positive.into_iter().find(|(_, value)| *value == 0) {

@@ -21,7 +21,7 @@ pub(crate) struct StoreRequests {
 impl StoreRequests {
     pub(crate) fn new(options: &Options) -> Self {
         let bytes_max = options.request_bytes_max;
-        let limits = ConcurrencyLimits::new(bytes_max, options.request_wait);
+        let limits = ConcurrencyLimits::new(bytes_max, options.queueing_delay_max);
         Self { limits, bytes_max, timeout: options.read_timeout }
     }
 

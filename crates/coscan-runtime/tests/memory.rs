@@ -55,8 +55,8 @@ async fn many_scans_stay_within_a_small_budget() {
 
 #[tokio::test(start_paused = true)]
 async fn idle_pages_are_evicted() {
-    let keep_idle = Duration::from_secs(60);
-    let options = Options { keep_idle, ..Options::with_pool_bytes(LARGE, LARGE) };
+    let idle_timeout = Duration::from_secs(60);
+    let options = Options { idle_timeout, ..Options::with_pool_bytes(LARGE, LARGE) };
     let manager = manager_with(options);
     let [used, idle] = [Fixture::new(ROWS).await, Fixture::new(ROWS).await];
     let [used, idle] = [manager.register(used.table().await), manager.register(idle.table().await)];
@@ -67,28 +67,28 @@ async fn idle_pages_are_evicted() {
     assert_eq!(held_bytes(), 2 * used_bytes);
 
     // Just after the first, the second and the third interval.
-    tokio::time::sleep(keep_idle + keep_idle / 10).await;
+    tokio::time::sleep(idle_timeout + idle_timeout / 10).await;
     assert_eq!(held_bytes(), 2 * used_bytes);
     ids(scan(&manager, &used, &[0])).await.unwrap();
-    tokio::time::sleep(keep_idle).await;
+    tokio::time::sleep(idle_timeout).await;
     assert_eq!(held_bytes(), used_bytes);
-    tokio::time::sleep(keep_idle).await;
+    tokio::time::sleep(idle_timeout).await;
     assert_eq!(held_bytes(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn pages_are_kept_if_that_is_asked_for() {
     let options = Options::with_pool_bytes(LARGE, LARGE);
-    let manager = manager_with(Options { keep_idle: Duration::MAX, ..options });
+    let manager = manager_with(Options { idle_timeout: Duration::MAX, ..options });
     let table = manager.register(Fixture::new(ROWS).await.table().await);
     ids(scan(&manager, &table, &[0])).await.unwrap();
     let held_bytes = manager.report().pool_held_bytes;
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!(manager.report().pool_held_bytes, held_bytes);
 
-    let not_at_all = Options { keep_idle: Duration::ZERO, ..manager.options().clone() };
+    let not_at_all = Options { idle_timeout: Duration::ZERO, ..manager.options().clone() };
     let error = BufferManager::new(not_at_all).unwrap_err();
-    assert!(error.to_string().contains("`keep_idle` is 0"), "{error}");
+    assert!(error.to_string().contains("`idle_timeout` is 0"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -20,10 +20,10 @@ impl Driver {
     }
 
     fn drop_idle_regularly(&self) {
-        let (driver, keep_idle) = (self.this.clone(), self.options.keep_idle);
+        let (driver, idle_timeout) = (self.this.clone(), self.options.idle_timeout);
         self.runtime().spawn(async move {
             loop {
-                tokio::time::sleep(keep_idle).await;
+                tokio::time::sleep(idle_timeout).await;
                 let Some(driver) = driver.upgrade() else { return };
                 driver.command(|inner, now| inner.core.evict_idle(now));
                 driver.extensions().give_back_idle();

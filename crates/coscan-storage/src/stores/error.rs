@@ -105,8 +105,8 @@ pub enum StoreError {
 
     /// A directory holds no Parquet files.
     #[error(
-        "{location} is a directory without Parquet files. Looked for names that end in .parquet \
-         or .parq, also in its subdirectories; names that begin with . or _ are skipped"
+        "{location} is a directory without Parquet files. Looked for names that end in .parquet, \
+         also in its subdirectories; names that begin with . or _ are skipped"
     )]
     NoParquetFiles {
         /// As given by the user.

@@ -26,8 +26,8 @@ pub struct Listing {
 /// Finds the files at `location`, a path or a URL of
 ///
 /// - one file of any name and size: the reader reports files that are not Parquet;
-/// - a directory, with or without a final slash: all files below it whose names end in `.parquet`
-///   or `.parq`, except where a name on the way begins with `.` or `_`;
+/// - a directory, with or without a final slash: all files below it whose names end in `.parquet`,
+///   except where a name on the way begins with `.` or `_`;
 /// - a pattern with `*`, `?`, `[..]` and `**`: all files that match. `*` and `?` stay within one
 ///   directory. Names that begin with `.` or `_` must be spelled out.
 ///
@@ -126,6 +126,5 @@ impl Place<'_> {
 
 /// Whether a file of a directory belongs to the table, judged by its path below the directory.
 fn is_table_file(path: &str) -> bool {
-    let is_parquet = path.ends_with(".parquet") || path.ends_with(".parq");
-    is_parquet && !path.split('/').any(is_hidden)
+    path.ends_with(".parquet") && !path.split('/').any(is_hidden)
 }
