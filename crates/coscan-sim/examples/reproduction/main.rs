@@ -13,6 +13,7 @@ mod format;
 mod lessons;
 mod measured;
 mod sections;
+mod variations;
 mod verdicts;
 
 use std::path::Path;
@@ -61,8 +62,9 @@ fn write_all(docs: &Path) -> Result<(), String> {
         text += &sections::write(experiment);
         text += &match spec.name.as_str() {
             "cs07-example" => figures::write_reuse(),
-            "cs07-table2" => figures::write_sensitivity(experiment)?,
-            "cs07-table3" => figures::write_widths(experiment)?,
+            "cs07-table2" => variations::write_sensitivity(experiment)?,
+            "cs07-table3" => variations::write_widths(experiment)?,
+            "cs07-table4" => variations::write_pools(experiment)?,
             "cs07-figure8" => costs.write(),
             "cs11-table6.1" => figures::write_potential(spec)?,
             _ => String::new(),

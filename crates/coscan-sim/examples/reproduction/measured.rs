@@ -36,23 +36,59 @@ impl Measured {
         query: Option<&str>,
         metric: Metric,
     ) -> Option<f64> {
-        let case = self.spec.cases.iter().position(|known| known.name == case)?;
-        let policy = position(policy)?;
-        let value = |run: &Run| match query {
-            None => run.value(metric),
-            Some(label) => run.value_of(label, metric),
-        };
-        let runs = self.cases[case].seeds().iter();
-        let values: Vec<f64> = runs.filter_map(|runs| value(&runs[policy])).collect();
+        let values: Vec<f64> = self.values(case, policy, query, metric)?.flatten().collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     }
 
-    /// Whether what the paper claims holds.
+    /// The same with each seed.
+    fn values(
+        &self,
+        case: &str,
+        policy: &str,
+        query: Option<&str>,
+        metric: Metric,
+    ) -> Option<impl Iterator<Item = Option<f64>>> {
+        let case = self.spec.cases.iter().position(|known| known.name == case)?;
+        let policy = position(policy)?;
+        let value = move |run: &Run| match query {
+            None => run.value(metric),
+            Some(label) => run.value_of(label, metric),
+        };
+        Some(self.cases[case].seeds().iter().map(move |runs| value(&runs[policy])))
+    }
+
+    /// Whether what the paper claims holds, on average over the seeds.
     pub(crate) fn judge(&self, claim: &Claim) -> Judgement {
         let value = |case: &str, policy: &str| {
             self.average(case, policy, claim.query.as_deref(), claim.metric)
         };
         claim.judge(&self.spec.paper, value)
+    }
+
+    /// Whether it holds with each seed alone.
+    pub(crate) fn judge_draws(&self, claim: &Claim) -> Vec<Judgement> {
+        let draws = self.cases.first().map_or(0, |runs| runs.seeds().len());
+        let judge = |draw| {
+            claim.judge(&self.spec.paper, |case, policy| {
+                self.values(case, policy, claim.query.as_deref(), claim.metric)?.nth(draw)?
+            })
+        };
+        (0..draws).map(judge).collect()
+    }
+
+    /// What the paper prints; not a number if it does not.
+    pub(crate) fn printed(
+        &self,
+        case: &str,
+        policy: &str,
+        query: Option<&str>,
+        metric: Metric,
+    ) -> f64 {
+        let same = |figure: &&PaperFigure| {
+            (figure.case.as_str(), figure.policy.as_str(), figure.query.as_deref(), figure.metric)
+                == (case, policy, query, metric)
+        };
+        self.spec.paper.iter().find(same).map_or(f64::NAN, |figure| figure.value)
     }
 
     /// Published figures that were measured there, and exist here.

@@ -2,7 +2,6 @@
 
 use std::ops::RangeInclusive;
 
-use coscan_sim::Spec;
 use coscan_sim::claim::{Claim, Criterion, Judgement, Measure, Verdict};
 
 use crate::format::{head, head_over, number, row, title};
@@ -18,13 +17,18 @@ pub(crate) struct Judged {
     paper: String,
     here: String,
     pub(crate) verdict: Verdict,
+    /// Draws that give the same verdict alone, and all draws; none of what nothing random enters.
+    draws: Option<(usize, usize)>,
     why: String,
     /// Whether it is about nothing but what was fitted to.
     calibration: bool,
 }
 
 impl Judged {
-    fn new(spec: &Spec, claim: &Claim, judgement: &Judgement) -> Self {
+    fn new(experiment: &Measured, claim: &Claim) -> Self {
+        let (spec, judgement) = (&experiment.spec, experiment.judge(claim));
+        let draws = experiment.judge_draws(claim);
+        let same = draws.iter().filter(|draw| draw.verdict == judgement.verdict).count();
         let held = judgement.verdict == Verdict::Holds;
         let why = match &claim.why {
             _ if held => "",
@@ -36,9 +40,10 @@ impl Judged {
             claim: claim.text.clone(),
             source: claim.source.clone(),
             measured: measured(claim),
-            paper: paper(claim, judgement),
-            here: here(judgement),
+            paper: paper(claim, &judgement),
+            here: here(&judgement),
             verdict: judgement.verdict,
+            draws: Some((same, draws.len())),
             why: why.to_owned(),
             calibration: claim.policies().all(|policy| policy == "normal"),
         }
@@ -59,16 +64,22 @@ impl Judged {
             paper: asked(&range),
             here: number(here),
             verdict: if range.contains(&here) { Verdict::Holds } else { Verdict::Not },
+            draws: None,
             why: String::new(),
             calibration: false,
         }
+    }
+
+    /// The draws as text.
+    fn draws(&self) -> String {
+        self.draws.map_or(String::new(), |(same, all)| format!("{same} of {all}"))
     }
 }
 
 /// All claims of the experiments, in the order of their files.
 pub(crate) fn judged(all: &[Measured]) -> Vec<Judged> {
     let of = |experiment: &Measured| {
-        let judged = |claim| Judged::new(&experiment.spec, claim, &experiment.judge(claim));
+        let judged = |claim| Judged::new(experiment, claim);
         experiment.spec.claims.iter().map(judged).collect::<Vec<_>>()
     };
     all.iter().flat_map(of).collect()
@@ -138,8 +149,8 @@ pub(crate) fn write(judged: &[Judged]) -> String {
     ] {
         text += &format!("\n### {tag}: {name}\n\n");
         text += &head_over(
-            &["in", "the paper says", "measured", "paper", "here", "", "why not"],
-            &[true, true, true, false, false, true, true],
+            &["in", "the paper says", "measured", "paper", "here", "", "draws", "why not"],
+            &[true, true, true, false, false, true, false, true],
         );
         let mut last = "";
         let of_paper =
@@ -154,8 +165,9 @@ pub(crate) fn write(judged: &[Judged]) -> String {
                 other => format!("**{other}**"),
             };
             let cells =
-                [&claim.claim, &claim.measured, &claim.paper, &claim.here, &verdict, &claim.why];
-            text += &row(std::iter::once(place).chain(cells.map(String::clone)));
+                [&claim.claim, &claim.measured, &claim.paper, &claim.here].map(String::clone);
+            let judgement = [verdict, claim.draws(), claim.why.clone()];
+            text += &row(std::iter::once(place).chain(cells).chain(judgement));
         }
     }
     text
@@ -171,20 +183,26 @@ fn summary(judged: &[Judged]) -> String {
             .map(|verdict| count(verdict, calibration));
         row(std::iter::once(name.to_owned()).chain(counts.map(|count| count.to_string())))
     };
+    let drawn: Vec<_> = judged.iter().filter_map(|claim| claim.draws).collect();
+    let sure = drawn.iter().filter(|(same, all)| same == all).count();
     head(&["claims", "hold", "partly", "not"], 1)
         + &line("about other policies, at least as one side of a ratio", false)
         + &line("about normal only, to which machines were fitted", true)
+        + &format!(
+            "\n{sure} of {} verdicts are the same in every draw; the others lie at a border.\n",
+            drawn.len()
+        )
 }
 
 /// The claims of one experiment, with the cases in which they do not hold.
 pub(crate) fn of_experiment(experiment: &Measured) -> String {
     let mut text = String::new();
     for claim in &experiment.spec.claims {
-        let judged = Judged::new(&experiment.spec, claim, &experiment.judge(claim));
+        let judged = Judged::new(experiment, claim);
         if text.is_empty() {
             text += &head_over(
-                &["the paper says", "measured", "paper", "here", "", "cases missed"],
-                &[true, true, false, false, true, true],
+                &["the paper says", "measured", "paper", "here", "", "draws", "cases missed"],
+                &[true, true, false, false, true, false, true],
             );
         }
         let missed =
@@ -192,7 +210,8 @@ pub(crate) fn of_experiment(experiment: &Measured) -> String {
         let missed: Vec<_> =
             missed.map(|comparison| comparison.case).filter(|case| !case.is_empty()).collect();
         let verdict = judged.verdict.to_string();
-        let cells = [judged.claim, judged.measured, judged.paper, judged.here, verdict];
+        let draws = judged.draws();
+        let cells = [judged.claim, judged.measured, judged.paper, judged.here, verdict, draws];
         text += &row(cells.into_iter().chain([missed.join("; ")]));
     }
     if text.is_empty() { text } else { text + "\n" }
