@@ -247,7 +247,6 @@ impl Worker {
         let driver = Arc::clone(self.scan.driver());
         loop {
             let asked = Instant::now();
-            self.scan.activity().asked(self.index);
             let answer = driver.request_chunk(self.scan.id(), self.index).await;
             add_time(&self.scan.counters().wait_ns, asked.elapsed());
             self.yield_policy.resume(false);

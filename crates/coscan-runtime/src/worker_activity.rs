@@ -1,6 +1,6 @@
 //! Which workers of a scan are at work: a query that pauses does not poll its workers.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use coscan_core::{Index, PriorityClass, Time, WorkerIndex};
@@ -23,8 +23,6 @@ struct Activity {
     own_pause_ns: AtomicU64,
     /// Since when it waits for memory to decode; 0 while it does not.
     memory_since_ns: AtomicU64,
-    /// Core counts it as at work.
-    is_counted: AtomicBool,
 }
 
 impl WorkerActivity {
@@ -45,17 +43,10 @@ impl WorkerActivity {
         self.priority.store(priority as u8, Ordering::Relaxed);
     }
 
-    /// A worker asks for a chunk: it is not at work until it is handed one.
-    pub(crate) fn asked(&self, worker: WorkerIndex) {
-        self.of(worker).is_counted.store(false, Ordering::Relaxed);
-    }
-
     /// A worker was handed a chunk.
     pub(crate) fn handed(&self, worker: WorkerIndex, now: Time) {
-        let worker = self.of(worker);
-        worker.is_counted.store(true, Ordering::Relaxed);
         // The poll in which it asked may still go on: `fetch_max` keeps that.
-        worker.until_ns.fetch_max(after(now, IDLE_AFTER), Ordering::Relaxed);
+        self.of(worker).until_ns.fetch_max(after(now, IDLE_AFTER), Ordering::Relaxed);
     }
 
     /// A worker is being polled from now on.
@@ -107,15 +98,6 @@ impl WorkerActivity {
         (until > now).then_some(until)
     }
 
-    /// Workers that core counts as at work and that are not. Each is reported once per chunk.
-    pub(crate) fn newly_paused(&self, now: Time) -> impl Iterator<Item = WorkerIndex> + '_ {
-        let workers = (0..self.workers.len()).map(WorkerIndex::from_usize);
-        workers.filter(move |&worker| {
-            self.active_until(worker, now).is_none()
-                && self.of(worker).is_counted.swap(false, Ordering::Relaxed)
-        })
-    }
-
     fn of(&self, worker: WorkerIndex) -> &Activity {
         &self.workers[worker.as_usize()]
     }
@@ -140,26 +122,21 @@ mod tests {
 
     const WORKER: WorkerIndex = WorkerIndex(0);
 
-    fn paused(activity: &WorkerActivity, ms: u64) -> usize {
-        activity.newly_paused(Time(ms * 1_000_000)).count()
+    fn is_active(activity: &WorkerActivity, ms: u64) -> bool {
+        activity.active_until(WORKER, Time(ms * 1_000_000)).is_some()
     }
 
     #[test]
-    fn a_worker_is_paused_once_a_chunk_when_it_is_not_polled_and_not_while_it_is() {
+    fn a_worker_is_active_while_it_is_polled_and_a_little_longer() {
         let activity = WorkerActivity::new(1);
-        assert_eq!(paused(&activity, 1_000), 0, "it has no chunk");
         activity.handed(WORKER, Time(0));
         activity.poll_begins(WORKER);
-        assert_eq!(paused(&activity, 1_000), 0, "a long poll is no pause");
+        assert!(is_active(&activity, 1_000), "a long poll is no pause");
         activity.poll_ends(WORKER, Time(1_000_000_000));
-        assert_eq!(paused(&activity, 1_019), 0);
-        assert_eq!((paused(&activity, 1_020), paused(&activity, 1_040)), (1, 0));
+        assert!(is_active(&activity, 1_019) && !is_active(&activity, 1_020));
         activity.handed(WORKER, Time(1_050_000_000));
-        assert_eq!(paused(&activity, 1_069), 0, "its query has time to wake up");
-        assert_eq!(paused(&activity, 1_070), 1);
-        activity.handed(WORKER, Time(2_000_000_000));
-        activity.asked(WORKER);
-        assert_eq!(paused(&activity, 3_000), 0, "it waits for a chunk");
+        assert!(is_active(&activity, 1_069), "its query has time to wake up");
+        assert!(!is_active(&activity, 1_070));
     }
 
     #[test]
@@ -169,6 +146,6 @@ mod tests {
         activity.poll_begins(WORKER);
         activity.pause_for(WORKER, Duration::from_millis(100));
         activity.poll_ends(WORKER, Time(0));
-        assert_eq!((paused(&activity, 119), paused(&activity, 120)), (0, 1));
+        assert!(is_active(&activity, 119) && !is_active(&activity, 120));
     }
 }

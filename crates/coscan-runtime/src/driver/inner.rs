@@ -1,6 +1,7 @@
 //! The state that the driver's lock guards.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use bytes::Bytes;
 use coscan_core::log::RecordedManager;
@@ -46,6 +47,8 @@ pub(super) struct Inner {
     pub(super) loads: BTreeMap<LoadId, Urgency>,
     pub(super) scans: BTreeMap<ScanId, RunningScan>,
     pub(super) waiters: BTreeMap<(ScanId, WorkerIndex), oneshot::Sender<Answer>>,
+    /// Workers that core counts as at work: they were handed a chunk, and neither ask, nor pause, nor have stopped.
+    pub(super) at_work: BTreeSet<(ScanId, WorkerIndex)>,
     /// Why pages could not be read, until core has decided which scans fail for it.
     pub(super) read_errors: BTreeMap<PageId, ScanError>,
     /// The time at which the next timer fires.
@@ -74,6 +77,7 @@ impl Inner {
             loads: BTreeMap::new(),
             scans: BTreeMap::new(),
             waiters: BTreeMap::new(),
+            at_work: BTreeSet::new(),
             read_errors: BTreeMap::new(),
             armed: None,
             deferred: DeferredActions::default(),
@@ -95,6 +99,7 @@ impl Inner {
         self.frames.clear();
         self.loads.clear();
         self.scans.clear();
+        self.at_work.clear();
         self.read_errors.clear();
         self.taps = Taps::default();
         for (_, waiter) in std::mem::take(&mut self.waiters) {
@@ -148,6 +153,9 @@ impl Inner {
     }
 
     pub(super) fn answer(&mut self, scan: ScanId, worker: WorkerIndex, answer: Answer) {
+        if let Ok(Some(_)) = answer {
+            self.at_work.insert((scan, worker));
+        }
         let unclaimed = match self.waiters.remove(&(scan, worker)) {
             Some(sender) => sender.send(answer).err(),
             None => Some(answer),
@@ -163,6 +171,7 @@ impl Inner {
     /// A worker stops, or returns the chunk that it was handed.
     pub(super) fn withdraw(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
         self.waiters.remove(&(scan, worker));
+        self.at_work.remove(&(scan, worker));
         self.core.withdraw_worker(now, scan, worker);
         self.forget_returned(scan, worker);
         if self.scans.get(&scan).is_some_and(|scan| scan.failed.is_some() || scan.is_closed) {
@@ -187,23 +196,32 @@ impl Inner {
 
     /// Tells core which workers are paused: their queries do not poll them.
     pub(super) fn report_pauses(&mut self, now: Time) {
-        for (&scan, running) in &self.scans {
-            for worker in running.activity.newly_paused(now) {
-                self.core.pause_worker(now, scan, worker);
+        let Self { at_work, scans, core, .. } = self;
+        at_work.retain(|&(scan, worker)| {
+            let is_active = scans[&scan].activity.active_until(worker, now).is_some();
+            if !is_active {
+                core.pause_worker(now, scan, worker);
             }
-        }
+            is_active
+        });
     }
 
     /// Fails a scan for all its workers: those that wait are told now, the others when they ask.
     pub(super) fn fail(&mut self, scan: ScanId, error: &ScanError) {
         let Some(running) = self.scans.get_mut(&scan) else { return };
         running.failed.get_or_insert_with(|| error.clone());
-        let waiting: Vec<_> =
-            self.waiters.keys().filter(|(waiting, _)| *waiting == scan).copied().collect();
-        for (scan, worker) in waiting {
-            self.answer(scan, worker, Err(error.clone()));
+        for (_, waiter) in self.waiters.extract_if(workers_of(scan), |_, _| true) {
+            // Workers that are gone need not know.
+            let _ = waiter.send(Err(error.clone()));
         }
         self.deferred.needs_dropped = true;
+    }
+
+    /// Forgets a scan that has ended; true if it ran. Its workers that wait are cancelled.
+    pub(super) fn forget_scan(&mut self, scan: ScanId) -> bool {
+        self.waiters.extract_if(workers_of(scan), |_, _| true).for_each(drop);
+        self.at_work.extract_if(workers_of(scan), |_| true).for_each(drop);
+        self.scans.remove(&scan).is_some()
     }
 
     /// The chunks that a scan was not handed yet.
@@ -239,6 +257,11 @@ impl Inner {
         self.armed = Some(timeout);
         Some(timeout)
     }
+}
+
+/// All workers that a scan may have.
+fn workers_of(scan: ScanId) -> RangeInclusive<(ScanId, WorkerIndex)> {
+    (scan, WorkerIndex(0))..=(scan, WorkerIndex(u32::MAX))
 }
 
 #[cfg(test)]

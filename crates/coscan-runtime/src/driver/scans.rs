@@ -133,6 +133,7 @@ impl Driver {
                 Some(RunningScan { failed: Some(error), .. }) => error.clone(),
                 Some(_) => {
                     inner.waiters.insert((scan, worker), sender);
+                    inner.at_work.remove(&(scan, worker));
                     match inner.core.request_chunk(now, scan, worker) {
                         // An earlier stream of this worker has asked and was dropped: this one replaces it.
                         Ok(()) | Err(RequestError::AlreadyWaiting(..)) => {}
@@ -194,10 +195,9 @@ impl Driver {
         self.prune_most(scan);
         self.command(|inner, now| {
             inner.core.cancel_scan(now, scan);
-            if inner.scans.remove(&scan).is_some() {
+            if inner.forget_scan(scan) {
                 inner.taps.send(now, || EventKind::ScanEnded { scan });
             }
-            inner.waiters.retain(|&(waiting, _), _| waiting != scan);
             inner.deferred.needs_dropped = true;
         });
         report

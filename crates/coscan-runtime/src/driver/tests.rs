@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_array::{Int64Array, RecordBatch};
 use coscan_storage::table::{FileOptions, ParquetTable, TableFile};
@@ -13,7 +14,7 @@ use parquet::arrow::ArrowWriter;
 use tokio::runtime::Handle;
 
 use super::handle::Driver;
-use crate::{BufferManager, Options, ScanError};
+use crate::{BufferManager, Options, ScanError, ScanRequest};
 
 const ROWS: usize = 1000;
 
@@ -68,4 +69,47 @@ async fn a_panic_inside_fails_all_scans_and_leaves_no_worker_waiting() {
     tokio::task::yield_now().await;
     let report = manager.report();
     assert_eq!((report.scans, report.decoded_bytes, report.pool_held_bytes), (0, 0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_is_at_work_until_it_asks_again_or_pauses_or_stops_or_its_scan_ends() {
+    let manager =
+        BufferManager::on_runtime(Options::with_memory_bytes(1 << 20), &Handle::current()).unwrap();
+    let table = manager.register(table().await);
+    let driver = manager.operator_memory().driver;
+    let at_work = || {
+        let inner = driver.lock();
+        (inner.at_work.len(), inner.core.state().active_workers())
+    };
+    let request = || ScanRequest { workers: 2, ..ScanRequest::of_columns(&table, vec![0]) };
+
+    let asks_again = manager.start_scan(&table, request()).unwrap();
+    let mut worker = asks_again.worker(0);
+    worker.next().await.unwrap().unwrap();
+    assert_eq!(at_work(), (1, 1));
+    assert!(worker.next().await.is_none());
+    assert_eq!(at_work(), (0, 0), "it was told that there is no more");
+
+    let pauses = manager.start_scan(&table, request()).unwrap();
+    let mut worker = pauses.worker(0);
+    worker.next().await.unwrap().unwrap();
+    driver.command(|inner, now| inner.report_pauses(now));
+    assert_eq!(at_work(), (1, 1), "it was polled just now");
+    tokio::time::advance(Duration::from_secs(1)).await;
+    driver.command(|inner, now| inner.report_pauses(now));
+    assert_eq!(at_work(), (0, 0));
+
+    let stops = manager.start_scan(&table, request()).unwrap();
+    let mut worker = stops.worker(0);
+    worker.next().await.unwrap().unwrap();
+    assert_eq!(at_work(), (1, 1));
+    drop(worker);
+    assert_eq!(at_work(), (0, 0));
+
+    let ends = manager.start_scan(&table, request()).unwrap();
+    let mut worker = ends.worker(0);
+    worker.next().await.unwrap().unwrap();
+    assert_eq!(at_work(), (1, 1));
+    ends.cancel();
+    assert_eq!(at_work(), (0, 0));
 }
