@@ -2,7 +2,8 @@
 //!
 //! - [`config`]: what the server is told to do; [`users`]: who may log in, and read what.
 //! - [`engine`]: SQL for a session of a user; [`queries`]: which queries run, wait and ran.
-//! - [`listen`]: connections before any protocol; [`postgres`]: the PostgreSQL protocol.
+//! - [`listen`]: connections before any protocol; [`postgres`]: the PostgreSQL protocol; `flight`: Arrow Flight SQL, with
+//!   the cargo feature `flight-sql`.
 //!
 //! Imports go one way: protocols use the engine, which uses `system_tables`, queries, users and the configuration.
 //! Protocols do not know each other.
@@ -10,6 +11,8 @@
 mod check;
 pub mod config;
 pub mod engine;
+#[cfg(feature = "flight-sql")]
+pub mod flight;
 pub mod http;
 pub mod listen;
 pub mod postgres;

@@ -56,6 +56,8 @@ pub struct Server {
     accepting: JoinSet<()>,
     /// Where the PostgreSQL protocol is served.
     pub postgres: Option<SocketAddr>,
+    /// Where Arrow Flight SQL is served.
+    pub flight: Option<SocketAddr>,
 }
 
 /// How a server ended.
@@ -118,6 +120,7 @@ impl Server {
             stopped: CancellationToken::new(),
             accepting: JoinSet::new(),
             postgres: None,
+            flight: None,
         };
         if let Some(address) = config.listen.postgres {
             let (listener, address) = listen(address).await?;
@@ -130,6 +133,19 @@ impl Server {
                 server.stopped.clone(),
             );
             server.accepting.spawn(postgres.serve(listener));
+        }
+        #[cfg(feature = "flight-sql")]
+        if let Some(address) = config.listen.flight {
+            let (listener, address) = listen(address).await?;
+            server.flight = Some(address);
+            let flight = crate::flight::FlightServer::new(
+                Arc::clone(&server.engine),
+                server.certificate.clone(),
+                server.gate.clone(),
+                server.stopping.clone(),
+                server.stopped.clone(),
+            );
+            server.accepting.spawn(flight.serve(listener));
         }
         Ok(server)
     }

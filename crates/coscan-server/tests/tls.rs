@@ -24,7 +24,7 @@ async fn connections_are_encrypted_with_the_certificate_of_the_moment() {
     let tls = certificate(directory);
     let config = Config {
         tables: running.tables.locations.clone(),
-        listen: Listen { postgres: Some("127.0.0.1:0".parse().unwrap()) },
+        listen: Listen { postgres: Some("127.0.0.1:0".parse().unwrap()), ..Listen::default() },
         users_file: Some(directory.join("users.toml")),
         tls: Some(tls.clone()),
         ..Config::default()

@@ -19,6 +19,9 @@ pub(super) struct Flags {
     /// Where clients of the PostgreSQL protocol connect [listen.postgres]
     #[arg(long, value_name = "ADDRESS")]
     listen_postgres: Option<SocketAddr>,
+    /// Where clients of Arrow Flight SQL connect, such as ADBC and its JDBC driver [listen.flight]
+    #[arg(long, value_name = "ADDRESS")]
+    listen_flight: Option<SocketAddr>,
     /// The file of users; `coscan user NAME` makes its entries [users_file]
     #[arg(long, value_name = "FILE")]
     users_file: Option<PathBuf>,
@@ -61,6 +64,9 @@ pub(super) struct Flags {
     /// How long a client may take to log in; by default 10s [limits.login_max]
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
     login_max: Option<Duration>,
+    /// For how long a login of Flight SQL is good that is not used; by default 12h [limits.token_lifetime]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
+    token_lifetime: Option<Duration>,
     /// The longest message of a client, and so the longest statement; by default 1MiB [limits.message_bytes_max]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Limits")]
     message_bytes_max: Option<u64>,
@@ -74,6 +80,7 @@ impl Flags {
     pub(super) fn apply_to(&self, config: &mut Config) {
         config.tables.extend(self.tables.iter().cloned());
         config.listen.postgres = self.listen_postgres.or(config.listen.postgres);
+        config.listen.flight = self.listen_flight.or(config.listen.flight);
         if let Some(path) = &self.users_file {
             config.users_file = Some(path.clone());
         }
@@ -92,6 +99,7 @@ impl Flags {
         set(&mut limits.result_stall_max, self.result_stall_max);
         set(&mut limits.connections_max, self.connections_max);
         set(&mut limits.login_max, self.login_max);
+        set(&mut limits.token_lifetime, self.token_lifetime);
         set(&mut limits.message_bytes_max, self.message_bytes_max);
         set(&mut limits.stop_grace, self.stop_grace);
     }

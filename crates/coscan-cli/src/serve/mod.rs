@@ -18,7 +18,7 @@ use signals::{Signal, Signals};
 
 /// Serve SQL on Parquet files to many clients, which share what they read.
 ///
-/// Clients speak the PostgreSQL protocol, such as psql and psycopg. Users and their passwords are in a file; make it
+/// Clients speak the PostgreSQL protocol, such as psql and psycopg, or Arrow Flight SQL, such as ADBC. Users and their passwords are in a file; make it
 /// with `coscan user NAME`. Everything can be set in one TOML file and by flags of the same names, which win.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -104,6 +104,10 @@ fn greet(config: &Config, server: &Server) {
         eprintln!(
             "coscan: PostgreSQL clients connect with: psql -h {host} -p {port} -U {user} coscan"
         );
+    }
+    if let Some(address) = server.flight {
+        let scheme = if config.tls.is_some() { "grpc+tls" } else { "grpc" };
+        eprintln!("coscan: Flight SQL clients connect to: {scheme}://{address}");
     }
     if config.insecure {
         eprintln!("coscan: checks no passwords; only this machine can connect");

@@ -31,6 +31,9 @@ pub struct Limits {
     /// How long a client may take to log in. Default: 10 s.
     #[serde(deserialize_with = "duration")]
     pub login_max: Duration,
+    /// For how long a login of Flight SQL is good that is not used. Default: 12 h.
+    #[serde(deserialize_with = "duration")]
+    pub token_lifetime: Duration,
     /// The longest message that clients may send, in bytes; a statement is one message. Default: 1 MiB.
     #[serde(deserialize_with = "bytes")]
     pub message_bytes_max: u64,
@@ -50,6 +53,7 @@ impl Default for Limits {
             result_stall_max: Duration::from_secs(300),
             connections_max: 1100,
             login_max: Duration::from_secs(10),
+            token_lifetime: Duration::from_secs(12 * 3600),
             message_bytes_max: 1 << 20,
             stop_grace: Duration::from_secs(30),
         }
@@ -68,6 +72,10 @@ impl Limits {
             .collect();
         if !(1024..=1 << 30).contains(&self.message_bytes_max) {
             errors.push("limits.message_bytes_max must be between 1 KiB and 1 GiB".to_owned());
+        }
+        if self.token_lifetime.is_zero() {
+            errors
+                .push("limits.token_lifetime is 0; no login would be good for any call".to_owned());
         }
         if self.query_memory_max == Some(0) {
             errors.push("limits.query_memory_max is 0; leave it out for the default".to_owned());

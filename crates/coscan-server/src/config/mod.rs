@@ -23,6 +23,7 @@ pub use units::{parse_bytes, parse_duration};
 ///
 /// [listen]
 /// postgres = "0.0.0.0:5432"
+/// flight = "0.0.0.0:5434"
 ///
 /// [tls]
 /// certificate = "server.crt"
@@ -60,12 +61,14 @@ pub struct Config {
 pub struct Listen {
     /// For the PostgreSQL protocol.
     pub postgres: Option<SocketAddr>,
+    /// For Arrow Flight SQL.
+    pub flight: Option<SocketAddr>,
 }
 
 impl Listen {
     /// All addresses.
     pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
-        self.postgres.into_iter()
+        self.postgres.into_iter().chain(self.flight)
     }
 }
 
@@ -158,6 +161,9 @@ impl Config {
                 "there is no address to listen at; set listen.postgres, for example 127.0.0.1:5432"
                     .to_owned(),
             );
+        }
+        if self.listen.flight.is_some() && !cfg!(feature = "flight-sql") {
+            errors.push("listen.flight is set, and this program has no Flight SQL".to_owned());
         }
         if distinct.len() < fixed {
             errors.push("two protocols listen at the same address".to_owned());

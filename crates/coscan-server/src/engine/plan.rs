@@ -5,6 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use arrow::datatypes::{Field, FieldRef, SchemaRef};
+use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::SQLOptions;
@@ -48,6 +49,45 @@ pub struct Planned {
 pub(super) enum Work {
     Session(SessionStatement),
     Query(Arc<LogicalPlan>),
+}
+
+impl Planned {
+    /// The statement with values for its parameters, `$1` first. It then has none, and its schema is certain.
+    ///
+    /// # Errors
+    /// If there are more or fewer values than parameters, or the statement makes no sense with them.
+    pub fn bind(&self, values: Vec<ScalarValue>) -> Result<Self, QueryError> {
+        let (given, expected) = (values.len(), self.parameters.len());
+        if given != expected {
+            let text = format!("the statement has {expected} parameters, and {given} were given");
+            return Err(QueryError::new(ErrorKind::InvalidValue, text));
+        }
+        let Work::Query(plan) = &self.work else { return Ok(self.clone()) };
+        if values.is_empty() {
+            return Ok(self.clone());
+        }
+        let plan = plan.as_ref().clone().replace_params_with_values(&values.into());
+        let plan = plan.map_err(from_engine)?;
+        Ok(Self {
+            command: self.command,
+            schema: Arc::new(plan.schema().as_arrow().clone()),
+            parameters: Vec::new(),
+            sql: Arc::clone(&self.sql),
+            work: Work::Query(Arc::new(plan)),
+        })
+    }
+
+    /// Whether it concerns the session only, and has no result: SET, BEGIN and their like.
+    #[must_use]
+    pub fn is_without_result(&self) -> bool {
+        matches!(self.work, Work::Session(_)) && self.schema.fields().is_empty()
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn sql(&self) -> &str {
+        &self.sql
+    }
 }
 
 impl Engine {

@@ -19,7 +19,7 @@ pub use scram::{Scram, ScramError, Verified};
 pub use verifier::{MECHANISM, Verifier, VerifierError};
 
 /// A user of the server.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// The name to log in with.
     pub name: String,

@@ -17,18 +17,24 @@ pub(crate) struct Running {
 }
 
 pub(crate) async fn start_with(tls: bool) -> Running {
+    start_changed(tls, |_| {}).await
+}
+
+/// A server whose configuration was changed.
+pub(crate) async fn start_changed(tls: bool, change: impl FnOnce(&mut Config)) -> Running {
     let tables = Tables::new();
     let directory = tables.directory.path();
     let users_file = directory.join("users.toml");
     std::fs::write(&users_file, Tables::users()).unwrap();
-    let config = Config {
+    let mut config = Config {
         tables: tables.locations.clone(),
-        listen: Listen { postgres: Some("127.0.0.1:0".parse().unwrap()) },
+        listen: Listen { postgres: Some("127.0.0.1:0".parse().unwrap()), ..Listen::default() },
         users_file: Some(users_file),
         tls: tls.then(|| certificate(directory)),
         memory: Memory { bytes: Some(256 << 20), pool_bytes: None },
         ..Config::default()
     };
+    change(&mut config);
     let server = Server::start(&config).await.unwrap();
     let at = server.postgres.unwrap();
     Running { tables, server, at }

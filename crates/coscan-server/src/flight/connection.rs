@@ -1,0 +1,168 @@
+//! A connection and who is at its other end.
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::OnceCell;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+use tonic::transport::server::Connected;
+
+use crate::engine::Session;
+use crate::listen::{Accepted, Certificate, Entered, MaybeTls};
+
+/// The name of the protocol within TLS.
+const ALPN: &[u8] = b"h2";
+
+/// The other end of a connection.
+#[derive(Clone, Debug)]
+pub(super) struct Caller {
+    pub(super) address: SocketAddr,
+    known: Arc<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    is_logged_in: AtomicBool,
+    /// That of a server without passwords.
+    session: OnceCell<Arc<Session>>,
+}
+
+impl Caller {
+    fn new(address: SocketAddr) -> Self {
+        Self { address, known: Arc::default() }
+    }
+
+    /// Notes that a user has logged in over this connection.
+    pub(super) fn logged_in(&self) {
+        self.known.is_logged_in.store(true, Ordering::Relaxed);
+    }
+
+    /// The session of this connection, which `login` makes if there is none.
+    pub(super) async fn session(
+        &self,
+        login: impl Future<Output = Result<Arc<Session>, Status>>,
+    ) -> Result<Arc<Session>, Status> {
+        self.known.session.get_or_try_init(|| login).await.cloned()
+    }
+
+    /// Completes if nobody has logged in after this time.
+    async fn overdue(self, login_max: Duration) {
+        tokio::time::sleep(login_max).await;
+        if self.known.is_logged_in.load(Ordering::Relaxed) {
+            std::future::pending().await
+        }
+    }
+}
+
+/// A connection, counted until it is dropped. It ends when nobody has logged in over it in time, and when the server
+/// has stopped.
+pub(super) struct Connection {
+    stream: MaybeTls,
+    caller: Caller,
+    /// `None` once it has completed.
+    end: Option<Pin<Box<dyn Future<Output = ()> + Send + Sync>>>,
+    _entered: Entered,
+}
+
+impl Connection {
+    /// A connection that was accepted, encrypted if there is a certificate.
+    ///
+    /// # Errors
+    /// If there are too many, or the client does not agree on TLS in time.
+    pub(super) async fn new(
+        accepted: Accepted,
+        certificate: Option<&Certificate>,
+        login_max: Duration,
+        stopped: CancellationToken,
+    ) -> io::Result<Self> {
+        let Accepted { stream, address, entered } = accepted;
+        let entered = entered.ok_or_else(|| io::Error::other("there are too many connections"))?;
+        let stream = match certificate {
+            Some(certificate) => {
+                let accepting =
+                    TlsAcceptor::from(certificate.for_protocols(&[ALPN])).accept(stream);
+                MaybeTls::Tls(Box::new(tokio::time::timeout(login_max, accepting).await??))
+            }
+            None => MaybeTls::Plain(stream),
+        };
+        let caller = Caller::new(address);
+        let overdue = caller.clone().overdue(login_max);
+        let end = async move {
+            tokio::select! {
+                () = stopped.cancelled() => {}
+                () = overdue => {}
+            }
+        };
+        Ok(Self { stream, caller, end: Some(Box::pin(end)), _entered: entered })
+    }
+
+    fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        if let Some(end) = &mut self.end {
+            if end.as_mut().poll(context).is_pending() {
+                return Ok(());
+            }
+            self.end = None;
+        }
+        Err(io::ErrorKind::ConnectionAborted.into())
+    }
+}
+
+impl Connected for Connection {
+    type ConnectInfo = Caller;
+
+    fn connect_info(&self) -> Caller {
+        self.caller.clone()
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.check(context)?;
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.check(context)?;
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.check(context)?;
+        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check(context)?;
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

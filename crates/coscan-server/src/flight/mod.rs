@@ -1,0 +1,128 @@
+//! Arrow Flight SQL.
+//!
+//! A [`connection`] is counted and encrypted; `sessions` tell whose call it is. The `service` answers the calls:
+//! `statements` are planned, prepared with `parameters` and run, their `results` streamed with types that every client
+//! reads (`plain`); `actions` cancel them and change `session_options`; `metadata` and `server_info` tell what there is. What clients name later is
+//! kept under `handles`. Errors have the codes of gRPC (`status`).
+
+mod actions;
+mod connection;
+mod handles;
+mod metadata;
+mod parameters;
+mod plain;
+mod results;
+mod server_info;
+mod service;
+mod session_options;
+mod sessions;
+mod statements;
+mod status;
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow_flight::flight_service_server::FlightServiceServer;
+use arrow_flight::sql::{Any, Command};
+use futures::{StreamExt, stream};
+use prost::Message;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+use tonic::transport::Server;
+
+use crate::engine::Engine;
+use crate::listen::{Certificate, Gate, accept};
+use connection::Connection;
+use service::Service;
+use status::malformed;
+
+/// Calls at once over one connection.
+const STREAMS_MAX: u32 = 128;
+
+/// How often the other end of an idle connection is asked whether it is still there.
+const PING_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Serves Arrow Flight SQL.
+#[derive(Debug)]
+pub struct FlightServer {
+    engine: Arc<Engine>,
+    /// With one, clients must use TLS.
+    certificate: Option<Arc<Certificate>>,
+    gate: Gate,
+    stopping: CancellationToken,
+    stopped: CancellationToken,
+}
+
+impl FlightServer {
+    /// A server. Once `stopping` is cancelled, it accepts no connections and no calls; once `stopped` is, all
+    /// connections end.
+    #[must_use]
+    pub fn new(
+        engine: Arc<Engine>,
+        certificate: Option<Arc<Certificate>>,
+        gate: Gate,
+        stopping: CancellationToken,
+        stopped: CancellationToken,
+    ) -> Self {
+        Self { engine, certificate, gate, stopping, stopped }
+    }
+
+    /// Accepts connections until the server stops, and serves them until they end.
+    pub async fn serve(self, listener: TcpListener) {
+        let limits = self.engine.limits();
+        let message_bytes_max = usize::try_from(limits.message_bytes_max).unwrap_or(usize::MAX);
+        let service = FlightServiceServer::new(Service::new(&self.engine))
+            .max_decoding_message_size(message_bytes_max);
+        let (connected, mut connections) = mpsc::channel(1);
+        let connections = stream::poll_fn(move |context| connections.poll_recv(context));
+        let serving = Server::builder()
+            .max_concurrent_streams(STREAMS_MAX)
+            .http2_keepalive_interval(Some(PING_INTERVAL))
+            // Clients that read slowly do not answer while they do not read.
+            .http2_keepalive_timeout(Some(limits.result_stall_max))
+            .add_service(service)
+            .serve_with_incoming_shutdown(
+                connections.map(Ok::<_, Infallible>),
+                self.stopping.clone().cancelled_owned(),
+            );
+        let (served, ()) = tokio::join!(serving, self.accept(&listener, &connected));
+        if let Err(error) = served {
+            log::error!("Flight SQL is not served any more: {error}");
+        }
+    }
+
+    async fn accept(&self, listener: &TcpListener, connected: &mpsc::Sender<Connection>) {
+        while let Some(accepted) = accept(listener, &self.gate, &self.stopping).await {
+            let (address, connected) = (accepted.address, connected.clone());
+            let (certificate, stopped) = (self.certificate.clone(), self.stopped.clone());
+            let login_max = self.engine.limits().login_max;
+            tokio::spawn(async move {
+                let connecting = async {
+                    let certificate = certificate.as_deref();
+                    let end = stopped.clone();
+                    let connection = Connection::new(accepted, certificate, login_max, end).await?;
+                    connected
+                        .send(connection)
+                        .await
+                        .map_err(|_| io::Error::from(io::ErrorKind::ConnectionAborted))
+                };
+                let connecting = tokio::select! {
+                    () = stopped.cancelled() => return,
+                    connecting = connecting => connecting,
+                };
+                if let Err(error) = connecting {
+                    log::debug!("the connection of {address} ended: {error}");
+                }
+            });
+        }
+    }
+}
+
+/// The command in a message.
+fn command(bytes: &[u8]) -> Result<Command, Status> {
+    Command::try_from(Any::decode(bytes).map_err(malformed)?).map_err(malformed)
+}

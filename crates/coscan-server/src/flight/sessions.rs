@@ -1,0 +1,181 @@
+//! Who calls: a token that a login gave, a password with each call, or a connection to a server without passwords.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{
+    GeneralPurpose, GeneralPurposeConfig, URL_SAFE_NO_PAD as TOKEN_BASE64,
+};
+use tonic::metadata::MetadataMap;
+use tonic::{Request, Status};
+
+use crate::engine::{Engine, Proof, Session};
+use crate::flight::connection::Caller;
+use crate::flight::handles::{Bounds, Handles};
+
+/// Who uses a server without passwords and gives no name.
+const ANYONE: &str = "anyone";
+
+/// Some clients pad, others do not.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// The most tokens of a user, and of all.
+const TOKENS_MAX: (usize, usize) = (4096, 65_536);
+
+/// The sessions of users who are logged in.
+#[derive(Debug)]
+pub(super) struct Sessions {
+    engine: Arc<Engine>,
+    tokens: Handles<Arc<Session>>,
+}
+
+/// What a call carries.
+enum Credentials {
+    None,
+    Token(Vec<u8>),
+    Password { user: String, password: String },
+}
+
+impl Sessions {
+    pub(super) fn new(engine: Arc<Engine>) -> Self {
+        let bounds = Bounds {
+            lifetime: engine.limits().token_lifetime,
+            of_user: TOKENS_MAX.0,
+            of_all: TOKENS_MAX.1,
+            bytes_of_user: usize::MAX,
+        };
+        Self { engine, tokens: Handles::new(bounds) }
+    }
+
+    /// Logs a user in; the token for further calls.
+    pub(super) async fn login<T>(&self, request: &Request<T>) -> Result<String, Status> {
+        let (user, password) = match credentials(request.metadata())? {
+            Credentials::Password { user, password } => (user, password),
+            Credentials::None if !self.engine.users().check_passwords() => Default::default(),
+            _ => return Err(Status::unauthenticated("log in with a user and a password")),
+        };
+        let session = self.session(request, &user, &password).await?;
+        let token = self.tokens.add(&session.user.name, 0, session.clone())?;
+        Ok(TOKEN_BASE64.encode(token))
+    }
+
+    /// Whose call this is.
+    pub(super) async fn of<T>(&self, request: &Request<T>) -> Result<Arc<Session>, Status> {
+        match credentials(request.metadata())? {
+            Credentials::Token(token) => self.of_token(request, &token),
+            Credentials::Password { user, password } => {
+                self.session(request, &user, &password).await
+            }
+            Credentials::None if self.engine.users().check_passwords() => {
+                Err(Status::unauthenticated("log in first, with a user and a password"))
+            }
+            Credentials::None => match request.extensions().get::<Caller>() {
+                Some(caller) => caller.session(self.session(request, "", "")).await,
+                None => self.session(request, "", "").await,
+            },
+        }
+    }
+
+    fn of_token<T>(&self, request: &Request<T>, token: &[u8]) -> Result<Arc<Session>, Status> {
+        let session = self.tokens.get(token);
+        // What a user is granted may have changed since.
+        let is_valid = |session: &Arc<Session>| {
+            self.engine.users().find(&session.user.name).as_ref() == Some(&session.user)
+        };
+        let session = session.filter(is_valid).ok_or_else(|| {
+            Status::unauthenticated("the token is unknown or has expired; log in again")
+        })?;
+        logged_in(request);
+        Ok(session)
+    }
+
+    async fn session<T>(
+        &self,
+        request: &Request<T>,
+        user: &str,
+        password: &str,
+    ) -> Result<Arc<Session>, Status> {
+        let (user, proof) = if self.engine.users().check_passwords() {
+            (user, Proof::Password(password))
+        } else {
+            (if user.is_empty() { ANYONE } else { user }, Proof::None)
+        };
+        let session = self.engine.login(user, proof).await.map_err(|error| {
+            let address = request.extensions().get::<Caller>().map(|caller| caller.address);
+            log::info!("{address:?} was refused: {error}");
+            Status::unauthenticated(error.to_string())
+        })?;
+        logged_in(request);
+        Ok(Arc::new(session))
+    }
+
+    /// Ends the session of a call that carries a token.
+    pub(super) fn close<T>(&self, request: &Request<T>) -> Result<(), Status> {
+        if let Credentials::Token(token) = credentials(request.metadata())? {
+            self.tokens.remove(&token);
+        }
+        Ok(())
+    }
+}
+
+fn logged_in<T>(request: &Request<T>) {
+    if let Some(caller) = request.extensions().get::<Caller>() {
+        caller.logged_in();
+    }
+}
+
+fn credentials(metadata: &MetadataMap) -> Result<Credentials, Status> {
+    let Some(value) = metadata.get("authorization") else { return Ok(Credentials::None) };
+    let malformed = || {
+        Status::unauthenticated(
+            "the authorization is neither `Basic` nor `Bearer`, or is malformed",
+        )
+    };
+    let (scheme, value) =
+        value.to_str().ok().and_then(|value| value.split_once(' ')).ok_or_else(malformed)?;
+    let value = value.trim();
+    if scheme.eq_ignore_ascii_case("bearer") {
+        // A token in another form is none of ours.
+        return Ok(Credentials::Token(TOKEN_BASE64.decode(value).unwrap_or_default()));
+    }
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return Err(malformed());
+    }
+    let text = BASE64.decode(value).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    // Passwords may have colons.
+    let text = text.as_deref().and_then(|text| text.split_once(':'));
+    let (user, password) = text.ok_or_else(malformed)?;
+    Ok(Credentials::Password { user: user.to_owned(), password: password.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn parse(value: &str) -> Option<String> {
+        let mut metadata = MetadataMap::new();
+        metadata.insert("authorization", value.parse().unwrap());
+        match credentials(&metadata).ok()? {
+            Credentials::None => None,
+            Credentials::Token(token) => Some(format!("{} bytes", token.len())),
+            Credentials::Password { user, password } => Some(format!("{user} {password}")),
+        }
+    }
+
+    #[test]
+    fn credentials_are_read_with_and_without_padding() {
+        assert_eq!(parse("Basic YW5uOmE6Yg==").as_deref(), Some("ann a:b"));
+        assert_eq!(parse("basic YW5uOmE6Yg").as_deref(), Some("ann a:b"));
+        assert_eq!(parse("Bearer AAAA").as_deref(), Some("3 bytes"));
+        assert_eq!(parse("Bearer ???").as_deref(), Some("0 bytes"));
+        for wrong in ["", "Basic", "Basic ", "Basic YW5u", "Basic /w==", "Digest AAAA"] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+    }
+}

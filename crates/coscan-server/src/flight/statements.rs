@@ -1,0 +1,225 @@
+//! Statements between the calls that concern them: planned, prepared, bound, running.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arrow::datatypes::SchemaRef;
+use arrow_flight::sql::{
+    ActionCreatePreparedStatementResult, ProstMessageExt, TicketStatementQuery,
+};
+use arrow_flight::{FlightDescriptor, FlightEndpoint, FlightInfo, Ticket};
+use bytes::Bytes;
+use datafusion::common::{ParamValues, ScalarValue};
+use prost::Message;
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+
+use crate::engine::{Engine, Planned, Session, Sql};
+use crate::flight::handles::{Bounds, Handles};
+use crate::flight::parameters;
+use crate::flight::plain::plain_schema;
+use crate::flight::results::{FlightDataStream, of_query, schema_bytes};
+use crate::flight::status::unwritable;
+use crate::queries::{ErrorKind, QueryError, cancelled};
+
+/// How long a client has between asking for a result and fetching it.
+const TICKET_LIFETIME: Duration = Duration::from_secs(600);
+
+/// The most statements of a user, and of all users.
+const COUNT_MAX: (usize, usize) = (1000, 10_000);
+
+/// The most bytes of text that the statements of a user may have.
+const SQL_BYTES_MAX: usize = 8 << 20;
+
+/// The statements that clients have asked for.
+#[derive(Debug)]
+pub(super) struct Statements {
+    engine: Arc<Engine>,
+    tickets: Handles<Statement>,
+    prepared: Handles<Arc<Prepared>>,
+}
+
+/// A statement that may run.
+#[derive(Clone, Debug)]
+struct Statement {
+    planned: Planned,
+    /// Cancels all that runs of it.
+    cancel: CancellationToken,
+}
+
+#[derive(Debug)]
+struct Prepared {
+    planned: Planned,
+    /// The values for its parameters, for all executions until others are bound.
+    values: Mutex<Vec<ScalarValue>>,
+}
+
+impl Prepared {
+    fn values(&self) -> MutexGuard<'_, Vec<ScalarValue>> {
+        self.values.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn bound(&self) -> Result<Planned, QueryError> {
+        self.planned.bind(self.values().clone())
+    }
+}
+
+impl Statements {
+    pub(super) fn new(engine: Arc<Engine>) -> Self {
+        let bounds = |lifetime| Bounds {
+            lifetime,
+            of_user: COUNT_MAX.0,
+            of_all: COUNT_MAX.1,
+            bytes_of_user: SQL_BYTES_MAX,
+        };
+        let lifetime = engine.limits().token_lifetime;
+        let (tickets, prepared) = (bounds(TICKET_LIFETIME), bounds(lifetime));
+        Self { engine, tickets: Handles::new(tickets), prepared: Handles::new(prepared) }
+    }
+
+    /// Plans a statement that has no parameters.
+    pub(super) async fn plan(&self, session: &Session, sql: &str) -> Result<Planned, Status> {
+        let planned = self.engine.plan(session, Sql::Text(sql)).await?;
+        Ok(planned.bind(Vec::new())?)
+    }
+
+    /// Says how to fetch the result of a statement.
+    pub(super) fn info(
+        &self,
+        session: &Session,
+        planned: Planned,
+        descriptor: FlightDescriptor,
+    ) -> Result<FlightInfo, Status> {
+        let schema = plain_schema(&planned.schema);
+        let bytes = planned.sql().len();
+        let statement = Statement { planned, cancel: CancellationToken::new() };
+        let statement_handle = self.tickets.add(&session.user.name, bytes, statement)?;
+        let ticket = TicketStatementQuery { statement_handle }.as_any();
+        info_of(&schema, Ticket::new(ticket.encode_to_vec()), descriptor)
+    }
+
+    /// Runs the statement of a ticket.
+    pub(super) async fn fetch(
+        &self,
+        session: &Arc<Session>,
+        handle: &[u8],
+    ) -> Result<FlightDataStream, Status> {
+        let statement = self.tickets.get_of(&session.user.name, handle);
+        self.run(session, statement.ok_or_else(unknown_ticket)?).await
+    }
+
+    /// Runs a prepared statement with the values that are bound.
+    pub(super) async fn fetch_prepared(
+        &self,
+        session: &Arc<Session>,
+        handle: &[u8],
+    ) -> Result<FlightDataStream, Status> {
+        let planned = self.bound(session, handle)?;
+        self.run(session, Statement { planned, cancel: CancellationToken::new() }).await
+    }
+
+    async fn run(
+        &self,
+        session: &Arc<Session>,
+        statement: Statement,
+    ) -> Result<FlightDataStream, Status> {
+        let Statement { planned, cancel } = statement;
+        let query = tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(cancelled()),
+            query = self.engine.run(session, planned, ParamValues::List(Vec::new())) => query,
+        };
+        Ok(of_query(&self.engine, session, query?, cancel))
+    }
+
+    /// Carries out a statement that has no result.
+    pub(super) async fn execute(&self, session: &Session, planned: Planned) -> Result<(), Status> {
+        if !planned.is_without_result() {
+            let text = "this server changes no data; send statements with a result as queries";
+            return Err(QueryError::new(ErrorKind::NotSupported, text).into());
+        }
+        self.engine.run(session, planned, ParamValues::List(Vec::new())).await?;
+        Ok(())
+    }
+
+    /// Cancels what runs of a statement, and what would.
+    pub(super) fn cancel(&self, session: &Session, handle: &[u8]) -> Result<(), Status> {
+        let statement = self.tickets.get_of(&session.user.name, handle);
+        statement.ok_or_else(unknown_ticket)?.cancel.cancel();
+        Ok(())
+    }
+
+    /// Prepares a statement.
+    pub(super) async fn prepare(
+        &self,
+        session: &Session,
+        sql: &str,
+    ) -> Result<ActionCreatePreparedStatementResult, Status> {
+        let planned = self.engine.plan(session, Sql::Text(sql)).await?;
+        let dataset_schema = match planned.is_without_result() {
+            true => Bytes::new(),
+            false => schema_bytes(&plain_schema(&planned.schema))?,
+        };
+        let parameter_schema = match planned.parameters.is_empty() {
+            true => Bytes::new(),
+            false => schema_bytes(&parameters::schema(&planned))?,
+        };
+        let prepared = Arc::new(Prepared { planned, values: Mutex::default() });
+        let handle = self.prepared.add(&session.user.name, sql.len(), prepared)?;
+        Ok(ActionCreatePreparedStatementResult {
+            prepared_statement_handle: handle,
+            dataset_schema,
+            parameter_schema,
+        })
+    }
+
+    /// The plan of a prepared statement, with its parameters.
+    pub(super) fn planned(&self, session: &Session, handle: &[u8]) -> Result<Planned, Status> {
+        Ok(self.find(session, handle)?.planned.clone())
+    }
+
+    /// The plan of a prepared statement, with the values that are bound in place of its parameters.
+    pub(super) fn bound(&self, session: &Session, handle: &[u8]) -> Result<Planned, Status> {
+        Ok(self.find(session, handle)?.bound()?)
+    }
+
+    /// Binds values to the parameters of a prepared statement.
+    pub(super) fn bind(
+        &self,
+        session: &Session,
+        handle: &[u8],
+        values: Vec<ScalarValue>,
+    ) -> Result<(), Status> {
+        let prepared = self.find(session, handle)?;
+        prepared.planned.bind(values.clone())?;
+        *prepared.values() = values;
+        Ok(())
+    }
+
+    /// Forgets a prepared statement. Closing what is not there is no error.
+    pub(super) fn close(&self, session: &Session, handle: &[u8]) {
+        self.prepared.remove_of(&session.user.name, handle);
+    }
+
+    fn find(&self, session: &Session, handle: &[u8]) -> Result<Arc<Prepared>, Status> {
+        let prepared = self.prepared.get_of(&session.user.name, handle);
+        prepared.ok_or_else(|| {
+            Status::not_found("the prepared statement is closed or has expired; prepare it again")
+        })
+    }
+}
+
+fn unknown_ticket() -> Status {
+    Status::not_found("the ticket is unknown or has expired; ask for the statement again")
+}
+
+/// Says how to fetch rows.
+pub(super) fn info_of(
+    schema: &SchemaRef,
+    ticket: Ticket,
+    descriptor: FlightDescriptor,
+) -> Result<FlightInfo, Status> {
+    let info = FlightInfo::new().try_with_schema(schema).map_err(unwritable)?;
+    let endpoint = FlightEndpoint::new().with_ticket(ticket);
+    Ok(info.with_endpoint(endpoint).with_descriptor(descriptor))
+}
