@@ -112,7 +112,7 @@ function showMap() {
   const shown = state.maps.get(selected);
   const isEmpty = !shown || shown.cells.length === 0;
   $("empty").hidden = !isEmpty;
-  $("map-panel").classList.toggle("hidden", isEmpty);
+  for (const id of ["map-panel", "map-cell", "map-legend"]) $(id).classList.toggle("hidden", isEmpty);
   map.show(isEmpty ? null : shown, table()?.columns ?? []);
 }
 
@@ -136,7 +136,7 @@ function showText() {
   put($("sharing-note"), needed ? `${percent(shared / needed)} of ${bytes(needed)} still needed by several` : "nothing is needed now");
   put($("memory-note"), `${bytes(memory.pool + memory.decoded + memory.operators + memory.metadata)} of ${bytes(memory.budget)}, at most ${bytes(memory.peak)}`);
   put($("bytes-note"), `${bytes(recent(History.READ))}/s read, ${bytes(recent(History.SAVED))}/s saved`);
-  put($("cost-note"), `${(totals.decision_us / Math.max(totals.decisions, 1)).toFixed(1)} µs since the start`);
+  put($("cost-note"), totals.decisions ? `${(totals.decision_us / totals.decisions).toFixed(1)} µs since the start` : "");
   const alternative = (id, text) => $(id).setAttribute("aria-label", text);
   alternative("map", `Map of ${table()?.name ?? "the pool"}: ${plural(table()?.columns.length ?? 0, "column")} by ${plural(table()?.chunks ?? 0, "chunk")}. The arrow keys read its cells.`);
   alternative("sharing", `Sharing potential: ${$("sharing-note").textContent}`);
