@@ -61,15 +61,16 @@ function setStatus(next) {
 
 function connect() { live ??= new Live(take, (next) => player || setStatus(next)); }
 
-function replay(samples) {
+function replay(samples, at) {
   player = new Player(samples, (state = new State()));
-  $("player").hidden = false;
-  player.advance(0); player.seek(0);
+  $("player").hidden = false; $("pause").hidden = true;
+  player.seek(at ?? 0);
+  if (at !== undefined) player.isPlaying = false;
   setStatus("replay");
 }
 
 function goLive() {
-  player = null; state = new State(); $("player").hidden = true;
+  player = null; state = new State(); $("player").hidden = true; $("pause").hidden = false;
   live?.close(); live = null; // The first sample of a connection is whole.
   setStatus("connecting"); connect();
 }
@@ -182,8 +183,8 @@ function toggleRecord() {
   put($("record"), recorder ? "Save" : "Record");
 }
 
-function open(text) {
-  try { replay(parse(text)); } catch (error) { put($("status-text"), `cannot replay: ${error.message}`); }
+function open(text, at) {
+  try { replay(parse(text), at); } catch (error) { put($("status-text"), `cannot replay: ${error.message}`); }
 }
 
 function stepTheme() { theme = themes[(themes.indexOf(theme) + 1) % themes.length]; setTheme(theme); }
@@ -210,6 +211,7 @@ function step(by) { player?.step(by); drawnText = -1; drawnAt = 0; }
 new ResizeObserver(() => { map.resize(); Object.values(drawn).forEach((chart) => chart.resize()); chartsAt = 0; }).observe(document.querySelector("main"));
 
 setTheme(theme);
-const recording = new URLSearchParams(location.search).get("replay");
-if (recording) fetch(recording).then((answer) => answer.text()).then(open); else connect();
+// `?replay=FILE` plays a file beside the page, `&at=0.5` shows its middle.
+const parameters = new URLSearchParams(location.search), recording = parameters.get("replay"), at = parameters.get("at");
+if (recording) fetch(recording).then((answer) => answer.text()).then((text) => open(text, at ? Number(at) : undefined)); else connect();
 requestAnimationFrame(frame);
