@@ -159,7 +159,7 @@ export class Reads extends Chart {
     const { loads } = state, chunks = table?.chunks ?? 0;
     this.spanOf(state, now);
     this.begin(now, colours, chunks, (value) => number(Math.round(value)));
-    const { context } = this, size = this.width < 600 ? 2 : 2.5;
+    const { context } = this, size = Math.min(Math.max((this.bottom - PAD.top) / chunks, 2.2), 6);
     const marks = Array.from({ length: 5 }, () => []);
     for (let index = firstFrom(loads, now - this.span); index < loads.length; index += 1) {
       const at = loads.at(index);
