@@ -9,7 +9,7 @@
 //! | `/readyz` | 200 while queries are taken, else 503 |
 //!
 //! `picture` looks at the manager, [`Feed`] does so regularly for all who watch, `changes` sends each of them only what it
-//! does not have yet. Nobody who is slow holds up others: they miss pictures.
+//! does not have yet. `recorded` makes the same samples of a decision log, to be replayed. Nobody who is slow holds up others: they miss pictures.
 //!
 //! [`router`] checks no login: the caller mounts it behind its own, with `/healthz` and `/readyz` outside.
 
@@ -18,6 +18,7 @@ mod changes;
 mod feed;
 mod metrics;
 mod picture;
+mod recorded;
 mod sampling;
 
 use std::convert::Infallible;
@@ -35,6 +36,7 @@ use futures::Stream;
 pub use feed::{
     CELL_NUMBERS, LoadRow, MapPart, MemoryRow, Sample, ScanRow, TableRow, TotalsRow, VERSION,
 };
+pub use recorded::samples_of;
 pub use sampling::{Feed, Watcher};
 
 /// What the window shows, and whether the server takes queries.

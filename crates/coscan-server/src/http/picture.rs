@@ -8,9 +8,9 @@ use super::feed::{
 };
 
 /// Scans that are shown.
-const SCANS_MAX: usize = 200;
+pub(super) const SCANS_MAX: usize = 200;
 /// Tables that are shown.
-const TABLES_MAX: usize = 12;
+pub(super) const TABLES_MAX: usize = 12;
 /// Bins of a map.
 const BINS_MAX: usize = 240;
 /// Cells of a map, so that a table of a thousand columns has fewer bins.
@@ -41,10 +41,9 @@ impl Picture {
     /// Looks at a manager. It walks over all chunks of the shown tables.
     pub(super) fn take(manager: &BufferManager) -> Self {
         let tables = shown(manager.tables());
-        let maps = tables.iter().filter_map(|table| {
-            let columns = table.groups.len().max(1);
-            manager.pool_map(table.id, BINS_MAX.min(CELLS_MAX / columns).max(1))
-        });
+        let maps = tables
+            .iter()
+            .filter_map(|table| manager.pool_map(table.id, bins_max(table.groups.len())));
         let maps: Vec<PoolMap> = maps.collect();
         let mut shared_bytes = [0; 5];
         for map in &maps {
@@ -86,6 +85,11 @@ impl Picture {
     }
 }
 
+/// Bins of a map of so many columns.
+pub(super) fn bins_max(columns: usize) -> usize {
+    BINS_MAX.min(CELLS_MAX / columns.max(1)).max(1)
+}
+
 /// A load, if the event is the start of one.
 pub(super) fn load_row(event: &Event) -> Option<LoadRow> {
     match event.kind {
@@ -120,7 +124,7 @@ fn table_row(table: &TableReport) -> TableRow {
     }
 }
 
-fn scan_row(scan: &ScanReport) -> ScanRow {
+pub(super) fn scan_row(scan: &ScanReport) -> ScanRow {
     let chunks = &scan.metrics.chunks;
     ScanRow {
         id: scan.id.0,
@@ -150,7 +154,7 @@ fn scan_row(scan: &ScanReport) -> ScanRow {
     }
 }
 
-fn map(map: &PoolMap) -> Map {
+pub(super) fn map(map: &PoolMap) -> Map {
     let TableId(table) = map.table;
     let mut cells = Vec::with_capacity(map.cells.len() * CELL_NUMBERS);
     for (index, cell) in map.cells.iter().enumerate() {
