@@ -55,11 +55,9 @@ impl Watcher {
             }
             Entry::Action(action) => self.see_action(manager, action),
             // Of one moment: all that was decided at once.
-            Entry::Settled { .. } => {
-                if self.next.is_none_or(|next| now >= next) {
-                    self.next = Some(Time(now.0 / INTERVAL_NS * INTERVAL_NS + INTERVAL_NS));
-                    self.take(manager);
-                }
+            Entry::Settled { .. } if self.next.is_none_or(|next| now >= next) => {
+                self.next = Some(Time(now.0 / INTERVAL_NS * INTERVAL_NS + INTERVAL_NS));
+                self.take(manager);
             }
             _ => {}
         }
