@@ -96,7 +96,10 @@ async fn a_browser_shows_what_the_manager_did() {
     let run = format!("http://{address}/?replay=run.jsonl&at=1");
     let page = browse(&run, &["--dump-dom"]).await;
     assert!(page.contains("replay, policy relevance"), "{page}");
-    assert!(page.contains(r#"class="query" title="q15">q15"#), "the last scan is listed: {page}");
+    assert!(
+        page.contains(r#"class="query" title="q15"><span class="">q15<"#),
+        "the last scan is listed: {page}"
+    );
     let figure = |id: &str| page.split(&format!(r#"id="{id}">"#)).nth(1)?.split('<').next();
     assert_eq!(figure("f-scans"), Some("16"));
     assert!(figure("f-saved").is_some_and(|saved| saved.ends_with("kB")), "{page}");

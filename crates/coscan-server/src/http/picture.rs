@@ -6,6 +6,7 @@ use coscan_runtime::{BufferManager, Event, EventKind, ScanReport, TableReport};
 use super::feed::{
     CELL_NUMBERS, LoadRow, MemoryRow, Sample, ScanRow, TableRow, TotalsRow, VERSION,
 };
+use crate::queries::Queries;
 
 /// Scans that are shown.
 pub(super) const SCANS_MAX: usize = 200;
@@ -15,6 +16,9 @@ pub(super) const TABLES_MAX: usize = 12;
 const BINS_MAX: usize = 240;
 /// Cells of a map, so that a table of a thousand columns has fewer bins.
 const CELLS_MAX: usize = 16_384;
+
+/// The start of a query's text that is shown, in bytes.
+const SQL_BYTES: usize = 160;
 
 /// The map of a table with [`CELL_NUMBERS`] bytes for each cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,6 +87,18 @@ impl Picture {
         let maps = maps.iter().map(map).collect();
         Self { sample, maps, loads: Vec::new(), loads_before: 0 }
     }
+
+    /// Says of scans whose they are.
+    pub(super) fn add_queries(&mut self, queries: &Queries) {
+        for scan in &mut self.sample.scans {
+            let id = scan.query.as_ref().and_then(|id| id.parse().ok());
+            if let Some(query) = id.and_then(|id| queries.find(id)) {
+                scan.user = Some(query.user);
+                let words = query.sql.split_whitespace().collect::<Vec<_>>().join(" ");
+                scan.sql = Some(words[..words.floor_char_boundary(SQL_BYTES)].to_owned());
+            }
+        }
+    }
 }
 
 /// Bins of a map of so many columns.
@@ -129,6 +145,8 @@ pub(super) fn scan_row(scan: &ScanReport) -> ScanRow {
     ScanRow {
         id: scan.id.0,
         query: scan.query.as_ref().map(ToString::to_string),
+        user: None,
+        sql: None,
         table: scan.table.0,
         table_name: scan.table_name.to_string(),
         columns: scan.columns.to_vec(),
