@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
@@ -92,5 +93,55 @@ fn a_server_starts_reloads_and_stops_on_signals() {
     lines.find(|line| line.contains("goes on as before") && line.contains("`ann`")).unwrap();
     send("-TERM");
     lines.find(|line| line.contains("stops once")).unwrap();
+    assert!(server.wait().unwrap().success());
+}
+
+/// A message of the PostgreSQL protocol.
+fn message(kind: &str, body: &str) -> Vec<u8> {
+    let length = u32::try_from(body.len() + 4).unwrap().to_be_bytes();
+    [kind.as_bytes(), &length, body.as_bytes()].concat()
+}
+
+#[cfg(unix)]
+#[test]
+fn the_window_is_served_and_lines_of_the_log_are_json_with_one_for_each_query() {
+    let directory = directory();
+    let table = format!("t={}", directory.path().join("t.parquet").display());
+    let mut server = Command::new(env!("CARGO_BIN_EXE_coscan"))
+        .args(["serve", "--insecure", "--table", &table, "--log-format", "json"])
+        .args(["--listen-postgres", "127.0.0.1:0", "--listen-http", "127.0.0.1:0"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(server.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut lines =
+        lines.map(|line| serde_json::from_str::<serde_json::Value>(&line).expect("JSON"));
+    let mut find =
+        |text: &str| lines.find(|line| line["message"].as_str().unwrap().contains(text)).unwrap();
+    let port = |line: &serde_json::Value, before: &str| -> u16 {
+        let text = line["message"].as_str().unwrap().split(before).nth(1).unwrap();
+        text.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
+    };
+    let postgres = port(&find("clients connect with"), "-p ");
+    let http = port(&find("browsers see"), "127.0.0.1:");
+
+    let mut client = TcpStream::connect(("127.0.0.1", http)).unwrap();
+    client.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+    let mut page = String::new();
+    client.read_to_string(&mut page).unwrap();
+    assert!(page.starts_with("HTTP/1.1 200 OK") && page.contains("window.js"), "{page}");
+
+    let mut client = TcpStream::connect(("127.0.0.1", postgres)).unwrap();
+    client.write_all(&message("", "\0\u{3}\0\0user\0ann\0\0")).unwrap();
+    client.write_all(&message("Q", "SELECT n FROM t WHERE n < 4\0")).unwrap();
+    let line = find("query ended");
+    assert_eq!((&line["level"], &line["user"]), (&"INFO".into(), &"ann".into()));
+    assert_eq!((&line["state"], &line["rows"]), (&"done".into(), &3.into()));
+    assert!(line["query_id"].is_u64() && line["seconds"].is_f64() && line["time"].is_string());
+    assert!(!line.to_string().contains("SELECT"), "{line}");
+
+    let process = server.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &process]).status().unwrap().success());
+    find("stops once");
     assert!(server.wait().unwrap().success());
 }

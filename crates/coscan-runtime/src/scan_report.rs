@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use coscan_core::{ChunkIndex, Order, PriorityClass, ScanId, TableId};
+use coscan_core::{ChunkIndex, Order, PriorityClass, ScanId, TableId, WaitsFor};
 
 use crate::metrics::ScanMetrics;
 
@@ -79,6 +79,18 @@ pub enum ScanWait {
     Consumer,
     /// Its query takes the error with which it has failed.
     Failed,
+}
+
+impl From<WaitsFor> for ScanWait {
+    fn from(waits_for: WaitsFor) -> Self {
+        match waits_for {
+            WaitsFor::Load { chunk, scans, .. } => Self::Load { chunk, scans },
+            WaitsFor::Device { loads } => Self::Device { loads },
+            WaitsFor::Space => Self::Space,
+            WaitsFor::Processor { chunk } => Self::Processor { chunk },
+            WaitsFor::Turn => Self::Turn,
+        }
+    }
 }
 
 impl ScanWait {

@@ -3,7 +3,8 @@
 //! - [`config`]: what the server is told to do; [`users`]: who may log in, and read what.
 //! - [`engine`]: SQL for a session of a user; [`queries`]: which queries run, wait and ran.
 //! - [`listen`]: connections before any protocol; [`postgres`]: the PostgreSQL protocol; `flight`: Arrow Flight SQL, with
-//!   the cargo feature `flight-sql`.
+//!   the cargo feature `flight-sql`; [`http`]: the window, a page that shows the scheduler at work, and numbers for
+//!   monitoring.
 //!
 //! Imports go one way: protocols use the engine, which uses `system_tables`, queries, users and the configuration.
 //! Protocols do not know each other.

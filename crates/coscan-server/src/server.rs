@@ -11,8 +11,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::check::check;
-use crate::config::{Config, ConfigError, Memory};
+use crate::config::{Config, ConfigError, Http, Memory};
 use crate::engine::{Engine, EngineError};
+use crate::http::HttpServer;
 use crate::listen::{Certificate, Gate, TlsError};
 use crate::postgres::PostgresServer;
 use crate::users::{Users, UsersError};
@@ -43,6 +44,9 @@ pub enum ServerError {
         /// What the operating system said.
         source: io::Error,
     },
+    /// The window cannot be served.
+    #[error("cannot serve the window: {0}")]
+    Http(io::Error),
 }
 
 /// A server that runs.
@@ -54,10 +58,13 @@ pub struct Server {
     stopping: CancellationToken,
     stopped: CancellationToken,
     accepting: JoinSet<()>,
+    window: Option<Arc<HttpServer>>,
     /// Where the PostgreSQL protocol is served.
     pub postgres: Option<SocketAddr>,
     /// Where Arrow Flight SQL is served.
     pub flight: Option<SocketAddr>,
+    /// Where the window is served.
+    pub http: Option<SocketAddr>,
 }
 
 /// How a server ended.
@@ -119,8 +126,10 @@ impl Server {
             stopping: CancellationToken::new(),
             stopped: CancellationToken::new(),
             accepting: JoinSet::new(),
+            window: None,
             postgres: None,
             flight: None,
+            http: None,
         };
         if let Some(address) = config.listen.postgres {
             let (listener, address) = listen(address).await?;
@@ -147,7 +156,25 @@ impl Server {
             );
             server.accepting.spawn(flight.serve(listener));
         }
+        if let Some(address) = config.listen.http {
+            server.listen_http(address, config.http).await?;
+        }
         Ok(server)
+    }
+
+    async fn listen_http(
+        &mut self,
+        address: SocketAddr,
+        settings: Http,
+    ) -> Result<(), ServerError> {
+        let (listener, address) = listen(address).await?;
+        let (engine, certificate) = (Arc::clone(&self.engine), self.certificate.clone());
+        let window = HttpServer::new(engine, settings, certificate, self.gate.clone());
+        let window = window.map_err(ServerError::Http)?;
+        self.accepting.spawn(Arc::clone(&window).serve(listener));
+        self.http = Some(address);
+        self.window = Some(window);
+        Ok(())
     }
 
     /// What serves all protocols.
@@ -174,11 +201,17 @@ impl Server {
 
     /// Stops: accepts no connections and no queries, and waits until those that run have ended. After `grace`, or once
     /// `hurry` completes, they are cancelled.
+    ///
+    /// The window goes last: until then, `/readyz` says that no queries are taken.
     pub async fn stop(mut self, grace: Duration, hurry: impl Future<Output = ()>) -> Stopped {
+        if let Some(window) = &self.window {
+            window.set_unready();
+        }
         self.stopping.cancel();
         self.engine.queries().close();
         let ended = async {
             self.engine.queries().drained().await;
+            self.stop_window();
             self.gate.emptied().await;
         };
         let stopped = tokio::select! {
@@ -189,13 +222,23 @@ impl Server {
         };
         if stopped == Stopped::Cancelled {
             self.engine.queries().cancel_all();
+            self.stop_window();
             // Clients are told, if they listen.
             tokio::time::timeout(END_MAX, self.gate.emptied()).await.ok();
             self.stopped.cancel();
+            if let Some(window) = &self.window {
+                window.end();
+            }
             tokio::time::timeout(END_MAX, self.gate.emptied()).await.ok();
         }
         self.accepting.shutdown().await;
         stopped
+    }
+
+    fn stop_window(&self) {
+        if let Some(window) = &self.window {
+            window.stop();
+        }
     }
 }
 

@@ -174,6 +174,24 @@ async fn a_wrong_password_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn guesses_are_refused_without_a_look_at_them() {
+    let running = start().await;
+    let login = async |user: &str, password: &str| {
+        running.config(user, password).connect(NoTls).await.map_err(|error| code(&error))
+    };
+    let _ann = running.login("ann").await;
+    let mut codes = Vec::new();
+    // However slow this machine is, pauses grow until the next guess comes too early.
+    while codes.len() < 100 && codes.last() != Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION)
+    {
+        codes.push(login("bob", "wrong").await.err().unwrap());
+    }
+    assert!((6..100).contains(&codes.len()), "{codes:?}");
+    assert_eq!(codes[0], SqlState::INVALID_PASSWORD);
+    drop(login("ann", PASSWORD).await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_clients_at_once_get_the_same_answers() {
     let running = start().await;
     let mut clients = tokio::task::JoinSet::new();

@@ -24,7 +24,7 @@ use coscan_server::config::{Config, Listen};
 use coscan_server::queries::QueryState;
 use futures::TryStreamExt;
 use prost::Message;
-use support::server::{Running, start_changed};
+use support::server::{Running, start_as};
 use support::{PASSWORD, ROWS};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -46,7 +46,7 @@ async fn start() -> Running {
 
 async fn start_flight(change: impl FnOnce(&mut Config)) -> Running {
     let at = Some("127.0.0.1:0".parse().unwrap());
-    start_changed(false, |config| {
+    start_as(|config, _| {
         config.listen = Listen { flight: at, ..config.listen };
         change(config);
     })

@@ -5,9 +5,8 @@ mod support;
 
 use coscan_server::config::{Config, Listen};
 use rustls::pki_types::ServerName;
-use rustls::pki_types::pem::PemObject;
 use support::PASSWORD;
-use support::server::{Running, certificate, start_with};
+use support::server::{Running, certificate, start_with, trusting};
 use tokio::net::TcpStream;
 use tokio_postgres::NoTls;
 use tokio_postgres::error::SqlState;
@@ -41,18 +40,10 @@ async fn connections_are_encrypted_with_the_certificate_of_the_moment() {
 
 /// Logs in over TLS, trusting this certificate only.
 async fn login_with_tls(running: &Running, pem: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(rustls::pki_types::CertificateDer::from_pem_slice(pem)?)?;
-    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
-    let client = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
     let mut tcp = TcpStream::connect(running.at).await?;
     tokio::io::AsyncWriteExt::write_all(&mut tcp, &[0, 0, 0, 8, 4, 210, 22, 47]).await?;
     assert_eq!(tokio::io::AsyncReadExt::read_u8(&mut tcp).await?, b'S');
-    let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(client));
-    let stream = connector.connect(ServerName::try_from("localhost")?, tcp).await?;
+    let stream = trusting(pem)?.connect(ServerName::try_from("localhost")?, tcp).await?;
     let (client, connection) = running.config("ann", PASSWORD).connect_raw(stream, NoTls).await?;
     tokio::spawn(connection);
     client.simple_query("SELECT count(*) FROM numbers").await?;

@@ -1,43 +1,18 @@
 //! The window over a manager at work: its page, its events, numbers, and how it ends.
 #![allow(clippy::unwrap_used)]
 
-use std::sync::Arc;
+#[path = "window/table.rs"]
+mod table;
+
 use std::time::Duration;
 
-use arrow_array::{Int64Array, RecordBatch};
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
-use coscan_runtime::storage::table::{FileOptions, ParquetTable, TableFile};
 use coscan_runtime::{BufferManager, Options, ScanLabel, ScanRequest, SharedTable};
 use coscan_server::http::{CELL_NUMBERS, Feed, Sample, VERSION, WindowState, router};
 use futures::StreamExt;
-use object_store::memory::InMemory;
-use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt};
-use parquet::arrow::ArrowWriter;
-use parquet::file::properties::WriterProperties;
+use table::{CHUNKS, table};
 use tower::ServiceExt;
-
-const CHUNK_ROWS: usize = 1000;
-const CHUNKS: usize = 8;
-
-/// A table of two columns and [`CHUNKS`] chunks.
-async fn table(manager: &BufferManager) -> SharedTable {
-    let ids = Arc::new(Int64Array::from_iter_values(0..(CHUNKS * CHUNK_ROWS) as i64));
-    let batch = RecordBatch::try_from_iter([("id", Arc::clone(&ids) as _), ("same", ids as _)]);
-    let batch = batch.unwrap();
-    let properties =
-        WriterProperties::builder().set_max_row_group_row_count(Some(CHUNK_ROWS)).build();
-    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
-    writer.write(&batch).unwrap();
-    let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
-    let path = Path::from("numbers.parquet");
-    store.put(&path, writer.into_inner().unwrap().into()).await.unwrap();
-    let meta = store.head(&path).await.unwrap();
-    let file = TableFile { store, store_url: "memory:///".parse().unwrap(), meta };
-    let options = FileOptions { chunk_rows: CHUNK_ROWS as u64, ..FileOptions::default() };
-    manager.register(Arc::new(ParquetTable::open(vec![file], options).await.unwrap()))
-}
 
 fn manager() -> BufferManager {
     BufferManager::new(Options::with_memory_bytes(64 << 20)).unwrap()

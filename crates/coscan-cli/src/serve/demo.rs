@@ -10,11 +10,13 @@ use crate::Failure;
 use crate::data::data_directory;
 
 /// Where a demonstration listens: not at 5432, where PostgreSQL may be.
-const ADDRESS: &str = "127.0.0.1:5433";
+const POSTGRES: &str = "127.0.0.1:5433";
+const HTTP: &str = "127.0.0.1:5480";
 
 #[derive(Debug, Args)]
 pub(super) struct Demo {
-    /// Serve generated TPC-H tables, at 127.0.0.1:5433 and without passwords unless other flags say otherwise
+    /// Serve generated TPC-H tables, at 127.0.0.1:5433 (PostgreSQL) and 127.0.0.1:5480 (browsers) and without passwords
+    /// unless other flags say otherwise
     #[arg(long, help_heading = "Demonstration")]
     demo: bool,
     /// TPC-H scale factor: 1 is six million rows of lineitem
@@ -51,7 +53,8 @@ impl Demo {
             config.tables.entry(name.to_owned()).or_insert_with(|| path.display().to_string());
         }
         if config.listen.addresses().next().is_none() {
-            config.listen.postgres = Some(ADDRESS.parse()?);
+            config.listen.postgres = Some(POSTGRES.parse()?);
+            config.listen.http = Some(HTTP.parse()?);
         }
         config.insecure |= config.users_file.is_none();
         Ok(())

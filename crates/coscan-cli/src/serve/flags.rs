@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use coscan_server::config::{Config, Tls, parse_duration};
+use coscan_server::config::{Config, LogFormat, Tls, parse_duration};
 
 use crate::sizes::parse_bytes;
 use crate::table_argument::parse_table;
@@ -22,6 +22,12 @@ pub(super) struct Flags {
     /// Where clients of Arrow Flight SQL connect, such as ADBC and its JDBC driver [listen.flight]
     #[arg(long, value_name = "ADDRESS")]
     listen_flight: Option<SocketAddr>,
+    /// Where browsers see the scheduler at work, and Prometheus asks for numbers [listen.http]
+    #[arg(long, value_name = "ADDRESS")]
+    listen_http: Option<SocketAddr>,
+    /// Whoever is on this machine reads /metrics without a login [http.local_metrics]
+    #[arg(long)]
+    local_metrics: bool,
     /// The file of users; `coscan user NAME` makes its entries [users_file]
     #[arg(long, value_name = "FILE")]
     users_file: Option<PathBuf>,
@@ -34,6 +40,12 @@ pub(super) struct Flags {
     /// Its private key, as a PEM file [tls.key]
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     tls_key: Option<PathBuf>,
+    /// The least important lines of the log: off, error, warn, info, debug or trace; by default info [log.level]
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<log::LevelFilter>,
+    /// The form of the log: text (the default) or json [log.format]
+    #[arg(long, value_name = "FORMAT", value_parser = parse_format)]
+    log_format: Option<LogFormat>,
     /// Memory for pages, decoded columns, footers and operators; by default half of the machine's [memory.bytes]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory_bytes: Option<u64>,
@@ -81,6 +93,8 @@ impl Flags {
         config.tables.extend(self.tables.iter().cloned());
         config.listen.postgres = self.listen_postgres.or(config.listen.postgres);
         config.listen.flight = self.listen_flight.or(config.listen.flight);
+        config.listen.http = self.listen_http.or(config.listen.http);
+        config.http.local_metrics |= self.local_metrics;
         if let Some(path) = &self.users_file {
             config.users_file = Some(path.clone());
         }
@@ -88,6 +102,8 @@ impl Flags {
         if let (Some(certificate), Some(key)) = (&self.tls_certificate, &self.tls_key) {
             config.tls = Some(Tls { certificate: certificate.clone(), key: key.clone() });
         }
+        set(&mut config.log.level, self.log_level);
+        set(&mut config.log.format, self.log_format);
         config.memory.bytes = self.memory_bytes.or(config.memory.bytes);
         config.memory.pool_bytes = self.pool_bytes.or(config.memory.pool_bytes);
         let limits = &mut config.limits;
@@ -102,6 +118,14 @@ impl Flags {
         set(&mut limits.token_lifetime, self.token_lifetime);
         set(&mut limits.message_bytes_max, self.message_bytes_max);
         set(&mut limits.stop_grace, self.stop_grace);
+    }
+}
+
+fn parse_format(text: &str) -> Result<LogFormat, &'static str> {
+    match text {
+        "text" => Ok(LogFormat::Text),
+        "json" => Ok(LogFormat::Json),
+        _ => Err("write text or json"),
     }
 }
 

@@ -2,13 +2,14 @@
 
 mod demo;
 mod flags;
+mod logging;
 mod signals;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use coscan_server::config::Config;
+use coscan_server::config::{Config, LogFormat};
 use coscan_server::{Server, Stopped};
 
 use crate::Failure;
@@ -18,14 +19,16 @@ use signals::{Signal, Signals};
 
 /// Serve SQL on Parquet files to many clients, which share what they read.
 ///
-/// Clients speak the PostgreSQL protocol, such as psql and psycopg, or Arrow Flight SQL, such as ADBC. Users and their passwords are in a file; make it
-/// with `coscan user NAME`. Everything can be set in one TOML file and by flags of the same names, which win.
+/// Clients speak the PostgreSQL protocol, such as psql and psycopg, or Arrow Flight SQL, such as ADBC. A page shows the
+/// scheduler at work. Users and their passwords are in a file; make it with `coscan user NAME`. Everything can be set in
+/// one TOML file and by flags of the same names, which win.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   coscan serve --demo                              generated tables, for everyone on this machine
   coscan user ann >> users.toml                    asks for a password
   coscan serve --table trips=s3://bucket/trips/ --users-file users.toml --listen-postgres 127.0.0.1:5432
+  coscan serve --demo --listen-http 127.0.0.1:8080 --listen-postgres 127.0.0.1:5432
   coscan serve --config coscan.toml --check        is everything right?
 
 Ctrl-C and SIGTERM stop the server: running queries may end within stop_grace (30s); a second Ctrl-C cancels them.
@@ -55,31 +58,33 @@ impl Serve {
             println!("the configuration is right");
             return Ok(ExitCode::SUCCESS);
         }
+        logging::start(config.log);
         let server = tokio::select! {
             server = Server::start(&config) => server?,
             _ = signals.next() => return Ok(ExitCode::from(crate::INTERRUPTED)),
         };
         greet(&config, &server);
         while signals.next().await == Signal::Reload {
-            self.reload(&server).await;
+            self.reload(&server, config.log.format).await;
         }
         let grace = config.limits.stop_grace;
-        eprintln!("coscan: stops once its queries have ended, within {grace:?}");
+        let say = |text: &str| say(config.log.format, text);
+        say(&format!("stops once its queries have ended, within {grace:?}"));
         let hurry = async { while signals.next().await != Signal::Stop {} };
         if server.stop(grace, hurry).await == Stopped::Cancelled {
-            eprintln!("coscan: cancelled the queries that were left");
+            say("cancelled the queries that were left");
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn reload(&self, server: &Server) {
+    async fn reload(&self, server: &Server, format: LogFormat) {
         let reloaded = async {
             let config = self.configuration().await?;
             server.reload(&config).await.map_err(Failure::from)
         };
         match reloaded.await {
-            Ok(()) => eprintln!("coscan: read its configuration again"),
-            Err(error) => eprintln!("coscan: goes on as before: {error}"),
+            Ok(()) => say(format, "read its configuration again"),
+            Err(error) => say(format, &format!("goes on as before: {error}")),
         }
     }
 
@@ -96,20 +101,32 @@ impl Serve {
 }
 
 fn greet(config: &Config, server: &Server) {
+    let say = |text: &str| say(config.log.format, text);
     let tables = config.tables.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-    eprintln!("coscan: serves {tables}");
+    say(&format!("serves {tables}"));
     if let Some(address) = server.postgres {
         let (host, port) = (address.ip(), address.port());
         let user = if config.insecure { "anyone" } else { "NAME" };
-        eprintln!(
-            "coscan: PostgreSQL clients connect with: psql -h {host} -p {port} -U {user} coscan"
-        );
+        say(&format!("PostgreSQL clients connect with: psql -h {host} -p {port} -U {user} coscan"));
     }
     if let Some(address) = server.flight {
         let scheme = if config.tls.is_some() { "grpc+tls" } else { "grpc" };
-        eprintln!("coscan: Flight SQL clients connect to: {scheme}://{address}");
+        say(&format!("Flight SQL clients connect to: {scheme}://{address}"));
+    }
+    if let Some(address) = server.http {
+        let scheme = if config.tls.is_some() { "https" } else { "http" };
+        let who = if config.insecure { "" } else { ", for administrators" };
+        say(&format!("browsers see the scheduler at work at {scheme}://{address}/{who}"));
     }
     if config.insecure {
-        eprintln!("coscan: checks no passwords; only this machine can connect");
+        say("checks no passwords; only this machine can connect");
+    }
+}
+
+/// Tells who started the server; as JSON where all other lines are.
+fn say(format: LogFormat, text: &str) {
+    match format {
+        LogFormat::Text => eprintln!("coscan: {text}"),
+        LogFormat::Json => log::info!("{text}"),
     }
 }

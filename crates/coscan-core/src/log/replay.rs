@@ -55,6 +55,17 @@ impl Log {
     /// # Errors
     /// At the first difference, or if the log cannot be replayed at all.
     pub fn replay(&self) -> Result<Replayed, ReplayError> {
+        self.replay_watched(|_, _| ())
+    }
+
+    /// As [`Self::replay`], and shows the manager after each entry to `watch`.
+    ///
+    /// # Errors
+    /// As [`Self::replay`].
+    pub fn replay_watched(
+        &self,
+        mut watch: impl FnMut(&ActiveBufferManager, &Entry),
+    ) -> Result<Replayed, ReplayError> {
         let policy: PolicyKind = self.header.policy.parse()?;
         if self.header.config.loads_in_flight_max == 0 {
             return Err(ReplayError::NoLoads);
@@ -71,6 +82,7 @@ impl Log {
                     }
                     reply = command.clone().apply(&mut manager);
                     replayed.commands += 1;
+                    watch(&manager, recorded);
                     continue;
                 }
                 Entry::Action(_) | Entry::Settled { .. } if reply.is_none() => {
@@ -89,6 +101,7 @@ impl Log {
                 });
             }
             replayed.decisions += 1;
+            watch(&manager, recorded);
         }
         Ok(replayed)
     }

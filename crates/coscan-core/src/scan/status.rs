@@ -86,6 +86,12 @@ impl Scan {
         !self.needed.is_empty() && self.ready_chunks() + self.arriving() < self.chunks_ahead()
     }
 
+    /// The workers that share it.
+    #[must_use]
+    pub fn worker_count(&self) -> usize {
+        self.workers.len()
+    }
+
     /// Workers that work on a chunk.
     #[must_use]
     pub fn busy_workers(&self) -> usize {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use coscan_core::{Action, PoolMap, ScanId, Survey, TableId, Time, WaitsFor};
+use coscan_core::{Action, PoolMap, ScanId, Survey, TableId, Time};
 
 use super::handle::Driver;
 use super::inner::Inner;
@@ -17,7 +17,7 @@ use crate::watching::TableReport;
 const STEP_SCANS: usize = 16;
 
 /// Slices (chunks times column groups) that a map is made of while the lock is held once.
-const STEP_SLICES: usize = 4096;
+const STEP_SLICES: usize = 1024;
 
 impl Driver {
     pub(crate) fn scan_reports(&self) -> Vec<ScanReport> {
@@ -127,14 +127,7 @@ impl Inner {
             return (ScanWait::Failed, now);
         }
         if let Some(wait) = self.core.wait_of(id) {
-            let waits_for = match wait.on {
-                WaitsFor::Load { chunk, scans, .. } => ScanWait::Load { chunk, scans },
-                WaitsFor::Device { loads } => ScanWait::Device { loads },
-                WaitsFor::Space => ScanWait::Space,
-                WaitsFor::Processor { chunk } => ScanWait::Processor { chunk },
-                WaitsFor::Turn => ScanWait::Turn,
-            };
-            return (waits_for, wait.since);
+            return (wait.on.into(), wait.since);
         }
         if let Some(since) = running.activity.memory_since() {
             return (ScanWait::Memory, since);

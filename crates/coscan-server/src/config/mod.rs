@@ -1,6 +1,7 @@
 //! What a server is told to do: one TOML file, flags of the same names.
 
 mod limits;
+mod log;
 mod units;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,6 +11,7 @@ use std::{fs, io};
 
 use serde::Deserialize;
 
+pub use self::log::{Log, LogFormat};
 pub use limits::Limits;
 pub use units::{parse_bytes, parse_duration};
 
@@ -24,6 +26,7 @@ pub use units::{parse_bytes, parse_duration};
 /// [listen]
 /// postgres = "0.0.0.0:5432"
 /// flight = "0.0.0.0:5434"
+/// http = "0.0.0.0:8443"
 ///
 /// [tls]
 /// certificate = "server.crt"
@@ -49,6 +52,10 @@ pub struct Config {
     pub users_file: Option<PathBuf>,
     /// Without users and passwords: everyone on this machine may read all tables. On loopback addresses only.
     pub insecure: bool,
+    /// What is served over HTTP.
+    pub http: Http,
+    /// What is logged.
+    pub log: Log,
     /// Memory.
     pub memory: Memory,
     /// How much clients may take.
@@ -63,13 +70,23 @@ pub struct Listen {
     pub postgres: Option<SocketAddr>,
     /// For Arrow Flight SQL.
     pub flight: Option<SocketAddr>,
+    /// For the window and monitoring, over HTTP.
+    pub http: Option<SocketAddr>,
 }
 
 impl Listen {
     /// All addresses.
     pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
-        self.postgres.into_iter().chain(self.flight)
+        [self.postgres, self.flight, self.http].into_iter().flatten()
     }
+}
+
+/// What is served over HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Http {
+    /// Whether `/metrics` needs no login when it is asked for from this machine.
+    pub local_metrics: bool,
 }
 
 /// A certificate and its key, both as PEM files.

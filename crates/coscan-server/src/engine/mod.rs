@@ -20,7 +20,9 @@ mod statements;
 mod yielding;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use coscan_datafusion::{Coscan, SharedMemoryPool, SharedTableProvider};
@@ -76,12 +78,20 @@ pub enum Proof<'a> {
     Password(&'a str),
     /// By SCRAM.
     Scram(Verified),
+    /// The protocol has found it wrong already.
+    Wrong,
 }
 
-/// A login that is refused; it does not say why, so that strangers learn nothing.
+/// A login that is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("wrong user or password")]
-pub struct LoginError;
+pub enum LoginError {
+    /// Strangers do not learn which of them.
+    #[error("wrong user or password")]
+    Wrong,
+    /// Too many logins have failed; this one was not looked at.
+    #[error("too many logins have failed; try again in {} s", .0.as_secs() + 1)]
+    TooMany(Duration),
+}
 
 /// Why there is no engine, or why its tables cannot be replaced.
 #[derive(Debug, thiserror::Error)]
@@ -167,22 +177,41 @@ impl Engine {
         }
     }
 
-    /// Logs a user in.
+    /// Logs a user in who comes from nowhere known. As [`login_from`](Self::login_from).
     ///
     /// # Errors
-    /// If the proof is wrong, or there is no such user.
+    /// If the proof is wrong, there is no such user, or too many logins under this name have failed.
     pub async fn login(&self, name: &str, proof: Proof<'_>) -> Result<Session, LoginError> {
+        self.login_from(None, name, proof).await
+    }
+
+    /// Logs a user in. Failed logins [count](crate::users::FailedLogins) against the name and the address of the client.
+    ///
+    /// # Errors
+    /// If the proof is wrong, there is no such user, or too many logins have failed.
+    pub async fn login_from(
+        &self,
+        address: Option<IpAddr>,
+        name: &str,
+        proof: Proof<'_>,
+    ) -> Result<Session, LoginError> {
+        if !self.users.check_passwords() {
+            return self.session(self.users.find(name).ok_or(LoginError::Wrong)?);
+        }
+        let failed = self.users.failed_logins();
+        failed.check(name, address).map_err(LoginError::TooMany)?;
         let is_proved = match proof {
-            Proof::None => !self.users.check_passwords(),
+            Proof::None | Proof::Wrong => false,
             Proof::Scram(verified) => verified.user() == name,
             Proof::Password(password) => {
                 let (verifier, password) = (self.users.verifier_of(name), password.to_owned());
                 let checked = tokio::task::spawn_blocking(move || verifier.accepts(&password));
-                checked.await.unwrap_or(false) || !self.users.check_passwords()
+                checked.await.unwrap_or(false)
             }
         };
-        let user = self.users.find(name).filter(|_| is_proved).ok_or(LoginError)?;
-        self.session(user)
+        let user = self.users.find(name).filter(|_| is_proved);
+        failed.note(name, address, user.is_some()).map_err(LoginError::TooMany)?;
+        self.session(user.ok_or(LoginError::Wrong)?)
     }
 
     fn session(&self, user: Arc<User>) -> Result<Session, LoginError> {
@@ -194,7 +223,7 @@ impl Engine {
         let catalogs = UserCatalog::listed(&user, &self.tables, system, &self.pg_tables);
         let catalogs = catalogs.map_err(|error| {
             log::error!("cannot make the catalog of a user: {error}");
-            LoginError
+            LoginError::Wrong
         })?;
         Ok(Session::new(user, catalogs))
     }

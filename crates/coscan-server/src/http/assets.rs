@@ -1,15 +1,8 @@
 //! The files of the page. They are part of the program: the page needs no network beside it.
 
 use axum::Router;
-use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS,
-};
-use axum::response::IntoResponse;
+use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
-
-/// The page loads nothing from elsewhere, and nobody frames it.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
-                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 macro_rules! files {
     ($($path:literal: $file:literal, $kind:literal;)*) => {
@@ -34,16 +27,6 @@ files! {
 /// A route for each file.
 pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     FILES.iter().fold(Router::new(), |router, &(path, kind, text)| {
-        router.route(path, get(async move || answer(kind, text)))
+        router.route(path, get(async move || ([(CONTENT_TYPE, kind)], text)))
     })
-}
-
-fn answer(kind: &'static str, text: &'static str) -> impl IntoResponse {
-    let headers = [
-        (CONTENT_TYPE, kind),
-        (CONTENT_SECURITY_POLICY, POLICY),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (CACHE_CONTROL, "no-cache"),
-    ];
-    (headers, text)
 }

@@ -20,7 +20,7 @@ pub const CELL_NUMBERS: usize = 5;
 ///  "memory":{"budget":1e9,"pool":2e8,"pool_limit":2e8,"decoded":0,"operators":0,"metadata":9000,"peak":3e8},
 ///  "totals":{"bytes_read":1,"bytes_saved":1,"slices_decoded":1,"slices_reused":1,"chunks":1,"loads":1,"decisions":1,"decision_us":1.5},
 ///  "scan_count":1,
-///  "scans":[{"id":0,"query":"q7","table":0,"table_name":"lineitem","columns":["l_tax"],"class":"long","ordered":false,
+///  "scans":[{"id":0,"query":"q7","user":"ann","sql":"SELECT …","table":0,"table_name":"lineitem","columns":["l_tax"],"class":"long","ordered":false,
 ///            "weight":1,"workers":2,"busy":1,"chunks":100,"delivered":40,"ready":2,"bytes_read":1,"bytes_reused":1,
 ///            "seconds":1.5,"waits":"load","waiting":0.01,"why":"waits for chunk 17, which is being read for 3 scans"}],
 ///  "tables":[{"id":0,"name":"lineitem","columns":["l_orderkey","l_tax"],"chunks":100,"rows":12000000,"scans":1}],
@@ -109,6 +109,12 @@ pub struct ScanRow {
     pub id: u32,
     /// The id of its query, if there is one.
     pub query: Option<String>,
+    /// Who asked, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The start of the query's text, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sql: Option<String>,
     /// Its table.
     pub table: u32,
     /// The name of the table.

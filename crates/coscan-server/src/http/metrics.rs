@@ -6,25 +6,34 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use coscan_runtime::ManagerReport;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::WindowState;
+use crate::listen::Gate;
+use crate::queries::{Queries, Totals};
+use crate::users::Users;
 
 const CONTENT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 pub(super) async fn answer(State(state): State<WindowState>) -> Response {
-    match text(&state.manager.report()) {
+    match text(&state) {
         Ok(text) => ([(CONTENT_TYPE, CONTENT)], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
 }
 
-fn text(report: &ManagerReport) -> Result<String, std::fmt::Error> {
+fn text(state: &WindowState) -> Result<String, std::fmt::Error> {
     let mut registry = Registry::with_prefix("coscan");
-    gauges(&mut registry, report);
-    counters(&mut registry, report);
+    let report = state.manager.report();
+    gauges(&mut registry, &report);
+    counters(&mut registry, &report);
+    if let Some((engine, gate)) = &state.server {
+        queries(&mut registry, engine.queries());
+        clients(&mut registry, engine.users(), gate);
+    }
     let mut text = String::new();
     encode(&mut text, &registry)?;
     Ok(text)
@@ -80,4 +89,32 @@ fn counters(registry: &mut Registry, report: &ManagerReport) {
     );
     let time = ConstCounter::new(report.decision_time.as_secs_f64());
     registry.register_with_unit("decision", "Time for decisions", Unit::Seconds, time);
+}
+
+fn queries(registry: &mut Registry, queries: &Queries) {
+    let (running, waiting) = queries.counts();
+    registry.register("queries_running", "Queries that run", count(running));
+    registry.register("queries_waiting", "Queries that wait for a slot", count(waiting));
+    let Totals { ended, waited, ran, rows } = queries.totals().clone();
+    registry.register("queries_ended", "Queries that have ended, by state", ended);
+    registry.register("query_rows", "Rows that queries returned", rows);
+    let mut time = |name, help, times| {
+        registry.register_with_unit(name, help, Unit::Seconds, times);
+    };
+    time("query_wait", "How long queries waited for a slot", waited);
+    time("query_run", "How long queries ran, the reading of their clients included", ran);
+}
+
+fn clients(registry: &mut Registry, users: &Users, gate: &Gate) {
+    registry.register("connections", "Connections of all protocols", count(gate.entered()));
+    registry.register("connections_limit", "The most of them", count(gate.connections_max()));
+    let (wrong, early) = users.failed_logins().counts();
+    let refused: Family<[(&str, &str); 1], Counter> = Family::default();
+    refused.get_or_create(&[("reason", "wrong")]).inc_by(wrong);
+    refused.get_or_create(&[("reason", "too_many")]).inc_by(early);
+    registry.register("logins_refused", "Logins that were refused, by reason", refused);
+}
+
+fn count(count: usize) -> ConstGauge<i64> {
+    ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX))
 }

@@ -9,16 +9,22 @@
 //! | `/readyz` | 200 while queries are taken, else 503 |
 //!
 //! `picture` looks at the manager, [`Feed`] does so regularly for all who watch, `changes` sends each of them only what it
-//! does not have yet. Nobody who is slow holds up others: they miss pictures.
+//! does not have yet. `recorded` makes the same samples of a decision log, to be replayed. Nobody who is slow holds up others: they miss pictures.
 //!
-//! [`router`] checks no login: the caller mounts it behind its own, with `/healthz` and `/readyz` outside.
+//! [`HttpServer`] (`serve`) serves it to those who may see it (`access`, `cookie`), with `headers` for browsers. [`router`]
+//! checks no login: programs that embed it mount it behind their own.
 
+mod access;
 mod assets;
 mod changes;
+mod cookie;
 mod feed;
+mod headers;
 mod metrics;
 mod picture;
+mod recorded;
 mod sampling;
+mod serve;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -27,21 +33,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::middleware::map_response;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::routing::get;
 use coscan_runtime::BufferManager;
 use futures::Stream;
 
+use crate::engine::Engine;
+use crate::listen::Gate;
+
 pub use feed::{
     CELL_NUMBERS, LoadRow, MapPart, MemoryRow, Sample, ScanRow, TableRow, TotalsRow, VERSION,
 };
+pub use recorded::samples_of;
 pub use sampling::{Feed, Watcher};
+pub use serve::HttpServer;
 
 /// What the window shows, and whether the server takes queries.
 #[derive(Clone, Debug)]
 pub struct WindowState {
     feed: Arc<Feed>,
     manager: BufferManager,
+    /// The engine and the connections of a server, if it is one's window.
+    server: Option<(Arc<Engine>, Gate)>,
     is_ready: Arc<AtomicBool>,
 }
 
@@ -53,7 +67,20 @@ impl WindowState {
     #[must_use]
     pub fn new(manager: BufferManager) -> Self {
         let feed = Feed::start(manager.clone());
-        Self { feed, manager, is_ready: Arc::new(AtomicBool::new(true)) }
+        Self { feed, manager, server: None, is_ready: Arc::new(AtomicBool::new(true)) }
+    }
+
+    /// The window of a server: it shows whose the scans are, and its numbers are those of the queries, logins and
+    /// connections, too.
+    ///
+    /// # Panics
+    /// If there is no tokio runtime here.
+    #[must_use]
+    pub fn of_server(engine: Arc<Engine>, gate: Gate) -> Self {
+        let manager = engine.manager().clone();
+        let feed = Feed::of_queries(manager.clone(), Arc::clone(engine.queries()));
+        let is_ready = Arc::new(AtomicBool::new(true));
+        Self { feed, manager, server: Some((engine, gate)), is_ready }
     }
 
     /// Whether the server takes queries: `/readyz` says so.
@@ -70,7 +97,8 @@ impl WindowState {
 
 /// The page, its events, and numbers for monitoring.
 pub fn router(state: WindowState) -> Router {
-    probes(state.clone()).merge(watching(state))
+    let all = probes(state.clone()).merge(numbers(state.clone())).merge(watching(state));
+    all.layer(map_response(headers::add))
 }
 
 /// `/healthz` and `/readyz`, which tell nothing about queries: they may be reached without a login.
@@ -81,12 +109,14 @@ pub fn probes(state: WindowState) -> Router {
         .with_state(state)
 }
 
+/// `/metrics`, which tells how much all users together do.
+pub fn numbers(state: WindowState) -> Router {
+    Router::new().route("/metrics", get(metrics::answer)).with_state(state)
+}
+
 /// All other routes: they show tables, columns and queries of all users.
 pub fn watching(state: WindowState) -> Router {
-    assets::routes()
-        .route("/events", get(events))
-        .route("/metrics", get(metrics::answer))
-        .with_state(state)
+    assets::routes().route("/events", get(events)).with_state(state)
 }
 
 async fn ready(State(state): State<WindowState>) -> (StatusCode, &'static str) {

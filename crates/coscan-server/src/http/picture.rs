@@ -6,15 +6,19 @@ use coscan_runtime::{BufferManager, Event, EventKind, ScanReport, TableReport};
 use super::feed::{
     CELL_NUMBERS, LoadRow, MemoryRow, Sample, ScanRow, TableRow, TotalsRow, VERSION,
 };
+use crate::queries::Queries;
 
 /// Scans that are shown.
-const SCANS_MAX: usize = 200;
+pub(super) const SCANS_MAX: usize = 200;
 /// Tables that are shown.
-const TABLES_MAX: usize = 12;
+pub(super) const TABLES_MAX: usize = 12;
 /// Bins of a map.
 const BINS_MAX: usize = 240;
 /// Cells of a map, so that a table of a thousand columns has fewer bins.
 const CELLS_MAX: usize = 16_384;
+
+/// The start of a query's text that is shown, in bytes.
+const SQL_BYTES: usize = 160;
 
 /// The map of a table with [`CELL_NUMBERS`] bytes for each cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,10 +45,9 @@ impl Picture {
     /// Looks at a manager. It walks over all chunks of the shown tables.
     pub(super) fn take(manager: &BufferManager) -> Self {
         let tables = shown(manager.tables());
-        let maps = tables.iter().filter_map(|table| {
-            let columns = table.groups.len().max(1);
-            manager.pool_map(table.id, BINS_MAX.min(CELLS_MAX / columns).max(1))
-        });
+        let maps = tables
+            .iter()
+            .filter_map(|table| manager.pool_map(table.id, bins_max(table.groups.len())));
         let maps: Vec<PoolMap> = maps.collect();
         let mut shared_bytes = [0; 5];
         for map in &maps {
@@ -84,6 +87,23 @@ impl Picture {
         let maps = maps.iter().map(map).collect();
         Self { sample, maps, loads: Vec::new(), loads_before: 0 }
     }
+
+    /// Says of scans whose they are.
+    pub(super) fn add_queries(&mut self, queries: &Queries) {
+        for scan in &mut self.sample.scans {
+            let id = scan.query.as_ref().and_then(|id| id.parse().ok());
+            if let Some(query) = id.and_then(|id| queries.find(id)) {
+                scan.user = Some(query.user);
+                let words = query.sql.split_whitespace().collect::<Vec<_>>().join(" ");
+                scan.sql = Some(words[..words.floor_char_boundary(SQL_BYTES)].to_owned());
+            }
+        }
+    }
+}
+
+/// Bins of a map of so many columns.
+pub(super) fn bins_max(columns: usize) -> usize {
+    BINS_MAX.min(CELLS_MAX / columns.max(1)).max(1)
 }
 
 /// A load, if the event is the start of one.
@@ -120,11 +140,13 @@ fn table_row(table: &TableReport) -> TableRow {
     }
 }
 
-fn scan_row(scan: &ScanReport) -> ScanRow {
+pub(super) fn scan_row(scan: &ScanReport) -> ScanRow {
     let chunks = &scan.metrics.chunks;
     ScanRow {
         id: scan.id.0,
         query: scan.query.as_ref().map(ToString::to_string),
+        user: None,
+        sql: None,
         table: scan.table.0,
         table_name: scan.table_name.to_string(),
         columns: scan.columns.to_vec(),
@@ -150,7 +172,7 @@ fn scan_row(scan: &ScanReport) -> ScanRow {
     }
 }
 
-fn map(map: &PoolMap) -> Map {
+pub(super) fn map(map: &PoolMap) -> Map {
     let TableId(table) = map.table;
     let mut cells = Vec::with_capacity(map.cells.len() * CELL_NUMBERS);
     for (index, cell) in map.cells.iter().enumerate() {

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::changes::Known;
 use super::feed::{LoadRow, Sample};
 use super::picture::{Picture, load_row};
+use crate::queries::Queries;
 
 /// The least time between two pictures.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -37,6 +38,19 @@ impl Feed {
     /// If there is no tokio runtime here.
     #[must_use]
     pub fn start(manager: BufferManager) -> Arc<Self> {
+        Self::start_with(manager, None)
+    }
+
+    /// The same, which knows of scans whose they are.
+    ///
+    /// # Panics
+    /// If there is no tokio runtime here.
+    #[must_use]
+    pub fn of_queries(manager: BufferManager, queries: Arc<Queries>) -> Arc<Self> {
+        Self::start_with(manager, Some(queries))
+    }
+
+    fn start_with(manager: BufferManager, queries: Option<Arc<Queries>>) -> Arc<Self> {
         let watched = Arc::new(Notify::new());
         let feed = Arc::new(Self {
             pictures: watch::Sender::new(Some(Arc::default())),
@@ -54,8 +68,14 @@ impl Feed {
                     }
                     drop(feed);
                     let started = Instant::now();
-                    let manager = manager.clone();
-                    let looked = move || Picture::take(&manager);
+                    let (manager, queries) = (manager.clone(), queries.clone());
+                    let looked = move || {
+                        let mut picture = Picture::take(&manager);
+                        if let Some(queries) = queries {
+                            picture.add_queries(&queries);
+                        }
+                        picture
+                    };
                     let Ok(picture) = tokio::task::spawn_blocking(looked).await else { return };
                     let picture = sampler.complete(picture);
                     let Some(feed) = weak.upgrade() else { return };

@@ -36,6 +36,18 @@ impl Gate {
         Arc::clone(&self.free).try_acquire_owned().ok().map(Entered)
     }
 
+    /// The most connections at once.
+    #[must_use]
+    pub fn connections_max(&self) -> usize {
+        self.connections_max as usize
+    }
+
+    /// Connections now.
+    #[must_use]
+    pub fn entered(&self) -> usize {
+        self.connections_max().saturating_sub(self.free.available_permits())
+    }
+
     /// Completes once there is no connection.
     pub async fn emptied(&self) {
         // It is never closed.

@@ -1,9 +1,12 @@
-//! Connections before any protocol: how many there are (`accept`), and whether they are encrypted (`stream`, `tls`).
+//! Connections before any protocol: how many there are (`accept`), whether they are encrypted (`stream`,
+//! `tls`), and how long clients may take no bytes (`stall`).
 
 mod accept;
+mod stall;
 mod stream;
 mod tls;
 
 pub use accept::{Accepted, Entered, Gate, accept};
+pub use stall::StallLimit;
 pub use stream::MaybeTls;
 pub use tls::{Certificate, TlsError, server_config};

@@ -1,6 +1,7 @@
 //! From the first byte of a connection to a session of a user. Nothing of it is shared with what comes after.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -10,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
-use crate::engine::{Engine, Proof, Session};
+use crate::engine::{Engine, LoginError, Proof, Session};
 use crate::listen::{Certificate, MaybeTls};
 use crate::postgres::decode::{Frontend, Startup, decode_startup};
 use crate::postgres::frame::{ReadError, read, read_body};
@@ -112,6 +113,7 @@ fn refused(code: &'static str, text: impl Into<String>) -> LoginFailure {
 pub(super) async fn login(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     engine: &Arc<Engine>,
+    address: IpAddr,
     minor: i32,
     parameters: &[(String, String)],
 ) -> Result<Session, LoginFailure> {
@@ -125,7 +127,7 @@ pub(super) async fn login(
     let name = parameter("user").filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| refused(INVALID_AUTHORIZATION, "no user was given"))?;
     let session = if engine.users().check_passwords() {
-        by_scram(stream, engine, name).await?
+        by_scram(stream, engine, address, name).await?
     } else {
         let session = engine.login(name, Proof::None).await;
         session.map_err(|error| refused(INVALID_AUTHORIZATION, error.to_string()))?
@@ -141,25 +143,30 @@ pub(super) async fn login(
 async fn by_scram(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     engine: &Arc<Engine>,
+    address: IpAddr,
     name: &str,
 ) -> Result<Session, LoginFailure> {
-    let wrong = |error: ScramError| match error {
-        ScramError::Malformed | ScramError::ChannelBinding => {
-            refused(PROTOCOL_VIOLATION, error.to_string())
-        }
-        _ => {
+    let malformed = |error: ScramError| refused(PROTOCOL_VIOLATION, error.to_string());
+    let wrong = |error: LoginError| match error {
+        LoginError::Wrong => {
             refused(INVALID_PASSWORD, format!("password authentication failed for user \"{name}\""))
         }
+        LoginError::TooMany(_) => refused(INVALID_AUTHORIZATION, error.to_string()),
     };
+    let failed = engine.users().failed_logins();
+    failed.check(name, Some(address)).map_err(|time| wrong(LoginError::TooMany(time)))?;
     send(stream, &authentication(Authentication::SASL(vec![MECHANISM.to_owned()]))).await?;
     let initial = client_first(password(stream).await?)
         .ok_or_else(|| refused(PROTOCOL_VIOLATION, "the login is not by SCRAM-SHA-256"))?;
-    let scram = Scram::start(engine.users(), name, &initial).map_err(wrong)?;
+    let scram = Scram::start(engine.users(), name, &initial).map_err(malformed)?;
     let server_first = Bytes::copy_from_slice(scram.server_first().as_bytes());
     send(stream, &authentication(Authentication::SASLContinue(server_first))).await?;
-    let (server_final, verified) = scram.finish(&password(stream).await?).map_err(wrong)?;
-    let session = engine.login(name, Proof::Scram(verified)).await;
-    let session = session.map_err(|error| refused(INVALID_PASSWORD, error.to_string()))?;
+    let (server_final, proof) = match scram.finish(&password(stream).await?) {
+        Ok((server_final, verified)) => (server_final, Proof::Scram(verified)),
+        Err(ScramError::WrongProof) => (String::new(), Proof::Wrong),
+        Err(error) => return Err(malformed(error)),
+    };
+    let session = engine.login_from(Some(address), name, proof).await.map_err(wrong)?;
     send(stream, &authentication(Authentication::SASLFinal(server_final.into()))).await?;
     Ok(session)
 }

@@ -123,7 +123,7 @@ impl PostgresServer {
             let text = "this server wants TLS; set sslmode to require or more";
             return refuse(stream, &PgError::new(INVALID_AUTHORIZATION, text)).await;
         }
-        let login = login(&mut stream, &self.engine, minor, &parameters);
+        let login = login(&mut stream, &self.engine, address.ip(), minor, &parameters);
         match tokio::time::timeout(login_max, login).await? {
             Ok(session) => self.session(stream, session, minor).await,
             Err(LoginFailure::Io(error)) => Err(error),

@@ -1,13 +1,15 @@
 //! The queries of the server: which run, which wait, which ran.
 //!
 //! A query is registered under a `query_id` and gets a `ticket`. `admission` lets a number of them run at once.
-//! [`RunningQuery`] (`running`) is a result as it comes; the last queries are kept (`history`).
+//! [`RunningQuery`] (`running`) is a result as it comes; the last queries are kept (`history`), and
+//! `totals` of all.
 
 mod admission;
 mod error;
 mod query_id;
 mod running;
 mod ticket;
+mod totals;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +26,7 @@ pub(crate) use running::Deadline;
 pub use running::RunningQuery;
 pub use ticket::{QueryReport, QueryState};
 pub(crate) use ticket::{Ticket, cancelled};
+pub use totals::Totals;
 
 /// How much of a query's text is kept, in bytes.
 pub const SQL_BYTES_SHOWN: usize = 4096;
@@ -38,6 +41,7 @@ pub struct Queries {
     next_id: AtomicU64,
     current: Mutex<BTreeMap<QueryId, Arc<ticket::Entry>>>,
     history: Mutex<VecDeque<QueryReport>>,
+    totals: Totals,
     /// Notified whenever a query has ended.
     ended: Notify,
 }
@@ -61,6 +65,7 @@ impl Queries {
             next_id: AtomicU64::new(1),
             current: Mutex::default(),
             history: Mutex::default(),
+            totals: Totals::new(),
             ended: Notify::new(),
         })
     }
@@ -83,6 +88,13 @@ impl Queries {
             }
             None => Cancelled::NoSuchQuery,
         }
+    }
+
+    /// A query that waits or runs.
+    #[must_use]
+    pub fn find(&self, id: QueryId) -> Option<QueryReport> {
+        let entry = self.current().get(&id).cloned();
+        entry.map(|entry| entry.report())
     }
 
     /// All queries that wait and run, and those that ended last, by number.
@@ -109,6 +121,12 @@ impl Queries {
     pub fn counts(&self) -> (usize, usize) {
         let (all, waiting) = (self.current().len(), self.admission.waiting());
         (all.saturating_sub(waiting), waiting)
+    }
+
+    /// What queries did that have ended.
+    #[must_use]
+    pub fn totals(&self) -> &Totals {
+        &self.totals
     }
 
     /// Admits no more queries. Those that wait are refused; those that run go on.
@@ -138,6 +156,8 @@ impl Queries {
     /// A query has ended.
     fn forget(&self, entry: &ticket::Entry) {
         let report = entry.report();
+        self.totals.count(&report);
+        totals::log_end(&report);
         let mut history = self.history();
         if history.len() == HISTORY {
             history.pop_front();

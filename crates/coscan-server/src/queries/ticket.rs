@@ -23,9 +23,14 @@ pub enum QueryState {
     Cancelled,
     /// It failed.
     Failed,
+    /// It never ran: too many queries ran and waited, or the server was about to stop.
+    Refused,
 }
 
 impl QueryState {
+    /// Those in which queries end.
+    pub const ENDS: [Self; 4] = [Self::Done, Self::Cancelled, Self::Failed, Self::Refused];
+
     /// The word that `system.queries` shows.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -35,6 +40,7 @@ impl QueryState {
             Self::Done => "done",
             Self::Cancelled => "cancelled",
             Self::Failed => "failed",
+            Self::Refused => "refused",
         }
     }
 }
@@ -189,6 +195,7 @@ impl Ticket {
     pub(crate) fn fail(&self, error: &QueryError) {
         let state = match error.kind {
             ErrorKind::Cancelled => QueryState::Cancelled,
+            ErrorKind::Busy | ErrorKind::Stopping => QueryState::Refused,
             _ => QueryState::Failed,
         };
         self.end(state, Some(error.text.clone()));

@@ -1,8 +1,9 @@
-//! What the server does, as tables: `system.queries`, `system.pool`.
+//! What the server does, as tables: `system.queries`, `system.scans`, `system.pool`.
 
 mod cancel;
 mod pool;
 mod queries;
+mod scans;
 
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ pub(crate) struct SystemTables {
 }
 
 /// The names of the tables.
-const TABLES: [&str; 2] = ["pool", "queries"];
+const TABLES: [&str; 3] = ["pool", "queries", "scans"];
 
 #[async_trait]
 impl SchemaProvider for SystemTables {
@@ -42,6 +43,7 @@ impl SchemaProvider for SystemTables {
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         let (schema, rows): (_, fn(&SystemTables) -> Result<RecordBatch>) = match name {
             "queries" => (queries::schema(), queries::rows),
+            "scans" => (scans::schema(), scans::rows),
             "pool" => (pool::schema(), pool::rows),
             _ => return Ok(None),
         };

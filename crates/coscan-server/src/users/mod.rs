@@ -1,8 +1,9 @@
 //! Who may log in, and what each may read.
 //!
 //! `file` reads the users file, `verifier` is what it keeps of a password, `scram` checks a login without seeing the
-//! password.
+//! password. `failures` slows down those who guess passwords.
 
+mod failures;
 mod file;
 mod scram;
 mod verifier;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use ring::rand::{SecureRandom, SystemRandom};
 
+pub use failures::FailedLogins;
 pub use file::{UsersError, entry};
 pub use scram::{Scram, ScramError, Verified};
 pub use verifier::{MECHANISM, Verifier, VerifierError};
@@ -67,6 +69,7 @@ pub struct Users {
     known: Known,
     /// Makes what strangers are asked look like what users are asked.
     secret: [u8; 32],
+    failed_logins: FailedLogins,
 }
 
 #[derive(Debug)]
@@ -108,7 +111,13 @@ impl Users {
     fn of(known: Known) -> Result<Self, UsersError> {
         let mut secret = [0; 32];
         SystemRandom::new().fill(&mut secret).map_err(|_| UsersError::NoRandomness)?;
-        Ok(Self { known, secret })
+        Ok(Self { known, secret, failed_logins: FailedLogins::default() })
+    }
+
+    /// Logins that failed.
+    #[must_use]
+    pub fn failed_logins(&self) -> &FailedLogins {
+        &self.failed_logins
     }
 
     /// Reads the users file again. Sessions that are logged in keep what they were granted.

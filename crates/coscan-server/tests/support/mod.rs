@@ -1,6 +1,7 @@
 //! A server's engine on a small table.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub(crate) mod http;
 pub(crate) mod server;
 pub(crate) mod wire;
 

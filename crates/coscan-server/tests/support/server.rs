@@ -3,10 +3,14 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 
 use coscan_server::Server;
 use coscan_server::config::{Config, Listen, Memory, Tls};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use tokio_postgres::{Client, NoTls};
+use tokio_rustls::TlsConnector;
 
 use super::{PASSWORD, Tables};
 
@@ -14,30 +18,34 @@ pub(crate) struct Running {
     pub(crate) tables: Tables,
     pub(crate) server: Server,
     pub(crate) at: SocketAddr,
+    pub(crate) http: SocketAddr,
 }
 
 pub(crate) async fn start_with(tls: bool) -> Running {
-    start_changed(tls, |_| {}).await
+    start_as(|config, directory| config.tls = tls.then(|| certificate(directory))).await
 }
 
-/// A server whose configuration was changed.
-pub(crate) async fn start_changed(tls: bool, change: impl FnOnce(&mut Config)) -> Running {
+/// With other settings.
+pub(crate) async fn start_as(change: impl FnOnce(&mut Config, &Path)) -> Running {
     let tables = Tables::new();
     let directory = tables.directory.path();
     let users_file = directory.join("users.toml");
     std::fs::write(&users_file, Tables::users()).unwrap();
     let mut config = Config {
         tables: tables.locations.clone(),
-        listen: Listen { postgres: Some("127.0.0.1:0".parse().unwrap()), ..Listen::default() },
+        listen: Listen {
+            postgres: Some("127.0.0.1:0".parse().unwrap()),
+            http: Some("127.0.0.1:0".parse().unwrap()),
+            ..Listen::default()
+        },
         users_file: Some(users_file),
-        tls: tls.then(|| certificate(directory)),
         memory: Memory { bytes: Some(256 << 20), pool_bytes: None },
         ..Config::default()
     };
-    change(&mut config);
+    change(&mut config, directory);
     let server = Server::start(&config).await.unwrap();
-    let at = server.postgres.unwrap();
-    Running { tables, server, at }
+    let (at, http) = (server.postgres.unwrap(), server.http.unwrap());
+    Running { tables, server, at, http }
 }
 
 pub(crate) async fn start() -> Running {
@@ -50,6 +58,18 @@ pub(crate) fn certificate(directory: &Path) -> Tls {
     std::fs::write(&tls.certificate, made.cert.pem()).unwrap();
     std::fs::write(&tls.key, made.signing_key.serialize_pem()).unwrap();
     tls
+}
+
+/// A client of TLS that trusts this certificate only.
+pub(crate) fn trusting(pem: &[u8]) -> Result<TlsConnector, Box<dyn std::error::Error>> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(pem)?)?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let client = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(client)))
 }
 
 impl Running {

@@ -23,11 +23,12 @@ class Chart {
   begin(now, colours, top, words) {
     const { context } = this;
     context.clearRect(0, 0, this.width, this.height);
-    const labels = [0, 0.5, 1].map((share) => context.measureText(words(share * (top || 1))).width);
+    const shares = top > 0 ? [0, 0.5, 1] : [0];
+    const labels = shares.map((share) => context.measureText(words(share * top)).width);
     this.left = Math.max(this.left, Math.ceil(Math.max(...labels)) + 10);
     this.now = now; this.top = top || 1; this.colours = colours;
     context.lineWidth = 1; context.textBaseline = "middle";
-    for (const share of [0, 0.5, 1]) {
+    for (const share of shares) {
       const y = Math.round(this.y(share * this.top)) + 0.5;
       context.strokeStyle = colours("line");
       context.beginPath(); context.moveTo(this.left, y); context.lineTo(this.right, y); context.stroke();
@@ -61,7 +62,7 @@ function firstFrom(ring, time) {
 
 /** A round number at or above. */
 function ceiling(value) {
-  if (!(value > 0)) return 1;
+  if (!(value > 0)) return 0;
   const power = 10 ** Math.floor(Math.log10(value)), digit = value / power;
   return power * [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((step) => step >= digit - 1e-9);
 }
@@ -155,10 +156,10 @@ export class Line extends Chart {
 /** Reads of a table: a mark for each, at its time and chunk [CS07 Figure 4]. */
 export class Reads extends Chart {
   draw(state, now, colours, table) {
-    const { loads } = state, chunks = Math.max(table?.chunks ?? 1, 1);
+    const { loads } = state, chunks = table?.chunks ?? 0;
     this.spanOf(state, now);
     this.begin(now, colours, chunks, (value) => number(Math.round(value)));
-    const { context } = this, size = this.width < 600 ? 2 : 2.5;
+    const { context } = this, size = Math.min(Math.max((this.bottom - PAD.top) / chunks, 2.2), 6);
     const marks = Array.from({ length: 5 }, () => []);
     for (let index = firstFrom(loads, now - this.span); index < loads.length; index += 1) {
       const at = loads.at(index);

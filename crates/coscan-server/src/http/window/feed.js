@@ -67,6 +67,7 @@ export class Player {
     if (time < this.time) this.restart();
     this.time = time;
     this.catchUp();
+    this.state.snap();
   }
   /** By so many samples. */
   step(by) {

@@ -84,7 +84,7 @@ export class PoolMap {
     const { columns, bins } = this.map, { width, height, pixels, lines } = this;
     const card = pack(this.colours.card);
     pixels.fill(card);
-    const gap = width / bins >= 7 ? Math.max(1, Math.round(width / bins / 14)) : 0;
+    const gap = width / bins >= 7 ? Math.min(Math.max(1, Math.round(width / bins / 14)), 3) : 0;
     for (let column = 0; column < columns; column += 1) {
       const top = Math.round((column * height) / columns), end = Math.round(((column + 1) * height) / columns);
       const rows = end - top, edge = rows >= 10 ? 2 : 1;

@@ -10,7 +10,8 @@ const make = (tag, className, ...children) => {
 
 class Row {
   constructor(scan) {
-    this.query = make("td", "query");
+    this.name = make("span", ""); this.user = make("small", ""); this.sql = make("code", "");
+    this.query = make("td", "query", this.name, " ", this.user, this.sql);
     this.table = make("span", ""); this.columns = make("small", "");
     this.order = make("td", "order");
     this.fill = make("i", ""); this.share = make("small", "");
@@ -23,8 +24,11 @@ class Row {
 
   show(scan) {
     const query = scan.query ? short(scan.query) : `scan ${scan.id}`;
-    put(this.query, query);
-    if (this.query.title !== (scan.query ?? "")) this.query.title = scan.query ?? "";
+    put(this.name, query);
+    put(this.user, scan.user ?? "");
+    put(this.sql, scan.sql ?? "");
+    const title = scan.sql ?? scan.query ?? "";
+    if (this.query.title !== title) this.query.title = title;
     put(this.table, scan.table_name);
     put(this.columns, scan.columns.length ? scan.columns.join(", ") : "row counts only");
     this.columns.title = this.columns.textContent;

@@ -63,6 +63,9 @@ export class State {
     }
   }
 
+  /** Shows what is at once, without a way to it: after a jump. */
+  snap() { for (const map of this.maps.values()) map.shown.set(map.cells); }
+
   /** The last sample with all tables and whole maps: the first line of a recording. */
   whole() {
     const maps = [...this.maps].map(([table, map]) => ({

@@ -61,15 +61,16 @@ function setStatus(next) {
 
 function connect() { live ??= new Live(take, (next) => player || setStatus(next)); }
 
-function replay(samples) {
+function replay(samples, at) {
   player = new Player(samples, (state = new State()));
-  $("player").hidden = false;
-  player.advance(0); player.seek(0);
+  $("player").hidden = false; $("pause").hidden = true;
+  player.seek(at ?? 0);
+  if (at !== undefined) player.isPlaying = false;
   setStatus("replay");
 }
 
 function goLive() {
-  player = null; state = new State(); $("player").hidden = true;
+  player = null; state = new State(); $("player").hidden = true; $("pause").hidden = false;
   live?.close(); live = null; // The first sample of a connection is whole.
   setStatus("connecting"); connect();
 }
@@ -112,7 +113,7 @@ function showMap() {
   const shown = state.maps.get(selected);
   const isEmpty = !shown || shown.cells.length === 0;
   $("empty").hidden = !isEmpty;
-  $("map-panel").classList.toggle("hidden", isEmpty);
+  for (const id of ["map-panel", "map-cell", "map-legend"]) $(id).classList.toggle("hidden", isEmpty);
   map.show(isEmpty ? null : shown, table()?.columns ?? []);
 }
 
@@ -136,7 +137,7 @@ function showText() {
   put($("sharing-note"), needed ? `${percent(shared / needed)} of ${bytes(needed)} still needed by several` : "nothing is needed now");
   put($("memory-note"), `${bytes(memory.pool + memory.decoded + memory.operators + memory.metadata)} of ${bytes(memory.budget)}, at most ${bytes(memory.peak)}`);
   put($("bytes-note"), `${bytes(recent(History.READ))}/s read, ${bytes(recent(History.SAVED))}/s saved`);
-  put($("cost-note"), `${(totals.decision_us / Math.max(totals.decisions, 1)).toFixed(1)} µs since the start`);
+  put($("cost-note"), totals.decisions ? `${(totals.decision_us / totals.decisions).toFixed(1)} µs since the start` : "");
   const alternative = (id, text) => $(id).setAttribute("aria-label", text);
   alternative("map", `Map of ${table()?.name ?? "the pool"}: ${plural(table()?.columns.length ?? 0, "column")} by ${plural(table()?.chunks ?? 0, "chunk")}. The arrow keys read its cells.`);
   alternative("sharing", `Sharing potential: ${$("sharing-note").textContent}`);
@@ -182,8 +183,8 @@ function toggleRecord() {
   put($("record"), recorder ? "Save" : "Record");
 }
 
-function open(text) {
-  try { replay(parse(text)); } catch (error) { put($("status-text"), `cannot replay: ${error.message}`); }
+function open(text, at) {
+  try { replay(parse(text), at); } catch (error) { put($("status-text"), `cannot replay: ${error.message}`); }
 }
 
 function stepTheme() { theme = themes[(themes.indexOf(theme) + 1) % themes.length]; setTheme(theme); }
@@ -210,6 +211,7 @@ function step(by) { player?.step(by); drawnText = -1; drawnAt = 0; }
 new ResizeObserver(() => { map.resize(); Object.values(drawn).forEach((chart) => chart.resize()); chartsAt = 0; }).observe(document.querySelector("main"));
 
 setTheme(theme);
-const recording = new URLSearchParams(location.search).get("replay");
-if (recording) fetch(recording).then((answer) => answer.text()).then(open); else connect();
+// `?replay=FILE` plays a file beside the page, `&at=0.5` shows its middle.
+const parameters = new URLSearchParams(location.search), recording = parameters.get("replay"), at = parameters.get("at");
+if (recording) fetch(recording).then((answer) => answer.text()).then((text) => open(text, at ? Number(at) : undefined)); else connect();
 requestAnimationFrame(frame);

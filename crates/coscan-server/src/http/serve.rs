@@ -1,0 +1,139 @@
+//! Serves the window: connections, TLS, and how they end.
+
+use std::io;
+use std::sync::Arc;
+
+use axum::extract::Extension;
+use axum::middleware::from_fn_with_state;
+use axum::{Router, middleware};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use super::access::{Access, Peer, administrators, monitors};
+use super::cookie::Cookies;
+use super::{WindowState, headers, numbers, probes, watching};
+use crate::config::Http;
+use crate::engine::Engine;
+use crate::listen::{Accepted, Certificate, Gate, MaybeTls, StallLimit, accept};
+
+/// The name of the protocol within TLS.
+const ALPN: &[u8] = b"http/1.1";
+
+/// The longest head of a request, in bytes.
+const HEAD_BYTES_MAX: usize = 32 << 10;
+
+/// Serves the window over HTTP.
+#[derive(Debug)]
+pub struct HttpServer {
+    engine: Arc<Engine>,
+    state: WindowState,
+    pages: Router,
+    /// With one, clients must use TLS.
+    certificate: Option<Arc<Certificate>>,
+    gate: Gate,
+    stopping: CancellationToken,
+    stopped: CancellationToken,
+}
+
+impl HttpServer {
+    /// A server, ready from now on.
+    ///
+    /// # Errors
+    /// If the system gives no random bytes.
+    ///
+    /// # Panics
+    /// If there is no tokio runtime here.
+    pub fn new(
+        engine: Arc<Engine>,
+        settings: Http,
+        certificate: Option<Arc<Certificate>>,
+        gate: Gate,
+    ) -> io::Result<Arc<Self>> {
+        let state = WindowState::of_server(Arc::clone(&engine), gate.clone());
+        let cookies = Cookies::new(certificate.is_some());
+        let cookies =
+            cookies.ok_or_else(|| io::Error::other("the system gives no random bytes"))?;
+        let access = Access {
+            engine: Arc::clone(&engine),
+            cookies: Arc::new(cookies),
+            local_metrics: settings.local_metrics,
+        };
+        let pages = pages(&state, access);
+        let (stopping, stopped) = (CancellationToken::new(), CancellationToken::new());
+        Ok(Arc::new(Self { engine, state, pages, certificate, gate, stopping, stopped }))
+    }
+
+    /// Accepts connections until the server stops.
+    pub async fn serve(self: Arc<Self>, listener: TcpListener) {
+        while let Some(accepted) = accept(&listener, &self.gate, &self.stopping).await {
+            let server = Arc::clone(&self);
+            tokio::spawn(async move {
+                let address = accepted.address;
+                let served = tokio::select! {
+                    () = server.stopped.cancelled() => return,
+                    served = server.connection(accepted) => served,
+                };
+                if let Err(error) = served {
+                    log::debug!("the HTTP connection of {address} ended: {error}");
+                }
+            });
+        }
+    }
+
+    /// `/readyz` says from now on that no queries are taken. Everything is served as before.
+    pub fn set_unready(&self) {
+        self.state.set_ready(false);
+    }
+
+    /// Accepts no connections; those there are end once they are answered, and nobody watches any longer.
+    pub fn stop(&self) {
+        self.state.stop();
+        self.stopping.cancel();
+    }
+
+    /// Ends all connections.
+    pub fn end(&self) {
+        self.stopped.cancel();
+    }
+
+    async fn connection(&self, accepted: Accepted) -> io::Result<()> {
+        let Accepted { stream, address, entered } = accepted;
+        // Above the limit, the connection is closed without an answer: it may be in the midst of TLS.
+        let Some(_entered) = entered else { return Ok(()) };
+        let limits = self.engine.limits();
+        let stream = match &self.certificate {
+            None => MaybeTls::Plain(stream),
+            Some(certificate) => {
+                let acceptor = TlsAcceptor::from(certificate.for_protocols(&[ALPN]));
+                let accepting = tokio::time::timeout(limits.login_max, acceptor.accept(stream));
+                MaybeTls::Tls(Box::new(accepting.await??))
+            }
+        };
+        let stream = TokioIo::new(StallLimit::new(stream, limits.result_stall_max));
+        let pages = self.pages.clone().layer(Extension(Peer(address)));
+        let served = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.login_max)
+            .max_buf_size(HEAD_BYTES_MAX)
+            .serve_connection(stream, TowerToHyperService::new(pages));
+        let mut served = std::pin::pin!(served);
+        tokio::select! {
+            ended = served.as_mut() => return ended.map_err(io::Error::other),
+            () = self.stopping.cancelled() => served.as_mut().graceful_shutdown(),
+        }
+        served.await.map_err(io::Error::other)
+    }
+}
+
+/// All routes, each for those who may see it.
+fn pages(state: &WindowState, access: Access) -> Router {
+    let watching =
+        watching(state.clone()).route_layer(from_fn_with_state(access.clone(), administrators));
+    let numbers = numbers(state.clone()).route_layer(from_fn_with_state(access, monitors));
+    let pages = probes(state.clone()).merge(watching).merge(numbers);
+    pages.layer(middleware::map_response(headers::add))
+}
