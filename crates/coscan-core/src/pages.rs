@@ -28,7 +28,7 @@ pub(crate) struct Page {
     pub(crate) needed_count: u32,
     /// When it was last used, as a count of uses.
     pub(crate) used_at: u64,
-    /// The scan it was read for, until that scan has been handed it.
+    /// The scan that it was read for, until a worker of it has used it.
     pub(crate) read_for: Option<ScanId>,
     /// The slices that it is part of.
     slices: Slices,

@@ -23,10 +23,16 @@ impl Run {
             let page = layout.add_page(GroupIndex(0), 1);
             layout.add_chunk(1, vec![vec![page]]);
         }
+        Self::of(&layout.build(), policy, order)
+    }
+
+    /// With a pool of two bytes.
+    fn of(layout: &Layout, policy: PolicyKind, order: Order) -> Self {
         let config = Config { pool_bytes: 2, ..Config::default() };
         let mut manager = ActiveBufferManager::new(config, policy.build());
-        let (table, _) = manager.register_layout(&layout.build(), DeviceId(0));
-        let chunks = std::iter::once(ChunkIndex(0)..ChunkIndex(CHUNKS as u32)).collect();
+        let (table, _) = manager.register_layout(layout, DeviceId(0));
+        let chunks = std::iter::once(ChunkIndex(0)..ChunkIndex(layout.chunk_count() as u32));
+        let chunks = chunks.collect();
         let groups = vec![GroupIndex(0)];
         let spec = ScanSpec { table, groups, chunks, order, workers: 2, weight: 1, pages: None };
         let scan = manager.start_scan(Time(0), &spec).unwrap();
@@ -56,6 +62,10 @@ impl Run {
         self.answers[worker as usize].expect("it is answered")
     }
 
+    fn report(&self) -> ScanReport {
+        self.manager.report(self.scan).unwrap()
+    }
+
     fn withdraw(&mut self, worker: u32) {
         self.manager.withdraw_worker(Time(0), self.scan, WorkerIndex(worker));
         self.settle();
@@ -81,10 +91,47 @@ fn a_chunk_given_back_before_its_pages_were_released_is_handed_out_again() {
     for mut run in runs() {
         let chunk = run.ask(0).unwrap();
         run.withdraw(0);
-        assert_eq!(run.manager.report(run.scan).unwrap().chunks_delivered, 0);
+        assert_eq!(run.report().chunks_delivered, 0);
         assert!(run.manager.state().scan(run.scan).unwrap().needed().contains(chunk));
         assert_eq!(run.rest(1), all());
-        assert_eq!(run.manager.report(run.scan).unwrap().chunks_delivered, CHUNKS);
+        assert_eq!(run.report().chunks_delivered, CHUNKS);
+    }
+}
+
+#[test]
+fn a_chunk_is_counted_once_however_often_it_is_given_back() {
+    for mut run in runs() {
+        for _ in 0..2 {
+            run.ask(0).unwrap();
+            run.withdraw(0);
+            let ScanReport { chunks_delivered, chunks_found, bytes_read, bytes_reused, .. } =
+                run.report();
+            assert_eq!((chunks_delivered, chunks_found, bytes_read, bytes_reused), (0, 0, 0, 0));
+        }
+        run.rest(1);
+        let ScanReport { chunks_delivered, chunks_found, bytes_read, bytes_reused, .. } =
+            run.report();
+        assert_eq!((chunks_delivered, bytes_read, bytes_reused), (CHUNKS, CHUNKS, 0));
+        assert!(chunks_found <= chunks_delivered, "{chunks_found}");
+    }
+}
+
+#[test]
+fn a_page_of_a_chunk_that_was_given_back_counts_as_read_for_the_one_that_is_kept() {
+    let mut layout = Layout::builder(1);
+    let page = layout.add_page(GroupIndex(0), 1);
+    for _ in 0..2 {
+        layout.add_chunk(1, vec![vec![page]]);
+    }
+    let layout = layout.build();
+    for policy in PolicyKind::ALL {
+        let mut run = Run::of(&layout, policy, Order::Any);
+        run.ask(0).unwrap();
+        run.ask(1).unwrap();
+        run.withdraw(0);
+        assert_eq!(run.rest(1).len(), 1, "what the other gave back");
+        let report = run.report();
+        assert_eq!((report.bytes_read, report.bytes_reused), (1, 1), "{policy}");
     }
 }
 

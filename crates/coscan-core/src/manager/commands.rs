@@ -141,10 +141,11 @@ impl ActiveBufferManager {
     pub fn release_chunk(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
         self.at(now);
         let Some(registered) = self.state.scans.get_mut(&scan) else { return };
-        if let Some(Worker::Busy { chunk, pinned, .. }) = registered.worker(worker)
+        if let Some(Worker::Busy { chunk, found, pinned, .. }) = registered.worker(worker)
             && std::mem::replace(pinned, false)
         {
-            let chunk = *chunk;
+            let (chunk, found) = (*chunk, *found);
+            self.count_kept(scan, chunk, found);
             let registered = &self.state.scans[&scan];
             for id in self.state.pages_of(registered, chunk) {
                 self.state.unpin(id);

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::ActiveBufferManager;
 use crate::action::Action;
 use crate::ids::{ChunkIndex, ScanId, Time, WorkerIndex};
-use crate::scan::{Order, Scan, Worker};
+use crate::scan::{Order, Worker};
 
 /// Ready scans that a decision looks at in each order: the bound on its cost.
 const CANDIDATES_MAX: usize = 32;
@@ -99,7 +99,9 @@ impl ActiveBufferManager {
         let scan = self.state.scan(id).expect("a waiting scan runs");
         let (.., worker) = scan.longest_waiting().expect("an answered scan waits");
         if scan.needed.is_empty() {
-            self.set_worker(id, worker, Worker::Finished);
+            self.state.change_scan(id, |scan| {
+                *scan.worker(worker).expect("a waiting worker exists") = Worker::Finished;
+            });
             self.actions.push_back(Action::Finish { scan: id, worker });
             return true;
         }
@@ -120,9 +122,27 @@ impl ActiveBufferManager {
         );
         let pages = self.state.pages_of(scan, chunk);
         self.state.unneed(id, &[chunk]);
-        let (mut bytes_read, mut bytes_reused) = (0, 0);
         for page in pages {
             self.state.pin(page);
+        }
+        let now = self.state.now;
+        let rows = self.state.tables[&self.state.scans[&id].table].rows(chunk);
+        self.state.change_scan(id, |scan| {
+            let worker = scan.worker(worker).expect("a waiting worker exists");
+            let found = matches!(*worker, Worker::Waiting { since, .. } if since == now);
+            *worker = Worker::Busy { chunk, since: now, found, pinned: true, active: true };
+            scan.rate.delivered(now, rows);
+            scan.report.chunks_delivered += 1;
+        });
+        self.policy.on_delivered(&self.state, id, chunk);
+        self.changed = true;
+        self.actions.push_back(Action::Deliver { scan: id, worker, chunk });
+    }
+
+    /// A worker keeps the chunk that it was handed: it does not go back to the scan any more, to be handed out again.
+    pub(super) fn count_kept(&mut self, id: ScanId, chunk: ChunkIndex, found: bool) {
+        let (mut bytes_read, mut bytes_reused) = (0, 0);
+        for page in self.state.pages_of(&self.state.scans[&id], chunk) {
             let bytes = self.state.bytes_of(page);
             if self.state.page(page).read_for == Some(id) {
                 self.state.set_read_for(page, None);
@@ -131,32 +151,9 @@ impl ActiveBufferManager {
                 bytes_reused += bytes;
             }
         }
-        let before = self.set_worker(
-            id,
-            worker,
-            Worker::Busy { chunk, since: self.state.now, pinned: true, active: true },
-        );
-        let now = self.state.now;
-        let found = matches!(before, Worker::Waiting { since, .. } if since == now);
-        let rows = self.state.tables[&self.state.scans[&id].table].rows(chunk);
-        self.state.change_scan(id, |scan| {
-            scan.rate.delivered(now, rows);
-            let report = &mut scan.report;
-            report.chunks_delivered += 1;
-            report.chunks_found += u64::from(found);
-            report.bytes_read += bytes_read;
-            report.bytes_reused += bytes_reused;
-        });
-        self.policy.on_delivered(&self.state, id, chunk);
-        self.changed = true;
-        self.actions.push_back(Action::Deliver { scan: id, worker, chunk });
-    }
-
-    /// Changes the state of a worker; returns the one before.
-    fn set_worker(&mut self, scan: ScanId, worker: WorkerIndex, to: Worker) -> Worker {
-        let replace = |scan: &mut Scan| {
-            std::mem::replace(scan.worker(worker).expect("a waiting worker exists"), to)
-        };
-        self.state.change_scan(scan, replace).expect("a waiting scan runs")
+        let report = &mut self.state.scans.get_mut(&id).expect("its worker exists").report;
+        report.chunks_found += u64::from(found);
+        report.bytes_read += bytes_read;
+        report.bytes_reused += bytes_reused;
     }
 }

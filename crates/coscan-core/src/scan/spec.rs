@@ -93,12 +93,13 @@ pub struct ScanReport {
     pub chunks_needed: u64,
     /// Chunks that were pruned while it ran.
     pub chunks_pruned_dynamic: u64,
-    /// Chunks that it was handed.
+    /// Chunks that it was handed, without those that its workers gave back.
     pub chunks_delivered: u64,
-    /// Chunks handed out at once, since they were in the pool when a worker asked.
+    /// Chunks handed out at once, since they were in the pool when a worker asked. This and the bytes are counted when the
+    /// worker has released the pages: until then it may give the chunk back.
     pub chunks_found: u64,
     /// Bytes of the pages it was handed that were read for it.
     pub bytes_read: u64,
-    /// Bytes of the pages it was handed that were read for another scan, or for an earlier chunk of its own.
+    /// Bytes of the pages it was handed that were read for another scan, or for another chunk of its own.
     pub bytes_reused: u64,
 }
