@@ -41,7 +41,7 @@ impl Slots {
                 slots.closed.insert(device);
             } else if loads.usual < max {
                 // Slots for all.
-            } else if loads.urgent < max && !loads.is_overdue {
+            } else if !loads.is_overdue {
                 slots.urgent_only.insert(device);
             } else {
                 slots.closed.insert(device);

@@ -5,7 +5,7 @@
 mod world;
 
 use coscan_core::*;
-use world::{World, table, worker};
+use world::{SPACE_TIMEOUT_NS, World, table, worker};
 
 fn world(pool_bytes: u64) -> World {
     World::new(PolicyKind::Relevance.build(), pool_bytes, 1)
@@ -36,6 +36,37 @@ fn a_load_that_a_tiny_scan_waits_for_is_escalated_and_others_are_not() {
     assert_eq!(reads.count(), 1, "no chunk is read twice");
     world.drive_until(150);
     assert_eq!(world.escalated(), [LoadId(0)], "no tiny scan waits any more");
+}
+
+#[test]
+fn no_load_for_a_tiny_scan_passes_one_that_is_overdue() {
+    const LOAD_NS: u64 = 10 * SPACE_TIMEOUT_NS;
+    for (starts, loads_before_the_first_ends) in [(SPACE_TIMEOUT_NS - 1, 2), (SPACE_TIMEOUT_NS, 1)]
+    {
+        let mut world = world(100 * LOAD_NS);
+        let table = world.add_table(&table(40, &[LOAD_NS]));
+        world.start(table, &[0], 0..390, &[worker(1_000)]);
+        world.drive_until(starts);
+        let tiny = world.start(table, &[0], 390..400, &[worker(1)]);
+        world.drive_until(LOAD_NS - 1);
+        assert_eq!(world.loads().count(), loads_before_the_first_ends);
+        world.drive_until(LOAD_NS);
+        assert_eq!(world.loads().nth(1).unwrap().0, tiny, "it is the next in any case");
+    }
+}
+
+#[test]
+fn loads_that_become_urgent_make_room_for_no_more_than_as_many_again() {
+    let mut world = world(10_000);
+    let table = world.add_table(&table(40, &[100]));
+    world.start(table, &[0], 0..400, &[worker(1_000)]);
+    for (now, chunk) in [(10, 0), (20, 1)] {
+        world.drive_until(now);
+        world.start(table, &[0], chunk * 10..(chunk + 1) * 10, &[worker(1)]);
+    }
+    world.drive_until(99);
+    assert_eq!(world.escalated(), [LoadId(0), LoadId(1)]);
+    assert_eq!(world.chunks_read(), [0, 1], "none has ended yet");
 }
 
 #[test]

@@ -233,6 +233,7 @@ impl Model {
             Action::Load { load, scan, table, chunk, pages, urgent } => {
                 let alike = self.loads.values().filter(|load| load.urgent == *urgent).count();
                 assert!(alike < self.loads_in_flight_max, "too many loads in flight");
+                assert!(self.loads.len() / 2 < self.loads_in_flight_max, "too many in all");
                 self.load_started(*load, *scan, *table, *chunk, pages, *urgent);
             }
             Action::Escalate { load } => {
