@@ -113,14 +113,43 @@ impl MetadataCache {
         state.values.values().filter(|value| value.is_unused()).map(|value| value.bytes).sum()
     }
 
-    /// Removes the least recently used of the unused values of one type, or of all; `None` if all are in use.
-    pub(crate) fn take_unused(&self, of: Option<TypeId>) -> Option<Arc<dyn Any + Send + Sync>> {
+    /// Drops unused values, least recently used first, until `is_enough` says so; false if none was dropped. What a value
+    /// frees is an estimate: if it was not enough, twice as much is dropped next. So the values are looked through only a
+    /// few times, however many have to go.
+    pub(crate) fn drop_unused(&self, missing: Missing, is_enough: impl Fn() -> bool) -> bool {
+        let mut bytes = missing.bytes;
+        let mut has_dropped = false;
+        loop {
+            let unused = self.take_unused(None, bytes);
+            if unused.is_empty() {
+                return has_dropped;
+            }
+            drop(unused);
+            has_dropped = true;
+            if is_enough() {
+                return true;
+            }
+            bytes = bytes.saturating_mul(2);
+        }
+    }
+
+    /// Removes unused values of one type, or of all, least recently used first, until they make so many bytes; none if all
+    /// are in use. The caller drops them, not under a lock: that returns memory.
+    fn take_unused(&self, of: Option<TypeId>, bytes: u64) -> Vec<Arc<dyn Any + Send + Sync>> {
         let mut state = self.lock();
-        let is_candidate =
-            |value: &Value| value.is_unused() && of.is_none_or(|of| (*value.value).type_id() == of);
+        let is_candidate = |value: &&Value| {
+            value.is_unused() && of.is_none_or(|of| (*value.value).type_id() == of)
+        };
         let unused = state.values.iter().filter(|(_, value)| is_candidate(value));
-        let (&id, _) = unused.min_by_key(|(_, value)| value.used)?;
-        state.take(id)
+        let mut unused: Vec<_> = unused.map(|(&id, value)| (value.used, id, value.bytes)).collect();
+        unused.sort_unstable();
+        let mut taken_bytes = 0;
+        let taken = unused.into_iter().take_while(|&(.., of_value)| {
+            let takes = taken_bytes < bytes.max(1);
+            taken_bytes += of_value;
+            takes
+        });
+        taken.filter_map(|(_, id, _)| state.take(id)).collect()
     }
 
     fn bytes_of(&self, of: TypeId) -> u64 {
@@ -165,12 +194,17 @@ impl MetadataReservation {
             return None; // However many others are dropped.
         }
         loop {
-            if cache.bytes_of(of).saturating_add(bytes) <= bytes_max
-                && let Ok(reservation) = Self::try_new(memory, bytes)
-            {
-                return Some(reservation);
+            let over_bytes = cache.bytes_of(of).saturating_add(bytes).saturating_sub(bytes_max);
+            let missing = match over_bytes {
+                0 => match Self::try_new(memory, bytes) {
+                    Ok(reservation) => return Some(reservation),
+                    Err(missing) => missing.bytes,
+                },
+                over_bytes => over_bytes,
+            };
+            if cache.take_unused(Some(of), missing).is_empty() {
+                return None;
             }
-            drop(cache.take_unused(Some(of))?);
         }
     }
 }
@@ -178,5 +212,50 @@ impl MetadataReservation {
 impl Drop for MetadataReservation {
     fn drop(&mut self) {
         self.memory.give(Holder::Metadata, self.bytes);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// Values of 100 bytes.
+    fn values(count: u64) -> (Arc<MetadataCache>, Vec<CacheSlot<u64>>) {
+        let cache = Arc::default();
+        let slots = (0..count).map(|value| {
+            let slot = CacheSlot::new(&cache);
+            slot.put(Arc::new(value), 100);
+            slot
+        });
+        let slots = slots.collect();
+        (cache, slots)
+    }
+
+    #[test]
+    fn those_used_longest_ago_are_dropped_as_far_as_needed() {
+        let (cache, slots) = values(6);
+        let in_use = slots[1].get().unwrap();
+        drop(slots[0].get());
+        assert!(cache.drop_unused(Missing { bytes: 201 }, || true));
+        let left = slots.iter().filter_map(CacheSlot::get).map(|value| *value);
+        assert_eq!(left.collect::<Vec<_>>(), [0, 1, 5]);
+        drop(in_use);
+    }
+
+    #[test]
+    fn however_many_have_to_go_they_are_looked_through_a_few_times() {
+        let (cache, slots) = values(1_000);
+        let looks = Cell::new(0);
+        let frees_nothing = || {
+            looks.set(looks.get() + 1);
+            false
+        };
+        assert!(cache.drop_unused(Missing { bytes: 1 }, frees_nothing));
+        assert!(slots.iter().all(|slot| slot.get().is_none()));
+        assert!(looks.get() <= 20, "{}", looks.get());
+        assert!(!cache.drop_unused(Missing { bytes: 1 }, || true), "none is left");
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::ActiveBufferManager;
 use crate::action::Action;
 use crate::ids::{ChunkIndex, ScanId, Time, WorkerIndex};
-use crate::scan::{Order, Scan, Worker};
+use crate::scan::{Order, Worker};
 
 /// Ready scans that a decision looks at in each order: the bound on its cost.
 const CANDIDATES_MAX: usize = 32;

@@ -25,14 +25,10 @@ impl Driver {
     pub(super) fn reclaim_metadata(&self, missing: Missing) -> bool {
         let metadata_bytes = || self.memory.usage().metadata_bytes;
         let before_bytes = metadata_bytes();
-        let mut has_dropped = false;
-        while before_bytes.saturating_sub(metadata_bytes()) < missing.bytes {
-            let Some(value) = self.metadata_cache().take_unused(None) else { break };
-            has_dropped = true;
-            drop(value);
-            self.open_files().forget_closed();
-        }
-        has_dropped
+        self.metadata_cache().drop_unused(missing, || {
+            self.open_files().forget_closed(); // Footers of files that only the values kept open.
+            before_bytes.saturating_sub(metadata_bytes()) >= missing.bytes
+        })
     }
 
     /// Drops decoded columns that no worker expects and at most `scans_max` scans need, those that fewest scans need
