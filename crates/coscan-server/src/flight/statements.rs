@@ -124,12 +124,13 @@ impl Statements {
         statement: Statement,
     ) -> Result<FlightDataStream, Status> {
         let Statement { planned, cancel } = statement;
+        let schema = plain_schema(&planned.schema);
         let query = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(cancelled()),
             query = self.engine.run(session, planned, ParamValues::List(Vec::new())) => query,
         };
-        Ok(of_query(&self.engine, session, query?, cancel))
+        Ok(of_query(&self.engine, session, query?, schema, cancel))
     }
 
     /// Carries out a statement that has no result.
