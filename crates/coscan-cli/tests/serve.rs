@@ -77,11 +77,17 @@ fn a_server_starts_reloads_and_stops_on_signals() {
     let path = config(&directory, "");
     let mut server = Command::new(env!("CARGO_BIN_EXE_coscan"))
         .args(["serve", "--config", &path])
+        .args(cfg!(feature = "flight-sql").then_some("--listen-flight=127.0.0.1:0"))
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(server.stderr.take().unwrap()).lines().map(Result::unwrap);
     lines.find(|line| line.contains("clients connect with")).unwrap();
+    if cfg!(feature = "flight-sql") {
+        lines
+            .find(|line| line.contains("Flight SQL clients connect to: grpc://127.0.0.1:"))
+            .unwrap();
+    }
     let send = |signal: &str| {
         let process = server.id().to_string();
         assert!(Command::new("kill").args([signal, &process]).status().unwrap().success());

@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
@@ -22,8 +23,11 @@ use arrow_flight::{
 };
 use coscan_server::config::{Config, Listen};
 use coscan_server::queries::QueryState;
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt};
+use hyper_util::rt::TokioIo;
 use prost::Message;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use support::server::{Running, start_as};
 use support::{PASSWORD, ROWS};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -70,10 +74,12 @@ async fn fetch(client: &mut Client, info: &FlightInfo) -> FlightRecordBatchStrea
 }
 
 async fn all(client: &mut Client, info: &FlightInfo) -> RecordBatch {
-    let batches: Vec<_> = fetch(client, info).await.try_collect().await.unwrap();
-    let schema = info.clone().try_decode_schema().unwrap();
-    // Batches have the schema that was told.
-    concat_batches(&schema.into(), &batches).unwrap()
+    let mut stream = fetch(client, info).await;
+    let batches: Vec<_> = stream.by_ref().try_collect().await.unwrap();
+    let schema = Arc::new(info.clone().try_decode_schema().unwrap());
+    // Clients compare what was told with what comes.
+    assert_eq!(stream.schema(), Some(&schema));
+    concat_batches(&schema, &batches).unwrap()
 }
 
 async fn query(client: &mut Client, sql: &str) -> RecordBatch {
@@ -124,7 +130,10 @@ async fn a_statement_returns_its_rows_with_types_that_clients_read() {
 async fn settings_last_as_long_as_a_login() {
     let running = start().await;
     let mut client = login(&running, "ann").await;
-    query(&mut client, "SET statement_timeout = '7s'").await;
+    // Clients do not always fetch what has no rows, or fetch it late.
+    let info = client.execute("SET statement_timeout = '1s'".to_owned(), None).await.unwrap();
+    client.execute("SET statement_timeout = '7s'".to_owned(), None).await.unwrap();
+    assert_eq!(all(&mut client, &info).await.num_columns(), 0);
     assert_eq!(
         client.execute_update("SET coscan.memory_limit = '1MB'".to_owned(), None).await.unwrap(),
         0
@@ -160,7 +169,7 @@ async fn prepared_statements_have_parameters_of_all_sorts() {
     }
     // A parameter whose type nothing tells takes that of its value.
     let mut free = client.prepare("SELECT $1 AS x".to_owned(), None).await.unwrap();
-    let value: ArrayRef = std::sync::Arc::new(Int64Array::from(vec![42]));
+    let value: ArrayRef = Arc::new(Int64Array::from(vec![42]));
     free.set_parameters(RecordBatch::try_from_iter([("x", value)]).unwrap()).unwrap();
     let info = free.execute().await.unwrap();
     assert_eq!(all(&mut client, &info).await.column(0).as_primitive::<Int64Type>().value(0), 42);
@@ -181,9 +190,8 @@ async fn prepared_statements_have_parameters_of_all_sorts() {
 
 /// One row of numbers and a text.
 fn row(numbers: &[i64], text: &str) -> RecordBatch {
-    let numbers =
-        numbers.iter().map(|n| std::sync::Arc::new(Int64Array::from(vec![*n])) as ArrayRef);
-    let text: ArrayRef = std::sync::Arc::new(StringArray::from(vec![text]));
+    let numbers = numbers.iter().map(|n| Arc::new(Int64Array::from(vec![*n])) as ArrayRef);
+    let text: ArrayRef = Arc::new(StringArray::from(vec![text]));
     let columns = numbers.chain([text]).enumerate();
     RecordBatch::try_from_iter(columns.map(|(index, column)| (format!("${}", index + 1), column)))
         .unwrap()
@@ -584,4 +592,40 @@ async fn session_options_are_settings() {
     let mut all = client.do_action(Action::new("GetSessionOptions", "")).await.unwrap();
     let all = all.try_next().await.unwrap().unwrap().body;
     assert!(all.windows(17).any(|window| window == b"statement_timeout"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_a_certificate_connections_are_encrypted() {
+    let at = Some("127.0.0.1:0".parse().unwrap());
+    let running = start_changed(true, |config| config.listen.flight = at).await;
+    let address = running.server.flight.unwrap();
+    let plain = Endpoint::from_shared(format!("http://{address}")).unwrap().connect().await;
+    if let Ok(channel) = plain {
+        let mut client = FlightSqlServiceClient::new(channel);
+        timeout(HANG, client.handshake("ann", PASSWORD)).await.unwrap().unwrap_err();
+    }
+    let pem = std::fs::read(running.tables.directory.path().join("c.pem")).unwrap();
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(&pem).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![b"h2".to_vec()];
+    let connector = tokio_rustls::TlsConnector::from(Arc::new(tls));
+    let connect = tower::service_fn(move |_| {
+        let connector = connector.clone();
+        async move {
+            let tcp = TcpStream::connect(address).await?;
+            let stream = connector.connect("localhost".try_into().unwrap(), tcp).await?;
+            Ok::<_, std::io::Error>(TokioIo::new(stream))
+        }
+    });
+    let endpoint = Endpoint::from_static("http://localhost");
+    let channel = endpoint.connect_with_connector(connect).await.unwrap();
+    let mut client = FlightSqlServiceClient::new(channel);
+    client.handshake("ann", PASSWORD).await.unwrap();
+    assert_eq!(query(&mut client, "SELECT id FROM numbers").await.num_rows() as i64, ROWS);
 }

@@ -26,6 +26,7 @@ use signals::{Signal, Signals};
 #[command(after_help = "\
 Examples:
   coscan serve --demo                              generated tables, for everyone on this machine
+  coscan serve --demo --listen-flight 127.0.0.1:5434
   coscan user ann >> users.toml                    asks for a password
   coscan serve --table trips=s3://bucket/trips/ --users-file users.toml --listen-postgres 127.0.0.1:5432
   coscan serve --demo --listen-http 127.0.0.1:8080 --listen-postgres 127.0.0.1:5432

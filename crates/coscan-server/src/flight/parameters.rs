@@ -23,7 +23,11 @@ use crate::queries::{ErrorKind, QueryError};
 /// The types of a statement's parameters, `$1` first; text where the plan does not tell.
 pub(super) fn schema(planned: &Planned) -> Schema {
     let field = |(index, field): (usize, &Option<Arc<Field>>)| {
-        let data_type = field.as_ref().map_or(DataType::Utf8, |field| field.data_type().clone());
+        let data_type = match field.as_ref().map(|field| field.data_type()) {
+            Some(DataType::Dictionary(_, value)) => value.as_ref().clone(),
+            Some(other) => other.clone(),
+            None => DataType::Utf8,
+        };
         Field::new(format!("${}", index + 1), data_type, true)
     };
     let fields: Vec<_> = planned.parameters.iter().enumerate().map(field).collect();

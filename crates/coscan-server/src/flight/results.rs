@@ -20,7 +20,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::Status;
 
 use crate::engine::{Engine, Session};
-use crate::flight::plain::{pieces, plain_batch, plain_schema};
+use crate::flight::plain::{pieces, plain_batch};
 use crate::flight::status::unwritable;
 use crate::queries::{QueryId, RunningQuery};
 
@@ -37,14 +37,17 @@ pub(super) fn ready(batch: RecordBatch) -> FlightDataStream {
     Box::pin(encode(schema, stream::iter([Ok(batch)])).map(|data| data.map_err(Status::from)))
 }
 
-/// The result of a query, which is cancelled when the client takes nothing of it for too long, or `cancel` is.
+/// The result of a query under the schema that its client was told; the plan that runs may know better which columns
+/// have no NULLs, and clients compare. The query is cancelled when the client takes nothing of it for too
+/// long, or `cancel` is.
 pub(super) fn of_query(
     engine: &Arc<Engine>,
     session: &Arc<Session>,
     query: RunningQuery,
+    schema: SchemaRef,
     cancel: CancellationToken,
 ) -> FlightDataStream {
-    let (id, schema) = (query.id, plain_schema(&query.schema));
+    let id = query.id;
     let plain = Arc::clone(&schema);
     let batches = query.flat_map(move |batch| {
         let batch = batch.map_err(|error| FlightError::from(Status::from(error)));

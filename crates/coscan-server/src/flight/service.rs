@@ -166,7 +166,7 @@ impl FlightService for Service {
                 return Ok(Response::new(info_of(&schema, ticket, descriptor)?));
             }
         };
-        Ok(Response::new(self.statements.info(&session, planned, descriptor)?))
+        Ok(Response::new(self.statements.info(&session, planned, descriptor).await?))
     }
 
     async fn get_schema(

@@ -8,6 +8,7 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{
     GeneralPurpose, GeneralPurposeConfig, URL_SAFE_NO_PAD as TOKEN_BASE64,
 };
+use tokio::sync::Semaphore;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Status};
 
@@ -27,11 +28,16 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// The most tokens of a user, and of all.
 const TOKENS_MAX: (usize, usize) = (4096, 65_536);
 
+/// Passwords that are checked at once.
+const CHECKS_MAX: usize = 4;
+
 /// The sessions of users who are logged in.
 #[derive(Debug)]
 pub(super) struct Sessions {
     engine: Arc<Engine>,
     tokens: Handles<Arc<Session>>,
+    /// Each check of a password takes some milliseconds of a processor; strangers shall not take them all.
+    checks: Semaphore,
 }
 
 /// What a call carries.
@@ -49,7 +55,7 @@ impl Sessions {
             of_all: TOKENS_MAX.1,
             bytes_of_user: usize::MAX,
         };
-        Self { engine, tokens: Handles::new(bounds) }
+        Self { engine, tokens: Handles::new(bounds), checks: Semaphore::new(CHECKS_MAX) }
     }
 
     /// Logs a user in; the token for further calls.
@@ -105,7 +111,10 @@ impl Sessions {
         } else {
             (if user.is_empty() { ANYONE } else { user }, Proof::None)
         };
-        let session = self.engine.login(user, proof).await.map_err(|error| {
+        let checking = self.checks.acquire().await;
+        let checked = self.engine.login(user, proof).await;
+        drop(checking);
+        let session = checked.map_err(|error| {
             let address = request.extensions().get::<Caller>().map(|caller| caller.address);
             log::info!("{address:?} was refused: {error}");
             Status::unauthenticated(error.to_string())

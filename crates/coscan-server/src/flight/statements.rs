@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow_flight::sql::{
     ActionCreatePreparedStatementResult, ProstMessageExt, TicketStatementQuery,
@@ -18,7 +19,7 @@ use crate::engine::{Engine, Planned, Session, Sql};
 use crate::flight::handles::{Bounds, Handles};
 use crate::flight::parameters;
 use crate::flight::plain::plain_schema;
-use crate::flight::results::{FlightDataStream, of_query, schema_bytes};
+use crate::flight::results::{FlightDataStream, of_query, ready, schema_bytes};
 use crate::flight::status::unwritable;
 use crate::queries::{ErrorKind, QueryError, cancelled};
 
@@ -83,13 +84,17 @@ impl Statements {
         Ok(planned.bind(Vec::new())?)
     }
 
-    /// Says how to fetch the result of a statement.
-    pub(super) fn info(
+    /// Says how to fetch the result of a statement. One without a result is carried out now: clients may fetch it late,
+    /// or not at all.
+    pub(super) async fn info(
         &self,
         session: &Session,
         planned: Planned,
         descriptor: FlightDescriptor,
     ) -> Result<FlightInfo, Status> {
+        if planned.is_without_result() {
+            self.execute(session, planned.clone()).await?;
+        }
         let schema = plain_schema(&planned.schema);
         let bytes = planned.sql().len();
         let statement = Statement { planned, cancel: CancellationToken::new() };
@@ -115,21 +120,29 @@ impl Statements {
         handle: &[u8],
     ) -> Result<FlightDataStream, Status> {
         let planned = self.bound(session, handle)?;
+        if planned.is_without_result() {
+            self.execute(session, planned.clone()).await?;
+        }
         self.run(session, Statement { planned, cancel: CancellationToken::new() }).await
     }
 
+    /// Runs a statement, unless it was carried out before.
     async fn run(
         &self,
         session: &Arc<Session>,
         statement: Statement,
     ) -> Result<FlightDataStream, Status> {
         let Statement { planned, cancel } = statement;
+        let schema = plain_schema(&planned.schema);
+        if planned.is_without_result() {
+            return Ok(ready(RecordBatch::new_empty(schema)));
+        }
         let query = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(cancelled()),
             query = self.engine.run(session, planned, ParamValues::List(Vec::new())) => query,
         };
-        Ok(of_query(&self.engine, session, query?, cancel))
+        Ok(of_query(&self.engine, session, query?, schema, cancel))
     }
 
     /// Carries out a statement that has no result.

@@ -118,9 +118,6 @@ public class Jdbc {
         try (ResultSet keys = metadata.getPrimaryKeys(null, "public", "lineitem")) {
             check(!keys.next(), "a key");
         }
-        try (ResultSet types = metadata.getTypeInfo()) {
-            check(types.next(), "no types");
-        }
     }
 
     static void errors(Connection connection) throws SQLException {
