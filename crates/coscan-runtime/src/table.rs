@@ -87,6 +87,11 @@ impl SharedTable {
         self.open.snapshot.id
     }
 
+    /// Calls it so in reports, until a scan calls it otherwise: names of snapshots need not be for people.
+    pub fn set_title(&self, title: &str) {
+        self.open.registration.registered.driver.name_table(self.id(), &title.into());
+    }
+
     /// Keeps it registered after this is dropped, to be found again by its name.
     #[must_use]
     pub fn registration(&self) -> Registration {

@@ -1,6 +1,6 @@
 //! The page in a browser: headless Chromium replays what a manager did. It needs Chromium or Chrome (`apt-get install
 //! chromium`), so it runs only on request: `cargo test --workspace --test browser -- --ignored`.
-//! `COSCAN_SCREENSHOTS=DIRECTORY` keeps pictures.
+//! `COSCAN_SCREENSHOTS=DIRECTORY` keeps pictures, `COSCAN_RECORDING=FILE` makes them of this recording.
 #![allow(clippy::unwrap_used)]
 
 #[path = "window/table.rs"]
@@ -44,8 +44,12 @@ async fn serve(recording: String, manager: BufferManager) -> SocketAddr {
         "operators":0,"metadata":0,"peak":0},"totals":{"bytes_read":0,"bytes_saved":0,"slices_decoded":0,"slices_reused":0,
         "chunks":0,"loads":0,"decisions":0,"decision_us":0},"scan_count":0,"scans":[],"tables":[],"shared_bytes":[0,0,0,0,0]}"#;
     let empty = empty.replace('\n', " ");
+    let shown =
+        std::env::var_os("COSCAN_RECORDING").map(|file| std::fs::read_to_string(file).unwrap());
+    let shown = shown.unwrap_or_else(|| recording.clone());
     let pages = router(WindowState::new(manager))
         .route("/run.jsonl", get(async move || recording))
+        .route("/shown.jsonl", get(async move || shown))
         .route("/empty.jsonl", get(async move || empty));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -110,10 +114,18 @@ async fn a_browser_shows_what_the_manager_did() {
     assert!(page.contains(r#"<p class="empty" id="no-scans">No scan runs."#), "{page}");
     if let Some(directory) = std::env::var_os("COSCAN_SCREENSHOTS") {
         let directory = Path::new(&directory);
-        let dark = ["--blink-settings=preferredColorScheme=0"];
-        screenshot(directory, "run.png", &run, "1440,1500", &[]).await;
-        screenshot(directory, "run-dark.png", &run, "1440,1500", &dark).await;
-        screenshot(directory, "empty.png", &empty, "1440,1100", &[]).await;
-        screenshot(directory, "phone.png", &run, "500,1100", &[]).await;
+        let end = format!("http://{address}/?replay=shown.jsonl&at=1");
+        let midst = format!("http://{address}/?replay=shown.jsonl&at=0.6");
+        let (light, dark) = ([].as_slice(), ["--blink-settings=preferredColorScheme=0"].as_slice());
+        for (theme, more) in [("", light), ("-dark", dark)] {
+            for (name, url, size) in [
+                ("window", &end, "1440,2100"),
+                ("window-replay", &midst, "1440,2100"),
+                ("window-empty", &empty, "1440,1000"),
+                ("window-phone", &end, "500,4200"),
+            ] {
+                screenshot(directory, &format!("{name}{theme}.png"), url, size, more).await;
+            }
+        }
     }
 }

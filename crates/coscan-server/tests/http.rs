@@ -162,6 +162,9 @@ async fn while_queries_end_the_server_is_not_ready_and_then_nobody_watches() {
     };
     tokio::time::timeout(HANG, look).await.unwrap();
     assert!(seen.starts_with("HTTP/1.1 200"));
+    for name in ["numbers", "secrets"] {
+        assert!(seen.contains(&format!(r#""name":"{name}","columns""#)), "{seen}");
+    }
 
     let (hurry, hurried) = tokio::sync::oneshot::channel::<()>();
     let stop = running.server.stop(HANG, async { drop(hurried.await) });

@@ -95,6 +95,7 @@ pub(crate) fn registered(
     orders: &[Vec<SortExpr>],
 ) -> Result<ScanSource> {
     let shared = coscan.manager().register_snapshot(identity, Arc::new(table));
+    shared.set_title(&name);
     source_of(coscan, name, shared, orders)
 }
 

@@ -47,11 +47,18 @@ impl SharedTableProvider {
     /// # Errors
     /// If a location has no files, they cannot be read, or their columns do not fit together.
     pub async fn open(coscan: &Coscan, locations: &[String]) -> Result<Self> {
+        let name = locations.first().map_or_else(String::new, |first| source::short_name(first));
+        Self::open_as(coscan, &name, locations).await
+    }
+
+    /// The same, called by a name in EXPLAIN and in reports of the manager.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub async fn open_as(coscan: &Coscan, name: &str, locations: &[String]) -> Result<Self> {
         let mut listing = Listing {
             coscan: coscan.clone(),
-            name: locations
-                .first()
-                .map_or_else(String::new, |location| source::short_name(location)),
+            name: name.to_owned(),
             locations: locations.to_vec(),
             stores: coscan.stores().clone(),
             runtime: None,

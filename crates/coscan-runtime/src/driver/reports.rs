@@ -31,6 +31,10 @@ impl Driver {
         reports
     }
 
+    pub(crate) fn name_table(&self, table: TableId, name: &Arc<str>) {
+        self.lock().registry.name_table(table, name);
+    }
+
     pub(crate) fn table_reports(&self) -> Vec<TableReport> {
         let inner = self.lock();
         let state = inner.core.state();

@@ -160,7 +160,8 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let (mut tables, mut failures) = (Tables::new(), Vec::new());
         for (name, location) in locations {
-            match SharedTableProvider::open(&self.coscan, std::slice::from_ref(location)).await {
+            let location = std::slice::from_ref(location);
+            match SharedTableProvider::open_as(&self.coscan, name, location).await {
                 Ok(table) => {
                     tables.insert(name.clone(), Arc::new(table));
                 }

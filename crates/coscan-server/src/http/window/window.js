@@ -12,7 +12,7 @@ const TEXT_EVERY = 250, CHART_EVERY = 50; // Milliseconds.
 
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 let state = new State(), player = null, recorder = null, live = null;
-let isPaused = false, status = "connecting", selected = null, tabs = "", drawnText = -1, drawnAt = 0, chartsAt = 0;
+let isPaused = false, status = "connecting", selected = null, tabs = "", drawnText = -1, drawnAt = -Infinity, chartsAt = -Infinity;
 let received = performance.now(), before = received;
 
 const map = new PoolMap($("map"), $("map-rows"), $("map-axis"), $("map-cell"), () => calm.matches);
@@ -26,7 +26,7 @@ const colours = (name) => {
   if (!palette.has(name)) palette.set(name, getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim());
   return palette.get(name);
 };
-function recolour() { palette = new Map(); map.theme(colours); chartsAt = 0; }
+function recolour() { palette = new Map(); map.theme(colours); chartsAt = -Infinity; }
 function setTheme(theme) {
   if (theme === "system") delete document.documentElement.dataset.theme; else document.documentElement.dataset.theme = theme;
   $("theme").textContent = `Theme: ${theme}`;
@@ -117,7 +117,7 @@ function showMap() {
   map.show(isEmpty ? null : shown, table()?.columns ?? []);
 }
 
-function select(id) { selected = id; map.cursor = null; showMap(); chartsAt = 0; }
+function select(id) { selected = id; map.cursor = null; showMap(); chartsAt = -Infinity; }
 
 function showText() {
   const { sample } = state, { totals, memory } = sample;
@@ -197,7 +197,7 @@ $("theme").addEventListener("click", stepTheme);
 $("help-button").addEventListener("click", () => $("help").showModal());
 $("play").addEventListener("click", togglePause);
 $("live").addEventListener("click", goLive);
-$("seek").addEventListener("input", ({ target }) => { player?.seek(target.value / 1000); drawnText = -1; drawnAt = 0; });
+$("seek").addEventListener("input", ({ target }) => { player?.seek(target.value / 1000); drawnText = -1; drawnAt = -Infinity; });
 $("speed").addEventListener("change", ({ target }) => { if (player) player.speed = Number(target.value); });
 $("player").addEventListener("submit", (event) => event.preventDefault());
 document.addEventListener("keydown", (event) => {
@@ -207,8 +207,8 @@ document.addEventListener("keydown", (event) => {
   const nth = state.tables[Number(event.key) - 1];
   if (keys[event.key]) { keys[event.key](); event.preventDefault(); } else if (nth) select(nth.id);
 });
-function step(by) { player?.step(by); drawnText = -1; drawnAt = 0; }
-new ResizeObserver(() => { map.resize(); Object.values(drawn).forEach((chart) => chart.resize()); chartsAt = 0; }).observe(document.querySelector("main"));
+function step(by) { player?.step(by); drawnText = -1; drawnAt = -Infinity; }
+new ResizeObserver(() => { map.resize(); Object.values(drawn).forEach((chart) => chart.resize()); chartsAt = -Infinity; }).observe(document.querySelector("main"));
 
 setTheme(theme);
 // `?replay=FILE` plays a file beside the page, `&at=0.5` shows its middle.
