@@ -28,7 +28,7 @@ use hyper_util::rt::TokioIo;
 use prost::Message;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use support::server::{Running, start_as};
+use support::server::{Running, certificate, start_as};
 use support::{PASSWORD, ROWS};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -597,7 +597,11 @@ async fn session_options_are_settings() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_a_certificate_connections_are_encrypted() {
     let at = Some("127.0.0.1:0".parse().unwrap());
-    let running = start_changed(true, |config| config.listen.flight = at).await;
+    let running = start_as(|config, directory| {
+        config.tls = Some(certificate(directory));
+        config.listen.flight = at;
+    })
+    .await;
     let address = running.server.flight.unwrap();
     let plain = Endpoint::from_shared(format!("http://{address}")).unwrap().connect().await;
     if let Ok(channel) = plain {
