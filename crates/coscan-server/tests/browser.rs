@@ -115,14 +115,12 @@ async fn a_browser_shows_what_the_manager_did() {
     if let Some(directory) = std::env::var_os("COSCAN_SCREENSHOTS") {
         let directory = Path::new(&directory);
         let end = format!("http://{address}/?replay=shown.jsonl&at=1");
-        let midst = format!("http://{address}/?replay=shown.jsonl&at=0.6");
         let (light, dark) = ([].as_slice(), ["--blink-settings=preferredColorScheme=0"].as_slice());
         for (theme, more) in [("", light), ("-dark", dark)] {
             for (name, url, size) in [
                 ("window", &end, "1440,2100"),
-                ("window-replay", &midst, "1440,2100"),
                 ("window-empty", &empty, "1440,1000"),
-                ("window-phone", &end, "500,4200"),
+                ("window-phone", &end, "500,1900"),
             ] {
                 screenshot(directory, &format!("{name}{theme}.png"), url, size, more).await;
             }

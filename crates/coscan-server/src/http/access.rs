@@ -96,20 +96,20 @@ impl Access {
         }
         let (name, password) = given.ok_or_else(log_in)?;
         let address = Some(peer.0.ip());
-        match self.engine.login_from(address, &name, Proof::Password(&password)).await {
+        let login = self.engine.login_from(address, &name, Proof::Password(&password)).await;
+        if let Err(error) = &login {
+            log::info!(user = name.as_str(), address:% = peer.0; "login refused: {error}");
+        }
+        match login {
             Ok(session) => {
                 let cookie = HeaderValue::try_from(self.cookies.set(&session.user)).ok();
                 Ok((Arc::clone(&session.user), cookie))
             }
             Err(error @ LoginError::TooMany(left)) => {
-                log::info!("{} was refused: {error}", peer.0);
                 let retry = [(RETRY_AFTER, (left.as_secs() + 1).to_string())];
                 Err((StatusCode::TOO_MANY_REQUESTS, retry, format!("{error}\n")).into_response())
             }
-            Err(error @ LoginError::Wrong) => {
-                log::info!("{} was refused: {error}", peer.0);
-                Err(log_in())
-            }
+            Err(LoginError::Wrong) => Err(log_in()),
         }
     }
 }

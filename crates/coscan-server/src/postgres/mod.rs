@@ -128,7 +128,7 @@ impl PostgresServer {
             Ok(session) => self.session(stream, session, minor).await,
             Err(LoginFailure::Io(error)) => Err(error),
             Err(LoginFailure::Refused(error)) => {
-                log::info!("{address} was refused: {}", error.text);
+                log::info!(address:%; "login refused: {}", error.text);
                 refuse(stream, &error).await
             }
         }

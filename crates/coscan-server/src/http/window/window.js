@@ -67,6 +67,7 @@ function replay(samples, at) {
   player.seek(at ?? 0);
   if (at !== undefined) player.isPlaying = false;
   setStatus("replay");
+  showMap(); showText(); // Also where frames are rare.
 }
 
 function goLive() {
