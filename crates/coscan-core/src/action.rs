@@ -51,7 +51,8 @@ pub enum Action {
         /// The worker that asked.
         worker: WorkerIndex,
     },
-    /// End all workers of the scan: this page, which it needs, could not be read.
+    /// End all workers of the scan: this page, which it needs, could not be read. It gets nothing any more. Prune it of all
+    /// that it needs, step by step if that is much, or cancel it: until then its pages count as needed.
     Fail {
         /// The scan.
         scan: ScanId,

@@ -240,12 +240,6 @@ impl ActiveBufferManager {
         self.changed = true;
     }
 
-    /// Removes all needs of a scan. Pages in use by its workers stay until released.
-    fn drop_needs(&mut self, scan: ScanId) {
-        let needed: Vec<_> = self.state.scans[&scan].needed.iter().collect();
-        self.state.unneed(scan, &needed);
-    }
-
     fn choose_victims(&mut self, request: &EvictionRequest<'_>) -> Vec<PageId> {
         let mut changed = std::mem::take(&mut self.state.changed);
         changed.append(&mut self.state.pool.changed);

@@ -274,6 +274,12 @@ impl Scan {
             .sum()
     }
 
+    /// Whether a page that it needs could not be read: it gets nothing any more.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.failed
+    }
+
     /// A page that it needs could not be read: its waiting workers end.
     pub(crate) fn fail(&mut self) {
         self.failed = true;

@@ -3,33 +3,42 @@
 
 mod common;
 
-use common::{CHUNK_ROWS, Fixture};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use common::stores::{Fate, FatedStore};
+use common::{CHUNK_ROWS, Fixture, column_range, file_bytes, in_time};
 use coscan_runtime::core::ChunkIndex;
 use coscan_runtime::core::log::{Command, Entry, Log};
+use coscan_runtime::storage::table::ParquetTable;
 use coscan_runtime::{BufferManager, Options, Scan, ScanRequest};
 use futures::StreamExt;
+use parquet::basic::Compression;
+
+const ROWS: u64 = 4 * CHUNK_ROWS;
 
 /// Chunks that core gives up while it is locked once.
 const STEP_CHUNKS: usize = 1024;
 
-/// How many chunks core was told to give up at a time, while a scan that has begun was given up like this.
-async fn steps(give_up: impl FnOnce(&Scan)) -> Vec<usize> {
-    let fixture = Fixture::new(4 * CHUNK_ROWS).await;
-    let table = fixture.table_of_chunks(1, |store| store);
+/// How many chunks core was told to give up at a time, while a scan of this table was given up like this.
+async fn steps_of(table: Arc<ParquetTable>, give_up: impl AsyncFnOnce(&Arc<Scan>)) -> Vec<usize> {
     let file = tempfile::NamedTempFile::new().unwrap();
     let written = tokio::fs::File::create(file.path()).await.unwrap();
     let options = Options::with_pool_bytes(16 << 20, 16 << 20);
     let (manager, recording) = BufferManager::recorded(options, written).unwrap();
-    let table = manager.register(table.await);
-    let request = ScanRequest::of_columns(&table, vec![0]);
-    let scan = manager.start_scan(&table, request).unwrap();
-    let mut worker = scan.worker(0);
-    worker.next().await.unwrap().unwrap();
-    let left = scan.remaining().len();
-    assert!(left > STEP_CHUNKS, "{left}");
-    give_up(&scan);
-    assert!(scan.remaining().is_empty());
-    drop((worker, scan, table));
+    let table = manager.register(table);
+    let scan = manager.start_scan(&table, ScanRequest::of_columns(&table, vec![0])).unwrap();
+    assert!(scan.remaining().len() > 2 * STEP_CHUNKS);
+    give_up(&scan).await;
+    // A thread of the manager may still be at it.
+    in_time(async {
+        while !scan.remaining().is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+    drop((scan, table));
     recording.finish().await.unwrap();
     let log: Log = std::fs::read_to_string(file.path()).unwrap().parse().unwrap();
     let pruned = log.entries.iter().filter_map(|entry| match entry {
@@ -37,6 +46,19 @@ async fn steps(give_up: impl FnOnce(&Scan)) -> Vec<usize> {
         _ => None,
     });
     pruned.collect()
+}
+
+/// The same of a scan that has begun.
+async fn steps(give_up: impl FnOnce(&Scan)) -> Vec<usize> {
+    let fixture = Fixture::new(ROWS).await;
+    let table = fixture.table_of_chunks(1, |store| store).await;
+    steps_of(table, async |scan| {
+        let mut worker = scan.worker(0);
+        worker.next().await.unwrap().unwrap();
+        give_up(scan);
+        assert!(scan.remaining().is_empty());
+    })
+    .await
 }
 
 fn assert_short(steps: &[usize]) {
@@ -62,4 +84,35 @@ async fn chunks_are_pruned_step_by_step() {
 #[tokio::test]
 async fn a_scan_is_cancelled_step_by_step() {
     assert_short(&steps(|scan| scan.cancel()).await);
+}
+
+#[tokio::test]
+async fn a_scan_whose_worker_fails_gives_up_its_chunks_step_by_step() {
+    let mut bytes = file_bytes(ROWS, Compression::UNCOMPRESSED);
+    let table = Fixture::of_bytes(ROWS, bytes.clone()).await.table().await;
+    let range = column_range(&table, 0, 0);
+    // The end of the page's header and the start of its values.
+    let flipped = range.start + 10..range.start + 60;
+    flipped.for_each(|position| bytes[position as usize] ^= 0xff);
+    let fixture = Fixture::of_bytes(ROWS, bytes).await;
+    let table = fixture.table_of_chunks(1, |store| store).await;
+    assert_short(&steps_of(table, fails).await);
+}
+
+#[tokio::test]
+async fn a_scan_that_cannot_be_read_for_gives_up_its_chunks_step_by_step() {
+    let fixture = Fixture::new(ROWS).await;
+    let is_opened = Arc::new(AtomicBool::new(false));
+    let fails_now = Arc::clone(&is_opened);
+    let judge = move |_: &_| match fails_now.load(Ordering::Relaxed) {
+        true => Fate::Fail,
+        false => Fate::Answer,
+    };
+    let table = fixture.table_of_chunks(1, |store| FatedStore::wrap(store, judge)).await;
+    is_opened.store(true, Ordering::Relaxed);
+    assert_short(&steps_of(table, fails).await);
+}
+
+async fn fails(scan: &Arc<Scan>) {
+    in_time(scan.worker(0).next()).await.unwrap().unwrap_err();
 }

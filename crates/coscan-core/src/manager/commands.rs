@@ -199,11 +199,14 @@ impl ActiveBufferManager {
         let unneeded: IndexSet<_> = unneeded.into_iter().collect();
         let unneeded: Vec<_> =
             unneeded.iter().filter(|&chunk| registered.needed.contains(chunk)).collect();
-        registered.report.chunks_pruned_dynamic += unneeded.len() as u64;
+        if !registered.failed {
+            registered.report.chunks_pruned_dynamic += unneeded.len() as u64;
+        }
         self.state.unneed(scan, &unneeded);
     }
 
-    /// Ends a scan, finished or not: its pages are no longer in use or needed by it. Its loads in flight continue.
+    /// Ends a scan, finished or not: its pages are no longer in use or needed by it. Its loads in flight continue. A scan that
+    /// needs many chunks is better [pruned](Self::prune_scan) before, step by step.
     pub fn cancel_scan(&mut self, now: Time, scan: ScanId) {
         let Some(registered) = self.state.scans.get(&scan) else { return };
         let workers = registered.workers.len();
@@ -211,7 +214,8 @@ impl ActiveBufferManager {
             self.release_chunk(now, scan, WorkerIndex::from_usize(worker));
         }
         self.largest_chunks.remove(&(self.state.scans[&scan].chunk_bytes_max, scan));
-        self.drop_needs(scan);
+        let needed: Vec<_> = self.state.scans[&scan].needed.iter().collect();
+        self.state.unneed(scan, &needed);
         self.actions.retain(|action| action.answered_scan() != Some(scan));
         self.state.remove_scan(scan);
         self.policy.on_scan_ended(scan);

@@ -21,7 +21,8 @@ impl ActiveBufferManager {
     }
 
     /// A page of a load could not be read, also not when tried again. All scans that need it fail at once: to read it again
-    /// for each of them would only delay their errors.
+    /// for each of them would only delay their errors. Each gives up what it needs when the caller [prunes](Self::prune_scan)
+    /// or cancels it.
     ///
     /// # Panics
     /// If the page is not part of the load, or was reported before.
@@ -30,10 +31,10 @@ impl ActiveBufferManager {
         self.reported(load, page);
         self.state.give_up_holds(page);
         self.state.move_page(page, Residency::Cold);
-        let mut scans: Vec<_> = self.state.readers(page).into_iter().map(Scan::id).collect();
+        let running = self.state.readers(page).into_iter().filter(|scan| !scan.failed);
+        let mut scans: Vec<_> = running.map(Scan::id).collect();
         scans.sort_unstable();
         for scan in scans {
-            self.drop_needs(scan);
             self.state.change_scan(scan, Scan::fail).expect("a scan that needs a page runs");
             self.actions.push_back(Action::Fail { scan, page });
         }

@@ -62,7 +62,7 @@ impl Sequence {
 
     /// The chunks that are read before the scan asks for them.
     fn ahead<'a>(&self, scan: &'a Scan) -> impl Iterator<Item = ChunkIndex> + use<'a> {
-        self.remaining(scan).take(scan.chunks_ahead() - scan.busy_workers())
+        self.remaining(scan).take(scan.chunks_ahead().saturating_sub(scan.busy_workers()))
     }
 
     /// Least recently used pages, but none that was read ahead: scans would read them again at once, and evict each other's

@@ -4,11 +4,12 @@ use super::{Order, Scan, Ticket, Worker};
 use crate::ids::{ChunkIndex, Index, Time, WorkerIndex};
 
 impl Scan {
-    /// The ready chunks that a scan needs to go on without waiting: one for each worker and one more; none if all its
-    /// workers were withdrawn.
+    /// The ready chunks that a scan needs to go on without waiting: one for each worker and one more; none if it has failed
+    /// or all its workers were withdrawn.
     #[must_use]
     pub fn chunks_ahead(&self) -> usize {
-        match self.workers.iter().filter(|worker| **worker != Worker::Gone).count() {
+        let goes_on = |worker: &&Worker| !self.failed && **worker != Worker::Gone;
+        match self.workers.iter().filter(goes_on).count() {
             0 => 0,
             workers => workers + 1,
         }

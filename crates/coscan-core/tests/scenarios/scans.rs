@@ -1,6 +1,8 @@
 //! The life of a scan under any policy: it starts, is extended, pruned, cancelled, fails, and shares its chunks among
 //! workers.
 
+use std::collections::VecDeque;
+
 use coscan_core::*;
 
 use crate::world;
@@ -146,5 +148,62 @@ fn a_chunk_being_read_is_not_broken_up_by_another_load() {
         world.start(table, &[0], 30..40, &[worker(1)]);
         world.drive(); // The model checks that what a load has brought stays until the load is over.
         assert_eq!(world.finished.len(), 3, "{policy}");
+    }
+}
+
+#[test]
+fn a_failed_scan_gets_nothing_more_and_keeps_its_needs_until_they_are_pruned() {
+    let orders = |policy| [(policy, Order::Any), (policy, Order::InOrder)];
+    for (policy, order) in PolicyKind::variants().flat_map(orders) {
+        let mut manager = ActiveBufferManager::new(Config::default(), policy.build());
+        let (table, _) = manager.register_layout(&table(8, &[10]), DeviceId(0));
+        let chunks = std::iter::once(ChunkIndex(0)..ChunkIndex(8)).collect();
+        let groups = vec![GroupIndex(0)];
+        let spec = ScanSpec { table, groups, chunks, order, workers: 2, weight: 1, pages: None };
+        let scan = manager.start_scan(Time(0), &spec).unwrap();
+        let workers = [0, 1].map(WorkerIndex);
+        workers.iter().for_each(|&it| manager.request_chunk(Time(0), scan, it).unwrap());
+        // Reads go on; what else is decided is returned.
+        let mut reading = VecDeque::new();
+        let settle = |manager: &mut ActiveBufferManager, reading: &mut VecDeque<_>| {
+            let mut others = Vec::new();
+            while let Some(action) = manager.poll_action() {
+                match action {
+                    Action::Load { load, pages, .. } => {
+                        reading.extend(pages.into_iter().map(|page| (load, page)));
+                    }
+                    other => others.push(other),
+                }
+            }
+            manager.audit().unwrap();
+            others
+        };
+        assert_eq!(settle(&mut manager, &mut reading), [], "{policy}");
+        let (load, page) = reading.pop_front().unwrap();
+        manager.page_loaded(Time(1), load, page);
+        let handed = settle(&mut manager, &mut reading);
+        let [Action::Deliver { worker: busy, .. }] = handed[..] else { panic!("{handed:?}") };
+
+        let (load, page) = reading.pop_front().unwrap();
+        manager.page_failed(Time(2), load, page);
+        assert_eq!(settle(&mut manager, &mut reading), [Action::Fail { scan, page }], "{policy}");
+        assert!(!reading.is_empty());
+        while let Some((load, page)) = reading.pop_front() {
+            manager.page_failed(Time(3), load, page);
+            assert_eq!(settle(&mut manager, &mut reading), [], "{policy}: it fails once");
+        }
+        let asked = manager.request_chunk(Time(4), scan, busy);
+        assert_eq!(asked, Err(RequestError::Failed(scan)));
+        assert_eq!(settle(&mut manager, &mut reading), []);
+        assert!(reading.is_empty(), "{policy}: nothing is read for it");
+
+        let needed: Vec<_> = manager.state().scan(scan).unwrap().needed().iter().collect();
+        assert_eq!(needed.len(), 7);
+        for step in needed.chunks(4) {
+            manager.prune_scan(Time(5), scan, step.iter().copied());
+            assert_eq!(settle(&mut manager, &mut reading), []);
+        }
+        assert!(manager.state().scan(scan).unwrap().needed().is_empty());
+        assert_eq!(manager.report(scan).unwrap().chunks_pruned_dynamic, 0, "they were lost");
     }
 }

@@ -406,7 +406,11 @@ impl World {
                     self.cancel(*scan);
                 }
             }
-            Action::Fail { scan, .. } => self.failed.push(*scan),
+            Action::Fail { scan, .. } => {
+                self.failed.push(*scan);
+                let needed = self.manager.state().scan(*scan).unwrap().needed().iter().collect();
+                self.manager.prune_scan(Time(self.now), *scan, needed);
+            }
         }
         self.model.check(&self.manager);
     }

@@ -384,14 +384,15 @@ impl Model {
     /// Whether the model has seen everything that the manager decided.
     fn is_settled(&self, manager: &ActiveBufferManager) -> bool {
         let cached: BTreeSet<_> = manager.state().cached_pages().collect();
-        let failed = |(id, scan): (&ScanId, &ScanModel)| {
-            let known = manager.state().scan(*id).map_or(0, |scan| scan.needed().len());
-            known == scan.needed.len()
+        let same = |(id, scan): (&ScanId, &ScanModel)| {
+            let known =
+                manager.state().scan(*id).map(|scan| (scan.needed().len(), scan.has_failed()));
+            known.unwrap_or_default() == (scan.needed.len(), scan.failed)
         };
         !self.cached.iter().any(|id| self.removing.contains(id))
             && cached == self.cached
             && manager.loads_in_flight() == self.loads.len()
-            && self.scans.iter().all(failed)
+            && self.scans.iter().all(same)
     }
 
     fn check_scan(&self, scan: &Scan, model: &ScanModel, reading: &BTreeSet<PageId>) {

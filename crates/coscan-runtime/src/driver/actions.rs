@@ -127,6 +127,9 @@ impl Driver {
         }
         drop(deferred.evicted);
         drop(deferred.unclaimed); // Chunks of workers that are gone return to their scans.
+        for scan in deferred.failed {
+            self.drop_needs(scan);
+        }
         if deferred.needs_dropped {
             self.drop_unneeded_slices();
         }

@@ -173,25 +173,20 @@ impl Inner {
         self.waiters.remove(&(scan, worker));
         self.at_work.remove(&(scan, worker));
         self.core.withdraw_worker(now, scan, worker);
-        self.forget_returned(scan, worker);
-        if self.scans.get(&scan).is_some_and(|scan| scan.failed.is_some() || scan.is_closed) {
-            // No worker will take what is returned.
-            let needed = self.needed(scan).collect();
-            self.core.prune_scan(now, scan, needed);
+        if let Some(returned) = self.take_returned(scan, worker)
+            && self.scans[&scan].is_over()
+        {
+            // No worker will take it.
+            self.core.prune_scan(now, scan, vec![returned]);
         }
     }
 
-    /// A chunk that a worker returns no longer counts as handed to it.
-    fn forget_returned(&mut self, scan: ScanId, worker: WorkerIndex) {
-        let (Some(running), Some(needing)) =
-            (self.scans.get_mut(&scan), self.core.state().scan(scan))
-        else {
-            return;
-        };
-        let last = running.handed.iter().rposition(|(_, to)| *to == worker);
-        if let Some(last) = last.filter(|&last| needing.needed().contains(running.handed[last].0)) {
-            running.handed.remove(last);
-        }
+    /// The chunk that a worker has returned, if it has: it no longer counts as handed to it.
+    fn take_returned(&mut self, scan: ScanId, worker: WorkerIndex) -> Option<ChunkIndex> {
+        let handed = &mut self.scans.get_mut(&scan)?.handed;
+        let needed = self.core.state().scan(scan)?.needed();
+        let last = handed.iter().rposition(|(_, to)| *to == worker)?;
+        needed.contains(handed[last].0).then(|| handed.remove(last).0)
     }
 
     /// Tells core which workers are paused: their queries do not poll them.
@@ -206,7 +201,8 @@ impl Inner {
         });
     }
 
-    /// Fails a scan for all its workers: those that wait are told now, the others when they ask.
+    /// Fails a scan for all its workers: those that wait are told now, the others when they ask. What it needs is dropped
+    /// later.
     pub(super) fn fail(&mut self, scan: ScanId, error: &ScanError) {
         let Some(running) = self.scans.get_mut(&scan) else { return };
         running.failed.get_or_insert_with(|| error.clone());
@@ -214,7 +210,7 @@ impl Inner {
             // Workers that are gone need not know.
             let _ = waiter.send(Err(error.clone()));
         }
-        self.deferred.needs_dropped = true;
+        self.deferred.failed.push(scan);
     }
 
     /// Forgets a scan that has ended; true if it ran. Its workers that wait are cancelled.

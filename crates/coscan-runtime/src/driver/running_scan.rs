@@ -34,6 +34,11 @@ pub(crate) struct RunningScan {
 }
 
 impl RunningScan {
+    /// Whether it takes no more chunks.
+    pub(super) fn is_over(&self) -> bool {
+        self.failed.is_some() || self.is_closed
+    }
+
     /// The columns of a chunk of the snapshot that it takes decoded whole if other scans want them, too.
     pub(super) fn shared_columns(&self, chunk: ChunkIndex) -> Vec<usize> {
         if self.partial.contains_key(&chunk) {

@@ -85,10 +85,11 @@ impl Driver {
         chunks: &[Range<ChunkIndex>],
     ) -> Result<(), ScanError> {
         self.growing_pool(|inner, now| {
+            let Some(running) = inner.scans.get(&scan).filter(|scan| scan.failed.is_none()) else {
+                return Ok(()); // Its workers are told when they ask.
+            };
             inner.core.extend_scan(now, scan, chunks.to_vec())?;
-            if let Some(running) = inner.scans.get(&scan) {
-                running.activity.set_priority(inner.core.class_of(scan));
-            }
+            running.activity.set_priority(inner.core.class_of(scan));
             Ok(())
         })
     }
@@ -182,9 +183,17 @@ impl Driver {
 
     /// Fails a scan for all its workers because one of them has failed.
     pub(crate) fn fail_scan(self: &Arc<Self>, scan: ScanId, error: &ScanError) {
+        self.command(|inner, _| inner.fail(scan, error));
+    }
+
+    /// Drops what a scan needs that has failed: a step of it, and the others later. Loads for other scans go first.
+    pub(super) fn drop_needs(self: &Arc<Self>, scan: ScanId) {
         self.command(|inner, now| {
-            inner.fail(scan, error);
-            let needed = inner.needed(scan).collect();
+            let needed: Vec<_> = inner.needed(scan).take(STEP_CHUNKS).collect();
+            match needed.len() < STEP_CHUNKS {
+                true => inner.deferred.needs_dropped = true,
+                false => inner.deferred.failed.push(scan),
+            }
             inner.core.prune_scan(now, scan, needed);
         });
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_array::{Int64Array, RecordBatch};
+use coscan_core::WorkerIndex;
 use coscan_storage::table::{FileOptions, ParquetTable, TableFile};
 use futures::{FutureExt, StreamExt};
 use object_store::memory::InMemory;
@@ -14,11 +15,17 @@ use parquet::arrow::ArrowWriter;
 use tokio::runtime::Handle;
 
 use super::handle::Driver;
+use crate::lease::OnDrop;
 use crate::{BufferManager, Options, ScanError, ScanRequest};
 
 const ROWS: usize = 1000;
 
+/// A table of one chunk.
 async fn table() -> Arc<ParquetTable> {
+    table_of_chunks(ROWS as u64).await
+}
+
+async fn table_of_chunks(chunk_rows: u64) -> Arc<ParquetTable> {
     let ids = Int64Array::from_iter_values(0..ROWS as i64);
     let batch = RecordBatch::try_from_iter([("id", Arc::new(ids) as _)]).unwrap();
     let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
@@ -28,7 +35,8 @@ async fn table() -> Arc<ParquetTable> {
     store.put(&path, writer.into_inner().unwrap().into()).await.unwrap();
     let meta = store.head(&path).await.unwrap();
     let file = TableFile { store, store_url: "memory:///".parse().unwrap(), meta };
-    Arc::new(ParquetTable::open(vec![file], FileOptions::default()).await.unwrap())
+    let options = FileOptions { chunk_rows, ..FileOptions::default() };
+    Arc::new(ParquetTable::open(vec![file], options).await.unwrap())
 }
 
 /// As if core had found a broken invariant.
@@ -112,4 +120,25 @@ async fn a_worker_is_at_work_until_it_asks_again_or_pauses_or_stops_or_its_scan_
     assert_eq!(at_work(), (1, 1));
     ends.cancel();
     assert_eq!(at_work(), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chunk_returned_to_a_scan_that_has_failed_takes_only_itself_along() {
+    let manager =
+        BufferManager::on_runtime(Options::with_memory_bytes(1 << 20), &Handle::current()).unwrap();
+    let table = manager.register(table_of_chunks(1).await);
+    let driver = manager.operator_memory().driver;
+    let request = ScanRequest { workers: 2, ..ScanRequest::of_columns(&table, vec![0]) };
+    let scan = manager.start_scan(&table, request).unwrap();
+    let worker = WorkerIndex(0);
+    let mut lease = driver.request_chunk(scan.id(), worker).await.unwrap().unwrap().unwrap();
+    lease.on_drop = OnDrop::Nothing;
+
+    driver.decide(|inner, _| inner.fail(scan.id(), &ScanError::Cancelled));
+    driver.decide(|inner, now| inner.withdraw(now, scan.id(), worker));
+    assert_eq!(scan.remaining().len(), ROWS - 1, "all others");
+    driver.run_deferred();
+    assert!(scan.remaining().is_empty());
+    scan.extend(&[lease.chunk]).unwrap();
+    assert!(scan.remaining().is_empty(), "it takes no more");
 }

@@ -63,11 +63,16 @@ impl Simulation<'_> {
         }
     }
 
-    /// A scan has failed: a worker that waits for it tells its query at once, one that works when it asks again.
+    /// A scan has failed: a worker that waits for it tells its query at once, one that works when it asks again. It needs
+    /// nothing more.
     fn fail_scan(&mut self, scan: ScanId) {
         let query = self.scans[&scan];
         if self.queries[query].someone_waits() {
             self.end_query(query, End::Failed);
+        } else {
+            let failed = self.manager.state().scan(scan).expect("core fails running scans");
+            let needed: Vec<_> = failed.needed().iter().collect();
+            self.manager.prune_scan(self.now, scan, needed);
         }
     }
 }
