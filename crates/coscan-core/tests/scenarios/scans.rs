@@ -153,10 +153,8 @@ fn a_chunk_being_read_is_not_broken_up_by_another_load() {
 
 #[test]
 fn a_failed_scan_gets_nothing_more_and_keeps_its_needs_until_they_are_pruned() {
-    for (policy, order) in PolicyKind::variants()
-        .into_iter()
-        .flat_map(|policy| [(policy, Order::Any), (policy, Order::InOrder)])
-    {
+    let orders = |policy| [(policy, Order::Any), (policy, Order::InOrder)];
+    for (policy, order) in PolicyKind::variants().flat_map(orders) {
         let mut manager = ActiveBufferManager::new(Config::default(), policy.build());
         let (table, _) = manager.register_layout(&table(8, &[10]), DeviceId(0));
         let chunks = std::iter::once(ChunkIndex(0)..ChunkIndex(8)).collect();
