@@ -25,7 +25,7 @@ async fn start(insecure: bool, limits: Limits) -> Running {
     std::fs::write(&users_file, Tables::users()).unwrap();
     let config = Config {
         tables: tables.locations.clone(),
-        listen: Listen { postgres: Some("127.0.0.1:0".parse().unwrap()) },
+        listen: Listen { postgres: Some("127.0.0.1:0".parse().unwrap()), ..Listen::default() },
         users_file: (!insecure).then_some(users_file),
         insecure,
         memory: coscan_server::config::Memory { bytes: Some(256 << 20), pool_bytes: None },
