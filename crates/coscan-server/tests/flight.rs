@@ -270,6 +270,19 @@ async fn calls_need_a_login_that_is_right_and_has_not_expired() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn failed_logins_are_slowed_down() {
+    let running = start().await;
+    let mut client = stranger(&running).await;
+    let mut refused = String::new();
+    for _ in 0..6 {
+        refused = client.handshake("ann", "wrong").await.unwrap_err().to_string();
+    }
+    assert!(refused.contains("too many logins"), "{refused}");
+    let refused = client.handshake("ann", PASSWORD).await.unwrap_err().to_string();
+    assert!(refused.contains("too many logins"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_over_which_nobody_logs_in_ends() {
     let running = start_flight(|config| config.limits.login_max = Duration::from_millis(50)).await;
     let at = running.server.flight.unwrap();

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Status};
 
-use crate::engine::{Engine, Proof, Session};
+use crate::engine::{Engine, LoginError, Proof, Session};
 use crate::flight::connection::Caller;
 use crate::flight::handles::{Bounds, Handles};
 
@@ -111,13 +111,17 @@ impl Sessions {
         } else {
             (if user.is_empty() { ANYONE } else { user }, Proof::None)
         };
+        let address = request.extensions().get::<Caller>().map(|caller| caller.address);
         let checking = self.checks.acquire().await;
-        let checked = self.engine.login(user, proof).await;
+        let ip = address.map(|address| address.ip());
+        let checked = self.engine.login_from(ip, user, proof).await;
         drop(checking);
         let session = checked.map_err(|error| {
-            let address = request.extensions().get::<Caller>().map(|caller| caller.address);
             log::info!("{address:?} was refused: {error}");
-            Status::unauthenticated(error.to_string())
+            match error {
+                LoginError::TooMany(_) => Status::resource_exhausted(error.to_string()),
+                LoginError::Wrong => Status::unauthenticated(error.to_string()),
+            }
         })?;
         logged_in(request);
         Ok(Arc::new(session))
