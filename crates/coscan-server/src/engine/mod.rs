@@ -1,4 +1,4 @@
-//! SQL on the tables of the server, for users who may read some of them. All protocols go through here.
+//! SQL on the tables of the server, restricted to those granted to the user. All protocols go through here.
 //!
 //! A [`Session`] (`session`) is a user with `settings`. It sees the tables of its own `catalog`. A statement is
 //! [planned](Engine::plan) (`plan`), and [run](Engine::run) (`run`) with a limit on its `memory`, on threads that serve
