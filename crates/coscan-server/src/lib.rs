@@ -2,11 +2,11 @@
 //!
 //! - [`config`]: the configuration; [`users`]: users, passwords and grants.
 //! - [`engine`]: SQL for the sessions of users; [`queries`]: waiting, running and recent queries.
-//! - [`listen`]: connections of all protocols; [`postgres`]: the PostgreSQL protocol; `flight`: Arrow Flight SQL, with the
-//!   cargo feature `flight-sql`; [`http`]: the window, a web page that shows the scheduler at work, and metrics.
+//! - [`listen`]: connections of all protocols; [`postgres`]: the PostgreSQL protocol; `flight`: Arrow Flight SQL, with
+//!   the cargo feature `flight-sql`; [`http`]: the window, a web page that shows the scheduler at work, and metrics.
 //!
-//! Imports go one way: protocols import the engine, which imports `system_tables`, queries, users and the configuration.
-//! Protocols also import queries, users and `listen`, but not each other.
+//! Imports go one way: protocols import the engine, which imports `system_tables`, queries, users and the
+//! configuration. Protocols also import queries, users and `listen`, but not each other.
 
 mod check;
 pub mod config;

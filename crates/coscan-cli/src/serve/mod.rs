@@ -19,13 +19,13 @@ use signals::{Signal, Signals};
 
 /// Serve SQL on Parquet files to many clients, which share what they read.
 ///
-/// Clients use the PostgreSQL protocol (psql, psycopg) or Arrow Flight SQL (ADBC, JDBC). A web page shows the scheduler at
-/// work. Users and their passwords are in a file, whose entries `coscan user NAME` prints. All settings can be made in a
-/// TOML file and by flags of the same names; flags take precedence.
+/// Clients use the PostgreSQL protocol (psql, psycopg) or Arrow Flight SQL (ADBC, JDBC). A web page shows the scheduler
+/// at work. Users and their passwords are in a file, whose entries `coscan user NAME` prints. All settings can be made
+/// in a TOML file and by flags of the same names; flags take precedence.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  coscan serve --demo                              generated tables, for everyone on this machine; PostgreSQL and web page
+  coscan serve --demo                              generated tables: PostgreSQL and the web page
   coscan serve --demo --listen-flight 127.0.0.1:5434     Flight SQL only
   coscan user ann >> users.toml                    asks for a password
   coscan serve --table trips=s3://bucket/trips/ --users-file users.toml --listen-postgres 127.0.0.1:5432

@@ -1,7 +1,7 @@
 //! Results as streams of Flight data.
 //!
-//! gRPC polls a result only as the client takes bytes, so that only a batch or two are in flight. If a client takes none
-//! for too long, a task of the result cancels the query.
+//! gRPC polls a result only as the client takes bytes, so that only a batch or two are in flight. If a client takes
+//! none for too long, a task of the result cancels the query.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,5 @@
-//! Session options, the protocol's form of SET and SHOW ALL, and the answer to a logout. arrow-flight has no messages for
-//! them.
+//! Session options, the protocol's form of SET and SHOW ALL, and the answer to a logout. arrow-flight has no messages
+//! for them.
 
 use std::collections::HashMap;
 

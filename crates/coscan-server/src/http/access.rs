@@ -1,8 +1,8 @@
 //! Access control of the HTTP routes.
 //!
-//! With passwords, users log in by HTTP Basic, then by `cookie`. Without passwords, everyone on this machine has access,
-//! but not the web pages of others whose name resolves to this machine (DNS rebinding): the `Host` of a request must be
-//! localhost or a loopback address.
+//! With passwords, users log in by HTTP Basic, then by `cookie`. Without passwords, everyone on this machine has
+//! access, but not the web pages of others whose name resolves to this machine (DNS rebinding): the `Host` of a request
+//! must be localhost or a loopback address.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Login cookies, so that not every request costs the hash of a password. The server keeps no list of them: a cookie holds
-//! the user's name and its time of expiry, signed with a key of this process and the verifier of the user's password. It
-//! becomes invalid when the server restarts or the password changes.
+//! Login cookies, so that not every request costs the hash of a password. The server keeps no list of them: a cookie
+//! holds the user's name and its time of expiry, signed with a key of this process and the verifier of the user's
+//! password. It becomes invalid when the server restarts or the password changes.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

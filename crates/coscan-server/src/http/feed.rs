@@ -8,11 +8,12 @@ pub const VERSION: u32 = 1;
 /// Numbers for each cell of a map.
 pub const CELL_NUMBERS: usize = 5;
 
-/// The scheduler at one moment: an event of `/events`, or a line of a file that the page replays (JSON lines, oldest first;
-/// the first line has whole maps and all tables).
+/// The scheduler at one moment: an event of `/events`, or a line of a file that the page replays (JSON lines, oldest
+/// first; the first line has whole maps and all tables).
 ///
-/// Unless a field says otherwise, sizes are in bytes and `seconds` count from the start of the manager. Chunks are indexes
-/// of the scheduler. Names of columns that are stored together are joined by commas. Readers must ignore unknown fields.
+/// Unless a field says otherwise, sizes are in bytes and `seconds` count from the start of the manager. Chunks are
+/// indexes of the scheduler. Names of columns that are stored together are joined by commas. Readers must ignore
+/// unknown fields.
 ///
 /// ```json
 /// {"version":1,"seconds":12.5,"policy":"relevance",
@@ -180,10 +181,10 @@ pub struct MapPart {
     pub chunks: usize,
     /// Whether all cells are there.
     pub whole: bool,
-    /// [`CELL_NUMBERS`] for each cell, first column first: the shares of its pages that are being read, in the pool, and in
-    /// use, and of its slices that are decoded, each from 0 to 255 and above 0 if there are any; and the number of scans
-    /// that need it, at most 255. Unless the map is whole, the index of the cell stands before them, and cells that did
-    /// not change are missing.
+    /// [`CELL_NUMBERS`] for each cell, first column first: the shares of its pages that are being read, in the pool,
+    /// and in use, and of its slices that are decoded, each from 0 to 255 and above 0 if there are any; and the number
+    /// of scans that need it, at most 255. Unless the map is whole, the index of the cell stands before them, and cells
+    /// that did not change are missing.
     pub cells: Vec<u32>,
 }
 

@@ -9,11 +9,11 @@
 //! | `/readyz` | 200 while queries are accepted, else 503 |
 //!
 //! A `picture` is the state of the manager at one moment. While anyone watches, [`Feed`] (`sampling`) takes pictures
-//! regularly, and `changes` reduces them to what each watcher does not have yet. Slow watchers miss pictures and hold up
-//! nobody. `recorded` makes the same samples from a decision log, for replay.
+//! regularly, and `changes` reduces them to what each watcher does not have yet. Slow watchers miss pictures and hold
+//! up nobody. `recorded` makes the same samples from a decision log, for replay.
 //!
-//! [`HttpServer`] (`serve`) adds access control (`access`, `cookie`) and security `headers`. [`router`] checks no login:
-//! programs that embed it must put it behind their own.
+//! [`HttpServer`] (`serve`) adds access control (`access`, `cookie`) and security `headers`. [`router`] checks no
+//! login: programs that embed it must put it behind their own.
 
 mod access;
 mod assets;
@@ -89,8 +89,8 @@ impl WindowState {
         self.is_ready.store(is_ready, Ordering::Relaxed);
     }
 
-    /// The server stops: it is not ready, and `/events` ends for all watchers. Otherwise their connections would never be
-    /// idle.
+    /// The server stops: it is not ready, and `/events` ends for all watchers. Otherwise their connections would never
+    /// be idle.
     pub fn stop(&self) {
         self.set_ready(false);
         self.feed.end();

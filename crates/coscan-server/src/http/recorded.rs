@@ -14,8 +14,8 @@ use super::picture::{Picture, SCANS_MAX, TABLES_MAX, bins_max, map, scan_row};
 /// Time between two samples.
 const INTERVAL_NS: u64 = 100_000_000;
 
-/// The samples of a recorded run. Written as JSON lines, they are a file that the page replays. A log holds no names, no
-/// memory outside the pool and no decision times: those are missing.
+/// The samples of a recorded run. Written as JSON lines, they are a file that the page replays. A log holds no names,
+/// no memory outside the pool and no decision times: those are missing.
 ///
 /// # Errors
 /// If the log does not replay.

@@ -1,7 +1,7 @@
 //! Slows down the guessing of passwords, without locking out users who know theirs.
 //!
-//! After [`FREE`] failures in a row, logins are refused without checking the proof, at first for a second, and for twice
-//! as long after each further failure, up to [`PAUSE_MAX`]. Failures count against the address they come from and
+//! After [`FREE`] failures in a row, logins are refused without checking the proof, at first for a second, and for
+//! twice as long after each further failure, up to [`PAUSE_MAX`]. Failures count against the address they come from and
 //! against the name. An address from which the name has logged in before has its own count: strangers who guess the
 //! password of a user do not lock the user out.
 
@@ -65,7 +65,8 @@ impl Failures {
 }
 
 impl FailedLogins {
-    /// Whether logins under this name from this address are checked now. Servers must call this before they check a proof.
+    /// Whether logins under this name from this address are checked now. Servers must call this before they check a
+    /// proof.
     ///
     /// # Errors
     /// The time until the next login is checked.
@@ -73,8 +74,8 @@ impl FailedLogins {
         self.check_at(name, from, Instant::now())
     }
 
-    /// Notes the outcome of a login, and decides whether it succeeds. Even a right proof is refused if meanwhile so many
-    /// logins have failed that it would not have been checked: otherwise many guesses at once would be free.
+    /// Notes the outcome of a login, and decides whether it succeeds. Even a right proof is refused if meanwhile so
+    /// many logins have failed that it would not have been checked: otherwise many guesses at once would be free.
     ///
     /// # Errors
     /// The time until the next login is checked.

@@ -101,7 +101,8 @@ impl Verifier {
         other.stored_key.ct_eq(&self.stored_key).into()
     }
 
-    /// A verifier that no password fits, always the same for a secret and a name: strangers cannot tell which users exist.
+    /// A verifier that no password fits, always the same for a secret and a name: strangers cannot tell which users
+    /// exist.
     #[must_use]
     pub(super) fn of_nobody(secret: &[u8; 32], name: &str) -> Self {
         let salt = hmac_sha256(secret, name.as_bytes())[..SALT_BYTES].to_vec();
