@@ -20,7 +20,7 @@ use signals::{Signal, Signals};
 /// Serve SQL on Parquet files to many clients, which share what they read.
 ///
 /// Clients use the PostgreSQL protocol (psql, psycopg) or Arrow Flight SQL (ADBC, JDBC). A web page shows the scheduler
-/// at work. Users and their passwords are in a file, whose entries `coscan user NAME` prints. All settings can be made
+/// at work. Users and their passwords are in a file, whose entries `coscan user NAME` makes. All settings can be made
 /// in a TOML file and by flags of the same names; flags take precedence.
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -1,9 +1,8 @@
 //! Slows down the guessing of passwords, without locking out users who know theirs.
 //!
 //! After [`FREE`] failures in a row, logins are refused without checking the proof, at first for a second, and for
-//! twice as long after each further failure, up to [`PAUSE_MAX`]. Failures count against the address they come from and
-//! against the name. An address from which the name has logged in before has its own count: strangers who guess the
-//! password of a user do not lock the user out.
+//! twice as long after each further failure, up to [`PAUSE_MAX`]. Failures count per address and per name. An address
+//! from which a name has logged in before has its own count, so strangers cannot lock a user out.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -65,8 +64,7 @@ impl Failures {
 }
 
 impl FailedLogins {
-    /// Whether logins under this name from this address are checked now. Servers must call this before they check a
-    /// proof.
+    /// Whether a login under this name from this address may be checked now. Call it before checking the proof.
     ///
     /// # Errors
     /// The time until the next login is checked.
