@@ -8,8 +8,8 @@ use crate::ids::{ChunkIndex, LoadId, PageId, ScanId, TableId, WorkerIndex};
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// Read these pages, in this order if it matters, and report each with [`crate::ActiveBufferManager::page_loaded`] or
-    /// [`crate::ActiveBufferManager::page_failed`]. Their space in the pool is reserved already.
+    /// Read these pages, in this order if it matters, and report each with [`crate::ActiveBufferManager::page_loaded`]
+    /// or [`crate::ActiveBufferManager::page_failed`]. Their space in the pool is reserved already.
     Load {
         /// The load, as named in reports of its pages.
         load: LoadId,
@@ -51,8 +51,8 @@ pub enum Action {
         /// The worker that asked.
         worker: WorkerIndex,
     },
-    /// End all workers of the scan: this page, which it needs, could not be read. It gets nothing any more. Prune it of all
-    /// that it needs, step by step if that is much, or cancel it: until then its pages count as needed.
+    /// End all workers of the scan: this page, which it needs, could not be read. It gets nothing any more. Prune it of
+    /// all that it needs, step by step if that is much, or cancel it: until then its pages count as needed.
     Fail {
         /// The scan.
         scan: ScanId,

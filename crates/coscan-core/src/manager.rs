@@ -33,20 +33,20 @@ pub struct Config {
     /// Loads in flight from each device: enough to keep it busy, few enough that a new scan is served soon. As many
     /// urgent loads may be added.
     pub loads_in_flight_max: usize,
-    /// The fixed cost of a request in bytes: latency times bandwidth of the device. An index selection reads single pages
-    /// if that costs less than whole chunks [CS04 §4.2].
+    /// The fixed cost of a request in bytes: latency times bandwidth of the device. An index selection reads single
+    /// pages if that costs less than whole chunks [CS04 §4.2].
     #[serde(default)]
     pub request_bytes: u64,
-    /// Nanoseconds for which a scan waits for busy workers to free space. Then space is reserved for it: what comes free
-    /// is kept until it is enough.
+    /// Nanoseconds for which a scan waits for busy workers to free space. Then space is reserved for it: what comes
+    /// free is kept until it is enough.
     pub space_timeout_ns: u64,
-    /// Workers at work at once under a policy that schedules processors: as many as the cores can use. Paused workers do
-    /// not count, see [`ActiveBufferManager::pause_worker`].
+    /// Workers at work at once under a policy that schedules processors: as many as the cores can use. Paused workers
+    /// do not count, see [`ActiveBufferManager::pause_worker`].
     pub active_workers_max: usize,
     /// Nanoseconds of waiting after which a scan is overdue under a policy that schedules processors. An overdue worker
     /// with a ready chunk is handed it before all others, beyond [`Self::active_workers_max`] up to twice as many, not
-    /// counting workers that have been busy with one chunk for as long. An overdue scan is read for first; of several the
-    /// one that has waited longest.
+    /// counting workers that have been busy with one chunk for as long. An overdue scan is read for first; of several
+    /// the one that has waited longest.
     pub wait_max_ns: u64,
     /// Nanoseconds after which held-back workers are looked at again: some of those at work may be paused by then.
     pub pause_ns: u64,
@@ -115,7 +115,8 @@ impl Default for Config {
 /// - I2 no page in use or being read is evicted;
 /// - I3 the bytes held and being read never exceed the pool;
 /// - I4 while a scan waits and no worker is busy, some load is in flight or some action comes out;
-/// - I5 no scan waits forever: waiting raises its priority, see [`Config::space_timeout_ns`] and [`Config::wait_max_ns`];
+/// - I5 no scan waits forever: waiting raises its priority, see [`Config::space_timeout_ns`] and
+///   [`Config::wait_max_ns`];
 /// - I6 a scan that asked for order gets order.
 #[derive(Debug)]
 pub struct ActiveBufferManager {

@@ -122,7 +122,8 @@ impl Scan {
         &self.groups
     }
 
-    /// Whether it reads selected pages of its chunks instead of whole chunks. Classes of chunks do not count such scans.
+    /// Whether it reads selected pages of its chunks instead of whole chunks. Classes of chunks do not count such
+    /// scans.
     #[must_use]
     pub fn is_sparse(&self) -> bool {
         self.selected_pages.is_some()
@@ -162,8 +163,8 @@ impl Scan {
         self.order == Order::InOrder && !self.is_sparse()
     }
 
-    /// The bytes that it reads in all, if all its chunks are as wide as the widest, which decide its priority class; 0 if it
-    /// reads selected pages only.
+    /// The bytes that it reads in all, if all its chunks are as wide as the widest, which decide its priority class; 0
+    /// if it reads selected pages only.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.chunks_in_all().saturating_mul(self.chunk_bytes_max)

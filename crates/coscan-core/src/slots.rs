@@ -1,4 +1,5 @@
-//! Load slots: how much more may be read now, device by device. A device that does not answer holds up only its own scans.
+//! Load slots: how much more may be read now, device by device. A device that does not answer holds up only its own
+//! scans.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,8 +26,8 @@ pub(crate) struct DeviceLoads {
 }
 
 impl Slots {
-    /// The slots that the loads in flight leave. Each device takes `max` loads and as many urgent ones. Urgent loads do not
-    /// pass an overdue one (I5). `urgent` gives the scans that they may be for; it is called only if it matters.
+    /// The slots that the loads in flight leave. Each device takes `max` loads and as many urgent ones. Urgent loads do
+    /// not pass an overdue one (I5). `urgent` gives the scans that they may be for; it is called only if it matters.
     pub(crate) fn new(
         state: &State,
         max: usize,
@@ -85,8 +86,8 @@ impl Slots {
             && (!self.urgent_only.contains(&device) || self.urgent.contains(&scan.id()))
     }
 
-    /// Whether a load may start that reads further ahead for a scan: it leaves half of the slots of a device to scans that
-    /// lack something later, lookups among them.
+    /// Whether a load may start that reads further ahead for a scan: it leaves half of the slots of a device to scans
+    /// that lack something later, lookups among them.
     #[must_use]
     pub fn admit_ahead(&self, scan: &Scan) -> bool {
         self.admit(scan) && !self.half_taken.contains(&scan.device())

@@ -7,9 +7,9 @@ use datafusion::prelude::SessionConfig;
 extensions_options! {
     /// Settings of a session, under the prefix `coscan`.
     pub struct SessionSettings {
-        /// Whether scans share what they read with other queries. Without it each query reads and decodes for itself, as
-        /// DataFusion does without coscan: to compare both on the same tables. Tables that lie in several stores are
-        /// shared all the same.
+        /// Whether scans share reads and decoding with other queries. If false, each query reads and decodes for
+        /// itself, as in plain DataFusion, to compare both on the same tables. Tables with files in several stores are
+        /// shared even then.
         pub sharing: bool, default = true
         /// The weight of the queries of this session, at least 1: a query of weight 2 is served as if it had half as
         /// much left to read.

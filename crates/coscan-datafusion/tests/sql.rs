@@ -1,5 +1,6 @@
-//! Every file in `slt/` gives the same rows on plain DataFusion, on coscan, on coscan with a pool of two chunks, on coscan
-//! with the partitions of each scan executed one by one, on coscan with tables that the engine made, and without sharing.
+//! Every file in `slt/` gives the same rows on plain DataFusion, on coscan, on coscan with a pool of two chunks, on
+//! coscan with the partitions of each scan executed one by one, on coscan with tables that the engine made, and without
+//! sharing.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod support;

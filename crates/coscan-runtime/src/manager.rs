@@ -57,8 +57,9 @@ impl BufferManager {
         Ok(Self { driver: Driver::start(options, IoRuntime::on(runtime), None) })
     }
 
-    /// A manager that records its decisions: all commands to core and all its actions are written to `file`, in the format of
-    /// [`coscan_core::log`]. Entries are kept in memory until they are written, on the tokio runtime of the caller.
+    /// A manager that records its decisions: all commands to core and all its actions are written to `file`, in the
+    /// format of [`coscan_core::log`]. Entries are kept in memory until they are written, on the tokio runtime of the
+    /// caller.
     ///
     /// # Errors
     /// As [`Self::new`], or if there is no tokio runtime here.
@@ -75,8 +76,8 @@ impl BufferManager {
         Ok((Self { driver }, recording))
     }
 
-    /// The object stores of this manager. Each is made when first needed and then kept, so that there is one client for each
-    /// store.
+    /// The object stores of this manager. Each is made when first needed and then kept, so that there is one client for
+    /// each store.
     #[must_use]
     pub fn stores(&self) -> &Stores {
         self.driver.stores()
@@ -111,42 +112,44 @@ impl BufferManager {
         self.driver.open_files().is_open(file, options)
     }
 
-    /// Memory in bytes for a value for a [cache slot](Self::cache_slot) that queries can do without. Unused values of the same
-    /// type are dropped for it; all of them take at most an eighth of the budget. `None` if there is no memory.
+    /// Memory in bytes for a value for a [cache slot](Self::cache_slot) that queries can do without. Unused values of
+    /// the same type are dropped for it; all of them take at most an eighth of the budget. `None` if there is no
+    /// memory.
     #[must_use]
     pub fn metadata_memory<T: Any + Send + Sync>(&self, bytes: u64) -> Option<MetadataReservation> {
         let (memory, cache) = (self.driver.memory(), self.driver.metadata_cache());
         MetadataReservation::try_optional(memory, cache, TypeId::of::<T>(), bytes)
     }
 
-    /// A place for metadata that can be made again: it is dropped when memory is short while it is not in use. A value is
-    /// counted if it holds a [`MetadataReservation`].
+    /// A place for metadata that can be made again: it is dropped when memory is short while it is not in use. A value
+    /// is counted if it holds a [`MetadataReservation`].
     #[must_use]
     pub fn cache_slot<T: Any + Send + Sync>(&self) -> CacheSlot<T> {
         CacheSlot::new(self.driver.metadata_cache())
     }
 
-    /// A value that a program keeps with the manager, one of each type, made when first asked for. `make` must not call this:
-    /// it would deadlock.
+    /// A value that a program keeps with the manager, one of each type, made when first asked for. `make` must not call
+    /// this: it would deadlock.
     pub fn extension<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         self.driver.extensions().get(make)
     }
 
-    /// Calls `give_back` every [`Options::idle_timeout`], when pages that were idle for so long are evicted, until it returns
-    /// false: a program can drop what it keeps with the manager. It must not keep the manager alive, nor take long.
+    /// Calls `give_back` every [`Options::idle_timeout`], when pages that were idle for so long are evicted, until it
+    /// returns false: a program can drop what it keeps with the manager. It must not keep the manager alive, nor take
+    /// long.
     pub fn when_idle(&self, give_back: impl FnMut() -> bool + Send + 'static) {
         self.driver.extensions().add_idle_call(Box::new(give_back));
     }
 
-    /// Registers a table. It shares the pages of its files with all tables that list them, and is scheduled together with
-    /// tables of exactly the same files. Pages leave the pool when no table with their file is held any more.
+    /// Registers a table. It shares the pages of its files with all tables that list them, and is scheduled together
+    /// with tables of exactly the same files. Pages leave the pool when no table with their file is held any more.
     #[must_use]
     pub fn register(&self, table: Arc<ParquetTable>) -> SharedTable {
         SharedTable::register(&self.driver, None, table)
     }
 
-    /// As [`Self::register`], for a table that changes: a snapshot of the table of this name, scheduled together with all
-    /// others of that name that have the same columns. Scans go on with the snapshot that they began with; what two
+    /// As [`Self::register`], for a table that changes: a snapshot of the table of this name, scheduled together with
+    /// all others of that name that have the same columns. Scans go on with the snapshot that they began with; what two
     /// snapshots have in common is read once.
     #[must_use]
     pub fn register_snapshot(&self, name: &str, table: Arc<ParquetTable>) -> SharedTable {
@@ -158,8 +161,8 @@ impl BufferManager {
     /// Columns are indexes into the fields of the table's schema; rows ascending ranges from the start of the table.
     ///
     /// # Errors
-    /// If a column does not exist, rows do not ascend or overlap, the pool is too small for one chunk of these columns, or
-    /// queries hold the memory that the pool would need for it.
+    /// If a column does not exist, rows do not ascend or overlap, the pool is too small for one chunk of these columns,
+    /// or queries hold the memory that the pool would need for it.
     pub fn scan(
         &self,
         table: &SharedTable,
@@ -197,8 +200,8 @@ impl BufferManager {
         Scan::start(&self.driver, table, request, Some(chunks))
     }
 
-    /// Reads the first few rows of chunks: only the first pages of each column, bypassing the pool, though pages in it are
-    /// used. Where that is not possible or costs as much as whole chunks, a scan gives the remaining rows.
+    /// Reads the first few rows of chunks: only the first pages of each column, bypassing the pool, though pages in it
+    /// are used. Where that is not possible or costs as much as whole chunks, a scan gives the remaining rows.
     ///
     /// Until then rows come in the order of the table. The number of workers does not matter.
     ///
@@ -225,9 +228,9 @@ impl BufferManager {
 
     /// Changes the most bytes of pages as stored, while scans run.
     ///
-    /// A smaller pool evicts at once, the most useful pages last. Pages in use or being read stay, and a running scan keeps
-    /// space for its largest chunk: what still exceeds the limit is evicted as queries return memory. A new scan whose chunk
-    /// does not fit is refused. A larger pool has what operators and decoded columns leave of the budget.
+    /// A smaller pool evicts at once, the most useful pages last. Pages in use or being read stay, and a running scan
+    /// keeps space for its largest chunk: what still exceeds the limit is evicted as queries return memory. A new scan
+    /// whose chunk does not fit is refused. A larger pool has what operators and decoded columns leave of the budget.
     ///
     /// # Errors
     /// If it is 0, or more than the budget has beside the decoded columns.

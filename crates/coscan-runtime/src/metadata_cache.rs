@@ -13,8 +13,8 @@ use crate::memory::{Holder, MemoryBudget, Missing};
 /// Optional metadata of one type takes at most this part of the budget.
 const OPTIONAL_PART: u64 = 8;
 
-/// A place for a value that can be made again. It is empty until a value is put in, and again after memory was short while
-/// the value was not in use.
+/// A place for a value that can be made again. It is empty until a value is put in, and again after memory was short
+/// while the value was not in use.
 pub struct CacheSlot<T> {
     values: Arc<MetadataCache>,
     id: u64,
@@ -113,9 +113,9 @@ impl MetadataCache {
         state.values.values().filter(|value| value.is_unused()).map(|value| value.bytes).sum()
     }
 
-    /// Drops unused values, least recently used first, until `is_enough` says so; false if none was dropped. What a value
-    /// frees is an estimate: if it was not enough, twice as much is dropped next. So the values are looked through only a
-    /// few times, however many have to go.
+    /// Drops unused values, least recently used first, until `is_enough` says so; false if none was dropped. What a
+    /// value frees is an estimate: if it was not enough, twice as much is dropped next. So the values are looked
+    /// through only a few times, however many have to go.
     pub(crate) fn drop_unused(&self, missing: Missing, is_enough: impl Fn() -> bool) -> bool {
         let mut bytes = missing.bytes;
         let mut has_dropped = false;
@@ -133,8 +133,8 @@ impl MetadataCache {
         }
     }
 
-    /// Removes unused values of one type, or of all, least recently used first, until they make so many bytes; none if all
-    /// are in use. The caller drops them, not under a lock: that returns memory.
+    /// Removes unused values of one type, or of all, least recently used first, until they make so many bytes; none if
+    /// all are in use. The caller drops them, not under a lock: that returns memory.
     fn take_unused(&self, of: Option<TypeId>, bytes: u64) -> Vec<Arc<dyn Any + Send + Sync>> {
         let mut state = self.lock();
         let is_candidate = |value: &&Value| {

@@ -9,8 +9,8 @@ use coscan_core::{Config, PolicyKind};
 pub struct Options {
     /// The policy, which decides what to read next, evict and hand out.
     pub policy: PolicyKind,
-    /// The memory budget in bytes: pages as stored, decoded columns, metadata of files, and the operators of queries that
-    /// draw on the same budget. Default: half of the machine's memory.
+    /// The memory budget in bytes: pages as stored, decoded columns, metadata of files, and the operators of queries
+    /// that draw on the same budget. Default: half of the machine's memory.
     pub memory_bytes: u64,
     /// The most bytes of pages as stored. Default: half of `memory_bytes`.
     pub pool_bytes: u64,
@@ -23,9 +23,9 @@ pub struct Options {
     /// Workers at work at once under the policy `relevance`; the others wait until one of them has finished a chunk.
     /// Default: three for each core.
     pub active_workers_max: usize,
-    /// The fixed cost of a request to the store in bytes: latency times bandwidth. A few rows are read page by page where
-    /// that costs less than reading their chunks, which other scans can share. Default: 200 kB, a local disk of 2 GB/s
-    /// with a latency of 100 µs. An object store with a latency of 30 ms and 100 MB/s for one reader: 3 MB.
+    /// The fixed cost of a request to the store in bytes: latency times bandwidth. A few rows are read page by page
+    /// where that costs less than reading their chunks, which other scans can share. Default: 200 kB, a local disk of 2
+    /// GB/s with a latency of 100 µs. An object store with a latency of 30 ms and 100 MB/s for one reader: 3 MB.
     pub request_bytes: u64,
     /// The most bytes of one request to a store. Urgent reads overtake smaller ones sooner; larger ones cost less work,
     /// and less money where requests are billed. Default: 512 KiB; 8 MiB suits an object store.

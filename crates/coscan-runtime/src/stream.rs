@@ -1,7 +1,7 @@
 //! The record batches that a worker of a scan takes.
 //!
-//! The worker takes each column of a chunk decoded whole, once for all scans that want it, or decodes it for itself batch
-//! by batch, which is cheaper when no other scan wants it.
+//! The worker takes each column of a chunk decoded whole, once for all scans that want it, or decodes it for itself
+//! batch by batch, which is cheaper when no other scan wants it.
 
 use std::pin::Pin;
 use std::sync::Arc;

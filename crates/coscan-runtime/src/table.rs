@@ -12,8 +12,8 @@ use crate::snapshot::{Snapshot, SnapshotFile};
 
 /// A table that scans can share: a snapshot of its files. Cheap to clone.
 ///
-/// Tables that list the same version of a file share its pages and decoded columns, whatever else they list. Scans of tables
-/// of the same files, or of snapshots of one name, are scheduled together.
+/// Tables that list the same version of a file share its pages and decoded columns, whatever else they list. Scans of
+/// tables of the same files, or of snapshots of one name, are scheduled together.
 #[derive(Clone, Debug)]
 pub struct SharedTable {
     open: Arc<OpenTable>,

@@ -1,7 +1,8 @@
-//! The window over made-up queries on a slow store: `cargo run --release -p coscan-server --example window [ADDRESS]`.
+//! The window with generated queries on a slow store:
+//! `cargo run --release -p coscan-server --example window [ADDRESS]`.
 //!
-//! Twelve queries at a time read some columns and rows of a table in memory, behind a store as slow as a disk of 100 MB/s,
-//! with a pool for a quarter of the table.
+//! Twelve queries at a time read some columns and rows of a table in memory, behind a store as slow as a disk of 100
+//! MB/s, with a pool for a quarter of the table.
 #![allow(clippy::unwrap_used)]
 
 use std::net::SocketAddr;

@@ -1,13 +1,12 @@
-//! A server that many clients share: one process, one pool, one stream of reads for all their queries.
+//! A server for many clients: one process, one pool, one stream of reads for all their queries.
 //!
-//! - [`config`]: what the server is told to do; [`users`]: who may log in, and read what.
-//! - [`engine`]: SQL for a session of a user; [`queries`]: which queries run, wait and ran.
-//! - [`listen`]: connections before any protocol; [`postgres`]: the PostgreSQL protocol; `flight`: Arrow Flight SQL, with
-//!   the cargo feature `flight-sql`; [`http`]: the window, a page that shows the scheduler at work, and numbers for
-//!   monitoring.
+//! - [`config`]: the configuration; [`users`]: users, passwords and grants.
+//! - [`engine`]: SQL for the sessions of users; [`queries`]: waiting, running and recent queries.
+//! - [`listen`]: connections of all protocols; [`postgres`]: the PostgreSQL protocol; `flight`: Arrow Flight SQL, with
+//!   the cargo feature `flight-sql`; [`http`]: the window, a web page that shows the scheduler at work, and metrics.
 //!
-//! Imports go one way: protocols use the engine, which uses `system_tables`, queries, users and the configuration.
-//! Protocols do not know each other.
+//! Imports go one way: protocols import the engine, which imports `system_tables`, queries, users and the
+//! configuration. Protocols also import queries, users and `listen`, but not each other.
 
 mod check;
 pub mod config;

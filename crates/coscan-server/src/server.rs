@@ -108,8 +108,8 @@ impl Server {
         Self::start_on(&manager, config).await
     }
 
-    /// Starts a server on a manager, which has its own memory settings and stores: those of `config` do not count. Queries
-    /// of the same program on this manager share with those of clients.
+    /// Starts a server on a manager, which has its own memory settings and stores: those of `config` do not count.
+    /// Queries of the same program on this manager share with those of clients.
     ///
     /// # Errors
     /// As [`start`](Self::start).

@@ -1,6 +1,6 @@
-//! The page in a browser: headless Chromium replays what a manager did. It needs Chromium or Chrome (`apt-get install
+//! The page in a browser: headless Chromium replays samples of a manager. It needs Chromium or Chrome (`apt-get install
 //! chromium`), so it runs only on request: `cargo test --workspace --test browser -- --ignored`.
-//! `COSCAN_SCREENSHOTS=DIRECTORY` keeps pictures, `COSCAN_RECORDING=FILE` makes them of this recording.
+//! `COSCAN_SCREENSHOTS=DIRECTORY` keeps screenshots, `COSCAN_RECORDING=FILE` is the recording that they show.
 #![allow(clippy::unwrap_used)]
 
 #[path = "window/table.rs"]

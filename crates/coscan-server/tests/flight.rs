@@ -1,4 +1,4 @@
-//! Arrow Flight SQL with a client that nobody here wrote.
+//! Arrow Flight SQL with the client of arrow-flight.
 #![allow(clippy::unwrap_used)]
 
 mod support;

@@ -1,4 +1,4 @@
-//! The window of a server: who may see it, and how its connections end.
+//! The window of a server: access control, and how its connections end.
 #![allow(clippy::unwrap_used)]
 
 mod support;

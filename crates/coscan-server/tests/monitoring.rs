@@ -1,4 +1,4 @@
-//! Numbers of a server, and what is made of them: the dashboard and the alerts in `deploy/`.
+//! Metrics of a server, and the dashboard and alerts in `deploy/` that use them.
 #![allow(clippy::unwrap_used)]
 
 mod support;

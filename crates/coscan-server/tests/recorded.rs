@@ -1,4 +1,4 @@
-//! A recorded run as samples for the page.
+//! Samples for the page from a recorded run.
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
 use coscan_runtime::core::log::{Entry, Header, Log, RecordedManager};

@@ -1,4 +1,4 @@
-//! The window over a manager at work: its page, its events, numbers, and how it ends.
+//! The window of a manager at work: its page, events, metrics, and shutdown.
 #![allow(clippy::unwrap_used)]
 
 #[path = "window/table.rs"]

@@ -15,8 +15,8 @@ const HTTP: &str = "127.0.0.1:5480";
 
 #[derive(Debug, Args)]
 pub(super) struct Demo {
-    /// Serve generated TPC-H tables, at 127.0.0.1:5433 (PostgreSQL) and 127.0.0.1:5480 (browsers) and without passwords
-    /// unless other flags say otherwise
+    /// Serve generated TPC-H tables without passwords, unless --users-file is given. Without any address, at
+    /// 127.0.0.1:5433 (PostgreSQL) and 127.0.0.1:5480 (browsers)
     #[arg(long, help_heading = "Demonstration")]
     demo: bool,
     /// TPC-H scale factor: 1 is six million rows of lineitem

@@ -19,13 +19,13 @@ pub(super) struct Flags {
     /// Where clients of the PostgreSQL protocol connect [listen.postgres]
     #[arg(long, value_name = "ADDRESS")]
     listen_postgres: Option<SocketAddr>,
-    /// Where clients of Arrow Flight SQL connect, such as ADBC and its JDBC driver [listen.flight]
+    /// Where clients of Arrow Flight SQL connect, such as ADBC and JDBC drivers [listen.flight]
     #[arg(long, value_name = "ADDRESS")]
     listen_flight: Option<SocketAddr>,
-    /// Where browsers see the scheduler at work, and Prometheus asks for numbers [listen.http]
+    /// Where browsers see the scheduler at work, and Prometheus scrapes /metrics [listen.http]
     #[arg(long, value_name = "ADDRESS")]
     listen_http: Option<SocketAddr>,
-    /// Whoever is on this machine reads /metrics without a login [http.local_metrics]
+    /// Serve /metrics without a login to this machine [http.local_metrics]
     #[arg(long)]
     local_metrics: bool,
     /// The file of users; `coscan user NAME` makes its entries [users_file]
@@ -40,10 +40,10 @@ pub(super) struct Flags {
     /// Its private key, as a PEM file [tls.key]
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     tls_key: Option<PathBuf>,
-    /// The least important lines of the log: off, error, warn, info, debug or trace; by default info [log.level]
+    /// The level of the log: off, error, warn, info, debug or trace; by default info [log.level]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<log::LevelFilter>,
-    /// The form of the log: text (the default) or json [log.format]
+    /// The format of the log: text or json; by default text [log.format]
     #[arg(long, value_name = "FORMAT", value_parser = parse_format)]
     log_format: Option<LogFormat>,
     /// Memory for pages, decoded columns, footers and operators; by default half of the machine's [memory.bytes]
@@ -64,7 +64,7 @@ pub(super) struct Flags {
     /// How long a query may run; by default without limit [limits.query_time_max]
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
     query_time_max: Option<Duration>,
-    /// What the operators of a query may hold; by default half of the memory [limits.query_memory_max]
+    /// Memory for the operators of a query; by default half of all memory [limits.query_memory_max]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Limits")]
     query_memory_max: Option<u64>,
     /// How long a client may take no bytes of its result; by default 5min [limits.result_stall_max]
@@ -76,7 +76,7 @@ pub(super) struct Flags {
     /// How long a client may take to log in; by default 10s [limits.login_max]
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
     login_max: Option<Duration>,
-    /// For how long a login of Flight SQL is good that is not used; by default 12h [limits.token_lifetime]
+    /// How long a token of Flight SQL stays valid while it is not used; by default 12h [limits.token_lifetime]
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
     token_lifetime: Option<Duration>,
     /// The longest message of a client, and so the longest statement; by default 1MiB [limits.message_bytes_max]
@@ -88,7 +88,7 @@ pub(super) struct Flags {
 }
 
 impl Flags {
-    /// Replaces what the flags say; tables are added.
+    /// Overrides settings with the flags; tables are added.
     pub(super) fn apply_to(&self, config: &mut Config) {
         config.tables.extend(self.tables.iter().cloned());
         config.listen.postgres = self.listen_postgres.or(config.listen.postgres);

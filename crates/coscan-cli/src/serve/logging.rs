@@ -1,4 +1,4 @@
-//! Lines of the log on standard error: time, level, text and fields, for people or as JSON.
+//! The log on standard error: lines of time, level, message and fields, as text or JSON.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -9,7 +9,7 @@ use log::kv::{Error, Key, Value, VisitSource, VisitValue};
 use log::{LevelFilter, Record};
 use serde_json::Number;
 
-/// Logs from now on.
+/// Starts the log.
 pub(super) fn start(settings: Log) {
     let others = settings.level.min(LevelFilter::Warn);
     let write = move |to: &mut env_logger::fmt::Formatter, record: &Record<'_>| -> io::Result<()> {
@@ -33,7 +33,7 @@ fn line(time: &str, record: &Record<'_>, format: LogFormat) -> String {
         LogFormat::Text => {
             let mut line = format!("{time} {level:<5} {}", one_line(&message));
             for (name, value) in fields.0 {
-                // A text is quoted as in JSON: it cannot look like the end of the line, or like other fields.
+                // Strings are quoted as in JSON, so they cannot look like line ends or other fields.
                 write!(line, " {name}={value}").ok();
             }
             line
@@ -51,7 +51,7 @@ fn line(time: &str, record: &Record<'_>, format: LogFormat) -> String {
     }
 }
 
-/// What clients send may hold line ends.
+/// Escapes control characters: messages may quote clients.
 fn one_line(text: &str) -> String {
     text.chars()
         .flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] })

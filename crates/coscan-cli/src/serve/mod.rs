@@ -1,4 +1,4 @@
-//! `coscan serve`: a server that many clients share.
+//! `coscan serve`: a server for many clients.
 
 mod demo;
 mod flags;
@@ -19,14 +19,14 @@ use signals::{Signal, Signals};
 
 /// Serve SQL on Parquet files to many clients, which share what they read.
 ///
-/// Clients speak the PostgreSQL protocol, such as psql and psycopg, or Arrow Flight SQL, such as ADBC. A page shows the
-/// scheduler at work. Users and their passwords are in a file; make it with `coscan user NAME`. Everything can be set in
-/// one TOML file and by flags of the same names, which win.
+/// Clients use the PostgreSQL protocol (psql, psycopg) or Arrow Flight SQL (ADBC, JDBC). A web page shows the scheduler
+/// at work. Users and their passwords are in a file, whose entries `coscan user NAME` makes. All settings can be made
+/// in a TOML file and by flags of the same names; flags take precedence.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  coscan serve --demo                              generated tables, for everyone on this machine
-  coscan serve --demo --listen-flight 127.0.0.1:5434
+  coscan serve --demo                              generated tables: PostgreSQL and the web page
+  coscan serve --demo --listen-flight 127.0.0.1:5434     Flight SQL only
   coscan user ann >> users.toml                    asks for a password
   coscan serve --table trips=s3://bucket/trips/ --users-file users.toml --listen-postgres 127.0.0.1:5432
   coscan serve --demo --listen-http 127.0.0.1:8080 --listen-postgres 127.0.0.1:5432
@@ -38,7 +38,7 @@ pub(crate) struct Serve {
     /// The configuration file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Say whether the server could start, and everything that is wrong if not; do not start it
+    /// Check the configuration, list everything that is wrong, and do not start the server
     #[arg(long)]
     check: bool,
     #[command(flatten)]
@@ -89,7 +89,7 @@ impl Serve {
         }
     }
 
-    /// The file, what flags change of it, and the tables of the demonstration.
+    /// The settings of the file, overridden by flags, with the tables of the demonstration.
     async fn configuration(&self) -> Result<Config, Failure> {
         let mut config = match &self.config {
             Some(path) => Config::read(path)?,
@@ -124,7 +124,7 @@ fn greet(config: &Config, server: &Server) {
     }
 }
 
-/// Tells who started the server; as JSON where all other lines are.
+/// Writes a line to standard error; as JSON if the log is JSON.
 fn say(format: LogFormat, text: &str) {
     match format {
         LogFormat::Text => eprintln!("coscan: {text}"),

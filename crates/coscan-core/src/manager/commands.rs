@@ -16,8 +16,8 @@ impl ActiveBufferManager {
     /// Registers a scan with its needs.
     ///
     /// # Errors
-    /// If the table, a chunk, a group or a page is unknown, it has no worker or no weight, or the pool can never hold one
-    /// of its chunks.
+    /// If the table, a chunk, a group or a page is unknown, it has no worker or no weight, or the pool can never hold
+    /// one of its chunks.
     pub fn start_scan(&mut self, now: Time, spec: &ScanSpec) -> Result<ScanId, StartScanError> {
         let table =
             self.state.tables.get(&spec.table).ok_or(StartScanError::UnknownTable(spec.table))?;
@@ -49,13 +49,14 @@ impl ActiveBufferManager {
         Ok(id)
     }
 
-    /// Adds chunks to the needs of a scan. Chunks that it still needs are not added twice; chunks that it was handed are
-    /// handed out again. Workers that were told that no chunk is left may ask again.
+    /// Adds chunks to the needs of a scan. Chunks that it still needs are not added twice; chunks that it was handed
+    /// are handed out again. Workers that were told that no chunk is left may ask again.
     ///
     /// Does nothing if the scan does not run any more, or has failed.
     ///
     /// # Errors
-    /// If the table has no such chunk, or the pool can never hold one of them. The needs of the scan are then unchanged.
+    /// If the table has no such chunk, or the pool can never hold one of them. The needs of the scan are then
+    /// unchanged.
     pub fn extend_scan(
         &mut self,
         now: Time,
@@ -153,8 +154,8 @@ impl ActiveBufferManager {
         }
     }
 
-    /// A worker has gone, or cannot use its chunk: until it asks again it neither waits nor counts as at work, and nothing
-    /// is read for it. A chunk whose pages it has not released goes back to the needs of its scan.
+    /// A worker has gone, or cannot use its chunk: until it asks again it neither waits nor counts as at work, and
+    /// nothing is read for it. A chunk whose pages it has not released goes back to the needs of its scan.
     pub fn withdraw_worker(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
         self.at(now);
         self.actions.retain(|action| !action.answers(scan, worker));
@@ -176,8 +177,8 @@ impl ActiveBufferManager {
         }
     }
 
-    /// The query of a worker is paused: it waits for something else, or its rows are not taken. The worker does not count
-    /// as at work until it asks again.
+    /// The query of a worker is paused: it waits for something else, or its rows are not taken. The worker does not
+    /// count as at work until it asks again.
     pub fn pause_worker(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
         self.at(now);
         self.state.change_scan(scan, |scan| {
@@ -205,8 +206,8 @@ impl ActiveBufferManager {
         self.state.unneed(scan, &unneeded);
     }
 
-    /// Ends a scan, finished or not: its pages are no longer in use or needed by it. Its loads in flight continue. A scan that
-    /// needs many chunks is better [pruned](Self::prune_scan) before, step by step.
+    /// Ends a scan, finished or not: its pages are no longer in use or needed by it. Its loads in flight continue. A
+    /// scan that needs many chunks is better [pruned](Self::prune_scan) before, step by step.
     pub fn cancel_scan(&mut self, now: Time, scan: ScanId) {
         let Some(registered) = self.state.scans.get(&scan) else { return };
         let workers = registered.workers.len();
@@ -221,8 +222,8 @@ impl ActiveBufferManager {
         self.policy.on_scan_ended(scan);
     }
 
-    /// Sets the bytes that the pool may hold and evicts down to them. Returns the new limit: more than asked for if pages
-    /// in use or being read, or the largest chunk of a running scan, take more.
+    /// Sets the bytes that the pool may hold and evicts down to them. Returns the new limit: more than asked for if
+    /// pages in use or being read, or the largest chunk of a running scan, take more.
     pub fn set_pool_bytes(&mut self, now: Time, pool_bytes: u64) -> u64 {
         self.at(now);
         let largest = self.largest_chunks.last().map_or(0, |&(bytes, _)| bytes);
@@ -268,8 +269,8 @@ impl ActiveBufferManager {
         self.state.recount_decoded(table, chunk, |decoded| decoded.remove(chunk, group));
     }
 
-    /// Offers a page that no load asked for, from another server or as part of another read. It is taken if it is cold, a
-    /// running scan needs it, and it fits without an eviction; then the caller keeps its bytes.
+    /// Offers a page that no load asked for, from another server or as part of another read. It is taken if it is cold,
+    /// a running scan needs it, and it fits without an eviction; then the caller keeps its bytes.
     pub fn offer_page(&mut self, now: Time, page: PageId) -> bool {
         if !self.state.pages.contains(&(page..PageId(page.0 + 1))) {
             return false;

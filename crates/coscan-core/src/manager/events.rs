@@ -20,9 +20,9 @@ impl ActiveBufferManager {
         self.end_finished_loads();
     }
 
-    /// A page of a load could not be read, also not when tried again. All scans that need it fail at once: to read it again
-    /// for each of them would only delay their errors. Each gives up what it needs when the caller [prunes](Self::prune_scan)
-    /// or cancels it.
+    /// A page of a load could not be read, also not when tried again. All scans that need it fail at once: to read it
+    /// again for each of them would only delay their errors. Each gives up what it needs when the caller
+    /// [prunes](Self::prune_scan) or cancels it.
     ///
     /// # Panics
     /// If the page is not part of the load, or was reported before.
@@ -54,8 +54,8 @@ impl ActiveBufferManager {
         record.unreported.remove(position.expect("a page of a load is reported once"));
     }
 
-    /// Ends the loads that have reported all their pages and hold no page that another load still reads: until then they
-    /// keep their chunk whole.
+    /// Ends the loads that have reported all their pages and hold no page that another load still reads: until then
+    /// they keep their chunk whole.
     fn end_finished_loads(&mut self) {
         let finished = |load: &Load| {
             let arrived =

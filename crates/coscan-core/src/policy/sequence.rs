@@ -65,8 +65,8 @@ impl Sequence {
         self.remaining(scan).take(scan.chunks_ahead().saturating_sub(scan.busy_workers()))
     }
 
-    /// Least recently used pages, but none that was read ahead: scans would read them again at once, and evict each other's
-    /// pages forever.
+    /// Least recently used pages, but none that was read ahead: scans would read them again at once, and evict each
+    /// other's pages forever.
     pub(super) fn choose_victims(
         &self,
         state: &State,

@@ -64,12 +64,12 @@ pub struct ScanSpec {
     pub order: Order,
     /// The number of workers that share the scan [CS11 §8.2.2], at least one.
     pub workers: usize,
-    /// Its weight among the running scans, at least 1: policies that schedule serve a scan of weight 2 as if it had half
-    /// the work left and had waited twice as long.
+    /// Its weight among the running scans, at least 1: policies that schedule serve a scan of weight 2 as if it had
+    /// half the work left and had waited twice as long.
     pub weight: u32,
-    /// Of an index selection: the pages, in any order, that hold its rows; `None` if any page of its chunks may. If those
-    /// cost less to read than whole chunks, see [`request_bytes`](crate::Config::request_bytes), the scan is sparse:
-    /// other pages of its chunks may be missing from the pool [CS04 §4.2].
+    /// Of an index selection: the pages, in any order, that hold its rows; `None` if any page of its chunks may. If
+    /// those cost less to read than whole chunks, see [`request_bytes`](crate::Config::request_bytes), the scan is
+    /// sparse: other pages of its chunks may be missing from the pool [CS04 §4.2].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages: Option<Vec<PageId>>,
 }
@@ -95,8 +95,8 @@ pub struct ScanReport {
     pub chunks_pruned_dynamic: u64,
     /// Chunks that it was handed, without those that its workers gave back.
     pub chunks_delivered: u64,
-    /// Chunks handed out at once, since they were in the pool when a worker asked. This and the bytes are counted when the
-    /// worker has released the pages: until then it may give the chunk back.
+    /// Chunks handed out at once, since they were in the pool when a worker asked. This and the bytes are counted when
+    /// the worker has released the pages: until then it may give the chunk back.
     pub chunks_found: u64,
     /// Bytes of the pages it was handed that were read for it.
     pub bytes_read: u64,

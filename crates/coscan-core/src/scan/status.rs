@@ -4,8 +4,8 @@ use super::{Order, Scan, Ticket, Worker};
 use crate::ids::{ChunkIndex, Index, Time, WorkerIndex};
 
 impl Scan {
-    /// The ready chunks that a scan needs to go on without waiting: one for each worker and one more; none if it has failed
-    /// or all its workers were withdrawn.
+    /// The ready chunks that a scan needs to go on without waiting: one for each worker and one more; none if it has
+    /// failed or all its workers were withdrawn.
     #[must_use]
     pub fn chunks_ahead(&self) -> usize {
         let goes_on = |worker: &&Worker| !self.failed && **worker != Worker::Gone;
@@ -16,8 +16,8 @@ impl Scan {
     }
 
     /// Its ready chunks: those that its workers have or could be handed at once [CS07 Figure 3,
-    /// `numberOfAvailableChunks`]. In order, only those before the first one missing count, up to the number that decides
-    /// whether it is starved.
+    /// `numberOfAvailableChunks`]. In order, only those before the first one missing count, up to the number that
+    /// decides whether it is starved.
     #[must_use]
     pub fn ready_chunks(&self) -> usize {
         let ready = match self.order {

@@ -13,8 +13,8 @@ pub(crate) enum Worker {
     Idle,
     /// It asked at this time and was not answered yet.
     Waiting { since: Time, ticket: Ticket },
-    /// It works on a chunk, which was `found` in the pool when it asked; `pinned` until it has released the pages, `active`
-    /// until its query pauses it.
+    /// It works on a chunk, which was `found` in the pool when it asked; `pinned` until it has released the pages,
+    /// `active` until its query pauses it.
     Busy { chunk: ChunkIndex, since: Time, found: bool, pinned: bool, active: bool },
     /// It was told that no chunk is left.
     Finished,

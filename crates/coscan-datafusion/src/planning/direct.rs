@@ -1,8 +1,8 @@
-//! Direct scans: the engine's own, which share nothing. EXPLAIN shows them as the engine's `DataSourceExec`.
+//! Direct scans: the engine's own scans, which share nothing. EXPLAIN shows them as `DataSourceExec`.
 //!
-//! Where a scan is so selective that sharing whole chunks costs more than it gains, a direct scan reads only the data
-//! pages that the page index leaves. The bytes that it reads are known beforehand, from the footers that the table holds.
-//! Sessions without sharing have direct scans only.
+//! If a scan is so selective that sharing whole chunks costs more than it gains, a direct scan reads only the data
+//! pages that the page index leaves. The bytes that it would read are computed in advance from the footers that the
+//! table holds. Sessions with `coscan.sharing = false` use direct scans only, except for tables in several stores.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -76,8 +76,8 @@ pub(crate) fn plan_if_cheaper(
     scan(session, source, requirements, groups).map(Some)
 }
 
-/// The engine's own scan in as many partitions as the session wants; `None` if the files are in several stores, or no
-/// chunk is needed.
+/// The engine's own scan, in the session's target number of partitions; `None` if the files are in several stores, or
+/// no chunk is needed.
 pub(crate) fn plan_unshared(
     session: &dyn Session,
     source: &ScanSource,

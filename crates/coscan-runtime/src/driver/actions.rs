@@ -99,8 +99,8 @@ impl Driver {
         }
     }
 
-    /// Carries out deferred actions. That may give core further commands: a runtime that shuts down drops a load at once,
-    /// and core decides the next one. So one thread runs all of them, one after the other.
+    /// Carries out deferred actions. That may give core further commands: a runtime that shuts down drops a load at
+    /// once, and core decides the next one. So one thread runs all of them, one after the other.
     pub(super) fn run_deferred(self: &Arc<Self>) {
         let mut running = None;
         while let Some(deferred) = {

@@ -201,8 +201,8 @@ impl Inner {
         });
     }
 
-    /// Fails a scan for all its workers: those that wait are told now, the others when they ask. What it needs is dropped
-    /// later.
+    /// Fails a scan for all its workers: those that wait are told now, the others when they ask. What it needs is
+    /// dropped later.
     pub(super) fn fail(&mut self, scan: ScanId, error: &ScanError) {
         let Some(running) = self.scans.get_mut(&scan) else { return };
         running.failed.get_or_insert_with(|| error.clone());

@@ -232,7 +232,8 @@ impl Driver {
         is_all.then(|| handed(&inner, scan))
     }
 
-    /// Hands out no more chunks of a scan, nor those that its workers return from now on. Returns what they were handed.
+    /// Hands out no more chunks of a scan, nor those that its workers return from now on. Returns what they were
+    /// handed.
     pub(crate) fn close_scan(self: &Arc<Self>, scan: ScanId) -> Vec<(ChunkIndex, usize)> {
         // What workers are handed meanwhile counts as handed out.
         self.prune_most(scan);

@@ -1,4 +1,4 @@
-//! How much clients may take.
+//! Limits on clients.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub struct Limits {
     /// How long a query waits before it is refused. Default: 5 minutes.
     #[serde(deserialize_with = "duration")]
     pub wait_max: Duration,
-    /// How long a query may run, its client's reading included. Default: no limit.
+    /// How long a query may run, including the time that its client takes to read the result. Default: no limit.
     #[serde(deserialize_with = "duration_option")]
     pub query_time_max: Option<Duration>,
     /// Bytes that the operators of a query may hold. Default: half of the server's memory.
@@ -31,7 +31,7 @@ pub struct Limits {
     /// How long a client may take to log in. Default: 10 s.
     #[serde(deserialize_with = "duration")]
     pub login_max: Duration,
-    /// For how long a login of Flight SQL is good that is not used. Default: 12 h.
+    /// How long a token of Flight SQL stays valid while it is not used. Default: 12 h.
     #[serde(deserialize_with = "duration")]
     pub token_lifetime: Duration,
     /// The longest message that clients may send, in bytes; a statement is one message. Default: 1 MiB.

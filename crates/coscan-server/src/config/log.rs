@@ -1,28 +1,28 @@
-//! What is logged.
+//! Settings of the log.
 
 use log::LevelFilter;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 
-/// Lines on what the server does. The program writes them; `coscan serve` does, to standard error.
+/// The log. The embedding program writes it; `coscan serve` does so to standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Log {
-    /// The least important ones: `off`, `error`, `warn`, `info` (the default), `debug`, `trace`.
+    /// The level: `off`, `error`, `warn`, `info` (the default), `debug`, `trace`.
     #[serde(deserialize_with = "level")]
     pub level: LevelFilter,
-    /// Their form.
+    /// The format of lines.
     pub format: LogFormat,
 }
 
-/// The form of a line.
+/// The format of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// For people.
     #[default]
     Text,
-    /// An object of JSON.
+    /// A JSON object.
     Json,
 }
 

@@ -1,4 +1,4 @@
-//! What a server is told to do: one TOML file, flags of the same names.
+//! The configuration of a server: a TOML file, and flags of the same names.
 
 mod limits;
 mod log;
@@ -52,13 +52,13 @@ pub struct Config {
     pub users_file: Option<PathBuf>,
     /// Without users and passwords: everyone on this machine may read all tables. On loopback addresses only.
     pub insecure: bool,
-    /// What is served over HTTP.
+    /// Settings of HTTP.
     pub http: Http,
-    /// What is logged.
+    /// The log.
     pub log: Log,
     /// Memory.
     pub memory: Memory,
-    /// How much clients may take.
+    /// Limits on clients.
     pub limits: Limits,
 }
 
@@ -70,7 +70,7 @@ pub struct Listen {
     pub postgres: Option<SocketAddr>,
     /// For Arrow Flight SQL.
     pub flight: Option<SocketAddr>,
-    /// For the window and monitoring, over HTTP.
+    /// For the window and metrics, over HTTP.
     pub http: Option<SocketAddr>,
 }
 
@@ -81,11 +81,11 @@ impl Listen {
     }
 }
 
-/// What is served over HTTP.
+/// Settings of HTTP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Http {
-    /// Whether `/metrics` needs no login when it is asked for from this machine.
+    /// Whether `/metrics` needs no login from this machine.
     pub local_metrics: bool,
 }
 
@@ -93,7 +93,7 @@ pub struct Http {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
-    /// The certificate, and those that lead from it to a known authority.
+    /// The certificate, followed by its chain.
     pub certificate: PathBuf,
     /// The private key of the certificate.
     pub key: PathBuf,
@@ -106,7 +106,7 @@ pub struct Memory {
     /// For pages, decoded columns, footers and operators. Default: half of the machine's.
     #[serde(deserialize_with = "units::bytes_option")]
     pub bytes: Option<u64>,
-    /// The most for stored pages. Default: half of `bytes`.
+    /// The most of it for stored pages. Default: half of `bytes`.
     #[serde(deserialize_with = "units::bytes_option")]
     pub pool_bytes: Option<u64>,
 }

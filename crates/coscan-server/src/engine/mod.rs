@@ -1,9 +1,10 @@
-//! SQL on the tables of the server, for users who may read some of them. All protocols go through here.
+//! SQL on the tables of the server, restricted to those granted to the user. All protocols go through here.
 //!
 //! A [`Session`] (`session`) is a user with `settings`. It sees the tables of its own `catalog`. A statement is
 //! [planned](Engine::plan) (`plan`), and [run](Engine::run) (`run`) with a limit on its `memory`, on threads that serve
-//! no connections (`query_task`) and that its joins give up now and then (`yielding`). `statements` that concern the session only, and texts of too much `depth`, never reach
-//! DataFusion. Clients find the `functions` that they expect. `errors` are told apart and hold no credentials.
+//! no connections (`query_task`) and that its joins give up now and then (`yielding`). `statements` that concern the
+//! session only, and texts of too much `depth`, never reach DataFusion. Clients find the `functions` that they expect.
+//! `errors` are told apart and hold no credentials.
 
 mod catalog;
 mod constant_settings;
@@ -186,7 +187,8 @@ impl Engine {
         self.login_from(None, name, proof).await
     }
 
-    /// Logs a user in. Failed logins [count](crate::users::FailedLogins) against the name and the address of the client.
+    /// Logs a user in. Failed logins [count](crate::users::FailedLogins) against the name and the address of the
+    /// client.
     ///
     /// # Errors
     /// If the proof is wrong, there is no such user, or too many logins have failed.

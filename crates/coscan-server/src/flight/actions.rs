@@ -1,4 +1,4 @@
-//! What clients do besides asking for rows: they prepare statements and cancel queries.
+//! Actions: prepared statements, cancelling queries, options of sessions, logout.
 
 use arrow_flight::sql::{
     ActionCancelQueryRequest, ActionCancelQueryResult, ActionClosePreparedStatementRequest,
@@ -26,7 +26,7 @@ const GET_SESSION_OPTIONS: &str = "GetSessionOptions";
 /// Ends the session of the token; the service carries it out.
 pub(super) const CLOSE_SESSION: &str = "CloseSession";
 
-/// What the deprecated action to cancel answers for a query that was cancelled.
+/// The answer of the deprecated cancel action for a cancelled query.
 const QUERY_CANCELLED: i32 = 1;
 
 /// All actions.
@@ -47,7 +47,7 @@ pub(super) fn types() -> Vec<ActionType> {
     actions.map(action).to_vec()
 }
 
-/// Carries out an action; the body of its answer, if it has one.
+/// Carries out an action. Returns the body of its answer, if it has one.
 pub(super) async fn run(
     statements: &Statements,
     session: &Session,
@@ -110,7 +110,7 @@ fn unpack<M: ProstMessageExt>(body: &[u8]) -> Result<M, Status> {
     message.ok_or_else(|| malformed("it is of another type than the action"))
 }
 
-/// Cancels the query whose result this tells how to fetch, as often as it is asked to.
+/// Cancels the query of a ticket. Cancelling again is no error.
 fn cancel(
     statements: &Statements,
     session: &Session,

@@ -1,4 +1,4 @@
-//! A connection and who is at its other end.
+//! Connections, and what is known of their clients.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -18,10 +18,10 @@ use tonic::transport::server::Connected;
 use crate::engine::Session;
 use crate::listen::{Accepted, Certificate, Entered, MaybeTls};
 
-/// The name of the protocol within TLS.
+/// The protocol in the ALPN extension of TLS.
 const ALPN: &[u8] = b"h2";
 
-/// The other end of a connection.
+/// The client of a connection.
 #[derive(Clone, Debug)]
 pub(super) struct Caller {
     pub(super) address: SocketAddr,
@@ -31,7 +31,7 @@ pub(super) struct Caller {
 #[derive(Debug, Default)]
 struct Known {
     is_logged_in: AtomicBool,
-    /// That of a server without passwords.
+    /// The session of the connection, on servers without passwords.
     session: OnceCell<Arc<Session>>,
 }
 
@@ -45,7 +45,7 @@ impl Caller {
         self.known.is_logged_in.store(true, Ordering::Relaxed);
     }
 
-    /// The session of this connection, which `login` makes if there is none.
+    /// The session of this connection; `login` makes it on first use.
     pub(super) async fn session(
         &self,
         login: impl Future<Output = Result<Arc<Session>, Status>>,
@@ -53,7 +53,7 @@ impl Caller {
         self.known.session.get_or_try_init(|| login).await.cloned()
     }
 
-    /// Completes if nobody has logged in after this time.
+    /// Completes after this time, unless a user has logged in by then.
     async fn overdue(self, login_max: Duration) {
         tokio::time::sleep(login_max).await;
         if self.known.is_logged_in.load(Ordering::Relaxed) {
@@ -62,8 +62,8 @@ impl Caller {
     }
 }
 
-/// A connection, counted until it is dropped. It ends when nobody has logged in over it in time, and when the server
-/// has stopped.
+/// A connection, counted until it is dropped. It ends if no user logs in over it in time, and when the server has
+/// stopped.
 pub(super) struct Connection {
     stream: MaybeTls,
     caller: Caller,
@@ -76,7 +76,7 @@ impl Connection {
     /// A connection that was accepted, encrypted if there is a certificate.
     ///
     /// # Errors
-    /// If there are too many, or the client does not agree on TLS in time.
+    /// If there are too many connections, or the TLS handshake fails or takes too long.
     pub(super) async fn new(
         accepted: Accepted,
         certificate: Option<&Certificate>,

@@ -1,4 +1,4 @@
-//! What the server keeps for clients under random names that nobody can guess: tokens, statements.
+//! Values that the server keeps for clients under random handles: sessions under tokens, statements.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,10 +11,10 @@ use tonic::Status;
 
 const HANDLE_BYTES: usize = 32;
 
-/// How much is kept. Beyond it, what was used least recently is forgotten.
+/// Limits on the kept values. Beyond them, the least recently used value is dropped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// For how long a value is kept that is not used.
+    /// How long an unused value is kept.
     pub(super) lifetime: Duration,
     /// The most values of one user.
     pub(super) of_user: usize,
@@ -31,7 +31,7 @@ pub(super) struct Handles<T> {
     entries: Mutex<HashMap<Key, Entry<T>>>,
 }
 
-/// The hash of a handle: neither the memory of the server nor the time that a look-up takes tells the handle.
+/// The hash of a handle: neither the server's memory nor the time of a look-up reveals the handle.
 type Key = [u8; 32];
 
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl<T: Clone> Handles<T> {
         Self { bounds, entries: Mutex::default() }
     }
 
-    /// Keeps a value of a user that takes about so many bytes; its handle.
+    /// Keeps a value of a user, of about this many bytes. Returns its handle.
     ///
     /// # Errors
     /// If the system gives no random bytes.

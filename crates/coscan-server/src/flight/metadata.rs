@@ -1,4 +1,4 @@
-//! What there is: catalogs, schemas, tables, and what the server can do.
+//! Metadata: catalogs, schemas, tables, and the capabilities of the server.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::flight::server_info::{sql_info, type_info};
 const TABLE: &str = "TABLE";
 const SYSTEM_TABLE: &str = "SYSTEM TABLE";
 
-/// The columns of the answer to a command; `None` for commands that do not ask what there is.
+/// The schema of the answer to a metadata command; `None` for other commands.
 pub(super) fn schema(command: &Command) -> Option<SchemaRef> {
     let none = None::<String>;
     Some(match command {
@@ -37,7 +37,7 @@ pub(super) fn schema(command: &Command) -> Option<SchemaRef> {
     })
 }
 
-/// The answer to a command on the catalogs of a session; `None` for commands that do not ask what there is.
+/// The answer to a metadata command on the catalogs of a session; `None` for other commands.
 pub(super) async fn rows(
     command: Command,
     catalogs: &dyn CatalogProviderList,

@@ -1,9 +1,10 @@
 //! Arrow Flight SQL.
 //!
-//! A [`connection`] is counted and encrypted; `sessions` tell whose call it is. The `service` answers the calls:
-//! `statements` are planned, prepared with `parameters` and run, their `results` streamed with types that every client
-//! reads (`plain`); `actions` cancel them and change `session_options`; `metadata` and `server_info` tell what there is. What clients name later is
-//! kept under `handles`. Errors have the codes of gRPC (`status`).
+//! A `connection` is counted and encrypted; `sessions` authenticate its calls. The `service` answers them:
+//! `statements` are planned, prepared with `parameters` and run, and their `results` streamed in types that every
+//! client can read (`plain`); `actions` cancel them and change `session_options`; `metadata` and `server_info` describe
+//! the tables and the server. Values that clients refer to later are kept under `handles`. Errors have the codes of
+//! gRPC (`status`).
 
 mod actions;
 mod connection;
@@ -43,7 +44,7 @@ use status::malformed;
 /// Calls at once over one connection.
 const STREAMS_MAX: u32 = 128;
 
-/// How often the other end of an idle connection is asked whether it is still there.
+/// The interval of keep-alive pings.
 const PING_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Serves Arrow Flight SQL.

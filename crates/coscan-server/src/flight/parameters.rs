@@ -1,4 +1,4 @@
-//! Parameters of statements: their types, and their values from bytes that anyone may have sent.
+//! Parameters of statements: their types, and their values from untrusted bytes.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +20,7 @@ use crate::flight::plain::plain_schema;
 use crate::flight::status::malformed;
 use crate::queries::{ErrorKind, QueryError};
 
-/// The types of a statement's parameters, `$1` first; text where the plan does not tell.
+/// The types of a statement's parameters, `$1` first; `Utf8` where the plan leaves the type open.
 pub(super) fn schema(planned: &Planned) -> Schema {
     let field = |(index, field): (usize, &Option<Arc<Field>>)| {
         let data_type = match field.as_ref().map(|field| field.data_type()) {

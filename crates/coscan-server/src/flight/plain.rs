@@ -1,5 +1,5 @@
-//! Types that every client reads. Strings and binaries are planned as views, which few clients know, and which would
-//! be sent with all the buffers that they look into.
+//! Types that every client can read. Plans have strings and binaries as views, which few clients support, and which
+//! would be sent with all the buffers that they refer to.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
-/// The type that is sent for values of a type.
+/// The type in which values of a type are sent.
 fn plain_type(data_type: &DataType) -> DataType {
     let plain = |field: &FieldRef| -> FieldRef { Arc::new(plain_field(field)) };
     match data_type {
@@ -32,13 +32,13 @@ fn plain_field(field: &FieldRef) -> Field {
     field.as_ref().clone().with_data_type(plain_type(field.data_type()))
 }
 
-/// The schema that is sent for rows of a schema.
+/// The schema in which rows of a schema are sent.
 pub(super) fn plain_schema(schema: &Schema) -> SchemaRef {
     let fields: Vec<_> = schema.fields().iter().map(plain_field).collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-/// The rows with the types of a plain schema. Columns that have them already are not copied.
+/// The rows, cast to the types of a plain schema. Columns that have them already are not copied.
 pub(super) fn plain_batch(
     batch: &RecordBatch,
     schema: &SchemaRef,
@@ -55,7 +55,8 @@ pub(super) fn plain_batch(
     RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
 }
 
-/// The rows in pieces of about so many bytes at most. Only the rows count, not the buffers that they share with others.
+/// The rows in pieces of about `bytes_max` bytes each. Only the rows count, not the buffers that they share with
+/// others.
 pub(super) fn pieces(batch: &RecordBatch, bytes_max: usize) -> Vec<RecordBatch> {
     let sizes = batch.columns().iter().map(|column| column.to_data().get_slice_memory_size());
     // A type whose size is unknown is left whole.

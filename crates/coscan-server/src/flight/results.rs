@@ -1,7 +1,7 @@
-//! Results on their way to clients.
+//! Results as streams of Flight data.
 //!
-//! gRPC polls a result only as the client takes bytes, so that a batch or two are under way. A client that takes none
-//! for too long holds up a query: a task of the result notices, and cancels the query.
+//! gRPC polls a result only as the client takes bytes, so that only a batch or two are in flight. If a client takes
+//! none for too long, a task of the result cancels the query.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,22 +24,22 @@ use crate::flight::plain::{pieces, plain_batch};
 use crate::flight::status::unwritable;
 use crate::queries::{QueryId, RunningQuery};
 
-/// About how long messages are, in bytes: some clients take no more than 4 MiB, and a row may be long.
+/// The target size of messages, in bytes: some clients accept no more than 4 MiB, and a row may be long.
 const MESSAGE_BYTES: usize = 2 << 20;
 
-/// A result as it goes to a client.
+/// A result as it is sent to a client.
 pub(super) type FlightDataStream =
     Pin<Box<dyn Stream<Item = Result<FlightData, Status>> + Send + 'static>>;
 
-/// A result that is there already.
+/// A result that is complete already.
 pub(super) fn ready(batch: RecordBatch) -> FlightDataStream {
     let schema = batch.schema();
     Box::pin(encode(schema, stream::iter([Ok(batch)])).map(|data| data.map_err(Status::from)))
 }
 
-/// The result of a query under the schema that its client was told; the plan that runs may know better which columns
-/// have no NULLs, and clients compare. The query is cancelled when the client takes nothing of it for too
-/// long, or `cancel` is.
+/// The result of a query, under the schema that GetFlightInfo returned: clients compare the two, and the plan that runs
+/// may know of more columns that they have no NULLs. The query is cancelled when its client takes nothing for too long,
+/// or when `cancel` is cancelled.
 pub(super) fn of_query(
     engine: &Arc<Engine>,
     session: &Arc<Session>,
@@ -84,10 +84,10 @@ fn encode(
         .build(batches)
 }
 
-/// What is known of the client of a result.
+/// The state of the client of a result.
 #[derive(Debug, Default)]
 struct Client {
-    /// Since when the client has to take a message; `None` while it waits for one.
+    /// Since when a message waits for the client; `None` while the client waits for one.
     since: Mutex<Option<Instant>>,
     has_stalled: AtomicBool,
 }
@@ -98,7 +98,7 @@ impl Client {
     }
 }
 
-/// Ends a query whose client takes nothing, or no longer wants it.
+/// Cancels a query if its client stalls or cancels it.
 struct Watch {
     engine: Arc<Engine>,
     session: Arc<Session>,
@@ -119,7 +119,7 @@ impl Watch {
         self.engine.queries().cancel(self.id, &self.session.user);
     }
 
-    /// Completes once the client has taken nothing for so long.
+    /// Completes once the client has taken nothing for this time.
     async fn stalled(&self, stall_max: Duration) {
         loop {
             let since = *self.client.since();
@@ -132,7 +132,7 @@ impl Watch {
     }
 }
 
-/// A result that says when its client takes a message.
+/// A result that notes when its client takes a message.
 struct Watched {
     encoder: FlightDataEncoder,
     client: Arc<Client>,
@@ -158,7 +158,7 @@ impl Stream for Watched {
     }
 }
 
-/// A schema in the form that Flight SQL has it in messages.
+/// A schema, encoded as in messages of Flight SQL.
 pub(super) fn schema_bytes(schema: &arrow::datatypes::Schema) -> Result<bytes::Bytes, Status> {
     let options = arrow_ipc::writer::IpcWriteOptions::default();
     let message =

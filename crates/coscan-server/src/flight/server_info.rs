@@ -1,4 +1,4 @@
-//! What clients ask about the server itself: what its SQL can do, and which types it has.
+//! Information on the server itself: the capabilities and types of its SQL.
 
 use arrow_flight::error::Result;
 use arrow_flight::sql::metadata::{
@@ -10,7 +10,7 @@ use arrow_flight::sql::{
     SqlSupportedTransaction, SqlSupportedUnions, SupportedSqlGrammar, XdbcDataType,
 };
 
-/// What the server can do.
+/// The capabilities of the server.
 pub(super) fn sql_info() -> Result<SqlInfoData> {
     let mut info = SqlInfoDataBuilder::new();
     info.append(SqlInfo::FlightSqlServerName, "coscan");
@@ -102,7 +102,7 @@ pub(super) fn sql_info() -> Result<SqlInfoData> {
     info.build()
 }
 
-/// The types that SQL has.
+/// The types of SQL.
 pub(super) fn type_info() -> Result<XdbcTypeInfoData> {
     let mut types = XdbcTypeInfoDataBuilder::new();
     for (name, data_type, size, quote) in [

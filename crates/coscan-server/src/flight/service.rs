@@ -1,4 +1,4 @@
-//! The calls of the protocol. Each first finds out whose call it is.
+//! The calls of the protocol. Each is authenticated first.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Service {
         }
     }
 
-    /// The columns of what a command returns.
+    /// The schema of the result of a command.
     async fn schema(&self, session: &Session, command: Command) -> Result<SchemaRef, Status> {
         if let Some(schema) = metadata::schema(&command) {
             return Ok(schema);
@@ -69,7 +69,7 @@ impl Service {
         }
     }
 
-    /// Does what a client puts in a message; the body of the answer.
+    /// Carries out a DoPut: binds parameters or runs a statement. Returns the body of the answer.
     async fn put(
         &self,
         session: &Session,
@@ -101,7 +101,7 @@ impl Service {
     }
 }
 
-/// The error of a command that is not served.
+/// The error of an unsupported command.
 fn unsupported(command: &Command) -> Status {
     match command {
         Command::CommandStatementIngest(_) => {

@@ -1,4 +1,5 @@
-//! Settings of a session as actions: what SET, SHOW ALL and a logout do. arrow-flight has no messages for them.
+//! Session options, the protocol's form of SET and SHOW ALL, and the answer to a logout. arrow-flight has no messages
+//! for them.
 
 use std::collections::HashMap;
 
@@ -68,7 +69,7 @@ const INVALID_NAME: i32 = 1;
 const INVALID_VALUE: i32 = 2;
 const CLOSED: i32 = 1;
 
-/// Sets options; the answer names those that are refused.
+/// Sets options. The answer lists the refused ones.
 pub(super) fn set(session: &Session, request: &[u8]) -> Result<Bytes, Status> {
     let request = Options::decode(request).map_err(malformed)?;
     let mut errors = HashMap::new();
@@ -100,7 +101,7 @@ fn set_one(session: &Session, name: &str, value: OptionValue) -> Result<(), i32>
     })
 }
 
-/// All options and their values, as texts.
+/// All options and their values, as strings.
 pub(super) fn get(session: &Session) -> Bytes {
     let all = session.settings().all(&session.user).into_iter();
     let own = [("catalog", CATALOG), ("schema", SCHEMA)];

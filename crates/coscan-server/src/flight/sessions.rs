@@ -1,4 +1,5 @@
-//! Who calls: a token that a login gave, a password with each call, or a connection to a server without passwords.
+//! Authentication of calls: by the token of a login, by a password with each call, or, on servers without passwords, by
+//! the connection.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::engine::{Engine, LoginError, Proof, Session};
 use crate::flight::connection::Caller;
 use crate::flight::handles::{Bounds, Handles};
 
-/// Who uses a server without passwords and gives no name.
+/// The user of clients that give no name, on servers without passwords.
 const ANYONE: &str = "anyone";
 
 /// Some clients pad, others do not.
@@ -28,19 +29,19 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// The most tokens of a user, and of all.
 const TOKENS_MAX: (usize, usize) = (4096, 65_536);
 
-/// Passwords that are checked at once.
+/// Passwords checked at the same time.
 const CHECKS_MAX: usize = 4;
 
-/// The sessions of users who are logged in.
+/// The sessions of logged-in users.
 #[derive(Debug)]
 pub(super) struct Sessions {
     engine: Arc<Engine>,
     tokens: Handles<Arc<Session>>,
-    /// Each check of a password takes some milliseconds of a processor; strangers shall not take them all.
+    /// Each check of a password takes some milliseconds of a processor; strangers must not occupy all processors.
     checks: Semaphore,
 }
 
-/// What a call carries.
+/// The credentials of a call.
 enum Credentials {
     None,
     Token(Vec<u8>),
@@ -58,7 +59,7 @@ impl Sessions {
         Self { engine, tokens: Handles::new(bounds), checks: Semaphore::new(CHECKS_MAX) }
     }
 
-    /// Logs a user in; the token for further calls.
+    /// Logs a user in. Returns the token for further calls.
     pub(super) async fn login<T>(&self, request: &Request<T>) -> Result<String, Status> {
         let (user, password) = match credentials(request.metadata())? {
             Credentials::Password { user, password } => (user, password),
@@ -70,7 +71,7 @@ impl Sessions {
         Ok(TOKEN_BASE64.encode(token))
     }
 
-    /// Whose call this is.
+    /// The session that a call belongs to.
     pub(super) async fn of<T>(&self, request: &Request<T>) -> Result<Arc<Session>, Status> {
         match credentials(request.metadata())? {
             Credentials::Token(token) => self.of_token(request, &token),

@@ -23,7 +23,7 @@ use crate::flight::results::{FlightDataStream, of_query, ready, schema_bytes};
 use crate::flight::status::unwritable;
 use crate::queries::{ErrorKind, QueryError, cancelled};
 
-/// How long a client has between asking for a result and fetching it.
+/// How long a ticket is valid: from GetFlightInfo to DoGet.
 const TICKET_LIFETIME: Duration = Duration::from_secs(600);
 
 /// The most statements of a user, and of all users.
@@ -32,7 +32,7 @@ const COUNT_MAX: (usize, usize) = (1000, 10_000);
 /// The most bytes of text that the statements of a user may have.
 const SQL_BYTES_MAX: usize = 8 << 20;
 
-/// The statements that clients have asked for.
+/// The statements of clients, by ticket or prepared.
 #[derive(Debug)]
 pub(super) struct Statements {
     engine: Arc<Engine>,
@@ -84,8 +84,8 @@ impl Statements {
         Ok(planned.bind(Vec::new())?)
     }
 
-    /// Says how to fetch the result of a statement. One without a result is carried out now: clients may fetch it late,
-    /// or not at all.
+    /// Says how to fetch the result of a statement. A statement without a result is carried out now: clients may fetch
+    /// late, or never.
     pub(super) async fn info(
         &self,
         session: &Session,
@@ -155,7 +155,7 @@ impl Statements {
         Ok(())
     }
 
-    /// Cancels what runs of a statement, and what would.
+    /// Cancels the running executions of a statement, and all later ones.
     pub(super) fn cancel(&self, session: &Session, handle: &[u8]) -> Result<(), Status> {
         let statement = self.tickets.get_of(&session.user.name, handle);
         statement.ok_or_else(unknown_ticket)?.cancel.cancel();
@@ -209,7 +209,7 @@ impl Statements {
         Ok(())
     }
 
-    /// Forgets a prepared statement. Closing what is not there is no error.
+    /// Drops a prepared statement. An unknown handle is no error.
     pub(super) fn close(&self, session: &Session, handle: &[u8]) {
         self.prepared.remove_of(&session.user.name, handle);
     }

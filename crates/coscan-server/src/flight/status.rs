@@ -1,4 +1,4 @@
-//! Errors as gRPC has them.
+//! Errors as gRPC statuses.
 
 use arrow::error::ArrowError;
 use tonic::{Code, Status};
@@ -36,12 +36,12 @@ fn code(kind: ErrorKind) -> Code {
     }
 }
 
-/// The error of a message that has another form than it should.
+/// The error of a malformed message.
 pub(super) fn malformed(error: impl std::fmt::Display) -> Status {
     QueryError::new(ErrorKind::Invalid, format!("the message cannot be read: {error}")).into()
 }
 
-/// The error of an answer that cannot be written.
+/// The error of an answer that cannot be encoded.
 pub(super) fn unwritable(error: impl Into<ArrowError>) -> Status {
     QueryError::new(ErrorKind::Internal, error.into().to_string()).into()
 }

@@ -1,8 +1,8 @@
-//! Who may see what over HTTP.
+//! Access control of the HTTP routes.
 //!
-//! Where passwords are checked, by HTTP Basic, then by `cookie`. Where they are not, everyone on this machine is welcome,
-//! but not web pages of others whose name suddenly leads here (DNS rebinding): the name that a browser asks for must be
-//! that of this machine.
+//! With passwords, users log in by HTTP Basic, then by `cookie`. Without passwords, everyone on this machine has
+//! access, but not the web pages of others whose name resolves to this machine (DNS rebinding): the `Host` of a request
+//! must be localhost or a loopback address.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -22,16 +22,16 @@ use super::cookie::Cookies;
 use crate::engine::{Engine, LoginError, Proof};
 use crate::users::User;
 
-/// Where a request comes from.
+/// The address that a request comes from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer(pub(super) SocketAddr);
 
-/// Decides who may see what.
+/// Authenticates requests.
 #[derive(Clone, Debug)]
 pub(super) struct Access {
     pub(super) engine: Arc<Engine>,
     pub(super) cookies: Arc<Cookies>,
-    /// Whether this machine reads `/metrics` without a login.
+    /// Whether `/metrics` needs no login from this machine.
     pub(super) local_metrics: bool,
 }
 
@@ -52,7 +52,7 @@ pub(super) async fn administrators(
     }
 }
 
-/// Lets users through, and without a login this machine if it may.
+/// Lets users through; with `local_metrics`, this machine without a login, too.
 pub(super) async fn monitors(
     State(access): State<Access>,
     Extension(peer): Extension<Peer>,
@@ -71,7 +71,7 @@ pub(super) async fn monitors(
 }
 
 impl Access {
-    /// The user who asks, and a new cookie if there was no good one; or the answer to a stranger.
+    /// The user of a request, and a new cookie unless it has a valid one; or the refusal.
     async fn user(
         &self,
         peer: Peer,
@@ -136,7 +136,7 @@ fn basic(header: &HeaderValue) -> Option<(String, String)> {
     Some((name.to_owned(), password.to_owned()))
 }
 
-/// Whether a request is for this machine by a name that nobody else can give away.
+/// Whether the host of a request is a name of this machine that others cannot point elsewhere.
 fn is_this_machine(headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };

@@ -1,19 +1,19 @@
-//! What a watcher does not have yet of a picture.
+//! The difference between a picture and what a watcher already has.
 
 use super::feed::{CELL_NUMBERS, MapPart, Sample, TableRow};
 use super::picture::{Map, Picture};
 
-/// What a watcher has.
+/// The state of a watcher.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     tables: Option<Vec<TableRow>>,
     maps: Vec<Map>,
-    /// Loads that it was told of, or that were before it came.
+    /// The number of loads that it was sent, or that started before it came.
     loads: Option<u64>,
 }
 
 impl Known {
-    /// The sample that makes it know a picture.
+    /// The sample that brings the watcher up to date with a picture.
     pub(super) fn sample(&mut self, picture: &Picture) -> Sample {
         let mut sample = picture.sample.clone();
         if sample.tables == self.tables {
@@ -33,7 +33,7 @@ impl Known {
     }
 }
 
-/// What has changed of a map, or all of it if that is shorter; `None` if nothing has.
+/// The changed cells of a map, or all of it if that is shorter; `None` if nothing has changed.
 fn part(before: Option<&Map>, now: &Map) -> Option<MapPart> {
     let Map { table, columns, bins, chunks, ref cells } = *now;
     let part = |whole, cells| MapPart { table, columns, bins, chunks, whole, cells };

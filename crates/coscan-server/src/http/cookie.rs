@@ -1,6 +1,6 @@
-//! Cookies for those who have logged in, so that not each request pays for the hash of a password. Nothing is kept of
-//! them: a cookie holds the name and the time it ends, signed with a key of this process and with what is kept of the
-//! user's password. It ends when the server restarts or the password changes.
+//! Login cookies, so that not every request costs the hash of a password. The server keeps no list of them: a cookie
+//! holds the user's name and its time of expiry, signed with a key of this process and the verifier of the user's
+//! password. It becomes invalid when the server restarts or the password changes.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -11,7 +11,7 @@ use ring::rand::SystemRandom;
 
 use crate::users::User;
 
-/// How long a cookie is good for.
+/// How long a cookie is valid.
 const LIFE: Duration = Duration::from_secs(3600);
 
 /// Makes and checks cookies.

@@ -1,19 +1,19 @@
-//! The document that the page is fed with.
+//! The format of samples, the data of the page.
 
 use serde::{Deserialize, Serialize};
 
-/// The version of the document. It changes when an older page would misread it.
+/// The version of the format. It changes when an older page would misread samples.
 pub const VERSION: u32 = 1;
 
 /// Numbers for each cell of a map.
 pub const CELL_NUMBERS: usize = 5;
 
-/// The scheduler at one moment: an event of `/events`, or a line of a file that the page replays (JSON lines, oldest first;
-/// the first line has whole maps and all tables).
+/// The scheduler at one moment: an event of `/events`, or a line of a file that the page replays (JSON lines, oldest
+/// first; the first line has whole maps and all tables).
 ///
-/// Bytes are bytes, `seconds` count from the start of the manager, unless a field says otherwise. Chunks are indexes of the
-/// scheduler, of columns that are stored together the names are joined by commas. Fields that a reader does not know are
-/// to be ignored.
+/// Unless a field says otherwise, sizes are in bytes and `seconds` count from the start of the manager. Chunks are
+/// indexes of the scheduler. Names of columns that are stored together are joined by commas. Readers must ignore
+/// unknown fields.
 ///
 /// ```json
 /// {"version":1,"seconds":12.5,"policy":"relevance",
@@ -33,26 +33,26 @@ pub const CELL_NUMBERS: usize = 5;
 pub struct Sample {
     /// [`VERSION`].
     pub version: u32,
-    /// When.
+    /// The time of the sample.
     pub seconds: f64,
     /// The policy of the scheduler.
     pub policy: String,
     /// Memory by use.
     pub memory: MemoryRow,
-    /// What was done since the start.
+    /// Totals since the start.
     pub totals: TotalsRow,
-    /// Running scans.
+    /// The number of running scans.
     pub scan_count: usize,
-    /// Those of them that are shown: the oldest ones.
+    /// The scans that are shown: the oldest ones.
     pub scans: Vec<ScanRow>,
-    /// All tables that are shown, if they are not as in the sample before.
+    /// All shown tables, if any differs from the sample before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tables: Option<Vec<TableRow>>,
-    /// The pool, table by table, as far as it is not as in the sample before.
+    /// The pool, table by table: what differs from the sample before.
     #[serde(default)]
     pub maps: Vec<MapPart>,
-    /// Bytes that running scans of the shown tables need, by how many of them do: 1, 2, 3, 4, and 5 or more [CS11 Figure
-    /// 6.1].
+    /// Bytes that running scans of the shown tables need, by the number of scans that need them: 1, 2, 3, 4, 5 or more
+    /// [CS11 Figure 6.1].
     pub shared_bytes: [u64; 5],
     /// Loads that were started since the sample before [CS07 Figure 4].
     #[serde(default)]
@@ -65,11 +65,11 @@ pub struct Sample {
 /// Memory, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemoryRow {
-    /// What all of it together may be.
+    /// The memory budget.
     pub budget: u64,
     /// Stored pages.
     pub pool: u64,
-    /// What the pool may hold now.
+    /// The most that the pool may hold now.
     pub pool_limit: u64,
     /// Decoded columns.
     pub decoded: u64,
@@ -77,7 +77,7 @@ pub struct MemoryRow {
     pub operators: u64,
     /// Footers, page indexes and Bloom filters.
     pub metadata: u64,
-    /// The most of all kinds at once so far.
+    /// The highest sum of all uses so far.
     pub peak: u64,
 }
 
@@ -86,7 +86,7 @@ pub struct MemoryRow {
 pub struct TotalsRow {
     /// Bytes read from the stores.
     pub bytes_read: u64,
-    /// Bytes that scans would have read beside those if they shared nothing.
+    /// Bytes that scans would have read in addition if they shared nothing.
     pub bytes_saved: u64,
     /// Columns of chunks that were decoded.
     pub slices_decoded: u64,
@@ -98,7 +98,7 @@ pub struct TotalsRow {
     pub loads: u64,
     /// Decisions: loads, evictions and answers to workers.
     pub decisions: u64,
-    /// Microseconds for them.
+    /// Microseconds spent on decisions.
     pub decision_us: f64,
 }
 
@@ -109,10 +109,10 @@ pub struct ScanRow {
     pub id: u32,
     /// The id of its query, if there is one.
     pub query: Option<String>,
-    /// Who asked, if that is known.
+    /// The user of the query, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// The start of the query's text, if that is known.
+    /// The start of the query's SQL, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sql: Option<String>,
     /// Its table.
@@ -123,7 +123,7 @@ pub struct ScanRow {
     pub columns: Vec<String>,
     /// `tiny`, `short` or `long`.
     pub class: String,
-    /// Whether it takes its chunks in order.
+    /// Whether it is in order.
     pub ordered: bool,
     /// Its weight.
     pub weight: u32,
@@ -141,13 +141,13 @@ pub struct ScanRow {
     pub bytes_read: u64,
     /// Bytes that were read for others and that it used.
     pub bytes_reused: u64,
-    /// For how many seconds it runs.
+    /// Seconds since it started.
     pub seconds: f64,
     /// What it waits for, as [`ScanWait::name`](coscan_runtime::ScanWait::name).
     pub waits: String,
-    /// For how many seconds.
+    /// Seconds for which it has waited.
     pub waiting: f64,
-    /// The same in words.
+    /// What it waits for and why, in words.
     pub why: String,
 }
 
@@ -168,7 +168,7 @@ pub struct TableRow {
     pub scans: usize,
 }
 
-/// The map of a table, or what has changed of it.
+/// The map of a table, or its changed cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MapPart {
     /// The table.
@@ -177,14 +177,14 @@ pub struct MapPart {
     pub columns: usize,
     /// The columns of the map: bins of chunks.
     pub bins: usize,
-    /// Bin `b` has chunks from `b * chunks / bins`, rounded up, on.
+    /// The number of chunks. Bin `b` starts at chunk `b * chunks / bins`, rounded up.
     pub chunks: usize,
     /// Whether all cells are there.
     pub whole: bool,
-    /// [`CELL_NUMBERS`] for each cell, first column first: the shares of its pages that are being read, in the pool, and in
-    /// use, and of its slices that are decoded, each from 0 to 255 and above 0 if there are any; and the number of scans
-    /// that need it, at most 255. Unless the map is whole, the index of the cell stands before them, and cells that did
-    /// not change are missing.
+    /// [`CELL_NUMBERS`] for each cell, first column first: the shares of its pages that are being read, in the pool,
+    /// and in use, and of its slices that are decoded, each from 0 to 255 and above 0 if there are any; and the number
+    /// of scans that need it, at most 255. Unless the map is whole, the index of the cell stands before them, and cells
+    /// that did not change are missing.
     pub cells: Vec<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! What browsers must not do with what they get.
+//! Security headers of all responses.
 
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY,
@@ -6,7 +6,7 @@ use axum::http::header::{
 };
 use axum::response::Response;
 
-/// The page loads nothing from elsewhere, and nobody frames it.
+/// The page loads nothing from other servers and cannot be framed.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -22,7 +22,7 @@ const HEADERS: [(HeaderName, HeaderValue); 6] = [
     (CACHE_CONTROL, HeaderValue::from_static("no-store")),
 ];
 
-/// Adds them to an answer, also to refusals.
+/// Adds the headers to a response, including refusals.
 pub(super) async fn add(mut response: Response) -> Response {
     response.headers_mut().extend(HEADERS);
     response

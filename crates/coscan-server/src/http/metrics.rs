@@ -1,4 +1,4 @@
-//! Numbers for Prometheus, read from the manager when they are asked for.
+//! Metrics for Prometheus, read from the manager at each scrape.
 
 use axum::extract::State;
 use axum::http::StatusCode;

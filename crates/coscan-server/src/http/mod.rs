@@ -1,18 +1,19 @@
-//! The window: a web page that shows the scheduler at work, what it shows as events, and numbers for monitoring.
+//! The window: a web page that shows the scheduler at work, its data as events, and metrics.
 //!
 //! | path | what |
 //! |---|---|
 //! | `/` | the page; its files lie beside it |
 //! | `/events` | server-sent events, each a [`Sample`] |
-//! | `/metrics` | numbers for Prometheus |
+//! | `/metrics` | metrics for Prometheus |
 //! | `/healthz` | 200 while the process answers |
-//! | `/readyz` | 200 while queries are taken, else 503 |
+//! | `/readyz` | 200 while queries are accepted, else 503 |
 //!
-//! `picture` looks at the manager, [`Feed`] does so regularly for all who watch, `changes` sends each of them only what it
-//! does not have yet. `recorded` makes the same samples of a decision log, to be replayed. Nobody who is slow holds up others: they miss pictures.
+//! A `picture` is the state of the manager at one moment. While anyone watches, [`Feed`] (`sampling`) takes pictures
+//! regularly, and `changes` reduces them to what each watcher does not have yet. Slow watchers miss pictures and hold
+//! up nobody. `recorded` makes the same samples from a decision log, for replay.
 //!
-//! [`HttpServer`] (`serve`) serves it to those who may see it (`access`, `cookie`), with `headers` for browsers. [`router`]
-//! checks no login: programs that embed it mount it behind their own.
+//! [`HttpServer`] (`serve`) adds access control (`access`, `cookie`) and security `headers`. [`router`] checks no
+//! login: programs that embed it must put it behind their own.
 
 mod access;
 mod assets;
@@ -49,7 +50,7 @@ pub use recorded::samples_of;
 pub use sampling::{Feed, Watcher};
 pub use serve::HttpServer;
 
-/// What the window shows, and whether the server takes queries.
+/// The state behind the routes: the feed of the window, and whether the server accepts queries.
 #[derive(Clone, Debug)]
 pub struct WindowState {
     feed: Arc<Feed>,
@@ -60,7 +61,7 @@ pub struct WindowState {
 }
 
 impl WindowState {
-    /// The window of a manager. It looks at the manager only while somebody watches. The server is ready from now on.
+    /// The window of a manager. The manager is sampled only while someone watches. The server is ready from now on.
     ///
     /// # Panics
     /// If there is no tokio runtime here.
@@ -70,8 +71,8 @@ impl WindowState {
         Self { feed, manager, server: None, is_ready: Arc::new(AtomicBool::new(true)) }
     }
 
-    /// The window of a server: it shows whose the scans are, and its numbers are those of the queries, logins and
-    /// connections, too.
+    /// The window of a server: it also shows the users and SQL of scans, and has metrics of queries, logins and
+    /// connections.
     ///
     /// # Panics
     /// If there is no tokio runtime here.
@@ -83,25 +84,26 @@ impl WindowState {
         Self { feed, manager, server: Some((engine, gate)), is_ready }
     }
 
-    /// Whether the server takes queries: `/readyz` says so.
+    /// Sets the answer of `/readyz`: whether the server accepts queries.
     pub fn set_ready(&self, is_ready: bool) {
         self.is_ready.store(is_ready, Ordering::Relaxed);
     }
 
-    /// The server stops: it is not ready, and `/events` ends for all who watch. Else their connections would never be idle.
+    /// The server stops: it is not ready, and `/events` ends for all watchers. Otherwise their connections would never
+    /// be idle.
     pub fn stop(&self) {
         self.set_ready(false);
         self.feed.end();
     }
 }
 
-/// The page, its events, and numbers for monitoring.
+/// All routes, without access control.
 pub fn router(state: WindowState) -> Router {
     let all = probes(state.clone()).merge(numbers(state.clone())).merge(watching(state));
     all.layer(map_response(headers::add))
 }
 
-/// `/healthz` and `/readyz`, which tell nothing about queries: they may be reached without a login.
+/// `/healthz` and `/readyz`, which reveal nothing about queries and need no login.
 pub fn probes(state: WindowState) -> Router {
     Router::new()
         .route("/healthz", get(async || "ok\n"))
@@ -109,12 +111,12 @@ pub fn probes(state: WindowState) -> Router {
         .with_state(state)
 }
 
-/// `/metrics`, which tells how much all users together do.
+/// `/metrics`: totals of all users.
 pub fn numbers(state: WindowState) -> Router {
     Router::new().route("/metrics", get(metrics::answer)).with_state(state)
 }
 
-/// All other routes: they show tables, columns and queries of all users.
+/// All other routes: the page and `/events`, which show the tables, columns and queries of all users.
 pub fn watching(state: WindowState) -> Router {
     assets::routes().route("/events", get(events)).with_state(state)
 }

@@ -1,4 +1,4 @@
-//! A look at a manager: everything that a sample shows, whole.
+//! The state of a manager at one moment: the complete content of a sample.
 
 use coscan_runtime::core::{Order, PoolMap, PriorityClass, TableId};
 use coscan_runtime::{BufferManager, Event, EventKind, ScanReport, TableReport};
@@ -8,13 +8,13 @@ use super::feed::{
 };
 use crate::queries::Queries;
 
-/// Scans that are shown.
+/// The most scans that are shown.
 pub(super) const SCANS_MAX: usize = 200;
-/// Tables that are shown.
+/// The most tables that are shown.
 pub(super) const TABLES_MAX: usize = 12;
 /// Bins of a map.
 const BINS_MAX: usize = 240;
-/// Cells of a map, so that a table of a thousand columns has fewer bins.
+/// The most cells of a map: a table of a thousand columns has fewer bins.
 const CELLS_MAX: usize = 16_384;
 
 /// The start of a query's text that is shown, in bytes.
@@ -42,7 +42,7 @@ pub(super) struct Picture {
 }
 
 impl Picture {
-    /// Looks at a manager. It walks over all chunks of the shown tables.
+    /// The state of a manager now. Walks over all chunks of the shown tables.
     pub(super) fn take(manager: &BufferManager) -> Self {
         let tables = shown(manager.tables());
         let maps = tables
@@ -88,7 +88,7 @@ impl Picture {
         Self { sample, maps, loads: Vec::new(), loads_before: 0 }
     }
 
-    /// Says of scans whose they are.
+    /// Adds the users and SQL of the scans.
     pub(super) fn add_queries(&mut self, queries: &Queries) {
         for scan in &mut self.sample.scans {
             let id = scan.query.as_ref().and_then(|id| id.parse().ok());

@@ -1,4 +1,4 @@
-//! Samples of a recorded run, to be replayed in the page.
+//! Samples from a decision log, for replay in the page.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use super::picture::{Picture, SCANS_MAX, TABLES_MAX, bins_max, map, scan_row};
 /// Time between two samples.
 const INTERVAL_NS: u64 = 100_000_000;
 
-/// The samples of a run that a manager recorded: each as a line of JSON, they are a file that the page replays. A log has
-/// no names, knows nothing of memory outside of the pool, and not what a decision cost: those are missing.
+/// The samples of a recorded run. Written as JSON lines, they are a file that the page replays. A log holds no names,
+/// no memory outside the pool and no decision times: those are missing.
 ///
 /// # Errors
 /// If the log does not replay.
@@ -54,7 +54,7 @@ impl Watcher {
                 self.started.insert(*scan, now);
             }
             Entry::Action(action) => self.see_action(manager, action),
-            // Of one moment: all that was decided at once.
+            // After all decisions of one moment.
             Entry::Settled { .. } if self.next.is_none_or(|next| now >= next) => {
                 self.next = Some(Time(now.0 / INTERVAL_NS * INTERVAL_NS + INTERVAL_NS));
                 self.take(manager);

@@ -1,4 +1,4 @@
-//! Pictures for all who watch, as long as somebody does.
+//! Takes pictures for all watchers while there are any.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use crate::queries::Queries;
 
 /// The least time between two pictures.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// So much of the time, at most, pictures are taken: large tables are looked at less often.
+/// At most one part in this many of the time is spent on pictures: large tables are sampled less often.
 const SHARE_MAX: u32 = 20;
 /// Events that are kept between two pictures.
 const EVENTS_MAX: usize = 8192;
 /// Loads that a picture has.
 const LOADS_MAX: usize = 2048;
 
-/// Looks at a manager regularly while somebody watches.
+/// Samples a manager regularly while anyone watches.
 #[derive(Debug)]
 pub struct Feed {
     /// `None` once it has ended.
     pictures: watch::Sender<Option<Arc<Picture>>>,
-    /// Somebody watches.
+    /// Notified when someone starts to watch.
     watched: Arc<Notify>,
 }
 
@@ -41,7 +41,7 @@ impl Feed {
         Self::start_with(manager, None)
     }
 
-    /// The same, which knows of scans whose they are.
+    /// As [`start`](Self::start), with the users and SQL of scans.
     ///
     /// # Panics
     /// If there is no tokio runtime here.
@@ -90,12 +90,12 @@ impl Feed {
         feed
     }
 
-    /// Ends it for all who watch, so that a server can stop.
+    /// Ends the feed for all watchers, so that a server can stop.
     pub fn end(&self) {
         self.pictures.send_replace(None);
     }
 
-    /// What goes on from now on.
+    /// A new watcher, from now on.
     #[must_use]
     pub fn watch(&self) -> Watcher {
         let pictures = self.pictures.subscribe();
@@ -110,7 +110,7 @@ impl Drop for Feed {
     }
 }
 
-/// One who watches.
+/// A subscriber of a feed.
 #[derive(Debug)]
 pub struct Watcher {
     pictures: watch::Receiver<Option<Arc<Picture>>>,
@@ -128,7 +128,7 @@ impl Watcher {
     }
 }
 
-/// Adds to a picture the loads of the time before it.
+/// Adds to each picture the last loads before it.
 struct Sampler {
     events: Events,
     loads: VecDeque<LoadRow>,

@@ -1,4 +1,4 @@
-//! Serves the window: connections, TLS, and how they end.
+//! Serves the window: connections, TLS, shutdown.
 
 use std::io;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::config::Http;
 use crate::engine::Engine;
 use crate::listen::{Accepted, Certificate, Gate, MaybeTls, StallLimit, accept};
 
-/// The name of the protocol within TLS.
+/// The protocol in the ALPN extension of TLS.
 const ALPN: &[u8] = b"http/1.1";
 
 /// The longest head of a request, in bytes.
@@ -84,12 +84,12 @@ impl HttpServer {
         }
     }
 
-    /// `/readyz` says from now on that no queries are taken. Everything is served as before.
+    /// From now on, `/readyz` says that no queries are accepted. Everything else is served as before.
     pub fn set_unready(&self) {
         self.state.set_ready(false);
     }
 
-    /// Accepts no connections; those there are end once they are answered, and nobody watches any longer.
+    /// Accepts no more connections. Open ones end after their current answer; all feeds end.
     pub fn stop(&self) {
         self.state.stop();
         self.stopping.cancel();
@@ -129,7 +129,7 @@ impl HttpServer {
     }
 }
 
-/// All routes, each for those who may see it.
+/// All routes, each with its access control.
 fn pages(state: &WindowState, access: Access) -> Router {
     let watching =
         watching(state.clone()).route_layer(from_fn_with_state(access.clone(), administrators));

@@ -1,4 +1,4 @@
-//! Accepts connections, up to a number.
+//! Accepts connections, up to a limit.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub struct Gate {
 pub struct Entered(#[expect(dead_code, reason = "held")] OwnedSemaphorePermit);
 
 impl Gate {
-    /// For so many connections at once.
+    /// A gate for this many connections at once.
     #[must_use]
     pub fn new(connections_max: usize) -> Self {
         let connections_max = u32::try_from(connections_max).unwrap_or(u32::MAX).min(1 << 28);
@@ -36,13 +36,13 @@ impl Gate {
         Arc::clone(&self.free).try_acquire_owned().ok().map(Entered)
     }
 
-    /// The most connections at once.
+    /// The limit on connections.
     #[must_use]
     pub fn connections_max(&self) -> usize {
         self.connections_max as usize
     }
 
-    /// Connections now.
+    /// The number of connections now.
     #[must_use]
     pub fn entered(&self) -> usize {
         self.connections_max().saturating_sub(self.free.available_permits())
@@ -62,7 +62,7 @@ pub struct Accepted {
     pub stream: TcpStream,
     /// Where it comes from.
     pub address: SocketAddr,
-    /// Counts it; `None` if there are too many, so that it can be told so.
+    /// Counts the connection; `None` if there are too many, so that the client can be told.
     pub entered: Option<Entered>,
 }
 

@@ -1,5 +1,5 @@
-//! Connections before any protocol: how many there are (`accept`), whether they are encrypted (`stream`,
-//! `tls`), and how long clients may take no bytes (`stall`).
+//! Connections of all protocols: their number (`accept`), encryption (`stream`, `tls`), and a limit on how long clients
+//! may take no bytes (`stall`).
 
 mod accept;
 mod stall;

@@ -8,17 +8,17 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A stream whose writes fail once its client has taken no byte for some time.
+/// A stream whose writes fail once its client has taken no byte for `stall_max`.
 #[derive(Debug)]
 pub struct StallLimit<S> {
     stream: S,
     stall_max: Duration,
-    /// Set while a write waits.
+    /// The deadline, while a write waits.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> StallLimit<S> {
-    /// Gives up on a client that takes no byte for `stall_max`.
+    /// Adds the limit to a stream.
     pub fn new(stream: S, stall_max: Duration) -> Self {
         Self { stream, stall_max, stalled: None }
     }

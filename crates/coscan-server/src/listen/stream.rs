@@ -11,14 +11,14 @@ use tokio_rustls::server::TlsStream;
 /// A connection of a client.
 #[derive(Debug)]
 pub enum MaybeTls {
-    /// As it came.
+    /// Unencrypted.
     Plain(TcpStream),
     /// Encrypted.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl MaybeTls {
-    /// Whether nobody between can read along.
+    /// Whether it is encrypted.
     #[must_use]
     pub fn is_secure(&self) -> bool {
         matches!(self, Self::Tls(_))

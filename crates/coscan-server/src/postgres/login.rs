@@ -24,7 +24,7 @@ use crate::users::{MECHANISM, Scram, ScramError};
 /// The longest message before a client has logged in, in bytes.
 const MESSAGE_BYTES_MAX: usize = 10_000;
 
-/// The name of the protocol within TLS.
+/// The protocol in the ALPN extension of TLS.
 const ALPN: &[u8] = b"postgresql";
 
 /// What a connection turned out to be.

@@ -1,9 +1,9 @@
 //! The PostgreSQL protocol.
 //!
 //! A connection is negotiated and its user logged in (`login`). From then on its `messages` are read (`frame`,
-//! `decode`, `reader`) and answered (`connection`), in the `simple` protocol or the `extended` one with `prepared` statements and
-//! `parameters`. Results are sent as `rows` through a `writer`. Another connection may `cancel`. Errors have the codes
-//! of PostgreSQL (`sqlstate`).
+//! `decode`, `reader`) and answered (`connection`), in the `simple` protocol or the `extended` one with `prepared`
+//! statements and `parameters`. Results are sent as `rows` through a `writer`. Another connection may `cancel`. Errors
+//! have the codes of PostgreSQL (`sqlstate`).
 
 mod cancel;
 mod connection;

@@ -1,8 +1,7 @@
-//! The queries of the server: which run, which wait, which ran.
+//! The queries of the server: waiting, running and recent ones.
 //!
-//! A query is registered under a `query_id` and gets a `ticket`. `admission` lets a number of them run at once.
-//! [`RunningQuery`] (`running`) is a result as it comes; the last queries are kept (`history`), and
-//! `totals` of all.
+//! A query is registered under a `query_id` and gets a `ticket`. `admission` limits how many run at once.
+//! [`RunningQuery`] (`running`) is the stream of its result. The most recent queries are kept, and `totals` of all.
 
 mod admission;
 mod error;
@@ -46,7 +45,7 @@ pub struct Queries {
     ended: Notify,
 }
 
-/// What became of a wish to cancel.
+/// The outcome of a request to cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cancelled {
     /// The query ends now.
@@ -123,7 +122,7 @@ impl Queries {
         (all.saturating_sub(waiting), waiting)
     }
 
-    /// What queries did that have ended.
+    /// Totals of all queries that have ended.
     #[must_use]
     pub fn totals(&self) -> &Totals {
         &self.totals

@@ -28,7 +28,7 @@ pub enum QueryState {
 }
 
 impl QueryState {
-    /// Those in which queries end.
+    /// The final states.
     pub const ENDS: [Self; 4] = [Self::Done, Self::Cancelled, Self::Failed, Self::Refused];
 
     /// The word that `system.queries` shows.

@@ -1,4 +1,4 @@
-//! What queries did since the start, for monitoring.
+//! Totals of queries since the start, for monitoring.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -13,7 +13,7 @@ pub struct Totals {
     pub ended: Family<[(&'static str, &'static str); 1], Counter>,
     /// How long they waited for a slot, in seconds.
     pub waited: Histogram,
-    /// How long they ran, their clients' reading included, in seconds.
+    /// How long they ran, including the time that clients took to read results, in seconds.
     pub ran: Histogram,
     /// Rows that they returned.
     pub rows: Counter,
@@ -38,7 +38,7 @@ impl Totals {
     }
 }
 
-/// One line for a query that has ended. Its text is not shown: it may hold what users would not see logged.
+/// Logs one line for a query that has ended, without its SQL, which may hold confidential values.
 pub(super) fn log_end(report: &QueryReport) {
     let QueryReport { id, user, state, rows, waited, ran, error, .. } = report;
     let (waited, ran) = (waited.as_secs_f64(), ran.as_secs_f64());

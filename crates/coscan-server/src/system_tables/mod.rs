@@ -1,4 +1,4 @@
-//! What the server does, as tables: `system.queries`, `system.scans`, `system.pool`.
+//! The state of the server as tables: `system.queries`, `system.scans`, `system.pool`.
 
 mod cancel;
 mod pool;

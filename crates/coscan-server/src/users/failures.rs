@@ -1,9 +1,8 @@
-//! Slows down those who guess passwords, without shutting out those who know theirs.
+//! Slows down the guessing of passwords, without locking out users who know theirs.
 //!
-//! After [`FREE`] failures in a row, logins are refused without a look at the proof, at first for a second, and for twice
-//! as long after each further failure, up to [`PAUSE_MAX`]. Failures count against the address they come from and against
-//! the name. An address from which the name has logged in before has a count of its own: strangers who guess the
-//! password of a user do not keep the user out.
+//! After [`FREE`] failures in a row, logins are refused without checking the proof, at first for a second, and for
+//! twice as long after each further failure, up to [`PAUSE_MAX`]. Failures count per address and per name. An address
+//! from which a name has logged in before has its own count, so strangers cannot lock a user out.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -18,11 +17,11 @@ const FREE: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// Failures are forgotten after so long without another.
+/// Failures are forgotten after this time without another.
 const FORGET: Duration = Duration::from_secs(15 * 60);
-/// Names, addresses and pairs of them that are remembered, each.
+/// The most names, addresses and pairs of them that are kept, each.
 const KEPT: usize = 10_000;
-/// The start of a name that is remembered, in bytes: users have shorter names.
+/// The length of the kept start of a name, in bytes: users have shorter names.
 const NAME_BYTES: usize = 64;
 
 /// Failed logins by name and by address, in bounded memory.
@@ -65,20 +64,19 @@ impl Failures {
 }
 
 impl FailedLogins {
-    /// For how long logins under this name from this address are refused from now on, if they are. Servers ask before
-    /// they look at a proof.
+    /// Whether a login under this name from this address may be checked now. Call it before checking the proof.
     ///
     /// # Errors
-    /// The time until the next login is looked at.
+    /// The time until the next login is checked.
     pub fn check(&self, name: &str, from: Option<IpAddr>) -> Result<(), Duration> {
         self.check_at(name, from, Instant::now())
     }
 
-    /// Notes how a login went; whether it succeeds. Also a right proof is refused if others have failed meanwhile so
-    /// often that it would not have been looked at: else many guesses at once were free.
+    /// Notes the outcome of a login, and decides whether it succeeds. Even a right proof is refused if meanwhile so
+    /// many logins have failed that it would not have been checked: otherwise many guesses at once would be free.
     ///
     /// # Errors
-    /// The time until the next login is looked at.
+    /// The time until the next login is checked.
     pub(crate) fn note(
         &self,
         name: &str,
@@ -88,7 +86,7 @@ impl FailedLogins {
         self.note_at(name, from, is_right, Instant::now())
     }
 
-    /// Logins with a wrong proof, and those refused without a look at it, so far.
+    /// The logins with a wrong proof, and those refused without checking it, so far.
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {
         (self.wrong.load(Ordering::Relaxed), self.early.load(Ordering::Relaxed))
@@ -162,7 +160,7 @@ impl Known {
         };
         let pair = (name.to_owned(), from);
         if !self.pairs.contains_key(&pair) {
-            // Failures of its own, not those of strangers.
+            // The failures were the user's own, not those of strangers.
             self.addresses.remove(&from);
             self.names.remove(name);
             make_place(&mut self.pairs);
@@ -183,7 +181,7 @@ fn add<K: Clone + Eq + Hash>(kept: &mut HashMap<K, Failures>, key: K, now: Insta
     count(kept.entry(key).or_insert(Failures { in_a_row: 0, last: now }), now);
 }
 
-/// Forgets the one with the fewest failures, the oldest of those, if there are too many.
+/// If there are too many entries, drops the one with the fewest failures, the oldest of those.
 fn make_place<K: Clone + Eq + Hash>(kept: &mut HashMap<K, Failures>) {
     if kept.len() >= KEPT
         && let Some(key) = kept.iter().min_by_key(|(_, f)| (f.in_a_row, f.last)).map(|(k, _)| k)

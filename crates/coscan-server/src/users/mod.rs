@@ -1,7 +1,7 @@
-//! Who may log in, and what each may read.
+//! Users, their passwords, and the tables granted to them.
 //!
-//! `file` reads the users file, `verifier` is what it keeps of a password, `scram` checks a login without seeing the
-//! password. `failures` slows down those who guess passwords.
+//! `file` reads the users file, which keeps a `verifier` of each password; `scram` checks a login without seeing the
+//! password. `failures` slows down the guessing of passwords.
 
 mod failures;
 mod file;
@@ -25,7 +25,7 @@ pub use verifier::{MECHANISM, Verifier, VerifierError};
 pub struct User {
     /// The name to log in with.
     pub name: String,
-    /// The tables whose rows and columns the user sees; others do not exist for the user.
+    /// The tables that the user can see; all others are hidden.
     pub tables: Granted,
     /// The weight of the user's queries, at least 1; the most that the user's sessions may set.
     pub weight: u32,
@@ -36,7 +36,7 @@ pub struct User {
 }
 
 impl User {
-    /// What is kept of the password; `None` if the server checks no passwords.
+    /// The verifier of the password; `None` if the server checks no passwords.
     #[must_use]
     pub fn verifier(&self) -> Option<&Verifier> {
         self.verifier.as_ref()
@@ -67,14 +67,14 @@ impl Granted {
 #[derive(Debug)]
 pub struct Users {
     known: Known,
-    /// Makes what strangers are asked look like what users are asked.
+    /// Makes logins of unknown users look like those of known ones.
     secret: [u8; 32],
     failed_logins: FailedLogins,
 }
 
 #[derive(Debug)]
 enum Known {
-    /// Whoever comes is an administrator under the name given.
+    /// Everyone is an administrator, under any name.
     Anyone,
     Listed {
         path: Option<PathBuf>,
@@ -137,7 +137,7 @@ impl Users {
         matches!(self.known, Known::Listed { .. })
     }
 
-    /// The user of this name. Proves nothing about who asks.
+    /// The user of this name. No proof of identity.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<Arc<User>> {
         match &self.known {
@@ -152,7 +152,7 @@ impl Users {
         }
     }
 
-    /// What to check a login under this name against: the user's verifier, or one that nothing fits.
+    /// The verifier to check a login under this name against: the user's, or one that no password fits.
     #[must_use]
     pub fn verifier_of(&self, name: &str) -> Verifier {
         let user = self.find(name);

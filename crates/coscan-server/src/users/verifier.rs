@@ -1,4 +1,4 @@
-//! What is kept of a password: enough to check it, not enough to log in with.
+//! Verifiers of passwords: enough to check a password, not enough to log in with.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -101,7 +101,8 @@ impl Verifier {
         other.stored_key.ct_eq(&self.stored_key).into()
     }
 
-    /// One that no password fits, the same at each call with the same secret: strangers cannot tell which users exist.
+    /// A verifier that no password fits, always the same for a secret and a name: strangers cannot tell which users
+    /// exist.
     #[must_use]
     pub(super) fn of_nobody(secret: &[u8; 32], name: &str) -> Self {
         let salt = hmac_sha256(secret, name.as_bytes())[..SALT_BYTES].to_vec();

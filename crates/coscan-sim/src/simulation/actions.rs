@@ -63,8 +63,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// A scan has failed: a worker that waits for it tells its query at once, one that works when it asks again. It needs
-    /// nothing more.
+    /// A scan has failed: a worker that waits for it tells its query at once, one that works when it asks again. It
+    /// needs nothing more.
     fn fail_scan(&mut self, scan: ScanId) {
         let query = self.scans[&scan];
         if self.queries[query].someone_waits() {

@@ -31,10 +31,10 @@ export function parse(text) {
   const samples = lines.map((line, index) => {
     let sample;
     try { sample = JSON.parse(line); } catch { sample = null; }
-    if (typeof sample?.seconds !== "number") throw new Error(`line ${index + 1} is no sample`);
+    if (typeof sample?.seconds !== "number") throw new Error(`line ${index + 1} is not a sample`);
     return sample;
   });
-  if (samples.length === 0) throw new Error("the file has no samples");
+  if (samples.length === 0) throw new Error("the file holds no samples");
   return samples;
 }
 

@@ -41,7 +41,7 @@ class Row {
       this.bar.setAttribute("aria-valuenow", Math.round(share * 100));
     }
     put(this.share, `${percent(share)} of ${plural(scan.chunks, "chunk")}, ${seconds(scan.seconds)}`);
-    // Waits of a blink are no news: times are shown from a tenth of a second on.
+    // Waits of less than a tenth of a second are shown without their time.
     put(this.why, scan.waiting >= 0.1 ? `${scan.why} (${seconds(scan.waiting)})` : scan.why);
     if (this.why.dataset.waits !== scan.waits) this.why.dataset.waits = scan.waits;
   }

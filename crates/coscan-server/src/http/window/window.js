@@ -50,8 +50,8 @@ function take(sample) {
 function setStatus(next) {
   status = next;
   const words = {
-    connecting: "connecting", live: "live", lost: "connection lost, trying again", replay: "replay",
-    old: "this page is older than the server: load it again",
+    connecting: "connecting", live: "live", lost: "connection lost, reconnecting", replay: "replay",
+    old: "this page is older than the server: reload it",
   };
   const { sample } = state;
   const about = sample ? `, policy ${sample.policy}, running for ${seconds(sample.seconds)}` : "";
@@ -124,7 +124,7 @@ function showText() {
   const { sample } = state, { totals, memory } = sample;
   const wanted = totals.bytes_read + totals.bytes_saved, slices = totals.slices_decoded + totals.slices_reused;
   put($("f-saved"), bytes(totals.bytes_saved));
-  put($("f-saved-sub"), wanted ? `${percent(totals.bytes_saved / wanted)} of the ${bytes(wanted)} that the scans used` : "nothing was read yet");
+  put($("f-saved-sub"), wanted ? `${percent(totals.bytes_saved / wanted)} of the ${bytes(wanted)} that the scans used` : "nothing has been read yet");
   put($("f-read"), bytes(totals.bytes_read));
   put($("f-read-sub"), `${plural(totals.loads, "read")} of chunks`);
   put($("f-scans"), number(sample.scan_count));
@@ -135,12 +135,12 @@ function showText() {
   put($("f-decision-sub"), `${plural(totals.decisions, "decision")}, ${seconds(totals.decision_us / 1e6)}`);
   scans.show(sample);
   const shared = sample.shared_bytes.slice(1).reduce((sum, count) => sum + count, 0), needed = shared + sample.shared_bytes[0];
-  put($("sharing-note"), needed ? `${percent(shared / needed)} of ${bytes(needed)} still needed by several` : "nothing is needed now");
+  put($("sharing-note"), needed ? `${percent(shared / needed)} of ${bytes(needed)} still needed by several scans` : "no scan needs data now");
   put($("memory-note"), `${bytes(memory.pool + memory.decoded + memory.operators + memory.metadata)} of ${bytes(memory.budget)}, at most ${bytes(memory.peak)}`);
   put($("bytes-note"), `${bytes(recent(History.READ))}/s read, ${bytes(recent(History.SAVED))}/s saved`);
   put($("cost-note"), totals.decisions ? `${(totals.decision_us / totals.decisions).toFixed(1)} µs since the start` : "");
   const alternative = (id, text) => $(id).setAttribute("aria-label", text);
-  alternative("map", `Map of ${table()?.name ?? "the pool"}: ${plural(table()?.columns.length ?? 0, "column")} by ${plural(table()?.chunks ?? 0, "chunk")}. The arrow keys read its cells.`);
+  alternative("map", `Map of ${table()?.name ?? "the pool"}: ${plural(table()?.columns.length ?? 0, "column")} by ${plural(table()?.chunks ?? 0, "chunk")}. The arrow keys move over its cells.`);
   alternative("sharing", `Sharing potential: ${$("sharing-note").textContent}`);
   alternative("bytes", `Bytes: ${$("bytes-note").textContent}`);
   alternative("memory", `Memory: ${$("memory-note").textContent}`);
@@ -174,7 +174,7 @@ function togglePause() {
   if (player) { player.isPlaying = !player.isPlaying; if (player.isPlaying && player.share >= 1) player.seek(0); drawnText = -1; return; }
   isPaused = !isPaused;
   $("pause").setAttribute("aria-pressed", String(isPaused));
-  put($("pause"), isPaused ? "Go on" : "Pause");
+  put($("pause"), isPaused ? "Resume" : "Pause");
   setStatus(status);
 }
 
