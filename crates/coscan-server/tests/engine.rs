@@ -136,6 +136,37 @@ async fn nothing_but_reading_is_allowed() {
 }
 
 #[tokio::test]
+async fn values_are_bounded_with_each_mention_of_their_parameter() {
+    let fixture = Fixture::new(Limits::default()).await;
+    let ann = fixture.login("ann").await;
+    let mentions = |count| vec!["$1"; count].join(", ");
+    let value = || vec![ScalarValue::from("x".repeat(1 << 20).as_str())];
+    for (count, is_right) in [(10, true), (100, false)] {
+        let sql = format!("SELECT id FROM numbers WHERE word IN ({})", mentions(count));
+        let planned = fixture.engine.plan(&ann, Sql::Text(&sql)).await.unwrap();
+        let bound = planned.bind(value()).map(|bound| bound.bytes() > 10 << 20);
+        let ran = fixture.engine.run(&ann, planned, ParamValues::from(value())).await.map(|_| true);
+        for outcome in [bound, ran] {
+            let kind = outcome.map_err(|error| error.kind);
+            assert_eq!(
+                kind,
+                if is_right { Ok(true) } else { Err(ErrorKind::TooComplex) },
+                "{count}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_administrators_read_without_sharing() {
+    let fixture = Fixture::new(Limits::default()).await;
+    let root = fixture.login("root").await;
+    fixture.rows(&root, "SET coscan.sharing = off").await.unwrap();
+    let ann = fixture.login("ann").await;
+    fixture.error(&ann, "SET coscan.sharing = off").await;
+}
+
+#[tokio::test]
 async fn parameters_have_the_types_of_what_they_are_compared_with() {
     let fixture = Fixture::new(Limits::default()).await;
     let ann = fixture.login("ann").await;

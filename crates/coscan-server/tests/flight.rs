@@ -270,6 +270,22 @@ async fn calls_need_a_login_that_is_right_and_has_not_expired() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tickets_end_with_what_their_user_was_granted() {
+    let running = start().await;
+    let mut root = login(&running, "root").await;
+    let info = root.execute("SELECT count(*) FROM system.queries".to_owned(), None).await.unwrap();
+    all(&mut root, &info).await;
+    let users = running.tables.directory.path().join("users.toml");
+    let without_admin =
+        std::fs::read_to_string(&users).unwrap().replace("admin = true", "admin = false");
+    std::fs::write(&users, without_admin).unwrap();
+    running.server.engine().users().reload().unwrap();
+    let mut root = login(&running, "root").await;
+    let refused = root.do_get(info.endpoint[0].ticket.clone().unwrap()).await.err().unwrap();
+    assert!(refused.to_string().contains("the ticket is unknown"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn failed_logins_are_slowed_down() {
     let running = start().await;
     let mut client = stranger(&running).await;
@@ -430,7 +446,7 @@ async fn dropping_a_result_frees_its_slot() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_reads_nothing_holds_little_and_not_for_ever() {
     let running =
-        start_flight(|config| config.limits.result_stall_max = Duration::from_millis(300)).await;
+        start_flight(|config| config.limits.result_stall_max = Duration::from_secs(3)).await;
     let mut client = login(&running, "ann").await;
     let info = client.execute(LONG.to_owned(), None).await.unwrap();
     let mut rows = fetch(&mut client, &info).await;

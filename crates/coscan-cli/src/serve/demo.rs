@@ -11,12 +11,13 @@ use crate::data::data_directory;
 
 /// Where a demonstration listens: not at 5432, where PostgreSQL may be.
 const POSTGRES: &str = "127.0.0.1:5433";
+const FLIGHT: &str = "127.0.0.1:5434";
 const HTTP: &str = "127.0.0.1:5480";
 
 #[derive(Debug, Args)]
 pub(super) struct Demo {
     /// Serve generated TPC-H tables without passwords, unless --users-file is given. Without any address, at
-    /// 127.0.0.1:5433 (PostgreSQL) and 127.0.0.1:5480 (browsers)
+    /// 127.0.0.1:5433 (PostgreSQL), 127.0.0.1:5434 (Flight SQL) and 127.0.0.1:5480 (browsers)
     #[arg(long, help_heading = "Demonstration")]
     demo: bool,
     /// TPC-H scale factor: 1 is six million rows of lineitem
@@ -54,6 +55,9 @@ impl Demo {
         }
         if config.listen.addresses().next().is_none() {
             config.listen.postgres = Some(POSTGRES.parse()?);
+            if cfg!(feature = "flight-sql") {
+                config.listen.flight = Some(FLIGHT.parse()?);
+            }
             config.listen.http = Some(HTTP.parse()?);
         }
         config.insecure |= config.users_file.is_none();

@@ -127,7 +127,10 @@ impl Driver {
         }
         drop(deferred.evicted);
         drop(deferred.unclaimed); // Chunks of workers that are gone return to their scans.
-        for scan in deferred.failed {
+        // One step of one scan, so that loads that others wait for start between two.
+        let mut failed = deferred.failed.into_iter();
+        if let Some(scan) = failed.next() {
+            self.lock().deferred.failed.extend(failed);
             self.drop_needs(scan);
         }
         if deferred.needs_dropped {

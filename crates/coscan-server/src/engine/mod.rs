@@ -39,6 +39,8 @@ use datafusion_pg_catalog::pg_catalog::context::EmptyContextProvider;
 use datafusion_pg_catalog::setup_pg_catalog;
 use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
 
+use tokio::sync::Semaphore;
+
 use crate::config::Limits;
 use crate::queries::{Queries, QueryId};
 use crate::system_tables::SystemTables;
@@ -68,7 +70,17 @@ pub struct Engine {
     pg_tables: Arc<PgCatalogStaticTables>,
     parser: PostgresCompatibilityParser,
     threads: QueryThreads,
+    /// For statements that need no slot.
+    light_threads: QueryThreads,
+    /// Each check of a password takes some milliseconds of a processor; strangers must not occupy all of them.
+    password_checks: Semaphore,
 }
+
+/// Passwords that are checked at the same time.
+const PASSWORD_CHECKS_MAX: usize = 4;
+
+/// Threads for statements that need no slot.
+const LIGHT_THREADS: usize = 2;
 
 /// How a client shows who it is.
 #[derive(Debug)]
@@ -146,7 +158,9 @@ impl Engine {
             base,
             pg_tables: Arc::new(PgCatalogStaticTables::try_new().map_err(refused)?),
             parser: PostgresCompatibilityParser::new(),
-            threads: QueryThreads::new().map_err(EngineError::Threads)?,
+            threads: QueryThreads::new(None).map_err(EngineError::Threads)?,
+            light_threads: QueryThreads::new(Some(LIGHT_THREADS)).map_err(EngineError::Threads)?,
+            password_checks: Semaphore::new(PASSWORD_CHECKS_MAX),
         })
     }
 
@@ -207,6 +221,9 @@ impl Engine {
             Proof::None | Proof::Wrong => false,
             Proof::Scram(verified) => verified.user() == name,
             Proof::Password(password) => {
+                let _permit = self.password_checks.acquire().await;
+                // Others may have failed meanwhile.
+                failed.check(name, address).map_err(LoginError::TooMany)?;
                 let (verifier, password) = (self.users.verifier_of(name), password.to_owned());
                 let checked = tokio::task::spawn_blocking(move || verifier.accepts(&password));
                 checked.await.unwrap_or(false)

@@ -5,6 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use arrow::datatypes::{Field, FieldRef, SchemaRef};
+use datafusion::common::ParamValues;
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::DataFusionError;
@@ -22,6 +23,9 @@ use crate::queries::{ErrorKind, QueryError};
 
 /// The most parameters of a statement, as in PostgreSQL.
 const PARAMETERS_MAX: usize = 65_535;
+
+/// The most bytes that the values of parameters may take in a plan.
+const VALUE_BYTES_MAX: usize = 64 << 20;
 
 /// One statement.
 #[derive(Clone, Debug)]
@@ -42,6 +46,7 @@ pub struct Planned {
     /// The types of its parameters, `$1` first; `None` where nothing tells.
     pub parameters: Vec<Option<FieldRef>>,
     pub(super) sql: Arc<str>,
+    bound_bytes: usize,
     pub(super) work: Work,
 }
 
@@ -66,15 +71,24 @@ impl Planned {
         if values.is_empty() {
             return Ok(self.clone());
         }
-        let plan = plan.as_ref().clone().replace_params_with_values(&values.into());
+        let values = ParamValues::from(values);
+        let bound_bytes = value_bytes(plan, &values)?;
+        let plan = plan.as_ref().clone().replace_params_with_values(&values);
         let plan = plan.map_err(from_engine)?;
         Ok(Self {
             command: self.command,
             schema: Arc::new(plan.schema().as_arrow().clone()),
             parameters: Vec::new(),
             sql: Arc::clone(&self.sql),
+            bound_bytes,
             work: Work::Query(Arc::new(plan)),
         })
+    }
+
+    /// The bytes of its text and of the values in it.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.sql.len() + self.bound_bytes
     }
 
     /// Whether it concerns the session only, and has no result: SET, BEGIN and their like.
@@ -116,6 +130,7 @@ impl Engine {
                 schema: statement.schema(),
                 parameters: Vec::new(),
                 sql: text.into(),
+                bound_bytes: 0,
                 work: Work::Session(statement),
             });
         }
@@ -130,6 +145,7 @@ impl Engine {
             schema: Arc::new(plan.schema().as_arrow().clone()),
             parameters: parameters(&plan)?,
             sql: text.into(),
+            bound_bytes: 0,
             work: Work::Query(Arc::new(plan)),
         })
     }
@@ -186,6 +202,42 @@ pub(super) fn is_light(plan: &LogicalPlan) -> bool {
         Ok(if is_light { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     });
     walked.is_ok() && is_light
+}
+
+/// The bytes that values take in a plan: each mention of a parameter copies its value.
+///
+/// # Errors
+/// If they take too many.
+pub(super) fn value_bytes(plan: &LogicalPlan, values: &ParamValues) -> Result<usize, QueryError> {
+    let ParamValues::List(values) = values else { return Ok(0) };
+    if values.is_empty() {
+        return Ok(0);
+    }
+    let sizes: Vec<_> = values.iter().map(|value| value.value().size()).collect();
+    let mut bytes = 0_usize;
+    let walked = plan.apply_with_subqueries(|plan| {
+        plan.apply_expressions(|expression| {
+            expression.apply(|expression| {
+                if let Expr::Placeholder(parameter) = expression
+                    && let Some(number) = parameter.id.strip_prefix('$')
+                    && let Ok(number) = number.parse::<usize>()
+                    && let Some(size) = sizes.get(number.wrapping_sub(1))
+                {
+                    bytes = bytes.saturating_add(*size);
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    });
+    walked.map_err(from_engine)?;
+    if bytes > VALUE_BYTES_MAX {
+        let text = format!(
+            "the values of the parameters take {bytes} bytes, counted once for each mention; the most is \
+             {VALUE_BYTES_MAX}"
+        );
+        return Err(QueryError::new(ErrorKind::TooComplex, text));
+    }
+    Ok(bytes)
 }
 
 fn parameters(plan: &LogicalPlan) -> Result<Vec<Option<FieldRef>>, QueryError> {

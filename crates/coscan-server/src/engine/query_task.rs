@@ -20,13 +20,17 @@ use crate::queries::QueryError;
 /// The stack that a thread needs for the deepest statements that are accepted, in bytes. They are walked by recursion.
 pub const STACK_BYTES: usize = 16 << 20;
 
-/// The threads of queries, one for each core.
+/// Threads of queries.
 #[derive(Debug)]
 pub(super) struct QueryThreads(Option<Runtime>);
 
 impl QueryThreads {
-    pub(super) fn new() -> io::Result<Self> {
+    /// So many threads; `None` for one per core.
+    pub(super) fn new(count: Option<usize>) -> io::Result<Self> {
         let mut builder = Builder::new_multi_thread();
+        if let Some(count) = count {
+            builder.worker_threads(count);
+        }
         builder.enable_all().thread_name("coscan-queries").thread_stack_size(STACK_BYTES);
         Ok(Self(Some(builder.build()?)))
     }
@@ -112,7 +116,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_an_error_and_not_the_end_of_the_rows() {
-        let threads = QueryThreads::new().unwrap();
+        let threads = QueryThreads::new(None).unwrap();
         let schema = Arc::new(Schema::empty());
         let batch = RecordBatch::new_empty(Arc::clone(&schema));
         let batches = stream::iter(0..2).map(move |number| match number {

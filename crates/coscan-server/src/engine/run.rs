@@ -8,11 +8,10 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::prelude::SessionContext;
-use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use crate::engine::errors::from_engine;
-use crate::engine::plan::{Planned, Work, check, is_light};
+use crate::engine::plan::{Planned, Work, check, is_light, value_bytes};
 use crate::engine::query_task::run_on;
 use crate::engine::{Engine, Session};
 use crate::queries::{Deadline, QueryError, RunningQuery, cancelled};
@@ -40,7 +39,7 @@ impl Engine {
         let mut ticket = self.queries.register(&session.user, &planned.sql);
         let threads = if is_light(&plan) {
             ticket.start();
-            Handle::current() // Looks at the server while queries keep their threads busy.
+            self.light_threads.handle() // Looks at the server while queries keep their threads busy.
         } else {
             ticket.admit().await?;
             self.threads.handle()
@@ -83,6 +82,7 @@ async fn start(
     parameters: ParamValues,
 ) -> Result<SendableRecordBatchStream, QueryError> {
     let plan = Arc::unwrap_or_clone(plan);
+    value_bytes(&plan, &parameters)?;
     let plan = plan.replace_params_with_values(&parameters).map_err(from_engine)?;
     check(&plan)?;
     let context = SessionContext::new_with_state(state);

@@ -61,6 +61,11 @@ impl Settings {
                 self.refresh = parse(value).map_err(|()| wrong("write a number of seconds"))?;
             }
             "coscan.sharing" => {
+                if !user.admin {
+                    return Err(wrong(
+                        "only administrators set it, since memory limits do not hold without it",
+                    ));
+                }
                 let sharing = value.map(on_or_off).transpose();
                 self.sharing = sharing.map_err(|()| wrong("write on or off"))?;
             }

@@ -82,6 +82,16 @@ impl<T: Clone> Handles<T> {
         }
     }
 
+    /// Changes how many bytes the value under a handle is of.
+    pub(super) fn charge(&self, handle: &[u8], bytes: usize) {
+        let mut entries = self.lock();
+        if let Some(mut entry) = entries.remove(&key(handle)) {
+            entry.bytes = bytes;
+            self.make_room(&mut entries, &entry);
+            entries.insert(key(handle), entry);
+        }
+    }
+
     /// The value under a handle.
     pub(super) fn get(&self, handle: &[u8]) -> Option<T> {
         self.find(handle, |_| true)
@@ -148,6 +158,11 @@ mod tests {
         let large = handles.add("ann", 1000, 6).unwrap();
         assert_eq!((handles.get(&ann[3]), handles.get(&large)), (None, Some(6)));
         assert_eq!(handles.get(&bob), Some(0));
+        let small = handles.add("ann", 1, 8).unwrap();
+        assert_eq!((handles.get(&large), handles.get(&small)), (None, Some(8)));
+        let large = handles.add("ann", 1, 6).unwrap();
+        handles.charge(&large, 100);
+        assert_eq!((handles.get(&small), handles.get(&large)), (None, Some(6)));
         for user in ["c", "d", "e", "f"] {
             handles.add(user, 1, 7).unwrap();
         }

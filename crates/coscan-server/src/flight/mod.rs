@@ -32,13 +32,15 @@ use prost::Message;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tonic::Status;
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
+use tonic::{Request, Status};
 
 use crate::engine::Engine;
 use crate::listen::{Certificate, Gate, accept};
 use connection::Connection;
 use service::Service;
+use sessions::Sessions;
 use status::malformed;
 
 /// Calls at once over one connection.
@@ -76,8 +78,12 @@ impl FlightServer {
     pub async fn serve(self, listener: TcpListener) {
         let limits = self.engine.limits();
         let message_bytes_max = usize::try_from(limits.message_bytes_max).unwrap_or(usize::MAX);
-        let service = FlightServiceServer::new(Service::new(&self.engine))
+        let sessions = Arc::new(Sessions::new(Arc::clone(&self.engine)));
+        let service = FlightServiceServer::new(Service::new(&self.engine, Arc::clone(&sessions)))
             .max_decoding_message_size(message_bytes_max);
+        let service = InterceptedService::new(service, move |request: Request<()>| {
+            sessions.check(&request).map(|()| request)
+        });
         let (connected, mut connections) = mpsc::channel(1);
         let connections = stream::poll_fn(move |context| connections.poll_recv(context));
         let serving = Server::builder()

@@ -59,10 +59,15 @@ pub(super) async fn read(
     let types = planned.parameters.iter().map(Option::as_ref);
     let types = types.chain(std::iter::repeat(None)); // How many there are is checked when they are bound.
     let fit = |(value, field): (ScalarValue, Option<&Arc<Field>>)| match field {
-        Some(field) => value.cast_to(field.data_type()).map_err(|error| {
-            let text = format!("a parameter is no {}: {error}", field.data_type());
-            QueryError::new(ErrorKind::InvalidValue, text).into()
-        }),
+        Some(field) => {
+            let cast = catch_unwind(AssertUnwindSafe(|| value.cast_to(field.data_type())));
+            cast.map_err(|_| malformed("a value of a parameter cannot be converted"))?.map_err(
+                |error| {
+                    let text = format!("a parameter is no {}: {error}", field.data_type());
+                    QueryError::new(ErrorKind::InvalidValue, text).into()
+                },
+            )
+        }
         None => Ok(value),
     };
     values.into_iter().zip(types).map(fit).collect()

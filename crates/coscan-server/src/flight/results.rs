@@ -60,7 +60,11 @@ pub(super) fn of_query(
     });
     let encoder = encode(schema, batches);
     let Some(id) = id else { return Box::pin(encoder.map(|data| data.map_err(Status::from))) };
-    let client = Arc::new(Client { since: Mutex::new(Some(Instant::now())), ..Client::default() });
+    let client = Arc::new(Client {
+        since: Mutex::new(Some(Instant::now())),
+        encoder: Mutex::new(Some(encoder)),
+        has_stalled: AtomicBool::new(false),
+    });
     let ended = CancellationToken::new();
     let watch = Watch {
         engine: Arc::clone(engine),
@@ -69,7 +73,7 @@ pub(super) fn of_query(
         client: Arc::clone(&client),
     };
     tokio::spawn(watch.run(cancel, ended.clone()));
-    Box::pin(Watched { encoder, client, _ended: ended.drop_guard() })
+    Box::pin(Watched { client, _ended: ended.drop_guard() })
 }
 
 fn encode(
@@ -84,9 +88,10 @@ fn encode(
         .build(batches)
 }
 
-/// The state of the client of a result.
-#[derive(Debug, Default)]
+/// A result and the state of its client.
 struct Client {
+    /// `None` once the client has stalled: gRPC keeps the stream, but the result holds nothing any more.
+    encoder: Mutex<Option<FlightDataEncoder>>,
     /// Since when a message waits for the client; `None` while the client waits for one.
     since: Mutex<Option<Instant>>,
     has_stalled: AtomicBool,
@@ -95,6 +100,10 @@ struct Client {
 impl Client {
     fn since(&self) -> MutexGuard<'_, Option<Instant>> {
         self.since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn encoder(&self) -> MutexGuard<'_, Option<FlightDataEncoder>> {
+        self.encoder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -114,6 +123,10 @@ impl Watch {
             () = cancel.cancelled() => {}
             () = self.stalled(self.engine.limits().result_stall_max) => {
                 self.client.has_stalled.store(true, Ordering::Relaxed);
+                self.engine.queries().cancel(self.id, &self.session.user);
+                let held = self.client.encoder().take();
+                drop(held); // Not under the lock.
+                return;
             }
         }
         self.engine.queries().cancel(self.id, &self.session.user);
@@ -134,7 +147,6 @@ impl Watch {
 
 /// A result that notes when its client takes a message.
 struct Watched {
-    encoder: FlightDataEncoder,
     client: Arc<Client>,
     _ended: DropGuard,
 }
@@ -142,19 +154,22 @@ struct Watched {
 impl Stream for Watched {
     type Item = Result<FlightData, Status>;
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         *self.client.since() = None;
-        let polled = self.encoder.poll_next_unpin(context);
+        let polled = match self.client.encoder().as_mut() {
+            Some(encoder) => encoder.poll_next_unpin(context).map_err(Status::from),
+            None => Poll::Ready(None),
+        };
         if polled.is_ready() {
             *self.client.since() = Some(Instant::now());
         }
-        let has_stalled = self.client.has_stalled.load(Ordering::Relaxed);
-        polled.map_err(|error| match Status::from(error) {
-            _ if has_stalled => Status::deadline_exceeded(
+        // Told once; then the result ends.
+        if self.client.has_stalled.swap(false, Ordering::Relaxed) {
+            return Poll::Ready(Some(Err(Status::deadline_exceeded(
                 "the client took nothing of the result for `result_stall_max`",
-            ),
-            error => error,
-        })
+            ))));
+        }
+        polled
     }
 }
 

@@ -36,15 +36,15 @@ use crate::flight::status::malformed;
 #[derive(Debug)]
 pub(super) struct Service {
     engine: Arc<Engine>,
-    sessions: Sessions,
+    sessions: Arc<Sessions>,
     statements: Statements,
 }
 
 impl Service {
-    pub(super) fn new(engine: &Arc<Engine>) -> Self {
+    pub(super) fn new(engine: &Arc<Engine>, sessions: Arc<Sessions>) -> Self {
         Self {
             engine: Arc::clone(engine),
-            sessions: Sessions::new(Arc::clone(engine)),
+            sessions,
             statements: Statements::new(Arc::clone(engine)),
         }
     }

@@ -9,7 +9,6 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{
     GeneralPurpose, GeneralPurposeConfig, URL_SAFE_NO_PAD as TOKEN_BASE64,
 };
-use tokio::sync::Semaphore;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Status};
 
@@ -29,16 +28,11 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// The most tokens of a user, and of all.
 const TOKENS_MAX: (usize, usize) = (4096, 65_536);
 
-/// Passwords checked at the same time.
-const CHECKS_MAX: usize = 4;
-
 /// The sessions of logged-in users.
 #[derive(Debug)]
 pub(super) struct Sessions {
     engine: Arc<Engine>,
     tokens: Handles<Arc<Session>>,
-    /// Each check of a password takes some milliseconds of a processor; strangers must not occupy all processors.
-    checks: Semaphore,
 }
 
 /// The credentials of a call.
@@ -56,7 +50,7 @@ impl Sessions {
             of_all: TOKENS_MAX.1,
             bytes_of_user: usize::MAX,
         };
-        Self { engine, tokens: Handles::new(bounds), checks: Semaphore::new(CHECKS_MAX) }
+        Self { engine, tokens: Handles::new(bounds) }
     }
 
     /// Logs a user in. Returns the token for further calls.
@@ -71,6 +65,16 @@ impl Sessions {
         Ok(TOKEN_BASE64.encode(token))
     }
 
+    /// Refuses the calls of strangers before any byte of their messages is read.
+    pub(super) fn check<T>(&self, request: &Request<T>) -> Result<(), Status> {
+        match credentials(request.metadata())? {
+            Credentials::Token(token) => self.of_token(request, &token).map(|_| ()),
+            Credentials::Password { .. } => Ok(()), // Looked at by the call.
+            Credentials::None if self.engine.users().check_passwords() => Err(not_logged_in()),
+            Credentials::None => Ok(()),
+        }
+    }
+
     /// The session that a call belongs to.
     pub(super) async fn of<T>(&self, request: &Request<T>) -> Result<Arc<Session>, Status> {
         match credentials(request.metadata())? {
@@ -78,9 +82,7 @@ impl Sessions {
             Credentials::Password { user, password } => {
                 self.session(request, &user, &password).await
             }
-            Credentials::None if self.engine.users().check_passwords() => {
-                Err(Status::unauthenticated("log in first, with a user and a password"))
-            }
+            Credentials::None if self.engine.users().check_passwords() => Err(not_logged_in()),
             Credentials::None => match request.extensions().get::<Caller>() {
                 Some(caller) => caller.session(self.session(request, "", "")).await,
                 None => self.session(request, "", "").await,
@@ -113,10 +115,8 @@ impl Sessions {
             (if user.is_empty() { ANYONE } else { user }, Proof::None)
         };
         let address = request.extensions().get::<Caller>().map(|caller| caller.address);
-        let checking = self.checks.acquire().await;
         let ip = address.map(|address| address.ip());
         let checked = self.engine.login_from(ip, user, proof).await;
-        drop(checking);
         let session = checked.map_err(|error| {
             log::info!("{address:?} was refused: {error}");
             match error {
@@ -135,6 +135,10 @@ impl Sessions {
         }
         Ok(())
     }
+}
+
+fn not_logged_in() -> Status {
+    Status::unauthenticated("log in first, with a user and a password")
 }
 
 fn logged_in<T>(request: &Request<T>) {

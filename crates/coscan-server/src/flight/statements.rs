@@ -22,6 +22,7 @@ use crate::flight::plain::plain_schema;
 use crate::flight::results::{FlightDataStream, of_query, ready, schema_bytes};
 use crate::flight::status::unwritable;
 use crate::queries::{ErrorKind, QueryError, cancelled};
+use crate::users::User;
 
 /// How long a ticket is valid: from GetFlightInfo to DoGet.
 const TICKET_LIFETIME: Duration = Duration::from_secs(600);
@@ -29,8 +30,8 @@ const TICKET_LIFETIME: Duration = Duration::from_secs(600);
 /// The most statements of a user, and of all users.
 const COUNT_MAX: (usize, usize) = (1000, 10_000);
 
-/// The most bytes of text that the statements of a user may have.
-const SQL_BYTES_MAX: usize = 8 << 20;
+/// The most bytes of text and values that the statements of a user may have.
+const BYTES_MAX: usize = 8 << 20;
 
 /// The statements of clients, by ticket or prepared.
 #[derive(Debug)]
@@ -43,13 +44,21 @@ pub(super) struct Statements {
 /// A statement that may run.
 #[derive(Clone, Debug)]
 struct Statement {
+    user: Arc<User>,
     planned: Planned,
     /// Cancels all that runs of it.
     cancel: CancellationToken,
 }
 
+impl Statement {
+    fn new(session: &Session, planned: Planned) -> Self {
+        Self { user: Arc::clone(&session.user), planned, cancel: CancellationToken::new() }
+    }
+}
+
 #[derive(Debug)]
 struct Prepared {
+    user: Arc<User>,
     planned: Planned,
     /// The values for its parameters, for all executions until others are bound.
     values: Mutex<Vec<ScalarValue>>,
@@ -71,7 +80,7 @@ impl Statements {
             lifetime,
             of_user: COUNT_MAX.0,
             of_all: COUNT_MAX.1,
-            bytes_of_user: SQL_BYTES_MAX,
+            bytes_of_user: BYTES_MAX,
         };
         let lifetime = engine.limits().token_lifetime;
         let (tickets, prepared) = (bounds(TICKET_LIFETIME), bounds(lifetime));
@@ -96,8 +105,8 @@ impl Statements {
             self.execute(session, planned.clone()).await?;
         }
         let schema = plain_schema(&planned.schema);
-        let bytes = planned.sql().len();
-        let statement = Statement { planned, cancel: CancellationToken::new() };
+        let bytes = planned.bytes();
+        let statement = Statement::new(session, planned);
         let statement_handle = self.tickets.add(&session.user.name, bytes, statement)?;
         let ticket = TicketStatementQuery { statement_handle }.as_any();
         info_of(&schema, Ticket::new(ticket.encode_to_vec()), descriptor)
@@ -109,8 +118,8 @@ impl Statements {
         session: &Arc<Session>,
         handle: &[u8],
     ) -> Result<FlightDataStream, Status> {
-        let statement = self.tickets.get_of(&session.user.name, handle);
-        self.run(session, statement.ok_or_else(unknown_ticket)?).await
+        let statement = self.statement(session, handle)?;
+        self.run(session, statement).await
     }
 
     /// Runs a prepared statement with the values that are bound.
@@ -123,7 +132,7 @@ impl Statements {
         if planned.is_without_result() {
             self.execute(session, planned.clone()).await?;
         }
-        self.run(session, Statement { planned, cancel: CancellationToken::new() }).await
+        self.run(session, Statement::new(session, planned)).await
     }
 
     /// Runs a statement, unless it was carried out before.
@@ -132,7 +141,7 @@ impl Statements {
         session: &Arc<Session>,
         statement: Statement,
     ) -> Result<FlightDataStream, Status> {
-        let Statement { planned, cancel } = statement;
+        let Statement { planned, cancel, .. } = statement;
         let schema = plain_schema(&planned.schema);
         if planned.is_without_result() {
             return Ok(ready(RecordBatch::new_empty(schema)));
@@ -157,9 +166,14 @@ impl Statements {
 
     /// Cancels the running executions of a statement, and all later ones.
     pub(super) fn cancel(&self, session: &Session, handle: &[u8]) -> Result<(), Status> {
-        let statement = self.tickets.get_of(&session.user.name, handle);
-        statement.ok_or_else(unknown_ticket)?.cancel.cancel();
+        self.statement(session, handle)?.cancel.cancel();
         Ok(())
+    }
+
+    /// The statement of a ticket. Plans hold what their user was granted, so they end with the user's entry.
+    fn statement(&self, session: &Session, handle: &[u8]) -> Result<Statement, Status> {
+        let statement = self.tickets.get_of(&session.user.name, handle);
+        statement.filter(|statement| statement.user == session.user).ok_or_else(unknown_ticket)
     }
 
     /// Prepares a statement.
@@ -177,7 +191,8 @@ impl Statements {
             true => Bytes::new(),
             false => schema_bytes(&parameters::schema(&planned))?,
         };
-        let prepared = Arc::new(Prepared { planned, values: Mutex::default() });
+        let user = Arc::clone(&session.user);
+        let prepared = Arc::new(Prepared { user, planned, values: Mutex::default() });
         let handle = self.prepared.add(&session.user.name, sql.len(), prepared)?;
         Ok(ActionCreatePreparedStatementResult {
             prepared_statement_handle: handle,
@@ -205,6 +220,8 @@ impl Statements {
     ) -> Result<(), Status> {
         let prepared = self.find(session, handle)?;
         prepared.planned.bind(values.clone())?;
+        let value_bytes: usize = values.iter().map(ScalarValue::size).sum();
+        self.prepared.charge(handle, prepared.planned.bytes() + value_bytes);
         *prepared.values() = values;
         Ok(())
     }
@@ -216,7 +233,7 @@ impl Statements {
 
     fn find(&self, session: &Session, handle: &[u8]) -> Result<Arc<Prepared>, Status> {
         let prepared = self.prepared.get_of(&session.user.name, handle);
-        prepared.ok_or_else(|| {
+        prepared.filter(|prepared| prepared.user == session.user).ok_or_else(|| {
             Status::not_found("the prepared statement is closed or has expired; prepare it again")
         })
     }

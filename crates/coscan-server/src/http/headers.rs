@@ -1,7 +1,7 @@
 //! Security headers of all responses.
 
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY,
+    CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::response::Response;
@@ -22,8 +22,18 @@ const HEADERS: [(HeaderName, HeaderValue); 6] = [
     (CACHE_CONTROL, HeaderValue::from_static("no-store")),
 ];
 
-/// Adds the headers to a response, including refusals.
+/// Adds the headers to a response, including refusals. After a refusal the connection ends, so that strangers hold
+/// none.
 pub(super) async fn add(mut response: Response) -> Response {
     response.headers_mut().extend(HEADERS);
+    if response.status().is_client_error() {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+/// Ends the connection after a response to a stranger.
+pub(super) async fn close(mut response: Response) -> Response {
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }

@@ -108,6 +108,7 @@ pub fn probes(state: WindowState) -> Router {
     Router::new()
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
+        .layer(map_response(headers::close))
         .with_state(state)
 }
 

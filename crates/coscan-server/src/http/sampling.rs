@@ -76,7 +76,13 @@ impl Feed {
                         }
                         picture
                     };
-                    let Ok(picture) = tokio::task::spawn_blocking(looked).await else { return };
+                    let Ok(picture) = tokio::task::spawn_blocking(looked).await else {
+                        // A panic: watchers shall not wait for ever.
+                        if let Some(feed) = weak.upgrade() {
+                            feed.end();
+                        }
+                        return;
+                    };
                     let picture = sampler.complete(picture);
                     let Some(feed) = weak.upgrade() else { return };
                     feed.pictures.send_if_modified(|last| {
