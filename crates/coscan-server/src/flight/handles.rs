@@ -163,6 +163,7 @@ mod tests {
         let large = handles.add("ann", 1, 6).unwrap();
         handles.charge(&large, 100);
         assert_eq!((handles.get(&small), handles.get(&large)), (None, Some(6)));
+        assert_eq!(handles.get(&bob), Some(0));
         for user in ["c", "d", "e", "f"] {
             handles.add(user, 1, 7).unwrap();
         }
