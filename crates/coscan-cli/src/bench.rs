@@ -23,7 +23,7 @@ use mixed::Mixed;
 use small::Small;
 
 use crate::compare::{compare, describe, write_picture, write_pictures};
-use crate::interrupt::interrupted;
+use crate::signals::interrupted;
 use crate::sizes::parse_bytes;
 use crate::table_argument::parse_table;
 use crate::{Failure, INTERRUPTED};

@@ -16,7 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::compare::{compare, describe, write_pictures};
 use crate::data::data_directory;
-use crate::interrupt::interrupted;
+use crate::signals::interrupted;
 use crate::sizes::parse_bytes;
 use crate::{Failure, INTERRUPTED};
 

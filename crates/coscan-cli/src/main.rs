@@ -5,10 +5,10 @@ mod bench;
 mod compare;
 mod data;
 mod demo;
-mod interrupt;
 mod replay;
 #[cfg(feature = "server")]
 mod serve;
+mod signals;
 mod sim;
 mod sizes;
 mod sql;

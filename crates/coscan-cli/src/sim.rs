@@ -13,7 +13,7 @@ use coscan_sim::report::{Results, html, json, pictures, text};
 
 use self::runs::Runs;
 use crate::compare::write_picture;
-use crate::interrupt::interrupted;
+use crate::signals::interrupted;
 use crate::{Failure, INTERRUPTED};
 
 /// Simulate many queries on any disk and any number of cores, in virtual time: the papers' experiments, or your own.

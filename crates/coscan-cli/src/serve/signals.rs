@@ -1,11 +1,10 @@
-//! Signals to a server, noticed even while queries keep all threads of the runtime busy: a thread of its own waits for
-//! them.
+//! Signals to a server.
 
 use std::io;
-use std::thread;
 
-use tokio::runtime::Builder;
 use tokio::sync::mpsc;
+
+use crate::signals::{Registered, wait_on_thread};
 
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,15 +20,7 @@ impl Signals {
     /// Waits for signals from now on. Where that is impossible, none ever comes.
     pub(super) fn new() -> Self {
         let (sender, receiver) = mpsc::unbounded_channel();
-        let wait = move || {
-            let runtime = Builder::new_current_thread().enable_io().build();
-            if let Err(error) = runtime.and_then(|runtime| runtime.block_on(forward(&sender))) {
-                eprintln!("coscan: cannot wait for signals: {error}");
-            }
-        };
-        if let Err(error) = thread::Builder::new().name("signals".to_owned()).spawn(wait) {
-            eprintln!("coscan: cannot wait for signals: {error}");
-        }
+        wait_on_thread(|registered| forward(sender, registered));
         Self(receiver)
     }
 
@@ -43,11 +34,12 @@ impl Signals {
 }
 
 #[cfg(unix)]
-async fn forward(sender: &mpsc::UnboundedSender<Signal>) -> io::Result<()> {
+async fn forward(sender: mpsc::UnboundedSender<Signal>, registered: Registered) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;
+    drop(registered);
     loop {
         let signal = tokio::select! {
             _ = interrupt.recv() => Signal::Stop,
@@ -60,12 +52,14 @@ async fn forward(sender: &mpsc::UnboundedSender<Signal>) -> io::Result<()> {
     }
 }
 
-#[cfg(not(unix))]
-async fn forward(sender: &mpsc::UnboundedSender<Signal>) -> io::Result<()> {
-    loop {
-        tokio::signal::ctrl_c().await?;
+#[cfg(windows)]
+async fn forward(sender: mpsc::UnboundedSender<Signal>, registered: Registered) -> io::Result<()> {
+    let mut interrupt = tokio::signal::windows::ctrl_c()?;
+    drop(registered);
+    while interrupt.recv().await.is_some() {
         if sender.send(Signal::Stop).is_err() {
             return Ok(());
         }
     }
+    Ok(())
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use tokio::task::JoinSet;
 
-use crate::interrupt::interrupted;
+use crate::signals::interrupted;
 use crate::sql::blocks::{BlockWriter, Blocks};
 use crate::sql::session::Session;
 use crate::sql::{Script, output, statements};

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use clap::{ArgGroup, Args};
 use coscan_core::PolicyKind;
 
-use crate::interrupt::interrupted;
+use crate::signals::interrupted;
 use crate::sizes::parse_bytes;
 use crate::table_argument::parse_table;
 use crate::{Failure, INTERRUPTED};
@@ -100,16 +100,13 @@ impl Sql {
             std::io::stdin().read_to_string(&mut text)?;
             scripts.push(Script { name: "standard input".to_owned(), text });
         }
-        for script in scripts {
-            match run_script(&mut session, &script.text).await {
-                Ok(Outcome::Done) => {}
-                Ok(Outcome::Interrupted) => return Ok(ExitCode::from(INTERRUPTED)),
-                // The reader has enough, as with `| head`: not a failure.
-                Err(error) if output::is_broken_pipe(&error) => break,
-                Err(error) => return Err(error),
+        tokio::select! {
+            result = run_scripts(&mut session, &scripts) => result.map(|()| ExitCode::SUCCESS),
+            () = interrupted() => {
+                eprintln!("cancelled");
+                Ok(ExitCode::from(INTERRUPTED))
             }
         }
-        Ok(ExitCode::SUCCESS)
     }
 
     /// The scripts of the arguments.
@@ -136,25 +133,24 @@ struct Script {
     text: String,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    Done,
-    Interrupted,
-}
-
-/// Runs the statements of a script; the first that fails, or Ctrl-C, ends it.
-async fn run_script(session: &mut Session, script: &str) -> Result<Outcome, Failure> {
-    let mut interrupt = std::pin::pin!(interrupted());
-    for statement in statements::split(script)? {
-        tokio::select! {
-            result = session.execute(&statement, stdout()) => result?,
-            () = &mut interrupt => {
-                eprintln!("cancelled");
-                return Ok(Outcome::Interrupted);
-            }
+/// Runs scripts one after another; the first that fails ends them.
+async fn run_scripts(session: &mut Session, scripts: &[Script]) -> Result<(), Failure> {
+    for script in scripts {
+        match run_script(session, &script.text).await {
+            // The reader has enough, as with `| head`: not a failure.
+            Err(error) if output::is_broken_pipe(&error) => break,
+            result => result?,
         }
     }
-    Ok(Outcome::Done)
+    Ok(())
+}
+
+/// Runs the statements of a script; the first that fails ends it.
+async fn run_script(session: &mut Session, script: &str) -> Result<(), Failure> {
+    for statement in statements::split(script)? {
+        session.execute(&statement, stdout()).await?;
+    }
+    Ok(())
 }
 
 fn policy_help() -> String {

@@ -12,6 +12,7 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Editor, Helper};
 
 use crate::Failure;
+use crate::signals::Interrupts;
 use crate::sql::commands::{self, Next};
 use crate::sql::session::Session;
 use crate::sql::{run_script, statements};
@@ -49,6 +50,7 @@ pub(super) async fn run(mut session: Session) -> Result<ExitCode, Failure> {
     if let Some(path) = &history {
         let _ = editor.load_history(path); // There is none the first time.
     }
+    let mut interrupts = Interrupts::listen();
     loop {
         // The editor blocks its thread; no query runs meanwhile.
         let line = match tokio::task::block_in_place(|| editor.readline("coscan> ")) {
@@ -62,7 +64,15 @@ pub(super) async fn run(mut session: Session) -> Result<ExitCode, Failure> {
             continue;
         }
         editor.add_history_entry(line)?;
-        if run_line(&mut session, line).await == Next::Quit {
+        interrupts.discard(); // The editor takes those of the keyboard.
+        let next = tokio::select! {
+            next = run_line(&mut session, line) => next,
+            () = interrupts.next() => {
+                eprintln!("cancelled");
+                Next::GoOn
+            }
+        };
+        if next == Next::Quit {
             break;
         }
     }
@@ -76,7 +86,7 @@ async fn run_line(session: &mut Session, line: &str) -> Next {
     let result = if line.starts_with('\\') {
         commands::run(session, line).await
     } else {
-        run_script(session, line).await.map(|_| Next::GoOn)
+        run_script(session, line).await.map(|()| Next::GoOn)
     };
     result.unwrap_or_else(|error| {
         eprintln!("error: {error}");
