@@ -78,7 +78,7 @@ pub(crate) fn plan_if_cheaper(
 
 /// The engine's own scan, in the session's target number of partitions; `None` if the files are in several stores, or
 /// no chunk is needed.
-pub(crate) fn plan_unshared(
+pub(crate) fn plan_direct(
     session: &dyn Session,
     source: &ScanSource,
     requirements: &ScanRequirements<'_>,

@@ -63,7 +63,7 @@ pub(crate) async fn plan(
     let direct = if SessionSettings::of(session.config()).sharing {
         direct::plan_if_cheaper(session, source, &scan.requirements())?
     } else {
-        direct::plan_unshared(session, source, &scan.requirements())?
+        direct::plan_direct(session, source, &scan.requirements())?
     };
     match direct {
         Some(direct) => Ok(direct),

@@ -230,7 +230,7 @@ impl Engine {
             }
         };
         let user = self.users.find(name).filter(|_| is_proved);
-        failed.note(name, address, user.is_some()).map_err(LoginError::TooMany)?;
+        failed.settle(name, address, user.is_some()).map_err(LoginError::TooMany)?;
         self.session(user.ok_or(LoginError::Wrong)?)
     }
 

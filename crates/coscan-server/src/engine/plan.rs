@@ -91,10 +91,10 @@ impl Planned {
         self.sql.len() + self.bound_bytes
     }
 
-    /// Whether it concerns the session only, and has no result: SET, BEGIN and their like.
+    /// Whether it has a result. SET, BEGIN and their like have none: they concern the session only.
     #[must_use]
-    pub fn is_without_result(&self) -> bool {
-        matches!(self.work, Work::Session(_)) && self.schema.fields().is_empty()
+    pub fn returns_rows(&self) -> bool {
+        !matches!(self.work, Work::Session(_)) || !self.schema.fields().is_empty()
     }
 
     /// The text.

@@ -36,17 +36,17 @@ impl Engine {
                 return Ok(RunningQuery::ready(planned.schema, batches));
             }
         };
-        let mut ticket = self.queries.register(&session.user, &planned.sql);
+        let mut registration = self.queries.register(&session.user, &planned.sql);
         let threads = if is_light(&plan) {
-            ticket.start();
+            registration.start();
             self.light_threads.handle() // Looks at the server while queries keep their threads busy.
         } else {
-            ticket.admit().await?;
+            registration.admit().await?;
             self.threads.handle()
         };
         let deadline = self.deadline(session);
-        let cancel = ticket.cancel_token().clone();
-        let state = self.state(session, Some(ticket.id()));
+        let cancel = registration.cancel_token().clone();
+        let state = self.state(session, Some(registration.id()));
         let started = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(cancelled()),
@@ -54,9 +54,11 @@ impl Engine {
             started = run_on(&threads, start(state, plan, parameters)) => started,
         };
         match started {
-            Ok((schema, batches)) => Ok(RunningQuery::start(ticket, schema, batches, deadline)),
+            Ok((schema, batches)) => {
+                Ok(RunningQuery::start(registration, schema, batches, deadline))
+            }
             Err(error) => {
-                ticket.fail(&error);
+                registration.fail(&error);
                 Err(error)
             }
         }

@@ -16,7 +16,7 @@ use tonic::Status;
 use tonic::transport::server::Connected;
 
 use crate::engine::Session;
-use crate::listen::{Accepted, Certificate, Entered, MaybeTls};
+use crate::listen::{Accepted, Certificate, ConnectionPermit, MaybeTls};
 
 /// The protocol in the ALPN extension of TLS.
 const ALPN: &[u8] = b"h2";
@@ -69,7 +69,7 @@ pub(super) struct Connection {
     caller: Caller,
     /// `None` once it has completed.
     end: Option<Pin<Box<dyn Future<Output = ()> + Send + Sync>>>,
-    _entered: Entered,
+    _permit: ConnectionPermit,
 }
 
 impl Connection {
@@ -83,8 +83,8 @@ impl Connection {
         login_max: Duration,
         stopped: CancellationToken,
     ) -> io::Result<Self> {
-        let Accepted { stream, address, entered } = accepted;
-        let entered = entered.ok_or_else(|| io::Error::other("there are too many connections"))?;
+        let Accepted { stream, address, permit } = accepted;
+        let permit = permit.ok_or_else(|| io::Error::other("there are too many connections"))?;
         let stream = match certificate {
             Some(certificate) => {
                 let accepting =
@@ -101,7 +101,7 @@ impl Connection {
                 () = overdue => {}
             }
         };
-        Ok(Self { stream, caller, end: Some(Box::pin(end)), _entered: entered })
+        Ok(Self { stream, caller, end: Some(Box::pin(end)), _permit: permit })
     }
 
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {

@@ -13,8 +13,8 @@ use datafusion::catalog::CatalogProviderList;
 use tonic::Status;
 
 use crate::engine::SCHEMA;
-use crate::flight::plain::plain_schema;
 use crate::flight::server_info::{sql_info, type_info};
+use crate::flight::wire_types::wire_schema;
 
 const TABLE: &str = "TABLE";
 const SYSTEM_TABLE: &str = "SYSTEM TABLE";
@@ -106,7 +106,7 @@ async fn tables(
                     table.map_err(|error| FlightError::from_external_error(error.into()))?;
                 // It may have gone meanwhile.
                 let Some(table) = table else { continue };
-                plain_schema(&table.schema())
+                wire_schema(&table.schema())
             } else {
                 Arc::new(Schema::empty())
             };

@@ -11,7 +11,6 @@ mod connection;
 mod handles;
 mod metadata;
 mod parameters;
-mod plain;
 mod results;
 mod server_info;
 mod service;
@@ -19,6 +18,7 @@ mod session_options;
 mod sessions;
 mod statements;
 mod status;
+mod wire_types;
 
 use std::convert::Infallible;
 use std::io;

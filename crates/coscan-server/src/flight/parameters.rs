@@ -16,8 +16,8 @@ use futures::{Stream, TryStreamExt};
 use tonic::Status;
 
 use crate::engine::Planned;
-use crate::flight::plain::plain_schema;
 use crate::flight::status::malformed;
+use crate::flight::wire_types::wire_schema;
 use crate::queries::{ErrorKind, QueryError};
 
 /// The types of a statement's parameters, `$1` first; `Utf8` where the plan leaves the type open.
@@ -31,7 +31,7 @@ pub(super) fn schema(planned: &Planned) -> Schema {
         Field::new(format!("${}", index + 1), data_type, true)
     };
     let fields: Vec<_> = planned.parameters.iter().enumerate().map(field).collect();
-    plain_schema(&Schema::new(fields)).as_ref().clone()
+    wire_schema(&Schema::new(fields)).as_ref().clone()
 }
 
 /// The values that a client sends for the parameters of a statement: one row.

@@ -20,8 +20,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::Status;
 
 use crate::engine::{Engine, Session};
-use crate::flight::plain::{pieces, plain_batch};
 use crate::flight::status::unwritable;
+use crate::flight::wire_types::{pieces, plain_batch};
 use crate::queries::{QueryId, RunningQuery};
 
 /// The target size of messages, in bytes: some clients accept no more than 4 MiB, and a row may be long.

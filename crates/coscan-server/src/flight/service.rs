@@ -25,12 +25,12 @@ use crate::flight::actions::{self, CLOSE_SESSION, NO_SUBSTRAIT, no_transaction};
 use crate::flight::command;
 use crate::flight::metadata;
 use crate::flight::parameters;
-use crate::flight::plain::plain_schema;
 use crate::flight::results::{FlightDataStream, ready, schema_bytes};
 use crate::flight::session_options;
 use crate::flight::sessions::Sessions;
 use crate::flight::statements::{Statements, info_of};
 use crate::flight::status::malformed;
+use crate::flight::wire_types::wire_schema;
 
 /// Flight SQL on an engine.
 #[derive(Debug)]
@@ -58,12 +58,12 @@ impl Service {
             Command::CommandStatementQuery(command) => {
                 no_transaction(command.transaction_id.as_ref())?;
                 let planned = self.statements.plan(session, &command.query).await?;
-                Ok(plain_schema(&planned.schema))
+                Ok(wire_schema(&planned.schema))
             }
             Command::CommandPreparedStatementQuery(command) => {
                 let handle = &command.prepared_statement_handle;
                 let planned = self.statements.planned(session, handle)?;
-                Ok(plain_schema(&planned.schema))
+                Ok(wire_schema(&planned.schema))
             }
             other => Err(unsupported(&other)),
         }
@@ -149,7 +149,7 @@ impl FlightService for Service {
         &self,
         request: Request<FlightDescriptor>,
     ) -> Result<Response<FlightInfo>, Status> {
-        let session = self.sessions.of(&request).await?;
+        let session = self.sessions.session_of(&request).await?;
         let descriptor = request.into_inner();
         let planned = match command(&descriptor.cmd)? {
             Command::CommandStatementQuery(CommandStatementQuery { query, transaction_id }) => {
@@ -173,7 +173,7 @@ impl FlightService for Service {
         &self,
         request: Request<FlightDescriptor>,
     ) -> Result<Response<SchemaResult>, Status> {
-        let session = self.sessions.of(&request).await?;
+        let session = self.sessions.session_of(&request).await?;
         let schema = self.schema(&session, command(&request.get_ref().cmd)?).await?;
         Ok(Response::new(SchemaResult { schema: schema_bytes(&schema)? }))
     }
@@ -182,7 +182,7 @@ impl FlightService for Service {
         &self,
         request: Request<Ticket>,
     ) -> Result<Response<Self::DoGetStream>, Status> {
-        let session = self.sessions.of(&request).await?;
+        let session = self.sessions.session_of(&request).await?;
         let rows = match command(&request.get_ref().ticket)? {
             Command::TicketStatementQuery(ticket) => {
                 self.statements.fetch(&session, &ticket.statement_handle).await?
@@ -204,7 +204,7 @@ impl FlightService for Service {
         &self,
         request: Request<Streaming<FlightData>>,
     ) -> Result<Response<Self::DoPutStream>, Status> {
-        let session = self.sessions.of(&request).await?;
+        let session = self.sessions.session_of(&request).await?;
         let stall_max = self.engine.limits().result_stall_max;
         let putting = async {
             let mut messages = request.into_inner();
@@ -227,7 +227,7 @@ impl FlightService for Service {
         &self,
         request: Request<Action>,
     ) -> Result<Response<Self::DoActionStream>, Status> {
-        let session = self.sessions.of(&request).await?;
+        let session = self.sessions.session_of(&request).await?;
         if request.get_ref().r#type == CLOSE_SESSION {
             self.sessions.close(&request)?;
             return Ok(answer([ActionResult { body: session_options::closed() }]));
@@ -240,7 +240,7 @@ impl FlightService for Service {
         &self,
         request: Request<Empty>,
     ) -> Result<Response<Self::ListActionsStream>, Status> {
-        self.sessions.of(&request).await?;
+        self.sessions.session_of(&request).await?;
         Ok(answer(actions::types()))
     }
 
@@ -248,7 +248,7 @@ impl FlightService for Service {
         &self,
         request: Request<Criteria>,
     ) -> Result<Response<Self::ListFlightsStream>, Status> {
-        self.sessions.of(&request).await?;
+        self.sessions.session_of(&request).await?;
         Err(Status::unimplemented("there are no flights to list; ask for tables, and send SQL"))
     }
 
@@ -256,7 +256,7 @@ impl FlightService for Service {
         &self,
         request: Request<FlightDescriptor>,
     ) -> Result<Response<PollInfo>, Status> {
-        self.sessions.of(&request).await?;
+        self.sessions.session_of(&request).await?;
         Err(Status::unimplemented("results are not polled for; use GetFlightInfo"))
     }
 
@@ -264,7 +264,7 @@ impl FlightService for Service {
         &self,
         request: Request<Streaming<FlightData>>,
     ) -> Result<Response<Self::DoExchangeStream>, Status> {
-        self.sessions.of(&request).await?;
+        self.sessions.session_of(&request).await?;
         Err(Status::unimplemented("data is not exchanged: this server only sends it"))
     }
 }

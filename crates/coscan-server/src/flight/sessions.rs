@@ -60,7 +60,7 @@ impl Sessions {
             Credentials::None if !self.engine.users().check_passwords() => Default::default(),
             _ => return Err(Status::unauthenticated("log in with a user and a password")),
         };
-        let session = self.session(request, &user, &password).await?;
+        let session = self.log_in(request, &user, &password).await?;
         let token = self.tokens.add(&session.user.name, 0, session.clone())?;
         Ok(TOKEN_BASE64.encode(token))
     }
@@ -68,7 +68,7 @@ impl Sessions {
     /// Refuses the calls of strangers before any byte of their messages is read.
     pub(super) fn check<T>(&self, request: &Request<T>) -> Result<(), Status> {
         match credentials(request.metadata())? {
-            Credentials::Token(token) => self.of_token(request, &token).map(|_| ()),
+            Credentials::Token(token) => self.session_of_token(request, &token).map(|_| ()),
             Credentials::Password { .. } => Ok(()), // Looked at by the call.
             Credentials::None if self.engine.users().check_passwords() => Err(not_logged_in()),
             Credentials::None => Ok(()),
@@ -76,21 +76,25 @@ impl Sessions {
     }
 
     /// The session that a call belongs to.
-    pub(super) async fn of<T>(&self, request: &Request<T>) -> Result<Arc<Session>, Status> {
+    pub(super) async fn session_of<T>(&self, request: &Request<T>) -> Result<Arc<Session>, Status> {
         match credentials(request.metadata())? {
-            Credentials::Token(token) => self.of_token(request, &token),
+            Credentials::Token(token) => self.session_of_token(request, &token),
             Credentials::Password { user, password } => {
-                self.session(request, &user, &password).await
+                self.log_in(request, &user, &password).await
             }
             Credentials::None if self.engine.users().check_passwords() => Err(not_logged_in()),
             Credentials::None => match request.extensions().get::<Caller>() {
-                Some(caller) => caller.session(self.session(request, "", "")).await,
-                None => self.session(request, "", "").await,
+                Some(caller) => caller.session(self.log_in(request, "", "")).await,
+                None => self.log_in(request, "", "").await,
             },
         }
     }
 
-    fn of_token<T>(&self, request: &Request<T>, token: &[u8]) -> Result<Arc<Session>, Status> {
+    fn session_of_token<T>(
+        &self,
+        request: &Request<T>,
+        token: &[u8],
+    ) -> Result<Arc<Session>, Status> {
         let session = self.tokens.get(token);
         // What a user is granted may have changed since.
         let is_valid = |session: &Arc<Session>| {
@@ -103,7 +107,7 @@ impl Sessions {
         Ok(session)
     }
 
-    async fn session<T>(
+    async fn log_in<T>(
         &self,
         request: &Request<T>,
         user: &str,

@@ -18,9 +18,9 @@ use tonic::Status;
 use crate::engine::{Engine, Planned, Session, Sql};
 use crate::flight::handles::{Bounds, Handles};
 use crate::flight::parameters;
-use crate::flight::plain::plain_schema;
 use crate::flight::results::{FlightDataStream, of_query, ready, schema_bytes};
 use crate::flight::status::unwritable;
+use crate::flight::wire_types::wire_schema;
 use crate::queries::{ErrorKind, QueryError, cancelled};
 use crate::users::User;
 
@@ -101,10 +101,10 @@ impl Statements {
         planned: Planned,
         descriptor: FlightDescriptor,
     ) -> Result<FlightInfo, Status> {
-        if planned.is_without_result() {
+        if !planned.returns_rows() {
             self.execute(session, planned.clone()).await?;
         }
-        let schema = plain_schema(&planned.schema);
+        let schema = wire_schema(&planned.schema);
         let bytes = planned.bytes();
         let statement = Statement::new(session, planned);
         let statement_handle = self.tickets.add(&session.user.name, bytes, statement)?;
@@ -129,7 +129,7 @@ impl Statements {
         handle: &[u8],
     ) -> Result<FlightDataStream, Status> {
         let planned = self.bound(session, handle)?;
-        if planned.is_without_result() {
+        if !planned.returns_rows() {
             self.execute(session, planned.clone()).await?;
         }
         self.run(session, Statement::new(session, planned)).await
@@ -142,8 +142,8 @@ impl Statements {
         statement: Statement,
     ) -> Result<FlightDataStream, Status> {
         let Statement { planned, cancel, .. } = statement;
-        let schema = plain_schema(&planned.schema);
-        if planned.is_without_result() {
+        let schema = wire_schema(&planned.schema);
+        if !planned.returns_rows() {
             return Ok(ready(RecordBatch::new_empty(schema)));
         }
         let query = tokio::select! {
@@ -156,7 +156,7 @@ impl Statements {
 
     /// Carries out a statement that has no result.
     pub(super) async fn execute(&self, session: &Session, planned: Planned) -> Result<(), Status> {
-        if !planned.is_without_result() {
+        if planned.returns_rows() {
             let text = "this server changes no data; send statements with a result as queries";
             return Err(QueryError::new(ErrorKind::NotSupported, text).into());
         }
@@ -183,9 +183,9 @@ impl Statements {
         sql: &str,
     ) -> Result<ActionCreatePreparedStatementResult, Status> {
         let planned = self.engine.plan(session, Sql::Text(sql)).await?;
-        let dataset_schema = match planned.is_without_result() {
-            true => Bytes::new(),
-            false => schema_bytes(&plain_schema(&planned.schema))?,
+        let dataset_schema = match planned.returns_rows() {
+            true => schema_bytes(&wire_schema(&planned.schema))?,
+            false => Bytes::new(),
         };
         let parameter_schema = match planned.parameters.is_empty() {
             true => Bytes::new(),

@@ -35,8 +35,8 @@ pub(super) struct Access {
     pub(super) local_metrics: bool,
 }
 
-/// Lets administrators through: the window shows the queries of all users.
-pub(super) async fn administrators(
+/// Lets require_administrator through: the window shows the queries of all users.
+pub(super) async fn require_administrator(
     State(access): State<Access>,
     Extension(peer): Extension<Peer>,
     request: Request,
@@ -44,7 +44,8 @@ pub(super) async fn administrators(
 ) -> Response {
     match access.user(peer, request.headers()).await {
         Ok((user, _)) if !user.admin => {
-            let text = "the window shows the queries of all users: it is for administrators\n";
+            let text =
+                "the window shows the queries of all users: it is for require_administrator\n";
             (StatusCode::FORBIDDEN, text).into_response()
         }
         Ok((_, cookie)) => with(next.run(request).await, cookie),
@@ -53,7 +54,7 @@ pub(super) async fn administrators(
 }
 
 /// Lets users through; with `local_metrics`, this machine without a login, too.
-pub(super) async fn monitors(
+pub(super) async fn require_user(
     State(access): State<Access>,
     Extension(peer): Extension<Peer>,
     request: Request,

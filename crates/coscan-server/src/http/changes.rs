@@ -1,18 +1,18 @@
 //! The difference between a picture and what a watcher already has.
 
-use super::feed::{CELL_NUMBERS, MapPart, Sample, TableRow};
 use super::picture::{Map, Picture};
+use super::sample::{CELL_NUMBERS, MapPart, Sample, TableRow};
 
 /// The state of a watcher.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct WatcherState {
     tables: Option<Vec<TableRow>>,
     maps: Vec<Map>,
     /// The number of loads that it was sent, or that started before it came.
     loads: Option<u64>,
 }
 
-impl Known {
+impl WatcherState {
     /// The sample that brings the watcher up to date with a picture.
     pub(super) fn sample(&mut self, picture: &Picture) -> Sample {
         let mut sample = picture.sample.clone();
@@ -60,7 +60,7 @@ fn part(before: Option<&Map>, now: &Map) -> Option<MapPart> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::feed::LoadRow;
+    use super::super::sample::LoadRow;
     use super::*;
 
     fn picture(cells: &[u8], loads_before: u64, loads: u32) -> Picture {
@@ -75,19 +75,19 @@ mod tests {
 
     #[test]
     fn a_watcher_is_told_only_what_is_new() {
-        let mut known = Known::default();
-        let first = known.sample(&picture(&[0; 20], 3, 2));
+        let mut watcher = WatcherState::default();
+        let first = watcher.sample(&picture(&[0; 20], 3, 2));
         assert!(first.maps[0].whole && first.tables.is_some());
         assert_eq!((first.maps[0].cells.len(), first.loads.len(), first.lost), (20, 2, 0));
         let mut cells = [0; 20];
         cells[5..10].copy_from_slice(&[1, 2, 3, 4, 5]);
-        let second = known.sample(&picture(&cells, 3, 3));
+        let second = watcher.sample(&picture(&cells, 3, 3));
         assert_eq!(second.maps[0].cells, [1, 1, 2, 3, 4, 5]);
         assert!(!second.maps[0].whole && second.tables.is_none());
         assert_eq!(second.loads.len(), 1);
-        let third = known.sample(&picture(&cells, 3, 3));
+        let third = watcher.sample(&picture(&cells, 3, 3));
         assert!(third.maps.is_empty() && third.loads.is_empty());
-        let late = known.sample(&picture(&[9; 20], 10, 1));
+        let late = watcher.sample(&picture(&[9; 20], 10, 1));
         assert!(late.maps[0].whole, "all cells have changed");
         assert_eq!((late.loads.len(), late.lost), (1, 4));
     }

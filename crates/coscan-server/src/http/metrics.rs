@@ -106,7 +106,7 @@ fn queries(registry: &mut Registry, queries: &Queries) {
 }
 
 fn clients(registry: &mut Registry, users: &Users, gate: &Gate) {
-    registry.register("connections", "Connections of all protocols", count(gate.entered()));
+    registry.register("connections", "Connections of all protocols", count(gate.connections()));
     registry.register("connections_limit", "The most of them", count(gate.connections_max()));
     let (wrong, early) = users.failed_logins().counts();
     let refused: Family<[(&str, &str); 1], Counter> = Family::default();

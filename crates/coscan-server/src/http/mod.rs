@@ -19,11 +19,11 @@ mod access;
 mod assets;
 mod changes;
 mod cookie;
-mod feed;
 mod headers;
 mod metrics;
 mod picture;
 mod recorded;
+mod sample;
 mod sampling;
 mod serve;
 
@@ -43,10 +43,10 @@ use futures::Stream;
 use crate::engine::Engine;
 use crate::listen::Gate;
 
-pub use feed::{
+pub use recorded::samples_of;
+pub use sample::{
     CELL_NUMBERS, LoadRow, MapPart, MemoryRow, Sample, ScanRow, TableRow, TotalsRow, VERSION,
 };
-pub use recorded::samples_of;
 pub use sampling::{Feed, Watcher};
 pub use serve::HttpServer;
 
@@ -99,12 +99,13 @@ impl WindowState {
 
 /// All routes, without access control.
 pub fn router(state: WindowState) -> Router {
-    let all = probes(state.clone()).merge(numbers(state.clone())).merge(watching(state));
+    let all =
+        probe_routes(state.clone()).merge(metrics_routes(state.clone())).merge(watch_routes(state));
     all.layer(map_response(headers::add))
 }
 
 /// `/healthz` and `/readyz`, which reveal nothing about queries and need no login.
-pub fn probes(state: WindowState) -> Router {
+pub fn probe_routes(state: WindowState) -> Router {
     Router::new()
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
@@ -113,12 +114,12 @@ pub fn probes(state: WindowState) -> Router {
 }
 
 /// `/metrics`: totals of all users.
-pub fn numbers(state: WindowState) -> Router {
+pub fn metrics_routes(state: WindowState) -> Router {
     Router::new().route("/metrics", get(metrics::answer)).with_state(state)
 }
 
 /// All other routes: the page and `/events`, which show the tables, columns and queries of all users.
-pub fn watching(state: WindowState) -> Router {
+pub fn watch_routes(state: WindowState) -> Router {
     assets::routes().route("/events", get(events)).with_state(state)
 }
 

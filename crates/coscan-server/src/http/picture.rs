@@ -3,7 +3,7 @@
 use coscan_runtime::core::{Order, PoolMap, PriorityClass, TableId};
 use coscan_runtime::{BufferManager, Event, EventKind, ScanReport, TableReport};
 
-use super::feed::{
+use super::sample::{
     CELL_NUMBERS, LoadRow, MemoryRow, Sample, ScanRow, TableRow, TotalsRow, VERSION,
 };
 use crate::queries::Queries;

@@ -7,9 +7,9 @@ use coscan_runtime::core::log::{Command, Entry, Log, ReplayError, Reply};
 use coscan_runtime::core::{Action, ActiveBufferManager, Scan, ScanId, Time};
 use coscan_runtime::{ScanMetrics, ScanReport, ScanWait};
 
-use super::changes::Known;
-use super::feed::{LoadRow, MemoryRow, Sample, TableRow, TotalsRow, VERSION};
+use super::changes::WatcherState;
 use super::picture::{Picture, SCANS_MAX, TABLES_MAX, bins_max, map, scan_row};
+use super::sample::{LoadRow, MemoryRow, Sample, TableRow, TotalsRow, VERSION};
 
 /// Time between two samples.
 const INTERVAL_NS: u64 = 100_000_000;
@@ -20,15 +20,15 @@ const INTERVAL_NS: u64 = 100_000_000;
 /// # Errors
 /// If the log does not replay.
 pub fn samples_of(log: &Log) -> Result<Vec<Sample>, ReplayError> {
-    let mut watcher = Watcher::default();
-    log.replay_watched(|manager, entry| watcher.see(manager, entry))?;
-    Ok(watcher.samples)
+    let mut sampler = LogSampler::default();
+    log.replay_watched(|manager, entry| sampler.see(manager, entry))?;
+    Ok(sampler.samples)
 }
 
 #[derive(Default)]
-struct Watcher {
+struct LogSampler {
     samples: Vec<Sample>,
-    known: Known,
+    watcher: WatcherState,
     totals: TotalsRow,
     bytes_delivered: u64,
     peak: u64,
@@ -40,7 +40,7 @@ struct Watcher {
     next: Option<Time>,
 }
 
-impl Watcher {
+impl LogSampler {
     fn see(&mut self, manager: &ActiveBufferManager, entry: &Entry) {
         let state = manager.state();
         let now = state.now();
@@ -138,7 +138,7 @@ impl Watcher {
         let maps = maps.iter().map(map).collect();
         let picture = Picture { sample, maps, loads, loads_before: self.loads_before };
         self.loads_before += count;
-        self.samples.push(self.known.sample(&picture));
+        self.samples.push(self.watcher.sample(&picture));
     }
 
     fn report(&self, manager: &ActiveBufferManager, scan: &Scan) -> ScanReport {

@@ -8,9 +8,9 @@ use coscan_runtime::{BufferManager, Events};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use super::changes::Known;
-use super::feed::{LoadRow, Sample};
+use super::changes::WatcherState;
 use super::picture::{Picture, load_row};
+use super::sample::{LoadRow, Sample};
 use crate::queries::Queries;
 
 /// The least time between two pictures.
@@ -106,7 +106,7 @@ impl Feed {
     pub fn watch(&self) -> Watcher {
         let pictures = self.pictures.subscribe();
         self.watched.notify_one();
-        Watcher { pictures, known: Known::default() }
+        Watcher { pictures, watcher: WatcherState::default() }
     }
 }
 
@@ -120,7 +120,7 @@ impl Drop for Feed {
 #[derive(Debug)]
 pub struct Watcher {
     pictures: watch::Receiver<Option<Arc<Picture>>>,
-    known: Known,
+    watcher: WatcherState,
 }
 
 impl Watcher {
@@ -130,7 +130,7 @@ impl Watcher {
             self.pictures.changed().await.ok()?;
         }
         let picture = self.pictures.borrow_and_update().clone()?;
-        Some(self.known.sample(&picture))
+        Some(self.watcher.sample(&picture))
     }
 }
 

@@ -13,9 +13,9 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use super::access::{Access, Peer, administrators, monitors};
+use super::access::{Access, Peer, require_administrator, require_user};
 use super::cookie::Cookies;
-use super::{WindowState, headers, numbers, probes, watching};
+use super::{WindowState, headers, metrics_routes, probe_routes, watch_routes};
 use crate::config::Http;
 use crate::engine::Engine;
 use crate::listen::{Accepted, Certificate, Gate, MaybeTls, StallLimit, accept};
@@ -101,9 +101,9 @@ impl HttpServer {
     }
 
     async fn connection(&self, accepted: Accepted) -> io::Result<()> {
-        let Accepted { stream, address, entered } = accepted;
+        let Accepted { stream, address, permit } = accepted;
         // Above the limit, the connection is closed without an answer: it may be in the midst of TLS.
-        let Some(_entered) = entered else { return Ok(()) };
+        let Some(_permit) = permit else { return Ok(()) };
         let limits = self.engine.limits();
         let stream = match &self.certificate {
             None => MaybeTls::Plain(stream),
@@ -131,9 +131,10 @@ impl HttpServer {
 
 /// All routes, each with its access control.
 fn pages(state: &WindowState, access: Access) -> Router {
-    let watching =
-        watching(state.clone()).route_layer(from_fn_with_state(access.clone(), administrators));
-    let numbers = numbers(state.clone()).route_layer(from_fn_with_state(access, monitors));
-    let pages = probes(state.clone()).merge(watching).merge(numbers);
+    let watching = watch_routes(state.clone())
+        .route_layer(from_fn_with_state(access.clone(), require_administrator));
+    let numbers =
+        metrics_routes(state.clone()).route_layer(from_fn_with_state(access, require_user));
+    let pages = probe_routes(state.clone()).merge(watching).merge(numbers);
     pages.layer(middleware::map_response(headers::add))
 }

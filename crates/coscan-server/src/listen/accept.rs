@@ -20,7 +20,7 @@ pub struct Gate {
 
 /// A connection that is counted, until this is dropped.
 #[derive(Debug)]
-pub struct Entered(#[expect(dead_code, reason = "held")] OwnedSemaphorePermit);
+pub struct ConnectionPermit(#[expect(dead_code, reason = "held")] OwnedSemaphorePermit);
 
 impl Gate {
     /// A gate for this many connections at once.
@@ -32,8 +32,8 @@ impl Gate {
 
     /// Counts a connection; `None` if there are too many.
     #[must_use]
-    pub fn enter(&self) -> Option<Entered> {
-        Arc::clone(&self.free).try_acquire_owned().ok().map(Entered)
+    pub fn enter(&self) -> Option<ConnectionPermit> {
+        Arc::clone(&self.free).try_acquire_owned().ok().map(ConnectionPermit)
     }
 
     /// The limit on connections.
@@ -44,7 +44,7 @@ impl Gate {
 
     /// The number of connections now.
     #[must_use]
-    pub fn entered(&self) -> usize {
+    pub fn connections(&self) -> usize {
         self.connections_max().saturating_sub(self.free.available_permits())
     }
 
@@ -63,7 +63,7 @@ pub struct Accepted {
     /// Where it comes from.
     pub address: SocketAddr,
     /// Counts the connection; `None` if there are too many, so that the client can be told.
-    pub entered: Option<Entered>,
+    pub permit: Option<ConnectionPermit>,
 }
 
 /// The next connection; `None` once the server stops.
@@ -81,7 +81,7 @@ pub async fn accept(
             Ok((stream, address)) => {
                 // Answers are written whole.
                 stream.set_nodelay(true).ok();
-                return Some(Accepted { stream, address, entered: gate.enter() });
+                return Some(Accepted { stream, address, permit: gate.enter() });
             }
             // Too many files are open, or the client has gone already.
             Err(error) => {

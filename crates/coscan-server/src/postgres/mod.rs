@@ -101,8 +101,8 @@ impl PostgresServer {
     }
 
     async fn connection(&self, accepted: Accepted) -> io::Result<()> {
-        let Accepted { stream, address, entered } = accepted;
-        let Some(_entered) = entered else {
+        let Accepted { stream, address, permit } = accepted;
+        let Some(_permit) = permit else {
             let text = "there are too many connections; try again later";
             return refuse(stream, &PgError::new(TOO_MANY_CONNECTIONS, text)).await;
         };

@@ -1,13 +1,13 @@
 //! The queries of the server: waiting, running and recent ones.
 //!
-//! A query is registered under a `query_id` and gets a `ticket`. `admission` limits how many run at once.
+//! A query is registered under a `query_id` and gets a `registration`. `admission` limits how many run at once.
 //! [`RunningQuery`] (`running`) is the stream of its result. The most recent queries are kept, and `totals` of all.
 
 mod admission;
 mod error;
 mod query_id;
+mod registration;
 mod running;
-mod ticket;
 mod totals;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -21,10 +21,10 @@ use crate::users::User;
 use admission::{Admission, Slot};
 pub use error::{ErrorKind, QueryError};
 pub use query_id::QueryId;
+pub(crate) use registration::{QueryRegistration, cancelled};
+pub use registration::{QueryReport, QueryState};
 pub(crate) use running::Deadline;
 pub use running::RunningQuery;
-pub use ticket::{QueryReport, QueryState};
-pub(crate) use ticket::{Ticket, cancelled};
 pub use totals::Totals;
 
 /// How much of a query's text is kept, in bytes.
@@ -38,7 +38,7 @@ const HISTORY: usize = 1000;
 pub struct Queries {
     admission: Admission,
     next_id: AtomicU64,
-    current: Mutex<BTreeMap<QueryId, Arc<ticket::Entry>>>,
+    current: Mutex<BTreeMap<QueryId, Arc<registration::Entry>>>,
     history: Mutex<VecDeque<QueryReport>>,
     totals: Totals,
     /// Notified whenever a query has ended.
@@ -70,11 +70,11 @@ impl Queries {
     }
 
     /// Registers a query, which does not run yet.
-    pub(crate) fn register(self: &Arc<Self>, user: &User, sql: &str) -> Ticket {
+    pub(crate) fn register(self: &Arc<Self>, user: &User, sql: &str) -> QueryRegistration {
         let id = QueryId(self.next_id.fetch_add(1, Ordering::Relaxed));
-        let entry = Arc::new(ticket::Entry::new(id, &user.name, cut(sql)));
+        let entry = Arc::new(registration::Entry::new(id, &user.name, cut(sql)));
         self.current().insert(id, Arc::clone(&entry));
-        Ticket::new(Arc::clone(self), entry)
+        QueryRegistration::new(Arc::clone(self), entry)
     }
 
     /// Cancels a query of this user; an administrator may cancel any.
@@ -153,7 +153,7 @@ impl Queries {
     }
 
     /// A query has ended.
-    fn forget(&self, entry: &ticket::Entry) {
+    fn forget(&self, entry: &registration::Entry) {
         let report = entry.report();
         self.totals.count(&report);
         totals::log_end(&report);
@@ -167,7 +167,7 @@ impl Queries {
         self.ended.notify_waiters();
     }
 
-    fn current(&self) -> MutexGuard<'_, BTreeMap<QueryId, Arc<ticket::Entry>>> {
+    fn current(&self) -> MutexGuard<'_, BTreeMap<QueryId, Arc<registration::Entry>>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -200,15 +200,15 @@ mod tests {
         let users = users();
         let [ann, bob, root] = ["ann", "bob", "root"].map(|name| users.find(name).unwrap());
         let queries = Queries::new(&Limits::default());
-        let mut ticket = queries.register(&ann, "SELECT 1");
-        ticket.admit().await.unwrap();
+        let mut registration = queries.register(&ann, "SELECT 1");
+        registration.admit().await.unwrap();
         assert_eq!(queries.seen_by(&bob).len(), 0);
-        assert_eq!(queries.cancel(ticket.id(), &bob), Cancelled::NoSuchQuery);
-        assert!(!ticket.cancel_token().is_cancelled());
+        assert_eq!(queries.cancel(registration.id(), &bob), Cancelled::NoSuchQuery);
+        assert!(!registration.cancel_token().is_cancelled());
         assert_eq!(queries.seen_by(&root).len(), 1);
-        assert_eq!(queries.cancel(ticket.id(), &ann), Cancelled::Yes);
-        assert!(ticket.cancel_token().is_cancelled());
-        drop(ticket);
+        assert_eq!(queries.cancel(registration.id(), &ann), Cancelled::Yes);
+        assert!(registration.cancel_token().is_cancelled());
+        drop(registration);
         let [report] = &queries.seen_by(&ann)[..] else { panic!("one query") };
         assert_eq!(report.state, QueryState::Cancelled);
         assert_eq!(queries.cancel(report.id, &root), Cancelled::NoSuchQuery);

@@ -15,7 +15,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::queries::error::{ErrorKind, QueryError};
 use crate::queries::query_id::QueryId;
-use crate::queries::ticket::{Ticket, cancelled};
+use crate::queries::registration::{QueryRegistration, cancelled};
 
 /// The batches of a query. Dropping it cancels the query and gives back its slot and memory.
 ///
@@ -45,7 +45,7 @@ struct Shared {
 struct Active {
     batches: BoxStream<'static, Result<RecordBatch, QueryError>>,
     /// After the batches: the slot is free once they are dropped.
-    ticket: Option<Ticket>,
+    registration: Option<QueryRegistration>,
 }
 
 impl RunningQuery {
@@ -53,19 +53,19 @@ impl RunningQuery {
     #[must_use]
     pub(crate) fn ready(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
         let batches = stream::iter(batches).map(Ok).boxed();
-        let shared = Shared::new(Active { batches, ticket: None });
+        let shared = Shared::new(Active { batches, registration: None });
         Self { id: None, schema, shared, _watched: None }
     }
 
     /// The result of an admitted query, which has until `deadline`.
     pub(crate) fn start(
-        ticket: Ticket,
+        registration: QueryRegistration,
         schema: SchemaRef,
         batches: BoxStream<'static, Result<RecordBatch, QueryError>>,
         deadline: Deadline,
     ) -> Self {
-        let (id, cancel) = (ticket.id(), ticket.cancel_token().clone());
-        let shared = Shared::new(Active { batches, ticket: Some(ticket) });
+        let (id, cancel) = (registration.id(), registration.cancel_token().clone());
+        let shared = Shared::new(Active { batches, registration: Some(registration) });
         let watched = CancellationToken::new();
         let (watching, unwatched) = (Arc::clone(&shared), watched.clone());
         tokio::spawn(async move {
@@ -124,10 +124,10 @@ impl Shared {
     /// Notes the error and drops what the query holds.
     fn end(&self, active: Option<Active>) {
         let error = lock(&self.error).clone();
-        if let (Some(ticket), Some(error)) =
-            (active.as_ref().and_then(|a| a.ticket.as_ref()), error)
+        if let (Some(registration), Some(error)) =
+            (active.as_ref().and_then(|a| a.registration.as_ref()), error)
         {
-            ticket.fail(&error);
+            registration.fail(&error);
         }
         drop(active);
     }
@@ -141,13 +141,13 @@ impl Shared {
             }
             _ => Poll::Ready(None),
         };
-        match (&polled, active.as_ref().and_then(|active| active.ticket.as_ref())) {
-            (Poll::Ready(Some(Ok(batch))), Some(ticket)) => {
-                ticket.count_rows(batch.num_rows() as u64);
+        match (&polled, active.as_ref().and_then(|active| active.registration.as_ref())) {
+            (Poll::Ready(Some(Ok(batch))), Some(registration)) => {
+                registration.count_rows(batch.num_rows() as u64);
             }
-            (Poll::Ready(Some(Err(error))), Some(ticket)) => ticket.fail(error),
-            (Poll::Ready(None), Some(ticket)) if !self.is_stopped.load(Ordering::SeqCst) => {
-                ticket.finish();
+            (Poll::Ready(Some(Err(error))), Some(registration)) => registration.fail(error),
+            (Poll::Ready(None), Some(registration)) if !self.is_stopped.load(Ordering::SeqCst) => {
+                registration.finish();
             }
             _ => {}
         }
@@ -210,15 +210,15 @@ mod tests {
         deadline: Deadline,
     ) -> (RunningQuery, Arc<crate::users::User>) {
         let user = Users::anyone().unwrap().find("ann").unwrap();
-        let mut ticket = queries.register(&user, "SELECT");
-        ticket.admit().await.unwrap();
+        let mut registration = queries.register(&user, "SELECT");
+        registration.admit().await.unwrap();
         let schema = Arc::new(Schema::empty());
         let batch = RecordBatch::new_empty(Arc::clone(&schema));
         let batches = stream::once(async { Ok(batch) }).chain(stream::poll_fn(move |_| {
             let _ = &held;
             Poll::Pending
         }));
-        (RunningQuery::start(ticket, schema, batches.boxed(), deadline), user)
+        (RunningQuery::start(registration, schema, batches.boxed(), deadline), user)
     }
 
     fn one_slot() -> Arc<Queries> {

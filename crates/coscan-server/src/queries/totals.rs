@@ -4,7 +4,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 
-use crate::queries::ticket::{QueryReport, QueryState};
+use crate::queries::registration::{QueryReport, QueryState};
 
 /// Counts and times of queries that have ended. Clones share them.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! Slows down the guessing of passwords, without locking out users who know theirs.
 //!
-//! After [`FREE`] failures in a row, logins are refused without checking the proof, at first for a second, and for
+//! After [`FREE_FAILURES`] failures in a row, logins are refused without checking the proof, at first for a second, and for
 //! twice as long after each further failure, up to [`PAUSE_MAX`]. Failures count per address and per name. An address
 //! from which a name has logged in before has its own count, so strangers cannot lock a user out.
 
@@ -12,28 +12,28 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Failures in a row without consequence: people mistype.
-const FREE: u32 = 5;
+const FREE_FAILURES: u32 = 5;
 /// The first pause.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// Failures are forgotten after this time without another.
-const FORGET: Duration = Duration::from_secs(15 * 60);
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(15 * 60);
 /// The most names, addresses and pairs of them that are kept, each.
-const KEPT: usize = 10_000;
+const ENTRIES_MAX: usize = 10_000;
 /// The length of the kept start of a name, in bytes: users have shorter names.
 const NAME_BYTES: usize = 64;
 
 /// Failed logins by name and by address, in bounded memory.
 #[derive(Debug, Default)]
 pub struct FailedLogins {
-    known: Mutex<Known>,
+    tracked: Mutex<Tracked>,
     wrong: AtomicU64,
     early: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct Tracked {
     names: HashMap<String, Failures>,
     addresses: HashMap<IpAddr, Failures>,
     /// Names with the addresses from which they have logged in.
@@ -48,7 +48,7 @@ struct Failures {
 
 impl Failures {
     fn pause(&self) -> Duration {
-        match self.in_a_row.checked_sub(FREE) {
+        match self.in_a_row.checked_sub(FREE_FAILURES) {
             None => Duration::ZERO,
             Some(more) => PAUSE.saturating_mul(1 << more.min(10)).min(PAUSE_MAX),
         }
@@ -59,7 +59,7 @@ impl Failures {
     }
 
     fn is_forgotten(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.last) > FORGET
+        now.saturating_duration_since(self.last) > FORGOTTEN_AFTER
     }
 }
 
@@ -77,13 +77,13 @@ impl FailedLogins {
     ///
     /// # Errors
     /// The time until the next login is checked.
-    pub(crate) fn note(
+    pub(crate) fn settle(
         &self,
         name: &str,
         from: Option<IpAddr>,
         is_right: bool,
     ) -> Result<(), Duration> {
-        self.note_at(name, from, is_right, Instant::now())
+        self.settle_at(name, from, is_right, Instant::now())
     }
 
     /// The logins with a wrong proof, and those refused without checking it, so far.
@@ -93,7 +93,7 @@ impl FailedLogins {
     }
 
     fn check_at(&self, name: &str, from: Option<IpAddr>, now: Instant) -> Result<(), Duration> {
-        let left = self.known().left(start(name), from.map(network), now);
+        let left = self.tracked().left(start(name), from.map(network), now);
         if left.is_zero() {
             return Ok(());
         }
@@ -101,19 +101,19 @@ impl FailedLogins {
         Err(left)
     }
 
-    fn note_at(
+    fn settle_at(
         &self,
         name: &str,
         from: Option<IpAddr>,
         is_right: bool,
         now: Instant,
     ) -> Result<(), Duration> {
-        let mut known = self.known();
+        let mut tracked = self.tracked();
         let (name, from) = (start(name), from.map(network));
-        let left = known.left(name, from, now);
+        let left = tracked.left(name, from, now);
         match (left.is_zero(), is_right) {
-            (true, true) => known.succeeded(name, from, now),
-            (true, false) => known.failed(name, from, now),
+            (true, true) => tracked.succeeded(name, from, now),
+            (true, false) => tracked.failed(name, from, now),
             (false, _) => {
                 self.early.fetch_add(1, Ordering::Relaxed);
                 return Err(left);
@@ -125,12 +125,12 @@ impl FailedLogins {
         Ok(())
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn tracked(&self) -> MutexGuard<'_, Tracked> {
+        self.tracked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl Tracked {
     fn left(&self, name: &str, from: Option<IpAddr>, now: Instant) -> Duration {
         let left = |failures: Option<&Failures>| failures.map_or(Duration::ZERO, |f| f.left(now));
         match from.and_then(|from| self.pairs.get(&(name.to_owned(), from))) {
@@ -183,7 +183,7 @@ fn add<K: Clone + Eq + Hash>(kept: &mut HashMap<K, Failures>, key: K, now: Insta
 
 /// If there are too many entries, drops the one with the fewest failures, the oldest of those.
 fn make_place<K: Clone + Eq + Hash>(kept: &mut HashMap<K, Failures>) {
-    if kept.len() >= KEPT
+    if kept.len() >= ENTRIES_MAX
         && let Some(key) = kept.iter().min_by_key(|(_, f)| (f.in_a_row, f.last)).map(|(k, _)| k)
     {
         let key = key.clone();
@@ -217,9 +217,9 @@ mod tests {
 
     /// Fails until logins are refused; for how long.
     fn guess(logins: &FailedLogins, name: &str, address: Option<IpAddr>, now: Instant) -> Duration {
-        for _ in 0..FREE {
+        for _ in 0..FREE_FAILURES {
             assert_eq!(logins.check_at(name, address, now), Ok(()));
-            logins.note_at(name, address, false, now).unwrap();
+            logins.settle_at(name, address, false, now).unwrap();
         }
         logins.check_at(name, address, now).unwrap_err()
     }
@@ -230,15 +230,15 @@ mod tests {
         let mut pauses = vec![guess(&logins, "ann", from(1), now)];
         for _ in 0..8 {
             now += *pauses.last().unwrap();
-            logins.note_at("ann", from(1), false, now).unwrap();
+            logins.settle_at("ann", from(1), false, now).unwrap();
             pauses.push(logins.check_at("ann", from(1), now).unwrap_err());
         }
         assert_eq!(pauses[..3], [PAUSE, PAUSE * 2, PAUSE * 4]);
         assert_eq!(*pauses.last().unwrap(), PAUSE_MAX);
-        now += FORGET + PAUSE;
+        now += FORGOTTEN_AFTER + PAUSE;
         guess(&logins, "ann", from(1), now);
         now += PAUSE;
-        logins.note_at("ann", from(1), true, now).unwrap();
+        logins.settle_at("ann", from(1), true, now).unwrap();
         guess(&logins, "ann", from(1), now);
     }
 
@@ -251,7 +251,7 @@ mod tests {
         assert!(logins.check_at("ann", None, now).is_err(), "the same name");
         assert_eq!(logins.check_at("bob", from(2), now), Ok(()));
         assert_eq!(logins.check_at("bob", None, now), Ok(()));
-        assert_eq!(logins.counts(), (u64::from(FREE), 4));
+        assert_eq!(logins.counts(), (u64::from(FREE_FAILURES), 4));
     }
 
     #[test]
@@ -266,9 +266,9 @@ mod tests {
     #[test]
     fn strangers_do_not_keep_a_user_out() {
         let (logins, now) = (FailedLogins::default(), Instant::now());
-        logins.note_at("ann", from(1), true, now).unwrap();
+        logins.settle_at("ann", from(1), true, now).unwrap();
         guess(&logins, "ann", from(2), now);
-        logins.note_at("bob", from(1), false, now).unwrap();
+        logins.settle_at("bob", from(1), false, now).unwrap();
         assert_eq!(logins.check_at("ann", from(1), now), Ok(()));
         guess(&logins, "ann", from(1), now);
     }
@@ -277,23 +277,23 @@ mod tests {
     fn guesses_at_once_are_counted_before_one_succeeds() {
         let (logins, now) = (FailedLogins::default(), Instant::now());
         guess(&logins, "ann", from(1), now);
-        assert!(logins.note_at("ann", from(1), true, now).is_err());
-        logins.note_at("ann", from(1), true, now + PAUSE).unwrap();
+        assert!(logins.settle_at("ann", from(1), true, now).is_err());
+        logins.settle_at("ann", from(1), true, now + PAUSE).unwrap();
     }
 
     #[test]
     fn memory_has_a_bound_and_keeps_those_who_fail_most() {
         let (logins, now) = (FailedLogins::default(), Instant::now());
         guess(&logins, "ann", None, now);
-        for stranger in 0..KEPT + 10 {
+        for stranger in 0..ENTRIES_MAX + 10 {
             let name = stranger.to_string();
-            logins.note_at(&name, None, false, now).unwrap();
+            logins.settle_at(&name, None, false, now).unwrap();
         }
-        assert_eq!(logins.known().names.len(), KEPT);
+        assert_eq!(logins.tracked().names.len(), ENTRIES_MAX);
         assert!(logins.check_at("ann", None, now).is_err());
-        for user in 0..KEPT + 10 {
-            logins.note_at(&user.to_string(), from(1), true, now).unwrap();
+        for user in 0..ENTRIES_MAX + 10 {
+            logins.settle_at(&user.to_string(), from(1), true, now).unwrap();
         }
-        assert_eq!(logins.known().pairs.len(), KEPT);
+        assert_eq!(logins.tracked().pairs.len(), ENTRIES_MAX);
     }
 }

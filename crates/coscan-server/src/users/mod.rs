@@ -66,14 +66,14 @@ impl Granted {
 /// The users of a server. They can be [reloaded](Self::reload) while it runs.
 #[derive(Debug)]
 pub struct Users {
-    known: Known,
+    accounts: Accounts,
     /// Makes logins of unknown users look like those of known ones.
     secret: [u8; 32],
     failed_logins: FailedLogins,
 }
 
 #[derive(Debug)]
-enum Known {
+enum Accounts {
     /// Everyone is an administrator, under any name.
     Anyone,
     Listed {
@@ -88,7 +88,7 @@ impl Users {
     /// # Errors
     /// If the system gives no random bytes.
     pub fn anyone() -> Result<Self, UsersError> {
-        Self::of(Known::Anyone)
+        Self::of(Accounts::Anyone)
     }
 
     /// Those of a users file.
@@ -97,7 +97,7 @@ impl Users {
     /// If it cannot be read, or an entry is wrong; the text names all wrong entries.
     pub fn load(path: &Path) -> Result<Self, UsersError> {
         let users = ArcSwap::from_pointee(file::read(path)?);
-        Self::of(Known::Listed { path: Some(path.to_owned()), users })
+        Self::of(Accounts::Listed { path: Some(path.to_owned()), users })
     }
 
     /// Those in the text of a users file.
@@ -105,13 +105,13 @@ impl Users {
     /// # Errors
     /// If an entry is wrong.
     pub fn parse(text: &str) -> Result<Self, UsersError> {
-        Self::of(Known::Listed { path: None, users: ArcSwap::from_pointee(file::parse(text)?) })
+        Self::of(Accounts::Listed { path: None, users: ArcSwap::from_pointee(file::parse(text)?) })
     }
 
-    fn of(known: Known) -> Result<Self, UsersError> {
+    fn of(accounts: Accounts) -> Result<Self, UsersError> {
         let mut secret = [0; 32];
         SystemRandom::new().fill(&mut secret).map_err(|_| UsersError::NoRandomness)?;
-        Ok(Self { known, secret, failed_logins: FailedLogins::default() })
+        Ok(Self { accounts, secret, failed_logins: FailedLogins::default() })
     }
 
     /// Logins that failed.
@@ -125,7 +125,7 @@ impl Users {
     /// # Errors
     /// As [`load`](Self::load); the users then stay as they were.
     pub fn reload(&self) -> Result<(), UsersError> {
-        if let Known::Listed { path: Some(path), users } = &self.known {
+        if let Accounts::Listed { path: Some(path), users } = &self.accounts {
             users.store(Arc::new(file::read(path)?));
         }
         Ok(())
@@ -134,21 +134,21 @@ impl Users {
     /// Whether logins need a password.
     #[must_use]
     pub fn check_passwords(&self) -> bool {
-        matches!(self.known, Known::Listed { .. })
+        matches!(self.accounts, Accounts::Listed { .. })
     }
 
     /// The user of this name. No proof of identity.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<Arc<User>> {
-        match &self.known {
-            Known::Anyone => Some(Arc::new(User {
+        match &self.accounts {
+            Accounts::Anyone => Some(Arc::new(User {
                 name: name.to_owned(),
                 tables: Granted::All,
                 weight: 1,
                 admin: true,
                 verifier: None,
             })),
-            Known::Listed { users, .. } => users.load().get(name).cloned(),
+            Accounts::Listed { users, .. } => users.load().get(name).cloned(),
         }
     }
 
@@ -163,16 +163,16 @@ impl Users {
     /// The names in a users file.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
-        match &self.known {
-            Known::Anyone => Vec::new(),
-            Known::Listed { users, .. } => users.load().keys().cloned().collect(),
+        match &self.accounts {
+            Accounts::Anyone => Vec::new(),
+            Accounts::Listed { users, .. } => users.load().keys().cloned().collect(),
         }
     }
 
     /// Tables granted to someone by name.
     #[must_use]
     pub fn granted_tables(&self) -> BTreeSet<String> {
-        let Known::Listed { users, .. } = &self.known else { return BTreeSet::new() };
+        let Accounts::Listed { users, .. } = &self.accounts else { return BTreeSet::new() };
         let users = users.load();
         let granted = users.values().filter_map(|user| match &user.tables {
             Granted::All => None,

@@ -9,8 +9,8 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
 /// The type in which values of a type are sent.
-fn plain_type(data_type: &DataType) -> DataType {
-    let plain = |field: &FieldRef| -> FieldRef { Arc::new(plain_field(field)) };
+fn wire_type(data_type: &DataType) -> DataType {
+    let plain = |field: &FieldRef| -> FieldRef { Arc::new(wire_field(field)) };
     match data_type {
         DataType::Utf8View => DataType::Utf8,
         DataType::BinaryView => DataType::Binary,
@@ -22,19 +22,19 @@ fn plain_type(data_type: &DataType) -> DataType {
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(plain).collect()),
         DataType::Map(field, is_sorted) => DataType::Map(plain(field), *is_sorted),
         DataType::Dictionary(key, value) => {
-            DataType::Dictionary(key.clone(), Box::new(plain_type(value)))
+            DataType::Dictionary(key.clone(), Box::new(wire_type(value)))
         }
         other => other.clone(),
     }
 }
 
-fn plain_field(field: &FieldRef) -> Field {
-    field.as_ref().clone().with_data_type(plain_type(field.data_type()))
+fn wire_field(field: &FieldRef) -> Field {
+    field.as_ref().clone().with_data_type(wire_type(field.data_type()))
 }
 
 /// The schema in which rows of a schema are sent.
-pub(super) fn plain_schema(schema: &Schema) -> SchemaRef {
-    let fields: Vec<_> = schema.fields().iter().map(plain_field).collect();
+pub(super) fn wire_schema(schema: &Schema) -> SchemaRef {
+    let fields: Vec<_> = schema.fields().iter().map(wire_field).collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
@@ -89,7 +89,7 @@ mod tests {
             columns.map(|(name, column)| (name, column, true)),
         );
         let batch = batch.unwrap();
-        let schema = plain_schema(batch.schema_ref());
+        let schema = wire_schema(batch.schema_ref());
         assert_eq!(schema.field(0).data_type(), &DataType::Utf8);
         let plain = plain_batch(&batch.slice(0, 2), &schema).unwrap();
         assert_eq!(plain.schema(), schema);

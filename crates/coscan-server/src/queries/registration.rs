@@ -132,13 +132,13 @@ impl Entry {
 
 /// A query that is registered. When it is dropped, the query has ended: it goes to the history, and its slot is free.
 #[derive(Debug)]
-pub(crate) struct Ticket {
+pub(crate) struct QueryRegistration {
     pub(super) queries: Arc<Queries>,
     pub(super) entry: Arc<Entry>,
     slot: Option<Slot>,
 }
 
-impl Ticket {
+impl QueryRegistration {
     pub(super) fn new(queries: Arc<Queries>, entry: Arc<Entry>) -> Self {
         Self { queries, entry, slot: None }
     }
@@ -212,7 +212,7 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for QueryRegistration {
     fn drop(&mut self) {
         // Nothing has ended it before: its client has lost interest.
         self.end(QueryState::Cancelled, None);
