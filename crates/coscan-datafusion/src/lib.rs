@@ -31,9 +31,9 @@
 //! - `planning`: both kinds of table plan a scan (`plan`): filters rule chunks out by statistics (`pruning`, `nan`) and
 //!   `bloom_filters`, and a scan that needs little of its chunks (`selectivity`) goes to the engine's own scan
 //!   (`direct`, `direct_reader`).
-//! - `optimizer`: rules change the plan. Scans are read in the order of their files where a sort above asks for it
-//!   (`stored_order`), and know what a top-k sorts by (`top_k`); `sorts` finds both. Small queries are `one_task`, and
-//!   answers from statistics check their files (`unchanged_files`).
+//! - `optimizer`: rules change the plan. Scans are in the order of their table where an operator above needs it
+//!   (`needed_order`), and know what a top-k sorts by (`top_k`, `sorts`). Small queries are `one_task`, and answers from
+//!   statistics check their files (`unchanged_files`).
 //! - `execution`: the operator [`SharedScanExec`] (`exec`). Its partitions have `shares` of the chunks and are workers
 //!   of one scan (`executions`, `chunk_scan`), which reads in the order of `ranking` and drops chunks by
 //!   `dynamic_pruning`. Each gives a `stream`, through a `row_filter` if the session pushes filters down. Few first

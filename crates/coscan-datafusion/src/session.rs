@@ -12,8 +12,8 @@ use datafusion::prelude::SessionContext;
 use crate::coscan::Coscan;
 use crate::engine_tables::planner::SharingPlanner;
 use crate::memory::SharedMemoryPool;
+use crate::optimizer::needed_order::NeededOrder;
 use crate::optimizer::one_task::{OneTask, UserPartitioning};
-use crate::optimizer::stored_order::StoredOrder;
 use crate::optimizer::top_k::TopKPushdown;
 use crate::optimizer::unchanged_files::UnchangedFiles;
 use crate::session_stores::SessionStores;
@@ -69,13 +69,13 @@ impl Coscan {
             OneTask::NAME,
             UserPartitioning::NAME,
             TopKPushdown::NAME,
-            StoredOrder::NAME,
+            NeededOrder::NAME,
             UnchangedFiles::NAME,
         ];
         rules.retain(|rule| !ours.contains(&rule.name()));
         let before = rules.iter().position(|rule| rule.name() == TopKPushdown::BEFORE);
         rules.insert(before.unwrap_or(rules.len()), Arc::new(TopKPushdown));
-        rules.insert(0, Arc::new(StoredOrder));
+        rules.insert(0, Arc::new(NeededOrder));
         rules.insert(0, Arc::new(UserPartitioning));
         rules.insert(0, Arc::new(UnchangedFiles));
         rules.push(Arc::new(OneTask));

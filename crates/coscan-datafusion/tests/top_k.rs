@@ -121,6 +121,7 @@ async fn a_table_that_declares_an_order_is_read_from_its_end() {
         "CREATE EXTERNAL TABLE sorted STORED AS PARQUET WITH ORDER (id) LOCATION '{location}'"
     );
     run(&context, &sql).await;
+    run(&context, "SET datafusion.execution.target_partitions = 1").await;
     let sql = "SELECT id FROM sorted ORDER BY id DESC LIMIT 3";
     let plan = plan(&context, sql).await;
     let batches = collect(Arc::clone(&plan), context.task_ctx()).await.unwrap();

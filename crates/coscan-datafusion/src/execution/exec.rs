@@ -14,7 +14,7 @@ use datafusion::common::{Statistics, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::coop::cooperative;
 use datafusion::physical_plan::execution_plan::apply_expression_roots;
 use datafusion::physical_plan::filter_pushdown::{
@@ -34,14 +34,14 @@ use crate::tables::source::{PlanSettings, ScanSource, is_dynamic, properties};
 use execution::ExecutionState;
 
 /// Reads a shared table: the chunks that statistics and Bloom filters do not rule out, in the order in which the
-/// scheduler hands them out, or in the table's order if it declares one.
+/// scheduler hands them out, or in the table's order if an operator above needs it.
 ///
 /// EXPLAIN shows:
 ///
 /// | field | meaning |
 /// |---|---|
 /// | `table`, `policy` | the name of the table; the policy of the scheduler |
-/// | `order` | `any`, or `table`: the order of the table's rows |
+/// | `order` | `any`, or `table`: the order that the table or its files declare, for the operator in `needed_by`, or ORDER BY |
 /// | `weight` | the weight of the query, unless it is 1 |
 /// | `chunks=3 of 10 (7 pruned)` | chunks to read; chunks of the table; chunks that filters rule out |
 /// | `rows` | needed rows of those chunks, if the scan is sparse: only they are decoded |
@@ -81,6 +81,8 @@ pub struct SharedScanExec {
     fetch: Option<usize>,
     /// The order of a top-k above.
     first_by: Option<SortKey>,
+    /// What above needs the rows in the table's order: an operator, or ORDER BY. `None` if they come in any order.
+    ordered_for: Option<Arc<str>>,
     /// Whether the user's query itself repartitions its rows.
     has_user_partitioning: bool,
     properties: Arc<PlanProperties>,
@@ -103,12 +105,8 @@ impl SharedScanExec {
             settings.in_list_max,
             zones_left.as_deref(),
         );
-        // One worker if in order: of several merged above, each would have to hold a chunk before any could go on.
-        let partitions = match source.orderings.is_empty() {
-            true => settings.partitions_max.min(needed.chunks.len()).max(1),
-            false => 1,
-        };
-        let properties = properties(&source, &projection, partitions)?;
+        let partitions = settings.partitions_max.min(needed.chunks.len()).max(1);
+        let properties = properties(&source, &projection, partitions, Vec::new())?;
         Ok(Self {
             source,
             settings,
@@ -119,6 +117,7 @@ impl SharedScanExec {
             needed: Arc::new(needed),
             fetch: None,
             first_by: None,
+            ordered_for: None,
             has_user_partitioning: false,
             properties: Arc::new(properties),
             state: ExecutionState::default(),
@@ -158,7 +157,15 @@ impl SharedScanExec {
     }
 
     fn order(&self) -> Order {
-        if self.source.orderings.is_empty() { Order::Any } else { Order::InOrder }
+        if self.ordered_for.is_none() { Order::Any } else { Order::InOrder }
+    }
+
+    /// The orders that its rows have.
+    fn orders(&self) -> Vec<LexOrdering> {
+        match self.order() {
+            Order::Any => Vec::new(),
+            Order::InOrder => self.source.table_orders(&self.settings),
+        }
     }
 
     fn partition_count(&self) -> usize {
@@ -268,8 +275,7 @@ impl ExecutionPlan for SharedScanExec {
         Ok(self.with_projection(projection)?.map(|scan| Arc::new(scan) as _))
     }
 
-    /// A top-k reads first the chunks that may hold its rows. If the table declares another order, the scan gives that
-    /// up.
+    /// A top-k reads first the chunks that may hold its rows.
     fn try_pushdown_sort(
         &self,
         order: &[PhysicalSortExpr],

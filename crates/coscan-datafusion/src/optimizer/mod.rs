@@ -1,10 +1,10 @@
 //! Rules of the physical optimizer.
 //!
-//! `stored_order` and `top_k` tell a scan in which order its rows are wanted; `sorts` finds the way from a sort down to
+//! `needed_order` and `top_k` tell a scan in which order its rows are wanted; `sorts` finds the way from a sort down to
 //! its scan. `one_task` keeps small queries from being spread, `unchanged_files` guards answers from statistics.
 
+pub(crate) mod needed_order;
 pub(crate) mod one_task;
 pub(crate) mod sorts;
-pub(crate) mod stored_order;
 pub(crate) mod top_k;
 pub(crate) mod unchanged_files;

@@ -53,9 +53,8 @@ pub(crate) fn plan_if_cheaper(
     requirements: &ScanRequirements<'_>,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let table = source.table.table();
-    let is_candidate = source.direct_bytes_max > 0
-        && source.orderings.is_empty()
-        && may_be_selective(requirements.needed.chunks.len());
+    let is_candidate =
+        source.direct_bytes_max > 0 && may_be_selective(requirements.needed.chunks.len());
     if !is_candidate || !is_in_one_store(table) {
         return Ok(None);
     }

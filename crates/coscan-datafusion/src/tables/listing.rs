@@ -13,12 +13,12 @@ use datafusion::logical_expr::SortExpr;
 
 use crate::coscan::Coscan;
 use crate::error::{from_open, from_table};
-use crate::optimizer::stored_order;
 use crate::tables::hive::TableListing;
 use crate::tables::location::{FileLocator, ListedFile};
 use crate::tables::order;
 use crate::tables::source::ScanSource;
 use crate::tables::statistics;
+use crate::tables::stored_order;
 
 /// The definition of a table, independent of the files that it has now.
 #[derive(Clone, Debug)]

@@ -16,3 +16,4 @@ pub(crate) mod provider;
 pub(crate) mod snapshots;
 pub(crate) mod source;
 pub(crate) mod statistics;
+pub(crate) mod stored_order;

@@ -26,14 +26,22 @@ pub(crate) struct ScanSource {
     pub(crate) files: Arc<FileGroup>,
     /// Of the whole table, a column a field of its schema.
     pub(crate) statistics: Arc<Statistics>,
-    /// The declared orders of the table's rows: scans are in order if there are any.
+    /// The declared orders of the table's rows.
     pub(crate) orderings: Vec<LexOrdering>,
-    /// The order that the files declare, if the table declares none. Scans are in this order where a plan needs it.
+    /// The order that the files declare, if the table declares none.
     pub(crate) stored_order: Option<LexOrdering>,
     /// The most bytes of a selective scan that is left to the engine.
     pub(crate) direct_bytes_max: u64,
     /// Whether its files were listed for this query, as the engine does for its own tables.
     pub(crate) listed_by_query: bool,
+}
+
+impl ScanSource {
+    /// The orders that the rows of a scan in the table's order have. Those that the files declare are statistics.
+    pub(crate) fn table_orders(&self, settings: &PlanSettings) -> Vec<LexOrdering> {
+        let stored = self.stored_order.iter().filter(|_| settings.has_statistics);
+        self.orderings.iter().chain(stored).cloned().collect()
+    }
 }
 
 /// The name in EXPLAIN of a table without a name: the last part of its location, without the extension.
@@ -85,17 +93,15 @@ pub(crate) fn is_dynamic(filter: &Arc<dyn PhysicalExpr>) -> bool {
     DynamicFilterTracking::classify(filter).contains_dynamic_filter()
 }
 
-/// The plan properties of a scan of some columns.
+/// The plan properties of a scan of some columns whose rows have these orders.
 pub(crate) fn properties(
     source: &ScanSource,
     projection: &[usize],
     partitions: usize,
+    orders: Vec<LexOrdering>,
 ) -> Result<PlanProperties> {
     let schema = source.table.table().schema();
-    let table = EquivalenceProperties::new_with_orderings(
-        Arc::clone(schema),
-        source.orderings.iter().cloned(),
-    );
+    let table = EquivalenceProperties::new_with_orderings(Arc::clone(schema), orders);
     let output = ProjectionExprs::from_indices(projection, schema);
     let output_schema = Arc::new(schema.project(projection)?);
     let output = table.project(&output.projection_mapping(schema)?, output_schema);

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use coscan_runtime::core::Order;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 
 use super::SharedScanExec;
@@ -12,7 +11,6 @@ impl DisplayAs for SharedScanExec {
     fn fmt_as(&self, kind: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let schema = self.schema();
         let columns: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-        let order = if self.order() == Order::Any { "any" } else { "table" };
         let policy = self.source.manager.options().policy;
         let (needed, total) = (self.needed.chunks.len(), self.needed.total);
         if matches!(kind, DisplayFormatType::TreeRender) {
@@ -24,7 +22,11 @@ impl DisplayAs for SharedScanExec {
                 None => Ok(()),
             };
         }
-        write!(f, "SharedScanExec: table={}, policy={policy}, order={order}", self.source.name)?;
+        write!(f, "SharedScanExec: table={}, policy={policy}, ", self.source.name)?;
+        match &self.ordered_for {
+            None => write!(f, "order=any")?,
+            Some(operator) => write!(f, "order=table, needed_by={operator}")?,
+        }
         if self.settings.weight != SessionSettings::default().weight {
             write!(f, ", weight={}", self.settings.weight)?;
         }

@@ -44,7 +44,7 @@ impl SharedScanExec {
         if self.first_rows().is_none() {
             return Ok(self);
         }
-        let properties = Arc::new(properties(&self.source, &self.projection, 1)?);
+        let properties = Arc::new(properties(&self.source, &self.projection, 1, self.orders())?);
         Ok(Self { properties, ..self })
     }
 

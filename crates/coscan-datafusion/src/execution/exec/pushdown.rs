@@ -17,7 +17,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use super::SharedScanExec;
 use crate::execution::ranking::SortKey;
 use crate::planning::bloom_filters;
-use crate::tables::source::{ScanSource, is_dynamic, properties};
+use crate::tables::source::{is_dynamic, properties};
 
 impl SharedScanExec {
     /// The same without the zones that Bloom filters rule out. Bloom filters are read where they may help.
@@ -41,20 +41,15 @@ impl SharedScanExec {
         }
     }
 
-    /// The same in the order that the files are stored in, if that satisfies this one.
-    pub(crate) fn in_stored_order(&self, order: &[PhysicalSortExpr]) -> Result<Option<Self>> {
-        let is_free = self.source.orderings.is_empty()
-            && self.settings.has_statistics
-            && !self.has_user_partitioning;
-        let Some(stored) = self.source.stored_order.as_ref().filter(|_| is_free) else {
+    /// The same in the table's order, which an operator above needs; `None` if the table has none.
+    pub(crate) fn in_table_order(&self, needed_by: &str) -> Result<Option<Self>> {
+        let orders = self.source.table_orders(&self.settings);
+        if orders.is_empty() || self.has_user_partitioning {
             return Ok(None);
-        };
-        let orderings = vec![stored.clone()];
-        let source = Arc::new(ScanSource { orderings, ..self.source.as_ref().clone() });
-        let properties = properties(&source, &self.projection, 1)?;
-        let is_in_order = properties.eq_properties.ordering_satisfy(order.iter().cloned())?;
-        let properties = Arc::new(properties);
-        Ok(is_in_order.then(|| Self { source, properties, ..self.clone() }))
+        }
+        // One worker: of several merged above, each would have to hold a chunk before any could go on.
+        let properties = Arc::new(properties(&self.source, &self.projection, 1, orders)?);
+        Ok(Some(Self { ordered_for: Some(needed_by.into()), properties, ..self.clone() }))
     }
 
     /// Accepts filters from above: all of them rule chunks out; the scan evaluates them too if the session pushes
@@ -114,7 +109,8 @@ impl SharedScanExec {
         scan.evaluated.clone_from(&self.evaluated);
         scan.first_by.clone_from(&self.first_by);
         scan.has_user_partitioning = self.has_user_partitioning;
-        if !matches!(phase, FilterPushdownPhase::Pre) {
+        scan.ordered_for.clone_from(&self.ordered_for);
+        if scan.ordered_for.is_some() || !matches!(phase, FilterPushdownPhase::Pre) {
             scan.properties = Arc::clone(&self.properties);
         }
         Ok(Some(scan))
@@ -146,26 +142,16 @@ impl SharedScanExec {
             }
             columns.push(column_of_table);
         }
-        let properties = properties(&self.source, &columns, self.partition_count())?;
+        let properties = properties(&self.source, &columns, self.partition_count(), self.orders())?;
         let properties = Arc::new(properties);
         Ok(Some(Self { projection: columns, properties, ..self.clone() }))
     }
 
     /// The same for a top-k above with this order, if the scan can read the chunks that may hold its rows first.
     pub(super) fn with_first_by(&self, order: &[PhysicalSortExpr]) -> Result<Option<Self>> {
-        let key = SortKey::new(order, &self.projection).filter(|_| self.fetch.is_none());
-        let Some(key) = key else { return Ok(None) };
-        let declared = self.properties.equivalence_properties().output_ordering();
-        if declared.is_some_and(|declared| order.first() == Some(declared.first())) {
-            return Ok(None);
-        }
-        let mut scan = Self { first_by: Some(key), ..self.clone() };
-        if self.order() == Order::InOrder {
-            let source = ScanSource { orderings: Vec::new(), ..self.source.as_ref().clone() };
-            let properties = properties(&source, &self.projection, self.partition_count())?;
-            scan = Self { source: Arc::new(source), properties: Arc::new(properties), ..scan };
-        }
-        Ok(Some(scan))
+        let is_free = self.fetch.is_none() && self.order() == Order::Any;
+        let key = SortKey::new(order, &self.projection).filter(|_| is_free);
+        Ok(key.map(|key| Self { first_by: Some(key), ..self.clone() }))
     }
 
     /// From the columns of the table to those of the output.

@@ -9,17 +9,12 @@ use std::sync::Arc;
 use coscan_storage::table::{ChunkStatistics, ParquetFile, ParquetTable};
 use datafusion::arrow::array::{ArrayRef, make_comparator};
 use datafusion::arrow::compute::SortOptions;
-use datafusion::common::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::filter::FilterExec;
 use log::debug;
 use parquet::file::metadata::SortingColumn;
 
-use crate::optimizer::sorts::{change_scan, change_sort_inputs};
 use crate::planning::pruning::may_be_nan;
 
 /// The order of all row groups, one after another, if each of them declares it.
@@ -133,43 +128,4 @@ fn boundaries(table: &ParquetTable) -> Vec<usize> {
     });
     let row_groups: Vec<_> = row_groups.collect();
     (1..row_groups.len()).filter(|&zone| row_groups[zone - 1] != row_groups[zone]).collect()
-}
-
-/// Reads scans in the order of their files where a sort above makes that order. Other scans stay in any order, since a
-/// scan in order has one partition. The rule runs before the one that removes unneeded sorts.
-#[derive(Debug)]
-pub(crate) struct StoredOrder;
-
-impl StoredOrder {
-    pub(crate) const NAME: &'static str = "coscan_stored_order";
-}
-
-impl PhysicalOptimizerRule for StoredOrder {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        change_sort_inputs(plan, |sort| {
-            let has_fetch = sort.fetch().is_some();
-            change_scan(
-                sort.input(),
-                sort.expr(),
-                // The first few rows that pass a filter are found faster by several partitions that a top-k prunes.
-                &|plan, has_all| {
-                    let prunes = has_fetch && plan.is::<FilterExec>();
-                    has_all && !prunes && plan.maintains_input_order()[0]
-                },
-                &|scan, order| Ok(scan.in_stored_order(order)?.map(|scan| Arc::new(scan) as _)),
-            )
-        })
-    }
-
-    fn name(&self) -> &str {
-        Self::NAME
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
 }

@@ -1,0 +1,155 @@
+//! Scans are in any order unless an operator above needs the order that the table's rows have.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::error::Result;
+use datafusion::physical_expr::{LexRequirement, OrderingRequirements};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+
+use crate::execution::exec::SharedScanExec;
+use crate::optimizer::sorts::Changed;
+
+/// Reads a table in its order, declared or stored, where that saves a sort: above the scan is a sort, or an operator
+/// that requires sorted input, and those between keep the order.
+///
+/// Other scans stay in any order: one in order has one partition and shares less. The rule runs before the one that
+/// adds the sorts that operators require, and removes those that are not needed.
+#[derive(Debug)]
+pub(crate) struct NeededOrder;
+
+impl NeededOrder {
+    pub(crate) const NAME: &'static str = "coscan_needed_order";
+}
+
+impl PhysicalOptimizerRule for NeededOrder {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_down(|plan| {
+            let mut is_changed = false;
+            let mut inputs = Vec::new();
+            for (input, required) in plan.children().into_iter().zip(required_orders(&plan)) {
+                let changed = input_in_order(&plan, input, &required)?;
+                is_changed |= changed.is_some();
+                inputs.push(changed.unwrap_or_else(|| Arc::clone(input)));
+            }
+            Ok(match is_changed {
+                true => Transformed::yes(replace_children_if_necessary(plan, inputs)?),
+                false => Transformed::no(plan),
+            })
+        })
+        .data()
+    }
+
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// For each input of an operator the orders of which it needs one; none if it needs no order.
+fn required_orders(plan: &Arc<dyn ExecutionPlan>) -> Vec<Vec<LexRequirement>> {
+    if let Some(sort) = plan.downcast_ref::<SortExec>() {
+        return vec![vec![sort.expr().clone().into()]];
+    }
+    let alternatives = |required: Option<OrderingRequirements>| {
+        required.map(|required| required.into_alternatives().0)
+    };
+    plan.required_input_ordering()
+        .into_iter()
+        .map(|each| alternatives(each).unwrap_or_default())
+        .collect()
+}
+
+/// An input of an operator that has one of the required orders since its scans are in order. `None` if that cannot be,
+/// does not pay, or if the input has such an order anyway.
+fn input_in_order(
+    operator: &Arc<dyn ExecutionPlan>,
+    input: &Arc<dyn ExecutionPlan>,
+    required: &[LexRequirement],
+) -> Changed {
+    if required.is_empty() || satisfies_any(input, required)? {
+        return Ok(None);
+    }
+    let has_fetch = operator.is::<SortExec>() && operator.fetch().is_some();
+    // Its sort is gone from the plan that a user sees.
+    let needed_by = if operator.is::<SortExec>() { "ORDER BY" } else { operator.name() };
+    let way = Way { needed_by, has_fetch, filters: false, aggregates: false };
+    match in_order(input, way)? {
+        Some(input) if satisfies_any(&input, required)? => Ok(Some(input)),
+        _ => Ok(None),
+    }
+}
+
+fn satisfies_any(plan: &Arc<dyn ExecutionPlan>, required: &[LexRequirement]) -> Result<bool> {
+    for required in required {
+        if plan.equivalence_properties().ordering_satisfy_requirement(required.clone())? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The operators between one that needs an order and a scan.
+#[derive(Clone, Copy)]
+struct Way<'a> {
+    needed_by: &'a str,
+    /// Whether only the first rows are needed.
+    has_fetch: bool,
+    filters: bool,
+    aggregates: bool,
+}
+
+impl Way<'_> {
+    /// Whether an order of the scan is worth its single partition.
+    fn pays(self) -> bool {
+        match (self.has_fetch, self.aggregates) {
+            // The first groups are known before the rest is read.
+            (true, true) => true,
+            // The first few rows that pass a filter are found faster by several partitions that a top-k prunes.
+            (true, false) => !self.filters,
+            // Groups are made from rows in any order; there are fewer of them to sort.
+            (false, aggregates) => !aggregates,
+        }
+    }
+}
+
+/// The plan with its scans in the order of their tables; `None` if an operator between does not keep it, or a scan
+/// has none.
+fn in_order(plan: &Arc<dyn ExecutionPlan>, way: Way<'_>) -> Changed {
+    if let Some(scan) = plan.downcast_ref::<SharedScanExec>() {
+        return Ok(match way.pays() {
+            true => scan.in_table_order(way.needed_by)?.map(|scan| Arc::new(scan) as _),
+            false => None,
+        });
+    }
+    let way = Way {
+        filters: way.filters || plan.is::<FilterExec>(),
+        aggregates: way.aggregates || plan.is::<AggregateExec>(),
+        ..way
+    };
+    let children = plan.children();
+    if children.len() != 1 && !plan.is::<UnionExec>() {
+        return Ok(None);
+    }
+    let mut inputs = Vec::with_capacity(children.len());
+    for input in children {
+        let Some(input) = in_order(input, way)? else { return Ok(None) };
+        inputs.push(input);
+    }
+    let plan = replace_children_if_necessary(Arc::clone(plan), inputs)?;
+    Ok(plan.maintains_input_order().iter().all(|&keeps| keeps).then_some(plan))
+}
