@@ -209,5 +209,7 @@ async fn footers_of_registered_tables_are_counted_and_give_way() {
     for sql in queries {
         assert_eq!(run(&context, sql).await, [sum(0).to_string()]);
     }
-    assert!(explain(&context, "EXPLAIN SELECT c7 FROM o ORDER BY c7").await.contains("order=table"));
+    assert!(
+        explain(&context, "EXPLAIN SELECT c7 FROM o ORDER BY c7").await.contains("order=table")
+    );
 }

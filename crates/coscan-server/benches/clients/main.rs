@@ -53,6 +53,12 @@ struct Arguments {
     /// The pool [default: a quarter of the bytes that the queries touch]
     #[arg(long, value_parser = parse_bytes)]
     pool_bytes: Option<u64>,
+    /// Time between the starts of two clients, such as 100ms
+    #[arg(long, value_parser = humantime::parse_duration, default_value = "0s")]
+    stagger: Duration,
+    /// Leave out the server without sharing, and with it the comparison
+    #[arg(long)]
+    only_sharing: bool,
     /// The seed of the queries
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -79,10 +85,16 @@ async fn main() -> Result<(), EngineError> {
         prepared.table_bytes as f64 / 1e9,
         prepared.pool_bytes() as f64 / 1e9
     );
-    let (plain, _) = arguments.run(&prepared, location, "without sharing").await?;
+    let plain = match arguments.only_sharing {
+        true => None,
+        false => Some(arguments.run(&prepared, location, "without sharing").await?.0),
+    };
     let (shared, standalone) = arguments.run(&prepared, location, "with sharing").await?;
-    let answers = shared.compare(&plain);
-    let reports = [plain.report(&standalone, true)?, shared.report(&standalone, answers.is_ok())?];
+    let answers = plain.as_ref().map_or(Ok(()), |plain| shared.compare(plain));
+    let mut reports = Vec::new();
+    for (run, is_right) in [(plain.as_ref(), true), (Some(&shared), answers.is_ok())] {
+        reports.extend(run.map(|run| run.report(&standalone, is_right)).transpose()?);
+    }
     show(&reports);
     if let Some(path) = &arguments.json {
         write_json(path, &reports)?;
@@ -99,7 +111,7 @@ impl Arguments {
             table: TABLE.to_owned(),
             groups: vec![group],
             seed: self.seed,
-            stagger: Some(Duration::ZERO),
+            stagger: Some(self.stagger),
             pool: self.pool_bytes.map_or(PoolSize::PartOfTouched(0.25), PoolSize::Bytes),
             decode_bytes: 256 << 20,
             table_options: FileOptions::default(),
@@ -149,7 +161,7 @@ impl Arguments {
     }
 }
 
-fn show(reports: &[EngineReport; 2]) {
+fn show(reports: &[EngineReport]) {
     println!("                 total s    GB read   CPU s   answers");
     for report in reports {
         println!(
@@ -161,18 +173,19 @@ fn show(reports: &[EngineReport; 2]) {
             if report.answers_equal { "equal" } else { "DIFFER" }
         );
     }
-    let [plain, shared] = reports;
-    println!(
-        "{:15}  {:7.2}  {:9.2}  {:6.2}",
-        "ratio",
-        shared.total_s / plain.total_s,
-        shared.bytes_read as f64 / plain.bytes_read.max(1) as f64,
-        shared.cpu_s / plain.cpu_s
-    );
+    if let [plain, shared] = reports {
+        println!(
+            "{:15}  {:7.2}  {:9.2}  {:6.2}",
+            "ratio",
+            shared.total_s / plain.total_s,
+            shared.bytes_read as f64 / plain.bytes_read.max(1) as f64,
+            shared.cpu_s / plain.cpu_s
+        );
+    }
     println!(
         "\nlatency as a multiple of the query alone, with sharing: average, 99th percentile, alone s"
     );
-    for ((kind, percent), of_kind) in shared.kinds() {
+    for ((kind, percent), of_kind) in reports.last().into_iter().flat_map(EngineReport::kinds) {
         println!(
             "{}-{percent:3}  {:6.2}  {:6.2}  {:6.2}",
             kind.letter(),
