@@ -1,5 +1,6 @@
 //! Accepts connections, up to a limit.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,8 +67,34 @@ pub struct Accepted {
     pub permit: Option<ConnectionPermit>,
 }
 
+/// Accepts connections until `stopping` is cancelled. Each is served in a task of its own, until it ends or `stopped` is
+/// cancelled. The name of the protocol is for the log.
+pub async fn serve_connections<S>(
+    protocol: &'static str,
+    listener: &TcpListener,
+    gate: &Gate,
+    [stopping, stopped]: [&CancellationToken; 2],
+    serve: impl Fn(Accepted) -> S,
+) where
+    S: Future<Output = io::Result<()>> + Send + 'static,
+{
+    while let Some(accepted) = accept(listener, gate, stopping).await {
+        let (address, stopped) = (accepted.address, stopped.clone());
+        let serving = serve(accepted);
+        tokio::spawn(async move {
+            let served = tokio::select! {
+                () = stopped.cancelled() => return,
+                served = serving => served,
+            };
+            if let Err(error) = served {
+                log::debug!("the {protocol} connection of {address} ended: {error}");
+            }
+        });
+    }
+}
+
 /// The next connection; `None` once the server stops.
-pub async fn accept(
+async fn accept(
     listener: &TcpListener,
     gate: &Gate,
     stopping: &CancellationToken,

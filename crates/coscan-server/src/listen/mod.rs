@@ -6,7 +6,7 @@ mod stall;
 mod stream;
 mod tls;
 
-pub use accept::{Accepted, ConnectionPermit, Gate, accept};
+pub use accept::{Accepted, ConnectionPermit, Gate, serve_connections};
 pub use stall::StallLimit;
 pub use stream::MaybeTls;
 pub use tls::{Certificate, TlsError, server_config};
