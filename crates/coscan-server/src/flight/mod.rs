@@ -37,7 +37,7 @@ use tonic::transport::Server;
 use tonic::{Request, Status};
 
 use crate::engine::Engine;
-use crate::listen::{Certificate, Gate, serve_connections};
+use crate::listen::{Certificate, Gate, Protocol, serve_connections};
 use connection::Connection;
 use service::Service;
 use sessions::Sessions;
@@ -104,7 +104,7 @@ impl FlightServer {
 
     async fn accept(&self, listener: &TcpListener, connected: &mpsc::Sender<Connection>) {
         let stops = [&self.stopping, &self.stopped];
-        serve_connections("Flight SQL", listener, &self.gate, stops, |accepted| {
+        serve_connections(Protocol::Flight, listener, &self.gate, stops, |accepted| {
             let (certificate, stopped) = (self.certificate.clone(), self.stopped.clone());
             let (connected, login_max) = (connected.clone(), self.engine.limits().login_max);
             async move {

@@ -18,7 +18,9 @@ use super::cookie::Cookies;
 use super::{WindowState, headers, metrics_routes, probe_routes, watch_routes};
 use crate::config::Http;
 use crate::engine::Engine;
-use crate::listen::{Accepted, Certificate, Gate, MaybeTls, StallLimit, serve_connections};
+use crate::listen::{
+    Accepted, Certificate, Gate, MaybeTls, Protocol, StallLimit, serve_connections,
+};
 
 /// The protocol in the ALPN extension of TLS.
 const ALPN: &[u8] = b"http/1.1";
@@ -70,7 +72,7 @@ impl HttpServer {
     /// Accepts connections until the server stops.
     pub async fn serve(self: Arc<Self>, listener: TcpListener) {
         let stops = [&self.stopping, &self.stopped];
-        serve_connections("HTTP", &listener, &self.gate, stops, |accepted| {
+        serve_connections(Protocol::Http, &listener, &self.gate, stops, |accepted| {
             let server = Arc::clone(&self);
             async move { server.connection(accepted).await }
         })

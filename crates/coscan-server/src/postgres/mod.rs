@@ -31,7 +31,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Engine, Session};
-use crate::listen::{Accepted, Certificate, Gate, MaybeTls, serve_connections};
+use crate::listen::{Accepted, Certificate, Gate, MaybeTls, Protocol, serve_connections};
 use cancel::{CancelKeys, Registered};
 use connection::Connection;
 use frame::ReadError;
@@ -86,7 +86,7 @@ impl PostgresServer {
     /// Accepts connections until the server stops.
     pub async fn serve(self: Arc<Self>, listener: TcpListener) {
         let stops = [&self.stopping, &self.stopped];
-        serve_connections("PostgreSQL", &listener, &self.gate, stops, |accepted| {
+        serve_connections(Protocol::Postgres, &listener, &self.gate, stops, |accepted| {
             let server = Arc::clone(&self);
             async move { server.connection(accepted).await }
         })
