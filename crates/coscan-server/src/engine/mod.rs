@@ -4,9 +4,11 @@
 //! statement is [planned](Engine::plan) (`plan`), and [run](Engine::run) (`run`) with a limit on its `memory`, on
 //! threads that serve no connections (`query_task`) and that its joins give up now and then (`yielding`). `statements`
 //! that concern the session only, and texts of too much `depth`, never reach DataFusion. Clients find the `functions`
-//! that they expect. `errors` are told apart and hold no credentials.
+//! that they expect, and answers to `client_queries` that DataFusion cannot run. `errors` are told apart and hold no
+//! credentials.
 
 mod catalog;
+mod client_queries;
 mod constant_settings;
 mod depth;
 mod errors;
