@@ -89,3 +89,38 @@ impl Engine {
         Ok(Session::new(user, catalogs))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::pin::pin;
+
+    use coscan_runtime::{BufferManager, Options};
+
+    use super::*;
+    use crate::config::Limits;
+    use crate::engine::PASSWORD_CHECKS_MAX;
+    use crate::users::{Users, Verifier, entry};
+
+    fn engine() -> Engine {
+        let manager = BufferManager::new(Options::with_memory_bytes(64 << 20)).unwrap();
+        let verifier = Verifier::of_password("pencil").unwrap();
+        let users = Users::parse(&entry("ann", &verifier, &[])).unwrap();
+        Engine::new(&manager, Arc::new(users), &Limits::default()).unwrap()
+    }
+
+    // The clock stands still while a password is checked.
+    #[tokio::test(start_paused = true)]
+    async fn passwords_are_checked_a_few_at_a_time_and_not_once_too_many_were_wrong() {
+        let engine = engine();
+        let checks = u32::try_from(PASSWORD_CHECKS_MAX).unwrap();
+        let busy = engine.password_checks.acquire_many(checks).await.unwrap();
+        let mut login = pin!(engine.login("ann", Proof::Password("pencil")));
+        let checked = tokio::time::timeout(Duration::from_secs(60), &mut login).await;
+        assert!(checked.is_err(), "others are being checked");
+        // Others fail while it waits.
+        while engine.login("ann", Proof::Wrong).await.err() == Some(LoginError::Wrong) {}
+        drop(busy);
+        assert!(matches!(login.await, Err(LoginError::TooMany(_))));
+    }
+}

@@ -57,6 +57,16 @@ async fn tickets_end_with_what_their_user_was_granted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_are_refused_before_their_messages_are_read() {
+    let running = start_flight(|config| config.limits.message_bytes_max = 1024).await;
+    let large = "SELECT 1 -- ".to_owned() + &"x".repeat(2000);
+    let mut client = stranger(&running).await;
+    assert_eq!(code(&error(&mut client, &large).await), Code::Unauthenticated);
+    let mut client = login(&running, "ann").await;
+    assert_eq!(code(&error(&mut client, &large).await), Code::OutOfRange);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn failed_logins_are_slowed_down() {
     let running = start().await;
     let mut client = stranger(&running).await;
