@@ -191,6 +191,7 @@ mod tests {
             assert_eq!(handles.spend_of("ann", &fetched), Some(value));
             assert_eq!(handles.spend_of("ann", &fetched), Some(value), "a client may try again");
         }
+        assert!(handles.lock().get(&key(&waiting)).is_some(), "nobody has fetched it");
         let first = handles.add("ann", 1, 21).unwrap();
         handles.add("ann", 1, 22).unwrap();
         assert_eq!(handles.lock().counts(), (3, 1));
