@@ -3,8 +3,8 @@
 //!
 //! Twelve queries at a time read some columns and rows of a table in memory, behind a store as slow as a disk of 100
 //! MB/s, with a pool for a quarter of the table.
-#![allow(clippy::unwrap_used)]
 
+use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,19 +32,30 @@ const CHUNK_ROWS: u64 = 20_000;
 const QUERIES: u64 = 12;
 
 #[tokio::main]
-async fn main() {
+async fn main() -> Result<(), Box<dyn Error>> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8080".to_owned());
-    let address: SocketAddr = address.parse().expect("an address such as 127.0.0.1:8080");
+    let parsed = address.parse();
+    let address: SocketAddr =
+        parsed.map_err(|_| format!("{address} is no address such as 127.0.0.1:8080"))?;
     let table_bytes = CHUNKS * CHUNK_ROWS * COLUMNS.len() as u64 * 8;
     let options = Options::with_pool_bytes(table_bytes / 4, table_bytes / 4);
-    let manager = BufferManager::new(options).unwrap();
-    let table = table(&manager).await;
+    let manager = BufferManager::new(options)?;
+    let table = table(&manager).await?;
     for stream in 0..QUERIES {
-        tokio::spawn(queries(manager.clone(), table.clone(), stream));
+        let (manager, table) = (manager.clone(), table.clone());
+        tokio::spawn(async move {
+            if let Err(error) = queries(manager, table, stream).await {
+                eprintln!("stream {stream} of queries ended: {error}");
+            }
+        });
     }
-    let listener = TcpListener::bind(address).await.expect("the address is free");
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.map_err(|error| {
+        format!("cannot listen on {address}: {error}; name another address as the argument")
+    })?;
     println!("open http://{address}/ in a browser");
-    axum::serve(listener, router(WindowState::new(manager))).await.unwrap();
+    axum::serve(listener, router(WindowState::new(manager))).await?;
+    Ok(())
 }
 
 /// Numbers that look random, the same in every run.
@@ -53,36 +64,40 @@ fn mixed(number: u64) -> u64 {
     (number ^ (number >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 16
 }
 
-async fn table(manager: &BufferManager) -> SharedTable {
+async fn table(manager: &BufferManager) -> Result<SharedTable, Box<dyn Error>> {
     let column = |column: u64| -> ArrayRef {
         let rows = 0..CHUNKS * CHUNK_ROWS;
         Arc::new(Int64Array::from_iter_values(rows.map(|row| mixed(row * 31 + column) as i64)))
     };
     let columns = COLUMNS.iter().zip(0..).map(|(name, index)| (*name, column(index)));
-    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let batch = RecordBatch::try_from_iter(columns)?;
     let properties = WriterProperties::builder()
         .set_max_row_group_row_count(Some(CHUNK_ROWS as usize))
         .set_dictionary_enabled(false)
         .build();
-    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
-    writer.write(&batch).unwrap();
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties))?;
+    writer.write(&batch)?;
     let files = InMemory::new();
     let path = Path::from("lineitem.parquet");
-    files.put(&path, writer.into_inner().unwrap().into()).await.unwrap();
-    let meta = files.head(&path).await.unwrap();
+    files.put(&path, writer.into_inner()?.into()).await?;
+    let meta = files.head(&path).await?;
     let slow = ThrottleConfig {
         wait_get_per_call: Duration::from_millis(2),
         wait_get_per_byte: Duration::from_nanos(10 * 4),
         ..ThrottleConfig::default()
     };
     let store: Arc<dyn ObjectStore> = Arc::new(ThrottledStore::new(files, slow));
-    let file = TableFile { store, store_url: "memory:///".parse().unwrap(), meta };
+    let file = TableFile { store, store_url: "memory:///".parse()?, meta };
     let options = FileOptions { chunk_rows: CHUNK_ROWS, ..FileOptions::default() };
-    manager.register(Arc::new(ParquetTable::open(vec![file], options).await.unwrap()))
+    Ok(manager.register(Arc::new(ParquetTable::open(vec![file], options).await?)))
 }
 
 /// One query after another: a hundredth, a tenth, half or all of the table, some in order.
-async fn queries(manager: BufferManager, table: SharedTable, stream: u64) {
+async fn queries(
+    manager: BufferManager,
+    table: SharedTable,
+    stream: u64,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
     for query in 0.. {
         let number = mixed(stream * 1000 + query);
         tokio::time::sleep(Duration::from_millis(number % 3000)).await;
@@ -101,11 +116,12 @@ async fn queries(manager: BufferManager, table: SharedTable, stream: u64) {
                 (first..first + 1 + (number / 512 % 4) as usize).collect(),
             )
         };
-        let scan = manager.start_scan(&table, request).unwrap();
+        let scan = manager.start_scan(&table, request)?;
         let mut batches = scan.worker(0);
         while let Some(batch) = batches.next().await {
-            drop(batch.unwrap());
+            drop(batch?);
             tokio::time::sleep(Duration::from_micros(number % 900)).await;
         }
     }
+    Ok(())
 }

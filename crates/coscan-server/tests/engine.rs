@@ -257,6 +257,18 @@ async fn a_query_that_needs_more_memory_than_it_may_have_says_so() {
 }
 
 #[tokio::test]
+async fn a_user_sees_the_own_role_only() {
+    let fixture = Fixture::new(Limits::default()).await;
+    for (name, is_admin) in [("ann", false), ("root", true)] {
+        let session = fixture.login(name).await;
+        let roles = fixture.rows(&session, "SELECT rolname, rolsuper FROM pg_roles").await.unwrap();
+        assert_eq!(roles.iter().map(|batch| batch.num_rows()).sum::<usize>(), 1);
+        assert_eq!(roles[0].column(0).as_string::<i32>().value(0), name);
+        assert_eq!(roles[0].column(1).as_boolean().value(0), is_admin);
+    }
+}
+
+#[tokio::test]
 async fn no_more_queries_start_once_the_server_stops() {
     let fixture = Fixture::new(Limits::default()).await;
     let ann = fixture.login("ann").await;

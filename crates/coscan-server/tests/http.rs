@@ -11,6 +11,7 @@ use support::http::{ask, basic, get};
 use support::server::{start, start_as, start_with, trusting};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 /// Nothing here takes so long unless it hangs.
 const HANG: Duration = Duration::from_secs(120);
@@ -44,6 +45,34 @@ async fn administrators_see_the_window_users_the_numbers_strangers_nothing() {
         assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"));
         let asks = answer.header("www-authenticate").is_some();
         assert_eq!(asks, expected == 401, "{answer:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_of_strangers_end_after_an_answer_and_those_of_users_do_not() {
+    let running = start().await;
+    let ann = basic("ann", PASSWORD);
+    for (path, login, ends) in [
+        ("/", None, true),
+        ("/nothing", None, true),
+        ("/metrics", None, true),
+        ("/healthz", None, true),
+        ("/readyz", None, true),
+        ("/metrics", Some(&ann), false),
+    ] {
+        let login = login.map_or(String::new(), |(name, value)| format!("{name}: {value}\r\n"));
+        let mut tcp = TcpStream::connect(running.http).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\n{login}\r\n", running.http);
+        tcp.write_all(request.as_bytes()).await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(timeout(HANG, tcp.read_u8()).await.unwrap().unwrap());
+        }
+        let head = String::from_utf8(head).unwrap();
+        assert_eq!(head.contains("connection: close"), ends, "{path}: {head}");
+        if ends {
+            timeout(HANG, tcp.read_to_end(&mut Vec::new())).await.unwrap().unwrap();
+        }
     }
 }
 

@@ -50,6 +50,12 @@ async fn queries_logins_and_connections_are_counted() {
     }
     assert!(value(&metrics, "coscan_connections") >= 2.0, "psql's and this one: {metrics}");
     assert!(value(&metrics, "coscan_read_bytes_total") > 0.0);
+    let sent =
+        |protocol| value(&metrics, &format!("coscan_sent_bytes_total{{protocol=\"{protocol}\"}}"));
+    // Each row takes a header of 7 bytes, a length of 4, and its digits.
+    assert!(sent("postgres") > support::ROWS as f64 * 12.0, "{metrics}");
+    assert!(sent("http") > 100.0 && sent("http") < sent("postgres"), "{metrics}");
+    assert_eq!(sent("flight"), 0.0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

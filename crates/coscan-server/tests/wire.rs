@@ -198,6 +198,21 @@ async fn connections_beyond_the_limit_are_told_so() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn queries_beyond_the_limits_are_refused_with_another_code_than_connections() {
+    for (queries_waiting, wait_max) in [(0, Duration::from_secs(3600)), (1, Duration::ZERO)] {
+        let limits = Limits { queries_running: 1, queries_waiting, wait_max, ..Limits::default() };
+        let running = start(true, limits).await;
+        let mut first = Wire::ready(running.at).await;
+        first.send(&framed(Some(b'Q'), b"SELECT a.* FROM numbers a, numbers b, numbers c\0")).await;
+        first.until(b'D').await;
+        let mut second = Wire::ready(running.at).await;
+        second.send(&framed(Some(b'Q'), b"SELECT id FROM numbers\0")).await;
+        let messages = second.until(b'E').await;
+        assert_eq!(code(messages.last().unwrap()).unwrap(), "53400");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_stops_lets_queries_end_and_cancels_those_that_do_not() {
     let running = start(true, Limits::default()).await;
     let mut idle = Wire::ready(running.at).await;

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use coscan_datafusion::SharedTableProvider;
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
 use datafusion::error::Result;
-use datafusion_pg_catalog::pg_catalog::context::PgCatalogContextProvider;
+use datafusion_pg_catalog::pg_catalog::context::{PgCatalogContextProvider, Role};
 use datafusion_pg_catalog::pg_catalog::{PgCatalogSchemaProvider, PgCatalogStaticTables};
 
 use crate::system_tables::SystemTables;
@@ -41,7 +41,7 @@ impl UserCatalog {
         system: SystemTables,
         pg_tables: &Arc<PgCatalogStaticTables>,
     ) -> Result<Arc<UserCatalogs>> {
-        let role = Role(user.name.clone());
+        let role = OwnRole(Arc::clone(user));
         let mut failed = None;
         // `pg_catalog` lists the catalog that it is a part of.
         let catalogs = Arc::new_cyclic(|catalogs: &Weak<UserCatalogs>| {
@@ -149,11 +149,25 @@ impl SchemaProvider for GrantedTables {
 
 /// The one role that a user sees: the user's own.
 #[derive(Clone, Debug)]
-struct Role(String);
+struct OwnRole(Arc<User>);
 
 #[async_trait]
-impl PgCatalogContextProvider for Role {
+impl PgCatalogContextProvider for OwnRole {
     async fn roles(&self) -> Vec<String> {
-        vec![self.0.clone()]
+        vec![self.0.name.clone()]
+    }
+
+    async fn role(&self, name: &str) -> Option<Role> {
+        (name == self.0.name).then(|| Role {
+            name: name.to_owned(),
+            is_superuser: self.0.admin,
+            can_login: true,
+            can_create_db: false,
+            can_create_role: false,
+            can_create_user: false,
+            can_replication: false,
+            grants: Vec::new(),
+            inherited_roles: Vec::new(),
+        })
     }
 }

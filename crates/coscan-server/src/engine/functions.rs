@@ -22,6 +22,11 @@ pub(super) fn of_all() -> Vec<ScalarUDF> {
         no_text("obj_description", vec![Int32, Utf8]),
         no_text("shobj_description", vec![Int32, Utf8]),
         no_text("col_description", vec![Int32, Int32]),
+        no_text("pg_get_function_result", vec![Int32]),
+        no_text("pg_get_function_arguments", vec![Int32]),
+        is_visible("pg_function_is_visible"),
+        is_visible("pg_type_is_visible"),
+        is_visible("pg_operator_is_visible"),
         value("pg_table_size", vec![Int32], ScalarValue::Int64(None)),
         create_udf(
             "pg_size_pretty",
@@ -38,6 +43,11 @@ pub(super) fn of_user(user: &Arc<User>, queries: &Arc<Queries>) -> [ScalarUDF; 2
     // `current_user` is taken for a call of it, too.
     let name = constant("session_user", vec![], Some(user.name.clone()));
     [name, cancel_function(queries, user)]
+}
+
+/// What is listed can be named without its schema.
+fn is_visible(name: &str) -> ScalarUDF {
+    value(name, vec![DataType::Int32], ScalarValue::Boolean(Some(true)))
 }
 
 /// A function that returns the same text for all arguments.

@@ -1,16 +1,19 @@
 //! SQL on the tables of the server, restricted to those granted to the user. All protocols go through here.
 //!
-//! A [`Session`] (`session`) is a user with `settings`. It sees the tables of its own `catalog`. A statement is
-//! [planned](Engine::plan) (`plan`), and [run](Engine::run) (`run`) with a limit on its `memory`, on threads that serve
-//! no connections (`query_task`) and that its joins give up now and then (`yielding`). `statements` that concern the
-//! session only, and texts of too much `depth`, never reach DataFusion. Clients find the `functions` that they expect.
-//! `errors` are told apart and hold no credentials.
+//! A [`Session`] (`session`) is a user with `settings`, after a `login`. It sees the tables of its own `catalog`. A
+//! statement is [planned](Engine::plan) (`plan`), and [run](Engine::run) (`run`) with a limit on its `memory`, on
+//! threads that serve no connections (`query_task`) and that its joins give up now and then (`yielding`). `statements`
+//! that concern the session only, and texts of too much `depth`, never reach DataFusion. Clients find the `functions`
+//! that they expect, and answers to `client_queries` that DataFusion cannot run. `errors` are told apart and hold no
+//! credentials.
 
 mod catalog;
+mod client_queries;
 mod constant_settings;
 mod depth;
 mod errors;
 mod functions;
+mod login;
 mod memory;
 mod plan;
 mod query_task;
@@ -21,9 +24,7 @@ mod statements;
 mod yielding;
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use coscan_datafusion::{Coscan, SharedMemoryPool, SharedTableProvider};
@@ -38,16 +39,15 @@ use datafusion_pg_catalog::pg_catalog::PgCatalogStaticTables;
 use datafusion_pg_catalog::pg_catalog::context::EmptyContextProvider;
 use datafusion_pg_catalog::setup_pg_catalog;
 use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
-
 use tokio::sync::Semaphore;
 
 use crate::config::Limits;
 use crate::queries::{Queries, QueryId};
-use crate::system_tables::SystemTables;
-use crate::users::{User, Users, Verified};
+use crate::users::Users;
+use catalog::Tables;
 pub use catalog::{CATALOG, SCHEMA};
-use catalog::{Tables, UserCatalog};
 pub use constant_settings::SERVER_VERSION;
+pub use login::{LoginError, Proof};
 use memory::QueryMemory;
 pub use plan::{Planned, Sql};
 use query_task::QueryThreads;
@@ -81,30 +81,6 @@ const PASSWORD_CHECKS_MAX: usize = 4;
 
 /// Threads for statements that need no slot.
 const LIGHT_THREADS: usize = 2;
-
-/// How a client shows who it is.
-#[derive(Debug)]
-pub enum Proof<'a> {
-    /// Not at all: enough only for a server that checks no passwords.
-    None,
-    /// By its password. Checking it takes some milliseconds of a processor.
-    Password(&'a str),
-    /// By SCRAM.
-    Scram(Verified),
-    /// The protocol has found it wrong already.
-    Wrong,
-}
-
-/// A login that is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LoginError {
-    /// Strangers do not learn which of them.
-    #[error("wrong user or password")]
-    Wrong,
-    /// Too many logins have failed; this one was not looked at.
-    #[error("too many logins have failed; try again in {} s", .0.as_secs() + 1)]
-    TooMany(Duration),
-}
 
 /// Why there is no engine, or why its tables cannot be replaced.
 #[derive(Debug, thiserror::Error)]
@@ -191,61 +167,6 @@ impl Engine {
         } else {
             Err(EngineError::Tables(failures))
         }
-    }
-
-    /// Logs a user in who comes from nowhere known. As [`login_from`](Self::login_from).
-    ///
-    /// # Errors
-    /// If the proof is wrong, there is no such user, or too many logins under this name have failed.
-    pub async fn login(&self, name: &str, proof: Proof<'_>) -> Result<Session, LoginError> {
-        self.login_from(None, name, proof).await
-    }
-
-    /// Logs a user in. Failed logins [count](crate::users::FailedLogins) against the name and the address of the
-    /// client.
-    ///
-    /// # Errors
-    /// If the proof is wrong, there is no such user, or too many logins have failed.
-    pub async fn login_from(
-        &self,
-        address: Option<IpAddr>,
-        name: &str,
-        proof: Proof<'_>,
-    ) -> Result<Session, LoginError> {
-        if !self.users.check_passwords() {
-            return self.session(self.users.find(name).ok_or(LoginError::Wrong)?);
-        }
-        let failed = self.users.failed_logins();
-        failed.check(name, address).map_err(LoginError::TooMany)?;
-        let is_proved = match proof {
-            Proof::None | Proof::Wrong => false,
-            Proof::Scram(verified) => verified.user() == name,
-            Proof::Password(password) => {
-                let _permit = self.password_checks.acquire().await;
-                // Others may have failed meanwhile.
-                failed.check(name, address).map_err(LoginError::TooMany)?;
-                let (verifier, password) = (self.users.verifier_of(name), password.to_owned());
-                let checked = tokio::task::spawn_blocking(move || verifier.accepts(&password));
-                checked.await.unwrap_or(false)
-            }
-        };
-        let user = self.users.find(name).filter(|_| is_proved);
-        failed.settle(name, address, user.is_some()).map_err(LoginError::TooMany)?;
-        self.session(user.ok_or(LoginError::Wrong)?)
-    }
-
-    fn session(&self, user: Arc<User>) -> Result<Session, LoginError> {
-        let system = SystemTables {
-            user: Arc::clone(&user),
-            queries: Arc::clone(&self.queries),
-            manager: self.coscan.manager().clone(),
-        };
-        let catalogs = UserCatalog::listed(&user, &self.tables, system, &self.pg_tables);
-        let catalogs = catalogs.map_err(|error| {
-            log::error!("cannot make the catalog of a user: {error}");
-            LoginError::Wrong
-        })?;
-        Ok(Session::new(user, catalogs))
     }
 
     /// The users.

@@ -15,6 +15,7 @@ use datafusion::sql::parser::Statement as EngineStatement;
 use datafusion::sql::sqlparser::ast::Statement;
 use futures::FutureExt;
 
+use crate::engine::client_queries::answer_known;
 use crate::engine::depth::check_depth;
 use crate::engine::errors::{from_engine, from_parser};
 use crate::engine::statements::{Command, SessionStatement, query_command, session_statement};
@@ -112,7 +113,10 @@ impl Engine {
     pub fn parse(&self, text: &str) -> Result<Vec<Statement>, QueryError> {
         check_depth(text)?;
         let parsed = std::panic::catch_unwind(AssertUnwindSafe(|| self.parser.parse(text)));
-        parsed.map_err(|_| panicked("parsing"))?.map_err(|error| from_parser(&error))
+        let parsed = parsed.map_err(|_| panicked("parsing"))?;
+        let mut statements = parsed.map_err(|error| from_parser(&error))?;
+        statements.iter_mut().for_each(answer_known);
+        Ok(statements)
     }
 
     /// Plans a statement, within what the user was granted. It needs no slot and reads no data.

@@ -41,7 +41,8 @@ impl Engine {
             registration.start();
             self.light_threads.handle() // Looks at the server while queries keep their threads busy.
         } else {
-            registration.admit().await?;
+            let weight = session.settings().weight(&session.user);
+            registration.admit(weight).await?;
             self.threads.handle()
         };
         let deadline = self.deadline(session);
@@ -95,8 +96,10 @@ async fn start(
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::pin::pin;
+
     use coscan_runtime::{BufferManager, Options};
-    use futures::TryStreamExt;
+    use futures::{TryStreamExt, poll};
 
     use super::*;
     use crate::config::Limits;
@@ -122,7 +125,7 @@ mod tests {
             })
             .collect();
         let mut other = engine.queries.register(&session.user, "takes the only slot");
-        other.admit().await.unwrap();
+        other.admit(1).await.unwrap();
         for sql in [
             "SELECT count(*), min(state) FROM system.queries WHERE state = 'running'",
             "SELECT DISTINCT name FROM system.pool ORDER BY name LIMIT 1",
@@ -137,5 +140,34 @@ mod tests {
             assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), 1, "{sql}");
         }
         drop(busy);
+    }
+
+    #[tokio::test]
+    async fn statements_that_need_no_slot_keep_the_threads_of_connections_free() {
+        let manager = BufferManager::new(Options::with_memory_bytes(64 << 20)).unwrap();
+        let users = Arc::new(Users::anyone().unwrap());
+        let engine = Engine::new(&manager, users, &Limits::default()).unwrap();
+        let session = engine.login("ann", Proof::None).await.unwrap();
+        let threads = engine.light_threads.handle();
+        let mut busy = Vec::new();
+        for _ in 0..threads.metrics().num_workers() {
+            let (done, blocked) = std::sync::mpsc::channel::<()>();
+            let (started, is_started) = tokio::sync::oneshot::channel();
+            threads.spawn(async move {
+                started.send(()).ok();
+                blocked.recv().ok();
+            });
+            is_started.await.unwrap();
+            busy.push(done);
+        }
+        let planned = engine.plan(&session, Sql::Text("SELECT * FROM system.pool")).await.unwrap();
+        let mut running = pin!(engine.run(&session, planned, ParamValues::List(Vec::new())));
+        for _ in 0..1000 {
+            assert!(poll!(&mut running).is_pending());
+            tokio::task::yield_now().await;
+        }
+        drop(busy);
+        let batches = running.await.unwrap().try_collect::<Vec<_>>();
+        assert!(!tokio::time::timeout(HANG, batches).await.unwrap().unwrap().is_empty());
     }
 }

@@ -30,6 +30,12 @@ impl Settings {
         self.statement_timeout
     }
 
+    /// The weight of queries.
+    #[must_use]
+    pub fn weight(&self, user: &User) -> u32 {
+        self.weight.unwrap_or(user.weight)
+    }
+
     /// The most bytes that the operators of a query may hold.
     #[must_use]
     pub fn memory_limit(&self) -> Option<u64> {
@@ -118,7 +124,7 @@ impl Settings {
     pub fn get(&self, name: &str, user: &User) -> Result<String, QueryError> {
         let name = canonical(name);
         Ok(match name.as_str() {
-            "coscan.weight" => self.weight.unwrap_or(user.weight).to_string(),
+            "coscan.weight" => self.weight(user).to_string(),
             "coscan.refresh" => self.refresh.map_or_else(String::new, |it| it.to_string()),
             "coscan.sharing" => if self.sharing.unwrap_or(true) { "on" } else { "off" }.to_owned(),
             "coscan.memory_limit" => {
@@ -159,7 +165,7 @@ impl Settings {
         options.execution.time_zone =
             Some(self.time_zone.clone().unwrap_or_else(|| "UTC".to_owned()));
         if let Some(sharing) = options.extensions.get_mut::<SharingSettings>() {
-            sharing.weight = self.weight.unwrap_or(user.weight);
+            sharing.weight = self.weight(user);
             sharing.refresh = self.refresh;
             sharing.sharing = self.sharing.unwrap_or(true);
         }

@@ -37,7 +37,7 @@ use tonic::transport::Server;
 use tonic::{Request, Status};
 
 use crate::engine::Engine;
-use crate::listen::{Certificate, Gate, accept};
+use crate::listen::{Certificate, Gate, Protocol, serve_connections};
 use connection::Connection;
 use service::Service;
 use sessions::Sessions;
@@ -103,29 +103,18 @@ impl FlightServer {
     }
 
     async fn accept(&self, listener: &TcpListener, connected: &mpsc::Sender<Connection>) {
-        while let Some(accepted) = accept(listener, &self.gate, &self.stopping).await {
-            let (address, connected) = (accepted.address, connected.clone());
+        let stops = [&self.stopping, &self.stopped];
+        serve_connections(Protocol::Flight, listener, &self.gate, stops, |accepted| {
             let (certificate, stopped) = (self.certificate.clone(), self.stopped.clone());
-            let login_max = self.engine.limits().login_max;
-            tokio::spawn(async move {
-                let connecting = async {
-                    let certificate = certificate.as_deref();
-                    let end = stopped.clone();
-                    let connection = Connection::new(accepted, certificate, login_max, end).await?;
-                    connected
-                        .send(connection)
-                        .await
-                        .map_err(|_| io::Error::from(io::ErrorKind::ConnectionAborted))
-                };
-                let connecting = tokio::select! {
-                    () = stopped.cancelled() => return,
-                    connecting = connecting => connecting,
-                };
-                if let Err(error) = connecting {
-                    log::debug!("the connection of {address} ended: {error}");
-                }
-            });
-        }
+            let (connected, login_max) = (connected.clone(), self.engine.limits().login_max);
+            async move {
+                let certificate = certificate.as_deref();
+                let connection = Connection::new(accepted, certificate, login_max, stopped).await?;
+                let sent = connected.send(connection).await;
+                sent.map_err(|_| io::ErrorKind::ConnectionAborted.into())
+            }
+        })
+        .await;
     }
 }
 

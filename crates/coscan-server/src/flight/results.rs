@@ -180,3 +180,59 @@ pub(super) fn schema_bytes(schema: &arrow::datatypes::Schema) -> Result<bytes::B
         arrow_flight::IpcMessage::try_from(arrow_flight::SchemaAsIpc::new(schema, &options));
     message.map(|message| message.0).map_err(unwritable)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use arrow::array::UInt8Array;
+    use arrow::buffer::{Buffer, ScalarBuffer};
+    use bytes::Bytes;
+    use coscan_runtime::{BufferManager, Options};
+    use tonic::Code;
+
+    use super::*;
+    use crate::config::Limits;
+    use crate::engine::Proof;
+    use crate::queries::Deadline;
+    use crate::users::Users;
+
+    /// Bytes that tell whether anyone holds them.
+    struct Held(Vec<u8>, #[expect(dead_code, reason = "counted")] Arc<()>);
+
+    impl AsRef<[u8]> for Held {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stalled_result_holds_nothing_though_its_stream_is_kept() {
+        let manager = BufferManager::new(Options::with_memory_bytes(64 << 20)).unwrap();
+        let limits = Limits::default();
+        let users = Arc::new(Users::anyone().unwrap());
+        let engine = Arc::new(Engine::new(&manager, users, &limits).unwrap());
+        let session = Arc::new(engine.login("ann", Proof::None).await.unwrap());
+        let held = Arc::new(());
+        let bytes = Bytes::from_owner(Held(vec![7; 5 * MESSAGE_BYTES], Arc::clone(&held)));
+        let column = UInt8Array::new(ScalarBuffer::from(Buffer::from(bytes)), None);
+        let batch = RecordBatch::try_from_iter([("x", Arc::new(column) as _)]).unwrap();
+        let schema = batch.schema();
+        let registration = engine.queries().register(&session.user, "SELECT x");
+        registration.start();
+        let batches = stream::iter([Ok(batch)]).boxed();
+        let deadline = Deadline { at: None, setting: "" };
+        let query = RunningQuery::start(registration, Arc::clone(&schema), batches, deadline);
+        let mut result = of_query(&engine, &session, query, schema, CancellationToken::new());
+        // The schema and the first of several messages.
+        for _ in 0..2 {
+            result.next().await.unwrap().unwrap();
+        }
+        tokio::time::sleep(limits.result_stall_max / 2).await;
+        assert!(Arc::strong_count(&held) > 1, "the client may still take the rest");
+        tokio::time::sleep(limits.result_stall_max).await;
+        assert_eq!(Arc::strong_count(&held), 1);
+        let error = result.next().await.unwrap().unwrap_err();
+        assert_eq!(error.code(), Code::DeadlineExceeded);
+        assert!(result.next().await.is_none());
+    }
+}

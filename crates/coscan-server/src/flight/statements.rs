@@ -118,8 +118,8 @@ impl Statements {
         session: &Arc<Session>,
         handle: &[u8],
     ) -> Result<FlightDataStream, Status> {
-        let statement = self.statement(session, handle)?;
-        self.run(session, statement).await
+        let statement = self.tickets.spend_of(&session.user.name, handle);
+        self.run(session, granted(session, statement)?).await
     }
 
     /// Runs a prepared statement with the values that are bound.
@@ -166,14 +166,9 @@ impl Statements {
 
     /// Cancels the running executions of a statement, and all later ones.
     pub(super) fn cancel(&self, session: &Session, handle: &[u8]) -> Result<(), Status> {
-        self.statement(session, handle)?.cancel.cancel();
-        Ok(())
-    }
-
-    /// The statement of a ticket. Plans hold what their user was granted, so they end with the user's entry.
-    fn statement(&self, session: &Session, handle: &[u8]) -> Result<Statement, Status> {
         let statement = self.tickets.get_of(&session.user.name, handle);
-        statement.filter(|statement| statement.user == session.user).ok_or_else(unknown_ticket)
+        granted(session, statement)?.cancel.cancel();
+        Ok(())
     }
 
     /// Prepares a statement.
@@ -239,8 +234,11 @@ impl Statements {
     }
 }
 
-fn unknown_ticket() -> Status {
-    Status::not_found("the ticket is unknown or has expired; ask for the statement again")
+/// The statement of a ticket. Plans hold what their user was granted, so they end with the user's entry.
+fn granted(session: &Session, statement: Option<Statement>) -> Result<Statement, Status> {
+    statement.filter(|statement| statement.user == session.user).ok_or_else(|| {
+        Status::not_found("the ticket is unknown or has expired; ask for the statement again")
+    })
 }
 
 /// Says how to fetch rows.

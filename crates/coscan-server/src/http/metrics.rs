@@ -12,7 +12,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::WindowState;
-use crate::listen::Gate;
+use crate::listen::{Gate, Protocol};
 use crate::queries::{Queries, Totals};
 use crate::users::Users;
 
@@ -108,6 +108,12 @@ fn queries(registry: &mut Registry, queries: &Queries) {
 fn clients(registry: &mut Registry, users: &Users, gate: &Gate) {
     registry.register("connections", "Connections of all protocols", count(gate.connections()));
     registry.register("connections_limit", "The most of them", count(gate.connections_max()));
+    let sent: Family<[(&str, &str); 1], Counter> = Family::default();
+    for protocol in Protocol::ALL {
+        let bytes = gate.sent().of(protocol);
+        sent.get_or_create(&[("protocol", protocol.name())]).inc_by(bytes);
+    }
+    registry.register_with_unit("sent", "Sent to clients, by protocol", Unit::Bytes, sent);
     let (wrong, early) = users.failed_logins().counts();
     let refused: Family<[(&str, &str); 1], Counter> = Family::default();
     refused.get_or_create(&[("reason", "wrong")]).inc_by(wrong);

@@ -18,7 +18,9 @@ use super::cookie::Cookies;
 use super::{WindowState, headers, metrics_routes, probe_routes, watch_routes};
 use crate::config::Http;
 use crate::engine::Engine;
-use crate::listen::{Accepted, Certificate, Gate, MaybeTls, StallLimit, accept};
+use crate::listen::{
+    Accepted, Certificate, Gate, MaybeTls, Protocol, StallLimit, serve_connections,
+};
 
 /// The protocol in the ALPN extension of TLS.
 const ALPN: &[u8] = b"http/1.1";
@@ -69,19 +71,12 @@ impl HttpServer {
 
     /// Accepts connections until the server stops.
     pub async fn serve(self: Arc<Self>, listener: TcpListener) {
-        while let Some(accepted) = accept(&listener, &self.gate, &self.stopping).await {
+        let stops = [&self.stopping, &self.stopped];
+        serve_connections(Protocol::Http, &listener, &self.gate, stops, |accepted| {
             let server = Arc::clone(&self);
-            tokio::spawn(async move {
-                let address = accepted.address;
-                let served = tokio::select! {
-                    () = server.stopped.cancelled() => return,
-                    served = server.connection(accepted) => served,
-                };
-                if let Err(error) = served {
-                    log::debug!("the HTTP connection of {address} ended: {error}");
-                }
-            });
-        }
+            async move { server.connection(accepted).await }
+        })
+        .await;
     }
 
     /// From now on, `/readyz` says that no queries are accepted. Everything else is served as before.

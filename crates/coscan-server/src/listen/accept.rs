@@ -1,12 +1,15 @@
 //! Accepts connections, up to a limit.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
+
+use super::{CountedStream, Protocol, SentBytes};
 
 /// How long to wait when the system accepts no more connections.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -16,6 +19,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub struct Gate {
     free: Arc<Semaphore>,
     connections_max: u32,
+    sent: SentBytes,
 }
 
 /// A connection that is counted, until this is dropped.
@@ -27,7 +31,8 @@ impl Gate {
     #[must_use]
     pub fn new(connections_max: usize) -> Self {
         let connections_max = u32::try_from(connections_max).unwrap_or(u32::MAX).min(1 << 28);
-        Self { free: Arc::new(Semaphore::new(connections_max as usize)), connections_max }
+        let free = Arc::new(Semaphore::new(connections_max as usize));
+        Self { free, connections_max, sent: SentBytes::default() }
     }
 
     /// Counts a connection; `None` if there are too many.
@@ -48,6 +53,12 @@ impl Gate {
         self.connections_max().saturating_sub(self.free.available_permits())
     }
 
+    /// What was sent over all connections.
+    #[must_use]
+    pub fn sent(&self) -> &SentBytes {
+        &self.sent
+    }
+
     /// Completes once there is no connection.
     pub async fn emptied(&self) {
         // It is never closed.
@@ -59,15 +70,43 @@ impl Gate {
 #[derive(Debug)]
 pub struct Accepted {
     /// The connection.
-    pub stream: TcpStream,
+    pub stream: CountedStream,
     /// Where it comes from.
     pub address: SocketAddr,
     /// Counts the connection; `None` if there are too many, so that the client can be told.
     pub permit: Option<ConnectionPermit>,
 }
 
+/// Accepts connections until `stopping` is cancelled. Each is served in a task of its own, until it ends or `stopped` is
+/// cancelled.
+pub async fn serve_connections<S>(
+    protocol: Protocol,
+    listener: &TcpListener,
+    gate: &Gate,
+    [stopping, stopped]: [&CancellationToken; 2],
+    serve: impl Fn(Accepted) -> S,
+) where
+    S: Future<Output = io::Result<()>> + Send + 'static,
+{
+    while let Some(accepted) = accept(protocol, listener, gate, stopping).await {
+        let (address, stopped) = (accepted.address, stopped.clone());
+        let serving = serve(accepted);
+        tokio::spawn(async move {
+            let served = tokio::select! {
+                () = stopped.cancelled() => return,
+                served = serving => served,
+            };
+            if let Err(error) = served {
+                let protocol = protocol.name();
+                log::debug!("the {protocol} connection of {address} ended: {error}");
+            }
+        });
+    }
+}
+
 /// The next connection; `None` once the server stops.
-pub async fn accept(
+async fn accept(
+    protocol: Protocol,
     listener: &TcpListener,
     gate: &Gate,
     stopping: &CancellationToken,
@@ -81,6 +120,7 @@ pub async fn accept(
             Ok((stream, address)) => {
                 // Answers are written whole.
                 stream.set_nodelay(true).ok();
+                let stream = gate.sent.counting(protocol, stream);
                 return Some(Accepted { stream, address, permit: gate.enter() });
             }
             // Too many files are open, or the client has gone already.

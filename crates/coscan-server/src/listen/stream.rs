@@ -5,16 +5,17 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
+
+use super::CountedStream;
 
 /// A connection of a client.
 #[derive(Debug)]
 pub enum MaybeTls {
     /// Unencrypted.
-    Plain(TcpStream),
+    Plain(CountedStream),
     /// Encrypted.
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(Box<TlsStream<CountedStream>>),
 }
 
 impl MaybeTls {

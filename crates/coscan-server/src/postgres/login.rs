@@ -8,11 +8,10 @@ use bytes::{Buf, Bytes, BytesMut};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::startup::{Authentication, NegotiateProtocolVersion};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
 use crate::engine::{Engine, LoginError, Proof, Session};
-use crate::listen::{Certificate, MaybeTls};
+use crate::listen::{Certificate, CountedStream, MaybeTls};
 use crate::postgres::decode::{Frontend, Startup, decode_startup};
 use crate::postgres::frame::{ReadError, read, read_body};
 use crate::postgres::reader::ProtocolError;
@@ -44,7 +43,7 @@ pub(super) enum Negotiated {
 
 /// Agrees on encryption and reads what the client wants.
 pub(super) async fn negotiate(
-    tcp: TcpStream,
+    tcp: CountedStream,
     certificate: Option<&Certificate>,
 ) -> Result<Negotiated, ReadError> {
     let mut stream = MaybeTls::Plain(tcp);

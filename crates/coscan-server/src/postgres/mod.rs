@@ -31,7 +31,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Engine, Session};
-use crate::listen::{Accepted, Certificate, Gate, MaybeTls, accept};
+use crate::listen::{Accepted, Certificate, Gate, MaybeTls, Protocol, serve_connections};
 use cancel::{CancelKeys, Registered};
 use connection::Connection;
 use frame::ReadError;
@@ -85,19 +85,12 @@ impl PostgresServer {
 
     /// Accepts connections until the server stops.
     pub async fn serve(self: Arc<Self>, listener: TcpListener) {
-        while let Some(accepted) = accept(&listener, &self.gate, &self.stopping).await {
+        let stops = [&self.stopping, &self.stopped];
+        serve_connections(Protocol::Postgres, &listener, &self.gate, stops, |accepted| {
             let server = Arc::clone(&self);
-            tokio::spawn(async move {
-                let address = accepted.address;
-                let served = tokio::select! {
-                    () = server.stopped.cancelled() => return,
-                    served = server.connection(accepted) => served,
-                };
-                if let Err(error) = served {
-                    log::debug!("the connection of {address} ended: {error}");
-                }
-            });
-        }
+            async move { server.connection(accepted).await }
+        })
+        .await;
     }
 
     async fn connection(&self, accepted: Accepted) -> io::Result<()> {

@@ -11,7 +11,9 @@ pub(super) const INVALID_PASSWORD: &str = "28P01";
 pub(super) const IN_FAILED_TRANSACTION: &str = "25P02";
 pub(super) const INVALID_STATEMENT_NAME: &str = "26000";
 pub(super) const INVALID_CURSOR_NAME: &str = "34000";
+/// For connections only: pools react to it.
 pub(super) const TOO_MANY_CONNECTIONS: &str = "53300";
+pub(super) const CONFIGURATION_LIMIT_EXCEEDED: &str = "53400";
 pub(super) const LIMIT_EXCEEDED: &str = "54000";
 pub(super) const ADMIN_SHUTDOWN: &str = "57P01";
 pub(super) const NOT_SUPPORTED: &str = "0A000";
@@ -58,7 +60,7 @@ fn code(kind: ErrorKind) -> &'static str {
         ErrorKind::DivisionByZero => "22012",
         ErrorKind::Cancelled | ErrorKind::TimedOut => "57014",
         ErrorKind::Memory => "53200",
-        ErrorKind::Busy => TOO_MANY_CONNECTIONS,
+        ErrorKind::Busy => CONFIGURATION_LIMIT_EXCEEDED,
         ErrorKind::Stopping => ADMIN_SHUTDOWN,
         ErrorKind::Storage => "58030",
         ErrorKind::Internal => "XX000",

@@ -1,10 +1,12 @@
 //! The queries of the server: waiting, running and recent ones.
 //!
-//! A query is registered under a `query_id` and gets a `registration`. `admission` limits how many run at once.
+//! A query is registered under a `query_id` and gets a `registration`. `admission` limits how many run at once; those
+//! that wait do so in a `fair_queue`.
 //! [`RunningQuery`] (`running`) is the stream of its result. The most recent queries are kept, and `totals` of all.
 
 mod admission;
 mod error;
+mod fair_queue;
 mod query_id;
 mod registration;
 mod running;
@@ -201,7 +203,7 @@ mod tests {
         let [ann, bob, root] = ["ann", "bob", "root"].map(|name| users.find(name).unwrap());
         let queries = Queries::new(&Limits::default());
         let mut registration = queries.register(&ann, "SELECT 1");
-        registration.admit().await.unwrap();
+        registration.admit(1).await.unwrap();
         assert_eq!(queries.seen_by(&bob).len(), 0);
         assert_eq!(queries.cancel(registration.id(), &bob), Cancelled::NoSuchQuery);
         assert!(!registration.cancel_token().is_cancelled());

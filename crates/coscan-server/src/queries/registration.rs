@@ -152,15 +152,15 @@ impl QueryRegistration {
         &self.entry.cancel
     }
 
-    /// Waits for a slot.
+    /// Waits for a slot, in proportion to a weight.
     ///
     /// # Errors
     /// If the queue is full, no slot comes free in time, the server stops, or the query is cancelled.
-    pub(crate) async fn admit(&mut self) -> Result<(), QueryError> {
+    pub(crate) async fn admit(&mut self, weight: u32) -> Result<(), QueryError> {
         let admitted = tokio::select! {
             biased;
             () = self.entry.cancel.cancelled() => Err(cancelled()),
-            admitted = self.queries.admission.admit() => admitted,
+            admitted = self.queries.admission.admit(&self.entry.user, weight) => admitted,
         };
         match admitted {
             Ok(slot) => {

@@ -211,7 +211,7 @@ mod tests {
     ) -> (RunningQuery, Arc<crate::users::User>) {
         let user = Users::anyone().unwrap().find("ann").unwrap();
         let mut registration = queries.register(&user, "SELECT");
-        registration.admit().await.unwrap();
+        registration.admit(1).await.unwrap();
         let schema = Arc::new(Schema::empty());
         let batch = RecordBatch::new_empty(Arc::clone(&schema));
         let batches = stream::once(async { Ok(batch) }).chain(stream::poll_fn(move |_| {

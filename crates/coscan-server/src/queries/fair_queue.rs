@@ -1,0 +1,192 @@
+//! A queue that serves users in proportion to weights.
+//!
+//! Self-clocked fair queueing (Golestani, INFOCOM 1994): being served costs a user `1 / weight` of virtual time, which is
+//! at the tag of what was served last. Each user's oldest entry has a tag: the virtual time when it became the oldest,
+//! plus its cost. The lowest tag is served next. Virtual time grows with each entry that is served, so that newcomers
+//! come after every tag sooner or later, and nobody starves.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// The cost of being served for a user of weight 1. Weights beyond this count as this.
+const COST: u64 = 1 << 20;
+
+/// Entries of users with weights. All operations take logarithmic time.
+#[derive(Debug)]
+pub(super) struct FairQueue<T> {
+    users: HashMap<Arc<str>, Lane<T>>,
+    /// The users, by the tags of their oldest entries. Among equal tags the older entry comes first.
+    order: BTreeMap<Tag, Arc<str>>,
+    virtual_time: u64,
+    arrivals: u64,
+    len: usize,
+}
+
+/// A place in the order of service: virtual time, and the number of the arrival.
+type Tag = (u64, u64);
+
+/// The entries of one user, of which there is at least one, by arrival.
+#[derive(Debug)]
+struct Lane<T> {
+    /// The virtual time from which the oldest entry counts.
+    since: u64,
+    entries: BTreeMap<u64, (u32, T)>,
+}
+
+impl<T> Lane<T> {
+    fn tag(&self) -> Option<Tag> {
+        let (arrival, (weight, _)) = self.entries.first_key_value()?;
+        let cost = COST / u64::from(*weight).clamp(1, COST);
+        Some((self.since + cost, *arrival))
+    }
+}
+
+/// An entry of a queue.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    user: Arc<str>,
+    arrival: u64,
+}
+
+impl<T> FairQueue<T> {
+    pub(super) fn new() -> Self {
+        let (users, order) = (HashMap::new(), BTreeMap::new());
+        Self { users, order, virtual_time: 0, arrivals: 0, len: 0 }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn push(&mut self, user: &str, weight: u32, value: T) -> Ticket {
+        self.arrivals += 1;
+        let ticket = Ticket { user: user.into(), arrival: self.arrivals };
+        let mut lane = self.take_lane(user);
+        lane.entries.insert(self.arrivals, (weight, value));
+        self.put_lane(&ticket.user, lane);
+        self.len += 1;
+        ticket
+    }
+
+    /// Takes out the entry that is served next.
+    pub(super) fn pop(&mut self) -> Option<T> {
+        let ((tag, arrival), user) = self.order.first_key_value()?;
+        let (tag, ticket) = (*tag, Ticket { user: Arc::clone(user), arrival: *arrival });
+        // The tag is lower only where an entry of a smaller weight has left before it.
+        let now = self.virtual_time.max(tag);
+        self.virtual_time = now;
+        self.take_out(&ticket, |lane| lane.since = now)
+    }
+
+    /// Takes out an entry, if it is still there.
+    pub(super) fn remove(&mut self, ticket: &Ticket) -> Option<T> {
+        self.take_out(ticket, |_| {})
+    }
+
+    fn take_out(&mut self, ticket: &Ticket, change: impl FnOnce(&mut Lane<T>)) -> Option<T> {
+        let mut lane = self.take_lane(&ticket.user);
+        let removed = lane.entries.remove(&ticket.arrival);
+        change(&mut lane);
+        self.put_lane(&ticket.user, lane);
+        let (_, value) = removed?;
+        self.len -= 1;
+        Some(value)
+    }
+
+    fn take_lane(&mut self, user: &str) -> Lane<T> {
+        let lane = self.users.remove(user);
+        if let Some(tag) = lane.as_ref().and_then(Lane::tag) {
+            self.order.remove(&tag);
+        }
+        lane.unwrap_or(Lane { since: self.virtual_time, entries: BTreeMap::new() })
+    }
+
+    /// A user without entries is forgotten: it would count from the virtual time again.
+    fn put_lane(&mut self, user: &Arc<str>, lane: Lane<T>) {
+        if let Some(tag) = lane.tag() {
+            self.order.insert(tag, Arc::clone(user));
+            self.users.insert(Arc::clone(user), lane);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// How often each user is served.
+    fn served(queue: &mut FairQueue<&'static str>, times: usize) -> BTreeMap<&'static str, usize> {
+        let mut counts = BTreeMap::new();
+        for _ in 0..times {
+            *counts.entry(queue.pop().unwrap()).or_default() += 1;
+        }
+        counts
+    }
+
+    #[test]
+    fn users_are_served_in_proportion_to_their_weights_whoever_came_first() {
+        let mut queue = FairQueue::new();
+        for (user, weight) in [("ann", 1), ("bob", 3), ("eve", 1)] {
+            for _ in 0..100 {
+                queue.push(user, weight, user);
+            }
+        }
+        assert_eq!(served(&mut queue, 50), [("ann", 10), ("bob", 30), ("eve", 10)].into());
+        assert_eq!(queue.len(), 250);
+        let rest = served(&mut queue, 250);
+        assert_eq!(rest, [("ann", 90), ("bob", 70), ("eve", 90)].into());
+        assert_eq!((queue.pop(), queue.len(), queue.users.len()), (None, 0, 0));
+    }
+
+    #[test]
+    fn the_queries_of_a_user_are_served_in_their_order() {
+        let mut queue = FairQueue::new();
+        for (number, weight) in [(0, 1), (1, 7), (2, 3)] {
+            queue.push("ann", weight, number);
+        }
+        let served: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
+        assert_eq!(served, [0, 1, 2]);
+    }
+
+    #[test]
+    fn nobody_starves() {
+        let mut queue = FairQueue::new();
+        // One who comes back at once each time, with the largest weight, and newcomers without end.
+        queue.push("heavy", 8, "heavy");
+        queue.push("light", 1, "light");
+        let before = (0..100).take_while(|_| {
+            let served = queue.pop().unwrap();
+            queue.push(served, if served == "heavy" { 8 } else { 1 }, served);
+            served == "heavy"
+        });
+        assert_eq!(before.count(), 7);
+        for newcomer in 0..30 {
+            queue.push(&format!("newcomer {newcomer}"), 10, "newcomer");
+            if queue.pop().unwrap() == "light" {
+                return;
+            }
+        }
+        panic!("{queue:?}");
+    }
+
+    #[test]
+    fn who_leaves_pays_nothing_and_gains_nothing() {
+        let mut queue = FairQueue::new();
+        let tickets: Vec<_> = (0..5).map(|_| queue.push("ann", 1, "ann")).collect();
+        for _ in 0..5 {
+            queue.push("bob", 1, "bob");
+        }
+        for ticket in &tickets[..4] {
+            assert_eq!(queue.remove(ticket), Some("ann"));
+            assert_eq!(queue.remove(ticket), None);
+        }
+        assert_eq!(queue.len(), 6);
+        // The one that is left came before Bob's second, and one that comes again does so after Bob's.
+        assert_eq!([queue.pop(), queue.pop()], [Some("ann"), Some("bob")]);
+        queue.push("ann", 1, "ann");
+        assert_eq!([queue.pop(), queue.pop()], [Some("bob"), Some("ann")]);
+        assert_eq!(queue.remove(&tickets[4]), None);
+        assert_eq!((queue.len(), queue.order.len()), (3, 1));
+    }
+}
