@@ -18,6 +18,7 @@ use coscan_core::GroupIndex;
 use coscan_datafusion::{Coscan, SharedTableProvider};
 use coscan_runtime::{BufferManager, Options};
 use coscan_storage::table::FileOptions;
+use datafusion::physical_plan::displayable;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -209,6 +210,13 @@ async fn coscan_with_a_pool_of_two_chunks_gives_the_answers_of_duckdb() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn coscan_on_tables_in_order_gives_the_answers_of_duckdb() {
     for partitions in [1, 4] {
-        check("tables in order", &session(partitions, Some(large_pool()), true).await).await;
+        let context = session(partitions, Some(large_pool()), true).await;
+        let joins_in_order = "SELECT count(*) FROM orders, lineitem WHERE o_orderkey = l_orderkey";
+        let plan = context.sql(joins_in_order).await.unwrap().create_physical_plan().await.unwrap();
+        let plan = displayable(plan.as_ref()).indent(false).to_string();
+        assert!(plan.contains("order=table"), "{plan}");
+        // With one partition, the engine joins by hash whatever it prefers.
+        assert_eq!(plan.contains("SortMergeJoin"), partitions > 1, "{plan}");
+        check("tables in order", &context).await;
     }
 }
