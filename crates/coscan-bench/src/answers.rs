@@ -1,9 +1,9 @@
 //! Whether two answers to the same query are equal.
 //!
-//! Rows may come in any order, unless the query states one ([`compare_ordered_answers`]). Floating-point numbers may differ by a relative
-//! [`TOLERANCE`], because their sums depend on the order in which rows arrive. Everything else
-//! must be equal, names of columns included. Different encodings of the same type (`Utf8`,
-//! `Utf8View`, a dictionary of either) are equal.
+//! Rows may come in any order, unless the query states one ([`compare_ordered_answers`]). Floating-point numbers may
+//! differ by a relative [`TOLERANCE`], because their sums depend on the order in which rows arrive. Everything else
+//! must be equal, names of columns included. Different encodings of the same type (`Utf8`, `Utf8View`, a dictionary
+//! of either) are equal.
 
 mod ordered;
 

@@ -1,5 +1,5 @@
-//! The TPC-H table `lineitem` as one Parquet file, made on this machine and kept for the next run; [`others()`] makes the
-//! other seven, [`tables`] all eight. [`queries`] has the queries.
+//! The TPC-H table `lineitem` as one Parquet file, made on this machine and kept for the next run; [`others()`] makes
+//! the other seven, [`tables`] all eight. [`queries`] has the queries.
 //!
 //! What the file looks like: row groups of [`ROW_GROUP_ROWS`] rows, Snappy compression, data pages
 //! of the writer's default size, statistics per row group and per page, offset index. The rows are
@@ -99,8 +99,8 @@ pub fn lineitem(
     Ok(path)
 }
 
-/// Makes all eight tables at `scale_factor` in `directory`, `lineitem` first, unless an earlier run left them there, and
-/// returns the name and the path of each.
+/// Makes all eight tables at `scale_factor` in `directory`, `lineitem` first, unless an earlier run left them there,
+/// and returns the name and the path of each.
 ///
 /// # Errors
 /// As [`lineitem`].

@@ -1,6 +1,6 @@
-//! The 22 queries of TPC-H have the same answers in plain DataFusion, in coscan, in coscan with a pool of two chunks, and
-//! in coscan on tables in order, with one and with four partitions. The answers at scale 0.01 with the parameters of the
-//! validation run are those of DuckDB (`slt/tpch/make_answers.py`).
+//! The 22 queries of TPC-H have the same answers in plain DataFusion, in coscan, in coscan with a pool of two chunks,
+//! and in coscan on tables in order, with one and with four partitions. The answers at scale 0.01 with the parameters
+//! of the validation run are those of DuckDB (`slt/tpch/make_answers.py`).
 //!
 //! All queries of a configuration run at the same time, so that they share scans.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]

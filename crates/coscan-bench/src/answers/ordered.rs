@@ -4,7 +4,8 @@ use arrow::array::RecordBatch;
 
 use super::{Difference, Rows, compare_answers};
 
-/// As [`compare_answers`], and the rows must be in the same order by the columns `keys`, as far as these tell rows apart.
+/// As [`compare_answers`], and the rows must be in the same order by the columns `keys`, as far as these tell rows
+/// apart.
 ///
 /// # Errors
 /// The first difference.

@@ -16,8 +16,8 @@ use tpchgen_arrow::{
 
 use super::{TpchError, check_scale, make, properties};
 
-/// Makes `orders`, `customer`, `part`, `partsupp`, `supplier`, `nation` and `region` at `scale_factor` in `directory`, as
-/// [`super::lineitem`] does, and returns the name and the path of each.
+/// Makes `orders`, `customer`, `part`, `partsupp`, `supplier`, `nation` and `region` at `scale_factor` in `directory`,
+/// as [`super::lineitem`] does, and returns the name and the path of each.
 ///
 /// # Errors
 /// As [`super::lineitem`].

@@ -26,8 +26,8 @@ const POOL_BYTES_MIN: u64 = 16 << 20;
 /// and the average time of each query. No rows change meanwhile, so results are not those of an official TPC-H run.
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("pool_bytes", |pool_bytes| pool_bytes.help("coscan's pool of stored pages [default: a quarter of all tables, \
-        at least 16 MiB]")),
+    mut_arg("pool_bytes", |pool_bytes| pool_bytes.help("coscan's pool of stored pages [default: a quarter of all \
+        tables, at least 16 MiB]")),
     mut_arg("warm", |warm| warm.help("Read local files through the operating system's cache, and run every query once \
         on each engine before measuring")),
     after_help = "\
