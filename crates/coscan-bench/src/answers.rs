@@ -1,9 +1,11 @@
 //! Whether two answers to the same query are equal.
 //!
-//! Rows may come in any order. Floating-point numbers may differ by a relative
-//! [`TOLERANCE`], because their sums depend on the order in which rows arrive. Everything else
-//! must be equal, names of columns included. Different encodings of the same type (`Utf8`,
-//! `Utf8View`, a dictionary of either) are equal.
+//! Rows may come in any order, unless the query states one ([`compare_ordered_answers`]). Floating-point numbers may
+//! differ by a relative [`TOLERANCE`], because their sums depend on the order in which rows arrive. Everything else
+//! must be equal, names of columns included. Different encodings of the same type (`Utf8`, `Utf8View`, a dictionary
+//! of either) are equal.
+
+mod ordered;
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -13,6 +15,8 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
+
+pub use ordered::compare_ordered_answers;
 
 /// The tolerance between two floating-point numbers, relative to the larger one.
 pub const TOLERANCE: f64 = 1e-9;
@@ -60,7 +64,7 @@ pub fn compare_answers(
     Ok(())
 }
 
-/// The rows of an answer, sorted.
+/// The rows of an answer, sorted unless their order is compared.
 struct Rows {
     columns: Option<Vec<String>>,
     rows: Vec<Row>,
@@ -68,6 +72,12 @@ struct Rows {
 
 impl Rows {
     fn new(batches: &[RecordBatch]) -> Result<Self, ArrowError> {
+        let mut rows = Self::unsorted(batches)?;
+        rows.rows.sort_by(Row::compare);
+        Ok(rows)
+    }
+
+    fn unsorted(batches: &[RecordBatch]) -> Result<Self, ArrowError> {
         let columns = batches.first().map(|batch| {
             batch.schema_ref().fields().iter().map(|field| field.name().clone()).collect()
         });
@@ -75,7 +85,6 @@ impl Rows {
         for batch in batches {
             push_rows(batch, &mut rows)?;
         }
-        rows.sort_by(Row::compare);
         Ok(Rows { columns, rows })
     }
 }

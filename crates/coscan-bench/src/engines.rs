@@ -60,7 +60,7 @@ impl fmt::Display for EngineKind {
 /// A name that no engine has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "there is no engine `{0}`; choose from datafusion, {policies}",
+    "there is no engine `{0}`; choose from datafusion, coscan (its default policy), {policies}",
     policies = PolicyKind::ALL.map(PolicyKind::name).join(", ")
 )]
 pub struct UnknownEngine(String);
@@ -71,6 +71,7 @@ impl FromStr for EngineKind {
     fn from_str(name: &str) -> Result<Self, UnknownEngine> {
         match name {
             "datafusion" => Ok(Self::DataFusion),
+            "coscan" => Ok(Self::Coscan(PolicyKind::default())),
             _ => name.parse().map(Self::Coscan).map_err(|_| UnknownEngine(name.to_owned())),
         }
     }

@@ -1,12 +1,12 @@
 //! The workloads of the papers on real engines, and their reports.
 //!
-//! [`tpch`] makes the table, [`workload`] draws the queries, [`engines`] answers them with plain
+//! [`tpch`] makes the tables, [`workload`] draws the queries, [`engines`] answers them with plain
 //! DataFusion or with coscan, [`runner`] runs them, [`experiment`] does all of that in order,
 //! [`answers`] compares what engines answered, [`metrics`] holds what was measured, and [`report`]
 //! shows it as text and as a page with pictures.
 //!
 //! [`alone`] and [`small`] measure the cost of coscan where sharing gains little: queries that run alone, and streams
-//! of small queries.
+//! of small queries. [`throughput`] measures whole queries: streams of all 22 of TPC-H.
 //!
 //! This crate decides nothing about scheduling, and has no command line.
 
@@ -19,5 +19,6 @@ pub mod process;
 pub mod report;
 pub mod runner;
 pub mod small;
+pub mod throughput;
 pub mod tpch;
 pub mod workload;

@@ -1,5 +1,5 @@
-//! The TPC-H table `lineitem` as one Parquet file, made on this machine and kept for the next run; [`others()`] makes those
-//! that are joined with it.
+//! The TPC-H table `lineitem` as one Parquet file, made on this machine and kept for the next run; [`others()`] makes
+//! the other seven, [`tables`] all eight. [`queries`] has the queries.
 //!
 //! What the file looks like: row groups of [`ROW_GROUP_ROWS`] rows, Snappy compression, data pages
 //! of the writer's default size, statistics per row group and per page, offset index. The rows are
@@ -10,6 +10,8 @@
 //! encoded in parallel, and written in order. The bytes do not depend on the number of threads.
 
 mod others;
+mod parameters;
+pub mod queries;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter};
@@ -32,6 +34,7 @@ use tpchgen::generators::LineItemGenerator;
 use tpchgen_arrow::LineItemArrow;
 
 pub use others::others;
+pub use parameters::Parameters;
 
 /// Rows in each row group; the last one may be shorter.
 pub const ROW_GROUP_ROWS: usize = 131_072;
@@ -94,6 +97,21 @@ pub fn lineitem(
     let path = lineitem_path(directory, scale_factor);
     make(directory, &path, |file| write_lineitem(file, scale_factor, progress))?;
     Ok(path)
+}
+
+/// Makes all eight tables at `scale_factor` in `directory`, `lineitem` first, unless an earlier run left them there,
+/// and returns the name and the path of each.
+///
+/// # Errors
+/// As [`lineitem`].
+pub fn tables(
+    directory: &Path,
+    scale_factor: f64,
+    progress: Progress<'_>,
+) -> Result<Vec<(&'static str, PathBuf)>, TpchError> {
+    let mut tables = vec![("lineitem", lineitem(directory, scale_factor, progress)?)];
+    tables.extend(others(directory, scale_factor)?);
+    Ok(tables)
 }
 
 fn check_scale(scale_factor: f64) -> Result<(), TpchError> {

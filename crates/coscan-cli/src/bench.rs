@@ -3,6 +3,7 @@
 mod alone;
 mod mixed;
 mod small;
+mod throughput;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,6 +22,7 @@ use coscan_runtime::storage::table::{FileOptions, PageLayout};
 use alone::Alone;
 use mixed::Mixed;
 use small::Small;
+use throughput::Throughput;
 
 use crate::compare::{compare, describe, write_picture, write_pictures};
 use crate::signals::interrupted;
@@ -45,6 +47,7 @@ enum Measure {
     Flatness(Flatness),
     Alone(Alone),
     Small(Small),
+    Throughput(Throughput),
 }
 
 /// Streams of queries at the same time, on each engine: the table and pictures of `coscan demo` on your own data.
@@ -179,6 +182,7 @@ impl Bench {
                 Measure::Flatness(flatness) => flatness.run().await,
                 Measure::Alone(alone) => alone.run().await,
                 Measure::Small(small) => small.run().await,
+                Measure::Throughput(throughput) => throughput.run().await,
             }
         };
         tokio::select! {

@@ -324,6 +324,8 @@ fn help_teaches() {
         (vec!["bench", "mixed", "--help"], "--in-order-streams"),
         (vec!["bench", "small", "--help"], "90th"),
         (vec!["bench", "small", "--help"], "default: all tables"),
+        (vec!["bench", "throughput", "--help"], "all 22 queries"),
+        (vec!["bench", "throughput", "--help"], "default: a quarter of all tables"),
         (vec!["bench", "flatness", "--help"], "Figure 7"),
         (vec!["sim", "--help"], "virtual time"),
     ] {
@@ -445,5 +447,40 @@ fn small_queries_give_equal_answers_on_every_engine() {
         assert_eq!(reports[0]["ratios"][name], 1.0);
     }
     let none = run(&["bench", "small", "--data", &data, "--streams", "0"]);
+    assert!(stderr(&none).contains("nothing to run"), "{}", stderr(&none));
+}
+
+#[test]
+fn streams_of_tpch_queries_give_equal_answers_on_every_engine() {
+    let directory = TempDir::new().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let (data, json) = (path("data"), path("throughput.json"));
+    let numbers = "--scale 0.01 --streams 2 --seed 3 --bandwidth 100MB --pool-bytes 4MB";
+    let engines = ["--engines", "datafusion,coscan", "--data", &data, "--json", &json];
+    let bench = [&["bench", "throughput"][..], &numbers.split(' ').collect::<Vec<_>>(), &engines];
+    let shown = stdout(&run(&bench.concat()));
+    for part in ["datafusion", "relevance", "queries per hour x scale", "Q22", "answers equal"] {
+        assert!(shown.contains(part), "{part} in\n{shown}");
+    }
+    let reports: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    let reports = reports.as_array().unwrap();
+    let engines: Vec<_> = reports.iter().map(|report| report["engine"].as_str().unwrap()).collect();
+    assert_eq!(engines, ["datafusion", "relevance"]);
+    for report in reports {
+        assert_eq!(report["answers_equal"], true);
+        let queries = report["queries"].as_array().unwrap();
+        for stream in 0..2 {
+            let of_stream = queries.iter().filter(|query| query["stream"] == stream);
+            let mut numbers: Vec<_> =
+                of_stream.map(|query| query["query"].as_u64().unwrap()).collect();
+            numbers.sort_unstable();
+            assert_eq!(numbers, (1..=22).collect::<Vec<u64>>());
+        }
+        assert!(queries.iter().all(|query| query["latency_s"].as_f64().unwrap() > 0.0));
+        let figures = ["total_s", "stream_avg_s", "bytes_read", "cpu_s", "throughput_at_size"];
+        assert!(figures.iter().all(|name| report[name].as_f64().unwrap() > 0.0), "{report}");
+    }
+    let none = run(&["bench", "throughput", "--data", &data, "--streams", "0"]);
     assert!(stderr(&none).contains("nothing to run"), "{}", stderr(&none));
 }

@@ -1,0 +1,77 @@
+//! Answers whose rows are in an order.
+
+use arrow::array::RecordBatch;
+
+use super::{Difference, Rows, compare_answers};
+
+/// As [`compare_answers`], and the rows must be in the same order by the columns `keys`, as far as these tell rows
+/// apart.
+///
+/// # Errors
+/// The first difference.
+pub fn compare_ordered_answers(
+    sql: &str,
+    keys: &[&str],
+    expected: &[RecordBatch],
+    actual: &[RecordBatch],
+) -> Result<(), Difference> {
+    compare_answers(sql, expected, actual)?;
+    let differ = |detail| Difference { sql: sql.to_owned(), detail };
+    let in_order = |batches| {
+        key_rows(keys, batches).map_err(|error| differ(format!("not comparable: {error}")))
+    };
+    let (expected, actual) = (in_order(expected)?, in_order(actual)?);
+    let pairs = expected.rows.iter().zip(&actual.rows).enumerate();
+    for (index, (expected, actual)) in pairs {
+        if !expected.equals(actual) {
+            return Err(differ(format!(
+                "row {index} by order of {}: expected {expected}, got {actual}",
+                keys.join(", ")
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The columns `keys` of all rows, in their order.
+fn key_rows(keys: &[&str], batches: &[RecordBatch]) -> Result<Rows, arrow::error::ArrowError> {
+    let project = |batch: &RecordBatch| {
+        let places = keys.iter().map(|key| batch.schema_ref().index_of(key));
+        batch.project(&places.collect::<Result<Vec<_>, _>>()?)
+    };
+    Rows::unsorted(&batches.iter().map(project).collect::<Result<Vec<_>, _>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Float64Array, StringArray};
+
+    use super::*;
+
+    fn answer(texts: &[&str], numbers: &[f64]) -> RecordBatch {
+        let texts: ArrayRef = Arc::new(StringArray::from(texts.to_vec()));
+        let numbers: ArrayRef = Arc::new(Float64Array::from(numbers.to_vec()));
+        RecordBatch::try_from_iter([("t", texts), ("n", numbers)]).expect("columns of one length")
+    }
+
+    #[test]
+    fn rows_are_in_the_order_of_their_keys() {
+        let expected = [answer(&["a", "b", "c"], &[1.0, 1.0, 2.0])];
+        let compare = |keys: &[&str], actual| {
+            compare_ordered_answers("", keys, &expected, &[actual]).map_err(|found| found.detail)
+        };
+        let equal_keys = answer(&["b", "a", "c"], &[1.0 + 1e-12, 1.0, 2.0]);
+        assert_eq!(compare(&["n"], equal_keys.clone()), Ok(()));
+        assert_eq!(
+            compare(&["n", "t"], equal_keys),
+            Err("row 0 by order of n, t: expected (a, 1.0), got (b, 1.000000000001)".to_owned())
+        );
+        let other_order = answer(&["c", "a", "b"], &[2.0, 1.0, 1.0]);
+        assert_eq!(compare(&[], other_order.clone()), Ok(()));
+        assert!(compare(&["n"], other_order).is_err());
+        assert!(compare(&["n"], answer(&["a", "b"], &[1.0, 1.0])).is_err(), "a row is missing");
+        assert!(compare(&["x"], expected[0].clone()).is_err(), "there is no column x");
+    }
+}

@@ -1,0 +1,63 @@
+//! Streams of the queries of TPC-H on each engine, as plain text.
+
+use std::iter;
+
+use coscan_sim::report::draw::columns::{Align, Block, beside};
+use coscan_sim::report::draw::numbers::{count, decimal, megabytes};
+
+use crate::throughput::ThroughputReport;
+
+/// The figures of each engine, then the average latency of each query.
+pub fn table(reports: &[ThroughputReport]) -> String {
+    format!("{}\n{}", totals(reports), queries(reports))
+}
+
+fn totals(reports: &[ThroughputReport]) -> String {
+    let names = [
+        "total time [s]",
+        "average stream time [s]",
+        "queries per hour x scale",
+        "bytes read [MB]",
+        "I/O requests",
+        "CPU time [s]",
+        "peak memory of the process [MB]",
+        "answers equal",
+    ];
+    let first = Block::new("TPC-H streams", "", &[names.map(str::to_owned).to_vec()], Align::Left);
+    let engines = reports.iter().map(|report| {
+        let values = vec![
+            decimal(report.total_s),
+            decimal(report.stream_avg_s),
+            count(report.throughput_at_size.round() as u64),
+            megabytes(report.bytes_read),
+            count(report.io_requests),
+            decimal(report.cpu_s),
+            report.memory_peak_bytes.map_or("-".to_owned(), megabytes),
+            if report.answers_equal { "yes" } else { "NO" }.to_owned(),
+        ];
+        Block::new(&report.engine, "", &[values], Align::Right)
+    });
+    beside(&first, &engines.collect::<Vec<_>>())
+}
+
+fn queries(reports: &[ThroughputReport]) -> String {
+    let latencies: Vec<_> = reports.iter().map(ThroughputReport::latency_avg_s).collect();
+    let Some(base) = latencies.first() else { return String::new() };
+    let names = base.keys().map(|query| format!("Q{query}"));
+    let first = Block::new("queries", "", &[column("query", names)], Align::Left);
+    let engines = reports.iter().zip(&latencies).map(|(report, latencies)| {
+        let ratios = latencies.iter().map(|(query, latency_s)| {
+            base.get(query).map_or("-".to_owned(), |base_s| decimal(latency_s / base_s))
+        });
+        let columns = [
+            column("avg [s]", latencies.values().map(|&latency_s| decimal(latency_s))),
+            column("ratio", ratios),
+        ];
+        Block::new(&report.engine, "", &columns, Align::Right)
+    });
+    beside(&first, &engines.collect::<Vec<_>>())
+}
+
+fn column(header: &str, cells: impl Iterator<Item = String>) -> Vec<String> {
+    iter::once(header.to_owned()).chain(cells).collect()
+}

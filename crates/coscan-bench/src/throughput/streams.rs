@@ -1,0 +1,111 @@
+//! All streams at the same time on one engine.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow::array::RecordBatch;
+use tokio::sync::mpsc::{self, UnboundedSender};
+use tokio::task::JoinSet;
+
+use super::ThroughputQuery;
+use crate::process;
+use crate::runner::{Engine, EngineError, IoCount, RunError};
+
+/// One run of all streams on one engine.
+pub(super) struct Run {
+    /// From the start of the streams to the end of the last one.
+    pub(super) total: Duration,
+    /// The time of each stream.
+    pub(super) stream_times: Vec<Duration>,
+    /// What was read.
+    pub(super) io: IoCount,
+    /// Processor time of the process.
+    pub(super) cpu: Duration,
+    /// The most memory that was resident, in bytes, where known.
+    pub(super) memory_peak_bytes: Option<u64>,
+    /// In the order of streams and then of time.
+    pub(super) queries: Vec<Answered>,
+}
+
+/// A query and its answer.
+pub(super) struct Answered {
+    pub(super) query: ThroughputQuery,
+    /// Which stream ran it, from 0.
+    pub(super) stream: usize,
+    pub(super) latency: Duration,
+    pub(super) answer: Vec<RecordBatch>,
+}
+
+/// Runs all streams at the same time, the queries of each one after another. The first error ends the run. `on_answer`
+/// gets the number of queries answered so far.
+pub(super) async fn run_streams(
+    engine: &Arc<dyn Engine>,
+    streams: &[Vec<ThroughputQuery>],
+    on_answer: &dyn Fn(usize),
+) -> Result<Run, EngineError> {
+    // The log of reads is not used; that from before the run is not needed either.
+    engine.take_reads();
+    let memory_is_of_run = process::reset_memory_peak();
+    let (io, cpu) = (engine.io(), process::cpu_time());
+    let started = Instant::now();
+    let mut running = JoinSet::new();
+    let (sender, mut answers) = mpsc::unbounded_channel();
+    for (index, stream) in streams.iter().cloned().enumerate() {
+        let (engine, sender) = (Arc::clone(engine), sender.clone());
+        running.spawn(async move {
+            let queries = run_stream(engine.as_ref(), index, stream, &sender).await?;
+            Ok::<_, RunError>((index, started.elapsed(), queries))
+        });
+    }
+    drop(sender);
+    let mut ended = BTreeMap::new();
+    let mut answered = 0;
+    while ended.len() < streams.len() {
+        tokio::select! {
+            Some(()) = answers.recv() => {
+                answered += 1;
+                on_answer(answered);
+            }
+            Some(joined) = running.join_next() => {
+                // Returning drops the set, which ends the other streams.
+                let (index, time, queries) = joined??;
+                ended.insert(index, (time, queries));
+            }
+        }
+    }
+    let total = started.elapsed();
+    let io_now = engine.io();
+    let (stream_times, queries): (Vec<_>, Vec<_>) = ended.into_values().unzip();
+    Ok(Run {
+        total,
+        stream_times,
+        io: IoCount { bytes: io_now.bytes - io.bytes, requests: io_now.requests - io.requests },
+        cpu: process::cpu_time().saturating_sub(cpu),
+        memory_peak_bytes: process::memory_peak_bytes().filter(|_| memory_is_of_run),
+        queries: queries.into_iter().flatten().collect(),
+    })
+}
+
+async fn run_stream(
+    engine: &dyn Engine,
+    stream: usize,
+    queries: Vec<ThroughputQuery>,
+    answers: &UnboundedSender<()>,
+) -> Result<Vec<Answered>, RunError> {
+    let mut answered = Vec::with_capacity(queries.len());
+    for query in queries {
+        let started = Instant::now();
+        let answer = engine.query(&query.sql).await.map_err(|source| RunError::Query {
+            engine: engine.name().to_owned(),
+            stream: Some(stream),
+            label: format!("Q{}", query.number),
+            sql: query.sql.clone(),
+            source,
+        })?;
+        answered.push(Answered { latency: started.elapsed(), query, stream, answer });
+        // Nobody counts any more if another stream has failed.
+        let _ = answers.send(());
+    }
+    Ok(answered)
+}
