@@ -1,7 +1,7 @@
 //! The window with generated queries on a slow store:
 //! `cargo run --release -p coscan-server --example window [ADDRESS]`.
 //!
-//! Twelve queries at a time read some columns and rows of a table in memory, behind a store as slow as a disk of 100
+//! Sixteen queries at a time read some columns and rows of a table in memory, behind a store as slow as a disk of 100
 //! MB/s, with a pool for a quarter of the table.
 
 use std::error::Error;
@@ -29,7 +29,7 @@ const COLUMNS: [&str; 10] = [
 ];
 const CHUNKS: u64 = 200;
 const CHUNK_ROWS: u64 = 20_000;
-const QUERIES: u64 = 12;
+const QUERIES: u64 = 16;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
