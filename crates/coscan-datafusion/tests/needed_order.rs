@@ -59,7 +59,7 @@ async fn operators_that_need_an_order_get_it_and_no_others() {
     }
     let any: &[&str] = &[""];
     let sort: &[&str] = &["ORDER BY"];
-    let cases: [(&str, &[&str]); 25] = [
+    let cases: [(&str, &[&str]); 28] = [
         // Nothing needs an order.
         ("SELECT id, text FROM sorted", any),
         ("SELECT sum(id), max(text) FROM sorted", any),
@@ -101,7 +101,21 @@ async fn operators_that_need_an_order_get_it_and_no_others() {
             &["BoundedWindowAggExec"],
         ),
         ("SELECT id, row_number() OVER (PARTITION BY id % 7 ORDER BY text) FROM sorted", any),
-        ("SELECT array_agg(id ORDER BY id) FROM sorted WHERE id < 100", &["AggregateExec"]),
+        (
+            "SELECT id, sum(id) OVER (PARTITION BY id % 7 ORDER BY id \
+             ROWS BETWEEN 1 PRECEDING AND UNBOUNDED FOLLOWING) FROM sorted",
+            any,
+        ),
+        ("SELECT array_agg(id ORDER BY id) FROM sorted WHERE id < 100", any),
+        (
+            "SELECT id / 100, nth_value(id, 2 ORDER BY id DESC) FROM sorted GROUP BY 1 ORDER BY 1 LIMIT 4",
+            any,
+        ),
+        (
+            "SELECT id, nth_value(key, 2 ORDER BY id DESC), array_agg(key ORDER BY id DESC) FROM sorted \
+             GROUP BY id ORDER BY id LIMIT 4",
+            any,
+        ),
     ];
     for (sql, expected) in cases {
         assert_eq!(ordered_for(&context, &reference, sql).await, expected, "{sql}");

@@ -12,6 +12,7 @@ use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::windows::BoundedWindowAggExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::execution::exec::SharedScanExec;
@@ -61,17 +62,25 @@ impl PhysicalOptimizerRule for NeededOrder {
 }
 
 /// For each input of an operator the orders of which it needs one; none if it needs no order.
+///
+/// Aggregates are left out: some of theirs would change with the order of the input, see [`in_order`].
 fn required_orders(plan: &Arc<dyn ExecutionPlan>) -> Vec<Vec<LexRequirement>> {
     if let Some(sort) = plan.downcast_ref::<SortExec>() {
         return vec![vec![sort.expr().clone().into()]];
     }
-    let alternatives = |required: Option<OrderingRequirements>| {
-        required.map(|required| required.into_alternatives().0)
+    if plan.is::<AggregateExec>() {
+        return Vec::new();
+    }
+    let alternatives = |required: OrderingRequirements| {
+        let (mut alternatives, _) = required.into_alternatives();
+        // DataFusion takes the first, unless a window can be computed for one of the others.
+        if !plan.is::<BoundedWindowAggExec>() {
+            alternatives.truncate(1);
+        }
+        alternatives
     };
-    plan.required_input_ordering()
-        .into_iter()
-        .map(|each| alternatives(each).unwrap_or_default())
-        .collect()
+    let required = plan.required_input_ordering().into_iter();
+    required.map(|required| required.map(alternatives).unwrap_or_default()).collect()
 }
 
 /// An input of an operator that has one of the required orders since its scans are in order. `None` if that cannot be,
@@ -84,11 +93,11 @@ fn input_in_order(
     if required.is_empty() || satisfies_any(input, required)? {
         return Ok(None);
     }
-    let has_fetch = operator.is::<SortExec>() && operator.fetch().is_some();
+    let has_limit = operator.is::<SortExec>() && operator.fetch().is_some();
     // Its sort is gone from the plan that a user sees.
     let needed_by = if operator.is::<SortExec>() { "ORDER BY" } else { operator.name() };
-    let way = Way { needed_by, has_fetch, filters: false, aggregates: false };
-    match in_order(input, way)? {
+    let path = PathToScan { needed_by, has_limit, filters: false, aggregates: false };
+    match in_order(input, path)? {
         Some(input) if satisfies_any(&input, required)? => Ok(Some(input)),
         _ => Ok(None),
     }
@@ -105,18 +114,18 @@ fn satisfies_any(plan: &Arc<dyn ExecutionPlan>, required: &[LexRequirement]) -> 
 
 /// The operators between one that needs an order and a scan.
 #[derive(Clone, Copy)]
-struct Way<'a> {
+struct PathToScan<'a> {
     needed_by: &'a str,
     /// Whether only the first rows are needed.
-    has_fetch: bool,
+    has_limit: bool,
     filters: bool,
     aggregates: bool,
 }
 
-impl Way<'_> {
+impl PathToScan<'_> {
     /// Whether an order of the scan is worth its single partition.
     fn pays(self) -> bool {
-        match (self.has_fetch, self.aggregates) {
+        match (self.has_limit, self.aggregates) {
             // The first groups are known before the rest is read.
             (true, true) => true,
             // The first few rows that pass a filter are found faster by several partitions that a top-k prunes.
@@ -129,17 +138,25 @@ impl Way<'_> {
 
 /// The plan with its scans in the order of their tables; `None` if an operator between does not keep it, or a scan
 /// has none.
-fn in_order(plan: &Arc<dyn ExecutionPlan>, way: Way<'_>) -> Changed {
+fn in_order(plan: &Arc<dyn ExecutionPlan>, path: PathToScan<'_>) -> Changed {
     if let Some(scan) = plan.downcast_ref::<SharedScanExec>() {
-        return Ok(match way.pays() {
-            true => scan.in_table_order(way.needed_by)?.map(|scan| Arc::new(scan) as _),
+        return Ok(match path.pays() {
+            true => scan.in_table_order(path.needed_by)?.map(|scan| Arc::new(scan) as _),
             false => None,
         });
     }
-    let way = Way {
-        filters: way.filters || plan.is::<FilterExec>(),
-        aggregates: way.aggregates || plan.is::<AggregateExec>(),
-        ..way
+    // Its partial and its final stage decide for themselves whether to compute `nth_value(x, 2 ORDER BY y DESC)` in the
+    // opposite order, by the order of their inputs. Only the planner makes both decide alike.
+    let has_order = |aggregate: &AggregateExec| {
+        aggregate.aggr_expr().iter().any(|function| !function.order_bys().is_empty())
+    };
+    if plan.downcast_ref::<AggregateExec>().is_some_and(has_order) {
+        return Ok(None);
+    }
+    let path = PathToScan {
+        filters: path.filters || plan.is::<FilterExec>(),
+        aggregates: path.aggregates || plan.is::<AggregateExec>(),
+        ..path
     };
     let children = plan.children();
     if children.len() != 1 && !plan.is::<UnionExec>() {
@@ -147,7 +164,7 @@ fn in_order(plan: &Arc<dyn ExecutionPlan>, way: Way<'_>) -> Changed {
     }
     let mut inputs = Vec::with_capacity(children.len());
     for input in children {
-        let Some(input) = in_order(input, way)? else { return Ok(None) };
+        let Some(input) = in_order(input, path)? else { return Ok(None) };
         inputs.push(input);
     }
     let plan = replace_children_if_necessary(Arc::clone(plan), inputs)?;

@@ -36,21 +36,19 @@ pub(crate) fn change_sort_inputs(
 }
 
 /// Replaces the scan below a plan by what `change` makes of it for an order of the plan's rows; `None` if there is no
-/// scan below, reached through operators that only pass rows on. Each of those must be allowed by `may_pass`, which
-/// also gets whether the operator's input has all keys of the order.
+/// scan below, reached through operators that only pass rows on.
 pub(crate) fn change_scan(
     plan: &Arc<dyn ExecutionPlan>,
     order: &[PhysicalSortExpr],
-    may_pass: &dyn Fn(&dyn ExecutionPlan, bool) -> bool,
     change: &dyn Fn(&SharedScanExec, &[PhysicalSortExpr]) -> Changed,
 ) -> Changed {
     if let Some(scan) = plan.downcast_ref::<SharedScanExec>() {
         return change(scan, order);
     }
-    let below =
-        below(plan, order).filter(|below| may_pass(plan.as_ref(), below.len() == order.len()));
-    let (Some(below), &[input]) = (below, plan.children().as_slice()) else { return Ok(None) };
-    let input = change_scan(input, &below, may_pass, change)?;
+    let (Some(below), &[input]) = (below(plan, order), plan.children().as_slice()) else {
+        return Ok(None);
+    };
+    let input = change_scan(input, &below, change)?;
     input.map(|input| replace_children_if_necessary(Arc::clone(plan), vec![input])).transpose()
 }
 

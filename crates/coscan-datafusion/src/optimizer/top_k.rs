@@ -51,5 +51,5 @@ fn with_order(plan: &Arc<dyn ExecutionPlan>, order: &[PhysicalSortExpr]) -> Chan
             _ => None,
         })
     };
-    change_scan(plan, order, &|_, _| true, &push_down)
+    change_scan(plan, order, &push_down)
 }

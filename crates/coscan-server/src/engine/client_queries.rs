@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArguments, Statement, Value, visit_expressions_mut,
+    Expr, Function, FunctionArguments, Query, Statement, TableFactor, Value, visit_expressions_mut,
 };
 
 /// Puts the answers in their places.
@@ -21,14 +21,29 @@ pub(super) fn answer_known(statement: &mut Statement) {
 
 fn answer(function: &Function) -> Option<&'static str> {
     let name = function.name.0.last()?.as_ident()?.value.to_ascii_lowercase();
-    let asks_for = |what: &str| function.args.to_string().contains(what);
     match (name.as_str(), &function.args) {
         // `\du` until psql 15.
-        ("array", FunctionArguments::Subquery(_)) if asks_for("pg_auth_members") => Some("{}"),
-        // `\d+ NAME`, around `array(SELECT … unnest(tc.reloptions) …)`.
-        ("array_to_string", _) if asks_for("c.reloptions || array(") => Some(""),
+        ("array", FunctionArguments::Subquery(query)) if is_of_role_members(query) => Some("{}"),
+        // `\d+ NAME`
+        ("array_to_string", FunctionArguments::List(arguments)) => {
+            let text = arguments.to_string();
+            let is_asked = text.starts_with("c.reloptions || array(")
+                && text.contains("unnest(tc.reloptions)");
+            is_asked.then_some("")
+        }
         _ => None,
     }
+}
+
+fn is_of_role_members(query: &Query) -> bool {
+    let Some([table, ..]) = query.body.as_select().map(|select| select.from.as_slice()) else {
+        return false;
+    };
+    let TableFactor::Table { name, .. } = &table.relation else { return false };
+    name.0
+        .last()
+        .and_then(|part| part.as_ident())
+        .is_some_and(|part| part.value == "pg_auth_members")
 }
 
 #[cfg(test)]
@@ -54,6 +69,7 @@ mod tests {
         assert_eq!(answered(options), "SELECT '' FROM c");
         for other in [
             "SELECT ARRAY(SELECT id FROM numbers) FROM t",
+            "SELECT ARRAY(SELECT id FROM notes WHERE text = 'pg_auth_members')",
             "SELECT array_to_string(reloptions, ',') FROM t",
         ] {
             assert_eq!(answered(other), other);

@@ -2,7 +2,7 @@
 //!
 //! A `connection` is counted and encrypted; `sessions` authenticate its calls. The `service` answers them:
 //! `statements` are planned, prepared with `parameters` and run, and their `results` streamed in types that every
-//! client can read (`plain`); `actions` cancel them and change `session_options`; `metadata` and `server_info` describe
+//! client can read (`wire_types`); `actions` cancel them and change `session_options`; `metadata` and `server_info` describe
 //! the tables and the server. Values that clients refer to later are kept under `handles`. Errors have the codes of
 //! gRPC (`status`).
 

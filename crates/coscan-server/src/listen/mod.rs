@@ -1,5 +1,5 @@
-//! Connections of all protocols: their number (`accept`), what they send (`counted`), encryption (`stream`, `tls`), and a limit on how long clients
-//! may take no bytes (`stall`).
+//! Connections of all protocols: their number (`accept`), what they send (`counted`), encryption (`stream`, `tls`), and
+//! a limit on how long clients may take no bytes (`stall`).
 
 mod accept;
 mod counted;

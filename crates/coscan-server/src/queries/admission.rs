@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use crate::queries::error::{ErrorKind, QueryError};
-use crate::queries::fair_queue::{FairQueue, Ticket};
+use crate::queries::fair_queue::{FairQueue, QueueEntry};
 
 /// Slots for running queries. Users get the next ones in proportion to their weights, each user's queries in their
 /// order.
@@ -57,12 +57,12 @@ impl Drop for Slot {
 /// One place in the queue.
 struct Place<'a> {
     slots: &'a Slots,
-    ticket: Ticket,
+    entry: QueueEntry,
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let left = self.slots.state().waiting.remove(&self.ticket);
+        let left = self.slots.state().waiting.remove(&self.entry);
         drop(left);
     }
 }
@@ -76,10 +76,10 @@ impl Admission {
     /// Waits for a slot for a query of a user. Dropping the future leaves the queue.
     ///
     /// # Errors
-    /// If the queue is full, no slot comes free in time, or the server stops.
+    /// If the queue is full and nobody has more queries in it, or another user needs the place later, no slot comes free in time, or the server stops.
     pub(super) async fn admit(&self, user: &str, weight: u32) -> Result<Slot, QueryError> {
         let (sender, receiver) = oneshot::channel();
-        let _place = {
+        let (_place, refused) = {
             let mut state = self.slots.state();
             if state.is_closed {
                 return Err(stopping());
@@ -88,15 +88,20 @@ impl Admission {
                 state.free -= 1;
                 return Ok(Slot(Some(Arc::clone(&self.slots))));
             }
-            if state.waiting.len() >= self.waiting_max {
-                return Err(self.full(state.waiting.len()));
+            // Nobody keeps others out by filling the queue.
+            let is_full = state.waiting.len() >= self.waiting_max;
+            let refused = if is_full { state.waiting.make_place(user) } else { None };
+            if is_full && refused.is_none() {
+                return Err(self.full());
             }
-            let ticket = state.waiting.push(user, weight, sender);
-            Place { slots: &self.slots, ticket }
+            let entry = state.waiting.push(user, weight, sender);
+            (Place { slots: &self.slots, entry }, refused)
         };
+        drop(refused); // Outside of the lock: it wakes a task.
         match tokio::time::timeout(self.wait_max, receiver).await {
             Ok(Ok(slot)) => Ok(slot),
-            Ok(Err(_)) => Err(stopping()),
+            Ok(Err(_)) if self.slots.state().is_closed => Err(stopping()),
+            Ok(Err(_)) => Err(self.full()),
             Err(_) => Err(QueryError::new(
                 ErrorKind::Busy,
                 format!(
@@ -107,13 +112,13 @@ impl Admission {
         }
     }
 
-    fn full(&self, waiting: usize) -> QueryError {
+    fn full(&self) -> QueryError {
         QueryError::new(
             ErrorKind::Busy,
             format!(
-                "{} queries run and {waiting} wait, which is all that this server admits; try again later, or raise \
+                "{} queries run and {} wait, which is all that this server admits; try again later, or raise \
                  `queries_running` or `queries_waiting`",
-                self.running_max
+                self.running_max, self.waiting_max
             ),
         )
     }
@@ -148,6 +153,28 @@ mod tests {
     use super::*;
 
     const LONG: Duration = Duration::from_secs(3600);
+
+    #[tokio::test]
+    async fn who_fills_the_queue_gives_up_places_to_others() {
+        let admission = Admission::new(1, 3, LONG);
+        let running = admission.admit("ann", 1).await.unwrap();
+        let mut of_ann: Vec<_> = (0..3).map(|_| Box::pin(admission.admit("ann", 1))).collect();
+        for waiting in &mut of_ann {
+            assert!(poll!(waiting).is_pending());
+        }
+        let mut of_bob = Box::pin(admission.admit("bob", 1));
+        assert!(poll!(&mut of_bob).is_pending());
+        let Poll::Ready(Err(refused)) = poll!(&mut of_ann[2]) else { panic!("Ann's newest stays") };
+        assert_eq!(refused.kind, ErrorKind::Busy);
+        // Bob has one and Ann two: now each refusal is the newcomer's.
+        for user in ["ann", "bob"] {
+            assert_eq!(admission.admit(user, 1).await.unwrap_err().kind, ErrorKind::Busy, "{user}");
+        }
+        drop(running);
+        let first = of_ann.remove(0).await.unwrap();
+        drop(first);
+        of_bob.await.unwrap();
+    }
 
     #[tokio::test]
     async fn queries_beyond_the_slots_wait_in_their_order_and_beyond_the_queue_are_refused() {

@@ -43,7 +43,7 @@ impl<T> Lane<T> {
 
 /// An entry of a queue.
 #[derive(Debug)]
-pub(super) struct Ticket {
+pub(super) struct QueueEntry {
     user: Arc<str>,
     arrival: u64,
 }
@@ -58,9 +58,9 @@ impl<T> FairQueue<T> {
         self.len
     }
 
-    pub(super) fn push(&mut self, user: &str, weight: u32, value: T) -> Ticket {
+    pub(super) fn push(&mut self, user: &str, weight: u32, value: T) -> QueueEntry {
         self.arrivals += 1;
-        let ticket = Ticket { user: user.into(), arrival: self.arrivals };
+        let ticket = QueueEntry { user: user.into(), arrival: self.arrivals };
         let mut lane = self.take_lane(user);
         lane.entries.insert(self.arrivals, (weight, value));
         self.put_lane(&ticket.user, lane);
@@ -71,19 +71,31 @@ impl<T> FairQueue<T> {
     /// Takes out the entry that is served next.
     pub(super) fn pop(&mut self) -> Option<T> {
         let ((tag, arrival), user) = self.order.first_key_value()?;
-        let (tag, ticket) = (*tag, Ticket { user: Arc::clone(user), arrival: *arrival });
+        let (tag, ticket) = (*tag, QueueEntry { user: Arc::clone(user), arrival: *arrival });
         // The tag is lower only where an entry of a smaller weight has left before it.
         let now = self.virtual_time.max(tag);
         self.virtual_time = now;
         self.take_out(&ticket, |lane| lane.since = now)
     }
 
+    /// Takes out the newest entry of the user who has most, if that leaves this user with no more than the other.
+    pub(super) fn make_place(&mut self, user: &str) -> Option<T> {
+        let entries = |lane: &Lane<T>| lane.entries.len();
+        let own = self.users.get(user).map_or(0, entries);
+        // Among equals the user whose newest entry is the newest, so that it does not depend on the map.
+        let newest = |lane: &Lane<T>| lane.entries.last_key_value().map(|(arrival, _)| *arrival);
+        let most = self.users.iter().max_by_key(|(_, lane)| (entries(lane), newest(lane)));
+        let (most, lane) = most.filter(|(_, lane)| entries(lane) > own + 1)?;
+        let entry = QueueEntry { user: Arc::clone(most), arrival: newest(lane)? };
+        self.remove(&entry)
+    }
+
     /// Takes out an entry, if it is still there.
-    pub(super) fn remove(&mut self, ticket: &Ticket) -> Option<T> {
+    pub(super) fn remove(&mut self, ticket: &QueueEntry) -> Option<T> {
         self.take_out(ticket, |_| {})
     }
 
-    fn take_out(&mut self, ticket: &Ticket, change: impl FnOnce(&mut Lane<T>)) -> Option<T> {
+    fn take_out(&mut self, ticket: &QueueEntry, change: impl FnOnce(&mut Lane<T>)) -> Option<T> {
         let mut lane = self.take_lane(&ticket.user);
         let removed = lane.entries.remove(&ticket.arrival);
         change(&mut lane);

@@ -101,11 +101,12 @@ impl Queries {
     /// All queries that wait and run, and those that ended last, by number.
     #[must_use]
     pub fn list(&self) -> Vec<QueryReport> {
-        let mut reports: Vec<_> = self.history().iter().cloned().collect();
+        // In this order: one that ends in between is in both, and not in neither.
         let current: Vec<_> = self.current().values().cloned().collect();
+        let mut reports: Vec<_> = self.history().iter().cloned().collect();
         reports.extend(current.iter().map(|entry| entry.report()));
         reports.sort_by_key(|report| report.id);
-        reports.dedup_by_key(|report| report.id); // It may have ended in between.
+        reports.dedup_by_key(|report| report.id);
         reports
     }
 

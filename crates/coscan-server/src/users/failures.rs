@@ -200,20 +200,27 @@ impl Tracked {
 }
 
 fn add<K: Clone + Eq + Hash>(kept: &mut HashMap<K, Failures>, key: K, now: Instant) {
-    if !kept.contains_key(&key) {
-        make_place(kept, |f| (!f.is_forgotten(now), f.count, f.last));
+    let mut start = Failures { count: 0, last: now };
+    if !kept.contains_key(&key)
+        && let Some(dropped) = make_place(kept, |f| (!f.is_forgotten(now), f.count, f.last))
+        && !dropped.is_forgotten(now)
+    {
+        // Else whoever fills the places could have an entry dropped, and begin anew with it, time and again.
+        start = dropped;
     }
-    kept.entry(key).or_insert(Failures { count: 0, last: now }).add(now);
+    kept.entry(key).or_insert(start).add(now);
 }
 
-/// If there are too many entries, drops the first in an order.
-fn make_place<K: Clone + Eq + Hash, F, O: Ord>(kept: &mut HashMap<K, F>, order: impl Fn(&F) -> O) {
-    if kept.len() >= ENTRIES_MAX
-        && let Some(key) = kept.iter().min_by_key(|(_, f)| order(f)).map(|(key, _)| key)
-    {
-        let key = key.clone();
-        kept.remove(&key);
+/// If there are too many entries, drops the first in an order, and returns it.
+fn make_place<K: Clone + Eq + Hash, F, O: Ord>(
+    kept: &mut HashMap<K, F>,
+    order: impl Fn(&F) -> O,
+) -> Option<F> {
+    if kept.len() < ENTRIES_MAX {
+        return None;
     }
+    let first = kept.iter().min_by_key(|(_, f)| order(f)).map(|(key, _)| key.clone())?;
+    kept.remove(&first)
 }
 
 fn start(name: &str) -> &str {

@@ -139,3 +139,25 @@ fn memory_has_a_bound_and_keeps_those_who_fail_most() {
     }
     assert!(logins.check_at("10", from(1), now).is_err(), "those with failures stay");
 }
+
+#[test]
+fn filled_places_give_no_free_guesses() {
+    let (logins, now) = (FailedLogins::default(), Instant::now());
+    let address = |network: usize| {
+        Some(IpAddr::from(Ipv6Addr::from((0x2001_0db8_u128 << 96) | (network as u128) << 64)))
+    };
+    for junk in 0..ENTRIES_MAX {
+        guess(&logins, &format!("junk {junk}"), address(junk), now);
+    }
+    // Each would have the other's entries dropped, and begin anew.
+    let mut passed = 0;
+    for turn in 0..1000 {
+        let (name, from) =
+            [("ann", address(ENTRIES_MAX)), ("bob", address(ENTRIES_MAX + 1))][turn % 2];
+        if logins.check_at(name, from, now).is_ok() {
+            logins.settle_at(name, from, false, now).unwrap();
+            passed += 1;
+        }
+    }
+    assert!(passed <= 2 * FREE_FAILURES, "{passed} guesses passed");
+}
