@@ -27,7 +27,8 @@ pub struct ThroughputReport {
     pub io_requests: u64,
     /// Processor time of the process, in seconds.
     pub cpu_s: f64,
-    /// The most memory of the process that was resident during the run, in bytes, where known.
+    /// The most memory of the process that was resident during the run, in bytes, where known. It holds the answers of
+    /// the engines before, too.
     pub memory_peak_bytes: Option<u64>,
     /// Whether every answer equals that of the first engine.
     pub answers_equal: bool,

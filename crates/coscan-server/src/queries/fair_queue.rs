@@ -60,25 +60,25 @@ impl<T> FairQueue<T> {
 
     pub(super) fn push(&mut self, user: &str, weight: u32, value: T) -> QueueEntry {
         self.arrivals += 1;
-        let ticket = QueueEntry { user: user.into(), arrival: self.arrivals };
+        let entry = QueueEntry { user: user.into(), arrival: self.arrivals };
         let mut lane = self.take_lane(user);
         lane.entries.insert(self.arrivals, (weight, value));
-        self.put_lane(&ticket.user, lane);
+        self.put_lane(&entry.user, lane);
         self.len += 1;
-        ticket
+        entry
     }
 
     /// Takes out the entry that is served next.
     pub(super) fn pop(&mut self) -> Option<T> {
         let ((tag, arrival), user) = self.order.first_key_value()?;
-        let (tag, ticket) = (*tag, QueueEntry { user: Arc::clone(user), arrival: *arrival });
+        let (tag, entry) = (*tag, QueueEntry { user: Arc::clone(user), arrival: *arrival });
         // The tag is lower only where an entry of a smaller weight has left before it.
         let now = self.virtual_time.max(tag);
         self.virtual_time = now;
-        self.take_out(&ticket, |lane| lane.since = now)
+        self.take_out(&entry, |lane| lane.since = now)
     }
 
-    /// Takes out the newest entry of the user who has most, if that leaves this user with no more than the other.
+    /// Takes out the newest entry of the user with most entries, if those are at least two more than this user has.
     pub(super) fn make_place(&mut self, user: &str) -> Option<T> {
         let entries = |lane: &Lane<T>| lane.entries.len();
         let own = self.users.get(user).map_or(0, entries);
@@ -91,15 +91,15 @@ impl<T> FairQueue<T> {
     }
 
     /// Takes out an entry, if it is still there.
-    pub(super) fn remove(&mut self, ticket: &QueueEntry) -> Option<T> {
-        self.take_out(ticket, |_| {})
+    pub(super) fn remove(&mut self, entry: &QueueEntry) -> Option<T> {
+        self.take_out(entry, |_| {})
     }
 
-    fn take_out(&mut self, ticket: &QueueEntry, change: impl FnOnce(&mut Lane<T>)) -> Option<T> {
-        let mut lane = self.take_lane(&ticket.user);
-        let removed = lane.entries.remove(&ticket.arrival);
+    fn take_out(&mut self, entry: &QueueEntry, change: impl FnOnce(&mut Lane<T>)) -> Option<T> {
+        let mut lane = self.take_lane(&entry.user);
+        let removed = lane.entries.remove(&entry.arrival);
         change(&mut lane);
-        self.put_lane(&ticket.user, lane);
+        self.put_lane(&entry.user, lane);
         let (_, value) = removed?;
         self.len -= 1;
         Some(value)
@@ -189,9 +189,9 @@ mod tests {
         for _ in 0..5 {
             queue.push("bob", 1, "bob");
         }
-        for ticket in &tickets[..4] {
-            assert_eq!(queue.remove(ticket), Some("ann"));
-            assert_eq!(queue.remove(ticket), None);
+        for entry in &tickets[..4] {
+            assert_eq!(queue.remove(entry), Some("ann"));
+            assert_eq!(queue.remove(entry), None);
         }
         assert_eq!(queue.len(), 6);
         // The one that is left came before Bob's second, and one that comes again does so after Bob's.
