@@ -214,9 +214,8 @@ async fn coscan_on_tables_in_order_gives_the_answers_of_duckdb() {
         let joins_in_order = "SELECT count(*) FROM orders, lineitem WHERE o_orderkey = l_orderkey";
         let plan = context.sql(joins_in_order).await.unwrap().create_physical_plan().await.unwrap();
         let plan = displayable(plan.as_ref()).indent(false).to_string();
-        assert!(plan.contains("order=table"), "{plan}");
-        // With one partition, the engine joins by hash whatever it prefers.
-        assert_eq!(plan.contains("SortMergeJoin"), partitions > 1, "{plan}");
+        // With one partition, the engine joins by hash whatever it prefers, and that needs no order.
+        assert_eq!(plan.matches("needed_by=SortMergeJoin").count(), 2 * (partitions / 4), "{plan}");
         check("tables in order", &context).await;
     }
 }
