@@ -14,11 +14,11 @@ pub(crate) fn interrupted() -> impl Future<Output = ()> {
     async move { interrupts.next().await }
 }
 
-/// Each Ctrl-C of the user. Make one for a process: two both take each.
+/// Every Ctrl-C of the user. If a process has two of these, each of them gets all.
 pub(crate) struct Interrupts(UnboundedReceiver<()>);
 
 impl Interrupts {
-    /// Waits for Ctrl-C from now on, which ends the process no more. Where waiting is impossible, none ever comes.
+    /// Waits for Ctrl-C from now on. It no longer ends the process. Where waiting is impossible, none ever comes.
     pub(crate) fn listen() -> Self {
         let (sender, receiver) = unbounded_channel();
         wait_on_thread(|registered| forward(sender, registered));
@@ -49,13 +49,13 @@ async fn forward(sender: UnboundedSender<()>, registered: Registered) -> io::Res
     Ok(())
 }
 
-/// Dropped by who waits for signals, once it has registered for them.
+/// Dropping this reports that a future has registered for its signals.
 pub(crate) type Registered = mpsc::Sender<()>;
 
 /// Runs `wait` on a thread of its own, and returns once it has dropped its [`Registered`].
 ///
 /// Threads of the runtime check for signals between tasks, and an operator may run one task for minutes: hence the
-/// thread. Whoever is told that work has begun may send a signal at once: hence the wait.
+/// thread. A signal may come as soon as work has begun: hence the wait.
 pub(crate) fn wait_on_thread<W, F>(wait: W)
 where
     W: FnOnce(Registered) -> F + Send + 'static,

@@ -83,8 +83,8 @@ fn required_orders(plan: &Arc<dyn ExecutionPlan>) -> Vec<Vec<LexRequirement>> {
     required.map(|required| required.map(alternatives).unwrap_or_default()).collect()
 }
 
-/// An input of an operator that has one of the required orders since its scans are in order. `None` if that cannot be,
-/// does not pay, or if the input has such an order anyway.
+/// The input of an operator with its scans in order, so that it has one of the required orders. `None` if that is
+/// impossible or does not pay, or if the input has such an order anyway.
 fn input_in_order(
     operator: &Arc<dyn ExecutionPlan>,
     input: &Arc<dyn ExecutionPlan>,
