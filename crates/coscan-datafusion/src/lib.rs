@@ -47,6 +47,7 @@ mod memory;
 mod optimizer;
 mod planning;
 mod query_id;
+mod sandwich;
 mod session;
 mod session_stores;
 mod settings;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use coscan_core::{Index, WorkerIndex};
+use coscan_core::{ChunkIndex, Index, WorkerIndex};
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream};
 
@@ -31,6 +31,7 @@ pub struct ScanStream {
     schema: SchemaRef,
     polled: Polled,
     state: State,
+    chunk: Option<ChunkIndex>,
 }
 
 /// A batch, or `None` at the end.
@@ -64,19 +65,27 @@ impl ScanStream {
         let polled = Polled { activity, worker: index, cpu_scheduler: Arc::clone(cpu_scheduler) };
         let worker = Worker {
             current: None,
+            chunk: None,
             scan,
             index,
             yield_policy: YieldPolicy::new(),
             memory: None,
             has_ended: false,
         };
-        Self { schema, polled, state: State::Resting(Box::new(worker)) }
+        Self { schema, polled, state: State::Resting(Box::new(worker)), chunk: None }
     }
 
     /// The schema of the batches.
     #[must_use]
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
+    }
+
+    /// The chunk of the table that the last batch is part of. The batches of a chunk come one after another, in the
+    /// order of its rows.
+    #[must_use]
+    pub fn chunk(&self) -> Option<ChunkIndex> {
+        self.chunk
     }
 }
 
@@ -133,7 +142,10 @@ impl ScanStream {
         next: NextBatch,
     ) -> Option<Result<RecordBatch, ScanError>> {
         match &next {
-            Ok(Some(_)) => self.state = State::Resting(worker),
+            Ok(Some(_)) => {
+                self.chunk = worker.chunk;
+                self.state = State::Resting(worker);
+            }
             Ok(None) => worker.has_ended = true,
             // Rows are missing: no other worker may end as if all had come.
             Err(error) => {
@@ -165,6 +177,8 @@ impl Polled {
 /// One of the workers of a scan.
 struct Worker {
     current: Option<ChunkBatches>,
+    /// The chunk that it was handed last.
+    chunk: Option<ChunkIndex>,
     scan: Arc<Scan>,
     index: WorkerIndex,
     yield_policy: YieldPolicy,
@@ -254,6 +268,7 @@ impl Worker {
                 return Ok(false);
             };
             let runnable = lease.runnable.take();
+            self.chunk = Some(lease.chunk);
             let rows_left = self.scan.rows_needed(lease.chunk);
             match ChunkColumns::open(&self.scan, lease, self.memory.take()).await? {
                 Opening::Opened(columns) => {
