@@ -13,6 +13,7 @@ use datafusion::prelude::SessionContext;
 use crate::coscan::Coscan;
 use crate::engine_tables::planner::SharingPlanner;
 use crate::memory::SharedMemoryPool;
+use crate::optimizer::clustered_joins::ClusteredJoins;
 use crate::optimizer::needed_order::NeededOrder;
 use crate::optimizer::one_task::{OneTask, UserPartitioning};
 use crate::optimizer::ordered_aggregates::OrderedAggregates;
@@ -74,11 +75,13 @@ impl Coscan {
             UserPartitioning::NAME,
             TopKPushdown::NAME,
             NeededOrder::NAME,
+            ClusteredJoins::NAME,
             OrderedAggregates::NAME,
             UnchangedFiles::NAME,
         ];
         rules.retain(|rule| !ours.contains(&rule.name()));
         insert_before(&mut rules, TopKPushdown::BEFORE, Arc::new(TopKPushdown));
+        insert_before(&mut rules, ClusteredJoins::BEFORE, Arc::new(ClusteredJoins));
         insert_before(&mut rules, OrderedAggregates::BEFORE, Arc::new(OrderedAggregates));
         rules.insert(0, Arc::new(NeededOrder));
         rules.insert(0, Arc::new(UserPartitioning));

@@ -18,6 +18,7 @@ use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 
 use crate::execution::exec::SharedScanExec;
 use crate::optimizer::sorts::Changed;
+use crate::sandwich::chunk_plan::ChunkInputExec;
 use crate::sandwich::ordered_aggregate::OrderedAggregateExec;
 
 /// Replaces the stages of an aggregation by [`OrderedAggregateExec`] where the rows of a group come one after another
@@ -56,6 +57,9 @@ impl PhysicalOptimizerRule for OrderedAggregates {
 fn chunk_by_chunk(plan: &Arc<dyn ExecutionPlan>) -> Changed {
     let Some(aggregate) = only_or_first_stage(plan) else { return Ok(None) };
     let Some(scan) = scan_below(aggregate.input()) else { return Ok(None) };
+    if scan.needed_chunks().len() < 2 {
+        return Ok(None);
+    }
     let Some(order) = scan.order_of_chunks()? else { return Ok(None) };
     let grouped = aggregate.group_expr().input_exprs();
     let grouped: Vec<_> = grouped
@@ -69,7 +73,7 @@ fn chunk_by_chunk(plan: &Arc<dyn ExecutionPlan>) -> Changed {
     let Some(key) = keys.max_by_key(Vec::len).filter(|key| !key.is_empty()) else {
         return Ok(None);
     };
-    let leaf = OrderedAggregateExec::leaf(&order.properties);
+    let leaf = Arc::new(ChunkInputExec::new(scan.table_name(), order.properties));
     let input = above_leaf(aggregate.input(), leaf)?;
     let filling = replace_children_if_necessary(Arc::new(aggregate.clone()), vec![input])?;
     let Some(filling) = filling.downcast_ref::<AggregateExec>() else { return Ok(None) };
@@ -78,7 +82,7 @@ fn chunk_by_chunk(plan: &Arc<dyn ExecutionPlan>) -> Changed {
 }
 
 /// The stage of an aggregation that reads rows, if the plan is its last stage and has no limit and no order of its own.
-fn only_or_first_stage(plan: &Arc<dyn ExecutionPlan>) -> Option<&AggregateExec> {
+pub(super) fn only_or_first_stage(plan: &Arc<dyn ExecutionPlan>) -> Option<&AggregateExec> {
     let last = plan.downcast_ref::<AggregateExec>()?;
     if last.mode().output_mode() != AggregateOutputMode::Final || last.limit_options().is_some() {
         return None;

@@ -41,16 +41,26 @@ impl ChunkPlan {
 }
 
 impl fmt::Display for ChunkPlan {
-    /// Its operators in one line, from the last to the first.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut plan = &self.plan;
-        loop {
-            write!(f, "{}", displayable(plan.as_ref()).one_line().to_string().trim_end())?;
-            match plan.children().as_slice() {
-                &[input] if !input.is::<ChunkInputExec>() => plan = input,
-                _ => return Ok(()),
-            }
+        in_one_line(&self.plan, f)
+    }
+}
+
+/// A plan in one line, each operator before its inputs.
+fn in_one_line(plan: &Arc<dyn ExecutionPlan>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, "{}", displayable(plan.as_ref()).one_line().to_string().trim_end())?;
+    match plan.children().as_slice() {
+        [] => Ok(()),
+        &[input] => {
             write!(f, " <- ")?;
+            in_one_line(input, f)
+        }
+        inputs => {
+            for (index, input) in inputs.iter().enumerate() {
+                write!(f, "{}", if index == 0 { " <- (" } else { "; " })?;
+                in_one_line(input, f)?;
+            }
+            write!(f, ")")
         }
     }
 }
@@ -61,17 +71,20 @@ fn with_inputs(
 ) -> Result<Arc<dyn ExecutionPlan>> {
     if let Some(leaf) = plan.downcast_ref::<ChunkInputExec>() {
         let Some(input) = inputs.next() else { return internal_err!("a leaf without an input") };
-        let properties = Arc::clone(&leaf.properties);
-        return Ok(Arc::new(ChunkInputExec { properties, rows: Mutex::new(Some(input)) }));
+        let (table, properties) = (Arc::clone(&leaf.table), Arc::clone(&leaf.properties));
+        return Ok(Arc::new(ChunkInputExec { table, properties, rows: Mutex::new(Some(input)) }));
     }
     let children = plan.children().into_iter().map(|child| with_inputs(child, inputs));
     let children = children.collect::<Result<Vec<_>>>()?;
     let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
-    Arc::clone(plan).replace_children(children, keep)
+    // A join would keep the rows that it has collected.
+    Arc::clone(plan).reset_state()?.replace_children(children, keep)
 }
 
 /// The rows of a chunk as the leaf of a [`ChunkPlan`].
-pub(super) struct ChunkInputExec {
+pub(crate) struct ChunkInputExec {
+    /// For EXPLAIN.
+    table: Arc<str>,
     /// Of every chunk.
     properties: Arc<PlanProperties>,
     /// Until it is executed.
@@ -80,8 +93,8 @@ pub(super) struct ChunkInputExec {
 
 impl ChunkInputExec {
     /// A leaf without rows: [`ChunkPlan::execute`] provides them.
-    pub(super) fn new(properties: Arc<PlanProperties>) -> Self {
-        Self { properties, rows: Mutex::new(None) }
+    pub(crate) fn new(table: &str, properties: Arc<PlanProperties>) -> Self {
+        Self { table: table.into(), properties, rows: Mutex::new(None) }
     }
 }
 
@@ -93,7 +106,7 @@ impl fmt::Debug for ChunkInputExec {
 
 impl DisplayAs for ChunkInputExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ChunkInputExec")
+        write!(f, "rows of {}", self.table)
     }
 }
 

@@ -14,7 +14,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coop::cooperative;
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
+use datafusion::physical_plan::execution_plan::EmissionType;
 use datafusion::physical_plan::metrics::{
     BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet, RecordOutput,
 };
@@ -22,14 +22,15 @@ use datafusion::physical_plan::stream::{
     RecordBatchReceiverStreamBuilder, RecordBatchStreamAdapter,
 };
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning,
-    PlanProperties, ReplaceChildrenOptions,
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+    ReplaceChildrenOptions,
 };
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{TryStreamExt, stream};
 use tokio::sync::mpsc::Sender;
 
 use super::chunk_plan::{ChunkInputExec, ChunkPlan};
 use super::chunk_rows::{ChunkRows, Lender};
+use super::output::{one_partition, send_all};
 use crate::execution::exec::SharedScanExec;
 
 /// Groups the rows of a table by columns that lead its order, and maybe others, without reading it in order.
@@ -93,10 +94,10 @@ impl Filling {
             aggregate.group_expr().as_final(),
             aggregates.to_vec(),
             vec![None; aggregates.len()],
-            Arc::new(ChunkInputExec::new(Arc::new(one_partition(
-                states,
-                EmissionType::Incremental,
-            )))),
+            Arc::new(ChunkInputExec::new(
+                "groups at borders",
+                Arc::new(one_partition(states, EmissionType::Incremental)),
+            )),
             input_schema,
         )?;
         Ok(Self {
@@ -107,14 +108,8 @@ impl Filling {
     }
 }
 
-fn one_partition(equivalence: EquivalenceProperties, emission: EmissionType) -> PlanProperties {
-    let partitioning = Partitioning::UnknownPartitioning(1);
-    PlanProperties::new(equivalence, partitioning, emission, Boundedness::Bounded)
-        .with_scheduling_type(SchedulingType::Cooperative)
-}
-
 impl OrderedAggregateExec {
-    /// Of an aggregate of the first stage, or of the only one, whose leaf is a leaf of [`Self::leaf`].
+    /// Of an aggregate of the first stage, or of the only one, whose leaf is a [`ChunkInputExec`].
     pub(crate) fn new(
         aggregate: &AggregateExec,
         scan: Arc<dyn ExecutionPlan>,
@@ -126,11 +121,6 @@ impl OrderedAggregateExec {
             one_partition(EquivalenceProperties::new(schema), EmissionType::Incremental);
         let (properties, metrics) = (Arc::new(properties), ExecutionPlanMetricsSet::new());
         Ok(Self { scan, key, filling, properties, metrics })
-    }
-
-    /// Stands for the rows of a chunk, which have these properties.
-    pub(crate) fn leaf(properties: &Arc<PlanProperties>) -> Arc<dyn ExecutionPlan> {
-        Arc::new(ChunkInputExec::new(Arc::clone(properties)))
     }
 
     fn with_scan(
@@ -311,17 +301,4 @@ impl Aggregation {
 fn batches(schema: SchemaRef, batches: Vec<RecordBatch>) -> SendableRecordBatchStream {
     let batches = stream::iter(batches.into_iter().map(Ok));
     Box::pin(RecordBatchStreamAdapter::new(schema, batches))
-}
-
-/// Sends all batches; false if nobody takes them any more.
-async fn send_all(
-    mut batches: SendableRecordBatchStream,
-    output: &Sender<Result<RecordBatch>>,
-) -> Result<bool> {
-    while let Some(batch) = batches.next().await {
-        if output.send(Ok(batch?)).await.is_err() {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }

@@ -108,7 +108,7 @@ impl SharedScanExec {
     }
 
     /// Whose scan it is.
-    fn label(&self, context: &TaskContext) -> ScanLabel {
+    pub(crate) fn label(&self, context: &TaskContext) -> ScanLabel {
         let query = QueryId::of(context);
         let query = query.inspect(|query| drop(self.state.query.set(Arc::clone(query))));
         ScanLabel {

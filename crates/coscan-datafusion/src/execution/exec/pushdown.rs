@@ -61,20 +61,31 @@ impl SharedScanExec {
         Ok(Some(Self { ordered_for: Some(needed_by.into()), properties, ..self.clone() }))
     }
 
-    /// The order of the rows of each chunk; `None` if the table has none, or the scan is one chunk, gives rows in the
-    /// table's order anyway, or not all rows that it reads.
+    /// The order of the rows of each chunk; `None` if the table has none, or the scan does not give whole chunks.
     pub(crate) fn order_of_chunks(&self) -> Result<Option<ChunkOrder>> {
-        let gives_chunks = self.order() == Order::Any
+        let in_order = if self.gives_chunks() { self.in_table_order("")? } else { None };
+        let Some(in_order) = in_order else { return Ok(None) };
+        let columns = in_order.orders().iter().map(|order| self.ordered_columns(order)).collect();
+        Ok(Some(ChunkOrder { properties: in_order.properties, columns }))
+    }
+
+    /// The properties of the rows of each chunk as a plan of one partition; `None` if the scan does not give whole
+    /// chunks.
+    pub(crate) fn properties_of_chunks(&self) -> Result<Option<Arc<PlanProperties>>> {
+        if !self.gives_chunks() {
+            return Ok(None);
+        }
+        let orders = self.source.table_orders(&self.settings);
+        Ok(Some(Arc::new(properties(&self.source, &self.projection, 1, orders)?)))
+    }
+
+    /// Whether it gives all rows of each chunk that it reads, in any order of chunks.
+    fn gives_chunks(&self) -> bool {
+        self.order() == Order::Any
+            && !self.has_user_partitioning
             && self.first_by.is_none()
             && self.fetch.is_none()
             && self.evaluated.is_empty()
-            && self.needed.chunks.len() > 1;
-        if !gives_chunks {
-            return Ok(None);
-        }
-        let Some(in_order) = self.in_table_order("")? else { return Ok(None) };
-        let columns = in_order.orders().iter().map(|order| self.ordered_columns(order)).collect();
-        Ok(Some(ChunkOrder { properties: in_order.properties, columns }))
     }
 
     /// The columns of the output that lead an order. Not numbers with NaN, which have more than one form.
