@@ -40,7 +40,8 @@ fn rows(keys: &[i64], prefix: char) -> RecordBatch {
 }
 
 /// Writes `parent` (each key once, with gaps), `child` (up to eight rows of a key, in two files, some of them without a
-/// parent) and `other` (few keys, up to 300 rows each), each in the order of its key.
+/// parent) and `other` (few keys, up to 300 rows each), each in the order of its key; and `label`, a small table for most
+/// of the values.
 fn write_tables(directory: &Path) {
     let mut random = Seeded(3);
     let (mut parents, mut children, mut others) = (Vec::new(), Vec::new(), Vec::new());
@@ -61,12 +62,17 @@ fn write_tables(directory: &Path) {
     let rest = children.slice(first, children.num_rows() - first);
     write(&directory.join("child/1.parquet"), &rest, 100);
     write(&directory.join("other.parquet"), &rows(&others, 'o'), 100);
+    let labels: Vec<_> = (0..80).collect();
+    write(&directory.join("label.parquet"), &rows(&labels, 'l'), 100);
 }
 
 async fn create_tables(context: &SessionContext, directory: &Path) {
-    for (table, location) in
-        [("parent", "parent.parquet"), ("child", "child"), ("other", "other.parquet")]
-    {
+    for (table, location) in [
+        ("parent", "parent.parquet"),
+        ("child", "child"),
+        ("other", "other.parquet"),
+        ("label", "label.parquet"),
+    ] {
         let location = directory.join(location);
         let sql = format!(
             "CREATE EXTERNAL TABLE {table} STORED AS PARQUET LOCATION '{}'",
@@ -112,6 +118,20 @@ const COOPERATIVE: &[&str] = &[
     "SELECT p.key, n FROM parent p JOIN (SELECT key, count(*) AS n FROM child GROUP BY key) c ON p.key = c.key",
     "SELECT key, value FROM parent WHERE key IN (SELECT key FROM child GROUP BY key HAVING sum(value) > 200)",
     "SELECT p.text, count(*), sum(c.value) FROM parent p JOIN child c ON p.key = c.key GROUP BY p.text",
+    // A small table on another key between them, and above.
+    "SELECT p.key, l.text, c.value FROM parent p JOIN label l ON p.value = l.key JOIN child c ON p.key = c.key",
+    "SELECT l.text, count(*), sum(c.value) FROM label l JOIN parent p ON p.value = l.key JOIN child c ON p.key = c.key \
+     GROUP BY l.text",
+    "SELECT c.key, l.text, p.value FROM child c JOIN parent p ON p.key = c.key JOIN label l ON c.value = l.key \
+     WHERE l.value < 60",
+    "SELECT c.key, l.text, p.value FROM child c JOIN parent p ON p.key = c.key LEFT JOIN label l ON c.value = l.key",
+    "SELECT c.key, c.value FROM child c JOIN parent p ON p.key = c.key WHERE c.value IN (SELECT key FROM label)",
+    "SELECT c.key, c.value FROM child c JOIN parent p ON p.key = c.key WHERE NOT EXISTS \
+     (SELECT 1 FROM label l WHERE l.key = c.value)",
+    "SELECT m.text, l.text, sum(c.value) FROM child c JOIN parent p ON p.key = c.key JOIN label l ON c.value = l.key \
+     JOIN label m ON p.value = m.key GROUP BY m.text, l.text",
+    "SELECT count(*), sum(c.value), max(p.text) FROM parent p JOIN child c ON p.key = c.key",
+    "SELECT p.text, count(DISTINCT c.text) FROM parent p JOIN child c ON p.key = c.key GROUP BY ROLLUP (p.text)",
     "SELECT key, value, (SELECT max(value) FROM child c WHERE c.key = p.key) FROM parent p",
     "SELECT p.key + 1, c.value FROM (SELECT * FROM parent ORDER BY key LIMIT 9999) p JOIN child c ON p.key = c.key",
 ];

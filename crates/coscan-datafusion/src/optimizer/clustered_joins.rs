@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::compute::SortOptions;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{JoinSide, JoinType};
 use datafusion::error::Result;
 use datafusion::physical_expr::PhysicalExpr;
@@ -21,7 +21,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use crate::execution::exec::SharedScanExec;
 use crate::optimizer::ordered_aggregates::only_or_first_stage;
 use crate::optimizer::sorts::Changed;
-use crate::sandwich::chunk_plan::ChunkInputExec;
+use crate::sandwich::chunk_plan::{ChunkInputExec, CollectedInputExec};
 use crate::sandwich::clustering::{ClusteredTable, Clustering};
 use crate::sandwich::cooperative_join::{CooperativeJoinExec, Needed};
 use crate::sandwich::joint_cost::JointCost;
@@ -32,6 +32,9 @@ const POOL_PART: u64 = 4;
 /// The scans of each table by themselves read fewer chunks of a narrow range: joint chunks are larger. They may have so
 /// many times as many rows.
 const ROWS_FACTOR: u64 = 2;
+
+/// A side of a join is collected if its scans read at most this part of the rows of the other side.
+const COLLECTED_PART: u64 = 4;
 
 /// Replaces plans of hash joins on the key of clustered tables by [`CooperativeJoinExec`], with the filters,
 /// projections and aggregations by the key between and above them.
@@ -52,10 +55,7 @@ impl PhysicalOptimizerRule for ClusteredJoins {
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let change = |plan: Arc<dyn ExecutionPlan>| {
-            Ok(match joint(&plan, config)? {
-                Some(join) => Transformed::new(join, true, TreeNodeRecursion::Jump),
-                None => Transformed::no(plan),
-            })
+            Ok(joint(&plan, config)?.map_or_else(|| Transformed::no(plan), Transformed::yes))
         };
         plan.transform_down(change).data()
     }
@@ -72,7 +72,8 @@ impl PhysicalOptimizerRule for ClusteredJoins {
 /// The largest part of a plan, from its root, that can go joint chunk by joint chunk, if it has a join for which that
 /// pays.
 fn joint(plan: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Changed {
-    let Some(Clustered { leaves, plan: filling, needed }) = clustered(plan, config)? else {
+    let Some(Clustered { leaves, collected, plan: filling, needed }) = clustered(plan, config)?
+    else {
         return Ok(None);
     };
     let [first, _, ..] = leaves.as_slice() else { return Ok(None) };
@@ -88,14 +89,16 @@ fn joint(plan: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Changed {
         return Ok(None);
     }
     let scans = leaves.into_iter().map(|leaf| Arc::new(leaf.scan) as _).collect();
-    Ok(Some(Arc::new(CooperativeJoinExec::new(filling, scans, clustering, needed))))
+    Ok(Some(Arc::new(CooperativeJoinExec::new(filling, scans, collected, clustering, needed))))
 }
 
 /// A plan that gives the same rows if it is executed for each joint chunk of its tables by itself.
 struct Clustered {
     /// Its scans, from left to right.
     leaves: Vec<Leaf>,
-    /// Over the rows of a joint chunk.
+    /// Plans of which it collects all rows, from left to right.
+    collected: Vec<Arc<dyn ExecutionPlan>>,
+    /// Over the rows of a joint chunk, and those collected.
     plan: Arc<dyn ExecutionPlan>,
     needed: Needed,
 }
@@ -122,7 +125,10 @@ fn clustered(plan: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Op
                 return Ok(Some(joined));
             }
         }
-        return Ok(None);
+        return match clustered(join.right(), config)? {
+            Some(right) => with_collected_side(join, right),
+            None => Ok(None),
+        };
     }
     if let Some(aggregate) = only_or_first_stage(plan) {
         for group in aggregate.group_expr().input_exprs() {
@@ -132,7 +138,11 @@ fn clustered(plan: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Op
         }
         return Ok(None);
     }
-    if !plan.is::<ProjectionExec>() && !plan.is::<FilterExec>() {
+    // The first stage of an aggregation by another key.
+    let is_partial = plan.downcast_ref::<AggregateExec>().is_some_and(|aggregate| {
+        *aggregate.mode() == AggregateMode::Partial && aggregate.limit_options().is_none()
+    });
+    if !is_partial && !plan.is::<ProjectionExec>() && !plan.is::<FilterExec>() {
         return Ok(None);
     }
     let &[input] = plan.children().as_slice() else { return Ok(None) };
@@ -157,8 +167,14 @@ fn clustered_on(
         return of_scan(scan, column);
     }
     if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
-        return match pair_of_column(join, column) {
-            Some(pair) => of_join(join, pair, config),
+        if let Some(pair) = pair_of_column(join, column)
+            && let Some(joined) = of_join(join, pair, config)?
+        {
+            return Ok(Some(joined));
+        }
+        let Some((JoinSide::Right, key)) = input_of_column(join, column) else { return Ok(None) };
+        return match clustered_on(join.right(), &key, config)? {
+            Some(right) => with_collected_side(join, right),
             None => Ok(None),
         };
     }
@@ -188,6 +204,7 @@ fn of_scan(scan: &SharedScanExec, key: usize) -> Result<Option<Clustered>> {
     let Some(options) = table.order()? else { return Ok(None) };
     Ok(Some(Clustered {
         leaves: vec![Leaf { scan: scan.clone(), key, options }],
+        collected: Vec::new(),
         plan: Arc::new(ChunkInputExec::new(scan.table_name(), properties)),
         needed: Needed::By(0),
     }))
@@ -243,18 +260,73 @@ fn of_join(
     }
     let needed =
         needed_by_join(*join.join_type(), left.needed, right.needed.after(left.leaves.len()));
-    let plan = join
-        .builder()
-        .with_partition_mode(PartitionMode::CollectLeft)
-        .recompute_properties()
-        .with_new_children(vec![left.plan, right.plan])?
-        .build_exec()?;
+    let plan = over(join, left.plan, right.plan)?;
     let leaves = left.leaves.into_iter().chain(right.leaves).collect();
-    Ok(Some(Clustered { leaves, plan, needed }))
+    let collected = left.collected.into_iter().chain(right.collected).collect();
+    Ok(Some(Clustered { leaves, collected, plan, needed }))
 }
 
-/// The pair of which a column of a join's output is one, and not NULL for rows without a match.
+/// A join whose left side is small beside the clustered right one: it is collected once, for all joint chunks. `None` if
+/// the join returns rows of the left side that have no match.
+fn with_collected_side(join: &HashJoinExec, right: Clustered) -> Result<Option<Clustered>> {
+    let returns_matches = matches!(
+        join.join_type(),
+        JoinType::Inner
+            | JoinType::Right
+            | JoinType::RightSemi
+            | JoinType::RightAnti
+            | JoinType::RightMark
+    );
+    let rows = right.leaves.iter().map(|leaf| leaf.scan.row_count()).max().unwrap_or(0);
+    let is_small = match scanned_rows(join.left()) {
+        Some(collected) => collected <= rows / COLLECTED_PART,
+        None => *join.partition_mode() == PartitionMode::CollectLeft,
+    };
+    if !returns_matches || !is_small || join.null_aware || join.fetch().is_some() {
+        return Ok(None);
+    }
+    let left = Arc::new(CollectedInputExec::new(join.left().schema()));
+    let plan = over(join, left, right.plan)?;
+    let collected = std::iter::once(Arc::clone(join.left())).chain(right.collected).collect();
+    Ok(Some(Clustered { collected, plan, ..right }))
+}
+
+/// The rows that the scans of a plan read; `None` if some are not of shared tables.
+fn scanned_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
+    if let Some(scan) = plan.downcast_ref::<SharedScanExec>() {
+        return Some(scan.row_count());
+    }
+    let inputs = plan.children();
+    if inputs.is_empty() { None } else { inputs.into_iter().map(scanned_rows).sum() }
+}
+
+/// A join of these inputs, in one partition.
+fn over(
+    join: &HashJoinExec,
+    left: Arc<dyn ExecutionPlan>,
+    right: Arc<dyn ExecutionPlan>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let join = join.builder().with_partition_mode(PartitionMode::CollectLeft);
+    join.recompute_properties().with_new_children(vec![left, right])?.build_exec()
+}
+
+/// The pair of which a column of a join's output is one.
 fn pair_of_column(join: &HashJoinExec, column: usize) -> Option<Pair<'_>> {
+    let (side, input) = input_of_column(join, column)?;
+    let index = input.downcast_ref::<Column>()?.index();
+    let mut pairs = join.on().iter();
+    let pair = pairs.find(|(left, right)| {
+        let key = if side == JoinSide::Left { left } else { right };
+        key.downcast_ref::<Column>().is_some_and(|key| key.index() == index)
+    })?;
+    Some((&pair.0, &pair.1))
+}
+
+/// The side of which a column of a join's output is a column; `None` if it is NULL for rows without a match.
+fn input_of_column(
+    join: &HashJoinExec,
+    column: usize,
+) -> Option<(JoinSide, Arc<dyn PhysicalExpr>)> {
     let column = join.projection.as_ref().map_or(column, |columns| columns[column]);
     let (_, columns) =
         build_join_schema(&join.left().schema(), &join.right().schema(), join.join_type());
@@ -265,12 +337,7 @@ fn pair_of_column(join: &HashJoinExec, column: usize) -> Option<Pair<'_>> {
         (JoinType::Full, _) | (_, JoinSide::None) => false,
         _ => true,
     };
-    let is_column = |(left, right): &(Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>)| {
-        let key = if *side == JoinSide::Left { left } else { right };
-        key.downcast_ref::<Column>().is_some_and(|key| key.index() == *index)
-    };
-    let pair = join.on().iter().find(|pair| is_column(pair)).filter(|_| keeps)?;
-    Some((&pair.0, &pair.1))
+    keeps.then(|| (*side, Arc::new(Column::new("", *index)) as _))
 }
 
 fn needed_by_join(join_type: JoinType, left: Needed, right: Needed) -> Needed {

@@ -11,7 +11,7 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{exec_err, internal_err};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr::{Distribution, EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::coop::cooperative;
 use datafusion::physical_plan::execution_plan::EmissionType;
 use datafusion::physical_plan::metrics::{
@@ -21,7 +21,8 @@ use datafusion::physical_plan::stream::{
     RecordBatchReceiverStreamBuilder, RecordBatchStreamAdapter,
 };
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
+    DisplayAs, DisplayFormatType, ExecutionPlan, InputDistributionRequirements, PlanProperties,
+    ReplaceChildrenOptions,
 };
 use futures::{StreamExt as _, TryStreamExt, stream};
 use tokio::sync::mpsc::Sender;
@@ -39,7 +40,8 @@ use crate::execution::metrics::ScanCounts;
 /// it reads with the scans of each table.
 ///
 /// A joint chunk is joined by itself, with the memory of one chunk. Its rows go through the engine's hash join: within a
-/// chunk, its table stays in the processor's cache.
+/// chunk, its table stays in the processor's cache. Joins with other, smaller tables may be between: their rows are
+/// collected once.
 ///
 /// EXPLAIN shows:
 ///
@@ -51,8 +53,10 @@ use crate::execution::metrics::ScanCounts;
 /// EXPLAIN ANALYZE adds the figures of a scan, see [`SharedScanExec`].
 #[derive(Debug)]
 pub(crate) struct CooperativeJoinExec {
-    /// A [`SharedScanExec`] for each table, in any order.
-    scans: Vec<Arc<dyn ExecutionPlan>>,
+    /// A [`SharedScanExec`] in any order for each of the scans, then plans of one partition that joins collect once, from
+    /// left to right.
+    children: Vec<Arc<dyn ExecutionPlan>>,
+    scan_count: usize,
     clustering: Arc<Clustering>,
     needed: Arc<Needed>,
     filling: ChunkPlan,
@@ -93,16 +97,19 @@ impl Needed {
 }
 
 impl CooperativeJoinExec {
-    /// Of a plan over [`ChunkInputExec`](super::chunk_plan::ChunkInputExec)s, one for each scan, from left to right.
+    /// Of a plan over [`ChunkInputExec`](super::chunk_plan::ChunkInputExec)s, one for each scan, and
+    /// [`CollectedInputExec`](super::chunk_plan::CollectedInputExec)s, one for each plan to collect, from left to right.
     pub(crate) fn new(
         plan: Arc<dyn ExecutionPlan>,
         scans: Vec<Arc<dyn ExecutionPlan>>,
+        collected: Vec<Arc<dyn ExecutionPlan>>,
         clustering: Clustering,
         needed: Needed,
     ) -> Self {
         let equivalence = EquivalenceProperties::new(plan.schema());
         Self {
-            scans,
+            scan_count: scans.len(),
+            children: scans.into_iter().chain(collected).collect(),
             clustering: Arc::new(clustering),
             needed: Arc::new(needed),
             filling: ChunkPlan::new(plan),
@@ -113,40 +120,44 @@ impl CooperativeJoinExec {
 
     /// Whether its tables are clustered; finds it out if that is not known yet.
     pub(crate) async fn is_clustered(&self) -> Result<bool> {
-        let Some(scan) = self.scans.first().and_then(|scan| scan.downcast_ref::<SharedScanExec>())
-        else {
-            return internal_err!("the children of CooperativeJoinExec are shared scans");
-        };
+        let Some(scan) = self.scans()?.into_iter().next() else { return Ok(false) };
         let label = ScanLabel { query: None, table: Some(scan.table_name().into()) };
         Ok(self.clustering.rows(scan.manager(), &label).await?.is_some())
     }
 
-    fn with_scans(&self, scans: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        if scans.len() != self.scans.len() || !scans.iter().all(|scan| scan.is::<SharedScanExec>())
-        {
-            return internal_err!("the children of CooperativeJoinExec are shared scans");
-        }
-        Ok(Arc::new(Self {
-            scans,
+    fn with_children(
+        &self,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let changed = Self {
+            children,
+            scan_count: self.scan_count,
             clustering: Arc::clone(&self.clustering),
             needed: Arc::clone(&self.needed),
             filling: self.filling.clone(),
             properties: Arc::clone(&self.properties),
             metrics: ExecutionPlanMetricsSet::new(),
-        }))
+        };
+        changed.scans()?;
+        Ok(Arc::new(changed))
     }
 
-    /// The join as a task needs it.
+    fn scans(&self) -> Result<Vec<&SharedScanExec>> {
+        let scans = self.children.iter().take(self.scan_count);
+        let scans: Option<Vec<_>> = scans.map(|scan| scan.downcast_ref()).collect();
+        match scans {
+            Some(scans) if scans.len() == self.scan_count => Ok(scans),
+            _ => internal_err!("the first children of CooperativeJoinExec are shared scans"),
+        }
+    }
+
+    /// The join as its tasks need it.
     fn joining(&self, context: &Arc<TaskContext>) -> Result<Joining> {
-        let shared = |scan: &Arc<dyn ExecutionPlan>| scan.downcast_ref::<SharedScanExec>().cloned();
-        let Some(scans) = self.scans.iter().map(shared).collect::<Option<Vec<_>>>() else {
-            return internal_err!("the children of CooperativeJoinExec are shared scans");
-        };
         Ok(Joining {
-            scans,
+            scans: self.scans()?.into_iter().cloned().collect(),
             clustering: Arc::clone(&self.clustering),
             needed: Arc::clone(&self.needed),
-            filling: self.filling.clone(),
+            filling: self.filling.with_collected(&self.children[self.scan_count..])?,
             context: Arc::clone(context),
             counts: ScanCounts::new(&self.metrics),
         })
@@ -177,12 +188,18 @@ impl ExecutionPlan for CooperativeJoinExec {
     }
 
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        self.scans.iter().collect()
+        self.children.iter().collect()
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        let any = vec![Distribution::UnspecifiedDistribution; self.scan_count];
+        let collected = vec![Distribution::SinglePartition; self.children.len() - self.scan_count];
+        InputDistributionRequirements::new(any.into_iter().chain(collected).collect())
     }
 
     /// It has a task for each partition that the session wants.
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false; self.scans.len()]
+        vec![false; self.children.len()]
     }
 
     fn apply_expressions(
@@ -197,14 +214,14 @@ impl ExecutionPlan for CooperativeJoinExec {
         children: Vec<Arc<dyn ExecutionPlan>>,
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.with_scans(children)
+        self.with_children(children)
     }
 
     fn with_new_children(
         self: Arc<Self>,
         children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.with_scans(children)
+        self.with_children(children)
     }
 
     fn execute(
