@@ -1,5 +1,5 @@
 //! The PostgreSQL protocol with psql (`apt-get install postgresql-client`). It runs only on request:
-//! `cargo test --workspace --test psql -- --ignored`. Without psql, tests/clients.rs tests the protocol.
+//! `cargo test --workspace --test psql -- --ignored`. Without psql, tests/postgres.rs tests the protocol.
 #![allow(clippy::unwrap_used)]
 
 mod support;

@@ -11,6 +11,8 @@ use datafusion::error::Result;
 use datafusion_pg_catalog::pg_catalog::context::{PgCatalogContextProvider, Role};
 use datafusion_pg_catalog::pg_catalog::{PgCatalogSchemaProvider, PgCatalogStaticTables};
 
+use crate::engine::pg_catalog::{PG_CATALOG, PgCatalog};
+use crate::engine::session::SharedSettings;
 use crate::system_tables::SystemTables;
 use crate::users::User;
 
@@ -21,7 +23,6 @@ pub const CATALOG: &str = "coscan";
 pub const SCHEMA: &str = "public";
 
 const SYSTEM: &str = "system";
-const PG_CATALOG: &str = "pg_catalog";
 
 /// The tables of the server, by name.
 pub(super) type Tables = BTreeMap<String, Arc<SharedTableProvider>>;
@@ -40,6 +41,7 @@ impl UserCatalog {
         tables: &Arc<ArcSwap<Tables>>,
         system: SystemTables,
         pg_tables: &Arc<PgCatalogStaticTables>,
+        settings: &SharedSettings,
     ) -> Result<Arc<UserCatalogs>> {
         let role = OwnRole(Arc::clone(user));
         let mut failed = None;
@@ -51,7 +53,10 @@ impl UserCatalog {
             let granted =
                 Arc::new(GrantedTables { user: Arc::clone(user), tables: Arc::clone(tables) });
             let pg_catalog: Arc<dyn SchemaProvider> = match pg {
-                Ok(pg) => Arc::new(pg),
+                Ok(pg) => {
+                    let (user, settings) = (Arc::clone(user), Arc::clone(settings));
+                    Arc::new(PgCatalog::new(Arc::new(pg), user, settings))
+                }
                 Err(error) => {
                     failed = Some(error);
                     Arc::clone(&system) as Arc<dyn SchemaProvider>

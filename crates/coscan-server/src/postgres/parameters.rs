@@ -10,8 +10,8 @@ use arrow_pg::datatypes::field_into_pg_type;
 use bytes::Bytes;
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, CastKind, DataType, ExactNumberInfo, Expr, Statement, TimezoneInfo, Value,
-    visit_expressions_mut,
+    ArrayElemTypeDef, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArguments, Statement, TimezoneInfo, Value, visit_expressions_mut,
 };
 use pgwire::api::Type;
 use pgwire::api::portal::Portal;
@@ -30,27 +30,51 @@ const INVALID_VALUE: &str = "22P02";
 /// for values of any type.
 pub(super) fn cast_parameters(statement: &mut Statement, declared: &[u32]) {
     let _: ControlFlow<()> = visit_expressions_mut(statement, |expression| {
-        if let Expr::Value(value) = expression
-            && let Value::Placeholder(name) = &value.value
-            && let Some(number) = name.strip_prefix('$').and_then(|it| it.parse::<usize>().ok())
-            && let Some(oid) = declared.get(number.wrapping_sub(1))
+        if let Expr::Function(function) = expression {
+            cast_array(function, declared);
+        }
+        if let Some(number) = parameter_number(expression)
+            && let Some(oid) = declared.get(number - 1)
             && let Some(data_type) = Type::from_oid(*oid).as_ref().and_then(sql_type)
         {
-            *expression = Expr::Cast {
-                kind: CastKind::Cast,
-                expr: Box::new(expression.clone()),
-                data_type,
-                array: false,
-                format: None,
-            };
+            *expression = cast_to(expression, data_type);
         }
         ControlFlow::Continue(())
     });
 }
 
+/// The parameter of `= ANY($1)`, which the parser writes as a call, is an array also if the client does not say so.
+fn cast_array(function: &mut Function, declared: &[u32]) {
+    let is_any = function.name.to_string().eq_ignore_ascii_case("array_contains");
+    if let FunctionArguments::List(list) = &mut function.args
+        && let (true, Some(argument)) = (is_any, list.args.first_mut())
+        && let FunctionArg::Unnamed(FunctionArgExpr::Expr(array)) = argument
+        && let Some(number) = parameter_number(array)
+        && declared.get(number - 1).is_none_or(|oid| *oid == 0 || *oid == Type::TEXT.oid())
+    {
+        *array = cast_to(array, array_of(DataType::Text));
+    }
+}
+
+/// The number of a parameter, from 1 on.
+fn parameter_number(expression: &Expr) -> Option<usize> {
+    let Expr::Value(value) = expression else { return None };
+    let Value::Placeholder(name) = &value.value else { return None };
+    name.strip_prefix('$')?.parse().ok().filter(|number| *number > 0)
+}
+
+fn cast_to(expression: &Expr, data_type: DataType) -> Expr {
+    let expr = Box::new(expression.clone());
+    Expr::Cast { kind: CastKind::Cast, expr, data_type, array: false, format: None }
+}
+
+fn array_of(data_type: DataType) -> DataType {
+    DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(data_type), None))
+}
+
 /// The type in SQL; `None` for texts, and where SQL has none.
 fn sql_type(declared: &Type) -> Option<DataType> {
-    let array = |of| DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(of), None));
+    let array = array_of;
     Some(match *declared {
         Type::BOOL => DataType::Boolean,
         Type::INT2 => DataType::SmallInt(None),

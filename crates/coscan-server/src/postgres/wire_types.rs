@@ -12,6 +12,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 /// The type in which values of a type are sent.
 fn wire_type(data_type: &DataType) -> DataType {
     match data_type {
+        DataType::Null => DataType::Utf8, // As in PostgreSQL: `SELECT NULL` is text.
         DataType::Int8 => DataType::Int16,
         DataType::Float16 => DataType::Float32,
         DataType::Decimal32(precision, scale) | DataType::Decimal64(precision, scale) => {
