@@ -4,7 +4,7 @@
 //! statement is [planned](Engine::plan) (`plan`), and [run](Engine::run) (`run`) with a limit on its `memory`, on
 //! threads that serve no connections (`query_task`) and that its joins give up now and then (`yielding`). `statements`
 //! that concern the session only, and texts of too much `depth`, never reach DataFusion. Clients find the `functions`
-//! and the `pg_catalog` that they expect. `errors` are told apart and hold no
+//! and the `pg_catalog` and `information_schema` that they expect. `errors` are told apart and hold no
 //! credentials.
 
 mod catalog;
@@ -12,6 +12,7 @@ mod constant_settings;
 mod depth;
 mod errors;
 mod functions;
+mod information_schema;
 mod login;
 mod memory;
 mod pg_catalog;
@@ -110,9 +111,7 @@ impl Engine {
         limits: &Limits,
     ) -> Result<Self, EngineError> {
         let refused = |error: DataFusionError| EngineError::Sql(error.to_string());
-        let config = SessionConfig::new()
-            .with_information_schema(true)
-            .with_default_catalog_and_schema(CATALOG, SCHEMA);
+        let config = SessionConfig::new().with_default_catalog_and_schema(CATALOG, SCHEMA);
         let context = SessionContext::new_with_config(config);
         // Before coscan is installed, which must be the last to change the session.
         setup_pg_catalog(&context, CATALOG, EmptyContextProvider)

@@ -238,6 +238,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
                     "ROLLBACK".clone_into(&mut tag);
                 }
                 self.transaction = TransactionStatus::Idle;
+                self.prepared.close_portals();
             }
             Command::RollbackTo if self.transaction == TransactionStatus::Error => {
                 self.transaction = TransactionStatus::Transaction;

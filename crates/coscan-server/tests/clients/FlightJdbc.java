@@ -1,133 +1,82 @@
-// The Flight SQL JDBC driver against a server with the tables of `--demo`.
-//
-//   mvn dependency:get -Dartifact=org.apache.arrow:flight-sql-jdbc-driver:18.3.0
-//   coscan serve --demo --scale 0.01 --listen-flight 127.0.0.1:5434
-//   java --add-opens=java.base/java.nio=ALL-UNNAMED \
-//       -cp ~/.m2/repository/org/apache/arrow/flight-sql-jdbc-driver/18.3.0/flight-sql-jdbc-driver-18.3.0.jar \
-//       Jdbc.java 'jdbc:arrow-flight-sql://127.0.0.1:5434/?useEncryption=false' [USER PASSWORD]
-
 import java.math.BigDecimal;
 import java.sql.Connection;
+import java.sql.DatabaseMetaData;
 import java.sql.Date;
-import java.sql.DriverManager;
-import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
-import java.util.Properties;
+import java.util.List;
 
-public class Jdbc {
+/** The Flight SQL JDBC driver. Arguments: URL, password, URL with TLS. */
+public final class FlightJdbc {
+    private FlightJdbc() {}
+
     public static void main(String[] arguments) throws Exception {
-        Properties properties = new Properties();
-        if (arguments.length > 2) {
-            properties.put("user", arguments[1]);
-            properties.put("password", arguments[2]);
+        String url = arguments[0];
+        String password = arguments[1];
+        Check.run("login", () -> Check.fails("wrong user or password", () -> {
+            try (Connection connection = Check.connect(url, "ann", "wrong")) {
+                Check.number(connection, "SELECT 1");
+            }
+        }));
+        Check.run("grants", () -> Check.grants(url, password));
+        Check.run("encryption", () -> {
+            try (Connection connection = Check.connect(arguments[2], "bob", password)) {
+                Check.equal(Check.number(connection, "SELECT 1"), 1L);
+            }
+        });
+        try (Connection connection = Check.connect(url, "bob", password)) {
+            Check.run("types", () -> Check.kinds(connection));
+            Check.run("parameters", () -> parameters(connection));
+            Check.run("errors", () -> Check.errors(connection));
+            Check.run("rows", () -> rows(connection));
+            Check.run("settings", () -> settings(connection));
+            Check.run("metadata", () -> metadata(connection.getMetaData()));
         }
-        try (Connection connection = DriverManager.getConnection(arguments[0], properties)) {
-            types(connection);
-            rows(connection);
-            parameters(connection);
-            settings(connection);
-            metadata(connection);
-            errors(connection);
-        }
-        System.out.println("JDBC: all is well");
+        System.out.println("all is well");
     }
 
-    static void check(boolean is, Object seen) {
-        if (!is) {
-            throw new AssertionError(seen);
-        }
-    }
-
-    static void types(Connection connection) throws SQLException {
-        String sql = "SELECT DATE '2024-02-29', CAST(-1.5 AS DECIMAL(10, 2)), TIMESTAMP '2024-02-29T12:34:56', "
-            + "CAST(NULL AS BIGINT), true, CAST(7 AS SMALLINT), 'a text that is longer than twelve bytes'";
-        try (Statement statement = connection.createStatement(); ResultSet row = statement.executeQuery(sql)) {
-            check(row.next(), "no row");
-            check(row.getObject(1).toString().equals("2024-02-29"), row.getObject(1));
-            check(row.getBigDecimal(2).equals(new BigDecimal("-1.50")), row.getBigDecimal(2));
-            check(row.getTimestamp(3).toString().startsWith("2024-02-29"), row.getTimestamp(3));
-            check(row.getLong(4) == 0 && row.wasNull(), "no NULL");
-            check(row.getBoolean(5) && row.getInt(6) == 7, "boolean or smallint");
-            check(row.getString(7).length() == 39, row.getString(7));
-            check(!row.next(), "two rows");
-        }
+    static void parameters(Connection connection) throws SQLException {
+        Check.compare(connection, "whole > ?", -70_000, 1);
+        Check.compare(connection, "amount > ?", new BigDecimal("-1234.51"), 2);
+        Check.compare(connection, "day < ?", Date.valueOf("2024-02-29"), 1);
+        Check.compare(connection, "word = ?", "", 1);
+        Check.compare(connection, "yes = ?", true, 1);
     }
 
     static void rows(Connection connection) throws SQLException {
         try (Statement statement = connection.createStatement()) {
-            long rows = 0;
-            String sql = "SELECT l_orderkey, l_comment, l_shipdate, l_quantity FROM lineitem";
-            try (ResultSet result = statement.executeQuery(sql)) {
-                while (result.next()) {
-                    check(result.getString(2) != null && result.getDate(3) != null, rows);
-                    rows++;
+            long sum = 0;
+            try (ResultSet row = statement.executeQuery("SELECT id, word FROM numbers")) {
+                while (row.next()) {
+                    Check.equal(row.getString(2), "word " + row.getLong(1) % 7);
+                    sum += row.getLong(1);
                 }
             }
-            try (ResultSet count = statement.executeQuery("SELECT count(*) FROM lineitem")) {
-                count.next();
-                check(count.getLong(1) == rows, rows);
-            }
+            Check.equal(sum, Check.ROWS * (Check.ROWS - 1L) / 2);
         }
     }
 
-    static void parameters(Connection connection) throws SQLException {
-        String sql = "SELECT count(*) FROM lineitem WHERE l_returnflag = $1 AND l_shipdate < $2 AND l_orderkey > $3";
-        try (PreparedStatement statement = connection.prepareStatement(sql)) {
-            long last = 0;
-            for (String day : new String[] {"1993-06-01", "1994-01-01", "2000-01-01"}) {
-                statement.setString(1, "R");
-                statement.setDate(2, Date.valueOf(day));
-                statement.setLong(3, 5);
-                try (ResultSet count = statement.executeQuery()) {
-                    count.next();
-                    check(count.getLong(1) > last, count.getLong(1));
-                    last = count.getLong(1);
-                }
-            }
-        }
-    }
-
-    static void settings(Connection connection) throws SQLException {
+    static void settings(Connection connection) throws Exception {
         try (Statement statement = connection.createStatement()) {
-            statement.execute("SET statement_timeout = '7s'");
-            try (ResultSet shown = statement.executeQuery("SHOW statement_timeout")) {
-                shown.next();
-                check(shown.getString(1).equals("7000ms"), shown.getString(1));
-            }
+            statement.execute("SET statement_timeout = '200ms'");
+            Check.equal(
+                Check.column(statement.executeQuery("SHOW statement_timeout"), "statement_timeout"), List.of("200ms"));
+            Check.fails("statement_timeout", () -> Check.count(statement.executeQuery(Check.LONG)));
+            statement.execute("RESET statement_timeout");
         }
     }
 
-    static void metadata(Connection connection) throws SQLException {
-        var metadata = connection.getMetaData();
-        check(metadata.getDatabaseProductName().equals("coscan"), metadata.getDatabaseProductName());
-        check(metadata.isReadOnly(), "not read-only");
-        check(metadata.getIdentifierQuoteString().equals("\""), metadata.getIdentifierQuoteString());
-        try (ResultSet tables = metadata.getTables(null, "public", "line%", new String[] {"TABLE"})) {
-            check(tables.next() && tables.getString("TABLE_NAME").equals("lineitem"), "no lineitem");
-            check(!tables.next(), "more than lineitem");
-        }
-        int columns = 0;
-        try (ResultSet all = metadata.getColumns(null, "public", "lineitem", null)) {
-            while (all.next()) {
-                columns++;
-            }
-        }
-        check(columns == 16, columns);
-        try (ResultSet keys = metadata.getPrimaryKeys(null, "public", "lineitem")) {
-            check(!keys.next(), "a key");
-        }
-    }
-
-    static void errors(Connection connection) throws SQLException {
-        for (String sql : new String[] {"SELEC 1", "SELECT * FROM nothing"}) {
-            try (Statement statement = connection.createStatement()) {
-                statement.executeQuery(sql);
-                throw new AssertionError(sql);
-            } catch (SQLException error) {
-                check(error.getMessage().length() > 10, error);
-            }
-        }
+    static void metadata(DatabaseMetaData metadata) throws SQLException {
+        Check.equal(metadata.getDatabaseProductName(), "coscan");
+        Check.that(metadata.isReadOnly(), "not read-only");
+        Check.equal(metadata.getIdentifierQuoteString(), "\"");
+        String[] types = {"TABLE"};
+        Check.equal(
+            Check.column(metadata.getTables(null, "public", "num%", types), "TABLE_NAME"), List.of("numbers"));
+        Check.equal(
+            Check.column(metadata.getColumns(null, "public", "numbers", null), "COLUMN_NAME"), List.of("id", "word"));
+        Check.equal(Check.count(metadata.getPrimaryKeys(null, "public", "numbers")), 0);
+        Check.that(Check.column(metadata.getSchemas(), "TABLE_SCHEM").contains("public"), "no schema");
     }
 }

@@ -1,152 +1,188 @@
-"""The ADBC driver for Flight SQL, with pyarrow, pandas and polars, against a server with the tables of `--demo`.
+"""Arrow Flight SQL with the ADBC driver, and pyarrow, pandas and polars on it."""
 
-    pip install adbc-driver-flightsql adbc-driver-manager pyarrow pandas polars
-    coscan serve --demo --scale 0.01 --listen-flight 127.0.0.1:5434
-    python adbc.py grpc://127.0.0.1:5434 [USER PASSWORD [CERTIFICATE]]
-"""
-
+import concurrent.futures
 import datetime
-import decimal
-import sys
+import os
 import threading
-import time
+from decimal import Decimal
 
-import adbc_driver_flightsql
-import adbc_driver_flightsql.dbapi as flightsql
 import adbc_driver_manager
+import pandas
 import polars
 import pyarrow
+import pytest
+from conftest import KINDS, LONG, ROWS, flight
 
-
-def connect():
-    options = {}
-    if len(sys.argv) > 3:
-        options = {"username": sys.argv[2], "password": sys.argv[3]}
-    if len(sys.argv) > 4:
-        with open(sys.argv[4]) as file:
-            options[adbc_driver_flightsql.DatabaseOptions.TLS_ROOT_CERTS.value] = file.read()
-    return flightsql.connect(sys.argv[1], db_kwargs=options, autocommit=True)
-
+UTC = datetime.timezone.utc
 
 TYPES = """
-SELECT DATE '2024-02-29' AS day, CAST(-1.5 AS DECIMAL(10, 2)) AS amount,
-       TIMESTAMP '2024-02-29T12:34:56.789' AS moment, CAST(NULL AS BIGINT) AS nothing, true AS yes,
-       CAST(7 AS SMALLINT) AS small, 'a text that is longer than twelve bytes' AS words,
-       ['a', NULL, 'another text that is longer than twelve bytes'] AS list, arrow_cast('é', 'Utf8View') AS view
+SELECT arrow_cast('é', 'Utf8View') AS view, arrow_cast('word', 'Dictionary(Int32, Utf8)') AS dictionary,
+       [[1], [2, NULL]] AS nested, named_struct('a', 1, 'b', 'x') AS struct, arrow_cast(-7, 'Int8') AS tiny,
+       CAST('99999999999999999999999999999999999999' AS DECIMAL(38, 0)) AS number,
+       ['a', NULL, 'another text that is longer than twelve bytes'] AS list, NULL AS nothing
 """
 
 
-def types(cursor):
+def test_values_of_all_types(cursor):
+    cursor.execute("SELECT * FROM kinds ORDER BY large")
+    table = cursor.fetch_arrow_table()
+    assert table.column_names == KINDS
+    assert [str(field.type) for field in table.schema][:12] == [
+        "int16", "int32", "int64", "float", "double", "decimal128(10, 2)", "string", "date32[day]", "timestamp[us]",
+        "timestamp[us, tz=UTC]", "bool", "binary",
+    ]
+    low, first, nulls = table.to_pylist()
+    assert first == {
+        "small": 7, "whole": -70_000, "large": 5_000_000_000, "single": 1.5, "double": -0.1,
+        "amount": Decimal("-1234.50"), "word": "é, a text of more than twelve bytes",
+        "day": datetime.date(2024, 2, 29), "moment": datetime.datetime(2024, 2, 29, 12, 34, 56, 789000),
+        "instant": datetime.datetime(2024, 2, 29, 10, 34, 56, tzinfo=UTC), "yes": True, "bytes": b"\x00\xff",
+        "list": ["a", None, "b"],
+    }
+    assert low["amount"] == Decimal("0.00") and low["list"] == []
+    assert set(nulls.values()) == {None}
+
+
+def test_values_of_other_types(cursor):
     cursor.execute(TYPES)
     table = cursor.fetch_arrow_table()
-    assert table.schema.field("words").type == pyarrow.string(), table.schema
     assert table.schema.field("view").type == pyarrow.string(), table.schema
-    [row] = table.to_pylist()
-    assert row["day"] == datetime.date(2024, 2, 29), row
-    assert row["amount"] == decimal.Decimal("-1.50"), row
-    assert row["moment"] == datetime.datetime(2024, 2, 29, 12, 34, 56, 789000), row
-    assert row["nothing"] is None and row["yes"] is True and row["small"] == 7, row
-    assert row["list"] == ["a", None, "another text that is longer than twelve bytes"], row
-    assert row["view"] == "é", row
+    assert table.to_pylist() == [{
+        "view": "é", "dictionary": "word", "nested": [[1], [2, None]], "struct": {"a": 1, "b": "x"}, "tiny": -7,
+        "number": Decimal("9" * 38), "list": ["a", None, "another text that is longer than twelve bytes"],
+        "nothing": None,
+    }]
 
 
-def frames(cursor):
-    cursor.execute("SELECT l_orderkey, l_comment, l_shipdate, l_quantity FROM lineitem")
-    rows = cursor.fetch_arrow_table().num_rows
-    cursor.execute("SELECT count(*) AS n FROM lineitem")
-    assert cursor.fetchone() == (rows,), rows
-    cursor.execute("SELECT l_returnflag AS flag, sum(l_quantity) AS quantity FROM lineitem GROUP BY 1 ORDER BY 1")
+def test_frames(adbc, cursor):
+    cursor.execute("SELECT id, word FROM numbers")
+    table = cursor.fetch_arrow_table()
+    assert sorted(table["id"].to_pylist()) == list(range(ROWS))
+    cursor.execute("SELECT word, sum(id) AS total FROM numbers GROUP BY 1 ORDER BY 1")
     frame = cursor.fetch_df()
-    assert list(frame.flag) == ["A", "N", "R"], frame
-    sql = "SELECT l_shipdate, l_extendedprice, l_comment FROM lineitem WHERE l_orderkey < 100"
-    frame = polars.read_database(sql, cursor.connection)
-    assert frame.schema["l_shipdate"] == polars.Date and frame.height > 0, frame
-    cursor.execute("SELECT l_orderkey FROM lineitem WHERE l_orderkey < 0")
+    assert list(frame.columns) == ["word", "total"] and len(frame) == 7
+    assert frame.total.sum() == ROWS * (ROWS - 1) // 2
+    frame = pandas.read_sql("SELECT * FROM kinds ORDER BY large", adbc)
+    assert frame.amount[1] == Decimal("-1234.50") and frame.word.isna()[2]
+    frame = polars.read_database("SELECT * FROM kinds ORDER BY large", adbc)
+    assert frame.schema["day"] == polars.Date and frame.schema["list"] == polars.List(polars.String)
+    assert frame.row(1)[:3] == (7, -70_000, 5_000_000_000) and frame.row(2) == (None,) * 13
+    cursor.execute("SELECT id FROM numbers WHERE id < 0")
     assert cursor.fetch_arrow_table().num_rows == 0
 
 
-def parameters(cursor):
-    sql = "SELECT count(*) FROM lineitem WHERE l_returnflag = $1 AND l_shipdate < $2 AND l_quantity >= $3"
-    cursor.execute(sql, ("R", datetime.date(1994, 1, 1), decimal.Decimal("10")))
-    some = cursor.fetchone()[0]
-    cursor.execute(sql, ("R", datetime.date(2000, 1, 1), 10))
-    assert 0 < some < cursor.fetchone()[0]
+@pytest.mark.parametrize("condition, value, expected", [
+    ("whole > $1", -70_000, 1), ("whole > $1", -1.5, 1), ("amount > $1", Decimal("-1234.505"), 2), ("amount < $1", 0, 1),
+    ("day < $1", datetime.date(2024, 2, 29), 1), ("moment <= $1", datetime.datetime(2024, 2, 29, 12, 34, 57), 2),
+    ("word = $1", "", 1), ("yes = $1", True, 1), ("large IS NOT DISTINCT FROM $1", None, 1),
+])
+def test_parameters_are_compared_as_what_they_are(cursor, condition, value, expected):
+    cursor.execute(f"SELECT count(*) FROM kinds WHERE {condition}", (value,))
+    assert cursor.fetchone() == (expected,)
+
+
+def test_a_prepared_statement_is_run_again_and_again(cursor):
+    sql = "SELECT count(*), min(word) FROM numbers WHERE id >= $1 AND id < $2"
+    for first in range(20):
+        cursor.execute(sql, (first, first + 7))
+        assert cursor.fetchone() == (7, "word 0")
     cursor.execute("SELECT $1::bigint + 1, $2::text", (41, None))
     assert cursor.fetchone() == (42, None)
-    try:
+    with pytest.raises(adbc_driver_manager.NotSupportedError, match="as queries"):
         cursor.executemany("SELECT $1::bigint", [(1,), (2,)])
-        raise AssertionError("an update was accepted")
-    except adbc_driver_manager.NotSupportedError as error:
-        assert "as queries" in str(error), error
 
 
-def settings(connection, cursor):
+def test_settings(adbc, cursor):
     cursor.execute("SET statement_timeout = '7s'")
     cursor.execute("SHOW statement_timeout")
     assert cursor.fetchone() == ("7000ms",)
-    connection.adbc_connection.set_options(**{"adbc.flight.sql.session.option.statement_timeout": "9s"})
+    adbc.adbc_connection.set_options(**{"adbc.flight.sql.session.option.statement_timeout": "9s"})
     cursor.execute("SHOW statement_timeout")
     assert cursor.fetchone() == ("9000ms",)
 
 
-def metadata(connection):
-    info = connection.adbc_get_info()
-    assert info["vendor_name"] == "coscan", info
-    assert set(connection.adbc_get_table_types()) == {"TABLE", "SYSTEM TABLE"}
-    schema = connection.adbc_get_table_schema("lineitem", catalog_filter="coscan", db_schema_filter="public")
-    assert schema.field("l_comment").type == pyarrow.string(), schema
-    [catalog] = connection.adbc_get_objects(depth="columns").read_all().to_pylist()
+def test_metadata(adbc):
+    assert adbc.adbc_get_info()["vendor_name"] == "coscan"
+    assert set(adbc.adbc_get_table_types()) == {"TABLE", "SYSTEM TABLE"}
+    schema = adbc.adbc_get_table_schema("kinds", catalog_filter="coscan", db_schema_filter="public")
+    assert schema.names == KINDS and schema.field("word").type == pyarrow.string()
+    [catalog] = adbc.adbc_get_objects(depth="columns").read_all().to_pylist()
     schemas = {schema["db_schema_name"]: schema for schema in catalog["catalog_db_schemas"]}
     tables = {table["table_name"]: table for table in schemas["public"]["db_schema_tables"]}
-    assert any(column["column_name"] == "l_shipdate" for column in tables["lineitem"]["table_columns"])
+    assert set(tables) == {"kinds", "numbers", "secrets"}
+    assert [column["column_name"] for column in tables["numbers"]["table_columns"]] == ["id", "word"]
+    assert [column["ordinal_position"] for column in tables["numbers"]["table_columns"]] == [1, 2]
+    [catalog] = adbc.adbc_get_objects(depth="tables", table_name_filter="num%").read_all().to_pylist()
+    names = [table["table_name"] for schema in catalog["catalog_db_schemas"] for table in schema["db_schema_tables"]]
+    assert names == ["numbers"]
 
 
-def errors(cursor):
-    for sql, error in [
-        ("SELEC 1", adbc_driver_manager.ProgrammingError),
-        ("SELECT * FROM nothing", adbc_driver_manager.ProgrammingError),
-    ]:
-        try:
-            cursor.execute(sql)
-            raise AssertionError(sql)
-        except error:
-            pass
+@pytest.mark.parametrize("sql, words", [
+    ("SELEC 1", "SELEC"), ("SELECT * FROM nothing", "nothing"), ("SELECT nothing FROM numbers", "nothing"),
+    ("DROP TABLE numbers", "reads tables only"),
+])
+def test_errors_have_words(cursor, sql, words):
+    with pytest.raises(adbc_driver_manager.Error, match=words):
+        cursor.execute(sql)
+    cursor.execute("SELECT 1")
+    assert cursor.fetchone() == (1,)
 
 
-def cancel(cursor):
-    sql = "SELECT a.l_orderkey FROM lineitem a, lineitem b, lineitem c"
-    cursor.execute(sql)
+def test_users_see_what_they_were_granted():
+    with flight("ann") as connection, connection.cursor() as cursor:
+        [catalog] = connection.adbc_get_objects(depth="tables", db_schema_filter="public").read_all().to_pylist()
+        [schema] = catalog["catalog_db_schemas"]
+        assert [table["table_name"] for table in schema["db_schema_tables"]] == ["numbers"]
+        with pytest.raises(adbc_driver_manager.ProgrammingError, match="secrets"):
+            cursor.execute("SELECT * FROM secrets")
+    with pytest.raises(adbc_driver_manager.Error, match="wrong user or password"):
+        flight("ann", "wrong")
+
+
+def test_a_query_is_cancelled(cursor):
+    cursor.execute(LONG)
     reader = cursor.fetch_record_batch()
     reader.read_next_batch()
-    stop = threading.Timer(0.2, cursor.adbc_cancel)
-    stop.start()
-    try:
+    cancelling = threading.Thread(target=cursor.adbc_cancel)
+    cancelling.start()
+    with pytest.raises((pyarrow.ArrowCancelled, OSError, adbc_driver_manager.Error), match="ancel"):
         for _ in reader:
             pass
-        raise AssertionError("it ended by itself")
-    except (pyarrow.ArrowCancelled, OSError, adbc_driver_manager.Error) as error:
-        assert "ancel" in str(error), error
-    stop.join()
+    cancelling.join()
+    with flight() as connection, connection.cursor() as other:
+        count = (1,)
+        while count != (0,):  # The runner of this test ends it if it hangs.
+            other.execute(f"SELECT count(*) FROM system.queries WHERE state = 'running' AND sql = '{LONG}'")
+            count = other.fetchone()
 
 
-def main():
-    with connect() as connection, connection.cursor() as cursor:
-        types(cursor)
-        frames(cursor)
-        parameters(cursor)
-        settings(connection, cursor)
-        metadata(connection)
-        errors(cursor)
-    with connect() as connection, connection.cursor() as cursor:
-        cancel(cursor)
-    with connect() as connection, connection.cursor() as cursor:
-        deadline = time.monotonic() + 60
-        while True:
-            cursor.execute("SELECT count(*) FROM system.queries WHERE state = 'running' AND sql LIKE '%lineitem c'")
-            if cursor.fetchone() == (0,):
-                break
-            assert time.monotonic() < deadline, "the cancelled query still runs"
-    print("ADBC: all is well")
+def test_a_query_has_a_time_limit(cursor):
+    cursor.execute("SET statement_timeout = '200ms'")
+    with pytest.raises((OSError, adbc_driver_manager.Error), match="statement_timeout"):
+        cursor.execute(LONG)
+        cursor.fetch_arrow_table()
 
 
-main()
+def test_64_connections_at_once():
+    ready = threading.Barrier(64)
+
+    def client(number):
+        with flight() as connection, connection.cursor() as cursor:
+            ready.wait()
+            cursor.execute(f"SELECT count(*), sum(id) FROM numbers WHERE id >= {number}")
+            return cursor.fetchone()
+
+    with concurrent.futures.ThreadPoolExecutor(64) as threads:
+        for number, row in enumerate(threads.map(client, range(64))):
+            assert row == (ROWS - number, sum(range(number, ROWS)))
+
+
+def test_encryption():
+    url = os.environ["FLIGHT_TLS_URL"]
+    with open(os.environ["CERTIFICATE"]) as file:
+        certificate = file.read()
+    with flight(url=url, certificate=certificate) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+        assert cursor.fetchone() == (1,)
+    with pytest.raises(adbc_driver_manager.Error, match="certificate"):
+        flight(url=url)

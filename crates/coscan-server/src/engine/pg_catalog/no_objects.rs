@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArguments, GroupByExpr, Join, JoinOperator, Query, Select, SelectItem, SetExpr,
-    Statement, TableFactor, TableWithJoins, visit_expressions_mut,
+    Statement, TableFactor, TableWithJoins, Value, visit_expressions, visit_expressions_mut,
 };
 
 use super::rewrite::{catalog_table, parsed};
@@ -178,8 +178,18 @@ fn empty_select(select: &Select, is_text: bool) -> Option<Box<SetExpr>> {
         };
         columns.push(format!("{null} AS \"{}\"", name.replace('"', "\"\"")));
     }
-    let query = super::rewrite::parsed_query(&format!("SELECT {} WHERE false", columns.join(", ")));
-    query.map(|query| query.body)
+    // The parameters stay, since clients send values for them.
+    let mut condition = "false".to_owned();
+    let _: ControlFlow<()> = visit_expressions(select, |expression| {
+        if let Expr::Value(value) = expression
+            && let Value::Placeholder(name) = &value.value
+        {
+            condition += &format!(" AND {name} IS NULL");
+        }
+        ControlFlow::Continue(())
+    });
+    let query = format!("SELECT {} WHERE {condition}", columns.join(", "));
+    super::rewrite::parsed_query(&query).map(|query| query.body)
 }
 
 fn name_of(expression: &Expr, index: usize) -> String {

@@ -12,14 +12,16 @@ use datafusion::sql::sqlparser::parser::Parser;
 
 use super::PG_CATALOG;
 use super::no_objects::replace_empty;
+use crate::engine::information_schema::INFORMATION_SCHEMA;
 
 /// Columns that every table of PostgreSQL has and that `*` leaves out.
 const SYSTEM_COLUMNS: [&str; 4] = ["tableoid", "xmin", "xmax", "ctid"];
 
 /// Columns that hold functions: by name here, by number in PostgreSQL.
-const FUNCTIONS: [&str; 10] = [
+const FUNCTIONS: [&str; 11] = [
     "aggfnoid",
     "amhandler",
+    "amproc",
     "oprcode",
     "typanalyze",
     "typinput",
@@ -29,6 +31,9 @@ const FUNCTIONS: [&str; 10] = [
     "typreceive",
     "typsend",
 ];
+
+/// Functions that return the comment on an object.
+const COMMENTS: [&str; 3] = ["col_description", "obj_description", "shobj_description"];
 
 const AGGREGATES: [&str; 10] = [
     "array_agg",
@@ -63,17 +68,21 @@ fn rewrite_expression(expression: &mut Expr) {
             is_system.then(|| parsed("NULL::int")).flatten()
         }
         Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => {
-            if let (true, Some(name)) = (holds_function(left), function_name(right)) {
-                **right = name;
-            } else if let (true, Some(name)) = (holds_function(right), function_name(left)) {
-                **left = name;
+            if holds_function(left) {
+                name_function(right);
+            } else if holds_function(right) {
+                name_function(left);
             }
             None
         }
+        // `::regprocedure`: they are names already.
+        Expr::Cast { expr, .. } if holds_function(expr) => Some(expr.as_ref().clone()),
         Expr::Subquery(query) => {
             aggregate(query, "first_value");
             None
         }
+        // There are no comments; what they are looked up by need not be evaluated.
+        Expr::Function(function) if is_comment(&function.name) => parsed("NULL::text"),
         // The storage options of tables, of which there are none.
         Expr::Function(function) if function.to_string().contains("unnest(tc.reloptions)") => {
             parsed("''")
@@ -90,6 +99,11 @@ fn rewrite_expression(expression: &mut Expr) {
     if let Some(replacement) = replacement {
         *expression = replacement;
     }
+}
+
+fn is_comment(function: &ObjectName) -> bool {
+    let name = function.0.last().and_then(|part| part.as_ident());
+    name.is_some_and(|name| COMMENTS.contains(&name.value.to_ascii_lowercase().as_str()))
 }
 
 /// DataFusion runs a subquery that depends on its surroundings only if it has an aggregate. Those that clients send on
@@ -150,6 +164,18 @@ fn holds_function(expression: &Expr) -> bool {
     column.is_some_and(|name| FUNCTIONS.contains(&name.value.as_str()))
 }
 
+/// Replaces what stands for a function by its name.
+fn name_function(expression: &mut Expr) {
+    if let Expr::CompoundIdentifier(names) = expression
+        && let Some(column) = names.last_mut()
+        && column.value == "oid"
+    {
+        "proname".clone_into(&mut column.value);
+    } else if let Some(name) = function_name(expression) {
+        *expression = name;
+    }
+}
+
 /// The name in `'name'::regproc`, which the parser has made a subquery.
 fn function_name(expression: &Expr) -> Option<Expr> {
     let Expr::Subquery(query) = expression else { return None };
@@ -195,9 +221,12 @@ fn reads_catalog_only(statement: &Statement) -> bool {
                 return ControlFlow::Continue(());
             };
             let schema = name.0.iter().rev().nth(1).and_then(|part| part.as_ident());
-            if catalog_table(name).is_some_and(|table| !self.named.contains(&table)) {
+            let is_information = schema.is_some_and(|schema| schema.value == INFORMATION_SCHEMA);
+            if is_information
+                || catalog_table(name).is_some_and(|table| !self.named.contains(&table))
+            {
                 self.reads = true;
-            } else if schema.is_none_or(|schema| schema.value != "information_schema") {
+            } else {
                 let name = name.0.last().and_then(|part| part.as_ident());
                 self.reads_others |= name.is_none_or(|name| !self.named.contains(&name.value));
             }
