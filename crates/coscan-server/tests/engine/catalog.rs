@@ -1,8 +1,10 @@
 //! Statements on the catalog that clients send: psql 15 (recorded with `psql -E`), and statements of the form that
-//! DBeaver and Metabase send as they connect and browse. Each has a first line `-- NAME: ROWS rows of COLUMNS columns`.
+//! DBeaver and Metabase send as they connect and browse. Each has a first line `-- NAME: ROWS rows of COLUMNS columns`,
+//! or `-- NAME: answers` where the rows are of no interest.
 
 use coscan_server::config::Limits;
 use coscan_server::engine::{Session, Sql};
+use coscan_server::queries::QueryError;
 use datafusion::common::ParamValues;
 use futures::TryStreamExt;
 
@@ -28,20 +30,14 @@ fn statements(
     })
 }
 
-/// The shape of the result, or the error.
-async fn shape(fixture: &Fixture, ann: &Session, sql: &str) -> String {
-    let run = async {
-        let planned = fixture.engine.plan(ann, Sql::Text(sql)).await?;
-        let columns = planned.schema.fields().len();
-        let query = fixture.engine.run(ann, planned, ParamValues::List(Vec::new())).await?;
-        let batches: Vec<_> = query.try_collect().await?;
-        Ok((batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), columns))
-    };
-    let shape: Result<_, coscan_server::queries::QueryError> = run.await;
-    match shape {
-        Ok((rows, columns)) => format!("{rows} rows of {columns} columns"),
-        Err(error) => error.to_string(),
-    }
+/// The shape of the result.
+async fn shape(fixture: &Fixture, ann: &Session, sql: &str) -> Result<String, QueryError> {
+    let planned = fixture.engine.plan(ann, Sql::Text(sql)).await?;
+    let columns = planned.schema.fields().len();
+    let query = fixture.engine.run(ann, planned, ParamValues::List(Vec::new())).await?;
+    let batches: Vec<_> = query.try_collect().await?;
+    let rows: usize = batches.iter().map(|batch| batch.num_rows()).sum();
+    Ok(format!("{rows} rows of {columns} columns"))
 }
 
 #[tokio::test]
@@ -53,8 +49,9 @@ async fn statements_of_clients_on_the_catalog_have_the_expected_shape() {
     let mut wrong = Vec::new();
     for (name, expected, sql) in FILES.into_iter().flat_map(statements) {
         let seen = shape(&fixture, &ann, &sql.replace(RECORDED_OID, &oid)).await;
-        if seen != expected {
-            wrong.push(format!("-- {name}: {expected}; it is: {seen}"));
+        let is_right = seen.as_ref().is_ok_and(|seen| expected == "answers" || seen == expected);
+        if !is_right {
+            wrong.push(format!("-- {name}: {expected}; it is: {seen:?}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -20,7 +20,7 @@ LEFT OUTER JOIN pg_catalog.pg_description d
     ON d.objoid = n.oid AND d.objsubid = 0 AND d.classoid = 'pg_namespace'::regclass
 ORDER BY n.nspname
 ;
--- types: 617 rows of 36 columns
+-- types: answers
 SELECT t.oid, t.*, c.relkind, format_type(nullif(t.typbasetype, 0), t.typtypmod) AS base_type_name, d.description
 FROM pg_catalog.pg_type t
 LEFT OUTER JOIN pg_catalog.pg_type et ON et.oid = t.typelem
@@ -29,7 +29,7 @@ LEFT OUTER JOIN pg_catalog.pg_description d ON t.oid = d.objoid
 WHERE t.typname IS NOT NULL AND (c.relkind IS NULL OR c.relkind = 'c')
     AND (et.typcategory IS NULL OR et.typcategory <> 'C')
 ;
--- tables of a schema: 1 rows of 38 columns
+-- tables of a schema: 1 rows of 37 columns
 SELECT c.oid, c.*, d.description, pg_catalog.pg_get_expr(c.relpartbound, c.oid) AS partition_expr,
     pg_catalog.pg_get_partkeydef(c.oid) AS partition_key
 FROM pg_catalog.pg_class c
@@ -38,7 +38,7 @@ LEFT OUTER JOIN pg_catalog.pg_description d
 WHERE c.relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = 'public')
     AND c.relkind NOT IN ('i', 'I', 'c')
 ;
--- columns of a table: 2 rows of 31 columns
+-- columns of a table: 2 rows of 30 columns
 SELECT c.relname, a.*, pg_catalog.pg_get_expr(ad.adbin, ad.adrelid, true) AS def_value, dsc.description, dep.objid
 FROM pg_catalog.pg_attribute a
 INNER JOIN pg_catalog.pg_class c ON (a.attrelid = c.oid)
@@ -49,7 +49,7 @@ LEFT OUTER JOIN pg_depend dep ON dep.refobjid = a.attrelid AND dep.deptype = 'i'
 WHERE NOT a.attisdropped AND c.relkind NOT IN ('i', 'I', 'c') AND c.oid = 'numbers'::regclass
 ORDER BY a.attnum
 ;
--- constraints: 0 rows of 30 columns
+-- constraints: 0 rows of 31 columns
 SELECT c.oid, c.*, t.relname AS tabrelname, rt.relnamespace AS refnamespace, d.description,
     CASE WHEN c.contype = 'c' THEN substring(pg_get_constraintdef(c.oid), 7) ELSE NULL END AS consrc_copy
 FROM pg_catalog.pg_constraint c
@@ -58,7 +58,7 @@ LEFT OUTER JOIN pg_catalog.pg_class rt ON rt.oid = c.confrelid
 LEFT OUTER JOIN pg_catalog.pg_description d ON d.objoid = c.oid AND d.objsubid = 0
 WHERE c.conrelid = 'numbers'::regclass ORDER BY c.oid
 ;
--- indexes: 0 rows of 28 columns
+-- indexes: 0 rows of 31 columns
 SELECT i.*, i.indkey AS keys, c.relname, c.relnamespace, c.relam, c.reltablespace, tc.relname AS tabrelname,
     dsc.description, pg_catalog.pg_get_expr(i.indpred, i.indrelid) AS pred_expr,
     pg_catalog.pg_get_expr(i.indexprs, i.indrelid, true) AS expr, pg_catalog.pg_relation_size(i.indexrelid) AS index_rel_size
@@ -72,7 +72,7 @@ WHERE i.indrelid = 'numbers'::regclass ORDER BY tabrelname, c.relname
 SELECT c.oid, pg_catalog.pg_total_relation_size(c.oid) AS total_rel_size, pg_catalog.pg_relation_size(c.oid) AS rel_size
 FROM pg_class c WHERE c.relname = 'numbers'
 ;
--- roles: 1 rows of 14 columns
+-- roles: 1 rows of 15 columns
 SELECT a.oid, a.*, pd.description FROM pg_catalog.pg_roles a
 LEFT JOIN pg_catalog.pg_shdescription pd ON a.oid = pd.objoid ORDER BY a.rolname
 ;

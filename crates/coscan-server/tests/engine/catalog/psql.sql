@@ -1,4 +1,4 @@
--- \d: ? rows of ? columns
+-- \d: answers
 SELECT n.nspname as "Schema",
   c.relname as "Name",
   CASE c.relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'i' THEN 'index' WHEN 'S' THEN 'sequence' WHEN 't' THEN 'TOAST table' WHEN 'f' THEN 'foreign table' WHEN 'p' THEN 'partitioned table' WHEN 'I' THEN 'partitioned index' END as "Type",
@@ -13,7 +13,7 @@ WHERE c.relkind IN ('r','p','v','m','S','f','')
   AND pg_catalog.pg_table_is_visible(c.oid)
 ORDER BY 1,2
 ;
--- \d numbers: ? rows of ? columns
+-- \d numbers: answers
 SELECT c.oid,
   n.nspname,
   c.relname
@@ -23,14 +23,14 @@ WHERE c.relname OPERATOR(pg_catalog.~) '^(numbers)$' COLLATE pg_catalog.default
   AND pg_catalog.pg_table_is_visible(c.oid)
 ORDER BY 2, 3
 ;
--- \d numbers, query 2: ? rows of ? columns
+-- \d numbers, query 2: answers
 SELECT c.relchecks, c.relkind, c.relhasindex, c.relhasrules, c.relhastriggers, c.relrowsecurity, c.relforcerowsecurity, false AS relhasoids, c.relispartition, '', c.reltablespace, CASE WHEN c.reloftype = 0 THEN '' ELSE c.reloftype::pg_catalog.regtype::pg_catalog.text END, c.relpersistence, c.relreplident, am.amname
 FROM pg_catalog.pg_class c
  LEFT JOIN pg_catalog.pg_class tc ON (c.reltoastrelid = tc.oid)
 LEFT JOIN pg_catalog.pg_am am ON (c.relam = am.oid)
 WHERE c.oid = '16386'
 ;
--- \d numbers, query 3: ? rows of ? columns
+-- \d numbers, query 3: answers
 SELECT a.attname,
   pg_catalog.format_type(a.atttypid, a.atttypmod),
   (SELECT pg_catalog.pg_get_expr(d.adbin, d.adrelid, true)
@@ -45,7 +45,7 @@ FROM pg_catalog.pg_attribute a
 WHERE a.attrelid = '16386' AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum
 ;
--- \d numbers, query 4: ? rows of ? columns
+-- \d numbers, query 4: answers
 SELECT pol.polname, pol.polpermissive,
   CASE WHEN pol.polroles = '{0}' THEN NULL ELSE pg_catalog.array_to_string(array(select rolname from pg_catalog.pg_roles where oid = any (pol.polroles) order by 1),',') END,
   pg_catalog.pg_get_expr(pol.polqual, pol.polrelid),
@@ -59,7 +59,7 @@ SELECT pol.polname, pol.polpermissive,
 FROM pg_catalog.pg_policy pol
 WHERE pol.polrelid = '16386' ORDER BY 1
 ;
--- \d numbers, query 5: ? rows of ? columns
+-- \d numbers, query 5: answers
 SELECT oid, stxrelid::pg_catalog.regclass, stxnamespace::pg_catalog.regnamespace::pg_catalog.text AS nsp, stxname,
 pg_catalog.pg_get_statisticsobjdef_columns(oid) AS columns,
   'd' = any(stxkind) AS ndist_enabled,
@@ -70,7 +70,7 @@ FROM pg_catalog.pg_statistic_ext
 WHERE stxrelid = '16386'
 ORDER BY nsp, stxname
 ;
--- \d numbers, query 6: ? rows of ? columns
+-- \d numbers, query 6: answers
 SELECT pubname
      , NULL
      , NULL
@@ -98,20 +98,20 @@ FROM pg_catalog.pg_publication p
 WHERE p.puballtables AND pg_catalog.pg_relation_is_publishable('16386')
 ORDER BY 1
 ;
--- \d numbers, query 7: ? rows of ? columns
+-- \d numbers, query 7: answers
 SELECT c.oid::pg_catalog.regclass
 FROM pg_catalog.pg_class c, pg_catalog.pg_inherits i
 WHERE c.oid = i.inhparent AND i.inhrelid = '16386'
   AND c.relkind != 'p' AND c.relkind != 'I'
 ORDER BY inhseqno
 ;
--- \d numbers, query 8: ? rows of ? columns
+-- \d numbers, query 8: answers
 SELECT c.oid::pg_catalog.regclass, c.relkind, inhdetachpending, pg_catalog.pg_get_expr(c.relpartbound, c.oid)
 FROM pg_catalog.pg_class c, pg_catalog.pg_inherits i
 WHERE c.oid = i.inhrelid AND i.inhparent = '16386'
 ORDER BY pg_catalog.pg_get_expr(c.relpartbound, c.oid) = 'DEFAULT', c.oid::pg_catalog.regclass::pg_catalog.text
 ;
--- \d+ numbers, query 2: ? rows of ? columns
+-- \d+ numbers, query 2: answers
 SELECT c.relchecks, c.relkind, c.relhasindex, c.relhasrules, c.relhastriggers, c.relrowsecurity, c.relforcerowsecurity, false AS relhasoids, c.relispartition, pg_catalog.array_to_string(c.reloptions || array(select 'toast.' || x from pg_catalog.unnest(tc.reloptions) x), ', ')
 , c.reltablespace, CASE WHEN c.reloftype = 0 THEN '' ELSE c.reloftype::pg_catalog.regtype::pg_catalog.text END, c.relpersistence, c.relreplident, am.amname
 FROM pg_catalog.pg_class c
@@ -119,7 +119,7 @@ FROM pg_catalog.pg_class c
 LEFT JOIN pg_catalog.pg_am am ON (c.relam = am.oid)
 WHERE c.oid = '16386'
 ;
--- \d+ numbers, query 3: ? rows of ? columns
+-- \d+ numbers, query 3: answers
 SELECT a.attname,
   pg_catalog.format_type(a.atttypid, a.atttypmod),
   (SELECT pg_catalog.pg_get_expr(d.adbin, d.adrelid, true)
@@ -138,7 +138,7 @@ FROM pg_catalog.pg_attribute a
 WHERE a.attrelid = '16386' AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum
 ;
--- \dp: ? rows of ? columns
+-- \dp: answers
 SELECT n.nspname as "Schema",
   c.relname as "Name",
   CASE c.relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'S' THEN 'sequence' WHEN 'f' THEN 'foreign table' WHEN 'p' THEN 'partitioned table' END as "Type",
@@ -183,7 +183,7 @@ WHERE c.relkind IN ('r','v','m','S','f','p')
   AND n.nspname !~ '^pg_' AND pg_catalog.pg_table_is_visible(c.oid)
 ORDER BY 1, 2
 ;
--- \dn+: ? rows of ? columns
+-- \dn+: answers
 SELECT n.nspname AS "Name",
   pg_catalog.pg_get_userbyid(n.nspowner) AS "Owner",
   pg_catalog.array_to_string(n.nspacl, E'\n') AS "Access privileges",
@@ -192,14 +192,14 @@ FROM pg_catalog.pg_namespace n
 WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
 ORDER BY 1
 ;
--- \db: ? rows of ? columns
+-- \db: answers
 SELECT spcname AS "Name",
   pg_catalog.pg_get_userbyid(spcowner) AS "Owner",
   pg_catalog.pg_tablespace_location(oid) AS "Location"
 FROM pg_catalog.pg_tablespace
 ORDER BY 1
 ;
--- \db+: ? rows of ? columns
+-- \db+: answers
 SELECT spcname AS "Name",
   pg_catalog.pg_get_userbyid(spcowner) AS "Owner",
   pg_catalog.pg_tablespace_location(oid) AS "Location",
@@ -210,7 +210,7 @@ SELECT spcname AS "Name",
 FROM pg_catalog.pg_tablespace
 ORDER BY 1
 ;
--- \drds: ? rows of ? columns
+-- \drds: answers
 SELECT rolname AS "Role", datname AS "Database",
 pg_catalog.array_to_string(setconfig, E'\n') AS "Settings"
 FROM pg_catalog.pg_db_role_setting s
@@ -218,7 +218,7 @@ LEFT JOIN pg_catalog.pg_database d ON d.oid = setdatabase
 LEFT JOIN pg_catalog.pg_roles r ON r.oid = setrole
 ORDER BY 1, 2
 ;
--- \dT: ? rows of ? columns
+-- \dT: answers
 SELECT n.nspname as "Schema",
   pg_catalog.format_type(t.oid, NULL) AS "Name",
   pg_catalog.obj_description(t.oid, 'pg_type') as "Description"
@@ -231,7 +231,7 @@ WHERE (t.typrelid = 0 OR (SELECT c.relkind = 'c' FROM pg_catalog.pg_class c WHER
   AND pg_catalog.pg_type_is_visible(t.oid)
 ORDER BY 1, 2
 ;
--- \dT+: ? rows of ? columns
+-- \dT+: answers
 SELECT n.nspname as "Schema",
   pg_catalog.format_type(t.oid, NULL) AS "Name",
   t.typname AS "Internal name",
@@ -262,7 +262,7 @@ WHERE (t.typrelid = 0 OR (SELECT c.relkind = 'c' FROM pg_catalog.pg_class c WHER
   AND pg_catalog.pg_type_is_visible(t.oid)
 ORDER BY 1, 2
 ;
--- \do: ? rows of ? columns
+-- \do: answers
 SELECT n.nspname as "Schema",
   o.oprname AS "Name",
   CASE WHEN o.oprkind='l' THEN NULL ELSE pg_catalog.format_type(o.oprleft, NULL) END AS "Left arg type",
@@ -277,7 +277,7 @@ WHERE n.nspname <> 'pg_catalog'
   AND pg_catalog.pg_operator_is_visible(o.oid)
 ORDER BY 1, 2, 3, 4
 ;
--- \dD: ? rows of ? columns
+-- \dD: answers
 SELECT n.nspname as "Schema",
        t.typname as "Name",
        pg_catalog.format_type(t.typbasetype, t.typtypmod) as "Type",
@@ -296,7 +296,7 @@ WHERE t.typtype = 'd'
   AND pg_catalog.pg_type_is_visible(t.oid)
 ORDER BY 1, 2
 ;
--- \l: ? rows of ? columns
+-- \l: answers
 SELECT d.datname as "Name",
        pg_catalog.pg_get_userbyid(d.datdba) as "Owner",
        pg_catalog.pg_encoding_to_char(d.encoding) as "Encoding",
@@ -308,7 +308,7 @@ SELECT d.datname as "Name",
 FROM pg_catalog.pg_database d
 ORDER BY 1
 ;
--- \l+: ? rows of ? columns
+-- \l+: answers
 SELECT d.datname as "Name",
        pg_catalog.pg_get_userbyid(d.datdba) as "Owner",
        pg_catalog.pg_encoding_to_char(d.encoding) as "Encoding",
@@ -327,7 +327,7 @@ FROM pg_catalog.pg_database d
   JOIN pg_catalog.pg_tablespace t on d.dattablespace = t.oid
 ORDER BY 1
 ;
--- \dt+: ? rows of ? columns
+-- \dt+: answers
 SELECT n.nspname as "Schema",
   c.relname as "Name",
   CASE c.relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'i' THEN 'index' WHEN 'S' THEN 'sequence' WHEN 't' THEN 'TOAST table' WHEN 'f' THEN 'foreign table' WHEN 'p' THEN 'partitioned table' WHEN 'I' THEN 'partitioned index' END as "Type",
@@ -346,7 +346,7 @@ WHERE c.relkind IN ('r','p','')
   AND pg_catalog.pg_table_is_visible(c.oid)
 ORDER BY 1,2
 ;
--- \dv: ? rows of ? columns
+-- \dv: answers
 SELECT n.nspname as "Schema",
   c.relname as "Name",
   CASE c.relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'i' THEN 'index' WHEN 'S' THEN 'sequence' WHEN 't' THEN 'TOAST table' WHEN 'f' THEN 'foreign table' WHEN 'p' THEN 'partitioned table' WHEN 'I' THEN 'partitioned index' END as "Type",
@@ -360,7 +360,7 @@ WHERE c.relkind IN ('v','')
   AND pg_catalog.pg_table_is_visible(c.oid)
 ORDER BY 1,2
 ;
--- \dm: ? rows of ? columns
+-- \dm: answers
 SELECT n.nspname as "Schema",
   c.relname as "Name",
   CASE c.relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'i' THEN 'index' WHEN 'S' THEN 'sequence' WHEN 't' THEN 'TOAST table' WHEN 'f' THEN 'foreign table' WHEN 'p' THEN 'partitioned table' WHEN 'I' THEN 'partitioned index' END as "Type",
@@ -375,7 +375,7 @@ WHERE c.relkind IN ('m','')
   AND pg_catalog.pg_table_is_visible(c.oid)
 ORDER BY 1,2
 ;
--- \ds: ? rows of ? columns
+-- \ds: answers
 SELECT n.nspname as "Schema",
   c.relname as "Name",
   CASE c.relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'i' THEN 'index' WHEN 'S' THEN 'sequence' WHEN 't' THEN 'TOAST table' WHEN 'f' THEN 'foreign table' WHEN 'p' THEN 'partitioned table' WHEN 'I' THEN 'partitioned index' END as "Type",
@@ -389,7 +389,7 @@ WHERE c.relkind IN ('S','')
   AND pg_catalog.pg_table_is_visible(c.oid)
 ORDER BY 1,2
 ;
--- \di: ? rows of ? columns
+-- \di: answers
 SELECT n.nspname as "Schema",
   c.relname as "Name",
   CASE c.relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'i' THEN 'index' WHEN 'S' THEN 'sequence' WHEN 't' THEN 'TOAST table' WHEN 'f' THEN 'foreign table' WHEN 'p' THEN 'partitioned table' WHEN 'I' THEN 'partitioned index' END as "Type",
@@ -407,7 +407,7 @@ WHERE c.relkind IN ('i','I','')
   AND pg_catalog.pg_table_is_visible(c.oid)
 ORDER BY 1,2
 ;
--- \dE: ? rows of ? columns
+-- \dE: answers
 SELECT n.nspname as "Schema",
   c.relname as "Name",
   CASE c.relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'i' THEN 'index' WHEN 'S' THEN 'sequence' WHEN 't' THEN 'TOAST table' WHEN 'f' THEN 'foreign table' WHEN 'p' THEN 'partitioned table' WHEN 'I' THEN 'partitioned index' END as "Type",
@@ -421,12 +421,12 @@ WHERE c.relkind IN ('f','')
   AND pg_catalog.pg_table_is_visible(c.oid)
 ORDER BY 1,2
 ;
--- \dx: ? rows of ? columns
+-- \dx: answers
 SELECT e.extname AS "Name", e.extversion AS "Version", n.nspname AS "Schema", c.description AS "Description"
 FROM pg_catalog.pg_extension e LEFT JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace LEFT JOIN pg_catalog.pg_description c ON c.objoid = e.oid AND c.classoid = 'pg_catalog.pg_extension'::pg_catalog.regclass
 ORDER BY 1
 ;
--- \da: ? rows of ? columns
+-- \da: answers
 SELECT n.nspname as "Schema",
   p.proname AS "Name",
   pg_catalog.format_type(p.prorettype, NULL) AS "Result data type",
@@ -443,7 +443,7 @@ WHERE p.prokind = 'a'
   AND pg_catalog.pg_function_is_visible(p.oid)
 ORDER BY 1, 2, 4
 ;
--- \dc: ? rows of ? columns
+-- \dc: answers
 SELECT n.nspname AS "Schema",
        c.conname AS "Name",
        pg_catalog.pg_encoding_to_char(c.conforencoding) AS "Source",
@@ -458,7 +458,7 @@ WHERE true
   AND pg_catalog.pg_conversion_is_visible(c.oid)
 ORDER BY 1, 2
 ;
--- \dC: ? rows of ? columns
+-- \dC: answers
 SELECT pg_catalog.format_type(castsource, NULL) AS "Source type",
        pg_catalog.format_type(casttarget, NULL) AS "Target type",
        CASE WHEN c.castmethod = 'b' THEN '(binary coercible)'
@@ -484,7 +484,7 @@ WHERE ( (true  AND pg_catalog.pg_type_is_visible(ts.oid)
 ) )
 ORDER BY 1, 2
 ;
--- \dd: ? rows of ? columns
+-- \dd: answers
 SELECT DISTINCT tt.nspname AS "Schema", tt.name AS "Name", tt.object AS "Object", d.description AS "Description"
 FROM (
   SELECT pgc.oid as oid, pgc.tableoid AS tableoid,
@@ -553,7 +553,7 @@ WHERE n.nspname <> 'pg_catalog'
   JOIN pg_catalog.pg_description d ON (tt.oid = d.objoid AND tt.tableoid = d.classoid AND d.objsubid = 0)
 ORDER BY 1, 2, 3
 ;
--- \ddp: ? rows of ? columns
+-- \ddp: answers
 SELECT pg_catalog.pg_get_userbyid(d.defaclrole) AS "Owner",
   n.nspname AS "Schema",
   CASE d.defaclobjtype WHEN 'r' THEN 'table' WHEN 'S' THEN 'sequence' WHEN 'f' THEN 'function' WHEN 'T' THEN 'type' WHEN 'n' THEN 'schema' END AS "Type",
@@ -562,7 +562,7 @@ FROM pg_catalog.pg_default_acl d
      LEFT JOIN pg_catalog.pg_namespace n ON n.oid = d.defaclnamespace
 ORDER BY 1, 2, 3
 ;
--- \dF: ? rows of ? columns
+-- \dF: answers
 SELECT
    n.nspname as "Schema",
    c.cfgname as "Name",
@@ -572,7 +572,7 @@ LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.cfgnamespace
 WHERE pg_catalog.pg_ts_config_is_visible(c.oid)
 ORDER BY 1, 2
 ;
--- \dFd: ? rows of ? columns
+-- \dFd: answers
 SELECT
   n.nspname as "Schema",
   d.dictname as "Name",
@@ -582,7 +582,7 @@ LEFT JOIN pg_catalog.pg_namespace n ON n.oid = d.dictnamespace
 WHERE pg_catalog.pg_ts_dict_is_visible(d.oid)
 ORDER BY 1, 2
 ;
--- \dFp: ? rows of ? columns
+-- \dFp: answers
 SELECT
   n.nspname as "Schema",
   p.prsname as "Name",
@@ -592,7 +592,7 @@ LEFT JOIN pg_catalog.pg_namespace n ON n.oid = p.prsnamespace
 WHERE pg_catalog.pg_ts_parser_is_visible(p.oid)
 ORDER BY 1, 2
 ;
--- \dFt: ? rows of ? columns
+-- \dFt: answers
 SELECT
   n.nspname AS "Schema",
   t.tmplname AS "Name",
@@ -602,7 +602,7 @@ LEFT JOIN pg_catalog.pg_namespace n ON n.oid = t.tmplnamespace
 WHERE pg_catalog.pg_ts_template_is_visible(t.oid)
 ORDER BY 1, 2
 ;
--- \du+: ? rows of ? columns
+-- \du+: answers
 SELECT r.rolname, r.rolsuper, r.rolinherit,
   r.rolcreaterole, r.rolcreatedb, r.rolcanlogin,
   r.rolconnlimit, r.rolvaliduntil,
@@ -617,14 +617,14 @@ FROM pg_catalog.pg_roles r
 WHERE r.rolname !~ '^pg_'
 ORDER BY 1
 ;
--- \dl: ? rows of ? columns
+-- \dl: answers
 SELECT oid as "ID",
   pg_catalog.pg_get_userbyid(lomowner) as "Owner",
   pg_catalog.obj_description(oid, 'pg_largeobject') as "Description"
 FROM pg_catalog.pg_largeobject_metadata
 ORDER BY oid
 ;
--- \dL: ? rows of ? columns
+-- \dL: answers
 SELECT l.lanname AS "Name",
        pg_catalog.pg_get_userbyid(l.lanowner) as "Owner",
        l.lanpltrusted AS "Trusted",
@@ -636,7 +636,7 @@ LEFT JOIN pg_catalog.pg_description d
 WHERE l.lanplcallfoid != 0
 ORDER BY 1
 ;
--- \dO: ? rows of ? columns
+-- \dO: answers
 SELECT n.nspname AS "Schema",
        c.collname AS "Name",
        c.collcollate AS "Collate",
@@ -652,7 +652,7 @@ WHERE n.oid = c.collnamespace
   AND pg_catalog.pg_collation_is_visible(c.oid)
 ORDER BY 1, 2
 ;
--- \dP: ? rows of ? columns
+-- \dP: answers
 SELECT n.nspname as "Schema",
   c.relname as "Name",
   pg_catalog.pg_get_userbyid(c.relowner) as "Owner",
@@ -670,7 +670,7 @@ WHERE c.relkind IN ('p','I','')
   AND pg_catalog.pg_table_is_visible(c.oid)
 ORDER BY "Schema", "Type" DESC, "Name"
 ;
--- \dRp: ? rows of ? columns
+-- \dRp: answers
 SELECT pubname AS "Name",
   pg_catalog.pg_get_userbyid(pubowner) AS "Owner",
   puballtables AS "All tables",
@@ -682,7 +682,7 @@ SELECT pubname AS "Name",
 FROM pg_catalog.pg_publication
 ORDER BY 1
 ;
--- \dRs: ? rows of ? columns
+-- \dRs: answers
 SELECT subname AS "Name"
 ,  pg_catalog.pg_get_userbyid(subowner) AS "Owner"
 ,  subenabled AS "Enabled"
@@ -692,13 +692,13 @@ WHERE subdbid = (SELECT oid
                  FROM pg_catalog.pg_database
                  WHERE datname = pg_catalog.current_database())ORDER BY 1
 ;
--- \dy: ? rows of ? columns
+-- \dy: answers
 SELECT evtname as "Name", evtevent as "Event", pg_catalog.pg_get_userbyid(e.evtowner) as "Owner",
  case evtenabled when 'O' then 'enabled'  when 'R' then 'replica'  when 'A' then 'always'  when 'D' then 'disabled' end as "Enabled",
  e.evtfoid::pg_catalog.regproc as "Function", pg_catalog.array_to_string(array(select x from pg_catalog.unnest(evttags) as t(x)), ', ') as "Tags"
 FROM pg_catalog.pg_event_trigger e ORDER BY 1
 ;
--- \des: ? rows of ? columns
+-- \des: answers
 SELECT s.srvname AS "Name",
   pg_catalog.pg_get_userbyid(s.srvowner) AS "Owner",
   f.fdwname AS "Foreign-data wrapper"
@@ -706,7 +706,7 @@ FROM pg_catalog.pg_foreign_server s
      JOIN pg_catalog.pg_foreign_data_wrapper f ON f.oid=s.srvfdw
 ORDER BY 1
 ;
--- \det: ? rows of ? columns
+-- \det: answers
 SELECT n.nspname AS "Schema",
   c.relname AS "Table",
   s.srvname AS "Server"
@@ -717,13 +717,13 @@ FROM pg_catalog.pg_foreign_table ft
 WHERE pg_catalog.pg_table_is_visible(c.oid)
 ORDER BY 1, 2
 ;
--- \deu: ? rows of ? columns
+-- \deu: answers
 SELECT um.srvname AS "Server",
   um.usename AS "User name"
 FROM pg_catalog.pg_user_mappings um
 ORDER BY 1, 2
 ;
--- \dew: ? rows of ? columns
+-- \dew: answers
 SELECT fdw.fdwname AS "Name",
   pg_catalog.pg_get_userbyid(fdw.fdwowner) AS "Owner",
   fdw.fdwhandler::pg_catalog.regproc AS "Handler",
@@ -731,7 +731,7 @@ SELECT fdw.fdwname AS "Name",
 FROM pg_catalog.pg_foreign_data_wrapper fdw
 ORDER BY 1
 ;
--- \df: ? rows of ? columns
+-- \df: answers
 SELECT n.nspname as "Schema",
   p.proname as "Name",
   pg_catalog.pg_get_function_result(p.oid) as "Result data type",
@@ -749,7 +749,7 @@ WHERE pg_catalog.pg_function_is_visible(p.oid)
       AND n.nspname <> 'information_schema'
 ORDER BY 1, 2, 4
 ;
--- \df+: ? rows of ? columns
+-- \df+: answers
 SELECT n.nspname as "Schema",
   p.proname as "Name",
   pg_catalog.pg_get_function_result(p.oid) as "Result data type",
@@ -784,7 +784,7 @@ WHERE pg_catalog.pg_function_is_visible(p.oid)
       AND n.nspname <> 'information_schema'
 ORDER BY 1, 2, 4
 ;
--- \dX: ? rows of ? columns
+-- \dX: answers
 SELECT 
 es.stxnamespace::pg_catalog.regnamespace::pg_catalog.text AS "Schema", 
 es.stxname AS "Name", 
@@ -801,7 +801,7 @@ FROM pg_catalog.pg_statistic_ext es
 WHERE pg_catalog.pg_statistics_obj_is_visible(es.oid)
 ORDER BY 1, 2
 ;
--- \dAc: ? rows of ? columns
+-- \dAc: answers
 SELECT
   am.amname AS "AM",
   pg_catalog.format_type(c.opcintype, NULL) AS "Input type",
@@ -826,7 +826,7 @@ FROM pg_catalog.pg_opclass c
   LEFT JOIN pg_catalog.pg_namespace tn ON tn.oid = t.typnamespace
 ORDER BY 1, 2, 4
 ;
--- \dAf: ? rows of ? columns
+-- \dAf: answers
 SELECT
   am.amname AS "AM",
   CASE
@@ -843,7 +843,7 @@ FROM pg_catalog.pg_opfamily f
   LEFT JOIN pg_catalog.pg_namespace n ON n.oid = f.opfnamespace
 ORDER BY 1, 2
 ;
--- \dAo: ? rows of ? columns
+-- \dAo: answers
 SELECT
   am.amname AS "AM",
   CASE
@@ -867,7 +867,7 @@ ORDER BY 1, 2,
   pg_catalog.format_type(o.amoprighttype, NULL),
   o.amopstrategy
 ;
--- \dAp: ? rows of ? columns
+-- \dAp: answers
 SELECT
   am.amname AS "AM",
   CASE
@@ -888,7 +888,7 @@ ORDER BY 1, 2,
   ap.amproclefttype = ap.amprocrighttype DESC,
   3, 4, 5
 ;
--- \dconfig: ? rows of ? columns
+-- \dconfig: answers
 SELECT s.name AS "Parameter", pg_catalog.current_setting(s.name) AS "Value"
 FROM pg_catalog.pg_settings s
 WHERE s.source <> 'default' AND
