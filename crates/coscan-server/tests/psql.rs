@@ -1,5 +1,5 @@
 //! The PostgreSQL protocol with psql (`apt-get install postgresql-client`). It runs only on request:
-//! `cargo test --workspace --test psql -- --ignored`. Without psql, tests/clients.rs tests the protocol.
+//! `cargo test --workspace --test psql -- --ignored`. Without psql, tests/postgres.rs tests the protocol.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -47,6 +47,62 @@ async fn psql_runs_queries_and_lists_granted_tables_only() {
     assert!(text.contains("public|numbers|table") && !text.contains("secrets"), "{text}");
     assert!(text.contains("word|") && text.ends_with("ann\n"), "{text}");
     assert!(text.contains("\nann|") && !text.contains("bob"), "{text}");
+    // Lists of what this server has not are empty, and no errors.
+    let commands = [
+        "\\dp",
+        "\\z",
+        "\\dn+",
+        "\\db+",
+        "\\drds",
+        "\\dT+",
+        "\\do",
+        "\\dD",
+        "\\l+",
+        "\\dt+",
+        "\\dv",
+        "\\dm",
+        "\\ds",
+        "\\di",
+        "\\dE",
+        "\\dx",
+        "\\da",
+        "\\dc",
+        "\\dC",
+        "\\dd",
+        "\\ddp",
+        "\\dF",
+        "\\du+",
+        "\\dl",
+        "\\dL",
+        "\\dO",
+        "\\dP",
+        "\\dRp",
+        "\\dRs",
+        "\\dy",
+        "\\des",
+        "\\det",
+        "\\deu",
+        "\\dew",
+        "\\df+",
+        "\\dX",
+        "\\dAc",
+        "\\dAf",
+        "\\dAo",
+        "\\dAp",
+        "\\dconfig",
+        "SELECT 'the end'",
+    ];
+    let (succeeded, text) = psql(&running, "ann", PASSWORD, &commands).await;
+    assert!(succeeded && text.ends_with("the end\n") && !text.contains("ERROR"), "{text}");
+    assert!(text.contains("public|numbers|table||"), "{text}");
+    let cursor = [
+        "BEGIN",
+        "DECLARE c CURSOR FOR SELECT id FROM numbers ORDER BY id",
+        "FETCH 2 FROM c",
+        "CLOSE c",
+    ];
+    let (succeeded, text) = psql(&running, "ann", PASSWORD, &[&cursor.join("; ")]).await;
+    assert!(succeeded && text == "BEGIN\nDECLARE CURSOR\n0\n1\nCLOSE CURSOR\n", "{text}");
     let (succeeded, text) = psql(&running, "ann", "wrong", &["SELECT 1"]).await;
     assert!(!succeeded && text.contains("password authentication failed"), "{text}");
 }

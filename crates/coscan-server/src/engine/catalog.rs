@@ -11,6 +11,9 @@ use datafusion::error::Result;
 use datafusion_pg_catalog::pg_catalog::context::{PgCatalogContextProvider, Role};
 use datafusion_pg_catalog::pg_catalog::{PgCatalogSchemaProvider, PgCatalogStaticTables};
 
+use crate::engine::information_schema::{INFORMATION_SCHEMA, InformationSchema};
+use crate::engine::pg_catalog::{PG_CATALOG, PgCatalog};
+use crate::engine::session::SharedSettings;
 use crate::system_tables::SystemTables;
 use crate::users::User;
 
@@ -21,7 +24,6 @@ pub const CATALOG: &str = "coscan";
 pub const SCHEMA: &str = "public";
 
 const SYSTEM: &str = "system";
-const PG_CATALOG: &str = "pg_catalog";
 
 /// The tables of the server, by name.
 pub(super) type Tables = BTreeMap<String, Arc<SharedTableProvider>>;
@@ -32,6 +34,7 @@ pub(super) struct UserCatalog {
     granted: Arc<GrantedTables>,
     system: Arc<SystemTables>,
     pg_catalog: Arc<dyn SchemaProvider>,
+    information: Arc<InformationSchema>,
 }
 
 impl UserCatalog {
@@ -40,24 +43,29 @@ impl UserCatalog {
         tables: &Arc<ArcSwap<Tables>>,
         system: SystemTables,
         pg_tables: &Arc<PgCatalogStaticTables>,
+        settings: &SharedSettings,
     ) -> Result<Arc<UserCatalogs>> {
         let role = OwnRole(Arc::clone(user));
         let mut failed = None;
         // `pg_catalog` lists the catalog that it is a part of.
         let catalogs = Arc::new_cyclic(|catalogs: &Weak<UserCatalogs>| {
             let listed: Arc<dyn CatalogProviderList> = Arc::new(Listed(Weak::clone(catalogs)));
+            let information = Arc::new(InformationSchema::new(Arc::clone(&listed)));
             let pg = PgCatalogSchemaProvider::try_new(listed, Arc::clone(pg_tables), role);
             let system = Arc::new(system);
             let granted =
                 Arc::new(GrantedTables { user: Arc::clone(user), tables: Arc::clone(tables) });
             let pg_catalog: Arc<dyn SchemaProvider> = match pg {
-                Ok(pg) => Arc::new(pg),
+                Ok(pg) => {
+                    let (user, settings) = (Arc::clone(user), Arc::clone(settings));
+                    Arc::new(PgCatalog::new(Arc::new(pg), user, settings))
+                }
                 Err(error) => {
                     failed = Some(error);
                     Arc::clone(&system) as Arc<dyn SchemaProvider>
                 }
             };
-            UserCatalogs(Arc::new(Self { granted, system, pg_catalog }))
+            UserCatalogs(Arc::new(Self { granted, system, pg_catalog, information }))
         });
         failed.map_or(Ok(catalogs), Err)
     }
@@ -73,6 +81,8 @@ impl CatalogProvider for UserCatalog {
             SCHEMA => Some(Arc::clone(&self.granted) as Arc<dyn SchemaProvider>),
             SYSTEM => Some(Arc::clone(&self.system) as Arc<dyn SchemaProvider>),
             PG_CATALOG => Some(Arc::clone(&self.pg_catalog)),
+            // Not among the names: it lists itself.
+            INFORMATION_SCHEMA => Some(Arc::clone(&self.information) as Arc<dyn SchemaProvider>),
             _ => None,
         }
     }

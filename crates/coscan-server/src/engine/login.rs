@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::catalog::UserCatalog;
+use super::session::SharedSettings;
 use super::{Engine, Session};
 use crate::system_tables::SystemTables;
 use crate::users::{User, Verified};
@@ -81,12 +82,13 @@ impl Engine {
             queries: Arc::clone(&self.queries),
             manager: self.coscan.manager().clone(),
         };
-        let catalogs = UserCatalog::listed(&user, &self.tables, system, &self.pg_tables);
+        let settings = SharedSettings::default();
+        let catalogs = UserCatalog::listed(&user, &self.tables, system, &self.pg_tables, &settings);
         let catalogs = catalogs.map_err(|error| {
             log::error!("cannot make the catalog of a user: {error}");
             LoginError::Wrong
         })?;
-        Ok(Session::new(user, catalogs))
+        Ok(Session::new(user, catalogs, settings))
     }
 }
 

@@ -4,17 +4,18 @@
 //! statement is [planned](Engine::plan) (`plan`), and [run](Engine::run) (`run`) with a limit on its `memory`, on
 //! threads that serve no connections (`query_task`) and that its joins give up now and then (`yielding`). `statements`
 //! that concern the session only, and texts of too much `depth`, never reach DataFusion. Clients find the `functions`
-//! that they expect, and answers to `client_queries` that DataFusion cannot run. `errors` are told apart and hold no
+//! and the `pg_catalog` and `information_schema` that they expect. `errors` are told apart and hold no
 //! credentials.
 
 mod catalog;
-mod client_queries;
 mod constant_settings;
 mod depth;
 mod errors;
 mod functions;
+mod information_schema;
 mod login;
 mod memory;
+mod pg_catalog;
 mod plan;
 mod query_task;
 mod run;
@@ -110,9 +111,7 @@ impl Engine {
         limits: &Limits,
     ) -> Result<Self, EngineError> {
         let refused = |error: DataFusionError| EngineError::Sql(error.to_string());
-        let config = SessionConfig::new()
-            .with_information_schema(true)
-            .with_default_catalog_and_schema(CATALOG, SCHEMA);
+        let config = SessionConfig::new().with_default_catalog_and_schema(CATALOG, SCHEMA);
         let context = SessionContext::new_with_config(config);
         // Before coscan is installed, which must be the last to change the session.
         setup_pg_catalog(&context, CATALOG, EmptyContextProvider)
@@ -122,7 +121,8 @@ impl Engine {
         let mut base = SessionStateBuilder::new_from_existing(context.state())
             .with_physical_optimizer_rule(Arc::new(YieldingJoins))
             .build();
-        for function in functions::of_all() {
+        let pg_tables = PgCatalogStaticTables::try_new().map_err(refused)?;
+        for function in functions::of_all(&pg_tables).map_err(refused)? {
             register(&mut base, function);
         }
         Ok(Self {
@@ -132,7 +132,7 @@ impl Engine {
             coscan,
             tables: Arc::default(),
             base,
-            pg_tables: Arc::new(PgCatalogStaticTables::try_new().map_err(refused)?),
+            pg_tables: Arc::new(pg_tables),
             parser: PostgresCompatibilityParser::new(),
             threads: QueryThreads::new(None).map_err(EngineError::Threads)?,
             light_threads: QueryThreads::new(Some(LIGHT_THREADS)).map_err(EngineError::Threads)?,
@@ -217,7 +217,7 @@ impl Engine {
             builder = builder.with_session_id(id.to_string()).with_runtime_env(Arc::new(runtime));
         }
         let mut state = builder.build();
-        for function in functions::of_user(&session.user, &self.queries) {
+        for function in functions::of_session(session, &self.queries) {
             register(&mut state, function);
         }
         state

@@ -15,9 +15,9 @@ use datafusion::sql::parser::Statement as EngineStatement;
 use datafusion::sql::sqlparser::ast::Statement;
 use futures::FutureExt;
 
-use crate::engine::client_queries::answer_known;
 use crate::engine::depth::check_depth;
 use crate::engine::errors::{from_engine, from_parser};
+use crate::engine::pg_catalog::rewrite;
 use crate::engine::statements::{Command, SessionStatement, query_command, session_statement};
 use crate::engine::{CATALOG, Engine, SCHEMA, Session};
 use crate::queries::{ErrorKind, QueryError};
@@ -115,7 +115,7 @@ impl Engine {
         let parsed = std::panic::catch_unwind(AssertUnwindSafe(|| self.parser.parse(text)));
         let parsed = parsed.map_err(|_| panicked("parsing"))?;
         let mut statements = parsed.map_err(|error| from_parser(&error))?;
-        statements.iter_mut().for_each(answer_known);
+        statements.iter_mut().for_each(rewrite);
         Ok(statements)
     }
 

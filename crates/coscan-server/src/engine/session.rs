@@ -12,18 +12,35 @@ pub struct Session {
     /// The user, as granted when the session began.
     pub user: Arc<User>,
     pub(super) catalogs: Arc<UserCatalogs>,
-    settings: Mutex<Settings>,
+    settings: SharedSettings,
+}
+
+/// The settings of a session, which its `pg_settings` shows.
+pub(super) type SharedSettings = Arc<SettingsLock>;
+
+/// Settings that change.
+#[derive(Debug, Default)]
+pub(super) struct SettingsLock(Mutex<Settings>);
+
+impl SettingsLock {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Settings> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Session {
-    pub(super) fn new(user: Arc<User>, catalogs: Arc<UserCatalogs>) -> Self {
-        Self { user, catalogs, settings: Mutex::default() }
+    pub(super) fn new(
+        user: Arc<User>,
+        catalogs: Arc<UserCatalogs>,
+        settings: SharedSettings,
+    ) -> Self {
+        Self { user, catalogs, settings }
     }
 
     /// The settings, as they are now.
     #[must_use]
     pub fn settings(&self) -> Settings {
-        self.lock().clone()
+        self.settings.lock().clone()
     }
 
     /// Changes settings; if that fails, they stay.
@@ -31,7 +48,7 @@ impl Session {
     /// # Errors
     /// What `change` returns.
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut Settings) -> T) -> T {
-        change(&mut self.lock())
+        change(&mut self.settings.lock())
     }
 
     /// Sets a value, as SET does; `None` for the default.
@@ -40,9 +57,5 @@ impl Session {
     /// If there is no such setting, or it cannot have this value.
     pub fn set(&self, name: &str, value: Option<&str>) -> Result<(), crate::queries::QueryError> {
         self.change(|settings| settings.set(name, value, &self.user))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Settings> {
-        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -38,7 +38,8 @@ impl Feed {
     /// If there is no tokio runtime here.
     #[must_use]
     pub fn start(manager: BufferManager) -> Arc<Self> {
-        Self::start_with(manager, None)
+        let looked = manager.clone();
+        Self::start_with(manager, move || Picture::take(&looked))
     }
 
     /// As [`start`](Self::start), with the users and SQL of scans.
@@ -47,10 +48,19 @@ impl Feed {
     /// If there is no tokio runtime here.
     #[must_use]
     pub fn of_queries(manager: BufferManager, queries: Arc<Queries>) -> Arc<Self> {
-        Self::start_with(manager, Some(queries))
+        let looked = manager.clone();
+        Self::start_with(manager, move || {
+            let mut picture = Picture::take(&looked);
+            picture.add_queries(&queries);
+            picture
+        })
     }
 
-    fn start_with(manager: BufferManager, queries: Option<Arc<Queries>>) -> Arc<Self> {
+    /// Shows what `look` returns.
+    fn start_with(
+        manager: BufferManager,
+        look: impl Fn() -> Picture + Clone + Send + 'static,
+    ) -> Arc<Self> {
         let watched = Arc::new(Notify::new());
         let feed = Arc::new(Self {
             pictures: watch::Sender::new(Some(Arc::default())),
@@ -68,15 +78,7 @@ impl Feed {
                     }
                     drop(feed);
                     let started = Instant::now();
-                    let (manager, queries) = (manager.clone(), queries.clone());
-                    let looked = move || {
-                        let mut picture = Picture::take(&manager);
-                        if let Some(queries) = queries {
-                            picture.add_queries(&queries);
-                        }
-                        picture
-                    };
-                    let Ok(picture) = tokio::task::spawn_blocking(looked).await else {
+                    let Ok(picture) = tokio::task::spawn_blocking(look.clone()).await else {
                         // A panic: watchers shall not wait for ever.
                         if let Some(feed) = weak.upgrade() {
                             feed.end();
@@ -158,5 +160,35 @@ impl Sampler {
         picture.loads = self.loads.iter().copied().collect();
         picture.loads_before = self.loads_before;
         picture
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use coscan_runtime::Options;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn watchers_do_not_wait_for_ever_after_a_panic() {
+        let manager = BufferManager::new(Options::with_memory_bytes(64 << 20)).unwrap();
+        let panics = Arc::new(AtomicBool::new(false));
+        let look = {
+            let (manager, panics) = (manager.clone(), Arc::clone(&panics));
+            move || {
+                assert!(!panics.load(Ordering::Relaxed), "this panic is meant");
+                Picture::take(&manager)
+            }
+        };
+        let feed = Feed::start_with(manager, look);
+        let mut watcher = feed.watch();
+        assert!(watcher.next().await.is_some());
+        panics.store(true, Ordering::Relaxed);
+        let ends = async { while watcher.next().await.is_some() {} };
+        tokio::time::timeout(Duration::from_secs(60), ends).await.unwrap();
+        assert!(feed.watch().next().await.is_none(), "nor do those who come later");
     }
 }

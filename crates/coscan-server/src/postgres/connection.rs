@@ -52,7 +52,7 @@ pub(super) struct Connection<W> {
     pub(super) writer: Writer<W>,
     pub(super) prepared: PreparedStatements,
     registered: Registered,
-    transaction: TransactionStatus,
+    pub(super) transaction: TransactionStatus,
     /// After an error in the extended protocol, messages are skipped until Sync.
     is_skipping: bool,
 }
@@ -180,13 +180,18 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         self.writer.flush().await
     }
 
-    /// Plans a statement. Failed transactions only take statements that end them.
-    pub(super) async fn plan(&self, statement: Statement, text: &str) -> Result<Planned, PgError> {
+    /// Failed transactions only take statements that end them.
+    pub(super) fn check_transaction(&self, statement: &Statement) -> Result<(), PgError> {
         let ends = matches!(statement, Statement::Commit { .. } | Statement::Rollback { .. });
         if self.transaction == TransactionStatus::Error && !ends {
             let text = "the transaction has failed; statements are ignored until ROLLBACK";
             return Err(PgError::new(IN_FAILED_TRANSACTION, text));
         }
+        Ok(())
+    }
+
+    /// Plans a statement.
+    pub(super) async fn plan(&self, statement: Statement, text: &str) -> Result<Planned, PgError> {
         Ok(self.engine.plan(&self.session, Sql::Parsed(Box::new(statement), text)).await?)
     }
 
@@ -233,6 +238,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
                     "ROLLBACK".clone_into(&mut tag);
                 }
                 self.transaction = TransactionStatus::Idle;
+                self.prepared.close_portals();
             }
             Command::RollbackTo if self.transaction == TransactionStatus::Error => {
                 self.transaction = TransactionStatus::Transaction;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use datafusion::common::ParamValues;
 use pgwire::api::portal::Format;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::data::{NoData, ParameterDescription};
@@ -10,11 +11,13 @@ use pgwire::messages::extendedquery::{
 };
 use pgwire::messages::response::EmptyQueryResponse;
 use tokio::io::AsyncWrite;
+use tokio_util::sync::CancellationToken;
 
 use crate::engine::Planned;
 use crate::postgres::connection::{Connection, Failure};
+use crate::postgres::cursors::{CursorStatement, cursor_statement};
 use crate::postgres::decode::{Bind, Frontend};
-use crate::postgres::parameters::{types, values};
+use crate::postgres::parameters::{cast_parameters, types, values};
 use crate::postgres::prepared::{Portal, Prepared, Progress, format};
 use crate::postgres::rows::{Rows, description, fields};
 use crate::postgres::simple::cancelled;
@@ -55,12 +58,20 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             let text = "a prepared statement is one statement; send several in a simple query";
             return Err(PgError::new(SYNTAX, text).into());
         }
-        let prepared = match statement {
-            None => Prepared { planned: None, types: Vec::new() },
+        let (cursor, statement) = match statement {
+            None => (None, None),
             Some(statement) => {
+                self.check_transaction(&statement)?;
+                cursor_statement(statement)?
+            }
+        };
+        let prepared = match statement {
+            None => Prepared { planned: None, types: Vec::new(), cursor },
+            Some(mut statement) => {
                 self.deallocate(&statement);
+                cast_parameters(&mut statement, declared);
                 let planned = self.plan(statement, text).await?;
-                Prepared { types: types(&planned, declared)?, planned: Some(planned) }
+                Prepared { types: types(&planned, declared)?, planned: Some(planned), cursor }
             }
         };
         self.prepared.add_statement(name, prepared)?;
@@ -89,16 +100,23 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         let types = prepared.types.iter().map(|of| of.oid()).collect();
         let types = ParameterDescription::new(types);
         self.add(&PgWireBackendMessage::ParameterDescription(types))?;
-        self.describe(prepared.planned.as_ref(), &Format::UnifiedText)
+        self.describe(&prepared, &Format::UnifiedText)
     }
 
     fn describe_portal(&mut self, name: &str) -> Result<(), Failure> {
         let portal = self.prepared.portal(name)?;
         let (prepared, format) = (Arc::clone(&portal.prepared), portal.format.clone());
-        self.describe(prepared.planned.as_ref(), &format)
+        self.describe(&prepared, &format)
     }
 
-    fn describe(&mut self, planned: Option<&Planned>, format: &Format) -> Result<(), Failure> {
+    fn describe(&mut self, prepared: &Prepared, format: &Format) -> Result<(), Failure> {
+        let planned = match &prepared.cursor {
+            None => prepared.planned.as_ref(),
+            Some(CursorStatement::Fetch(name, _)) => {
+                self.prepared.portal(name)?.prepared.planned.as_ref()
+            }
+            Some(_) => None,
+        };
         match planned.filter(|planned| !planned.schema.fields().is_empty()) {
             Some(planned) => {
                 let described = fields(&planned.schema, format)?;
@@ -111,37 +129,67 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
     async fn execute(&mut self, name: &str, rows_max: u32) -> Result<(), Failure> {
         let cancel = self.begin();
         let portal = self.prepared.portal(name)?;
-        let (prepared, format) = (Arc::clone(&portal.prepared), portal.format.clone());
-        let progress = std::mem::replace(&mut portal.progress, Progress::Ended);
+        let prepared = Arc::clone(&portal.prepared);
+        if let Some(cursor) = &prepared.cursor {
+            let values = match std::mem::replace(&mut portal.progress, Progress::Ended) {
+                Progress::NotStarted(values) => values,
+                _ => ParamValues::List(Vec::new()),
+            };
+            let format = portal.format.clone();
+            let query = Arc::clone(&prepared);
+            return self.run_cursor(cursor, query, values, format, false).await;
+        }
         let Some(planned) = &prepared.planned else {
             let empty = PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new());
             return self.add(&empty);
         };
-        let mut rows = match progress {
-            Progress::Suspended(rows) => rows,
-            Progress::Ended => return Ok(self.complete(planned.command, 0)?),
-            Progress::NotStarted(parameters) => {
-                let query = tokio::select! {
-                    biased;
-                    () = cancel.cancelled() => return Err(cancelled().into()),
-                    query = self.engine.run(&self.session, planned.clone(), parameters) => query?,
-                };
-                let format = described(planned, &format);
-                let rows = Rows::new(query, &format)?;
-                rows.check(&fields(&planned.schema, &format)?)?;
-                Box::new(rows)
-            }
-        };
-        match self.send_rows(&mut rows, rows_max, &cancel).await? {
-            (sent, true) => {
-                drop(rows);
-                Ok(self.complete(planned.command, sent)?)
-            }
-            (_, false) => {
-                self.prepared.portal(name)?.progress = Progress::Suspended(rows);
-                self.add(&PgWireBackendMessage::PortalSuspended(PortalSuspended::new()))
-            }
+        self.start_portal(name, &cancel).await?;
+        match self.send_portal(name, rows_max, &cancel).await? {
+            (sent, true) => Ok(self.complete(planned.command, sent)?),
+            (_, false) => self.add(&PgWireBackendMessage::PortalSuspended(PortalSuspended::new())),
         }
+    }
+
+    /// Starts the query of a portal, if it has not started.
+    pub(super) async fn start_portal(
+        &mut self,
+        name: &str,
+        cancel: &CancellationToken,
+    ) -> Result<(), Failure> {
+        let portal = self.prepared.portal(name)?;
+        let progress = std::mem::replace(&mut portal.progress, Progress::Ended);
+        let (Progress::NotStarted(values), Some(planned)) = (&progress, &portal.prepared.planned)
+        else {
+            portal.progress = progress;
+            return Ok(());
+        };
+        let format = described(planned, &portal.format);
+        let query = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(cancelled().into()),
+            query = self.engine.run(&self.session, planned.clone(), values.clone()) => query?,
+        };
+        let rows = Rows::new(query, &format)?;
+        rows.check(&fields(&planned.schema, &format)?)?;
+        portal.progress = Progress::Suspended(Box::new(rows));
+        Ok(())
+    }
+
+    /// Sends rows of a portal that has started, up to `rows_max` (0: all). Returns how many, and whether all were sent.
+    pub(super) async fn send_portal(
+        &mut self,
+        name: &str,
+        rows_max: u32,
+        cancel: &CancellationToken,
+    ) -> Result<(usize, bool), Failure> {
+        let portal = self.prepared.portal(name)?;
+        let progress = std::mem::replace(&mut portal.progress, Progress::Ended);
+        let Progress::Suspended(mut rows) = progress else { return Ok((0, true)) };
+        let (sent, has_ended) = self.send_rows(&mut rows, rows_max, cancel).await?;
+        if !has_ended {
+            self.prepared.portal(name)?.progress = Progress::Suspended(rows);
+        }
+        Ok((sent, has_ended))
     }
 }
 

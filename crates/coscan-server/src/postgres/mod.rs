@@ -2,22 +2,25 @@
 //!
 //! A connection is negotiated and its user logged in (`login`). From then on its `messages` are read (`frame`,
 //! `decode`, `reader`) and answered (`connection`), in the `simple` protocol or the `extended` one with `prepared`
-//! statements and `parameters`. Results are sent as `rows` through a `writer`. Another connection may `cancel`. Errors
-//! have the codes of PostgreSQL (`sqlstate`).
+//! statements and `parameters`. Statements may name portals, too (`cursors`). Results are sent as `rows` of `wire_types`
+//! through a `writer`. Another connection may `cancel`. Errors have the codes of PostgreSQL (`sqlstate`).
 
 mod cancel;
 mod connection;
+mod cursors;
 mod decode;
 mod extended;
 mod frame;
 mod login;
 mod messages;
+mod numeric;
 mod parameters;
 mod prepared;
 mod reader;
 mod rows;
 mod simple;
 mod sqlstate;
+mod wire_types;
 mod writer;
 
 use std::io;

@@ -8,6 +8,7 @@ use pgwire::api::Type;
 use pgwire::api::portal::Format;
 
 use crate::engine::Planned;
+use crate::postgres::cursors::CursorStatement;
 use crate::postgres::rows::Rows;
 use crate::postgres::sqlstate::{
     INVALID_CURSOR_NAME, INVALID_STATEMENT_NAME, LIMIT_EXCEEDED, PgError,
@@ -17,11 +18,13 @@ use crate::postgres::sqlstate::{
 const COUNT_MAX: usize = 10_000;
 
 /// A statement that is planned.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Prepared {
-    /// `None` for an empty statement.
+    /// `None` for an empty statement, FETCH and CLOSE. For DECLARE it is the query.
     pub(super) planned: Option<Planned>,
     pub(super) types: Vec<Type>,
+    /// `None` if it concerns no cursor.
+    pub(super) cursor: Option<CursorStatement>,
 }
 
 /// A statement with its parameters.

@@ -5,19 +5,22 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::Schema;
-use arrow_pg::datatypes::{arrow_schema_to_pg_fields, encode_recordbatch};
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Field, Schema};
+use arrow_pg::datatypes::arrow_schema_to_pg_fields;
+use arrow_pg::encoder::encode_value;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use pgwire::api::Type;
 use pgwire::api::portal::Format;
-use pgwire::api::results::FieldInfo;
-use pgwire::error::PgWireError;
+use pgwire::api::results::{DataRowEncoder, FieldFormat, FieldInfo};
+use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::data::RowDescription;
 
+use crate::postgres::numeric;
 use crate::postgres::sqlstate::{LIMIT_EXCEEDED, NOT_SUPPORTED, PgError};
+use crate::postgres::wire_types::{wire_batch, wire_schema};
 use crate::queries::{ErrorKind, QueryError, QueryId, RunningQuery};
 
 /// The most columns of a result: their number is sent in 16 bits.
@@ -38,7 +41,19 @@ pub(super) fn fields(schema: &Schema, format: &Format) -> Result<Vec<FieldInfo>,
         let text = format!("{} formats were given for {columns} columns", formats.len());
         return Err(PgError::new(super::sqlstate::PROTOCOL_VIOLATION, text));
     }
-    arrow_schema_to_pg_fields(schema, format, None).map_err(|error| not_supported(&error))
+    let described = Schema::new(
+        wire_schema(schema).fields().iter().map(numeric_of_any_length).collect::<Vec<_>>(),
+    );
+    arrow_schema_to_pg_fields(&described, format, None).map_err(|error| not_supported(&error))
+}
+
+/// NUMERIC has no limit that matters here; what describes columns knows only numbers of up to 38 digits.
+fn numeric_of_any_length(field: &Arc<Field>) -> Field {
+    let field = field.as_ref().clone();
+    match field.data_type() {
+        DataType::Decimal256(..) => field.with_data_type(DataType::Decimal128(38, 0)),
+        _ => field,
+    }
 }
 
 pub(super) fn description(fields: &[FieldInfo]) -> PgWireBackendMessage {
@@ -74,6 +89,11 @@ impl Rows {
 
     /// Whether the rows are as was described: the types of some columns depend on the parameters.
     pub(super) fn check(&self, described: &[FieldInfo]) -> Result<(), PgError> {
+        let format = |field: &FieldInfo| field.format().value();
+        if !described.iter().map(format).eq(self.fields.iter().map(format)) {
+            let text = "the rows of a cursor are fetched all as text or all as binary";
+            return Err(PgError::new(NOT_SUPPORTED, text));
+        }
         let is_same = |(described, column): (&FieldInfo, &FieldInfo)| {
             let (was, is) = (described.datatype(), column.datatype());
             let is_text =
@@ -124,11 +144,16 @@ impl Rows {
         }
         let fields = Arc::clone(&self.fields);
         let encoded = catch_unwind(AssertUnwindSafe(move || -> Result<_, PgWireError> {
+            let batch = wire_batch(&batch).map_err(|error| PgWireError::ApiError(error.into()))?;
             let mut bytes = BytesMut::with_capacity(batch.num_rows() * 16);
             let mut lengths = VecDeque::with_capacity(batch.num_rows());
-            for row in encode_recordbatch(fields, batch) {
+            let mut encoder = DataRowEncoder::new(Arc::clone(&fields));
+            for row in 0..batch.num_rows() {
+                for (index, field) in fields.iter().enumerate() {
+                    encode(&mut encoder, &batch, index, row, field)?;
+                }
                 let start = bytes.len();
-                PgWireBackendMessage::DataRow(row?).encode(&mut bytes)?;
+                PgWireBackendMessage::DataRow(encoder.take_row()).encode(&mut bytes)?;
                 lengths.push_back(bytes.len() - start);
             }
             Ok((bytes.freeze(), lengths))
@@ -137,5 +162,36 @@ impl Rows {
         let encoded = encoded.map_err(|_| internal())?;
         (self.encoded, self.lengths) = encoded.map_err(|error| not_supported(&error))?;
         Ok(())
+    }
+}
+
+/// Encodes one value.
+fn encode(
+    encoder: &mut DataRowEncoder,
+    batch: &RecordBatch,
+    column: usize,
+    row: usize,
+    field: &FieldInfo,
+) -> PgWireResult<()> {
+    let (schema, values) = (batch.schema_ref(), batch.column(column));
+    let number = match values.data_type() {
+        DataType::Decimal128(..) => values
+            .is_valid(row)
+            .then(|| values.as_primitive::<Decimal128Type>().value_as_string(row)),
+        DataType::Decimal256(..) => values
+            .is_valid(row)
+            .then(|| values.as_primitive::<Decimal256Type>().value_as_string(row)),
+        _ => return encode_value(encoder, values, row, schema.field(column), field),
+    };
+    let (format, options) = (field.format(), field.format_options());
+    match format {
+        // The bytes are as NUMERIC has them.
+        FieldFormat::Binary => {
+            let number = number.map(|number| numeric::to_binary(&number));
+            encoder.encode_field_with_type_and_format(&number, &Type::BYTEA, format, options)
+        }
+        FieldFormat::Text => {
+            encoder.encode_field_with_type_and_format(&number, &Type::TEXT, format, options)
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! The simple protocol: a text with statements, and their results as text.
 
+use std::sync::Arc;
+
 use datafusion::common::ParamValues;
 use datafusion::sql::sqlparser::ast::Statement;
 use pgwire::api::portal::Format;
@@ -9,6 +11,8 @@ use tokio::io::AsyncWrite;
 
 use crate::engine::{Command, Planned};
 use crate::postgres::connection::{Connection, Failure};
+use crate::postgres::cursors::cursor_statement;
+use crate::postgres::prepared::Prepared;
 use crate::postgres::rows::{Rows, description, fields};
 use crate::queries::{ErrorKind, QueryError};
 
@@ -21,9 +25,24 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             return Ok(self.writer.add(&empty)?);
         }
         for statement in statements {
-            self.deallocate(&statement);
-            let planned = self.plan(statement, text).await?;
-            self.run_all(planned).await?;
+            self.check_transaction(&statement)?;
+            let (cursor, statement) = cursor_statement(statement)?;
+            let planned = match statement {
+                None => None,
+                Some(statement) => {
+                    self.deallocate(&statement);
+                    Some(self.plan(statement, text).await?)
+                }
+            };
+            match (cursor, planned) {
+                (Some(cursor), planned) => {
+                    let query = Arc::new(Prepared { planned, types: Vec::new(), cursor: None });
+                    let (values, format) = (ParamValues::List(Vec::new()), Format::UnifiedText);
+                    self.run_cursor(&cursor, query, values, format, true).await?;
+                }
+                (None, Some(planned)) => self.run_all(planned).await?,
+                (None, None) => {}
+            }
         }
         Ok(())
     }

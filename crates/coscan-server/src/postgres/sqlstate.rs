@@ -6,6 +6,8 @@ use pgwire::messages::response::ErrorResponse;
 use crate::queries::{ErrorKind, QueryError};
 
 pub(super) const PROTOCOL_VIOLATION: &str = "08P01";
+pub(super) const NOT_IN_STATE: &str = "55000";
+pub(super) const NO_TRANSACTION: &str = "25P01";
 pub(super) const INVALID_AUTHORIZATION: &str = "28000";
 pub(super) const INVALID_PASSWORD: &str = "28P01";
 pub(super) const IN_FAILED_TRANSACTION: &str = "25P02";

@@ -3,14 +3,21 @@
 use std::time::Duration;
 
 use arrow::array::AsArray;
-use arrow_flight::Action;
+use arrow_flight::sql::{
+    ActionCreatePreparedStatementRequest, ActionCreatePreparedStatementResult, Any,
+    CommandPreparedStatementQuery, ProstMessageExt,
+};
+use arrow_flight::{Action, FlightDescriptor};
 use futures::TryStreamExt;
+use prost::Message;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tonic::Code;
+use tonic::{Code, Status};
 
-use crate::client::{HANG, all, code, error, login, query, start, start_flight, stranger};
+use crate::client::{
+    Client, HANG, all, code, error, login, query, request, start, start_flight, stranger,
+};
 use crate::support::PASSWORD;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -54,6 +61,47 @@ async fn tickets_end_with_what_their_user_was_granted() {
     let mut root = login(&running, "root").await;
     let refused = root.do_get(info.endpoint[0].ticket.clone().unwrap()).await.err().unwrap();
     assert!(refused.to_string().contains("the ticket is unknown"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prepared_statements_end_with_what_their_user_was_granted() {
+    let running = start().await;
+    let mut ann = login(&running, "ann").await;
+    let mut bob = login(&running, "bob").await;
+    let (of_ann, of_bob) = (prepare(&mut ann, "numbers").await, prepare(&mut bob, "secrets").await);
+    let users = running.tables.directory.path().join("users.toml");
+    let text = std::fs::read_to_string(&users).unwrap();
+    // Ann's entry lists tables already, so that Bob's is the first with all of them.
+    let less = text.replacen("tables = \"*\"", "tables = [\"numbers\"]", 1);
+    assert_ne!(less, text);
+    std::fs::write(&users, less).unwrap();
+    running.server.engine().users().reload().unwrap();
+    let mut bob = login(&running, "bob").await;
+    let refused = run_prepared(&mut bob, &of_bob).await.err().unwrap();
+    assert_eq!(refused.code(), Code::NotFound, "{refused}");
+    error(&mut bob, "SELECT count(*) FROM secrets").await;
+    // Nothing has changed for Ann.
+    run_prepared(&mut ann, &of_ann).await.unwrap();
+}
+
+/// Prepares a query on a table; its handle.
+async fn prepare(client: &mut Client, table: &str) -> CommandPreparedStatementQuery {
+    let query = format!("SELECT count(*) FROM {table}");
+    let body = ActionCreatePreparedStatementRequest { query, transaction_id: None };
+    let action = Action::new("CreatePreparedStatement", body.as_any().encode_to_vec());
+    let mut results = client.do_action(request(client, action)).await.unwrap();
+    let result = Any::decode(results.try_next().await.unwrap().unwrap().body).unwrap();
+    let result: ActionCreatePreparedStatementResult = result.unpack().unwrap().unwrap();
+    CommandPreparedStatementQuery { prepared_statement_handle: result.prepared_statement_handle }
+}
+
+async fn run_prepared(
+    client: &mut Client,
+    statement: &CommandPreparedStatementQuery,
+) -> Result<(), Status> {
+    let descriptor = FlightDescriptor::new_cmd(statement.as_any().encode_to_vec());
+    let described = request(client, descriptor);
+    client.inner_mut().get_flight_info(described).await.map(|_| ())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,7 +9,8 @@ use futures::TryStreamExt;
 use support::server::start;
 use support::{PASSWORD, ROWS};
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{NoTls, SimpleQueryMessage};
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 /// Nothing here takes so long unless it hangs.
 const HANG: Duration = Duration::from_secs(120);
@@ -71,6 +72,87 @@ async fn a_result_comes_a_few_rows_at_a_time_within_a_transaction() {
     transaction.commit().await.unwrap();
     client.simple_query("SELECT 1").await.unwrap();
     assert_eq!(running.server.engine().queries().counts(), (0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn parameters_have_the_types_that_their_client_declares() {
+    let running = start().await;
+    let client = running.login("ann").await;
+    let sql = "SELECT count(*) FROM numbers WHERE id < $1";
+    let statement = client.prepare_typed(sql, &[Type::FLOAT8]).await.unwrap();
+    assert_eq!(statement.params(), [Type::FLOAT8]);
+    let row = client.query_one(&statement, &[&1.5_f64]).await.unwrap();
+    assert_eq!(row.get::<_, i64>(0), 2, "1.5 is not rounded");
+    let sql = "SELECT count(*) FROM numbers WHERE word = ANY($1)";
+    for declared in [&[][..], &[Type::TEXT_ARRAY]] {
+        let statement = client.prepare_typed(sql, declared).await.unwrap();
+        let row = client.query_one(&statement, &[&vec!["word 1", "x"]]).await.unwrap();
+        assert_eq!(row.get::<_, i64>(0), (ROWS + 5) / 7);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn queries_on_what_does_not_exist_keep_their_parameters() {
+    let running = start().await;
+    let client = running.login("ann").await;
+    let sql = "SELECT indexrelid, unnest(indkey) AS key FROM pg_index WHERE indrelid = $1";
+    let statement = client.prepare(sql).await.unwrap();
+    assert_eq!(statement.params().len(), 1);
+    let names: Vec<_> = statement.columns().iter().map(|column| column.name()).collect();
+    assert_eq!(names, ["indexrelid", "key"]);
+    assert!(client.query(&statement, &[&"16384"]).await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn columns_have_a_form_whatever_their_type() {
+    let running = start().await;
+    let client = running.login("ann").await;
+    let sql = "SELECT arrow_cast(-7, 'Int8'), arrow_cast(1.5, 'Float16'), [[1], [2, NULL]], NULL";
+    let row = client.query_one(sql, &[]).await.unwrap();
+    assert_eq!((row.get::<_, i16>(0), row.get::<_, f32>(1)), (-7, 1.5));
+    assert_eq!(row.get::<_, &str>(2), "[[1], [2, NULL]]");
+    assert_eq!(row.get::<_, Option<&str>>(3), None);
+    let sql = "SELECT CAST('99999999999999999999999999999999999999' AS DECIMAL(38, 0))";
+    assert_eq!(texts(&client, sql).await.unwrap(), ["9".repeat(38)]);
+}
+
+/// The first column of a result of the simple protocol.
+async fn texts(client: &Client, sql: &str) -> Result<Vec<String>, SqlState> {
+    let messages = client.simple_query(sql).await.map_err(|error| code(&error))?;
+    let rows = messages.iter().filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
+    });
+    Ok(rows.collect())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cursors_give_rows_in_pieces_until_their_transaction_ends() {
+    let running = start().await;
+    let client = running.login("ann").await;
+    let declare = "DECLARE c CURSOR FOR SELECT id FROM numbers ORDER BY id";
+    assert_eq!(texts(&client, declare).await, Err(SqlState::NO_ACTIVE_SQL_TRANSACTION));
+    client.batch_execute(&format!("BEGIN; {declare}")).await.unwrap();
+    assert_eq!(texts(&client, "FETCH 2 FROM c").await.unwrap(), ["0", "1"]);
+    let rows = client.query("FETCH NEXT FROM c", &[]).await.unwrap_err();
+    assert_eq!(code(&rows), SqlState::FEATURE_NOT_SUPPORTED, "text before, binary now");
+    client.batch_execute(&format!("ROLLBACK; BEGIN; {declare}")).await.unwrap();
+    let rows = client.query("FETCH FORWARD 3 FROM c", &[]).await.unwrap();
+    assert_eq!(rows.iter().map(|row| row.get::<_, i64>(0)).collect::<Vec<_>>(), [0, 1, 2]);
+    let rows = client.query("FETCH ALL FROM c", &[]).await.unwrap();
+    assert_eq!(i64::try_from(rows.len()).unwrap(), ROWS - 3);
+    assert!(client.query("FETCH 1 FROM c", &[]).await.unwrap().is_empty());
+    client.batch_execute("CLOSE c").await.unwrap();
+    assert_eq!(texts(&client, "FETCH 1 FROM c").await, Err(SqlState::INVALID_CURSOR_NAME));
+    client.batch_execute("ROLLBACK").await.unwrap();
+    // It ends with its transaction, and its query with it.
+    client.batch_execute(&format!("BEGIN; DECLARE c CURSOR FOR {LONG}")).await.unwrap();
+    assert_eq!(texts(&client, "FETCH 10 FROM c").await.unwrap().len(), 10);
+    assert_eq!(running.server.engine().queries().counts(), (1, 0));
+    client.batch_execute("COMMIT").await.unwrap();
+    tokio::time::timeout(HANG, running.server.engine().queries().drained()).await.unwrap();
+    client.batch_execute("BEGIN").await.unwrap();
+    assert_eq!(texts(&client, "FETCH 1 FROM c").await, Err(SqlState::INVALID_CURSOR_NAME));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,0 +1,144 @@
+//! Functions that PostgreSQL clients call, in addition to those of datafusion-pg-catalog.
+
+mod format;
+mod sizes;
+mod types;
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, StringArray};
+use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
+    Volatility, create_udf,
+};
+use datafusion_pg_catalog::pg_catalog::PgCatalogStaticTables;
+
+use crate::engine::Session;
+use crate::engine::constant_settings::SERVER_VERSION;
+use crate::queries::Queries;
+use crate::system_tables::cancel_function;
+
+/// Texts about objects, of which there are none: comments, definitions, places.
+const NO_TEXT: [&str; 19] = [
+    "col_description",
+    "inet_client_addr",
+    "inet_server_addr",
+    "obj_description",
+    "pg_get_function_arg_default",
+    "pg_get_function_arguments",
+    "pg_get_function_identity_arguments",
+    "pg_get_function_result",
+    "pg_get_function_sqlbody",
+    "pg_get_functiondef",
+    "pg_get_indexdef",
+    "pg_get_ruledef",
+    "pg_get_serial_sequence",
+    "pg_get_triggerdef",
+    "pg_get_viewdef",
+    "pg_tablespace_location",
+    "shobj_description",
+    "to_regclass",
+    "pg_describe_object",
+];
+
+/// Sizes and times that are not known.
+const NO_NUMBER: [&str; 5] =
+    ["age", "inet_server_port", "pg_database_size", "pg_table_size", "pg_tablespace_size"];
+
+/// What is listed can be named without its schema, and used.
+const TRUE: [&str; 17] = [
+    "has_column_privilege",
+    "has_function_privilege",
+    "has_sequence_privilege",
+    "has_type_privilege",
+    "pg_collation_is_visible",
+    "pg_conversion_is_visible",
+    "pg_function_is_visible",
+    "pg_has_role",
+    "pg_opclass_is_visible",
+    "pg_operator_is_visible",
+    "pg_opfamily_is_visible",
+    "pg_statistics_obj_is_visible",
+    "pg_ts_config_is_visible",
+    "pg_ts_dict_is_visible",
+    "pg_ts_parser_is_visible",
+    "pg_ts_template_is_visible",
+    "pg_type_is_visible",
+];
+
+const FALSE: [&str; 2] = ["pg_is_in_recovery", "pg_is_other_temp_schema"];
+
+/// Those that are the same for all users.
+///
+/// # Errors
+/// If the table of types cannot be read.
+pub(super) fn of_all(tables: &PgCatalogStaticTables) -> Result<Vec<ScalarUDF>> {
+    let text = |text: &str| ScalarValue::from(text);
+    let no_text = NO_TEXT.map(|name| constant(name, ScalarValue::Utf8(None)));
+    let no_number = NO_NUMBER.map(|name| constant(name, ScalarValue::Int64(None)));
+    let yes = TRUE.map(|name| constant(name, ScalarValue::from(true)));
+    let no = FALSE.map(|name| constant(name, ScalarValue::from(false)));
+    let others = [
+        constant("version", text(&format!("PostgreSQL {SERVER_VERSION}"))),
+        constant("getdatabaseencoding", text("UTF8")),
+        constant("pg_client_encoding", text("UTF8")),
+        constant("pg_char_to_encoding", ScalarValue::from(6)),
+        constant("pg_my_temp_schema", ScalarValue::from(0)),
+        types::type_numbers(tables)?,
+        format::format(),
+        sizes::pg_size_pretty(),
+    ];
+    Ok(no_text.into_iter().chain(no_number).chain(yes).chain(no).chain(others).collect())
+}
+
+/// Those that depend on the session.
+pub(super) fn of_session(session: &Session, queries: &Arc<Queries>) -> [ScalarUDF; 3] {
+    // `current_user` is taken for a call of it, too.
+    let name = constant("session_user", ScalarValue::from(session.user.name.as_str()));
+    let (settings, user) = (session.settings(), Arc::clone(&session.user));
+    let setting = move |arguments: &[ColumnarValue]| {
+        let arrays = ColumnarValue::values_to_arrays(arguments)?;
+        let names = arrays[0].as_string::<i32>().iter();
+        let values = names.map(|name| settings.get(name?, &user).ok());
+        Ok(ColumnarValue::Array(Arc::new(values.collect::<StringArray>()) as ArrayRef))
+    };
+    let (text, stable) = (DataType::Utf8, Volatility::Stable);
+    let setting =
+        create_udf("current_setting", vec![text.clone()], text, stable, Arc::new(setting));
+    [name, setting, cancel_function(queries, &session.user)]
+}
+
+/// A function that returns the same value for any arguments.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Constant {
+    name: &'static str,
+    value: ScalarValue,
+    signature: Signature,
+}
+
+fn constant(name: &'static str, value: ScalarValue) -> ScalarUDF {
+    let arguments = vec![TypeSignature::Nullary, TypeSignature::VariadicAny];
+    let signature = Signature::one_of(arguments, Volatility::Stable);
+    ScalarUDF::new_from_impl(Constant { name, value, signature })
+}
+
+impl ScalarUDFImpl for Constant {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Ok(self.value.data_type())
+    }
+
+    fn invoke_with_args(&self, _arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        Ok(ColumnarValue::Scalar(self.value.clone()))
+    }
+}

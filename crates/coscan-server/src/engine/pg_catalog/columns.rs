@@ -1,0 +1,47 @@
+//! Columns that datafusion-pg-catalog leaves out, or has as text where PostgreSQL has arrays. They are NULL here: there
+//! are no grants other than those of the users file, and no storage options.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field};
+use datafusion::catalog::TableProvider;
+use datafusion::common::ScalarValue;
+use datafusion::datasource::{ViewTable, provider_as_source};
+use datafusion::error::Result;
+use datafusion::logical_expr::{LogicalPlanBuilder, col, ident, lit};
+
+use crate::engine::CATALOG;
+
+/// Tables, and their columns that are arrays of text.
+const TEXTS: [(&str, &[&str]); 9] = [
+    ("pg_attribute", &["attacl", "attoptions", "attfdwoptions"]),
+    ("pg_class", &["relacl", "reloptions"]),
+    ("pg_database", &["datacl"]),
+    ("pg_language", &["lanacl"]),
+    ("pg_namespace", &["nspacl"]),
+    ("pg_proc", &["proacl", "proconfig"]),
+    ("pg_tablespace", &["spcacl", "spcoptions"]),
+    ("pg_type", &["typacl"]),
+    ("pg_roles", &["rolconfig"]),
+];
+
+/// The table with all of its columns, and without databases that this server does not have.
+pub(super) fn complete(
+    name: &str,
+    table: Arc<dyn TableProvider>,
+) -> Result<Arc<dyn TableProvider>> {
+    let Some((_, texts)) = TEXTS.iter().find(|(table, _)| *table == name) else { return Ok(table) };
+    let schema = table.schema();
+    let plan = LogicalPlanBuilder::scan(name, provider_as_source(table), None)?;
+    let plan = match name {
+        "pg_database" => plan.filter(col("datname").eq(lit(CATALOG)))?,
+        _ => plan,
+    };
+    let texts_type = DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true)));
+    let null = ScalarValue::try_from(&texts_type)?;
+    let there = schema.fields().iter().map(|field| field.name().as_str());
+    let kept = there.filter(|column| !texts.contains(column)).map(ident);
+    let added = texts.iter().map(|column| lit(null.clone()).alias(*column));
+    let plan = plan.project(kept.chain(added))?.build()?;
+    Ok(Arc::new(ViewTable::new(plan, None)))
+}

@@ -1,0 +1,74 @@
+//! Statements on the catalog that clients send: psql 15 (recorded with `psql -E`), and statements of the form that
+//! DBeaver and Metabase send as they connect and browse. Each has a first line `-- NAME: ROWS rows of COLUMNS columns`,
+//! or `-- NAME: answers` where the rows are of no interest.
+
+use coscan_server::config::Limits;
+use coscan_server::engine::{Session, Sql};
+use coscan_server::queries::QueryError;
+use datafusion::common::ParamValues;
+use futures::TryStreamExt;
+
+use crate::fixture::Fixture;
+
+const FILES: [&str; 3] = [
+    include_str!("catalog/psql.sql"),
+    include_str!("catalog/dbeaver.sql"),
+    include_str!("catalog/metabase.sql"),
+];
+
+/// The number of the table `numbers` in recorded statements.
+const RECORDED_OID: &str = "16386";
+
+/// The name, the expected shape and the SQL of each statement.
+fn statements(
+    file: &'static str,
+) -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    file.split("\n;\n").filter(|text| !text.trim().is_empty()).map(|text| {
+        let (header, sql) = text.trim().split_once('\n').unwrap();
+        let (name, shape) = header.strip_prefix("-- ").unwrap().rsplit_once(": ").unwrap();
+        (name, shape, sql)
+    })
+}
+
+/// The shape of the result.
+async fn shape(fixture: &Fixture, ann: &Session, sql: &str) -> Result<String, QueryError> {
+    let planned = fixture.engine.plan(ann, Sql::Text(sql)).await?;
+    let columns = planned.schema.fields().len();
+    let query = fixture.engine.run(ann, planned, ParamValues::List(Vec::new())).await?;
+    let batches: Vec<_> = query.try_collect().await?;
+    let rows: usize = batches.iter().map(|batch| batch.num_rows()).sum();
+    Ok(format!("{rows} rows of {columns} columns"))
+}
+
+#[tokio::test]
+async fn statements_of_clients_on_the_catalog_have_the_expected_shape() {
+    let fixture = Fixture::new(Limits::default()).await;
+    let ann = fixture.login("ann").await;
+    let oid = "SELECT arrow_cast(oid, 'Int64') FROM pg_class WHERE relname = 'numbers'";
+    let oid = fixture.number(&ann, oid).await.to_string();
+    let mut wrong = Vec::new();
+    for (name, expected, sql) in FILES.into_iter().flat_map(statements) {
+        let seen = shape(&fixture, &ann, &sql.replace(RECORDED_OID, &oid)).await;
+        let is_right = seen.as_ref().is_ok_and(|seen| expected == "answers" || seen == expected);
+        if !is_right {
+            wrong.push(format!("-- {name}: {expected}; it is: {seen:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn queries_on_tables_of_users_are_not_taken_for_catalog_queries() {
+    let fixture = Fixture::new(Limits::default()).await;
+    let ann = fixture.login("ann").await;
+    // A table without rows in the catalog, joined with one that has some.
+    let sql = "SELECT count(*) FROM numbers LEFT JOIN pg_catalog.pg_index ON indrelid = id";
+    assert_eq!(fixture.number(&ann, sql).await, crate::support::ROWS);
+    // A name of the catalog that the query gives to something else.
+    let sql = "WITH pg_index AS (SELECT 1 AS id UNION ALL SELECT 2) SELECT sum(id) FROM pg_index";
+    assert_eq!(fixture.number(&ann, sql).await, 3);
+    // More than one row is an error, as in PostgreSQL.
+    fixture.error(&ann, "SELECT (SELECT id FROM numbers WHERE id < 2)").await;
+    let sql = "SELECT count(*) FROM pg_catalog.pg_index";
+    assert_eq!(fixture.number(&ann, sql).await, 0, "an aggregate has a row");
+}

@@ -1,0 +1,68 @@
+//! Statements of any depth.
+
+use std::sync::Arc;
+
+use coscan_server::config::Limits;
+use coscan_server::engine::Sql;
+use datafusion::common::ParamValues;
+use futures::TryStreamExt;
+
+use crate::fixture::Fixture;
+use crate::support::ROWS;
+
+#[tokio::test]
+async fn statements_of_any_depth_do_not_end_the_process() {
+    let fixture = Fixture::new(Limits::default()).await;
+    let ann = fixture.login("ann").await;
+    let sums = format!("SELECT 1{}", "+1".repeat(100_000));
+    let nested = format!("SELECT {}1{}", "(".repeat(100_000), ")".repeat(100_000));
+    let selects = format!("{}SELECT 1{}", "SELECT * FROM (".repeat(5_000), ")".repeat(5_000));
+    let unions = format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(20_000));
+    for sql in [sums, nested, selects, unions] {
+        let engine = Arc::clone(&fixture.engine);
+        // Whether it works or is refused: the process goes on.
+        let _ = engine.plan(&ann, Sql::Text(&sql)).await;
+    }
+    assert_eq!(fixture.number(&ann, "SELECT count(*) FROM numbers").await, ROWS);
+}
+
+#[test]
+fn the_deepest_statements_that_are_accepted_run() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .worker_threads(2)
+        .thread_stack_size(coscan_server::STACK_BYTES)
+        .build();
+    runtime.unwrap().block_on(run_deepest());
+}
+
+/// Each reads the one before.
+fn queries(count: usize) -> String {
+    let with: Vec<_> = (0..count).map(|n| format!("q{} AS (SELECT id FROM q{n})", n + 1)).collect();
+    let with = with.join(", ");
+    format!("WITH q0 AS (SELECT id FROM numbers), {with} SELECT count(*) FROM q{count}")
+}
+
+async fn run_deepest() {
+    let fixture = Fixture::new(Limits::default()).await;
+    let ann = Arc::new(fixture.login("ann").await);
+    for sql in [
+        format!("SELECT sum(id{}) FROM numbers", "+1".repeat(900)),
+        format!("SELECT count(*) FROM numbers WHERE id = 0{}", " OR id = 1".repeat(480)),
+        queries(240),
+        format!("SELECT count(*) FROM numbers WHERE {} id = 1", "NOT ".repeat(20)),
+        format!(
+            "SELECT count(*) FROM (SELECT id FROM numbers{})",
+            " UNION ALL SELECT id FROM numbers".repeat(190)
+        ),
+    ] {
+        let (engine, ann) = (Arc::clone(&fixture.engine), Arc::clone(&ann));
+        let run = async move {
+            let planned = engine.plan(&ann, Sql::Text(&sql)).await?;
+            let query = engine.run(&ann, planned, ParamValues::List(Vec::new())).await?;
+            query.try_collect::<Vec<_>>().await
+        };
+        // On a thread of the runtime, as in a server.
+        tokio::spawn(run).await.unwrap().unwrap();
+    }
+}

@@ -1,0 +1,12 @@
+//! SQL for users who may read some tables, in process.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod access;
+mod catalog;
+mod depth;
+mod ends;
+mod fixture;
+mod statements;
