@@ -63,7 +63,10 @@ pub(super) fn wire_batch(batch: &RecordBatch) -> Result<RecordBatch, ArrowError>
 fn texts(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     let options = FormatOptions::new().with_null("NULL");
     let values = ArrayFormatter::try_new(column.as_ref(), &options)?;
-    let texts = (0..column.len()).map(|row| match column.is_null(row) {
+    // A column of nothing but NULL has no bitmap of them.
+    let nulls = column.logical_nulls();
+    let is_null = |row| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+    let texts = (0..column.len()).map(|row| match is_null(row) {
         true => Ok(None),
         false => values.value(row).try_to_string().map(Some),
     });

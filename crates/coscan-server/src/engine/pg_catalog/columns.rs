@@ -13,9 +13,11 @@ use datafusion::logical_expr::{LogicalPlanBuilder, col, ident, lit};
 use crate::engine::CATALOG;
 
 /// Tables, and their columns that are arrays of text.
-const TEXTS: [(&str, &[&str]); 9] = [
+const TEXTS: [(&str, &[&str]); 10] = [
     ("pg_attribute", &["attacl", "attoptions", "attfdwoptions"]),
     ("pg_class", &["relacl", "reloptions"]),
+    // Its name up to version 16.
+    ("pg_collation", &["colliculocale"]),
     ("pg_database", &["datacl"]),
     ("pg_language", &["lanacl"]),
     ("pg_namespace", &["nspacl"]),

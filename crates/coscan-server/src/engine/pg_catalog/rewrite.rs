@@ -4,8 +4,9 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Cte, Expr, FunctionArguments, ObjectName, Query, Select, SelectItem, SetExpr,
-    Statement, TableFactor, Value, Visit, Visitor, visit_expressions_mut,
+    BinaryOperator, Cte, Expr, FunctionArguments, Ident, ObjectName, Query, Select, SelectItem,
+    SetExpr, Statement, TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
+    visit_expressions_mut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -58,6 +59,34 @@ pub(in crate::engine) fn rewrite(statement: &mut Statement) {
         rewrite_expression(expression);
         ControlFlow::Continue(())
     });
+    let _ = VisitMut::visit(statement, &mut NameNulls);
+}
+
+/// Names the NULLs of a SELECT: DataFusion refuses two columns of one name.
+struct NameNulls;
+
+impl VisitorMut for NameNulls {
+    type Break = ();
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        if let SetExpr::Select(select) = query.body.as_mut() {
+            for (index, item) in select.projection.iter_mut().enumerate() {
+                let SelectItem::UnnamedExpr(expr) = item else { continue };
+                if is_null(expr) {
+                    let (expr, alias) = (expr.clone(), Ident::new(format!("column{}", index + 1)));
+                    *item = SelectItem::ExprWithAlias { expr, alias };
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn is_null(expression: &Expr) -> bool {
+    match expression {
+        Expr::Value(value) => value.value == Value::Null,
+        Expr::Cast { expr, .. } => is_null(expr),
+        _ => false,
+    }
 }
 
 fn rewrite_expression(expression: &mut Expr) {
