@@ -11,6 +11,7 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use coscan_datafusion::Coscan;
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options};
+use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionContext;
 use futures::TryStreamExt;
 
@@ -80,7 +81,11 @@ async fn create_tables(context: &SessionContext, directory: &Path) {
         );
         run(context, &sql).await;
     }
-    // All tables are small here.
+    without_thresholds(context).await;
+}
+
+/// All tables are small here.
+async fn without_thresholds(context: &SessionContext) {
     for setting in ["", "_rows"] {
         let name = format!("datafusion.optimizer.hash_join_single_partition_threshold{setting}");
         run(context, &format!("SET {name} = 0")).await;
@@ -131,6 +136,9 @@ const COOPERATIVE: &[&str] = &[
     "SELECT m.text, l.text, sum(c.value) FROM child c JOIN parent p ON p.key = c.key JOIN label l ON c.value = l.key \
      JOIN label m ON p.value = m.key GROUP BY m.text, l.text",
     "SELECT count(*), sum(c.value), max(p.text) FROM parent p JOIN child c ON p.key = c.key",
+    "SELECT p.text, nth_value(c.value, 2 ORDER BY c.value, c.key) FROM parent p JOIN child c ON p.key = c.key \
+     GROUP BY p.text",
+    "SELECT p.text, array_agg(c.value ORDER BY c.value) FROM parent p JOIN child c ON p.key = c.key GROUP BY p.text",
     "SELECT p.text, count(DISTINCT c.text) FROM parent p JOIN child c ON p.key = c.key GROUP BY ROLLUP (p.text)",
     "SELECT key, value, (SELECT max(value) FROM child c WHERE c.key = p.key) FROM parent p",
     "SELECT p.key + 1, c.value FROM (SELECT * FROM parent ORDER BY key LIMIT 9999) p JOIN child c ON p.key = c.key",
@@ -181,13 +189,6 @@ async fn a_join_shares_what_it_reads_and_conditions_rule_joint_chunks_out() {
     coscan.with_stores(stores).install(&context).unwrap();
     create_tables(&context, data.path()).await;
     let join = "SELECT p.key, p.value, c.value FROM parent p JOIN child c ON p.key = c.key";
-    let few = plan(&context, &format!("{join} WHERE c.key > 2000")).await;
-    let batches =
-        few.execute(0, context.task_ctx()).unwrap().try_collect::<Vec<_>>().await.unwrap();
-    assert!(batches.iter().map(RecordBatch::num_rows).sum::<usize>() > 500);
-    let (needed, pruned) = (metric(&few, "chunks_needed"), metric(&few, "chunks_pruned"));
-    assert!(needed > 0 && pruned > needed, "{needed} needed, {pruned} pruned");
-
     metrics.reset();
     let all = run(&context, join).await;
     let read = metrics.snapshot().bytes;
@@ -198,6 +199,13 @@ async fn a_join_shares_what_it_reads_and_conditions_rule_joint_chunks_out() {
     run(&context, "SELECT sum(value), sum(key) FROM parent").await;
     assert_eq!(run(&context, join).await.len(), all.len());
     assert_eq!(metrics.snapshot().bytes, 0);
+
+    // Where joint chunks begin is known by now.
+    let few = plan(&context, &format!("{join} WHERE c.key > 2000")).await;
+    let batches = collect(Arc::clone(&few), context.task_ctx()).await.unwrap();
+    assert!(batches.iter().map(RecordBatch::num_rows).sum::<usize>() > 500);
+    let (needed, pruned) = (metric(&few, "chunks_needed"), metric(&few, "chunks_pruned"));
+    assert!(needed > 0 && pruned > needed, "{needed} needed, {pruned} pruned");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -211,16 +219,16 @@ async fn a_join_can_be_executed_again_and_dropped_halfway() {
     let plan = plan(&context, sql).await;
     let count =
         |batches: Vec<RecordBatch>| batches.iter().map(RecordBatch::num_rows).sum::<usize>();
-    let collect =
+    let execute =
         || tokio::spawn(plan.execute(0, context.task_ctx()).unwrap().try_collect::<Vec<_>>());
-    let (first, second) = tokio::join!(collect(), collect());
+    let (first, second) = tokio::join!(execute(), execute());
     let (first, second) = (count(first.unwrap().unwrap()), count(second.unwrap().unwrap()));
     assert!(first > 5000, "{first}");
     assert_eq!(first, second);
     let mut dropped = plan.execute(0, context.task_ctx()).unwrap();
     assert!(dropped.try_next().await.unwrap().is_some());
     drop(dropped);
-    assert_eq!(count(collect().await.unwrap().unwrap()), first);
+    assert_eq!(count(execute().await.unwrap().unwrap()), first);
     drop(plan);
     assert_all_frees(&manager).await;
 }
@@ -236,7 +244,7 @@ async fn a_pool_of_few_joint_chunks_is_enough_and_a_smaller_one_joins_otherwise(
         run(&reference, sql).await
     };
     let mut kinds = Vec::new();
-    for pool_bytes in [12_000, 25_000, 50_000, 100_000, 200_000] {
+    for pool_bytes in [12_000, 25_000, 50_000, 100_000, 400_000] {
         let options = Options::with_pool_bytes(pool_bytes, 64 << 20);
         let manager = BufferManager::new(options).unwrap();
         let context = shared(&manager);
@@ -269,4 +277,35 @@ async fn tables_that_only_look_clustered_are_joined_otherwise() {
     let sql = "SELECT p.key, u.value FROM parent p JOIN unsorted u ON p.key = u.key";
     let text = explain(&context, &format!("EXPLAIN {sql}")).await;
     assert!(!text.contains("CooperativeJoinExec"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_of_the_same_files_may_have_their_columns_in_another_order() {
+    let data = tempfile::tempdir().unwrap();
+    let location = data.path().join("t.parquet");
+    let columns: [(&str, ArrayRef); 2] = [
+        ("k", Arc::new((0..1500).collect::<Int64Array>())),
+        ("m", Arc::new((0..1500).map(|key| 2 * key).collect::<Int64Array>())),
+    ];
+    write(&location, &RecordBatch::try_from_iter(columns).unwrap(), 100);
+    let keys: Vec<_> = (0..900).collect();
+    write(&data.path().join("c.parquet"), &rows(&keys, 'c'), 100);
+    let (context, reference) = (shared(&manager(PolicyKind::Relevance)), plain());
+    for context in [&context, &reference] {
+        let location = location.display();
+        for (table, columns) in [("a", "k BIGINT, m BIGINT"), ("b", "m BIGINT, k BIGINT")] {
+            let sql = format!(
+                "CREATE EXTERNAL TABLE {table} ({columns}) STORED AS PARQUET LOCATION '{location}'"
+            );
+            run(context, &sql).await;
+        }
+        support::create(context, "c", &data.path().join("c.parquet")).await;
+        without_thresholds(context).await;
+    }
+    for on in ["a JOIN c ON a.k = c.key", "b JOIN c ON b.m = c.key", "a JOIN c ON a.m = c.key"] {
+        let sql = format!("SELECT c.key, k, m FROM {on}");
+        let text = explain(&context, &format!("EXPLAIN {sql}")).await;
+        assert!(text.contains("CooperativeJoinExec"), "{text}");
+        assert_rows(run(&context, &sql).await, run(&reference, &sql).await, &sql);
+    }
 }

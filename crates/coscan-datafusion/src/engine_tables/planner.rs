@@ -17,6 +17,9 @@ use crate::engine_tables::listing_table::SharedListingTable;
 use crate::sandwich::cooperative_join::CooperativeJoinExec;
 use crate::settings::SessionSettings;
 
+/// How often a query is planned, at most. Each plan may have joins that the one before did not have.
+const PASSES_MAX: usize = 8;
+
 /// Plans queries with another planner, after replacing tables by shared ones where possible. Writes go to the engine's
 /// own tables.
 #[derive(Debug)]
@@ -71,14 +74,17 @@ impl QueryPlanner for SharingPlanner {
             false => None,
         };
         let logical_plan = shared.as_ref().unwrap_or(logical_plan);
-        if let LogicalPlan::Explain(explain) = logical_plan {
-            // Its plan is text, of which nothing can be found out.
-            self.create_physical_plan(&explain.plan, session).await?;
+        if let LogicalPlan::Explain(explain) = logical_plan
+            && !session.config_options().explain.logical_plan_only
+        {
+            // Its plan is text, of which nothing can be found out. It has the error, too, if there is one.
+            let _ = self.create_physical_plan(&explain.plan, session).await;
         }
+        let mut passes = 1..PASSES_MAX;
         loop {
             let plan = self.planner.create_physical_plan(logical_plan, session).await?;
             // The next plan does without the joins that were found to be impossible.
-            if are_clustered(&plan).await? {
+            if are_clustered(&plan).await? || passes.next().is_none() {
                 return Ok(plan);
             }
         }
@@ -94,12 +100,11 @@ async fn are_clustered(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
+    let mut are_clustered = true;
     for join in joins.iter().filter_map(|join| join.downcast_ref::<CooperativeJoinExec>()) {
-        if !join.is_clustered().await? {
-            return Ok(false);
-        }
+        are_clustered &= join.is_clustered().await?;
     }
-    Ok(true)
+    Ok(are_clustered)
 }
 
 /// Replaces the engine's tables by shared ones.

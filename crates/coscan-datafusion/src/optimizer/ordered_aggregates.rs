@@ -73,6 +73,9 @@ fn chunk_by_chunk(plan: &Arc<dyn ExecutionPlan>) -> Changed {
     let Some(key) = keys.max_by_key(Vec::len).filter(|key| !key.is_empty()) else {
         return Ok(None);
     };
+    if !scan.has_many_keys(key[0])? {
+        return Ok(None);
+    }
     let leaf = Arc::new(ChunkInputExec::new(scan.table_name(), order.properties));
     let input = above_leaf(aggregate.input(), leaf)?;
     let filling = replace_children_if_necessary(Arc::new(aggregate.clone()), vec![input])?;
@@ -94,11 +97,15 @@ pub(super) fn only_or_first_stage(plan: &Arc<dyn ExecutionPlan>) -> Option<&Aggr
             (*first.mode() == AggregateMode::Partial).then_some(first)?
         }
     };
-    let has_order = first.aggr_expr().iter().any(|function| !function.order_bys().is_empty());
     let is_plain = first.group_expr().is_single()
         && first.limit_options().is_none()
         && *first.input_order_mode() == InputOrderMode::Linear;
-    (is_plain && !has_order).then_some(first)
+    (is_plain && !has_order(first)).then_some(first)
+}
+
+/// Whether an aggregate of it depends on the order of rows.
+pub(super) fn has_order(aggregate: &AggregateExec) -> bool {
+    aggregate.aggr_expr().iter().any(|function| !function.order_bys().is_empty())
 }
 
 /// The scan below filters and projections.

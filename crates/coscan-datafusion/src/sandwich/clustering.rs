@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use coscan_runtime::core::TableId;
 use coscan_runtime::{BufferManager, JointTable, ScanLabel, SharedTable, find_rows};
 use coscan_storage::table::{ChunkStatistics, FileVersion, ParquetTable};
 use datafusion::arrow::array::{Array, ArrayRef, UInt32Array, make_comparator};
@@ -13,7 +14,7 @@ use crate::error::from_scan;
 use crate::planning::pruning::may_be_nan;
 
 /// The most joint layouts that a manager remembers.
-const LAYOUTS_MAX: usize = 64;
+const LAYOUTS_MAX: usize = 512;
 
 /// For each joint chunk, the rows of each table.
 pub(crate) type JointRows = Vec<Vec<Range<u64>>>;
@@ -77,6 +78,11 @@ impl Clustering {
         let summary = manager.extension(JoinIndexes::default).of(&clustering);
         let is_refuted = summary.get().is_some_and(Option::is_none);
         Ok((!is_refuted).then_some(clustering))
+    }
+
+    /// Whether the rows of its joint chunks are known, so that nothing has to be read to find them.
+    pub(crate) fn is_known(&self, manager: &BufferManager) -> bool {
+        manager.extension(JoinIndexes::default).of(self).initialized()
     }
 
     /// The number of joint chunks.
@@ -178,7 +184,8 @@ impl ClusteredTable {
         if data_type.is_nested() || may_be_nan(data_type) {
             return Ok(None);
         }
-        let statistics = self.parquet().statistics(self.key).map_err(crate::error::from_table)?;
+        // A table whose statistics cannot be understood is read without them.
+        let Ok(statistics) = self.parquet().statistics(self.key) else { return Ok(None) };
         let ChunkStatistics { min, max, null_count, .. } = statistics;
         let is_known = min.null_count() + max.null_count() == 0
             && null_count.iter().all(|count| count == Some(0));
@@ -207,14 +214,15 @@ struct JoinIndexes {
 /// Set once the rows are found, to `None` if the tables are not clustered.
 type Summary = tokio::sync::OnceCell<Option<Arc<JointRows>>>;
 
-/// For each table its files and the column of the key; the order. Boundaries follow from these.
-type SummaryKey = (Vec<(Vec<FileVersion>, usize)>, SortOptions);
+/// For each table its id, which stands for its columns and stores, its files, and the column of the key; the order.
+/// Boundaries follow from these.
+type SummaryKey = (Vec<(TableId, Vec<FileVersion>, usize)>, SortOptions);
 
 impl JoinIndexes {
     fn of(&self, clustering: &Clustering) -> Arc<Summary> {
         let files = |table: &ClusteredTable| {
             let files = table.parquet().parquet_files().iter();
-            (files.map(|file| file.version().clone()).collect(), table.key)
+            (table.table.id(), files.map(|file| file.version().clone()).collect(), table.key)
         };
         let key = (clustering.tables.iter().map(files).collect(), clustering.options);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

@@ -21,8 +21,8 @@ use datafusion::physical_plan::stream::{
     RecordBatchReceiverStreamBuilder, RecordBatchStreamAdapter,
 };
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, InputDistributionRequirements, PlanProperties,
-    ReplaceChildrenOptions,
+    DisplayAs, DisplayFormatType, EmptyRecordBatchStream, ExecutionPlan,
+    InputDistributionRequirements, PlanProperties, ReplaceChildrenOptions,
 };
 use futures::{StreamExt as _, TryStreamExt, stream};
 use tokio::sync::mpsc::Sender;
@@ -158,6 +158,7 @@ impl CooperativeJoinExec {
             clustering: Arc::clone(&self.clustering),
             needed: Arc::clone(&self.needed),
             filling: self.filling.with_collected(&self.children[self.scan_count..])?,
+            has_collected: self.children.len() > self.scan_count,
             context: Arc::clone(context),
             counts: ScanCounts::new(&self.metrics),
         })
@@ -254,6 +255,7 @@ struct Joining {
     clustering: Arc<Clustering>,
     needed: Arc<Needed>,
     filling: ChunkPlan,
+    has_collected: bool,
     context: Arc<TaskContext>,
     counts: ScanCounts,
 }
@@ -269,6 +271,9 @@ impl Joining {
             );
         };
         let joint = self.clustering.register(first.manager(), &rows)?;
+        if self.has_collected {
+            self.collect().await?;
+        }
         let chunks = self.needed_chunks(&rows);
         self.counts.chunks_needed.add(chunks.len());
         self.counts.chunks_pruned.add(rows.len() - chunks.len());
@@ -284,6 +289,16 @@ impl Joining {
             output.spawn(task);
         }
         Ok(output.build())
+    }
+
+    /// Collects what joins collect once, over a joint chunk without rows: workers that wait for it would hold chunks.
+    async fn collect(&self) -> Result<()> {
+        let empty =
+            |scan: &SharedScanExec| Box::pin(EmptyRecordBatchStream::new(scan.schema())) as _;
+        let inputs = self.scans.iter().map(empty).collect();
+        let mut joined = self.filling.execute(inputs, &self.context)?;
+        while joined.try_next().await?.is_some() {}
+        Ok(())
     }
 
     /// The columns to read of each table, and the inputs of the plan among them.

@@ -16,6 +16,8 @@ pub(crate) struct JointCost {
     pub(crate) chunk_bytes_max: u64,
     /// The rows of the joint chunks that are needed.
     pub(crate) rows: u64,
+    /// The rows of chunks in which a joint chunk ends and the next begins.
+    pub(crate) rows_to_search: u64,
 }
 
 impl JointCost {
@@ -27,7 +29,7 @@ impl JointCost {
     ) -> Result<Self> {
         let table_of_scans = clustering.table_of_scans();
         let chunks = clustering.chunks()?;
-        let mut cost = Self { chunk_bytes_max: 0, rows: 0 };
+        let mut cost = Self { chunk_bytes_max: 0, rows: 0, rows_to_search: 0 };
         for joint in 0..clustering.joint_chunks() {
             let is_needed_by = |scan: usize| {
                 let Range { start, end } = chunks[table_of_scans[scan]][joint];
@@ -51,6 +53,11 @@ impl JointCost {
                     bytes += stored_bytes(parquet, chunk, &groups);
                     let rows = parquet.layout().rows(chunk);
                     cost.rows += if is_needed { rows.end - rows.start } else { 0 };
+                }
+                let before = joint.checked_sub(1).map_or(0, |before| chunks[before].end);
+                if chunks[joint].start < before {
+                    let rows = parquet.layout().rows(ChunkIndex::from_usize(chunks[joint].start));
+                    cost.rows_to_search += rows.end - rows.start;
                 }
             }
             cost.chunk_bytes_max = cost.chunk_bytes_max.max(bytes);

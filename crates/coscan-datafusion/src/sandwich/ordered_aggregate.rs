@@ -8,7 +8,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
@@ -25,7 +25,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
     ReplaceChildrenOptions,
 };
-use futures::{TryStreamExt, stream};
+use futures::{StreamExt as _, TryStreamExt, stream};
 use tokio::sync::mpsc::Sender;
 
 use super::chunk_plan::{ChunkInputExec, ChunkPlan};
@@ -217,13 +217,20 @@ impl ExecutionPlan for OrderedAggregateExec {
             chunks: MetricBuilder::new(&self.metrics).global_counter("chunks"),
             border_groups: MetricBuilder::new(&self.metrics).global_counter("border_groups"),
         });
+        let mut partitions = Vec::with_capacity(readers);
         for partition in 0..readers {
             let (reader, baseline) = scan.execute_chunks(partition, &context)?;
-            let rows = ChunkRows::new(reader, baseline, scan.schema(), self.key.clone());
-            output.spawn(Arc::clone(&aggregation).run(rows, output.tx()));
+            partitions.push(ChunkRows::new(reader, baseline, scan.schema(), self.key.clone()));
         }
         let baseline = BaselineMetrics::new(&self.metrics, partition);
-        let groups = output.build().inspect_ok(move |batch| {
+        // The tasks start when the first group is asked for: before, they would only hold chunks.
+        let groups = stream::once(async move {
+            for rows in partitions {
+                output.spawn(Arc::clone(&aggregation).run(rows, output.tx()));
+            }
+            Ok::<_, DataFusionError>(output.build())
+        });
+        let groups = groups.try_flatten().boxed().inspect_ok(move |batch| {
             batch.record_output(&baseline);
         });
         let groups = RecordBatchStreamAdapter::new(self.schema(), groups);

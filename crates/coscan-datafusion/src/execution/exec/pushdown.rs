@@ -3,6 +3,9 @@
 use std::sync::Arc;
 
 use coscan_runtime::core::Order;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, make_comparator};
+use datafusion::arrow::compute::{SortOptions, cast};
+use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::error::Result;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::ProjectionExprs;
@@ -19,6 +22,9 @@ use crate::execution::ranking::SortKey;
 use crate::planning::bloom_filters;
 use crate::planning::pruning::may_be_nan;
 use crate::tables::source::{is_dynamic, properties};
+
+/// A chunk has many keys if its last one is so far from its first one.
+const KEYS_MIN: u64 = 16;
 
 /// The order of the rows of each chunk of a scan.
 pub(crate) struct ChunkOrder {
@@ -67,6 +73,33 @@ impl SharedScanExec {
         let Some(in_order) = in_order else { return Ok(None) };
         let columns = in_order.orders().iter().map(|order| self.ordered_columns(order)).collect();
         Ok(Some(ChunkOrder { properties: in_order.properties, columns }))
+    }
+
+    /// Whether a chunk has many values of a column of the output, by its bounds: most chunks begin and end with others, far
+    /// apart where that is known.
+    pub(crate) fn has_many_keys(&self, column: usize) -> Result<bool> {
+        let Ok(statistics) = self.table().table().statistics(self.projection[column]) else {
+            return Ok(false);
+        };
+        let (min, max) = (&statistics.min, &statistics.max);
+        let compare = make_comparator(min, max, SortOptions::default())?;
+        let chunks = 0..min.len();
+        let is_apart = |&chunk: &usize| {
+            min.is_valid(chunk) && max.is_valid(chunk) && compare(chunk, chunk).is_lt()
+        };
+        let apart = chunks.clone().filter(is_apart).count();
+        let as_number = |values: &ArrayRef| {
+            let numbers = cast(values, &DataType::Int64).ok()?;
+            (numbers.null_count() == values.null_count()).then_some(numbers)
+        };
+        let width = as_number(min).zip(as_number(max)).map(|(min, max)| {
+            let (min, max) = (min.as_primitive::<Int64Type>(), max.as_primitive::<Int64Type>());
+            let widths =
+                chunks.filter(is_apart).map(|chunk| max.value(chunk).abs_diff(min.value(chunk)));
+            widths.fold(0, u64::saturating_add)
+        });
+        let is_wide = width.is_none_or(|width| width / apart.max(1) as u64 >= KEYS_MIN);
+        Ok(2 * apart > min.len() && is_wide)
     }
 
     /// The properties of the rows of each chunk as a plan of one partition; `None` if the scan does not give whole

@@ -1,0 +1,328 @@
+//! The search for plans that can go joint chunk by joint chunk.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use datafusion::arrow::compute::SortOptions;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::{JoinSide, JoinType};
+use datafusion::error::Result;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::utils::{ColumnIndex, build_join_schema};
+use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
+use datafusion::physical_plan::projection::ProjectionExec;
+
+use crate::execution::exec::SharedScanExec;
+use crate::optimizer::ordered_aggregates::{has_order, only_or_first_stage};
+use crate::sandwich::chunk_plan::{ChunkInputExec, CollectedInputExec};
+use crate::sandwich::clustering::ClusteredTable;
+use crate::sandwich::cooperative_join::Needed;
+
+/// Operators that a search looks at, at most.
+const STEPS_MAX: usize = 2000;
+
+/// A side of a join is collected if its scans read at most this part of the rows of the other side, and at most so many.
+const COLLECTED_PART: u64 = 4;
+const COLLECTED_MAX: u64 = 1 << 21;
+
+/// A plan that gives the same rows if it is executed for each joint chunk of its tables by itself.
+pub(super) struct Clustered {
+    /// Its scans, from left to right.
+    pub(super) leaves: Vec<Leaf>,
+    /// Plans of which it collects all rows, from left to right.
+    pub(super) collected: Vec<Arc<dyn ExecutionPlan>>,
+    /// Over the rows of a joint chunk, and those collected.
+    pub(super) plan: Arc<dyn ExecutionPlan>,
+    pub(super) needed: Needed,
+}
+
+/// The scan of a table that is clustered on a column.
+pub(super) struct Leaf {
+    pub(super) scan: SharedScanExec,
+    /// An index into the scan's output.
+    key: usize,
+    pub(super) options: SortOptions,
+}
+
+impl Leaf {
+    pub(super) fn table(&self) -> ClusteredTable {
+        ClusteredTable { table: self.scan.table().clone(), key: self.scan.projection()[self.key] }
+    }
+}
+
+/// The search for a plan that is [`Clustered`].
+pub(super) struct Search<'a> {
+    config: &'a ConfigOptions,
+    /// Operators that it may still look at: it looks at some of them again and again.
+    steps_left: Cell<usize>,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(config: &'a ConfigOptions) -> Self {
+        Self { config, steps_left: Cell::new(STEPS_MAX) }
+    }
+
+    /// Whether there is a step left.
+    fn step(&self) -> bool {
+        self.steps_left.replace(self.steps_left.get().saturating_sub(1)) > 0
+    }
+
+    /// A plan with a join or an aggregation below filters and projections.
+    pub(super) fn clustered(&self, plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Clustered>> {
+        if !self.step() {
+            return Ok(None);
+        }
+        if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+            for (left, right) in join.on() {
+                if let Some(joined) = self.of_join(join, (left, right))? {
+                    return Ok(Some(joined));
+                }
+            }
+            return match self.clustered(join.right())? {
+                Some(right) => self.with_collected_side(join, right),
+                None => Ok(None),
+            };
+        }
+        if let Some(aggregate) = only_or_first_stage(plan) {
+            for group in aggregate.group_expr().input_exprs() {
+                if let Some(aggregate) = self.of_aggregate(aggregate, &group)? {
+                    return Ok(Some(aggregate));
+                }
+            }
+            return Ok(None);
+        }
+        // The first stage of an aggregation by another key.
+        let is_partial = plan.downcast_ref::<AggregateExec>().is_some_and(|aggregate| {
+            *aggregate.mode() == AggregateMode::Partial
+                && aggregate.limit_options().is_none()
+                && !has_order(aggregate)
+        });
+        if !is_partial && !plan.is::<ProjectionExec>() && !plan.is::<FilterExec>() {
+            return Ok(None);
+        }
+        let &[input] = plan.children().as_slice() else { return Ok(None) };
+        self.clustered(input)?.map(|input| input.below(plan)).transpose()
+    }
+
+    /// A plan clustered on an expression, which must be a column of its output: all rows of a value are in one joint chunk.
+    fn clustered_on(
+        &self,
+        plan: &Arc<dyn ExecutionPlan>,
+        key: &Arc<dyn PhysicalExpr>,
+    ) -> Result<Option<Clustered>> {
+        let column = key.downcast_ref::<Column>().map(Column::index);
+        let Some(column) = column.filter(|_| self.step()) else { return Ok(None) };
+        if let Some(scan) = plan.downcast_ref::<SharedScanExec>() {
+            return of_scan(scan, column);
+        }
+        if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+            if let Some(pair) = pair_of_column(join, column)
+                && let Some(joined) = self.of_join(join, pair)?
+            {
+                return Ok(Some(joined));
+            }
+            let Some((JoinSide::Right, key)) = input_of_column(join, column) else {
+                return Ok(None);
+            };
+            return match self.clustered_on(join.right(), &key)? {
+                Some(right) => self.with_collected_side(join, right),
+                None => Ok(None),
+            };
+        }
+        if let Some(aggregate) = only_or_first_stage(plan) {
+            let groups = aggregate.group_expr().input_exprs();
+            return match groups.get(column) {
+                Some(group) => self.of_aggregate(aggregate, group),
+                None => Ok(None),
+            };
+        }
+        let below: Arc<dyn PhysicalExpr> =
+            if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+                Arc::clone(&projection.expr()[column].expr)
+            } else if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+                let projected = filter.projection().as_ref();
+                Arc::new(Column::new("", projected.map_or(column, |columns| columns[column])))
+            } else {
+                return Ok(None);
+            };
+        let &[input] = plan.children().as_slice() else { return Ok(None) };
+        self.clustered_on(input, &below)?.map(|input| input.below(plan)).transpose()
+    }
+
+    /// The stages of an aggregation by a key as one: all rows of a group are in one joint chunk.
+    fn of_aggregate(
+        &self,
+        aggregate: &AggregateExec,
+        group: &Arc<dyn PhysicalExpr>,
+    ) -> Result<Option<Clustered>> {
+        let Some(input) = self.clustered_on(aggregate.input(), group)? else { return Ok(None) };
+        let plan = AggregateExec::try_new(
+            AggregateMode::Single,
+            aggregate.group_expr().clone(),
+            aggregate.aggr_expr().to_vec(),
+            aggregate.filter_expr().to_vec(),
+            input.plan,
+            aggregate.input_schema(),
+        )?;
+        Ok(Some(Clustered { plan: Arc::new(plan), ..input }))
+    }
+
+    /// A join on the key of both sides.
+    fn of_join(
+        &self,
+        join: &HashJoinExec,
+        (left_key, right_key): Pair<'_>,
+    ) -> Result<Option<Clustered>> {
+        let data_types = (
+            left_key.data_type(&join.left().schema())?,
+            right_key.data_type(&join.right().schema())?,
+        );
+        let is_possible = !join.null_aware
+            && join.fetch().is_none()
+            && data_types.0 == data_types.1
+            && !self.is_cheap(join);
+        if !is_possible {
+            return Ok(None);
+        }
+        let Some(left) = self.clustered_on(join.left(), left_key)? else { return Ok(None) };
+        let Some(right) = self.clustered_on(join.right(), right_key)? else { return Ok(None) };
+        let options = left.leaves[0].options;
+        if right.leaves.iter().any(|leaf| leaf.options != options) {
+            return Ok(None);
+        }
+        let needed =
+            needed_by_join(*join.join_type(), left.needed, right.needed.after(left.leaves.len()));
+        let plan = over(join, left.plan, right.plan)?;
+        let leaves = left.leaves.into_iter().chain(right.leaves).collect();
+        let collected = left.collected.into_iter().chain(right.collected).collect();
+        Ok(Some(Clustered { leaves, collected, plan, needed }))
+    }
+
+    /// Whether the left side is a small table: it is cheap to hold in memory.
+    fn is_cheap(&self, join: &HashJoinExec) -> bool {
+        let rows_max = self.config.optimizer.hash_join_single_partition_threshold_rows;
+        *join.partition_mode() == PartitionMode::CollectLeft
+            && scanned_rows(join.left()).is_none_or(|rows| rows <= rows_max as u64)
+    }
+
+    /// A join whose left side is small beside the clustered right one: it is collected once, for all joint chunks. `None` if
+    /// the join returns rows of the left side that have no match.
+    fn with_collected_side(
+        &self,
+        join: &HashJoinExec,
+        right: Clustered,
+    ) -> Result<Option<Clustered>> {
+        let returns_matches = matches!(
+            join.join_type(),
+            JoinType::Inner
+                | JoinType::Right
+                | JoinType::RightSemi
+                | JoinType::RightAnti
+                | JoinType::RightMark
+        );
+        let rows = right.leaves.iter().map(|leaf| leaf.scan.row_count()).max().unwrap_or(0);
+        let is_small = *join.partition_mode() == PartitionMode::CollectLeft
+            || scanned_rows(join.left())
+                .is_some_and(|collected| collected <= COLLECTED_MAX.min(rows / COLLECTED_PART));
+        if !returns_matches || !is_small || join.null_aware || join.fetch().is_some() {
+            return Ok(None);
+        }
+        // The keys of a small table prune the scan of a table that is clustered on them.
+        for (_, key) in join.on() {
+            if self.clustered_on(join.right(), key)?.is_some() {
+                return Ok(None);
+            }
+        }
+        let left = Arc::new(CollectedInputExec::new(join.left().schema()));
+        let plan = over(join, left, right.plan)?;
+        let collected = std::iter::once(Arc::clone(join.left())).chain(right.collected).collect();
+        Ok(Some(Clustered { collected, plan, ..right }))
+    }
+}
+
+impl Clustered {
+    fn below(self, plan: &Arc<dyn ExecutionPlan>) -> Result<Self> {
+        let plan = replace_children_if_necessary(Arc::clone(plan), vec![self.plan])?;
+        Ok(Self { plan, ..self })
+    }
+}
+
+/// Two expressions that a join requires to be equal, of its left and its right side.
+type Pair<'a> = (&'a Arc<dyn PhysicalExpr>, &'a Arc<dyn PhysicalExpr>);
+
+fn of_scan(scan: &SharedScanExec, key: usize) -> Result<Option<Clustered>> {
+    let Some(properties) = scan.properties_of_chunks()? else { return Ok(None) };
+    let table = ClusteredTable { table: scan.table().clone(), key: scan.projection()[key] };
+    let Some(options) = table.order()? else { return Ok(None) };
+    Ok(Some(Clustered {
+        leaves: vec![Leaf { scan: scan.clone(), key, options }],
+        collected: Vec::new(),
+        plan: Arc::new(ChunkInputExec::new(scan.table_name(), properties)),
+        needed: Needed::By(0),
+    }))
+}
+
+/// The rows that the scans of a plan read; `None` if some are not of shared tables.
+fn scanned_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
+    if let Some(scan) = plan.downcast_ref::<SharedScanExec>() {
+        return Some(scan.row_count());
+    }
+    let inputs = plan.children();
+    if inputs.is_empty() { None } else { inputs.into_iter().map(scanned_rows).sum() }
+}
+
+/// A join of these inputs, in one partition.
+fn over(
+    join: &HashJoinExec,
+    left: Arc<dyn ExecutionPlan>,
+    right: Arc<dyn ExecutionPlan>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let join = join.builder().with_partition_mode(PartitionMode::CollectLeft);
+    join.recompute_properties().with_new_children(vec![left, right])?.build_exec()
+}
+
+/// The pair of which a column of a join's output is one.
+fn pair_of_column(join: &HashJoinExec, column: usize) -> Option<Pair<'_>> {
+    let (side, input) = input_of_column(join, column)?;
+    let index = input.downcast_ref::<Column>()?.index();
+    let mut pairs = join.on().iter();
+    let pair = pairs.find(|(left, right)| {
+        let key = if side == JoinSide::Left { left } else { right };
+        key.downcast_ref::<Column>().is_some_and(|key| key.index() == index)
+    })?;
+    Some((&pair.0, &pair.1))
+}
+
+/// The side of which a column of a join's output is a column; `None` if it is NULL for rows without a match.
+fn input_of_column(
+    join: &HashJoinExec,
+    column: usize,
+) -> Option<(JoinSide, Arc<dyn PhysicalExpr>)> {
+    let column = join.projection.as_ref().map_or(column, |columns| columns[column]);
+    let (_, columns) =
+        build_join_schema(&join.left().schema(), &join.right().schema(), join.join_type());
+    let ColumnIndex { index, side } = columns.get(column)?;
+    let keeps = match (join.join_type(), side) {
+        (JoinType::Left, side) => *side == JoinSide::Left,
+        (JoinType::Right, side) => *side == JoinSide::Right,
+        (JoinType::Full, _) | (_, JoinSide::None) => false,
+        _ => true,
+    };
+    keeps.then(|| (*side, Arc::new(Column::new("", *index)) as _))
+}
+
+fn needed_by_join(join_type: JoinType, left: Needed, right: Needed) -> Needed {
+    match join_type {
+        JoinType::Inner | JoinType::LeftSemi | JoinType::RightSemi => {
+            Needed::Both(Box::new(left), Box::new(right))
+        }
+        JoinType::Left | JoinType::LeftAnti | JoinType::LeftMark => left,
+        JoinType::Right | JoinType::RightAnti | JoinType::RightMark => right,
+        JoinType::Full => Needed::Either(Box::new(left), Box::new(right)),
+    }
+}
