@@ -289,6 +289,34 @@ async fn the_smallest_pool_and_little_memory_are_enough() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn workers_within_a_joint_chunk_do_not_wait_for_each_other() {
+    let clustered = clustered().await;
+    let options = FileOptions { chunk_rows: 1500, ..FileOptions::default() };
+    let whole = [0, KEYS];
+    let sizes = pair(&clustered, manager(PolicyKind::Relevance, LARGE), options, &whole).await;
+    let stored_bytes = sizes.joint.bytes_max(&[vec![1], vec![2]]);
+    // Enough for the pages of two workers with a batch of the parent each, not with a batch of the child's texts.
+    let few = Options::with_pool_bytes(stored_bytes, 2 * stored_bytes + 40_000);
+    // Each decodes for itself.
+    let manager = manager_with(Options { batch_rows: 100, decode_bytes: 1, ..few });
+    let pair = pair(&clustered, manager, options, &whole).await;
+    let mut streams = [(); 2].map(|()| {
+        let request = pair.request([&[1], &[2]]);
+        pair.manager.start_joint_scan(&pair.joint, request).unwrap().worker(0)
+    });
+    let second = std::time::Duration::from_secs(1);
+    for stream in &mut streams {
+        // The second may have to wait until the first has ended.
+        let _ = tokio::time::timeout(second, stream.next()).await;
+    }
+    let ends = streams.map(|stream| stream.try_for_each(|_| async { Ok(()) }));
+    for end in in_time(join_all(ends)).await {
+        end.unwrap();
+    }
+    assert_free(&pair.manager).await;
+}
+
 #[tokio::test]
 async fn a_pool_that_cannot_hold_a_joint_chunk_is_refused() {
     let clustered = clustered().await;
@@ -455,6 +483,7 @@ async fn the_same_tables_and_ranges_are_one_table_of_the_scheduler() {
     assert!(!rest.is_empty());
     drop((scan, rest));
     assert_eq!(manager.tables().len(), 0);
+    assert_eq!(manager.report().pool_held_bytes, 0, "their pages go with them");
     assert_free(&manager).await;
 }
 
