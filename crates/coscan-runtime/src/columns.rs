@@ -22,7 +22,7 @@ use crate::lease::Lease;
 use crate::memory::{Charges, Reservation, Stage};
 use crate::metrics::add_time;
 use crate::scan_handle::ScanHandle;
-use memory_needs::MemoryNeeds;
+use memory_needs::{BatchNeeds, MemoryNeeds};
 use sharing::{decoder, take_shared};
 
 /// The time for which a worker of a long scan waits for memory to share the columns of a chunk, before it decodes for
@@ -46,9 +46,9 @@ pub(crate) struct PartColumns {
     rows_left: u64,
     /// Of a batch.
     rows_max: u64,
-    /// Memory for the next batch of the columns that are decoded batch by batch.
-    batch_bytes: u64,
-    /// That memory, if it is reserved already.
+    /// Memory for a batch of the columns that are decoded batch by batch.
+    batch_needs: BatchNeeds,
+    /// That for the next batch, if it is reserved already.
     batch: Option<Reservation>,
     charges: Charges,
     /// The stored bytes of those columns.
@@ -72,9 +72,10 @@ pub(crate) async fn open(
         _ => Duration::ZERO,
     };
     let until = tokio::time::Instant::now() + timeout;
+    let mut slice_started = Instant::now();
     let mut parts = Vec::new();
     for part in scan.parts().of_chunk(lease.chunk) {
-        let slices = take_shared(scan, &mut lease, part, until).await?;
+        let slices = take_shared(scan, &mut lease, part, until, &mut slice_started).await?;
         parts.push((part, slices));
     }
     let needs: Vec<_> = parts
@@ -91,7 +92,8 @@ pub(crate) async fn open(
             parts.iter().map(|(part, _)| MemoryNeeds::of(scan, part, part.columns())).collect();
         return Ok(Opening::NeedsMemory { bytes: MemoryNeeds::to_open(&needs) });
     };
-    let mut batch = needs.first().map(|needs| stored.split_off(needs.batch_bytes));
+    let batch_needs = BatchNeeds::of(&needs);
+    let mut batch = Some(stored.split_off(batch_needs.bytes(0)));
     let mut opened = VecDeque::with_capacity(parts.len());
     for ((part, slices), needs) in parts.into_iter().zip(needs) {
         let mut columns = Vec::with_capacity(slices.len());
@@ -104,12 +106,13 @@ pub(crate) async fn open(
                 }
             });
         }
+        let decodes = columns.iter().any(|column| matches!(column, Column::Batches(_)));
         opened.push_back(PartColumns {
             table: part.table,
             columns,
             rows_left: part.rows(),
             rows_max: scan.driver().options().batch_rows as u64,
-            batch_bytes: needs.batch_bytes,
+            batch_needs: if decodes { batch_needs } else { BatchNeeds::default() },
             batch: batch.take(),
             charges: Charges::default(),
             _stored: stored.split_off(needs.stored_bytes),
@@ -142,9 +145,9 @@ impl PartColumns {
         let batch = self
             .batch
             .take()
-            .or_else(|| scan.driver().try_reserve(self.batch_bytes, Stage::Working));
+            .or_else(|| scan.driver().try_reserve(self.batch_bytes(), Stage::Working));
         let Some(mut reservation) = batch else { return Ok(None) };
-        let started = Instant::now();
+        let (started, decodes) = (Instant::now(), reservation.left_bytes() > 0);
         let mut arrays = Vec::with_capacity(self.columns.len());
         for column in &mut self.columns {
             arrays.push(match column {
@@ -160,7 +163,7 @@ impl PartColumns {
                 }
             });
         }
-        if self.batch_bytes > 0 {
+        if decodes {
             add_time(&scan.counters().decode_ns, started.elapsed());
         }
         let fields = scan.parts().columns_of(self.table).fields.iter();
@@ -169,7 +172,8 @@ impl PartColumns {
 
     /// Memory for the next batch.
     pub(crate) fn batch_bytes(&self) -> u64 {
-        self.batch_bytes
+        let counts = self.batch_needs.counts_kept();
+        self.batch_needs.bytes(if counts { self.charges.bytes() } else { 0 })
     }
 
     /// Provides the memory for the next batch.

@@ -39,20 +39,21 @@ async fn find(
     sorted: SortOptions,
     keys: &ArrayRef,
 ) -> Result<Option<Vec<u64>>, ScanError> {
-    find_with(clustered, options(), sorted, keys).await
+    find_with(clustered, options(), sorted, keys).await.0
 }
 
+/// Also the bytes of the pages that were read.
 async fn find_with(
     clustered: &Clustered,
     options: FileOptions,
     sorted: SortOptions,
     keys: &ArrayRef,
-) -> Result<Option<Vec<u64>>, ScanError> {
+) -> (Result<Option<Vec<u64>>, ScanError>, u64) {
     let manager = manager(PolicyKind::Relevance, LARGE);
     let table = manager.register(clustered.table(options).await);
     let found = find_rows(&manager, &table, 0, sorted, keys, ScanLabel::default()).await;
     assert_free(&manager).await;
-    found
+    (found, manager.report().bytes_read)
 }
 
 #[tokio::test]
@@ -78,7 +79,7 @@ async fn keys_are_found_wherever_they_begin() {
         let row_layout = FileOptions { layout: PageLayout::Row, ..options() };
         let split = FileOptions { chunk_rows: 300, ..options() };
         for options in [options(), row_layout, split] {
-            let found = find_with(&clustered, options, sorted, &ints(keys.clone())).await;
+            let (found, _) = find_with(&clustered, options, sorted, &ints(keys.clone())).await;
             assert_eq!(found.unwrap().unwrap(), expected, "{sorted:?} {options:?}");
         }
     }
@@ -89,17 +90,15 @@ async fn only_row_groups_that_statistics_leave_open_are_read() {
     let clustered = of_ints(0..ROWS as i64).await;
     // Where row groups begin: 700 rows each, from the start of each file.
     let boundaries = ints([0, 700, 1400, 4300, 5000, 8000, 20_000]);
-    let found = find(&clustered, ASCENDING, &boundaries).await.unwrap().unwrap();
-    assert_eq!(found, [0, 700, 1400, 4300, 5000, 8000, ROWS as u64]);
-    assert_eq!(clustered.metrics.snapshot().bytes, 0, "statistics decide");
+    let (found, read) = find_with(&clustered, options(), ASCENDING, &boundaries).await;
+    assert_eq!(found.unwrap().unwrap(), [0, 700, 1400, 4300, 5000, 8000, ROWS as u64]);
+    assert_eq!(read, 0, "statistics decide");
 
-    let found = find(&clustered, ASCENDING, &ints([750, 790, 9000])).await.unwrap().unwrap();
-    assert_eq!(found, [750, 790, 9000]);
-    let all_bytes = column_bytes(&*clustered.table(options()).await, &[0]);
-    clustered.metrics.reset();
-    find(&clustered, ASCENDING, &ints([750, 790, 9000])).await.unwrap();
-    let read = clustered.metrics.snapshot().bytes;
-    assert!(read > 0 && read < all_bytes / 2, "{read} of {all_bytes}");
+    let keys = ints([750, 790, 9000]);
+    let (found, read) = find_with(&clustered, options(), ASCENDING, &keys).await;
+    assert_eq!(found.unwrap().unwrap(), [750, 790, 9000]);
+    let all = column_bytes(&*clustered.table(options()).await, &[0]);
+    assert!(read > 0 && read < all / 2, "{read} of {all}");
 }
 
 #[tokio::test]

@@ -24,21 +24,21 @@ struct Shareable<'a> {
     key: SliceKey,
 }
 
-/// The columns of a part of a chunk that other scans need, too, decoded; `None` for the others, and where memory is short until
-/// the timeout.
+/// The columns of a part of a chunk that other scans need, too, decoded; `None` for the others, and where memory is short
+/// until then. `slice_started` is when other tasks last got the processor.
 pub(super) async fn take_shared(
     scan: &ScanHandle,
     lease: &mut Lease,
     part: Part<'_>,
     until: tokio::time::Instant,
+    slice_started: &mut Instant,
 ) -> Result<Vec<Option<Slice>>, ScanError> {
     let mut slices = Vec::with_capacity(part.columns().len());
-    let mut slice_started = Instant::now();
     for &column in part.columns() {
         if slice_started.elapsed() > TIME_SLICE {
             // Decoding takes a while: other tasks get the processor meanwhile.
             tokio::task::yield_now().await;
-            slice_started = Instant::now();
+            *slice_started = Instant::now();
         }
         slices.push(match part.key(column) {
             Some(key) => {

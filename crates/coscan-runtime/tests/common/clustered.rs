@@ -95,6 +95,7 @@ fn file_bytes(keys: &ArrayRef, rows: Range<usize>, group_rows: usize) -> Vec<u8>
         .set_max_row_group_row_count(Some(group_rows))
         .set_data_page_row_count_limit(100)
         .set_write_batch_size(50)
+        .set_dictionary_enabled(false)
         .set_compression(Compression::UNCOMPRESSED)
         .build();
     let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
