@@ -2,6 +2,8 @@
 //!
 //! All engines read through the same device: the same store, limit and meter.
 
+mod tables;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow::array::RecordBatch;
-use coscan_core::PolicyKind;
+use coscan_core::{PolicyKind, SHARING_LEVELS};
 use coscan_datafusion::{Coscan, QueryError, SharedTableProvider};
 use coscan_runtime::{BufferManager, ManagerReport};
 use coscan_storage::stores::{
@@ -28,6 +30,8 @@ use url::Url;
 
 use crate::runner::{Engine, EngineError, IoCount, Read};
 use crate::workload::{KEY, in_order_table};
+
+pub(crate) use tables::Tables;
 
 /// Which engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -257,6 +261,15 @@ impl Engine for SqlEngine {
             bytes: record.bytes,
         };
         self.metrics.take_log().into_iter().map(read).collect()
+    }
+
+    fn shared_bytes(&self) -> Option<[u64; SHARING_LEVELS]> {
+        let manager = self.manager.as_ref()?;
+        let tables = manager.tables().into_iter().filter(|table| table.scans > 0);
+        let maps = tables.filter_map(|table| manager.pool_map(table.id, 1));
+        Some(maps.fold([0; SHARING_LEVELS], |sums, map| {
+            std::array::from_fn(|level| sums[level] + map.shared_bytes[level])
+        }))
     }
 }
 

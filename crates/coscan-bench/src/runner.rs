@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
+use coscan_core::SHARING_LEVELS;
 use futures::future::BoxFuture;
 
 use crate::answers::{Difference, compare_answers};
@@ -41,6 +42,12 @@ pub trait Engine: Send + Sync {
 
     /// The reads since the last call, in the order of time.
     fn take_reads(&self) -> Vec<Read>;
+
+    /// The bytes of pages that running scans have still to be handed, by how many scans need them: 1 in front,
+    /// [`SHARING_LEVELS`] or more last. `None` if the engine does not know its scans.
+    fn shared_bytes(&self) -> Option<[u64; SHARING_LEVELS]> {
+        None
+    }
 }
 
 /// Work done by the device.

@@ -10,10 +10,10 @@ mod round;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use coscan_runtime::{BufferManager, Options};
+use coscan_runtime::Options;
 use coscan_storage::table::FileOptions;
 
-use crate::engines::{Device, EngineKind, Source, SqlEngine};
+use crate::engines::{Device, EngineKind, SqlEngine, Tables};
 use crate::runner::{Engine, EngineError};
 use report::Tally;
 use round::{Round, run_round};
@@ -24,10 +24,8 @@ pub use report::{SmallKindReport, SmallRatios, SmallReport};
 /// The experiment: workload, data and device.
 #[derive(Debug, Clone)]
 pub struct Small {
-    /// `lineitem`.
-    pub lineitem: PathBuf,
-    /// The other tables.
-    pub others: Vec<(&'static str, PathBuf)>,
+    /// The name and the file of each table.
+    pub tables: Vec<(&'static str, PathBuf)>,
     /// The TPC-H scale factor of all tables.
     pub scale_factor: f64,
     /// The device that they are read from.
@@ -95,19 +93,10 @@ impl Small {
     }
 
     async fn engine(&self, kind: EngineKind) -> Result<SqlEngine, EngineError> {
-        let location = self.lineitem.display().to_string();
-        let source = Source { location, device: self.device.clone() };
-        let engine = match kind {
-            EngineKind::DataFusion => SqlEngine::datafusion(&source, "lineitem").await?,
-            EngineKind::Coscan(policy) => {
-                let options = Options::with_pool_bytes(self.pool_bytes, self.decode_bytes);
-                let manager = BufferManager::new(options.policy(policy))?;
-                SqlEngine::coscan(&source, "lineitem", manager, self.table_options).await?
-            }
-        };
-        for (name, path) in &self.others {
-            engine.add_table(name, &path.display().to_string()).await?;
-        }
+        let options = Options::with_pool_bytes(self.pool_bytes, self.decode_bytes);
+        let (device, table_options) = (&self.device, self.table_options);
+        let tables = Tables { files: &self.tables, device, options: table_options };
+        let engine = tables.engine(kind, options).await?;
         if self.warm {
             for query in SmallQueries::new(self.seed, self.scale_factor).one_of_each() {
                 engine.query(&query.sql).await?;

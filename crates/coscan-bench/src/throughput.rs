@@ -4,15 +4,16 @@
 //! with nothing in memory. Unlike in TPC-H, no rows change meanwhile.
 
 mod report;
+mod sharing;
 mod streams;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use coscan_runtime::{BufferManager, Options};
+use coscan_runtime::Options;
 use coscan_storage::table::FileOptions;
 
-use crate::engines::{Device, EngineKind, Source, SqlEngine};
+use crate::engines::{Device, EngineKind, SqlEngine, Tables};
 use crate::runner::{Engine, EngineError};
 use crate::tpch::Parameters;
 use crate::tpch::queries::TEMPLATES;
@@ -20,6 +21,7 @@ use report::compare;
 use streams::{Run, run_streams};
 
 pub use report::{ThroughputQueryReport, ThroughputReport};
+pub use sharing::SharingMoment;
 
 /// The experiment: workload, data and device.
 #[derive(Debug, Clone)]
@@ -108,23 +110,11 @@ impl Throughput {
     }
 
     async fn engine(&self, kind: EngineKind) -> Result<SqlEngine, EngineError> {
-        let Some(((name, path), others)) = self.tables.split_first() else {
-            return Err("there are no tables".into());
-        };
-        let source = Source { location: path.display().to_string(), device: self.device.clone() };
-        let engine = match kind {
-            EngineKind::DataFusion => SqlEngine::datafusion(&source, name).await?,
-            EngineKind::Coscan(policy) => {
-                let usual = Options::with_pool_bytes(self.pool_bytes, self.decode_bytes);
-                let memory_bytes = usual.memory_bytes.saturating_add(self.operator_bytes);
-                let options = Options { memory_bytes, ..usual.policy(policy) };
-                let manager = BufferManager::new(options)?;
-                SqlEngine::coscan(&source, name, manager, self.table_options).await?
-            }
-        };
-        for (name, path) in others {
-            engine.add_table(name, &path.display().to_string()).await?;
-        }
+        let usual = Options::with_pool_bytes(self.pool_bytes, self.decode_bytes);
+        let memory_bytes = usual.memory_bytes.saturating_add(self.operator_bytes);
+        let (device, table_options) = (&self.device, self.table_options);
+        let tables = Tables { files: &self.tables, device, options: table_options };
+        let engine = tables.engine(kind, Options { memory_bytes, ..usual }).await?;
         if self.warm {
             let mut parameters = Parameters::new(self.seed, self.scale_factor);
             for template in TEMPLATES {

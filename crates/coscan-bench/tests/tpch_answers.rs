@@ -3,6 +3,8 @@
 //! of the validation run are those of DuckDB (`slt/tpch/make_answers.py`).
 //!
 //! All queries of a configuration run at the same time, so that they share scans.
+//!
+//! `COSCAN_TPCH_SCALE=1` runs them at another scale; the answers are then those of plain DataFusion with one partition.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::fs::File;
@@ -24,11 +26,16 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::properties::WriterProperties;
 use tempfile::TempDir;
+use tokio::sync::OnceCell;
 
+/// The scale of the stored answers.
 const SCALE: f64 = 0.01;
-/// `lineitem` has 60 thousand rows.
-const CHUNK_ROWS: u64 = 2048;
+/// At [`SCALE`], where `lineitem` has 60 thousand rows.
+const CHUNK_ROWS: f64 = 2048.0;
+const CHUNK_ROWS_MAX: f64 = 131_072.0;
 const DECODE_BYTES: u64 = 256 << 20;
+/// For operators of all queries, at scale 1.
+const OPERATOR_BYTES: f64 = 6e9;
 
 /// The tables by the column whose order their rows have.
 const KEYS: [(&str, &str); 8] = [
@@ -42,12 +49,23 @@ const KEYS: [(&str, &str); 8] = [
     ("region", "r_regionkey"),
 ];
 
-/// The tables, in files with row groups as small as [`CHUNK_ROWS`].
+/// The scale asked for.
+fn scale() -> f64 {
+    let asked = std::env::var("COSCAN_TPCH_SCALE").ok();
+    asked.map_or(SCALE, |scale| scale.parse().expect("COSCAN_TPCH_SCALE is a number"))
+}
+
+/// Rows of a chunk, and of a row group.
+fn chunk_rows() -> u64 {
+    (CHUNK_ROWS * scale() / SCALE).clamp(CHUNK_ROWS, CHUNK_ROWS_MAX) as u64
+}
+
+/// The tables, in files with row groups as small as chunks.
 fn data() -> &'static Path {
     static DATA: OnceLock<TempDir> = OnceLock::new();
     DATA.get_or_init(|| {
         let (made, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        for (name, path) in tpch::tables(made.path(), SCALE, &|_, _| {}).unwrap() {
+        for (name, path) in tpch::tables(made.path(), scale(), &|_, _| {}).unwrap() {
             divide(&path, &data.path().join(format!("{name}.parquet")));
         }
         data
@@ -57,7 +75,7 @@ fn data() -> &'static Path {
 
 fn divide(from: &Path, to: &Path) {
     let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(from).unwrap()).unwrap();
-    let rows = CHUNK_ROWS as usize;
+    let rows = chunk_rows() as usize;
     let properties = WriterProperties::builder().set_max_row_group_row_count(Some(rows)).build();
     let mut writer =
         ArrowWriter::try_new(File::create(to).unwrap(), reader.schema().clone(), Some(properties))
@@ -75,7 +93,7 @@ async fn session(partitions: usize, options: Option<Options>, in_order: bool) ->
     let context = SessionContext::new_with_config(config);
     if let Some(options) = options {
         let manager = BufferManager::new(options).unwrap();
-        let table_options = FileOptions { chunk_rows: CHUNK_ROWS, ..FileOptions::default() };
+        let table_options = FileOptions { chunk_rows: chunk_rows(), ..FileOptions::default() };
         let coscan = Coscan::new(&manager).with_table_options(table_options);
         coscan.with_direct_bytes_max(0).install(&context).unwrap();
     }
@@ -89,11 +107,18 @@ async fn session(partitions: usize, options: Option<Options>, in_order: bool) ->
     context
 }
 
-fn large_pool() -> Options {
-    Options::with_pool_bytes(64 << 20, DECODE_BYTES)
+/// A pool of this size, and memory for the operators of all queries.
+fn options(pool_bytes: u64) -> Options {
+    let usual = Options::with_pool_bytes(pool_bytes, DECODE_BYTES);
+    let operator_bytes = (scale() * OPERATOR_BYTES) as u64;
+    Options { memory_bytes: usual.memory_bytes + operator_bytes, ..usual }
 }
 
-/// Runs all queries at the same time and compares each answer with that of DuckDB.
+fn large_pool() -> Options {
+    options((64 << 20).max((scale() * 1e9) as u64))
+}
+
+/// Runs all queries at the same time and compares each answer with the one that is right.
 async fn check(engine: &str, context: &SessionContext) {
     let running = TEMPLATES.map(|template| {
         let context = context.clone();
@@ -104,7 +129,7 @@ async fn check(engine: &str, context: &SessionContext) {
     let mut differences = Vec::new();
     for (template, answer) in running {
         let compared = match answer.await.unwrap() {
-            Ok(answer) => compare(&stored_answer(&template), &answer),
+            Ok(answer) => compare(&right_answer(&template).await, &answer),
             Err(error) => Err(error.to_string()),
         };
         if let Err(difference) = compared {
@@ -112,6 +137,30 @@ async fn check(engine: &str, context: &SessionContext) {
         }
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+/// The names of the columns, then the rows: those of DuckDB, or at another scale those of plain DataFusion.
+async fn right_answer(template: &Template) -> Vec<Vec<String>> {
+    static PLAIN: OnceCell<SessionContext> = OnceCell::const_new();
+    if scale() == SCALE {
+        return stored_answer(template);
+    }
+    let context = PLAIN.get_or_init(|| session(1, None, false)).await;
+    let sql = template.sql(&template.validation_parameters());
+    let frame = context.sql(&sql).await.unwrap();
+    let names = frame.schema().fields().iter().map(|field| field.name().clone()).collect();
+    let batches = frame.collect().await.unwrap();
+    std::iter::once(names).chain(batches.iter().flat_map(texts)).collect()
+}
+
+/// The rows of a batch as text.
+fn texts(batch: &RecordBatch) -> Vec<Vec<String>> {
+    let options = FormatOptions::new().with_null("NULL");
+    let columns = batch.columns().iter();
+    let columns = columns.map(|array| ArrayFormatter::try_new(array.as_ref(), &options).unwrap());
+    let columns: Vec<_> = columns.collect();
+    let row = |row| columns.iter().map(|column| column.value(row).to_string()).collect();
+    (0..batch.num_rows()).map(row).collect()
 }
 
 fn stored_answer(template: &Template) -> Vec<Vec<String>> {
@@ -133,12 +182,7 @@ fn compare(expected: &[Vec<String>], actual: &[RecordBatch]) -> Result<(), Strin
         if columns != *names {
             return Err(format!("expected columns {names:?}, got {columns:?}"));
         }
-        let options = FormatOptions::new().with_null("NULL");
-        let text =
-            |array, row| ArrayFormatter::try_new(array, &options).unwrap().value(row).to_string();
-        for row in 0..batch.num_rows() {
-            let values: Vec<_> =
-                batch.columns().iter().map(|array| text(array.as_ref(), row)).collect();
+        for values in texts(batch) {
             let Some(expected) = rows.next() else {
                 return Err(format!("more rows than {}: {values:?}", expected.len()));
             };
@@ -202,8 +246,8 @@ async fn coscan_gives_the_answers_of_duckdb() {
 async fn coscan_with_a_pool_of_two_chunks_gives_the_answers_of_duckdb() {
     let pool_bytes = 2 * chunk_bytes_max(&session(1, Some(large_pool()), false).await).await;
     for partitions in [1, 4] {
-        let options = Options::with_pool_bytes(pool_bytes, DECODE_BYTES);
-        check("two chunks", &session(partitions, Some(options), false).await).await;
+        let options = Some(options(pool_bytes));
+        check("two chunks", &session(partitions, options, false).await).await;
     }
 }
 

@@ -459,7 +459,8 @@ fn streams_of_tpch_queries_give_equal_answers_on_every_engine() {
     let engines = ["--engines", "datafusion,coscan", "--data", &data, "--json", &json];
     let bench = [&["bench", "throughput"][..], &numbers.split(' ').collect::<Vec<_>>(), &engines];
     let shown = stdout(&run(&bench.concat()));
-    for part in ["datafusion", "relevance", "queries per hour x scale", "Q22", "answers equal"] {
+    let parts = ["datafusion", "relevance", "queries per hour x scale", "Q22", "answers equal"];
+    for part in parts.into_iter().chain(["data still needed", "5 or more"]) {
         assert!(shown.contains(part), "{part} in\n{shown}");
     }
     let reports: serde_json::Value =
@@ -481,6 +482,13 @@ fn streams_of_tpch_queries_give_equal_answers_on_every_engine() {
         let figures = ["total_s", "stream_avg_s", "bytes_read", "cpu_s", "throughput_at_size"];
         assert!(figures.iter().all(|name| report[name].as_f64().unwrap() > 0.0), "{report}");
     }
+    let sharing = reports.iter().map(|report| report["sharing"].as_array().unwrap());
+    let needed = sharing.map(|moments| {
+        let bytes = moments.iter().flat_map(|moment| moment["bytes"].as_array().unwrap());
+        bytes.map(|bytes| bytes.as_u64().unwrap()).sum::<u64>()
+    });
+    let needed: Vec<_> = needed.collect();
+    assert!(needed[0] == 0 && needed[1] > 0, "only coscan knows its scans: {needed:?}");
     let none = run(&["bench", "throughput", "--data", &data, "--streams", "0"]);
     assert!(stderr(&none).contains("nothing to run"), "{}", stderr(&none));
 }

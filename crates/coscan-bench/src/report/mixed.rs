@@ -7,6 +7,7 @@ use coscan_sim::report::draw::columns::{Align, Block, beside};
 use coscan_sim::report::draw::numbers::{count, decimal, megabytes};
 use serde::{Deserialize, Serialize};
 
+use super::column::column;
 use crate::metrics::{EngineReport, KindReport, QueryReport};
 use crate::workload::{Kind, Percent, label};
 
@@ -160,10 +161,6 @@ fn queries<'a>(
 
 fn engine_names(runs: &[MixedRun]) -> impl Iterator<Item = &str> {
     runs.iter().take(1).flat_map(|run| run.engines.iter().map(|engine| engine.engine.as_str()))
-}
-
-fn column(header: &str, cells: impl Iterator<Item = String>) -> Vec<String> {
-    iter::once(header.to_owned()).chain(cells).collect()
 }
 
 fn dash() -> String {

@@ -8,6 +8,7 @@
 //! All of them take the reports in the order in which they are shown. The others are compared with the first.
 
 pub mod bytes;
+mod column;
 pub mod flatness;
 pub mod html;
 pub mod latency;

@@ -5,6 +5,7 @@ use std::iter;
 use coscan_sim::report::draw::columns::{Align, Block, beside};
 use coscan_sim::report::draw::numbers::{count, decimal, megabytes};
 
+use super::column::column;
 use crate::small::SmallReport;
 
 /// The times of each engine over all queries, then for each kind of query.
@@ -49,10 +50,6 @@ fn kinds(reports: &[SmallReport]) -> String {
         Block::new(&report.engine, "", &columns, Align::Right)
     });
     beside(&first, &engines.collect::<Vec<_>>())
-}
-
-fn column(header: &str, cells: impl Iterator<Item = String>) -> Vec<String> {
-    iter::once(header.to_owned()).chain(cells).collect()
 }
 
 fn milliseconds(seconds: f64) -> String {

@@ -1,15 +1,15 @@
 //! Streams of the queries of TPC-H on each engine, as plain text.
 
-use std::iter;
-
+use coscan_core::SHARING_LEVELS;
 use coscan_sim::report::draw::columns::{Align, Block, beside};
 use coscan_sim::report::draw::numbers::{count, decimal, megabytes};
 
+use super::column::column;
 use crate::throughput::ThroughputReport;
 
-/// The figures of each engine, then the average latency of each query.
+/// The figures of each engine, then the average latency of each query, then the sharing potential.
 pub fn table(reports: &[ThroughputReport]) -> String {
-    format!("{}\n{}", totals(reports), queries(reports))
+    format!("{}\n{}{}", totals(reports), queries(reports), sharing(reports))
 }
 
 fn totals(reports: &[ThroughputReport]) -> String {
@@ -58,6 +58,20 @@ fn queries(reports: &[ThroughputReport]) -> String {
     beside(&first, &engines.collect::<Vec<_>>())
 }
 
-fn column(header: &str, cells: impl Iterator<Item = String>) -> Vec<String> {
-    iter::once(header.to_owned()).chain(cells).collect()
+/// What running scans still needed on the average, by how many needed it; nothing if no engine knows its scans.
+fn sharing(reports: &[ThroughputReport]) -> String {
+    let names = (1..SHARING_LEVELS).map(|scans| scans.to_string());
+    let names = column("by scans", names.chain([format!("{SHARING_LEVELS} or more")]));
+    let first = Block::new("data still needed", "", &[names], Align::Left);
+    let engines = reports.iter().filter_map(|report| {
+        let bytes = report.sharing_avg()?;
+        let sum = bytes.iter().sum::<f64>().max(1.0);
+        let columns = [
+            column("avg [MB]", bytes.iter().map(|&bytes| megabytes(bytes as u64))),
+            column("share [%]", bytes.iter().map(|&bytes| decimal(100.0 * bytes / sum))),
+        ];
+        Some(Block::new(&report.engine, "", &columns, Align::Right))
+    });
+    let engines: Vec<_> = engines.collect();
+    if engines.is_empty() { String::new() } else { format!("\n{}", beside(&first, &engines)) }
 }

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use coscan_core::SHARING_LEVELS;
 use serde::{Deserialize, Serialize};
 
+use super::SharingMoment;
 use super::streams::Run;
 use crate::answers::{Difference, compare_ordered_answers};
 use crate::metrics::average;
@@ -34,6 +36,8 @@ pub struct ThroughputReport {
     pub answers_equal: bool,
     /// Every query, in the order of streams and then of time.
     pub queries: Vec<ThroughputQueryReport>,
+    /// The sharing potential over time; empty for an engine that does not know its scans.
+    pub sharing: Vec<SharingMoment>,
 }
 
 /// A query of a stream.
@@ -56,6 +60,13 @@ impl ThroughputReport {
         }
         let averages = latencies.into_iter();
         averages.map(|(query, latencies)| (query, average(latencies.into_iter()))).collect()
+    }
+
+    /// The average sharing potential, in bytes by the number of scans; `None` for an engine that does not know its
+    /// scans.
+    pub fn sharing_avg(&self) -> Option<[f64; SHARING_LEVELS]> {
+        let at = |level: usize| self.sharing.iter().map(move |moment| moment.bytes[level] as f64);
+        (!self.sharing.is_empty()).then(|| std::array::from_fn(|level| average(at(level))))
     }
 }
 
@@ -83,6 +94,7 @@ impl Run {
             memory_peak_bytes: self.memory_peak_bytes,
             answers_equal,
             queries: queries.collect(),
+            sharing: self.sharing.clone(),
         }
     }
 }
@@ -129,6 +141,9 @@ mod tests {
             io: IoCount { bytes: 10, requests: 2 },
             cpu: Duration::from_secs(9),
             memory_peak_bytes: None,
+            sharing: [[10, 0, 0, 0, 4], [0, 6, 0, 0, 0]]
+                .map(|bytes| SharingMoment { at_s: 1.0, bytes })
+                .to_vec(),
             queries: latencies_s.into_iter().zip(rows).enumerate().map(answered).collect(),
         }
     }
@@ -139,6 +154,7 @@ mod tests {
         assert_eq!((report.total_s, report.stream_avg_s), (8.0, 6.0));
         assert_eq!(report.throughput_at_size, 2.0 * 3600.0 / 8.0 * 0.5);
         assert_eq!(report.latency_avg_s(), BTreeMap::from([(4, 6.0)]));
+        assert_eq!(report.sharing_avg(), Some([5.0, 3.0, 0.0, 0.0, 2.0]));
     }
 
     #[test]

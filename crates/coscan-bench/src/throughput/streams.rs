@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 use arrow::array::RecordBatch;
 use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
 
 use super::ThroughputQuery;
+use super::sharing::{INTERVAL, Samples, SharingMoment};
 use crate::process;
 use crate::runner::{Engine, EngineError, IoCount, RunError};
 
@@ -24,6 +26,8 @@ pub(super) struct Run {
     pub(super) cpu: Duration,
     /// The most memory that was resident, in bytes, where known.
     pub(super) memory_peak_bytes: Option<u64>,
+    /// Empty where the engine does not know its scans.
+    pub(super) sharing: Vec<SharingMoment>,
     /// In the order of streams and then of time.
     pub(super) queries: Vec<Answered>,
 }
@@ -61,6 +65,9 @@ pub(super) async fn run_streams(
     drop(sender);
     let mut ended = BTreeMap::new();
     let mut answered = 0;
+    let mut samples = Samples::new(started);
+    let mut looks = tokio::time::interval(INTERVAL);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while ended.len() < streams.len() {
         tokio::select! {
             Some(()) = answers.recv() => {
@@ -72,6 +79,7 @@ pub(super) async fn run_streams(
                 let (index, time, queries) = joined??;
                 ended.insert(index, (time, queries));
             }
+            _ = looks.tick() => samples.take(engine.as_ref()),
         }
     }
     let total = started.elapsed();
@@ -83,6 +91,7 @@ pub(super) async fn run_streams(
         io: IoCount { bytes: io_now.bytes - io.bytes, requests: io_now.requests - io.requests },
         cpu: process::cpu_time().saturating_sub(cpu),
         memory_peak_bytes: process::memory_peak_bytes().filter(|_| memory_is_of_run),
+        sharing: samples.into_moments(),
         queries: queries.into_iter().flatten().collect(),
     })
 }

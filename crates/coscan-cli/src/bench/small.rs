@@ -86,18 +86,14 @@ impl Small {
 
     async fn prepare(&self) -> Result<small::Small, Failure> {
         let (directory, scale) = (data_directory(self.data.as_ref())?, self.scale);
-        let made = tokio::task::spawn_blocking(move || {
-            let lineitem = tpch::lineitem(&directory, scale, &|_, _| {})?;
-            Ok::<_, tpch::TpchError>((lineitem, tpch::others(&directory, scale)?))
-        });
-        let (lineitem, others) = made.await??;
+        let make = move || tpch::tables(&directory, scale, &|_, _| {});
+        let tables = tokio::task::spawn_blocking(make).await??;
         let mut table_bytes = 0;
-        for path in others.iter().map(|(_, path)| path).chain([&lineitem]) {
+        for (_, path) in &tables {
             table_bytes += std::fs::metadata(path)?.len();
         }
         Ok(small::Small {
-            lineitem,
-            others,
+            tables,
             scale_factor: scale,
             device: self.device.device(),
             pool_bytes: self.device.pool_bytes.unwrap_or(table_bytes),

@@ -22,8 +22,10 @@ const POOL_BYTES_MIN: u64 = 16 << 20;
 /// The throughput test of TPC-H: streams that run at the same time, each all 22 queries in random order.
 ///
 /// Makes the eight TPC-H tables (kept for the next run) and runs the streams on each engine, one engine after another.
-/// Orders are drawn, not those of TPC-H's Appendix A. Parameters are random, too, and the same on every engine. Shows times, what was read, queries per hour times scale,
-/// and the average time of each query. No rows change meanwhile, so results are not those of an official TPC-H run.
+/// Orders are drawn, not those of TPC-H's Appendix A. Parameters are random, too, and the same on every engine. Shows
+/// times, what was read, queries per hour times scale, the average time of each query, and how much of the data that was
+/// still needed several scans needed at once. No rows change meanwhile, so results are not those of an official TPC-H
+/// run.
 #[derive(Debug, Args)]
 #[command(
     mut_arg("pool_bytes", |pool_bytes| pool_bytes.help("coscan's pool of stored pages [default: a quarter of all \
