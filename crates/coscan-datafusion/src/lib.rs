@@ -32,11 +32,13 @@
 //!   `bloom_filters`, and a scan that needs little of its chunks (`selectivity`) goes to the engine's own scan
 //!   (`direct`, `direct_reader`).
 //! - `optimizer`: rules change the plan. Scans are in the order of their table where an operator above needs it
-//!   (`needed_order`), and know what a top-k sorts by (`top_k`, `sorts`). Small queries are `one_task`, and answers from
-//!   statistics check their files (`unchanged_files`).
+//!   (`needed_order`), and know what a top-k sorts by (`top_k`, `sorts`). What can go chunk by chunk is put into a
+//!   sandwich (`ordered_aggregates`, `clustered_joins`). Small queries are `one_task`, and answers from statistics check
+//!   their files (`unchanged_files`).
+//! - `sandwich`: operators that start a plan anew for each chunk that a scan is handed.
 //! - `execution`: the operator [`SharedScanExec`] (`exec`). Its partitions have `shares` of the chunks and are workers
 //!   of one scan (`executions`, `chunk_scan`), which reads in the order of `ranking` and drops chunks by
-//!   `dynamic_pruning`. Each gives a `stream`, through a `row_filter` if the session pushes filters down. Few first
+//!   `dynamic_pruning`. Each reads chunks with its `chunk_reader` and gives a `stream`, through a `row_filter` if the session pushes filters down. Few first
 //!   rows come from `first_pages`. EXPLAIN ANALYZE shows `metrics`.
 
 mod coscan;
@@ -47,6 +49,7 @@ mod memory;
 mod optimizer;
 mod planning;
 mod query_id;
+mod sandwich;
 mod session;
 mod session_stores;
 mod settings;

@@ -7,18 +7,23 @@ use coscan_runtime::BufferManager;
 use datafusion::datasource::listing::ListingTable;
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::prelude::SessionContext;
 
 use crate::coscan::Coscan;
 use crate::engine_tables::planner::SharingPlanner;
 use crate::memory::SharedMemoryPool;
+use crate::optimizer::clustered_joins::ClusteredJoins;
 use crate::optimizer::needed_order::NeededOrder;
 use crate::optimizer::one_task::{OneTask, UserPartitioning};
+use crate::optimizer::ordered_aggregates::OrderedAggregates;
 use crate::optimizer::top_k::TopKPushdown;
 use crate::optimizer::unchanged_files::UnchangedFiles;
 use crate::session_stores::SessionStores;
 use crate::settings::SessionSettings;
 use crate::tables::factory::SharedTableFactory;
+
+type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
 /// The file type in `STORED AS`.
 const FILE_TYPE: &str = "PARQUET";
@@ -70,11 +75,14 @@ impl Coscan {
             UserPartitioning::NAME,
             TopKPushdown::NAME,
             NeededOrder::NAME,
+            ClusteredJoins::NAME,
+            OrderedAggregates::NAME,
             UnchangedFiles::NAME,
         ];
         rules.retain(|rule| !ours.contains(&rule.name()));
-        let before = rules.iter().position(|rule| rule.name() == TopKPushdown::BEFORE);
-        rules.insert(before.unwrap_or(rules.len()), Arc::new(TopKPushdown));
+        insert_before(&mut rules, TopKPushdown::BEFORE, Arc::new(TopKPushdown));
+        insert_before(&mut rules, ClusteredJoins::BEFORE, Arc::new(ClusteredJoins));
+        insert_before(&mut rules, OrderedAggregates::BEFORE, Arc::new(OrderedAggregates));
         rules.insert(0, Arc::new(NeededOrder));
         rules.insert(0, Arc::new(UserPartitioning));
         rules.insert(0, Arc::new(UnchangedFiles));
@@ -94,4 +102,10 @@ impl Coscan {
         *state = installed;
         Ok(())
     }
+}
+
+/// Adds a rule before another, or at the end if the session does not have that one.
+fn insert_before(rules: &mut Vec<Rule>, before: &str, rule: Rule) {
+    let position = rules.iter().position(|rule| rule.name() == before);
+    rules.insert(position.unwrap_or(rules.len()), rule);
 }

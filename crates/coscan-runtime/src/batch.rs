@@ -1,7 +1,10 @@
 //! Record batches made of decoded columns.
 
+use std::sync::Arc;
+
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow_schema::SchemaRef;
+use arrow_schema::{Schema, SchemaRef};
+use coscan_storage::table::ParquetTable;
 
 use crate::error::ScanError;
 
@@ -23,6 +26,19 @@ pub(crate) fn record_batch(
     let options = RecordBatchOptions::new().with_row_count(usize::try_from(rows).ok());
     let batch = RecordBatch::try_new_with_options(SchemaRef::clone(schema), arrays, &options);
     Ok(batch.expect("columns have the table's types and as many rows as each other"))
+}
+
+/// The schema of batches of some columns of a table.
+///
+/// # Errors
+/// If the table has no such column.
+pub(crate) fn schema_of(table: &ParquetTable, columns: &[usize]) -> Result<SchemaRef, ScanError> {
+    let fields = table.schema().fields();
+    let field = |&column: &usize| {
+        let unknown = ScanError::UnknownColumn { column, columns: fields.len() };
+        fields.get(column).cloned().ok_or(unknown)
+    };
+    Ok(Arc::new(Schema::new(columns.iter().map(field).collect::<Result<Vec<_>, _>>()?)))
 }
 
 /// The distinct ones of the columns of a batch, and for each field of the batch its position among them.

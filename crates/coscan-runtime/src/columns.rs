@@ -1,4 +1,4 @@
-//! The columns of a chunk for one worker: decoded whole and shared with other scans, or decoded batch by batch for
+//! The columns of the parts of a chunk for one worker: decoded whole and shared with other scans, or decoded batch by batch for
 //! itself.
 //!
 //! The pages of the chunk are in use only while columns are opened, which waits for no query: if memory is short, the
@@ -8,6 +8,7 @@
 mod memory_needs;
 mod sharing;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,13 +16,12 @@ use arrow_array::ArrayRef;
 use coscan_core::PriorityClass;
 use coscan_storage::table::ColumnDecoder;
 
-use crate::batch::distinct;
 use crate::decode_cache::Slice;
 use crate::error::ScanError;
 use crate::lease::Lease;
 use crate::memory::{Charges, Reservation, Stage};
 use crate::metrics::add_time;
-use crate::scan::Scan;
+use crate::scan_handle::ScanHandle;
 use memory_needs::MemoryNeeds;
 use sharing::{decoder, take_shared};
 
@@ -31,18 +31,21 @@ const SHARING_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// The outcome of opening a chunk.
 pub(crate) enum Opening {
-    Opened(ChunkColumns),
+    /// Its parts, in order.
+    Opened(VecDeque<PartColumns>),
     /// The chunk has returned to its scan: opening it takes this much memory, which queries hold now.
-    NeedsMemory {
-        bytes: u64,
-    },
+    NeedsMemory { bytes: u64 },
 }
 
-/// The columns of a chunk, opened.
-pub(crate) struct ChunkColumns {
-    /// Distinct columns, and for each field of the batches which of them it is.
+/// The columns of a part of a chunk, opened.
+pub(crate) struct PartColumns {
+    /// The position of its table among those of the scan.
+    table: usize,
+    /// Distinct columns.
     columns: Vec<Column>,
-    fields: Vec<usize>,
+    rows_left: u64,
+    /// Of a batch.
+    rows_max: u64,
     /// Memory for the next batch of the columns that are decoded batch by batch.
     batch_bytes: u64,
     /// That memory, if it is reserved already.
@@ -57,47 +60,85 @@ enum Column {
     Batches(Box<ColumnDecoder>),
 }
 
-impl ChunkColumns {
-    /// Opens the columns that a scan reads of a chunk. `memory` is what the worker has waited for.
-    pub(crate) async fn open(
-        scan: &Scan,
-        mut lease: Lease,
-        memory: Option<Reservation>,
-    ) -> Result<Opening, ScanError> {
-        let (distinct, fields) = distinct(scan.columns());
-        // A worker that holds memory must not wait for more: with others that do the same it would wait for ever.
-        let timeout = match (&memory, scan.priority()) {
-            (None, PriorityClass::Long) => SHARING_TIMEOUT,
-            _ => Duration::ZERO,
-        };
-        let slices = take_shared(scan, &mut lease, &distinct, timeout).await?;
-        let unshared = distinct.iter().zip(&slices).filter(|(_, slice)| slice.is_none());
-        let unshared: Vec<_> = unshared.map(|(&column, _)| column).collect();
-        let needs = MemoryNeeds::of(scan, &lease, &unshared);
-        let Some(mut stored) = reserve_all(scan, memory, needs.all_bytes()) else {
-            // By then none may be shared.
-            let bytes = MemoryNeeds::of(scan, &lease, &distinct).all_bytes();
-            return Ok(Opening::NeedsMemory { bytes });
-        };
-        let batch = Some(stored.split_off(needs.batch_bytes));
-        let mut columns = Vec::with_capacity(distinct.len());
-        for (column, slice) in distinct.into_iter().zip(slices) {
+/// Opens the columns that a scan reads of a chunk, in all its parts. `memory` is what the worker has waited for.
+pub(crate) async fn open(
+    scan: &ScanHandle,
+    mut lease: Lease,
+    memory: Option<Reservation>,
+) -> Result<Opening, ScanError> {
+    // A worker that holds memory must not wait for more: with others that do the same it would wait for ever.
+    let timeout = match (&memory, scan.priority()) {
+        (None, PriorityClass::Long) => SHARING_TIMEOUT,
+        _ => Duration::ZERO,
+    };
+    let until = tokio::time::Instant::now() + timeout;
+    let mut parts = Vec::new();
+    for part in scan.parts().of_chunk(lease.chunk) {
+        let slices = take_shared(scan, &mut lease, part, until).await?;
+        parts.push((part, slices));
+    }
+    let needs: Vec<_> = parts
+        .iter()
+        .map(|(part, slices)| {
+            let unshared = part.columns().iter().zip(slices).filter(|(_, slice)| slice.is_none());
+            let unshared: Vec<_> = unshared.map(|(&column, _)| column).collect();
+            MemoryNeeds::of(scan, part, &unshared)
+        })
+        .collect();
+    let Some(mut stored) = reserve_all(scan, memory, MemoryNeeds::to_open(&needs)) else {
+        // By then none may be shared.
+        let needs: Vec<_> =
+            parts.iter().map(|(part, _)| MemoryNeeds::of(scan, part, part.columns())).collect();
+        return Ok(Opening::NeedsMemory { bytes: MemoryNeeds::to_open(&needs) });
+    };
+    let mut batch = needs.first().map(|needs| stored.split_off(needs.batch_bytes));
+    let mut opened = VecDeque::with_capacity(parts.len());
+    for ((part, slices), needs) in parts.into_iter().zip(needs) {
+        let mut columns = Vec::with_capacity(slices.len());
+        for (&column, slice) in part.columns().iter().zip(slices) {
             columns.push(match slice {
                 Some(slice) => Column::Whole { slice, next: 0 },
                 None => {
                     scan.counters().count_decoded();
-                    Column::Batches(Box::new(decoder(scan, &lease, column)?))
+                    Column::Batches(Box::new(decoder(scan, &lease, part, column)?))
                 }
             });
         }
-        lease.opened();
-        let (batch_bytes, charges) = (needs.batch_bytes, Charges::default());
-        let opened = Self { columns, fields, batch_bytes, batch, charges, _stored: stored };
-        Ok(Opening::Opened(opened))
+        opened.push_back(PartColumns {
+            table: part.table,
+            columns,
+            rows_left: part.rows(),
+            rows_max: scan.driver().options().batch_rows as u64,
+            batch_bytes: needs.batch_bytes,
+            batch: batch.take(),
+            charges: Charges::default(),
+            _stored: stored.split_off(needs.stored_bytes),
+        });
+    }
+    lease.opened();
+    Ok(Opening::Opened(opened))
+}
+
+impl PartColumns {
+    /// The position of its table among those of the scan.
+    pub(crate) fn table(&self) -> usize {
+        self.table
+    }
+
+    /// The rows of the next batch if it has no columns; otherwise at most these.
+    pub(crate) fn batch_rows_max(&self) -> u64 {
+        self.rows_left.min(self.rows_max)
+    }
+
+    /// So many rows were taken; true if none are left.
+    pub(crate) fn taken(&mut self, rows: u64) -> bool {
+        let left = self.rows_left.checked_sub(rows);
+        self.rows_left = left.expect("a decoder gives only the rows asked for");
+        self.rows_left == 0
     }
 
     /// The arrays of the next batch, one per field; `None` if there is no memory for it now.
-    pub(crate) fn next(&mut self, scan: &Scan) -> Result<Option<Vec<ArrayRef>>, ScanError> {
+    pub(crate) fn next(&mut self, scan: &ScanHandle) -> Result<Option<Vec<ArrayRef>>, ScanError> {
         let batch = self
             .batch
             .take()
@@ -122,7 +163,8 @@ impl ChunkColumns {
         if self.batch_bytes > 0 {
             add_time(&scan.counters().decode_ns, started.elapsed());
         }
-        Ok(Some(self.fields.iter().map(|&column| Arc::clone(&arrays[column])).collect()))
+        let fields = scan.parts().columns_of(self.table).fields.iter();
+        Ok(Some(fields.map(|&column| Arc::clone(&arrays[column])).collect()))
     }
 
     /// Memory for the next batch.
@@ -137,7 +179,7 @@ impl ChunkColumns {
 }
 
 /// A reservation of `bytes`, part of which may be reserved already; `None` if the rest is not available.
-fn reserve_all(scan: &Scan, memory: Option<Reservation>, bytes: u64) -> Option<Reservation> {
+fn reserve_all(scan: &ScanHandle, memory: Option<Reservation>, bytes: u64) -> Option<Reservation> {
     let Some(mut memory) = memory else {
         return scan.driver().try_reserve(bytes, Stage::Opening);
     };

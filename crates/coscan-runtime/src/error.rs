@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use arrow_schema::DataType;
 use coscan_core::{ChunkIndex, StartScanError};
 use coscan_storage::table::{DecodeError, ReadError, TableError};
 
@@ -32,6 +33,30 @@ pub enum ScanError {
         end: u64,
         /// The row after the last of the ranges before it.
         before: u64,
+    },
+    /// Columns for another number of tables than a joint table has.
+    #[error("columns are asked for of {columns} tables, but the joint table has {tables}")]
+    JointColumns {
+        /// Tables for which there are columns.
+        columns: usize,
+        /// Tables of the joint table.
+        tables: usize,
+    },
+    /// A joint chunk that the joint table does not have.
+    #[error("the joint table has {chunks} chunks, there is no chunk {chunk} (they count from 0)")]
+    UnknownJointChunk {
+        /// The one asked for.
+        chunk: usize,
+        /// The number of joint chunks.
+        chunks: usize,
+    },
+    /// Keys of another type than the column that they are looked up in.
+    #[error("keys of type {keys} are looked up in a column of type {column}: cast them first")]
+    KeyType {
+        /// The type of the keys.
+        keys: DataType,
+        /// The type of the column.
+        column: DataType,
     },
     /// A page could not be read, even when retried.
     #[error(transparent)]
@@ -111,6 +136,52 @@ pub struct ExtendError {
     pub error: ScanError,
     /// The chunks that were not added, in ascending order.
     pub left: Vec<ChunkIndex>,
+}
+
+/// Why tables cannot be scanned together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JointTableError {
+    /// There is nothing to scan.
+    #[error("a joint table needs at least one table")]
+    NoTables,
+    /// A joint chunk has a range of rows of each table.
+    #[error("joint chunk {chunk} has {ranges} ranges of rows, but there are {tables} tables")]
+    RangeCount {
+        /// The joint chunk.
+        chunk: usize,
+        /// Its ranges.
+        ranges: usize,
+        /// The number of tables.
+        tables: usize,
+    },
+    /// Rows that a table does not have, or that another joint chunk has, too.
+    #[error(
+        "joint chunk {chunk} has rows {start}..{end} of table {table}, which has {rows} rows, after rows up to {before}: \
+         give ranges of its rows from first to last that do not overlap"
+    )]
+    Rows {
+        /// The joint chunk.
+        chunk: usize,
+        /// The position of the table.
+        table: usize,
+        /// The first row of the range.
+        start: u64,
+        /// The row after its last.
+        end: u64,
+        /// The row after the last of the joint chunks before.
+        before: u64,
+        /// The rows of the table.
+        rows: u64,
+    },
+    /// A file is listed twice: its pages could not be told apart.
+    #[error(
+        "file {file} is listed twice by the tables of a joint table: scan a table that is joined with itself twice"
+    )]
+    FileTwice {
+        /// Its name.
+        file: String,
+    },
 }
 
 /// Why files cannot be opened.

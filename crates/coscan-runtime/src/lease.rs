@@ -4,12 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use coscan_core::{ChunkIndex, PageIndex, ScanId, WorkerIndex};
+use coscan_core::{ChunkIndex, PageId, ScanId, WorkerIndex};
 
 use crate::cpu_scheduler::Runnable;
 use crate::decode_cache::SliceKey;
 use crate::error::ScanError;
-use crate::snapshot::Snapshot;
 
 /// The answer to a worker that asked for a chunk: a chunk, no more chunks, or why it cannot go on.
 pub(crate) type Answer = Result<Option<Lease>, ScanError>;
@@ -28,15 +27,14 @@ pub(crate) trait LeaseOwner: fmt::Debug + Send + Sync {
 #[derive(Debug)]
 pub(crate) struct Lease {
     pub(crate) owner: Arc<dyn LeaseOwner>,
-    pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) scan: ScanId,
     pub(crate) worker: WorkerIndex,
-    /// Of the snapshot.
+    /// Of core.
     pub(crate) chunk: ChunkIndex,
     /// Sorted by page.
-    pub(crate) pages: Vec<(PageIndex, Bytes)>,
+    pub(crate) pages: Vec<(PageId, Bytes)>,
     /// Columns that other scans may take decoded, too, and that the worker has not taken yet.
-    pub(crate) untaken: Vec<usize>,
+    pub(crate) untaken: Vec<SliceKey>,
     /// Outlives the lease if the worker takes it: longer scans give way until it is dropped.
     pub(crate) runnable: Option<Runnable>,
     pub(crate) on_drop: OnDrop,
@@ -68,39 +66,24 @@ impl Lease {
     ///
     /// # Panics
     /// If the scan does not need the page.
-    pub(crate) fn page(&self, page: PageIndex) -> Bytes {
+    pub(crate) fn page(&self, page: PageId) -> Bytes {
         let position = self.pages.binary_search_by_key(&page, |(page, _)| *page);
         self.pages[position.expect("a lease holds every page of its chunk")].1.clone()
     }
 
-    /// Whether a column of the table may be decoded once for all scans that need it.
-    pub(crate) fn shares(&self, column: usize) -> bool {
-        self.snapshot.shared_column(self.chunk, column).is_some()
-    }
-
-    /// The key of a column that may be decoded once for all scans that need it.
-    ///
-    /// # Panics
-    /// If it may not be shared.
-    pub(crate) fn key(&self, column: usize) -> SliceKey {
-        let (file, chunk) = self.snapshot.place_of(self.chunk);
-        let column = self.snapshot.shared_column(self.chunk, column);
-        SliceKey { file, chunk, column: column.expect("only shared columns have a key") }
-    }
-
     /// The worker has this column, or will decode it for itself.
-    pub(crate) fn taken(&mut self, column: usize) {
-        if let Some(position) = self.untaken.iter().position(|&untaken| untaken == column) {
+    pub(crate) fn taken(&mut self, key: SliceKey) {
+        if let Some(position) = self.untaken.iter().position(|&untaken| untaken == key) {
             self.untaken.swap_remove(position);
-            self.owner.slice_taken(self.key(column));
+            self.owner.slice_taken(key);
         }
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        for column in std::mem::take(&mut self.untaken) {
-            self.owner.slice_taken(self.key(column));
+        for key in std::mem::take(&mut self.untaken) {
+            self.owner.slice_taken(key);
         }
         self.pages.clear();
         Arc::clone(&self.owner).lease_ended(self.scan, self.worker, self.on_drop);

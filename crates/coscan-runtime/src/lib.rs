@@ -7,7 +7,7 @@
 //!
 //! [`BufferManager`] is the entry point. A [`SharedTable`] is a table registered with it, a [`Scan`] the registered needs
 //! of a query, a [`ScanStream`] the record batches that one of its workers takes. [`FirstRows`] reads so few rows
-//! that they are not worth whole chunks.
+//! that they are not worth whole chunks. A [`JointTable`] has several tables that a [`JointScan`] reads together.
 
 mod batch;
 mod columns;
@@ -18,8 +18,12 @@ mod driver;
 mod error;
 mod events;
 mod extensions;
+mod find_rows;
 mod first_rows;
 mod io_runtime;
+mod joint_layout;
+mod joint_scan;
+mod joint_table;
 mod lease;
 mod load;
 mod manager;
@@ -34,6 +38,8 @@ mod recording;
 mod registry;
 mod row_selection;
 mod scan;
+mod scan_handle;
+mod scan_parts;
 mod scan_report;
 mod scan_request;
 mod snapshot;
@@ -41,11 +47,16 @@ mod store_requests;
 mod stream;
 mod table;
 mod watching;
+mod worker;
 mod worker_activity;
+mod worker_stream;
 
-pub use error::{ExtendError, OpenError, ScanError};
+pub use error::{ExtendError, JointTableError, OpenError, ScanError};
 pub use events::{Event, EventKind, Events};
+pub use find_rows::find_rows;
 pub use first_rows::FirstRows;
+pub use joint_scan::{JointBatch, JointScan, JointScanRequest, JointStream};
+pub use joint_table::JointTable;
 pub use manager::BufferManager;
 pub use metadata_cache::{CacheSlot, MetadataReservation};
 pub use metrics::{ManagerReport, ScanMetrics};

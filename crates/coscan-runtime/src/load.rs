@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use coscan_core::{LoadId, PageId, PageIndex};
+use coscan_core::{LoadId, PageId};
 use coscan_storage::table::{PageRequest, put_together};
 use futures::StreamExt;
 use futures::future::join_all;
@@ -14,6 +14,7 @@ use tokio::sync::watch;
 
 use crate::error::ScanError;
 use crate::metrics::{ScanCounters, add_time};
+use crate::scan_parts::{ScanParts, TablePage};
 use crate::snapshot::Snapshot;
 use crate::store_requests::StoreRequests;
 
@@ -37,8 +38,7 @@ pub(crate) trait LoadOwner: fmt::Debug + Send + Sync {
 pub(crate) struct Load {
     pub(crate) owner: Arc<dyn LoadOwner>,
     pub(crate) id: LoadId,
-    /// As indexes into the pages of the snapshot.
-    pub(crate) unreported: Vec<PageIndex>,
+    pub(crate) unreported: Vec<TablePage>,
     pub(crate) source: Arc<Source>,
     /// The number of attempts to read a page.
     pub(crate) attempts: u32,
@@ -46,11 +46,11 @@ pub(crate) struct Load {
     pub(crate) counters: Arc<ScanCounters>,
 }
 
-/// The store and file that a load reads from.
+/// The stores and tables that a load reads from.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) requests: Arc<StoreRequests>,
-    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) parts: Arc<ScanParts>,
     pub(crate) urgency: Urgency,
 }
 
@@ -74,7 +74,7 @@ impl Urgency {
 }
 
 /// A page, read or not.
-type Outcome = (PageIndex, Result<Bytes, ScanError>);
+type Outcome = (TablePage, Result<Bytes, ScanError>);
 
 /// Time before the first retry; it doubles with each.
 const PAUSE_FIRST: Duration = Duration::from_millis(20);
@@ -104,7 +104,7 @@ impl Load {
         let sets = self.unreported.chunks(at_once).flat_map(|pages| self.source.requests_of(pages));
         // All requests wait for admission from now on, so that no later load comes between them.
         let mut reading: FuturesUnordered<_> =
-            sets.map(|requests| Arc::clone(&self.source).read(requests)).collect();
+            sets.map(|(table, requests)| Arc::clone(&self.source).read(table, requests)).collect();
         let mut again = None;
         while let Some(outcomes) = reading.next().await {
             let is_last = is_last || !self.is_needed();
@@ -121,15 +121,15 @@ impl Load {
 
     /// Whether a scan still needs any of the remaining pages.
     fn is_needed(&self) -> bool {
-        let pages = self.unreported.iter().map(|&page| self.source.snapshot.page_id(page));
+        let pages = self.unreported.iter().map(|&page| self.source.page_id(page));
         self.owner.needs_any(&pages.collect::<Vec<_>>())
     }
 
     fn report(&mut self, outcomes: Vec<Outcome>) {
         self.unreported.retain(|page| outcomes.iter().all(|(reported, _)| reported != page));
         if !outcomes.is_empty() {
-            let snapshot = &self.source.snapshot;
-            let pages = outcomes.into_iter().map(|(page, read)| (snapshot.page_id(page), read));
+            let source = &self.source;
+            let pages = outcomes.into_iter().map(|(page, read)| (source.page_id(page), read));
             let is_over = self.unreported.is_empty();
             Arc::clone(&self.owner).report_pages(self.id, pages.collect(), is_over);
         }
@@ -137,29 +137,44 @@ impl Load {
 }
 
 impl Source {
-    /// The requests that read these pages, in sets that share a page.
-    fn requests_of(&self, pages: &[PageIndex]) -> Vec<Vec<PageRequest>> {
-        let requests = self.snapshot.table.requests(pages, self.requests.bytes_max());
-        let share = |a: &PageRequest, b: &PageRequest| a.pages().last() == b.pages().first();
-        requests.chunk_by(share).map(<[_]>::to_vec).collect()
+    /// The page of core that a page is.
+    fn page_id(&self, (table, page): TablePage) -> PageId {
+        self.snapshot(table).page_id(page)
     }
 
-    async fn read(self: Arc<Self>, requests: Vec<PageRequest>) -> Vec<Outcome> {
+    fn snapshot(&self, table: usize) -> &Snapshot {
+        &self.parts.columns_of(table).snapshot
+    }
+
+    /// The requests that read these pages, in sets that share a page; each with the position of its table.
+    fn requests_of(&self, pages: &[TablePage]) -> Vec<(usize, Vec<PageRequest>)> {
+        let mut sets = Vec::new();
+        for pages in pages.chunk_by(|a, b| a.0 == b.0) {
+            let table = pages[0].0;
+            let pages: Vec<_> = pages.iter().map(|(_, page)| *page).collect();
+            let requests = self.snapshot(table).table.requests(&pages, self.requests.bytes_max());
+            let share = |a: &PageRequest, b: &PageRequest| a.pages().last() == b.pages().first();
+            sets.extend(requests.chunk_by(share).map(|set| (table, set.to_vec())));
+        }
+        sets
+    }
+
+    async fn read(self: Arc<Self>, table: usize, requests: Vec<PageRequest>) -> Vec<Outcome> {
         let mut pages: Vec<_> = requests.iter().flat_map(PageRequest::pages).copied().collect();
         pages.dedup();
         let send = |request: PageRequest| async {
-            let answer = self.send(&request).await;
+            let answer = self.send(table, &request).await;
             (request, answer)
         };
         let read = put_together(&pages, join_all(requests.into_iter().map(send)).await);
-        pages.into_iter().zip(read).collect()
+        pages.into_iter().map(|page| (table, page)).zip(read).collect()
     }
 
-    async fn send(&self, request: &PageRequest) -> Result<Vec<Bytes>, ScanError> {
-        let store = &self.snapshot.table.parquet_files()[request.file()].file().store_url;
+    async fn send(&self, table: usize, request: &PageRequest) -> Result<Vec<Bytes>, ScanError> {
+        let table = &self.snapshot(table).table;
+        let store = &table.parquet_files()[request.file()].file().store_url;
         let (bytes, urgent) = (request.byte_count(), self.urgency.is_urgent());
-        let read = self.snapshot.table.read(request);
-        self.requests.send(store.as_str(), bytes, urgent, read).await
+        self.requests.send(store.as_str(), bytes, urgent, table.read(request)).await
     }
 }
 

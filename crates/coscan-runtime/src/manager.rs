@@ -12,9 +12,11 @@ use tokio::io::AsyncWrite;
 use tokio::runtime::Handle;
 
 use crate::driver::Driver;
-use crate::error::{OpenError, ScanError};
+use crate::error::{JointTableError, OpenError, ScanError};
 use crate::first_rows::FirstRows;
 use crate::io_runtime::IoRuntime;
+use crate::joint_scan::{JointScan, JointScanRequest};
+use crate::joint_table::JointTable;
 use crate::metadata_cache::{CacheSlot, MetadataReservation};
 use crate::metrics::ManagerReport;
 use crate::operator_memory::OperatorMemory;
@@ -154,6 +156,35 @@ impl BufferManager {
     #[must_use]
     pub fn register_snapshot(&self, name: &str, table: Arc<ParquetTable>) -> SharedTable {
         SharedTable::register(&self.driver, Some(name), table)
+    }
+
+    /// Registers tables that are scanned together. `chunks[u][t]` are the rows of table `t` in joint chunk `u`, counted from
+    /// the start of the table; they may be none. All rows of a range of keys are in one joint chunk: see [`find_rows`].
+    ///
+    /// # Errors
+    /// If there are no tables, they have a file in common, or the ranges of a table do not ascend within it as `u` does, or
+    /// overlap.
+    ///
+    /// [`find_rows`]: crate::find_rows
+    pub fn register_joint(
+        &self,
+        tables: &[SharedTable],
+        chunks: Vec<Vec<Range<u64>>>,
+    ) -> Result<JointTable, JointTableError> {
+        JointTable::register(&self.driver, tables, &chunks)
+    }
+
+    /// Registers what a query needs of a joint table. Its workers then take joint chunks of it.
+    ///
+    /// # Errors
+    /// If a column or joint chunk does not exist, there are no workers, the pool is too small for one joint chunk of these
+    /// columns, or queries hold the memory that the pool would need for it.
+    pub fn start_joint_scan(
+        &self,
+        table: &JointTable,
+        request: JointScanRequest,
+    ) -> Result<Arc<JointScan>, ScanError> {
+        JointScan::start(&self.driver, table, request)
     }
 
     /// Reads some columns and rows of a table, in any order, sharing with all other scans.

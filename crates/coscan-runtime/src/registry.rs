@@ -4,6 +4,7 @@
 //! core is scheduled as one: all snapshots of one name, or all tables of the same files. Files and tables are removed when
 //! their last holder is gone and nothing of them is in use.
 
+mod joint;
 mod names;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use coscan_storage::table::{
     FileOptions, FileVersion, PageLayout, ParquetFile, ParquetTable, TableFile,
 };
 
+pub(crate) use joint::JointKey;
 pub(crate) use names::TableNames;
 
 /// An open file.
@@ -38,6 +40,8 @@ enum TableKey {
     Named(String, Arc<str>),
     /// By its files, in order.
     Listed(Vec<FileId>, Arc<str>),
+    /// By its tables and the rows of each chunk.
+    Joint(JointKey),
 }
 
 #[derive(Debug)]
@@ -63,8 +67,8 @@ struct OpenTable {
 /// A file in a table.
 #[derive(Debug)]
 struct Listing {
-    /// The chunks of core that its chunks are.
-    chunks: Vec<ChunkIndex>,
+    /// The chunks of core that its chunks are. In a joint table, those that hold them whole.
+    chunks: Vec<Option<ChunkIndex>>,
     /// The column of the file in each column group; in a row layout the first column stands for all.
     columns: Vec<Option<usize>>,
     /// The number of snapshots that list it.
@@ -158,15 +162,20 @@ impl Registry {
             self.tables.get_mut(&id).expect("a name that is known is a table's").holders += 1;
             return id;
         }
-        let first = table.parquet_files().first();
-        let store = first.map_or("", |file| file.version().store_url().as_str());
-        let next_device = DeviceId::from_usize(self.devices.len());
-        let device = *self.devices.entry(store.to_owned()).or_insert(next_device);
+        let device = self.device_of([table]);
         let id = core.register_table(table.group_count(), device);
         self.by_name.insert(key.clone(), id);
         let names = TableNames::of(table, name);
         self.tables.insert(id, OpenTable { key, names, files: BTreeMap::new(), holders: 1 });
         id
+    }
+
+    /// The device of some tables: the store of their first file.
+    fn device_of<'a>(&mut self, tables: impl IntoIterator<Item = &'a ParquetTable>) -> DeviceId {
+        let first = tables.into_iter().flat_map(|table| table.parquet_files()).next();
+        let store = first.map_or("", |file| file.version().store_url().as_str());
+        let next_device = DeviceId::from_usize(self.devices.len());
+        *self.devices.entry(store.to_owned()).or_insert(next_device)
     }
 
     /// The chunks of core for the chunks of a file in a table. The caller holds them from now on.
@@ -181,7 +190,7 @@ impl Registry {
         let open = self.tables.get_mut(&id).expect("held by the caller");
         if let Some(listing) = open.files.get_mut(&file) {
             listing.holders += 1;
-            return listing.chunks.clone();
+            return listing.chunks.iter().flatten().copied().collect();
         }
         let groups = (0..table.group_count()).map(GroupIndex::from_usize);
         let columns: Vec<_> = groups.map(|group| table.column_of_group(position, group)).collect();
@@ -189,7 +198,8 @@ impl Registry {
         let chunks = core
             .append_chunks(id, specs)
             .expect("the chunks of a file list its pages, a slice for each column group");
-        open.files.insert(file, Listing { chunks: chunks.clone(), columns, holders: 1 });
+        let listed = chunks.iter().copied().map(Some).collect();
+        open.files.insert(file, Listing { chunks: listed, columns, holders: 1 });
         self.files.get_mut(&file).expect("held by the caller").tables.push(id);
         chunks
     }
@@ -208,7 +218,8 @@ impl Registry {
         let listing = listed.files.get_mut(&file).expect("held by the caller");
         listing.holders -= 1;
         if listing.holders == 0 {
-            self.leaving.push(Leaving::Chunks(table, std::mem::take(&mut listing.chunks)));
+            let chunks = listing.chunks.iter().flatten().copied().collect();
+            self.leaving.push(Leaving::Chunks(table, chunks));
             listed.files.remove(&file);
             open.tables.retain(|&other| other != table);
         }
@@ -246,14 +257,18 @@ impl Registry {
         });
     }
 
-    /// The tables that list a file, each with its chunk for a chunk of the file.
+    /// The tables that list a file, each with its chunk for a chunk of the file. Joint tables only if one of their chunks
+    /// holds all of it.
     pub(crate) fn listings(
         &self,
         file: FileId,
         chunk: ChunkIndex,
     ) -> impl Iterator<Item = (TableId, ChunkIndex)> + '_ {
         let tables = self.files.get(&file).into_iter().flat_map(|open| &open.tables);
-        tables.map(move |&table| (table, self.tables[&table].files[&file].chunks[chunk.as_usize()]))
+        tables.filter_map(move |&table| {
+            let chunk = self.tables[&table].files[&file].chunks[chunk.as_usize()]?;
+            Some((table, chunk))
+        })
     }
 
     /// The column group of a table that holds a column of a file that it lists.

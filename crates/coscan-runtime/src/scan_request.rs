@@ -3,10 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::SchemaRef;
 use coscan_core::Order;
 use coscan_storage::table::ParquetTable;
 
+use crate::batch::schema_of;
 use crate::error::ScanError;
 use crate::row_selection::check_rows;
 use crate::table::SharedTable;
@@ -54,13 +55,8 @@ impl ScanRequest {
 
     /// The schema of the batches, if the table has the columns and the rows are in order.
     pub(crate) fn schema(&self, table: &ParquetTable) -> Result<SchemaRef, ScanError> {
-        let fields = table.schema().fields();
-        let field = |&column: &usize| {
-            let unknown = ScanError::UnknownColumn { column, columns: fields.len() };
-            fields.get(column).cloned().ok_or(unknown)
-        };
-        let schema = self.columns.iter().map(field).collect::<Result<Vec<_>, _>>()?;
+        let schema = schema_of(table, &self.columns)?;
         check_rows(&self.rows)?;
-        Ok(Arc::new(Schema::new(schema)))
+        Ok(schema)
     }
 }

@@ -40,6 +40,11 @@ impl Snapshot {
         Self { id, table, files, chunks, of_core }
     }
 
+    /// The files of the table, in its order.
+    pub(crate) fn files(&self) -> &[SnapshotFile] {
+        &self.files
+    }
+
     /// Whether core has the chunks in the table's order: only then can it hand them out in that order.
     pub(crate) fn is_in_order(&self) -> bool {
         self.chunks.is_sorted()
@@ -61,9 +66,7 @@ impl Snapshot {
     pub(crate) fn core_runs_of(&self, chunks: &[ChunkIndex]) -> Vec<Range<ChunkIndex>> {
         let mut chunks: Vec<_> = chunks.iter().map(|&chunk| self.to_core(chunk)).collect();
         chunks.sort_unstable();
-        chunks.dedup();
-        let runs = chunks.chunk_by(|a, b| a.0 + 1 == b.0);
-        runs.map(|run| run[0]..ChunkIndex(run[run.len() - 1].0 + 1)).collect()
+        runs(chunks)
     }
 
     /// The chunk of the table that a chunk of core is.
@@ -103,4 +106,18 @@ impl Snapshot {
         let page = PageIndex(id.0 - self.files[file].first_page.0);
         self.table.page_of_file(file, page)
     }
+}
+
+/// Ascending chunks as runs of neighbours.
+pub(crate) fn runs(chunks: impl IntoIterator<Item = ChunkIndex>) -> Vec<Range<ChunkIndex>> {
+    let mut runs: Vec<Range<ChunkIndex>> = Vec::new();
+    for chunk in chunks {
+        let after = ChunkIndex(chunk.0 + 1);
+        match runs.last_mut() {
+            Some(last) if last.end == chunk => last.end = after,
+            Some(last) if last.end == after => {}
+            _ => runs.push(chunk..after),
+        }
+    }
+    runs
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::catalog::Session;
-use datafusion::common::tree_node::{Transformed, TreeNodeRecursion, TreeNodeRewriter};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result;
 use datafusion::execution::context::QueryPlanner;
@@ -14,6 +14,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::coscan::Coscan;
 use crate::engine_tables::listing_table::SharedListingTable;
+use crate::sandwich::cooperative_join::CooperativeJoinExec;
 use crate::settings::SessionSettings;
 
 /// Plans queries with another planner, after replacing tables by shared ones where possible. Writes go to the engine's
@@ -32,6 +33,26 @@ impl SharingPlanner {
         Self { planner: Arc::clone(planner), coscan: Arc::new(coscan) }
     }
 
+    /// The plan with shared tables; `None` if it has none of the engine's own.
+    fn with_shared_tables(&self, logical_plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+        let mut has_listing_table = false;
+        logical_plan.apply_with_subqueries(|plan| {
+            has_listing_table = matches!(
+                plan,
+                LogicalPlan::TableScan(scan) if self.shared_table(scan).is_some()
+            );
+            Ok(match has_listing_table {
+                true => TreeNodeRecursion::Stop,
+                false => TreeNodeRecursion::Continue,
+            })
+        })?;
+        if !has_listing_table {
+            return Ok(None);
+        }
+        let mut sharing = Sharing { planner: self, is_sorted: Vec::new() };
+        Ok(Some(logical_plan.clone().rewrite_with_subqueries(&mut sharing)?.data))
+    }
+
     fn shared_table(&self, scan: &TableScan) -> Option<SharedListingTable> {
         let table = source_as_provider(&scan.source).ok()?;
         SharedListingTable::of(table, scan.table_name.table(), &self.coscan)
@@ -45,27 +66,40 @@ impl QueryPlanner for SharingPlanner {
         logical_plan: &LogicalPlan,
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        if !SessionSettings::of(session.config()).sharing {
-            return self.planner.create_physical_plan(logical_plan, session).await;
+        let shared = match SessionSettings::of(session.config()).sharing {
+            true => self.with_shared_tables(logical_plan)?,
+            false => None,
+        };
+        let logical_plan = shared.as_ref().unwrap_or(logical_plan);
+        if let LogicalPlan::Explain(explain) = logical_plan {
+            // Its plan is text, of which nothing can be found out.
+            self.create_physical_plan(&explain.plan, session).await?;
         }
-        let mut has_listing_table = false;
-        logical_plan.apply_with_subqueries(|plan| {
-            has_listing_table = matches!(
-                plan,
-                LogicalPlan::TableScan(scan) if self.shared_table(scan).is_some()
-            );
-            Ok(match has_listing_table {
-                true => TreeNodeRecursion::Stop,
-                false => TreeNodeRecursion::Continue,
-            })
-        })?;
-        if !has_listing_table {
-            return self.planner.create_physical_plan(logical_plan, session).await;
+        loop {
+            let plan = self.planner.create_physical_plan(logical_plan, session).await?;
+            // The next plan does without the joins that were found to be impossible.
+            if are_clustered(&plan).await? {
+                return Ok(plan);
+            }
         }
-        let mut sharing = Sharing { planner: self, is_sorted: Vec::new() };
-        let shared = logical_plan.clone().rewrite_with_subqueries(&mut sharing)?;
-        self.planner.create_physical_plan(&shared.data, session).await
     }
+}
+
+/// Whether the tables of all cooperative joins are clustered, as their statistics suggest.
+async fn are_clustered(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    let mut joins = Vec::new();
+    plan.apply(|plan| {
+        if plan.is::<CooperativeJoinExec>() {
+            joins.push(Arc::clone(plan));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    for join in joins.iter().filter_map(|join| join.downcast_ref::<CooperativeJoinExec>()) {
+        if !join.is_clustered().await? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Replaces the engine's tables by shared ones.

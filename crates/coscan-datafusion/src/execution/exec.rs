@@ -6,8 +6,8 @@ mod pushdown;
 
 use std::sync::Arc;
 
-use coscan_runtime::SharedTable;
-use coscan_runtime::core::Order;
+use coscan_runtime::core::{ChunkIndex, Order};
+use coscan_runtime::{BufferManager, SharedTable};
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Statistics, internal_err};
@@ -154,6 +154,36 @@ impl SharedScanExec {
     /// Whether its files were listed for this query.
     pub(crate) fn is_listed_by_query(&self) -> bool {
         self.source.listed_by_query
+    }
+
+    /// The name by which the query knows the table.
+    pub(crate) fn table_name(&self) -> &str {
+        &self.source.name
+    }
+
+    /// The manager of its table.
+    pub(crate) fn manager(&self) -> &BufferManager {
+        &self.source.manager
+    }
+
+    /// The columns of the output, as indexes into the table's schema.
+    pub(crate) fn projection(&self) -> &[usize] {
+        &self.projection
+    }
+
+    /// The chunks that it needs, in ascending order.
+    pub(crate) fn needed_chunks(&self) -> &[ChunkIndex] {
+        &self.needed.chunks
+    }
+
+    /// The weight of its query.
+    pub(crate) fn weight(&self) -> u32 {
+        self.settings.weight
+    }
+
+    /// The most partitions that the session wants.
+    pub(crate) fn partitions_max(&self) -> usize {
+        self.settings.partitions_max
     }
 
     fn order(&self) -> Order {

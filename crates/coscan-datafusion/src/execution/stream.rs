@@ -4,15 +4,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use coscan_runtime::ScanStream;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::error::Result;
 use datafusion::execution::RecordBatchStream;
 use datafusion::physical_plan::metrics::{BaselineMetrics, RecordOutput};
-use futures::{Stream, StreamExt};
+use futures::Stream;
 
-use crate::error::from_scan;
+use crate::execution::chunk_reader::ChunkReader;
 use crate::execution::executions::Execution;
 use crate::execution::row_filter::RowFilter;
 
@@ -31,9 +30,7 @@ pub(crate) struct Output {
 pub(crate) struct SharedScanStream {
     output: Output,
     /// Until all needed rows are read.
-    execution: Option<Execution>,
-    /// While it reads, after the first poll.
-    worker: Option<ScanStream>,
+    reader: Option<ChunkReader>,
     /// Rows to give next.
     rows: Option<RecordBatch>,
     baseline: BaselineMetrics,
@@ -41,14 +38,13 @@ pub(crate) struct SharedScanStream {
 
 impl SharedScanStream {
     pub(crate) fn new(execution: Execution, output: Output, baseline: BaselineMetrics) -> Self {
-        let execution = (output.fetch != Some(0)).then_some(execution);
-        Self { output, execution, worker: None, rows: None, baseline }
+        let reader = (output.fetch != Some(0)).then(|| ChunkReader::new(execution));
+        Self { output, reader, rows: None, baseline }
     }
 
     /// Reads no more, and frees everything that reading held.
     fn end(&mut self) {
-        self.worker = None;
-        if self.execution.take().is_some() {
+        if self.reader.take().is_some() {
             self.baseline.done();
         }
     }
@@ -58,9 +54,9 @@ impl SharedScanStream {
             if let Some(batch) = self.next_batch() {
                 return Poll::Ready(Some(Ok(batch)));
             }
-            let taken = match ready!(self.poll_read(context)) {
-                Some(read) => read.and_then(|batch| self.take(batch)),
-                None if self.execution.is_none() => return Poll::Ready(None),
+            let Some(reader) = &mut self.reader else { return Poll::Ready(None) };
+            let taken = match ready!(reader.poll_read(context)) {
+                Some(read) => read.and_then(|(_, batch)| self.take(batch)),
                 None => {
                     self.end();
                     self.output.filter.as_mut().map_or(Ok(()), RowFilter::finish)
@@ -68,25 +64,6 @@ impl SharedScanStream {
             };
             if let Err(error) = taken {
                 return Poll::Ready(Some(Err(error)));
-            }
-        }
-    }
-
-    /// Reads the next rows; `None` if there are no more.
-    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
-        loop {
-            let Some(execution) = &mut self.execution else { return Poll::Ready(None) };
-            if let Some(worker) = &mut self.worker {
-                execution.prune();
-                match ready!(worker.poll_next_unpin(context)) {
-                    Some(read) => return Poll::Ready(Some(read.map_err(from_scan))),
-                    None => self.worker = None,
-                }
-            }
-            match execution.next() {
-                Ok(None) => return Poll::Ready(None),
-                Ok(worker) => self.worker = worker,
-                Err(error) => return Poll::Ready(Some(Err(error))),
             }
         }
     }

@@ -1,10 +1,13 @@
 //! Rules of the physical optimizer.
 //!
 //! `needed_order` and `top_k` tell a scan in which order its rows are wanted; `sorts` finds the way from a sort down to
-//! its scan. `one_task` keeps small queries from being spread, `unchanged_files` guards answers from statistics.
+//! its scan. `ordered_aggregates` and `clustered_joins` let aggregations and joins go chunk by
+//! chunk. `one_task` keeps small queries from being spread, `unchanged_files` guards answers from statistics.
 
+pub(crate) mod clustered_joins;
 pub(crate) mod needed_order;
 pub(crate) mod one_task;
+pub(crate) mod ordered_aggregates;
 pub(crate) mod sorts;
 pub(crate) mod top_k;
 pub(crate) mod unchanged_files;

@@ -1,41 +1,53 @@
 //! Columns of a chunk decoded whole, once for all scans that need them.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use coscan_storage::table::ColumnDecoder;
 
 use super::memory_needs::{batch_rows, whole_bytes};
 use crate::cpu_scheduler::TIME_SLICE;
-use crate::decode_cache::{Decoding, Lookup, Slice};
+use crate::decode_cache::{Decoding, Lookup, Slice, SliceKey};
 use crate::driver::RETRY_INTERVAL;
 use crate::error::ScanError;
 use crate::lease::Lease;
 use crate::memory::{Charges, Reservation};
 use crate::metrics::add_time;
-use crate::scan::Scan;
+use crate::scan_handle::ScanHandle;
+use crate::scan_parts::Part;
 
-/// The columns of a chunk that other scans need, too, decoded; `None` for the others, and where memory is short until
+/// A column of a part of a chunk that may be decoded once for all scans that need it.
+#[derive(Clone, Copy)]
+struct Shareable<'a> {
+    part: Part<'a>,
+    column: usize,
+    key: SliceKey,
+}
+
+/// The columns of a part of a chunk that other scans need, too, decoded; `None` for the others, and where memory is short until
 /// the timeout.
 pub(super) async fn take_shared(
-    scan: &Scan,
+    scan: &ScanHandle,
     lease: &mut Lease,
-    columns: &[usize],
-    timeout: Duration,
+    part: Part<'_>,
+    until: tokio::time::Instant,
 ) -> Result<Vec<Option<Slice>>, ScanError> {
-    let until = tokio::time::Instant::now() + timeout;
-    let is_whole = scan.selection(lease.chunk).is_none();
-    let mut slices = Vec::with_capacity(columns.len());
+    let mut slices = Vec::with_capacity(part.columns().len());
     let mut slice_started = Instant::now();
-    for &column in columns {
+    for &column in part.columns() {
         if slice_started.elapsed() > TIME_SLICE {
             // Decoding takes a while: other tasks get the processor meanwhile.
             tokio::task::yield_now().await;
             slice_started = Instant::now();
         }
-        let shares = is_whole && lease.shares(column);
-        slices.push(if shares { share(scan, lease, column, until).await? } else { None });
-        lease.taken(column);
+        slices.push(match part.key(column) {
+            Some(key) => {
+                let slice = share(scan, lease, Shareable { part, column, key }, until).await?;
+                lease.taken(key);
+                slice
+            }
+            None => None,
+        });
     }
     Ok(slices)
 }
@@ -44,12 +56,12 @@ pub(super) async fn take_shared(
 ///
 /// From the claim to the end of decoding it waits for nothing: a paused query holds up no other.
 async fn share(
-    scan: &Scan,
+    scan: &ScanHandle,
     lease: &Lease,
-    column: usize,
+    wanted: Shareable<'_>,
     until: tokio::time::Instant,
 ) -> Result<Option<Slice>, ScanError> {
-    let (driver, key) = (scan.driver(), lease.key(column));
+    let (driver, key) = (scan.driver(), wanted.key);
     let mut reclaims_at = tokio::time::Instant::now();
     loop {
         let freed = driver.memory().freed.notified();
@@ -70,7 +82,7 @@ async fn share(
         if needed_by == 0 {
             return Ok(None);
         }
-        let bytes = whole_bytes(scan, lease, column);
+        let bytes = whole_bytes(scan, &wanted.part, wanted.column);
         // Finding what can be reclaimed takes a pass over all slices: too much for each time that memory is returned.
         let now = tokio::time::Instant::now();
         let reclaims = now >= reclaims_at;
@@ -79,7 +91,7 @@ async fn share(
         }
         if let Some(memory) = driver.try_reserve_to_share(bytes, reclaims.then_some(needed_by)) {
             if let Some(decoding) = driver.decoded().begin(key) {
-                return decode_whole(scan, lease, column, decoding, memory).map(Some);
+                return decode_whole(scan, lease, wanted, decoding, memory).map(Some);
             }
         } else if now >= until {
             return Ok(None);
@@ -90,17 +102,17 @@ async fn share(
 }
 
 fn decode_whole(
-    scan: &Scan,
+    scan: &ScanHandle,
     lease: &Lease,
-    column: usize,
+    Shareable { part, column, key }: Shareable<'_>,
     decoding: Decoding,
     mut memory: Reservation,
 ) -> Result<Slice, ScanError> {
     let started = Instant::now();
-    let slice = decoder(scan, lease, column)?.collect::<Result<Slice, _>>()?;
+    let slice = decoder(scan, lease, part, column)?.collect::<Result<Slice, _>>()?;
     let mut charges = Charges::default();
     slice.iter().for_each(|array| memory.charge(array, &mut charges));
-    scan.driver().note_decoded(lease.key(column));
+    scan.driver().note_decoded(key);
     decoding.finish(Arc::clone(&slice), charges.bytes());
     // Workers that wait for memory to decode it find it decoded.
     scan.driver().memory().freed.notify_waiters();
@@ -110,11 +122,10 @@ fn decode_whole(
 }
 
 pub(super) fn decoder(
-    scan: &Scan,
+    scan: &ScanHandle,
     lease: &Lease,
+    part: Part<'_>,
     column: usize,
 ) -> Result<ColumnDecoder, ScanError> {
-    let batch_rows = usize::try_from(batch_rows(scan, lease)).unwrap_or(usize::MAX);
-    let selection = scan.selection(lease.chunk);
-    Ok(scan.table().decode(lease.chunk, column, &|page| lease.page(page), selection, batch_rows)?)
+    Ok(part.decode(column, |page| lease.page(page), batch_rows(scan, &part))?)
 }

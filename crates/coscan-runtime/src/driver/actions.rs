@@ -87,13 +87,15 @@ impl Driver {
         inner.loads.insert(id, urgency.clone());
         inner.totals.loads += 1;
         let scan = inner.scans.get(&scan).expect("core reads for running scans");
-        let snapshot = Arc::clone(&scan.snapshot);
-        let chunk = snapshot.to_table(chunk);
         Load {
             owner: Arc::clone(self) as _,
             id,
-            unreported: pages.into_iter().map(|page| snapshot.page_of(chunk, page)).collect(),
-            source: Arc::new(Source { requests: Arc::clone(self.requests()), snapshot, urgency }),
+            unreported: scan.parts.pages(chunk, &pages),
+            source: Arc::new(Source {
+                requests: Arc::clone(self.requests()),
+                parts: Arc::clone(&scan.parts),
+                urgency,
+            }),
             attempts: self.options.read_attempts,
             counters: Arc::clone(&scan.counters),
         }

@@ -137,7 +137,7 @@ impl Inner {
         let of_table = |(table, chunk)| {
             let interested = self.core.state().interested(table, chunk);
             let running = interested.filter_map(|scan| self.scans.get(&scan.id()));
-            running.filter(|running| running.shares(chunk, key.column)).count()
+            running.filter(|running| running.parts.shares(chunk, key)).count()
         };
         self.registry.listings(key.file, key.chunk).map(of_table).sum()
     }

@@ -20,31 +20,23 @@ impl Driver {
     ) -> Lease {
         let registered = inner.core.state().scan(scan).expect("core delivers to running scans");
         let running = &inner.scans[&scan];
-        let snapshot = Arc::clone(&running.snapshot);
-        let of_table = snapshot.to_table(chunk);
-        let mut pages: Vec<_> = inner
-            .core
-            .state()
-            .pages_of(registered, chunk)
-            .into_iter()
-            .map(|page| (snapshot.page_of(of_table, page), inner.frames[&page].clone()))
-            .collect();
+        let pages = inner.core.state().pages_of(registered, chunk).into_iter();
+        let mut pages: Vec<_> = pages.map(|page| (page, inner.frames[&page].clone())).collect();
         pages.sort_unstable_by_key(|(page, _)| *page);
         running.activity.set_priority(inner.core.class_of(scan));
         running.activity.handed(worker, self.now());
         let lease = Lease {
             owner: Arc::clone(self) as _,
-            untaken: running.shared_columns(of_table),
-            snapshot,
+            untaken: running.parts.shared(chunk),
             scan,
             worker,
-            chunk: of_table,
+            chunk,
             pages,
             runnable: Some(self.cpu_scheduler.add(Arc::clone(&running.activity), worker)),
             on_drop: OnDrop::Return,
         };
-        for &column in &lease.untaken {
-            self.decoded.expect(lease.key(column));
+        for &key in &lease.untaken {
+            self.decoded.expect(key);
         }
         self.leases.fetch_add(1, Ordering::Relaxed);
         lease

@@ -131,11 +131,12 @@ async fn a_chunk_returned_to_a_scan_that_has_failed_takes_only_itself_along() {
     let request = ScanRequest { workers: 2, ..ScanRequest::of_columns(&table, vec![0]) };
     let scan = manager.start_scan(&table, request).unwrap();
     let worker = WorkerIndex(0);
-    let mut lease = driver.request_chunk(scan.id(), worker).await.unwrap().unwrap().unwrap();
+    let mut lease =
+        driver.request_chunk(scan.handle().id(), worker).await.unwrap().unwrap().unwrap();
     lease.on_drop = OnDrop::Nothing;
 
-    driver.decide(|inner, _| inner.fail(scan.id(), &ScanError::Cancelled));
-    driver.decide(|inner, now| inner.withdraw(now, scan.id(), worker));
+    driver.decide(|inner, _| inner.fail(scan.handle().id(), &ScanError::Cancelled));
+    driver.decide(|inner, now| inner.withdraw(now, scan.handle().id(), worker));
     assert_eq!(scan.remaining().len(), ROWS - 1, "all others");
     driver.run_deferred();
     assert!(scan.remaining().is_empty());

@@ -19,15 +19,30 @@ impl TableNames {
     pub(super) fn of(table: &ParquetTable, name: Option<&str>) -> Self {
         let first = table.parquet_files().first().map(|file| file.version().path());
         let file = first.and_then(|path| path.filename()).unwrap_or_default();
-        let mut groups = vec![Vec::new(); table.group_count()];
-        for (column, field) in table.schema().fields().iter().enumerate() {
-            groups[table.group_of_column(column).as_usize()].push(&**field.name());
-        }
         Self {
             table: name.unwrap_or_else(|| file.strip_suffix(".parquet").unwrap_or(file)).into(),
-            groups: groups.into_iter().map(|names| names.join(", ")).collect(),
+            groups: groups_of(table, String::clone).into(),
         }
     }
+
+    /// Those of a joint table of tables with these names.
+    pub(super) fn joint<'a>(tables: impl Iterator<Item = (Arc<str>, &'a ParquetTable)>) -> Self {
+        let (mut names, mut groups) = (Vec::new(), Vec::new());
+        for (name, table) in tables {
+            groups.extend(groups_of(table, |column| format!("{name}.{column}")));
+            names.push(name);
+        }
+        Self { table: names.join(" + ").into(), groups: groups.into() }
+    }
+}
+
+/// The columns of each column group.
+fn groups_of(table: &ParquetTable, name: impl Fn(&String) -> String) -> Vec<String> {
+    let mut groups = vec![Vec::new(); table.group_count()];
+    for (column, field) in table.schema().fields().iter().enumerate() {
+        groups[table.group_of_column(column).as_usize()].push(name(field.name()));
+    }
+    groups.into_iter().map(|names| names.join(", ")).collect()
 }
 
 impl Registry {

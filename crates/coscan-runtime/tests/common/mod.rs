@@ -1,6 +1,7 @@
 //! Small tables in memory, behind whatever store a test wants.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
+pub mod clustered;
 pub mod stores;
 
 use std::ops::Range;

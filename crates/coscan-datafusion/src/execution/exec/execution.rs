@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use coscan_runtime::{ScanLabel, ScanRequest};
+use datafusion::common::internal_err;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
@@ -13,6 +14,7 @@ use datafusion::physical_plan::{EmptyRecordBatchStream, ExecutionPlan};
 use log::debug;
 
 use super::SharedScanExec;
+use crate::execution::chunk_reader::ChunkReader;
 use crate::execution::chunk_scan::ChunkScanPlan;
 use crate::execution::executions::Executions;
 use crate::execution::first_pages::{self, FirstPagesStream};
@@ -91,8 +93,22 @@ impl SharedScanExec {
         Ok(Box::pin(cooperative(stream)))
     }
 
+    /// Executes a partition chunk by chunk, without a limit. The metrics are for its rows.
+    pub(crate) fn execute_chunks(
+        &self,
+        partition: usize,
+        context: &TaskContext,
+    ) -> Result<(ChunkReader, BaselineMetrics)> {
+        if self.fetch.is_some() || !self.evaluated.is_empty() {
+            return internal_err!("chunks are read without a limit, and whole");
+        }
+        let baseline = BaselineMetrics::new(&self.state.metrics, partition);
+        let execution = self.executions(context).execute(partition);
+        Ok((ChunkReader::new(execution), baseline))
+    }
+
     /// Whose scan it is.
-    fn label(&self, context: &TaskContext) -> ScanLabel {
+    pub(crate) fn label(&self, context: &TaskContext) -> ScanLabel {
         let query = QueryId::of(context);
         let query = query.inspect(|query| drop(self.state.query.set(Arc::clone(query))));
         ScanLabel {

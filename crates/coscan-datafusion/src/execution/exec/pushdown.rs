@@ -7,17 +7,26 @@ use datafusion::error::Result;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::utils::reassign_expr_columns;
-use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
 };
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 
 use super::SharedScanExec;
 use crate::execution::ranking::SortKey;
 use crate::planning::bloom_filters;
+use crate::planning::pruning::may_be_nan;
 use crate::tables::source::{is_dynamic, properties};
+
+/// The order of the rows of each chunk of a scan.
+pub(crate) struct ChunkOrder {
+    /// Of the rows of a chunk as a plan of one partition.
+    pub(crate) properties: Arc<PlanProperties>,
+    /// The columns that lead each of its orders, as indexes into the scan's output.
+    pub(crate) columns: Vec<Vec<usize>>,
+}
 
 impl SharedScanExec {
     /// The same without the zones that Bloom filters rule out. Bloom filters are read where they may help.
@@ -50,6 +59,46 @@ impl SharedScanExec {
         // One worker: of several merged above, each would have to hold a chunk before any could go on.
         let properties = Arc::new(properties(&self.source, &self.projection, 1, orders)?);
         Ok(Some(Self { ordered_for: Some(needed_by.into()), properties, ..self.clone() }))
+    }
+
+    /// The order of the rows of each chunk; `None` if the table has none, or the scan does not give whole chunks.
+    pub(crate) fn order_of_chunks(&self) -> Result<Option<ChunkOrder>> {
+        let in_order = if self.gives_chunks() { self.in_table_order("")? } else { None };
+        let Some(in_order) = in_order else { return Ok(None) };
+        let columns = in_order.orders().iter().map(|order| self.ordered_columns(order)).collect();
+        Ok(Some(ChunkOrder { properties: in_order.properties, columns }))
+    }
+
+    /// The properties of the rows of each chunk as a plan of one partition; `None` if the scan does not give whole
+    /// chunks.
+    pub(crate) fn properties_of_chunks(&self) -> Result<Option<Arc<PlanProperties>>> {
+        if !self.gives_chunks() {
+            return Ok(None);
+        }
+        let orders = self.source.table_orders(&self.settings);
+        Ok(Some(Arc::new(properties(&self.source, &self.projection, 1, orders)?)))
+    }
+
+    /// Whether it gives all rows of each chunk that it reads, in any order of chunks.
+    fn gives_chunks(&self) -> bool {
+        self.order() == Order::Any
+            && !self.has_user_partitioning
+            && self.first_by.is_none()
+            && self.fetch.is_none()
+            && self.evaluated.is_empty()
+    }
+
+    /// The columns of the output that lead an order. Not numbers with NaN, which have more than one form.
+    fn ordered_columns(&self, order: &LexOrdering) -> Vec<usize> {
+        let schema = self.source.table.table().schema();
+        let column = |key: &PhysicalSortExpr| {
+            let column = key.expr.downcast_ref::<Column>()?.index();
+            let data_type = schema.field(column).data_type();
+            let is_comparable = !data_type.is_nested() && !may_be_nan(data_type);
+            let position = self.projection.iter().position(|&projected| projected == column);
+            position.filter(|_| is_comparable)
+        };
+        order.iter().map_while(column).collect()
     }
 
     /// Accepts filters from above: all of them rule chunks out; the scan evaluates them too if the session pushes

@@ -1,0 +1,139 @@
+//! Aggregations by leading columns of a table's order go chunk by chunk.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::error::Result;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::{
+    AggregateExec, AggregateInputMode, AggregateMode, AggregateOutputMode,
+};
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
+
+use crate::execution::exec::SharedScanExec;
+use crate::optimizer::sorts::Changed;
+use crate::sandwich::chunk_plan::ChunkInputExec;
+use crate::sandwich::ordered_aggregate::OrderedAggregateExec;
+
+/// Replaces the stages of an aggregation by [`OrderedAggregateExec`] where the rows of a group come one after another
+/// in the table, and only filters and projections are between.
+///
+/// It runs before the rule that repartitions rows for aggregations.
+#[derive(Debug)]
+pub(crate) struct OrderedAggregates;
+
+impl OrderedAggregates {
+    pub(crate) const NAME: &'static str = "coscan_ordered_aggregates";
+    pub(crate) const BEFORE: &'static str = "EnsureRequirements";
+}
+
+impl PhysicalOptimizerRule for OrderedAggregates {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let change = |plan: Arc<dyn ExecutionPlan>| {
+            Ok(chunk_by_chunk(&plan)?.map_or_else(|| Transformed::no(plan), Transformed::yes))
+        };
+        plan.transform_up(change).data()
+    }
+
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+fn chunk_by_chunk(plan: &Arc<dyn ExecutionPlan>) -> Changed {
+    let Some(aggregate) = only_or_first_stage(plan) else { return Ok(None) };
+    let Some(scan) = scan_below(aggregate.input()) else { return Ok(None) };
+    if scan.needed_chunks().len() < 2 {
+        return Ok(None);
+    }
+    let Some(order) = scan.order_of_chunks()? else { return Ok(None) };
+    let grouped = aggregate.group_expr().input_exprs();
+    let grouped: Vec<_> = grouped
+        .iter()
+        .filter_map(|expression| column_of_scan(expression, aggregate.input()))
+        .collect();
+    let keys = order.columns.iter().map(|columns| {
+        let leading = columns.iter().take_while(|column| grouped.contains(column));
+        leading.copied().collect::<Vec<_>>()
+    });
+    let Some(key) = keys.max_by_key(Vec::len).filter(|key| !key.is_empty()) else {
+        return Ok(None);
+    };
+    let leaf = Arc::new(ChunkInputExec::new(scan.table_name(), order.properties));
+    let input = above_leaf(aggregate.input(), leaf)?;
+    let filling = replace_children_if_necessary(Arc::new(aggregate.clone()), vec![input])?;
+    let Some(filling) = filling.downcast_ref::<AggregateExec>() else { return Ok(None) };
+    let ordered = OrderedAggregateExec::new(filling, Arc::new(scan.clone()), key)?;
+    Ok((ordered.schema() == plan.schema()).then(|| Arc::new(ordered) as _))
+}
+
+/// The stage of an aggregation that reads rows, if the plan is its last stage and has no limit and no order of its own.
+pub(super) fn only_or_first_stage(plan: &Arc<dyn ExecutionPlan>) -> Option<&AggregateExec> {
+    let last = plan.downcast_ref::<AggregateExec>()?;
+    if last.mode().output_mode() != AggregateOutputMode::Final || last.limit_options().is_some() {
+        return None;
+    }
+    let first = match last.mode().input_mode() {
+        AggregateInputMode::Raw => last,
+        AggregateInputMode::Partial => {
+            let first = last.input().downcast_ref::<AggregateExec>()?;
+            (*first.mode() == AggregateMode::Partial).then_some(first)?
+        }
+    };
+    let has_order = first.aggr_expr().iter().any(|function| !function.order_bys().is_empty());
+    let is_plain = first.group_expr().is_single()
+        && first.limit_options().is_none()
+        && *first.input_order_mode() == InputOrderMode::Linear;
+    (is_plain && !has_order).then_some(first)
+}
+
+/// The scan below filters and projections.
+fn scan_below(plan: &Arc<dyn ExecutionPlan>) -> Option<&SharedScanExec> {
+    if plan.is::<FilterExec>() || plan.is::<ProjectionExec>() {
+        return scan_below(plan.children().first()?);
+    }
+    plan.downcast_ref::<SharedScanExec>()
+}
+
+/// The column of the scan, as an index into its output, that an expression on the rows of a plan above it is.
+fn column_of_scan(
+    expression: &Arc<dyn PhysicalExpr>,
+    plan: &Arc<dyn ExecutionPlan>,
+) -> Option<usize> {
+    let column = expression.downcast_ref::<Column>()?;
+    if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        return column_of_scan(&projection.expr()[column.index()].expr, projection.input());
+    }
+    if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+        let projected = filter.projection().as_ref();
+        let index = projected.map_or(column.index(), |columns| columns[column.index()]);
+        let below: Arc<dyn PhysicalExpr> = Arc::new(Column::new(column.name(), index));
+        return column_of_scan(&below, filter.input());
+    }
+    Some(column.index())
+}
+
+/// The filters and projections above another leaf than the scan.
+fn above_leaf(
+    plan: &Arc<dyn ExecutionPlan>,
+    leaf: Arc<dyn ExecutionPlan>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    match plan.children().as_slice() {
+        &[input] => replace_children_if_necessary(Arc::clone(plan), vec![above_leaf(input, leaf)?]),
+        _ => Ok(leaf),
+    }
+}

@@ -1,0 +1,229 @@
+//! Tables that are clustered on one key, and the joint chunks in which they are scanned together [CS11 §5.2].
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use coscan_runtime::{BufferManager, JointTable, ScanLabel, SharedTable, find_rows};
+use coscan_storage::table::{ChunkStatistics, FileVersion, ParquetTable};
+use datafusion::arrow::array::{Array, ArrayRef, UInt32Array, make_comparator};
+use datafusion::arrow::compute::{SortOptions, take};
+use datafusion::error::{DataFusionError, Result};
+
+use crate::error::from_scan;
+use crate::planning::pruning::may_be_nan;
+
+/// The most joint layouts that a manager remembers.
+const LAYOUTS_MAX: usize = 64;
+
+/// For each joint chunk, the rows of each table.
+pub(crate) type JointRows = Vec<Vec<Range<u64>>>;
+
+/// Tables whose chunks are in the order of one key each. Rows of one value of the key are in one joint chunk.
+#[derive(Clone, Debug)]
+pub(crate) struct Clustering {
+    tables: Vec<ClusteredTable>,
+    /// The table of each scan: a table that is joined with itself is read once.
+    table_of_scans: Vec<usize>,
+    options: SortOptions,
+    /// The first key of each joint chunk but the first.
+    boundaries: ArrayRef,
+}
+
+/// A table whose chunks are in the order of a column without NULLs.
+#[derive(Clone, Debug)]
+pub(crate) struct ClusteredTable {
+    pub(crate) table: SharedTable,
+    /// The column of the key, an index into the table's schema.
+    pub(crate) key: usize,
+}
+
+impl Clustering {
+    /// Clusters the tables of scans by the chunks of the one with the fewest: a joint chunk is one of them, with the rows
+    /// of the same keys of the others. `None` if that is one joint chunk, tables have some of their files in common, or
+    /// they were found not to be clustered.
+    pub(crate) fn new(
+        manager: &BufferManager,
+        scanned: Vec<ClusteredTable>,
+        options: SortOptions,
+    ) -> Result<Option<Self>> {
+        let mut tables: Vec<ClusteredTable> = Vec::new();
+        let mut table_of_scans = Vec::with_capacity(scanned.len());
+        for table in scanned {
+            let same = tables.iter().position(|other| other.is_same(&table));
+            table_of_scans.push(same.unwrap_or(tables.len()));
+            if same.is_none() {
+                tables.push(table);
+            }
+        }
+        let files = tables.iter().flat_map(|table| table.parquet().parquet_files());
+        let mut files: Vec<_> = files.map(|file| file.version()).collect();
+        let count = files.len();
+        files.sort_unstable();
+        files.dedup();
+        if files.len() < count {
+            return Ok(None);
+        }
+        let coarse = tables.iter().min_by_key(|table| table.parquet().layout().chunk_count());
+        let Some(coarse) = coarse else { return Ok(None) };
+        let (first, _) = coarse.bounds(options)?;
+        let compare = make_comparator(&first, &first, options)?;
+        let starts = (1..first.len()).filter(|&chunk| compare(chunk - 1, chunk).is_lt());
+        let starts: UInt32Array = starts.map(|chunk| u32::try_from(chunk).ok()).collect();
+        if starts.is_empty() || starts.null_count() > 0 {
+            return Ok(None);
+        }
+        let boundaries = take(&first, &starts, None)?;
+        let clustering = Self { tables, table_of_scans, options, boundaries };
+        let summary = manager.extension(JoinIndexes::default).of(&clustering);
+        let is_refuted = summary.get().is_some_and(Option::is_none);
+        Ok((!is_refuted).then_some(clustering))
+    }
+
+    /// The number of joint chunks.
+    pub(crate) fn joint_chunks(&self) -> usize {
+        self.boundaries.len() + 1
+    }
+
+    pub(crate) fn table_count(&self) -> usize {
+        self.tables.len()
+    }
+
+    /// The position of the table of each scan.
+    pub(crate) fn table_of_scans(&self) -> &[usize] {
+        &self.table_of_scans
+    }
+
+    /// The chunks of each table that may have rows of each joint chunk, by statistics.
+    pub(crate) fn chunks(&self) -> Result<Vec<Vec<Range<usize>>>> {
+        self.tables.iter().map(|table| self.chunks_of(table)).collect()
+    }
+
+    fn chunks_of(&self, table: &ClusteredTable) -> Result<Vec<Range<usize>>> {
+        let (first, last) = table.bounds(self.options)?;
+        let to_first = make_comparator(&first, &self.boundaries, self.options)?;
+        let to_last = make_comparator(&last, &self.boundaries, self.options)?;
+        let all: Vec<_> = (0..first.len()).collect();
+        let chunks = |joint: usize| {
+            let start = joint.checked_sub(1).map_or(0, |boundary| {
+                all.partition_point(|&chunk| to_last(chunk, boundary).is_lt())
+            });
+            let end = match joint < self.boundaries.len() {
+                true => all.partition_point(|&chunk| to_first(chunk, joint).is_lt()),
+                false => all.len(),
+            };
+            start..end.max(start)
+        };
+        Ok((0..self.joint_chunks()).map(chunks).collect())
+    }
+
+    /// The rows of each joint chunk; `None` if the tables are not clustered. Where the rows of a key begin is found once
+    /// for the same files: it is the join index summary [CS11 §2.6.2].
+    pub(crate) async fn rows(
+        &self,
+        manager: &BufferManager,
+        label: &ScanLabel,
+    ) -> Result<Option<Arc<JointRows>>> {
+        let summary = manager.extension(JoinIndexes::default).of(self);
+        summary.get_or_try_init(|| self.find_rows(manager, label)).await.cloned()
+    }
+
+    async fn find_rows(
+        &self,
+        manager: &BufferManager,
+        label: &ScanLabel,
+    ) -> Result<Option<Arc<JointRows>>> {
+        let mut joint = vec![Vec::with_capacity(self.tables.len()); self.joint_chunks()];
+        for ClusteredTable { table, key } in &self.tables {
+            let (options, boundaries) = (self.options, &self.boundaries);
+            let found = find_rows(manager, table, *key, options, boundaries, label.clone()).await;
+            let Some(starts) = found.map_err(from_scan)? else { return Ok(None) };
+            let row_count = table.table().layout().row_count();
+            let ends = starts.iter().copied().chain([row_count]);
+            let starts = std::iter::once(0).chain(starts.iter().copied());
+            joint.iter_mut().zip(starts.zip(ends)).for_each(|(rows, (start, end))| {
+                rows.push(start..end);
+            });
+        }
+        Ok(Some(Arc::new(joint)))
+    }
+
+    /// Registers the tables as one, in these joint chunks.
+    pub(crate) fn register(&self, manager: &BufferManager, rows: &JointRows) -> Result<JointTable> {
+        let tables: Vec<_> = self.tables.iter().map(|table| table.table.clone()).collect();
+        let registered = manager.register_joint(&tables, rows.clone());
+        registered.map_err(|error| DataFusionError::External(Box::new(error)))
+    }
+}
+
+impl ClusteredTable {
+    fn parquet(&self) -> &ParquetTable {
+        self.table.table()
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self.table.table(), other.table.table()) && self.key == other.key
+    }
+
+    /// The bounds of the key in each chunk: of the first and of the last row.
+    fn bounds(&self, options: SortOptions) -> Result<(ArrayRef, ArrayRef)> {
+        let statistics = self.parquet().statistics(self.key).map_err(crate::error::from_table)?;
+        let ChunkStatistics { min, max, .. } = statistics;
+        Ok(if options.descending { (max, min) } else { (min, max) })
+    }
+
+    /// The order in which bounds of chunks follow each other, without an overlap; `None` if they do not, bounds are
+    /// unknown, or a key is NULL. Within a chunk, rows may be in any order for all that bounds tell.
+    pub(crate) fn order(&self) -> Result<Option<SortOptions>> {
+        let data_type = self.parquet().schema().field(self.key).data_type();
+        if data_type.is_nested() || may_be_nan(data_type) {
+            return Ok(None);
+        }
+        let statistics = self.parquet().statistics(self.key).map_err(crate::error::from_table)?;
+        let ChunkStatistics { min, max, null_count, .. } = statistics;
+        let is_known = min.null_count() + max.null_count() == 0
+            && null_count.iter().all(|count| count == Some(0));
+        if !is_known {
+            return Ok(None);
+        }
+        for descending in [false, true] {
+            let options = SortOptions { descending, nulls_first: false };
+            let (first, last) = self.bounds(options)?;
+            let compare = make_comparator(&last, &first, options)?;
+            if (1..first.len()).all(|chunk| compare(chunk - 1, chunk).is_le()) {
+                return Ok(Some(options));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Join index summaries: for clustered files, the rows of joint chunks. Plain data: they keep nothing open.
+#[derive(Debug, Default)]
+struct JoinIndexes {
+    /// Least recently used first.
+    known: Mutex<Vec<(SummaryKey, Arc<Summary>)>>,
+}
+
+/// Set once the rows are found, to `None` if the tables are not clustered.
+type Summary = tokio::sync::OnceCell<Option<Arc<JointRows>>>;
+
+/// For each table its files and the column of the key; the order. Boundaries follow from these.
+type SummaryKey = (Vec<(Vec<FileVersion>, usize)>, SortOptions);
+
+impl JoinIndexes {
+    fn of(&self, clustering: &Clustering) -> Arc<Summary> {
+        let files = |table: &ClusteredTable| {
+            let files = table.parquet().parquet_files().iter();
+            (files.map(|file| file.version().clone()).collect(), table.key)
+        };
+        let key = (clustering.tables.iter().map(files).collect(), clustering.options);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known.iter().position(|(other, _)| *other == key);
+        let summary = found.map(|found| known.remove(found).1).unwrap_or_default();
+        if known.len() == LAYOUTS_MAX {
+            known.remove(0);
+        }
+        known.push((key, Arc::clone(&summary)));
+        summary
+    }
+}

@@ -1,0 +1,350 @@
+//! Joins of tables that are clustered on one key, joint chunk by joint chunk.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use coscan_runtime::{JointScan, JointScanRequest, ScanLabel, ScanMetrics};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{exec_err, internal_err};
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{Distribution, EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::coop::cooperative;
+use datafusion::physical_plan::execution_plan::EmissionType;
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet, RecordOutput,
+};
+use datafusion::physical_plan::stream::{
+    RecordBatchReceiverStreamBuilder, RecordBatchStreamAdapter,
+};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, InputDistributionRequirements, PlanProperties,
+    ReplaceChildrenOptions,
+};
+use futures::{StreamExt as _, TryStreamExt, stream};
+use tokio::sync::mpsc::Sender;
+
+use super::chunk_plan::ChunkPlan;
+use super::clustering::Clustering;
+use super::joint_rows::{JointInput, JointRows};
+use super::output::{one_partition, send_all};
+use crate::error::from_scan;
+use crate::execution::exec::SharedScanExec;
+use crate::execution::metrics::ScanCounts;
+
+/// Joins tables that are clustered on one key, in joint chunks that hold all rows of their keys: the Cooperative Merge
+/// Join [CS11 ch. 5]. All tables are one scan of the scheduler, which gives joint chunks in any order, and shares what
+/// it reads with the scans of each table.
+///
+/// A joint chunk is joined by itself, with the memory of one chunk. Its rows go through the engine's hash join: within a
+/// chunk, its table stays in the processor's cache. Joins with other, smaller tables may be between: their rows are
+/// collected once.
+///
+/// EXPLAIN shows:
+///
+/// | field | meaning |
+/// |---|---|
+/// | `joint_chunks` | the number of joint chunks; statistics rule out some of them when the query runs |
+/// | `per_chunk` | the operators that each joint chunk goes through, each before its inputs |
+///
+/// EXPLAIN ANALYZE adds the figures of a scan, see [`SharedScanExec`].
+#[derive(Debug)]
+pub(crate) struct CooperativeJoinExec {
+    /// A [`SharedScanExec`] in any order for each of the scans, then plans of one partition that joins collect once, from
+    /// left to right.
+    children: Vec<Arc<dyn ExecutionPlan>>,
+    scan_count: usize,
+    clustering: Arc<Clustering>,
+    needed: Arc<Needed>,
+    filling: ChunkPlan,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+/// The joint chunks that a join needs, given those in which each scan needs rows.
+#[derive(Clone, Debug)]
+pub(crate) enum Needed {
+    /// Those in which the scan at this position needs rows.
+    By(usize),
+    /// Those that both need.
+    Both(Box<Needed>, Box<Needed>),
+    /// Those that one of them needs.
+    Either(Box<Needed>, Box<Needed>),
+}
+
+impl Needed {
+    /// The same of scans so many positions later.
+    pub(crate) fn after(self, count: usize) -> Self {
+        let after = |needed: Box<Self>| Box::new(needed.after(count));
+        match self {
+            Self::By(scan) => Self::By(scan + count),
+            Self::Both(left, right) => Self::Both(after(left), after(right)),
+            Self::Either(left, right) => Self::Either(after(left), after(right)),
+        }
+    }
+
+    /// Whether a joint chunk is one of them.
+    pub(crate) fn is(&self, by: &dyn Fn(usize) -> bool) -> bool {
+        match self {
+            Self::By(scan) => by(*scan),
+            Self::Both(left, right) => left.is(by) && right.is(by),
+            Self::Either(left, right) => left.is(by) || right.is(by),
+        }
+    }
+}
+
+impl CooperativeJoinExec {
+    /// Of a plan over [`ChunkInputExec`](super::chunk_plan::ChunkInputExec)s, one for each scan, and
+    /// [`CollectedInputExec`](super::chunk_plan::CollectedInputExec)s, one for each plan to collect, from left to right.
+    pub(crate) fn new(
+        plan: Arc<dyn ExecutionPlan>,
+        scans: Vec<Arc<dyn ExecutionPlan>>,
+        collected: Vec<Arc<dyn ExecutionPlan>>,
+        clustering: Clustering,
+        needed: Needed,
+    ) -> Self {
+        let equivalence = EquivalenceProperties::new(plan.schema());
+        Self {
+            scan_count: scans.len(),
+            children: scans.into_iter().chain(collected).collect(),
+            clustering: Arc::new(clustering),
+            needed: Arc::new(needed),
+            filling: ChunkPlan::new(plan),
+            properties: Arc::new(one_partition(equivalence, EmissionType::Incremental)),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+
+    /// Whether its tables are clustered; finds it out if that is not known yet.
+    pub(crate) async fn is_clustered(&self) -> Result<bool> {
+        let Some(scan) = self.scans()?.into_iter().next() else { return Ok(false) };
+        let label = ScanLabel { query: None, table: Some(scan.table_name().into()) };
+        Ok(self.clustering.rows(scan.manager(), &label).await?.is_some())
+    }
+
+    fn with_children(
+        &self,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let changed = Self {
+            children,
+            scan_count: self.scan_count,
+            clustering: Arc::clone(&self.clustering),
+            needed: Arc::clone(&self.needed),
+            filling: self.filling.clone(),
+            properties: Arc::clone(&self.properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        };
+        changed.scans()?;
+        Ok(Arc::new(changed))
+    }
+
+    fn scans(&self) -> Result<Vec<&SharedScanExec>> {
+        let scans = self.children.iter().take(self.scan_count);
+        let scans: Option<Vec<_>> = scans.map(|scan| scan.downcast_ref()).collect();
+        match scans {
+            Some(scans) if scans.len() == self.scan_count => Ok(scans),
+            _ => internal_err!("the first children of CooperativeJoinExec are shared scans"),
+        }
+    }
+
+    /// The join as its tasks need it.
+    fn joining(&self, context: &Arc<TaskContext>) -> Result<Joining> {
+        Ok(Joining {
+            scans: self.scans()?.into_iter().cloned().collect(),
+            clustering: Arc::clone(&self.clustering),
+            needed: Arc::clone(&self.needed),
+            filling: self.filling.with_collected(&self.children[self.scan_count..])?,
+            context: Arc::clone(context),
+            counts: ScanCounts::new(&self.metrics),
+        })
+    }
+}
+
+impl DisplayAs for CooperativeJoinExec {
+    fn fmt_as(&self, kind: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let chunks = self.clustering.joint_chunks();
+        match kind {
+            DisplayFormatType::TreeRender => writeln!(f, "joint_chunks={chunks}"),
+            _ => write!(
+                f,
+                "CooperativeJoinExec: joint_chunks={chunks}, per_chunk=({})",
+                self.filling
+            ),
+        }
+    }
+}
+
+impl ExecutionPlan for CooperativeJoinExec {
+    fn name(&self) -> &str {
+        "CooperativeJoinExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        self.children.iter().collect()
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        let any = vec![Distribution::UnspecifiedDistribution; self.scan_count];
+        let collected = vec![Distribution::SinglePartition; self.children.len() - self.scan_count];
+        InputDistributionRequirements::new(any.into_iter().chain(collected).collect())
+    }
+
+    /// It has a task for each partition that the session wants.
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false; self.children.len()]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.with_children(children)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.with_children(children)
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        if partition > 0 {
+            return internal_err!("partition {partition} of 1");
+        }
+        let joining = Arc::new(self.joining(&context)?);
+        let schema = self.schema();
+        let joined = stream::once(joining.start(schema)).try_flatten().boxed();
+        let baseline = BaselineMetrics::new(&self.metrics, partition);
+        let joined = joined.inspect_ok(move |batch| {
+            batch.record_output(&baseline);
+        });
+        let joined = RecordBatchStreamAdapter::new(self.schema(), joined);
+        Ok(Box::pin(cooperative(joined)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}
+
+/// An execution, which all tasks share.
+struct Joining {
+    scans: Vec<SharedScanExec>,
+    clustering: Arc<Clustering>,
+    needed: Arc<Needed>,
+    filling: ChunkPlan,
+    context: Arc<TaskContext>,
+    counts: ScanCounts,
+}
+
+impl Joining {
+    /// Starts the scan, and a task for each of its workers.
+    async fn start(self: Arc<Self>, schema: SchemaRef) -> Result<SendableRecordBatchStream> {
+        let Some(first) = self.scans.first() else { return internal_err!("a join without tables") };
+        let label = first.label(&self.context);
+        let Some(rows) = self.clustering.rows(first.manager(), &label).await? else {
+            return exec_err!(
+                "the tables of a join are not clustered on its key: plan the query again"
+            );
+        };
+        let joint = self.clustering.register(first.manager(), &rows)?;
+        let chunks = self.needed_chunks(&rows);
+        self.counts.chunks_needed.add(chunks.len());
+        self.counts.chunks_pruned.add(rows.len() - chunks.len());
+        let workers = first.partitions_max().min(chunks.len()).max(1);
+        let (columns, inputs) = self.columns();
+        let request = JointScanRequest { columns, chunks, workers, weight: first.weight(), label };
+        let scan = first.manager().start_joint_scan(&joint, request).map_err(from_scan)?;
+        let mut output = RecordBatchReceiverStreamBuilder::new(schema, workers);
+        let counting = Arc::new(Counting { scan: Arc::clone(&scan), joining: Arc::clone(&self) });
+        for worker in 0..workers {
+            let rows = JointRows::new(scan.worker(worker), Arc::clone(&inputs));
+            let task = join_chunks(Arc::clone(&self), rows, Arc::clone(&counting), output.tx());
+            output.spawn(task);
+        }
+        Ok(output.build())
+    }
+
+    /// The columns to read of each table, and the inputs of the plan among them.
+    fn columns(&self) -> (Vec<Vec<usize>>, Arc<[JointInput]>) {
+        let tables = self.clustering.table_of_scans();
+        let mut columns = vec![Vec::new(); self.clustering.table_count()];
+        for (scan, &table) in self.scans.iter().zip(tables) {
+            columns[table].extend_from_slice(scan.projection());
+        }
+        for columns in &mut columns {
+            columns.sort_unstable();
+            columns.dedup();
+        }
+        let input = |(scan, &table): (&SharedScanExec, &usize)| {
+            let all: &[usize] = &columns[table];
+            let position = |column: &usize| all.partition_point(|other| other < column);
+            let columns = scan.projection().iter().map(position).collect();
+            JointInput { table, columns, schema: scan.schema() }
+        };
+        let inputs = self.scans.iter().zip(tables).map(input).collect();
+        (columns, inputs)
+    }
+
+    /// The joint chunks that are needed.
+    fn needed_chunks(&self, rows: &[Vec<Range<u64>>]) -> Vec<usize> {
+        let is_needed_by = |scan: usize, rows: &Range<u64>| {
+            let scan = &self.scans[scan];
+            let mut chunks = scan.table().table().layout().chunks_in(rows.clone());
+            chunks.any(|chunk| scan.needed_chunks().binary_search(&chunk).is_ok())
+        };
+        let tables = self.clustering.table_of_scans();
+        let is_needed =
+            |joint: usize| self.needed.is(&|scan| is_needed_by(scan, &rows[joint][tables[scan]]));
+        (0..rows.len()).filter(|&joint| is_needed(joint)).collect()
+    }
+}
+
+/// Joins the joint chunks of a worker.
+async fn join_chunks(
+    joining: Arc<Joining>,
+    rows: JointRows,
+    _counting: Arc<Counting>,
+    output: Sender<Result<RecordBatch>>,
+) -> Result<()> {
+    while rows.next_chunk().await? {
+        let joined = joining.filling.execute(rows.inputs(), &joining.context)?;
+        if !send_all(joined, &output).await? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Adds what a scan did to the figures of the plan when the last of its workers ends.
+struct Counting {
+    scan: Arc<JointScan>,
+    joining: Arc<Joining>,
+}
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        self.joining.counts.add(&ScanMetrics::default(), &self.scan.metrics());
+    }
+}

@@ -1,0 +1,159 @@
+//! The rows of a worker of a joint scan for a [`ChunkPlan`](super::chunk_plan::ChunkPlan): input by input.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use coscan_runtime::{JointBatch, JointStream};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::error::Result;
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream};
+use futures::{Stream, StreamExt};
+
+use crate::error::from_scan;
+
+/// An input of the plan: columns of a table of the joint scan. Several inputs may be of one table.
+#[derive(Clone, Debug)]
+pub(super) struct JointInput {
+    /// The position of the table.
+    pub(super) table: usize,
+    /// Of the scan's batches of that table.
+    pub(super) columns: Vec<usize>,
+    pub(super) schema: SchemaRef,
+}
+
+/// The rows of a worker, joint chunk by joint chunk.
+#[derive(Clone)]
+pub(super) struct JointRows {
+    shared: Arc<Mutex<Reader>>,
+    inputs: Arc<[JointInput]>,
+}
+
+struct Reader {
+    stream: JointStream,
+    inputs: Arc<[JointInput]>,
+    /// While it is read.
+    chunk: Option<usize>,
+    /// The table of the last rows. Those of the tables before it have all come.
+    table: usize,
+    /// The first rows of the next joint chunk.
+    ahead: Option<JointBatch>,
+    /// For each input, rows of the joint chunk that came before they were asked for.
+    waiting: Vec<VecDeque<RecordBatch>>,
+}
+
+impl JointRows {
+    pub(super) fn new(stream: JointStream, inputs: Arc<[JointInput]>) -> Self {
+        let waiting = vec![VecDeque::new(); inputs.len()];
+        let of_reader = Arc::clone(&inputs);
+        let reader =
+            Reader { stream, inputs: of_reader, chunk: None, table: 0, ahead: None, waiting };
+        Self { shared: Arc::new(Mutex::new(reader)), inputs }
+    }
+
+    /// Goes on to the next joint chunk that has rows, past what nobody has read of the current one; false if there is
+    /// none.
+    pub(super) async fn next_chunk(&self) -> Result<bool> {
+        poll_fn(|context| self.lock().poll_next_chunk(context)).await
+    }
+
+    /// The rows of the current joint chunk, input by input.
+    pub(super) fn inputs(&self) -> Vec<SendableRecordBatchStream> {
+        let input = |input: usize| {
+            let (shared, schema) =
+                (Arc::clone(&self.shared), Arc::clone(&self.inputs[input].schema));
+            Box::pin(InputRows { shared, input, schema }) as SendableRecordBatchStream
+        };
+        (0..self.inputs.len()).map(input).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Reader> {
+        lock(&self.shared)
+    }
+}
+
+fn lock(reader: &Mutex<Reader>) -> MutexGuard<'_, Reader> {
+    reader.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Reader {
+    fn poll_next_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<bool>> {
+        while self.chunk.is_some() {
+            ready!(self.poll_read(context))?;
+            self.waiting.iter_mut().for_each(VecDeque::clear);
+        }
+        self.waiting.iter_mut().for_each(VecDeque::clear);
+        if self.ahead.is_none() {
+            self.ahead =
+                ready!(self.stream.poll_next_unpin(context)).transpose().map_err(from_scan)?;
+        }
+        let Some(first) = self.ahead.take() else { return Poll::Ready(Ok(false)) };
+        self.chunk = Some(first.chunk);
+        Poll::Ready(self.push(first).map(|()| true))
+    }
+
+    /// Reads the next rows of the joint chunk, if it has any.
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
+        let read = ready!(self.stream.poll_next_unpin(context)).transpose().map_err(from_scan);
+        Poll::Ready(match read.inspect_err(|_| self.chunk = None)? {
+            Some(batch) if self.chunk == Some(batch.chunk) => self.push(batch),
+            ahead => {
+                (self.ahead, self.chunk) = (ahead, None);
+                Ok(())
+            }
+        })
+    }
+
+    /// Gives rows to the inputs of their table.
+    fn push(&mut self, JointBatch { table, batch, .. }: JointBatch) -> Result<()> {
+        self.table = table;
+        for (input, waiting) in self.inputs.iter().zip(&mut self.waiting) {
+            if input.table == table {
+                waiting.push_back(batch.project(&input.columns)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn poll_input(
+        &mut self,
+        context: &mut Context<'_>,
+        input: usize,
+    ) -> Poll<Option<Result<RecordBatch>>> {
+        loop {
+            if let Some(batch) = self.waiting[input].pop_front() {
+                return Poll::Ready(Some(Ok(batch)));
+            }
+            if self.chunk.is_none() || self.table > self.inputs[input].table {
+                return Poll::Ready(None);
+            }
+            if let Err(error) = ready!(self.poll_read(context)) {
+                return Poll::Ready(Some(Err(error)));
+            }
+        }
+    }
+}
+
+/// The rows of an input in the current joint chunk.
+struct InputRows {
+    shared: Arc<Mutex<Reader>>,
+    input: usize,
+    schema: SchemaRef,
+}
+
+impl Stream for InputRows {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        lock(&self.shared).poll_input(context, self.input)
+    }
+}
+
+impl RecordBatchStream for InputRows {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}

@@ -1,0 +1,139 @@
+//! A registered scan, as its workers know it.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use coscan_core::{PriorityClass, ScanId, ScanReport, ScanSpec, WorkerIndex};
+
+use crate::driver::{Driver, RunningScan};
+use crate::error::ScanError;
+use crate::memory::{Reservation, Stage};
+use crate::metrics::{ScanCounters, ScanMetrics};
+use crate::scan_parts::ScanParts;
+use crate::scan_request::ScanLabel;
+use crate::worker_activity::WorkerActivity;
+
+/// A registered scan. It ends when it is dropped: all that it held is released.
+#[derive(Debug)]
+pub(crate) struct ScanHandle {
+    driver: Arc<Driver>,
+    id: ScanId,
+    parts: Arc<ScanParts>,
+    counters: Arc<ScanCounters>,
+    activity: Arc<WorkerActivity>,
+    workers: usize,
+    /// The report, once the scan has ended.
+    ended: Mutex<Option<ScanReport>>,
+    /// Keeps what it reads registered.
+    _registered: Box<dyn fmt::Debug + Send + Sync>,
+}
+
+impl ScanHandle {
+    /// Registers a scan of something that is registered as long as `registered` is kept.
+    ///
+    /// # Errors
+    /// If the pool is too small for one of its chunks, queries hold the memory that the pool would need for it, or there
+    /// are no workers.
+    pub(crate) fn start(
+        driver: &Arc<Driver>,
+        registered: impl fmt::Debug + Send + Sync + 'static,
+        spec: &ScanSpec,
+        parts: ScanParts,
+        label: ScanLabel,
+    ) -> Result<Arc<Self>, ScanError> {
+        let parts = Arc::new(parts);
+        let counters = Arc::new(ScanCounters::new(Arc::clone(driver.slices_of_all())));
+        let activity = Arc::new(WorkerActivity::new(spec.workers));
+        let running = RunningScan {
+            column_names: parts.column_names(),
+            parts: Arc::clone(&parts),
+            label,
+            started: driver.now(),
+            counters: Arc::clone(&counters),
+            activity: Arc::clone(&activity),
+            handed: Vec::new(),
+            failed: None,
+            is_closed: false,
+        };
+        let id = driver.start_scan(spec, &running)?;
+        Ok(Arc::new(Self {
+            driver: Arc::clone(driver),
+            id,
+            parts,
+            counters,
+            activity,
+            workers: spec.workers,
+            ended: Mutex::new(None),
+            _registered: Box::new(registered),
+        }))
+    }
+
+    /// Ends it now: all that it held is released. Its workers get [`ScanError::Cancelled`] if they ask again.
+    pub(crate) fn cancel(&self) {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        if ended.is_none() {
+            *ended = Some(self.driver.cancel_scan(self.id));
+        }
+    }
+
+    /// Its counters so far.
+    pub(crate) fn metrics(&self) -> ScanMetrics {
+        let ended = *self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        self.counters.with_chunks(ended.unwrap_or_else(|| self.driver.report_scan(self.id)))
+    }
+
+    /// Ends it for all its workers because one of them has failed.
+    pub(crate) fn fail(&self, error: &ScanError) {
+        self.driver.fail_scan(self.id, error);
+    }
+
+    /// Memory for one of its workers, as soon as there is enough.
+    ///
+    /// # Errors
+    /// As [`Driver::reserve`].
+    pub(crate) async fn reserve(
+        &self,
+        worker: WorkerIndex,
+        bytes: u64,
+        stage: Stage,
+    ) -> Result<Reservation, ScanError> {
+        let _waiting = self.activity.in_memory_queue(worker, self.driver.now());
+        self.driver.reserve(bytes, stage).await
+    }
+
+    pub(crate) fn driver(&self) -> &Arc<Driver> {
+        &self.driver
+    }
+
+    pub(crate) fn id(&self) -> ScanId {
+        self.id
+    }
+
+    /// What it reads of each chunk.
+    pub(crate) fn parts(&self) -> &ScanParts {
+        &self.parts
+    }
+
+    pub(crate) fn workers(&self) -> usize {
+        self.workers
+    }
+
+    pub(crate) fn activity(&self) -> &Arc<WorkerActivity> {
+        &self.activity
+    }
+
+    /// By its length: longer scans give way to it.
+    pub(crate) fn priority(&self) -> PriorityClass {
+        self.activity.priority()
+    }
+
+    pub(crate) fn counters(&self) -> &ScanCounters {
+        &self.counters
+    }
+}
+
+impl Drop for ScanHandle {
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}

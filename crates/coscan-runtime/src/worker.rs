@@ -1,0 +1,197 @@
+//! A worker of a scan: takes chunk after chunk, and makes record batches of each.
+//!
+//! It takes each column of a chunk decoded whole, once for all scans that want it, or decodes it for itself batch by
+//! batch, which is cheaper when no other scan wants it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow_array::RecordBatch;
+use coscan_core::{ChunkIndex, WorkerIndex};
+
+use crate::batch::record_batch;
+use crate::columns::{Opening, PartColumns, open};
+use crate::cpu_scheduler::{Runnable, YieldDecision, YieldPolicy};
+use crate::error::ScanError;
+use crate::memory::{Reservation, Stage};
+use crate::metrics::add_time;
+use crate::scan_handle::ScanHandle;
+
+/// Rows of a chunk.
+#[derive(Debug)]
+pub(crate) struct ChunkBatch {
+    /// Of core.
+    pub(crate) chunk: ChunkIndex,
+    /// The position of their table among those of the scan.
+    pub(crate) table: usize,
+    pub(crate) batch: RecordBatch,
+}
+
+/// A batch, or `None` at the end.
+pub(crate) type NextBatch = Result<Option<ChunkBatch>, ScanError>;
+
+/// One of the workers of a scan.
+pub(crate) struct Worker {
+    current: Option<ChunkBatches>,
+    scan: Arc<ScanHandle>,
+    index: WorkerIndex,
+    yield_policy: YieldPolicy,
+    /// Memory that it has waited for, to open the next chunk that it is handed.
+    memory: Option<Reservation>,
+    /// It was told that there are no more chunks, or has failed.
+    has_ended: bool,
+}
+
+impl Drop for Worker {
+    /// Its scan goes on without it.
+    fn drop(&mut self) {
+        // The last worker ends the scan.
+        if !self.has_ended && Arc::strong_count(&self.scan) > 1 {
+            self.scan.driver().withdraw(self.scan.id(), self.index);
+        }
+    }
+}
+
+/// The progress of a worker without waiting.
+pub(crate) enum Step {
+    Batch(Result<ChunkBatch, ScanError>),
+    /// The next batch needs this much memory, which queries hold now.
+    NeedsMemory {
+        bytes: u64,
+    },
+    NeedsChunk,
+}
+
+impl Worker {
+    pub(crate) fn new(scan: Arc<ScanHandle>, index: WorkerIndex) -> Self {
+        Self {
+            current: None,
+            scan,
+            index,
+            yield_policy: YieldPolicy::new(),
+            memory: None,
+            has_ended: false,
+        }
+    }
+
+    /// Notes the end: of the rows, or of the scan for all its workers.
+    pub(crate) fn note_end(&mut self, next: &NextBatch) {
+        match next {
+            Ok(Some(_)) => {}
+            Ok(None) => self.has_ended = true,
+            // Rows are missing: no other worker may end as if all had come.
+            Err(error) => {
+                self.has_ended = true;
+                self.scan.fail(error);
+            }
+        }
+    }
+
+    pub(crate) fn decide(&mut self) -> YieldDecision {
+        self.yield_policy.next(self.scan.driver().cpu_scheduler(), self.scan.priority())
+    }
+
+    pub(crate) async fn obey(&mut self, decision: YieldDecision) {
+        match decision {
+            YieldDecision::Continue => return,
+            YieldDecision::Yield => tokio::task::yield_now().await,
+            YieldDecision::GiveWay(pause) => {
+                let (driver, activity) = (self.scan.driver(), self.scan.activity());
+                activity.pause_for(self.index, pause);
+                driver.cpu_scheduler().give_way(activity.priority(), pause, driver.runtime()).await;
+                activity.pause_for(self.index, Duration::ZERO);
+            }
+        }
+        self.yield_policy.resume(matches!(decision, YieldDecision::GiveWay(_)));
+    }
+
+    /// The next batch of the current chunk, if it takes no waiting.
+    pub(crate) fn next_at_once(&mut self) -> Step {
+        let Some(current) = &mut self.current else { return Step::NeedsChunk };
+        let step = current.next(&self.scan);
+        if current.parts.is_empty() || matches!(step, Step::Batch(Err(_))) {
+            self.current = None;
+        }
+        step
+    }
+
+    pub(crate) async fn next(&mut self) -> NextBatch {
+        loop {
+            match self.next_at_once() {
+                Step::Batch(batch) => return batch.map(Some),
+                Step::NeedsMemory { bytes } => {
+                    let reservation = self.scan.reserve(self.index, bytes, Stage::Working).await?;
+                    if let Some(current) = &mut self.current {
+                        current.provide(reservation);
+                    }
+                }
+                Step::NeedsChunk => {
+                    if !self.open_next_chunk().await? {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits for the next chunk, and for memory to open it; false if there is none.
+    async fn open_next_chunk(&mut self) -> Result<bool, ScanError> {
+        let driver = Arc::clone(self.scan.driver());
+        loop {
+            let asked = Instant::now();
+            let answer = driver.request_chunk(self.scan.id(), self.index).await;
+            add_time(&self.scan.counters().wait_ns, asked.elapsed());
+            self.yield_policy.resume(false);
+            let Some(mut lease) = answer.unwrap_or(Err(ScanError::Cancelled))? else {
+                return Ok(false);
+            };
+            let runnable = lease.runnable.take();
+            let chunk = lease.chunk;
+            match open(&self.scan, lease, self.memory.take()).await? {
+                Opening::Opened(parts) => {
+                    self.current = Some(ChunkBatches { chunk, parts, _runnable: runnable });
+                    return Ok(true);
+                }
+                Opening::NeedsMemory { bytes } => {
+                    drop(runnable);
+                    self.memory = Some(self.scan.reserve(self.index, bytes, Stage::Opening).await?);
+                }
+            }
+        }
+    }
+}
+
+/// The remaining batches of an open chunk.
+struct ChunkBatches {
+    chunk: ChunkIndex,
+    /// Those with rows left.
+    parts: VecDeque<PartColumns>,
+    _runnable: Option<Runnable>,
+}
+
+impl ChunkBatches {
+    /// The next batch. A part is dropped with its last batch.
+    fn next(&mut self, scan: &ScanHandle) -> Step {
+        let Some(part) = self.parts.front_mut() else { return Step::NeedsChunk };
+        let (table, rows_max) = (part.table(), part.batch_rows_max());
+        let arrays = match part.next(scan) {
+            Ok(Some(arrays)) => arrays,
+            Ok(None) => return Step::NeedsMemory { bytes: part.batch_bytes() },
+            Err(error) => return Step::Batch(Err(error)),
+        };
+        let rows = arrays.first().map_or(rows_max, |array| array.len() as u64);
+        if part.taken(rows) {
+            self.parts.pop_front();
+        }
+        let batch = record_batch(&scan.parts().columns_of(table).schema, arrays, rows);
+        Step::Batch(batch.map(|batch| ChunkBatch { chunk: self.chunk, table, batch }))
+    }
+
+    /// Provides the memory for the next batch.
+    fn provide(&mut self, memory: Reservation) {
+        if let Some(part) = self.parts.front_mut() {
+            part.provide(memory);
+        }
+    }
+}
