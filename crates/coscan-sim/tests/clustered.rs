@@ -131,7 +131,7 @@ fn errors_name_what_a_table_can_be_clustered_with() {
     assert_says(&error(line, &format!("{line}\nchunks = 4")), &["leave out `chunks`", "`items`"]);
     assert_says(&error("rows = 10", "rows = 3"), &["fewer rows than `items` has chunks"]);
     let missing = error("\"sales.day\"", "\"sales.price\"");
-    assert_says(&missing, &["query.join.columns", "`price`", "choose from day, customer"]);
+    assert_says(&missing, &["query.join.columns", "`sales.price`", "choose from day, customer"]);
     assert_says(
         &error("\"sales.day\"", "\"orders.day\""),
         &["query.join.columns", "`orders.day`", "choose from price, day"],
