@@ -19,11 +19,10 @@ mod units;
 use self::document::Document;
 use self::queries::{Template, Templates};
 use self::streams::StreamGroup;
-use self::tables::NamedTable;
 use crate::claim::{Claim, Measure};
 use crate::machine::Machine;
 use crate::random::Random;
-use crate::workload::Workload;
+use crate::workload::{Table, Workload};
 
 pub use self::error::SpecError;
 pub use crate::published::{PaperFigure, PaperOrder};
@@ -81,7 +80,7 @@ pub struct Case {
 enum Work {
     /// Drawn as a file describes.
     Drawn {
-        tables: Vec<NamedTable>,
+        tables: Vec<Table>,
         templates: Templates,
         groups: Vec<StreamGroup>,
         pool_bytes: u64,
@@ -186,16 +185,15 @@ impl Spec {
 impl Case {
     fn new(document: &Document) -> Result<Self, SpecError> {
         let machine = machine::build(&document.machine)?;
-        let tables = document.table.iter().map(|(name, form)| tables::build(name, form));
-        let tables = tables.collect::<Result<Vec<_>, _>>()?;
+        let (tables, named) = tables::build_all(&document.table)?;
         let clock = document.machine.clock;
         let templates =
-            document.query.iter().map(|(name, form)| Template::new(name, form, &tables, clock));
+            document.query.iter().map(|(name, form)| Template::new(name, form, &named, clock));
         let templates = Templates(templates.collect::<Result<_, _>>()?);
         let groups = document.streams.iter();
         let groups = groups.map(|(name, form)| StreamGroup::new(name, form, &templates));
         let groups = groups.collect::<Result<_, _>>()?;
-        let table_bytes = tables.iter().map(NamedTable::bytes).sum();
+        let table_bytes = tables.iter().map(tables::bytes).sum();
         let (pool_bytes, pool_changes) = machine::pool(&document.machine, table_bytes);
         let work = Work::Drawn { tables, templates, groups, pool_bytes, pool_changes };
         Ok(Self { name: String::new(), machine, work })
@@ -223,7 +221,6 @@ impl Case {
                 group.streams(templates, group_random, &mut random.fork())
             })
             .collect();
-        let tables = tables.iter().map(|named| named.table.clone()).collect();
-        Workload { tables, streams, pool_bytes, pool_changes }
+        Workload { tables: tables.clone(), streams, pool_bytes, pool_changes }
     }
 }

@@ -92,5 +92,10 @@ fn claims_of_cs11_tables() {
 
 #[test]
 fn claims_of_cs11_figures() {
-    insta::assert_snapshot!(verdicts(&["cs11-figure"]));
+    insta::assert_snapshot!(verdicts(&["cs11-figure6"]));
+}
+
+#[test]
+fn claims_of_cs11_tpch() {
+    insta::assert_snapshot!(verdicts(&["cs11-figure7"]));
 }

@@ -1,12 +1,10 @@
-//! Figures that are not tables of policies: a formula, and sharing potential.
+//! Figures that are not tables of policies: a formula, and a scatter plot.
 
-use std::sync::Arc;
+use coscan_sim::Metric;
+use coscan_sim::experiment::reuse_probability;
 
-use coscan_core::PolicyKind;
-use coscan_sim::experiment::{Prepared, reuse_probability};
-use coscan_sim::{Options, Spec};
-
-use crate::format::{head, row};
+use crate::format::{head, number, row};
+use crate::measured::Measured;
 use crate::verdicts::Judged;
 
 /// `[CS07 §3, Figure 2]`
@@ -39,32 +37,24 @@ pub(crate) fn judge_reuse() -> Judged {
     Judged::computed(says, 0.5..=1.0, reuse_probability(100, 10, 10))
 }
 
-/// `[CS11 §6.2, Figure 6.1]`
-pub(crate) fn write_potential(spec: &Spec) -> Result<String, String> {
-    const SAMPLES: u32 = 10;
-    let mut text = "## Sharing potential\n\n`[CS11 §6.2, Figure 6.1]`\n\nMegabytes that running scans have still to be \
-                    handed, by how many of them want the same, over the time of one run (seed 1). The paper's figure has \
-                     no numbers, and no verdict follows from this; there most of the area is needed by five scans or \
-                     more, under which policy is not said.\n\n"
+/// `[CS11 §6.6, Figure 6.5]`: a point for each case and policy, cooperative scans at (1, 1).
+pub(crate) fn write_relative(table: &Measured) -> String {
+    const TO: &str = "relevance-2007";
+    let mut text = "## Relative to cooperative scans\n\n`[CS11 §6.6, Figure 6.5]`, from the printed figures and ours.\n\n"
         .to_owned();
-    let case = spec.cases.first().ok_or("a file has a case")?;
-    let prepared = Arc::new(Prepared::new(case, 1).map_err(|error| error.to_string())?);
-    let options = Options { timeline: true, ..Options::default() };
-    for policy in [PolicyKind::Normal, PolicyKind::Relevance2007] {
-        let run = prepared.run(policy.build(), options).map_err(|error| error.to_string())?;
-        let potentials = run.sharing_potential(SAMPLES);
-        let titles =
-            potentials.iter().map(|potential| format!("{:.0} s", potential.at.0 as f64 / 1e9));
-        let titles: Vec<_> =
-            std::iter::once(format!("{policy}, needed by")).chain(titles).collect();
-        text += &head(&titles.iter().map(String::as_str).collect::<Vec<_>>(), 1);
-        for (level, name) in ["1 scan", "2", "3", "4", "5 or more"].into_iter().enumerate() {
-            let cells = potentials
-                .iter()
-                .map(|potential| format!("{}", potential.bytes[level] / 1_000_000));
-            text += &row(std::iter::once(name.to_owned()).chain(cells));
+    let titles = ["", "stream time: the paper", "ours", "normalized latency: the paper", "ours"];
+    text += &head(&titles, 1);
+    for policy in ["normal", "predictive"] {
+        for case in &table.spec.cases {
+            let cells = [Metric::StreamAvg, Metric::NormalizedLatencyAvg].map(|metric| {
+                let printed = |policy| table.printed(&case.name, policy, None, metric);
+                let ours =
+                    |policy| table.average(&case.name, policy, None, metric).unwrap_or(f64::NAN);
+                [printed(policy) / printed(TO), ours(policy) / ours(TO)].map(number)
+            });
+            let name = format!("{policy}, {}", case.name);
+            text += &row(std::iter::once(name).chain(cells.into_iter().flatten()));
         }
-        text += "\n";
     }
-    Ok(text)
+    text
 }

@@ -1,6 +1,6 @@
 //! Writes the papers' experiments beside ours:
 //! `cargo run --release -p coscan-sim --example reproduction -- docs` writes `docs/reproduction.md`, a file for each
-//! experiment beside it, and `docs/own-experiments.md`.
+//! experiment and each paper below it, and `docs/own-experiments.md`.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)] // An example may use threads, write files and print.
 
@@ -12,7 +12,9 @@ mod figures;
 mod format;
 mod lessons;
 mod measured;
+mod potential;
 mod sections;
+mod tpch;
 mod variations;
 mod verdicts;
 
@@ -53,6 +55,8 @@ fn write_all(docs: &Path) -> Result<(), String> {
     std::fs::create_dir_all(directory).map_err(|error| error.to_string())?;
     let figure8 = published.iter().find(|experiment| experiment.spec.name == "cs07-figure8");
     let costs = Costs::measure(&figure8.ok_or("there is a Figure 8")?.spec)?;
+    let tpch = published.iter().find(|experiment| experiment.spec.name == "cs11-figure7.3");
+    let tpch_potential = potential::Tpch::measure(&tpch.ok_or("there is a Figure 7.3")?.spec)?;
     for experiment in &published {
         let spec = &experiment.spec;
         let mut text = format!(
@@ -66,16 +70,26 @@ fn write_all(docs: &Path) -> Result<(), String> {
             "cs07-table3" => variations::write_widths(experiment)?,
             "cs07-table4" => variations::write_pools(experiment)?,
             "cs07-figure8" => costs.write(),
-            "cs11-table6.1" => figures::write_potential(spec)?,
+            "cs11-table6.1" => potential::write_synthetic(spec)?,
+            "cs11-table6.2" => figures::write_relative(experiment),
+            "cs11-figure6.7-mixed" => variations::write_queue()?,
+            "cs11-figure7.3" => {
+                tpch::write_volumes(spec)? + &tpch_potential.write() + &tpch::write_orders()?
+            }
             _ => String::new(),
         };
         write(&format!("reproduction/{}.md", spec.name), text)?;
     }
     let mut judged = judged(&published);
-    judged.extend([figures::judge_reuse(), costs.judged()]);
+    judged.extend([figures::judge_reuse(), costs.judged(), tpch_potential.judged()]);
+    for paper in verdicts::PAPERS {
+        let name = format!("reproduction/{}.md", paper.0.to_lowercase());
+        write(&name, verdicts::write_paper(&judged, paper))?;
+    }
     let page = include_str!("page.md")
         .replace("{SEEDS}", &SEEDS.to_string())
-        .replace("{VERDICTS}", verdicts::write(&judged).trim_end())
+        .replace("{SUMMARY}", verdicts::write_summary(&judged).trim_end())
+        .replace("{MISSED}", verdicts::write_missed(&judged).trim_end())
         .replace("{LESSONS}", lessons::write(&published).trim_end())
         .replace("{DISAGREEMENTS}", agreement::write_disagreements(&published).trim_end())
         .replace("{FITTED}", agreement::write_fitted(&published).trim_end());

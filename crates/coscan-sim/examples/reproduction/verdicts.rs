@@ -70,6 +70,25 @@ impl Judged {
         }
     }
 
+    fn is_of(&self, tag: &str) -> bool {
+        self.source.trim_start_matches('[').starts_with(tag)
+    }
+
+    /// Its row in a table of a page from which the pages on experiments are in this directory. The place goes without
+    /// this tag of the paper; it is left out if the row before has it.
+    fn row(&self, tag: &str, directory: &str, same_place: bool) -> String {
+        let place = self.source.trim_matches(['[', ']']).trim_start_matches(tag).trim();
+        let link = format!("[{place}]({directory}{}.md)", self.experiment);
+        let place = if same_place { String::new() } else { link };
+        let verdict = match self.verdict {
+            Verdict::Holds => "holds".to_owned(),
+            other => format!("**{other}**"),
+        };
+        let cells = [&self.claim, &self.measured, &self.paper, &self.here].map(String::clone);
+        let judgement = [verdict, self.draws(), self.why.clone()];
+        row(std::iter::once(place).chain(cells).chain(judgement))
+    }
+
     /// The draws as text.
     fn draws(&self) -> String {
         self.draws.map_or(String::new(), |(same, all)| format!("{same} of {all}"))
@@ -139,59 +158,70 @@ fn span(values: impl Iterator<Item = f64>) -> String {
     }
 }
 
-/// The tables, one for each paper.
-pub(crate) fn write(judged: &[Judged]) -> String {
-    let mut text = summary(judged);
-    for (tag, name) in [
-        ("CS04", "Cooperative Scans, 2004"),
-        ("CS07", "Cooperative Scans in a DBMS, 2007"),
-        ("CS11", "Cooperative Scans in VectorWise, 2011"),
-    ] {
-        text += &format!("\n### {tag}: {name}\n\n");
-        text += &head_over(
-            &["in", "the paper says", "measured", "paper", "here", "", "draws", "why not"],
-            &[true, true, true, false, false, true, false, true],
-        );
-        let mut last = "";
-        let of_paper =
-            judged.iter().filter(|claim| claim.source.trim_start_matches('[').starts_with(tag));
-        for claim in of_paper {
-            let place = claim.source.trim_matches(['[', ']']).trim_start_matches(tag).trim();
-            let link = format!("[{place}](reproduction/{}.md)", claim.experiment);
-            let place = if last == claim.experiment { String::new() } else { link };
-            last = &claim.experiment;
-            let verdict = match claim.verdict {
-                Verdict::Holds => "holds".to_owned(),
-                other => format!("**{other}**"),
-            };
-            let cells =
-                [&claim.claim, &claim.measured, &claim.paper, &claim.here].map(String::clone);
-            let judgement = [verdict, claim.draws(), claim.why.clone()];
-            text += &row(std::iter::once(place).chain(cells).chain(judgement));
+/// The papers.
+pub(crate) const PAPERS: [(&str, &str); 3] = [
+    ("CS04", "Cooperative Scans, 2004"),
+    ("CS07", "Cooperative Scans in a DBMS, 2007"),
+    ("CS11", "Cooperative Scans in VectorWise, 2011"),
+];
+
+const TITLES: [&str; 8] =
+    ["in", "the paper says", "measured", "paper", "here", "", "draws", "why not"];
+const TEXTS: [bool; 8] = [true, true, true, false, false, true, false, true];
+
+/// The page on the claims of a paper, to stand beside those on the experiments.
+pub(crate) fn write_paper(judged: &[Judged], (tag, name): (&str, &str)) -> String {
+    let mut text = format!(
+        "# {tag}: {name}\n\nThe verdicts on what `[{tag}]` claims; [the page on all papers](../reproduction.md) explains \
+         the table. Written by a program.\n\n"
+    );
+    text += &head_over(&TITLES, &TEXTS);
+    let mut last = ("", "");
+    for claim in judged.iter().filter(|claim| claim.is_of(tag)) {
+        let place = (claim.experiment.as_str(), claim.source.as_str());
+        text += &claim.row(tag, "", place == last);
+        last = place;
+    }
+    text
+}
+
+/// The claims that do not hold, not even partly, in a table; papers' pages have the others.
+pub(crate) fn write_missed(judged: &[Judged]) -> String {
+    let mut text = head_over(&TITLES, &TEXTS);
+    for (tag, _) in PAPERS {
+        for claim in judged.iter().filter(|claim| claim.is_of(tag)) {
+            if claim.verdict == Verdict::Not {
+                text += &claim.row("", "reproduction/", false);
+            }
         }
     }
     text
 }
 
-fn summary(judged: &[Judged]) -> String {
-    let count = |verdict, calibration| {
-        let same = |claim: &&Judged| claim.verdict == verdict && claim.calibration == calibration;
-        judged.iter().filter(same).count()
-    };
-    let line = |name: &str, calibration| {
-        let counts = [Verdict::Holds, Verdict::Partly, Verdict::Not]
-            .map(|verdict| count(verdict, calibration));
-        row(std::iter::once(name.to_owned()).chain(counts.map(|count| count.to_string())))
+/// The number of verdicts of each kind.
+pub(crate) fn write_summary(judged: &[Judged]) -> String {
+    let line = |name: String, counted: &dyn Fn(&&Judged) -> bool| {
+        let counts = [Verdict::Holds, Verdict::Partly, Verdict::Not].map(|verdict| {
+            let same = |claim: &&Judged| claim.verdict == verdict && counted(claim);
+            judged.iter().filter(same).count().to_string()
+        });
+        row(std::iter::once(name).chain(counts))
     };
     let drawn: Vec<_> = judged.iter().filter_map(|claim| claim.draws).collect();
     let sure = drawn.iter().filter(|(same, all)| same == all).count();
-    head(&["claims", "hold", "partly", "not"], 1)
-        + &line("about other policies, at least as one side of a ratio", false)
-        + &line("about normal only, to which machines were fitted", true)
-        + &format!(
-            "\n{sure} of {} verdicts are the same in every draw; the others lie at a border.\n",
-            drawn.len()
-        )
+    let mut text = head(&["claims", "hold", "partly", "not"], 1);
+    for (tag, name) in PAPERS {
+        let link = format!("[{tag}: {name}](reproduction/{}.md)", tag.to_lowercase());
+        text += &line(link, &|claim| claim.is_of(tag));
+    }
+    text +=
+        &line("of all, about normal only, to which machines were fitted".to_owned(), &|claim| {
+            claim.calibration
+        });
+    text + &format!(
+        "\n{sure} of {} verdicts are the same in every draw; the others lie at a border.\n",
+        drawn.len()
+    )
 }
 
 /// The claims of one experiment, with the cases in which they do not hold.

@@ -104,6 +104,8 @@ pub(super) struct TableForm {
     pub(super) chunks: Option<u64>,
     /// How many rows a chunk has.
     pub(super) chunk_rows: Option<u64>,
+    /// Instead: the table whose chunks hold the same keys.
+    pub(super) clustered_with: Option<String>,
     /// Row layout: bytes of the whole table; or `columns`.
     pub(super) size: Option<Bytes>,
     /// Column layout: bytes per row of each column.
@@ -119,7 +121,7 @@ pub(super) struct TableForm {
 pub(super) struct QueryForm {
     /// May be left out where there is one table.
     pub(super) table: Option<String>,
-    /// All if not given.
+    /// All if not given; `TABLE.COLUMN` for those of a table clustered with it.
     pub(super) columns: Option<Vec<String>>,
     /// Part of the table; all of it if not given. A name such as `F-10` overrides it.
     pub(super) percent: Option<f64>,
@@ -166,6 +168,8 @@ pub(super) struct StreamsForm {
     pub(super) from: Option<Vec<String>>,
     /// The parts of the table to draw from, in percent.
     pub(super) percent: Option<Vec<f64>>,
+    /// All of these in each stream, in a random order; those of one list follow one another.
+    pub(super) shuffle: Option<Vec<Vec<String>>>,
     /// The number of each query for all streams together, shuffled and dealt to them.
     #[serde(default, deserialize_with = "named")]
     pub(super) deal: Vec<(String, usize)>,

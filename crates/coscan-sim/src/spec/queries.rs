@@ -41,29 +41,28 @@ impl Template {
         clock: Option<Hertz>,
     ) -> Result<Self, SpecError> {
         let key = format!("query.{name}");
-        let position = find_table(&key, form.table.as_deref(), tables)?;
-        let table = &tables[position];
+        let table = find_table(&key, form.table.as_deref(), tables)?;
         let place = place(&key, form, table)?;
         if form.workers == Some(0) {
             return Err(wrong(format!("{key}.workers"), "a scan has at least one worker"));
         }
         let query = Query {
             label: name.to_owned(),
-            table: position,
-            groups: table.groups(&key, form.columns.as_deref())?,
+            table: table.position,
+            groups: table.groups(&key, form.columns.as_deref(), tables)?,
             rows: Vec::new(),
             selected: None,
             order: if form.in_order { Order::InOrder } else { Order::Any },
             workers: form.workers.unwrap_or(1),
             weight: form.weight.unwrap_or(1),
-            cost: cost(&key, form.cost, table.layout().row_count(), clock)?,
+            cost: cost(&key, form.cost, table, clock)?,
             think_ns: 0,
             cancel_after_ns: form.cancel_after.map(|after| after.0),
         };
         if form.index_rows == Some(0) {
             return Err(wrong(format!("{key}.index_rows"), "an index finds at least one row"));
         }
-        let layout = Arc::clone(&table.table.layout);
+        let layout = Arc::clone(&table.layout);
         Ok(Self { name: name.to_owned(), query, layout, place, index_rows: form.index_rows })
     }
 
@@ -153,25 +152,26 @@ pub(super) fn check_percent(key: &str, percent: f64) -> Result<(), SpecError> {
     Err(wrong(key, format!("{percent} percent of a table: write more than 0 and at most 100")))
 }
 
-fn find_table(key: &str, name: Option<&str>, tables: &[NamedTable]) -> Result<usize, SpecError> {
-    let names =
-        || tables.iter().map(|table| table.table.name.as_str()).collect::<Vec<_>>().join(", ");
+fn find_table<'t>(
+    key: &str,
+    name: Option<&str>,
+    tables: &'t [NamedTable],
+) -> Result<&'t NamedTable, SpecError> {
+    let names = || tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>().join(", ");
     match (name, tables) {
-        (None, [_]) => Ok(0),
+        (None, [table]) => Ok(table),
         (None, _) => {
             Err(wrong(key, format!("write which table it reads: `table` is one of {}", names())))
         }
-        (Some(name), _) => {
-            tables.iter().position(|table| table.table.name == name).ok_or_else(|| {
-                let problem = format!("there is no table `{name}`; choose from {}", names());
-                wrong(format!("{key}.table"), problem)
-            })
-        }
+        (Some(name), _) => tables.iter().find(|table| table.name == name).ok_or_else(|| {
+            let problem = format!("there is no table `{name}`; choose from {}", names());
+            wrong(format!("{key}.table"), problem)
+        }),
     }
 }
 
 fn place(key: &str, form: &QueryForm, table: &NamedTable) -> Result<Place, SpecError> {
-    let layout = table.layout();
+    let layout = &table.layout;
     let fixed = |ranges: &[[u64; 2]], end: u64, what: &str| {
         let bad = ranges.iter().find(|[first, after]| first >= after || *after > end);
         match bad {
@@ -185,7 +185,10 @@ fn place(key: &str, form: &QueryForm, table: &NamedTable) -> Result<Place, SpecE
         }
     };
     match (&form.rows, &form.chunks, form.percent) {
-        (Some(rows), None, None) => Ok(Place::Fixed(fixed(rows, layout.row_count(), "rows")?)),
+        (Some(rows), None, None) => {
+            let rows = fixed(rows, table.rows, "rows")?.into_iter();
+            Ok(Place::Fixed(rows.map(|rows| table.rows_of_layout(rows)).collect()))
+        }
         (None, Some(chunks), None) => {
             let ranges = fixed(chunks, layout.chunk_count() as u64, "chunks")?;
             let row = |chunk: u64| layout.rows(ChunkIndex::from_usize(chunk as usize));
@@ -205,7 +208,13 @@ fn place(key: &str, form: &QueryForm, table: &NamedTable) -> Result<Place, SpecE
     }
 }
 
-fn cost(key: &str, text: CostText, rows: u64, clock: Option<Hertz>) -> Result<Cost, SpecError> {
+/// The cost for each row of the layout and each byte; the text speaks of rows of the table.
+fn cost(
+    key: &str,
+    text: CostText,
+    table: &NamedTable,
+    clock: Option<Hertz>,
+) -> Result<Cost, SpecError> {
     let cycles = text.cycles_per_row + text.cycles_per_byte;
     let ns_per_cycle = match clock {
         Some(clock) => 1e9 / clock.0,
@@ -215,8 +224,9 @@ fn cost(key: &str, text: CostText, rows: u64, clock: Option<Hertz>) -> Result<Co
             return Err(wrong(format!("{key}.cost"), problem));
         }
     };
-    let row_ns =
-        text.ns_per_row + text.ns_per_table / rows as f64 + text.cycles_per_row * ns_per_cycle;
+    let own = table.rows as f64;
+    let row_ns = text.ns_per_row + text.ns_per_table / own + text.cycles_per_row * ns_per_cycle;
+    let row_ns = row_ns * (own / table.layout.row_count() as f64);
     let byte_ns = text.ns_per_byte + text.cycles_per_byte * ns_per_cycle;
     let picoseconds = |ns: f64| (ns * 1e3).round() as u64;
     Ok(Cost { row_ps: picoseconds(row_ns), byte_ps: picoseconds(byte_ns) })

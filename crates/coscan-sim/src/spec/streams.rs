@@ -28,6 +28,8 @@ enum Content {
     Listed(Vec<String>),
     /// `count` of these names in each stream, each over one of these percentages of the table.
     Drawn { count: usize, from: Vec<String>, percent: Vec<f64> },
+    /// All of these in each stream, in an order of its own; the queries of one list follow one another.
+    Shuffled(Vec<Vec<String>>),
     /// These queries in all streams together, shuffled.
     Dealt(Vec<String>),
 }
@@ -103,6 +105,14 @@ impl StreamGroup {
                 };
                 (0..self.count).map(|_| (0..*count).map(|_| one()).collect()).collect()
             }
+            Content::Shuffled(lists) => {
+                let mut one = || {
+                    let mut lists = lists.clone();
+                    shuffle(&mut lists, random);
+                    plain(&lists.concat())
+                };
+                (0..self.count).map(|_| one()).collect()
+            }
             Content::Dealt(names) => {
                 let mut names = names.clone();
                 shuffle(&mut names, random);
@@ -129,12 +139,12 @@ fn content(key: &str, form: &StreamsForm, templates: &Templates) -> Result<Conte
             "`from` and `percent` need `draw`: how many queries a stream draws",
         ));
     }
-    match (&form.queries, form.draw, form.deal.as_slice()) {
-        (Some(names), None, []) => {
+    match (&form.queries, form.draw, &form.shuffle, form.deal.as_slice()) {
+        (Some(names), None, None, []) => {
             check_all("queries", names)?;
             Ok(Content::Listed(names.clone()))
         }
-        (None, Some(count), []) => {
+        (None, Some(count), None, []) => {
             let from = form.from.clone().unwrap_or_default();
             if from.is_empty() {
                 let problem = "`draw` needs `from`: the names of queries to draw from";
@@ -146,15 +156,19 @@ fn content(key: &str, form: &StreamsForm, templates: &Templates) -> Result<Conte
             percent.iter().try_for_each(|&percent| check_percent(&percent_key, percent))?;
             Ok(Content::Drawn { count, from, percent })
         }
-        (None, None, deal @ [_, ..]) => {
+        (None, None, Some(lists), []) => {
+            check_all("shuffle", &lists.concat())?;
+            Ok(Content::Shuffled(lists.clone()))
+        }
+        (None, None, None, deal @ [_, ..]) => {
             let names = deal.iter().flat_map(|(name, count)| vec![name.clone(); *count]);
             let names: Vec<_> = names.collect();
             check_all("deal", &names)?;
             Ok(Content::Dealt(names))
         }
         _ => {
-            let problem = "write one of `queries = [\"F-10\", …]`, `draw = 4` with `from = [\"F\", …]`, and \
-                           `deal = { F-10 = 3, … }`";
+            let problem = "write one of `queries = [\"F-10\", …]`, `draw = 4` with `from = [\"F\", …]`, \
+                           `shuffle = [[\"F-10\"], …]` and `deal = { F-10 = 3, … }`";
             Err(wrong(key, problem))
         }
     }
