@@ -31,7 +31,7 @@ fn assert_rows(mut given: Vec<String>, mut expected: Vec<String>, what: &str) {
 /// `key` and `value` of rows with these keys.
 fn rows(keys: &[i64], prefix: char) -> RecordBatch {
     let numbers = 0..keys.len();
-    let text = |n: usize| (n % 11 > 0).then(|| format!("{prefix}{}", n % 17));
+    let text = |n: usize| (!n.is_multiple_of(11)).then(|| format!("{prefix}{}", n % 17));
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("key", Arc::new(keys.iter().copied().collect::<Int64Array>())),
         ("value", Arc::new(numbers.clone().map(|n| (n * 31 % 101) as i64).collect::<Int64Array>())),

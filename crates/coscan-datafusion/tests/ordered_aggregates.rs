@@ -36,7 +36,7 @@ fn clustered(rows: usize, nulls: usize) -> RecordBatch {
             "text",
             Arc::new(
                 numbers
-                    .map(|n| (n % 7 > 0).then(|| format!("{}", n % 13)))
+                    .map(|n| (!n.is_multiple_of(7)).then(|| format!("{}", n % 13)))
                     .collect::<StringArray>(),
             ),
             true,

@@ -224,6 +224,6 @@ impl Seeded {
     }
 
     pub(crate) fn direction(&mut self) -> &'static str {
-        *self.pick(&["ASC", "ASC", "DESC", "ASC NULLS FIRST", "DESC NULLS LAST"])
+        self.pick::<&str>(&["ASC", "ASC", "DESC", "ASC NULLS FIRST", "DESC NULLS LAST"])
     }
 }

@@ -313,7 +313,7 @@ impl Generator {
     }
 
     fn outer(&mut self) -> &'static str {
-        *self.random.pick(&["JOIN", "JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
+        self.random.pick::<&str>(&["JOIN", "JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
     }
 
     /// Equalities of columns that have values in common, in a random order.

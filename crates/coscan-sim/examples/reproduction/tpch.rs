@@ -26,7 +26,7 @@ fn published() -> Result<Shared, String> {
 
 /// What the queries of the first stream share.
 fn shared(workload: &Workload) -> Shared {
-    let mut bytes = vec![0; QUERIES];
+    let mut bytes = [0; QUERIES];
     let mut pages: Vec<BTreeMap<usize, IndexSet<PageIndex>>> = vec![BTreeMap::new(); QUERIES];
     for scan in &workload.streams[0].queries {
         let number = scan.label.trim_start_matches('Q').split('-').next().unwrap_or_default();
