@@ -20,15 +20,20 @@ use futures::{StreamExt, TryStreamExt, stream};
 pub fn scans(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let wrap = |plan: Arc<dyn ExecutionPlan>| {
         let partitions = plan.output_partitioning().partition_count();
+        if ["OrderedAggregateExec", "CooperativeJoinExec"].contains(&plan.name()) {
+            // They read their scans chunk by chunk.
+            return Ok(Transformed::new(plan, false, TreeNodeRecursion::Jump));
+        }
         if plan.name() != "SharedScanExec" || partitions == 1 {
             return Ok(Transformed::no(plan));
         }
         let one_by_one = Arc::new(OneByOneExec::new(plan));
         let spread =
             RepartitionExec::try_new(one_by_one, Partitioning::RoundRobinBatch(partitions))?;
-        Ok(Transformed::yes(Arc::new(spread) as Arc<dyn ExecutionPlan>))
+        let spread: Arc<dyn ExecutionPlan> = Arc::new(spread);
+        Ok(Transformed::new(spread, true, TreeNodeRecursion::Jump))
     };
-    plan.transform_up(wrap).data()
+    plan.transform_down(wrap).data()
 }
 
 #[derive(Debug)]
