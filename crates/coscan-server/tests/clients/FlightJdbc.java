@@ -1,7 +1,5 @@
-import java.math.BigDecimal;
 import java.sql.Connection;
 import java.sql.DatabaseMetaData;
-import java.sql.Date;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
@@ -26,22 +24,11 @@ public final class FlightJdbc {
             }
         });
         try (Connection connection = Check.connect(url, "bob", password)) {
-            Check.run("types", () -> Check.kinds(connection));
-            Check.run("parameters", () -> parameters(connection));
             Check.run("errors", () -> Check.errors(connection));
             Check.run("rows", () -> rows(connection));
-            Check.run("settings", () -> settings(connection));
             Check.run("metadata", () -> metadata(connection.getMetaData()));
         }
         System.out.println("all is well");
-    }
-
-    static void parameters(Connection connection) throws SQLException {
-        Check.compare(connection, "whole > ?", -70_000, 1);
-        Check.compare(connection, "amount > ?", new BigDecimal("-1234.51"), 2);
-        Check.compare(connection, "day < ?", Date.valueOf("2024-02-29"), 1);
-        Check.compare(connection, "word = ?", "", 1);
-        Check.compare(connection, "yes = ?", true, 1);
     }
 
     static void rows(Connection connection) throws SQLException {
@@ -54,16 +41,6 @@ public final class FlightJdbc {
                 }
             }
             Check.equal(sum, Check.ROWS * (Check.ROWS - 1L) / 2);
-        }
-    }
-
-    static void settings(Connection connection) throws Exception {
-        try (Statement statement = connection.createStatement()) {
-            statement.execute("SET statement_timeout = '200ms'");
-            Check.equal(
-                Check.column(statement.executeQuery("SHOW statement_timeout"), "statement_timeout"), List.of("200ms"));
-            Check.fails("statement_timeout", () -> Check.count(statement.executeQuery(Check.LONG)));
-            statement.execute("RESET statement_timeout");
         }
     }
 

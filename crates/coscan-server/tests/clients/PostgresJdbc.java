@@ -151,7 +151,6 @@ public final class PostgresJdbc {
         Check.equal(Check.count(metadata.getCrossReference(null, "public", "numbers", null, "public", "kinds")), 0);
         Check.equal(Check.count(metadata.getIndexInfo(null, "public", "numbers", false, false)), 0);
         Check.equal(Check.count(metadata.getBestRowIdentifier(null, "public", "numbers", 0, true)), 0);
-        Check.equal(Check.count(metadata.getUDTs(null, "public", "%", null)), 0);
         Check.count(metadata.getTablePrivileges(null, "public", "numbers"));
         Check.count(metadata.getColumnPrivileges(null, "public", "numbers", "%"));
         Check.count(metadata.getProcedures(null, "public", "%"));
