@@ -149,6 +149,9 @@ const OTHERS: &[&str] = &[
     "SELECT p.key, c.key FROM parent p JOIN child c ON p.key = c.key + 1",
     // Joint chunks would be much more than the few chunks that are needed.
     "SELECT p.key, c.value FROM parent p JOIN child c ON p.key = c.key WHERE p.key BETWEEN 700 AND 705",
+    // No joint chunk is needed.
+    "SELECT p.key, c.value FROM parent p JOIN child c ON p.key = c.key WHERE p.key > 99999",
+    "SELECT count(*), sum(c.value) FROM parent p JOIN child c ON p.key = c.key WHERE p.key > 99999",
     "SELECT key FROM parent WHERE key NOT IN (SELECT key FROM child)",
     "SELECT a.key, b.key FROM parent a FULL JOIN child b ON a.key = b.key JOIN other c ON a.key = c.key \
      WHERE a.value + c.value > 100",

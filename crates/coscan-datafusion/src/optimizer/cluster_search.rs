@@ -21,7 +21,7 @@ use crate::execution::exec::SharedScanExec;
 use crate::optimizer::ordered_aggregates::{has_order, only_or_first_stage};
 use crate::sandwich::chunk_plan::{ChunkInputExec, CollectedInputExec};
 use crate::sandwich::clustering::ClusteredTable;
-use crate::sandwich::cooperative_join::Needed;
+use crate::sandwich::needed::Needed;
 
 /// Operators that a search looks at, at most.
 const STEPS_MAX: usize = 2000;

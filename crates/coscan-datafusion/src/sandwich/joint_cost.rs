@@ -7,7 +7,7 @@ use coscan_storage::table::ParquetTable;
 use datafusion::error::Result;
 
 use super::clustering::Clustering;
-use super::cooperative_join::Needed;
+use super::needed::Needed;
 use crate::execution::exec::SharedScanExec;
 
 /// What a join takes.

@@ -6,7 +6,7 @@
 //!
 //! - `ordered_aggregate` is an aggregation of one table. A key whose rows may continue in the next chunk is not for the
 //!   filling: `borders` sets its rows apart from the other `chunk_rows`.
-//! - `cooperative_join` joins tables that are clustered on one key (`clustering`). They are scanned together, in joint
+//! - `cooperative_join` joins tables that are clustered on one key (`clustering`), in its execution `joining`. They are scanned together, in joint
 //!   chunks that end where keys end; `joint_rows` are those of one, `joint_cost` what they take.
 
 mod borders;
@@ -14,7 +14,9 @@ pub(crate) mod chunk_plan;
 mod chunk_rows;
 pub(crate) mod clustering;
 pub(crate) mod cooperative_join;
+mod joining;
 pub(crate) mod joint_cost;
 mod joint_rows;
+pub(crate) mod needed;
 pub(crate) mod ordered_aggregate;
 mod output;

@@ -1,0 +1,143 @@
+//! The execution of a join of clustered tables.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use coscan_runtime::{JointScan, JointScanRequest, ScanMetrics};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::{exec_err, internal_err};
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
+use datafusion::physical_plan::{EmptyRecordBatchStream, ExecutionPlan};
+use futures::TryStreamExt;
+use tokio::sync::mpsc::Sender;
+
+use super::chunk_plan::ChunkPlan;
+use super::clustering::Clustering;
+use super::joint_rows::{JointInput, JointRows};
+use super::needed::Needed;
+use super::output::send_all;
+use crate::error::from_scan;
+use crate::execution::exec::SharedScanExec;
+use crate::execution::metrics::ScanCounts;
+
+/// An execution, which all tasks share.
+pub(super) struct Joining {
+    pub(super) scans: Vec<SharedScanExec>,
+    pub(super) clustering: Arc<Clustering>,
+    pub(super) needed: Arc<Needed>,
+    pub(super) filling: ChunkPlan,
+    /// Whether joins of the filling collect rows.
+    pub(super) has_collected: bool,
+    pub(super) context: Arc<TaskContext>,
+    pub(super) counts: ScanCounts,
+}
+
+impl Joining {
+    /// Starts the scan, and a task for each of its workers.
+    pub(super) async fn start(
+        self: Arc<Self>,
+        schema: SchemaRef,
+    ) -> Result<SendableRecordBatchStream> {
+        let Some(first) = self.scans.first() else { return internal_err!("a join without tables") };
+        let label = first.label(&self.context);
+        let Some(rows) = self.clustering.rows(first.manager(), &label).await? else {
+            return exec_err!(
+                "the tables of a join are not clustered on its key: plan the query again"
+            );
+        };
+        let joint = self.clustering.register(first.manager(), &rows)?;
+        if self.has_collected {
+            self.collect().await?;
+        }
+        let chunks = self.needed_chunks(&rows);
+        self.counts.chunks_needed.add(chunks.len());
+        self.counts.chunks_pruned.add(rows.len() - chunks.len());
+        let workers = first.partitions_max().min(chunks.len()).max(1);
+        let (columns, inputs) = self.columns();
+        let request = JointScanRequest { columns, chunks, workers, weight: first.weight(), label };
+        let scan = first.manager().start_joint_scan(&joint, request).map_err(from_scan)?;
+        let mut output = RecordBatchReceiverStreamBuilder::new(schema, workers);
+        let counting = Arc::new(Counting { scan: Arc::clone(&scan), joining: Arc::clone(&self) });
+        for worker in 0..workers {
+            let rows = JointRows::new(scan.worker(worker), Arc::clone(&inputs));
+            let task = join_chunks(Arc::clone(&self), rows, Arc::clone(&counting), output.tx());
+            output.spawn(task);
+        }
+        Ok(output.build())
+    }
+
+    /// Collects what joins collect once, over a joint chunk without rows: workers that wait for it would hold chunks.
+    async fn collect(&self) -> Result<()> {
+        let empty =
+            |scan: &SharedScanExec| Box::pin(EmptyRecordBatchStream::new(scan.schema())) as _;
+        let inputs = self.scans.iter().map(empty).collect();
+        let mut joined = self.filling.execute(inputs, &self.context)?;
+        while joined.try_next().await?.is_some() {}
+        Ok(())
+    }
+
+    /// The columns to read of each table, and the inputs of the plan among them.
+    fn columns(&self) -> (Vec<Vec<usize>>, Arc<[JointInput]>) {
+        let tables = self.clustering.table_of_scans();
+        let mut columns = vec![Vec::new(); self.clustering.table_count()];
+        for (scan, &table) in self.scans.iter().zip(tables) {
+            columns[table].extend_from_slice(scan.projection());
+        }
+        for columns in &mut columns {
+            columns.sort_unstable();
+            columns.dedup();
+        }
+        let input = |(scan, &table): (&SharedScanExec, &usize)| {
+            let all: &[usize] = &columns[table];
+            let position = |column: &usize| all.partition_point(|other| other < column);
+            let columns = scan.projection().iter().map(position).collect();
+            JointInput { table, columns, schema: scan.schema() }
+        };
+        let inputs = self.scans.iter().zip(tables).map(input).collect();
+        (columns, inputs)
+    }
+
+    /// The joint chunks that are needed.
+    fn needed_chunks(&self, rows: &[Vec<Range<u64>>]) -> Vec<usize> {
+        let is_needed_by = |scan: usize, rows: &Range<u64>| {
+            let scan = &self.scans[scan];
+            let mut chunks = scan.table().table().layout().chunks_in(rows.clone());
+            chunks.any(|chunk| scan.needed_chunks().binary_search(&chunk).is_ok())
+        };
+        let tables = self.clustering.table_of_scans();
+        let is_needed =
+            |joint: usize| self.needed.is(&|scan| is_needed_by(scan, &rows[joint][tables[scan]]));
+        (0..rows.len()).filter(|&joint| is_needed(joint)).collect()
+    }
+}
+
+/// Joins the joint chunks of a worker.
+async fn join_chunks(
+    joining: Arc<Joining>,
+    rows: JointRows,
+    _counting: Arc<Counting>,
+    output: Sender<Result<RecordBatch>>,
+) -> Result<()> {
+    while rows.next_chunk().await? {
+        let joined = joining.filling.execute(rows.inputs(), &joining.context)?;
+        if !send_all(joined, &output).await? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Adds what a scan did to the figures of the plan when the last of its workers ends.
+struct Counting {
+    scan: Arc<JointScan>,
+    joining: Arc<Joining>,
+}
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        self.joining.counts.add(&ScanMetrics::default(), &self.scan.metrics());
+    }
+}
