@@ -50,6 +50,7 @@ mod watching;
 mod worker;
 mod worker_activity;
 mod worker_stream;
+mod yield_policy;
 
 pub use error::{ExtendError, JointTableError, OpenError, ScanError};
 pub use events::{Event, EventKind, Events};

@@ -12,11 +12,12 @@ use coscan_core::{ChunkIndex, WorkerIndex};
 
 use crate::batch::record_batch;
 use crate::columns::{Opening, PartColumns, open};
-use crate::cpu_scheduler::{Runnable, YieldDecision, YieldPolicy};
+use crate::cpu_scheduler::Runnable;
 use crate::error::ScanError;
 use crate::memory::{Reservation, Stage};
 use crate::metrics::add_time;
 use crate::scan_handle::ScanHandle;
+use crate::yield_policy::{YieldDecision, YieldPolicy};
 
 /// Rows of a chunk.
 #[derive(Debug)]
@@ -89,7 +90,7 @@ impl Worker {
     }
 
     pub(crate) fn decide(&mut self) -> YieldDecision {
-        self.yield_policy.next(self.scan.driver().cpu_scheduler(), self.scan.priority())
+        self.yield_policy.next(self.scan.driver().cpu_scheduler(), self.scan.activity())
     }
 
     pub(crate) async fn obey(&mut self, decision: YieldDecision) {

@@ -12,6 +12,8 @@ pub(crate) const IDLE_AFTER: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(crate) struct WorkerActivity {
     priority: AtomicU8,
+    /// The work that the scan has left.
+    work_left_ns: AtomicU64,
     workers: Box<[Activity]>,
 }
 
@@ -29,7 +31,8 @@ impl WorkerActivity {
     /// For this many workers, none of them polled yet.
     pub(crate) fn new(workers: usize) -> Self {
         let workers = std::iter::repeat_with(Activity::default).take(workers).collect();
-        Self { priority: AtomicU8::new(PriorityClass::Long as u8), workers }
+        let priority = AtomicU8::new(PriorityClass::Long as u8);
+        Self { priority, work_left_ns: AtomicU64::new(u64::MAX), workers }
     }
 
     /// The class of the scan when it started or was last handed a chunk.
@@ -41,6 +44,15 @@ impl WorkerActivity {
 
     pub(crate) fn set_priority(&self, priority: PriorityClass) {
         self.priority.store(priority as u8, Ordering::Relaxed);
+    }
+
+    /// Nanoseconds of work that the scan had left when it was last handed a chunk, about; `u64::MAX` before.
+    pub(crate) fn work_left_ns(&self) -> u64 {
+        self.work_left_ns.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_work_left_ns(&self, work_left_ns: u64) {
+        self.work_left_ns.store(work_left_ns, Ordering::Relaxed);
     }
 
     /// A worker was handed a chunk.

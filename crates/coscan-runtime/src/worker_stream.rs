@@ -8,11 +8,12 @@ use coscan_core::{Index, WorkerIndex};
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream};
 
-use crate::cpu_scheduler::{CpuScheduler, YieldDecision};
+use crate::cpu_scheduler::CpuScheduler;
 use crate::error::ScanError;
 use crate::scan_handle::ScanHandle;
 use crate::worker::{ChunkBatch, NextBatch, Step, Worker};
 use crate::worker_activity::WorkerActivity;
+use crate::yield_policy::YieldDecision;
 
 /// What a worker of a scan takes, in the order in which the scheduler hands out chunks. Drop it to stop.
 pub(crate) struct WorkerStream {

@@ -6,7 +6,6 @@ use std::time::Instant;
 use coscan_storage::table::ColumnDecoder;
 
 use super::memory_needs::{batch_rows, whole_bytes};
-use crate::cpu_scheduler::TIME_SLICE;
 use crate::decode_cache::{Decoding, Lookup, Slice, SliceKey};
 use crate::driver::RETRY_INTERVAL;
 use crate::error::ScanError;
@@ -15,6 +14,7 @@ use crate::memory::{Charges, Reservation};
 use crate::metrics::add_time;
 use crate::scan_handle::ScanHandle;
 use crate::scan_parts::Part;
+use crate::yield_policy::TIME_SLICE;
 
 /// A column of a part of a chunk that may be decoded once for all scans that need it.
 #[derive(Clone, Copy)]

@@ -24,6 +24,9 @@ impl Driver {
         let mut pages: Vec<_> = pages.map(|page| (page, inner.frames[&page].clone())).collect();
         pages.sort_unstable_by_key(|(page, _)| *page);
         running.activity.set_priority(inner.core.class_of(scan));
+        let chunk_ns = registered.chunk_ns().map(|ns| ns as f64);
+        let chunk_ns = chunk_ns.or_else(|| inner.core.state().average_chunk_ns()).unwrap_or(1.0);
+        running.activity.set_work_left_ns((registered.needed().len() as f64 * chunk_ns) as u64);
         running.activity.handed(worker, self.now());
         let lease = Lease {
             owner: Arc::clone(self) as _,

@@ -13,12 +13,12 @@ use coscan_storage::table::{ColumnPrefix, DecodeError};
 
 use super::Progress;
 use crate::batch::record_batch;
-use crate::cpu_scheduler::TIME_SLICE;
 use crate::driver::Driver;
 use crate::error::ScanError;
 use crate::memory::{Charges, Reservation, Stage};
 use crate::metrics::add_time;
 use crate::table::SharedTable;
+use crate::yield_policy::TIME_SLICE;
 
 /// Bytes that are read, then decoded, at a time.
 const WINDOW_BYTES: u64 = 8 << 20;
