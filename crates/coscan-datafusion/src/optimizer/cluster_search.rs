@@ -13,11 +13,11 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::joins::utils::{ColumnIndex, build_join_schema};
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::projection::ProjectionExec;
 
 use crate::execution::exec::SharedScanExec;
+use crate::optimizer::hash_joins::{Pair, input_of_column, needed_by_join, over, pair_of_column};
 use crate::optimizer::ordered_aggregates::{has_order, only_or_first_stage};
 use crate::sandwich::chunk_plan::{ChunkInputExec, CollectedInputExec};
 use crate::sandwich::clustering::ClusteredTable;
@@ -252,9 +252,6 @@ impl Clustered {
     }
 }
 
-/// Two expressions that a join requires to be equal, of its left and its right side.
-type Pair<'a> = (&'a Arc<dyn PhysicalExpr>, &'a Arc<dyn PhysicalExpr>);
-
 fn of_scan(scan: &SharedScanExec, key: usize) -> Result<Option<Clustered>> {
     let Some(properties) = scan.properties_of_chunks()? else { return Ok(None) };
     let table = ClusteredTable { table: scan.table().clone(), key: scan.projection()[key] };
@@ -274,55 +271,4 @@ fn scanned_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
     }
     let inputs = plan.children();
     if inputs.is_empty() { None } else { inputs.into_iter().map(scanned_rows).sum() }
-}
-
-/// A join of these inputs, in one partition.
-fn over(
-    join: &HashJoinExec,
-    left: Arc<dyn ExecutionPlan>,
-    right: Arc<dyn ExecutionPlan>,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    let join = join.builder().with_partition_mode(PartitionMode::CollectLeft);
-    join.recompute_properties().with_new_children(vec![left, right])?.build_exec()
-}
-
-/// The pair of which a column of a join's output is one.
-fn pair_of_column(join: &HashJoinExec, column: usize) -> Option<Pair<'_>> {
-    let (side, input) = input_of_column(join, column)?;
-    let index = input.downcast_ref::<Column>()?.index();
-    let mut pairs = join.on().iter();
-    let pair = pairs.find(|(left, right)| {
-        let key = if side == JoinSide::Left { left } else { right };
-        key.downcast_ref::<Column>().is_some_and(|key| key.index() == index)
-    })?;
-    Some((&pair.0, &pair.1))
-}
-
-/// The side of which a column of a join's output is a column; `None` if it is NULL for rows without a match.
-fn input_of_column(
-    join: &HashJoinExec,
-    column: usize,
-) -> Option<(JoinSide, Arc<dyn PhysicalExpr>)> {
-    let column = join.projection.as_ref().map_or(column, |columns| columns[column]);
-    let (_, columns) =
-        build_join_schema(&join.left().schema(), &join.right().schema(), join.join_type());
-    let ColumnIndex { index, side } = columns.get(column)?;
-    let keeps = match (join.join_type(), side) {
-        (JoinType::Left, side) => *side == JoinSide::Left,
-        (JoinType::Right, side) => *side == JoinSide::Right,
-        (JoinType::Full, _) | (_, JoinSide::None) => false,
-        _ => true,
-    };
-    keeps.then(|| (*side, Arc::new(Column::new("", *index)) as _))
-}
-
-fn needed_by_join(join_type: JoinType, left: Needed, right: Needed) -> Needed {
-    match join_type {
-        JoinType::Inner | JoinType::LeftSemi | JoinType::RightSemi => {
-            Needed::Both(Box::new(left), Box::new(right))
-        }
-        JoinType::Left | JoinType::LeftAnti | JoinType::LeftMark => left,
-        JoinType::Right | JoinType::RightAnti | JoinType::RightMark => right,
-        JoinType::Full => Needed::Either(Box::new(left), Box::new(right)),
-    }
 }

@@ -6,6 +6,7 @@
 
 mod cluster_search;
 pub(crate) mod clustered_joins;
+mod hash_joins;
 pub(crate) mod needed_order;
 pub(crate) mod one_task;
 pub(crate) mod ordered_aggregates;
