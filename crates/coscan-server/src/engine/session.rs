@@ -1,9 +1,9 @@
 //! Who asks, and with which settings.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::engine::catalog::UserCatalogs;
-use crate::engine::settings::Settings;
+use crate::engine::settings::{Settings, SharedSettings};
 use crate::users::User;
 
 /// A user who is logged in. A connection has one.
@@ -13,19 +13,6 @@ pub struct Session {
     pub user: Arc<User>,
     pub(super) catalogs: Arc<UserCatalogs>,
     settings: SharedSettings,
-}
-
-/// The settings of a session, which its `pg_settings` shows.
-pub(super) type SharedSettings = Arc<SettingsLock>;
-
-/// Settings that change.
-#[derive(Debug, Default)]
-pub(super) struct SettingsLock(Mutex<Settings>);
-
-impl SettingsLock {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Settings> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Session {

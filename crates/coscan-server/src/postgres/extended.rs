@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::Planned;
 use crate::postgres::connection::{Connection, Failure};
-use crate::postgres::cursors::{CursorStatement, cursor_statement};
+use crate::postgres::cursor_statements::{CursorStatement, cursor_statement};
 use crate::postgres::decode::{Bind, Frontend};
 use crate::postgres::parameters::{cast_parameters, types, values};
 use crate::postgres::prepared::{Portal, Prepared, Progress, format};

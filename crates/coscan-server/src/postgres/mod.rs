@@ -2,11 +2,12 @@
 //!
 //! A connection is negotiated and its user logged in (`login`). From then on its `messages` are read (`frame`,
 //! `decode`, `reader`) and answered (`connection`), in the `simple` protocol or the `extended` one with `prepared`
-//! statements and `parameters`. Statements may name portals, too (`cursors`). Results are sent as `rows` of `wire_types`
+//! statements and `parameters`. Statements may name portals, too (`cursor_statements`, `cursors`). Results are sent as `rows` of `wire_types`
 //! through a `writer`. Another connection may `cancel`. Errors have the codes of PostgreSQL (`sqlstate`).
 
 mod cancel;
 mod connection;
+mod cursor_statements;
 mod cursors;
 mod decode;
 mod extended;

@@ -8,7 +8,7 @@ use pgwire::api::Type;
 use pgwire::api::portal::Format;
 
 use crate::engine::Planned;
-use crate::postgres::cursors::CursorStatement;
+use crate::postgres::cursor_statements::CursorStatement;
 use crate::postgres::rows::Rows;
 use crate::postgres::sqlstate::{
     INVALID_CURSOR_NAME, INVALID_STATEMENT_NAME, LIMIT_EXCEEDED, PgError,

@@ -7,6 +7,7 @@ mod columns;
 mod no_objects;
 mod rewrite;
 mod settings;
+mod syntax;
 
 use std::sync::Arc;
 
@@ -15,12 +16,10 @@ use datafusion::catalog::{MemTable, SchemaProvider, TableProvider};
 use datafusion::error::Result;
 use datafusion::logical_expr::TableType;
 
-use crate::engine::session::SharedSettings;
+use crate::engine::settings::SharedSettings;
 use crate::users::User;
 pub(super) use rewrite::rewrite;
-
-/// The name of the schema.
-pub(super) const PG_CATALOG: &str = "pg_catalog";
+pub(super) use syntax::PG_CATALOG;
 
 /// The schema of one session.
 #[derive(Debug)]

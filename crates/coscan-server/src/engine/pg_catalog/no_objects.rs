@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
     Statement, TableFactor, TableWithJoins, Value, visit_expressions, visit_expressions_mut,
 };
 
-use super::rewrite::{catalog_table, parsed};
+use super::syntax::{aggregates, catalog_table, parsed, parsed_query};
 
 /// Tables of datafusion-pg-catalog, some of which have rows about PostgreSQL itself.
 const TABLES: [&str; 46] = [
@@ -189,7 +189,7 @@ fn empty_select(select: &Select, is_text: bool) -> Option<Box<SetExpr>> {
         ControlFlow::Continue(())
     });
     let query = format!("SELECT {} WHERE {condition}", columns.join(", "));
-    super::rewrite::parsed_query(&query).map(|query| query.body)
+    parsed_query(&query).map(|query| query.body)
 }
 
 fn name_of(expression: &Expr, index: usize) -> String {
@@ -221,7 +221,7 @@ fn is_empty_select(select: &Select) -> bool {
         GroupByExpr::Expressions(groups, _) => !groups.is_empty(),
         GroupByExpr::All(_) => true,
     };
-    (groups || !super::rewrite::aggregates(select)) && select.from.iter().any(is_empty_table)
+    (groups || !aggregates(select)) && select.from.iter().any(is_empty_table)
 }
 
 fn is_empty_table(table: &TableWithJoins) -> bool {

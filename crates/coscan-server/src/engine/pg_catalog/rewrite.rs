@@ -4,15 +4,12 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Cte, Expr, FunctionArguments, Ident, ObjectName, Query, Select, SelectItem,
-    SetExpr, Statement, TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
-    visit_expressions_mut,
+    BinaryOperator, Cte, Expr, FunctionArguments, Ident, ObjectName, Query, SelectItem, SetExpr,
+    Statement, TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut, visit_expressions_mut,
 };
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 
-use super::PG_CATALOG;
 use super::no_objects::replace_empty;
+use super::syntax::{aggregates, catalog_table, parsed};
 use crate::engine::information_schema::INFORMATION_SCHEMA;
 
 /// Columns that every table of PostgreSQL has and that `*` leaves out.
@@ -35,19 +32,6 @@ const FUNCTIONS: [&str; 11] = [
 
 /// Functions that return the comment on an object.
 const COMMENTS: [&str; 3] = ["col_description", "obj_description", "shobj_description"];
-
-const AGGREGATES: [&str; 10] = [
-    "array_agg",
-    "avg",
-    "bool_and",
-    "bool_or",
-    "count",
-    "first_value",
-    "max",
-    "min",
-    "string_agg",
-    "sum",
-];
 
 /// Rewrites a statement that reads the catalog and nothing else.
 pub(in crate::engine) fn rewrite(statement: &mut Statement) {
@@ -157,33 +141,6 @@ fn aggregate(query: &mut Query, function: &str) {
     }
 }
 
-/// Whether a SELECT has an aggregate itself.
-pub(super) fn aggregates(select: &Select) -> bool {
-    struct Search(usize, bool);
-    impl Visitor for Search {
-        type Break = ();
-        fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
-            self.0 += 1;
-            ControlFlow::Continue(())
-        }
-        fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
-            self.0 -= 1;
-            ControlFlow::Continue(())
-        }
-        fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
-            if let (0, Expr::Function(function)) = (self.0, expression) {
-                let name = function.name.0.last().and_then(|part| part.as_ident());
-                let name = name.map(|name| name.value.to_ascii_lowercase());
-                self.1 |= name.is_some_and(|name| AGGREGATES.contains(&name.as_str()));
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    let mut search = Search(0, false);
-    let _ = select.projection.visit(&mut search);
-    search.1
-}
-
 fn holds_function(expression: &Expr) -> bool {
     let column = match expression {
         Expr::Identifier(name) => Some(name),
@@ -217,17 +174,6 @@ fn function_name(expression: &Expr) -> Option<Expr> {
     let function = function.strip_prefix("pg_catalog.").unwrap_or(function);
     (catalog_table(name)? == "pg_proc")
         .then(|| Expr::value(Value::SingleQuotedString(function.to_owned())))
-}
-
-/// The name of a table of `pg_catalog`.
-pub(super) fn catalog_table(name: &ObjectName) -> Option<String> {
-    let mut parts = name.0.iter().rev().map(|part| part.as_ident());
-    let table = parts.next()??.value.to_ascii_lowercase();
-    let schema = match parts.next() {
-        Some(schema) => schema?.value.to_ascii_lowercase(),
-        None => return table.starts_with("pg_").then_some(table),
-    };
-    (schema == PG_CATALOG).then_some(table)
 }
 
 /// Whether a statement reads tables of the catalog, and no others.
@@ -265,14 +211,4 @@ fn reads_catalog_only(statement: &Statement) -> bool {
     let mut search = Search::default();
     let _ = statement.visit(&mut search);
     search.reads && !search.reads_others
-}
-
-pub(super) fn parsed(expression: &str) -> Option<Expr> {
-    let parser = Parser::new(&PostgreSqlDialect {});
-    parser.try_with_sql(expression).ok()?.parse_expr().ok()
-}
-
-pub(super) fn parsed_query(query: &str) -> Option<Box<Query>> {
-    let parser = Parser::new(&PostgreSqlDialect {});
-    parser.try_with_sql(query).ok()?.parse_query().ok()
 }

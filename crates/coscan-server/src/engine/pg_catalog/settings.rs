@@ -11,7 +11,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 
-use crate::engine::session::SharedSettings;
+use crate::engine::settings::SharedSettings;
 use crate::users::User;
 
 pub(super) const TABLE: &str = "pg_settings";

@@ -1,0 +1,82 @@
+//! Statements about cursors: DECLARE, FETCH and CLOSE.
+
+use datafusion::sql::sqlparser::ast::{
+    CloseCursor, Declare, FetchDirection, Statement, Value, ValueWithSpan,
+};
+
+use crate::postgres::sqlstate::{NOT_IN_STATE, NOT_SUPPORTED, PgError, SYNTAX};
+
+/// A statement about a cursor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum CursorStatement {
+    /// The query is that of the prepared statement.
+    Declare(String),
+    /// Rows of a cursor; 0 for all.
+    Fetch(String, u32),
+    /// One cursor, or all.
+    Close(Option<String>),
+}
+
+/// What a statement does with a cursor, and what is left to plan: a query that is declared.
+///
+/// # Errors
+/// If it is a cursor that moves other than forward, or that outlives its transaction.
+pub(super) fn cursor_statement(
+    statement: Statement,
+) -> Result<(Option<CursorStatement>, Option<Statement>), PgError> {
+    match statement {
+        Statement::Declare { stmts } => {
+            let (name, query) = declared(stmts)?;
+            Ok((Some(CursorStatement::Declare(name)), Some(query)))
+        }
+        Statement::Fetch { name, direction, into: None, .. } => {
+            let rows = rows_of(&direction)?;
+            Ok((Some(CursorStatement::Fetch(name.value, rows)), None))
+        }
+        Statement::Close { cursor } => {
+            let name = match cursor {
+                CloseCursor::All => None,
+                CloseCursor::Specific { name } => Some(name.value),
+            };
+            Ok((Some(CursorStatement::Close(name)), None))
+        }
+        other => Ok((None, Some(other))),
+    }
+}
+
+fn declared(mut declares: Vec<Declare>) -> Result<(String, Statement), PgError> {
+    let unclear = || PgError::new(SYNTAX, "write DECLARE name CURSOR FOR a query");
+    let declare = declares.pop().filter(|_| declares.is_empty()).ok_or_else(unclear)?;
+    let not_supported = |text: &str| Err(PgError::new(NOT_SUPPORTED, text));
+    if declare.hold == Some(true) {
+        return not_supported("cursors end with their transaction; WITH HOLD is not supported");
+    }
+    if declare.scroll == Some(true) {
+        return not_supported("cursors move forward only; SCROLL is not supported");
+    }
+    if declare.binary == Some(true) {
+        return not_supported("DECLARE … BINARY is not supported; ask for binary results of FETCH");
+    }
+    let (Some(query), [name]) = (declare.for_query, &declare.names[..]) else {
+        return Err(unclear());
+    };
+    Ok((name.value.clone(), Statement::Query(query)))
+}
+
+fn rows_of(direction: &FetchDirection) -> Result<u32, PgError> {
+    let number = |limit: &ValueWithSpan| match &limit.value {
+        Value::Number(number, _) => number.parse().ok().filter(|rows| *rows > 0),
+        _ => None,
+    };
+    let rows = match direction {
+        FetchDirection::Next | FetchDirection::Forward { limit: None } => Some(1),
+        FetchDirection::All | FetchDirection::ForwardAll => Some(0),
+        FetchDirection::Count { limit } | FetchDirection::Forward { limit: Some(limit) } => {
+            number(limit)
+        }
+        _ => None,
+    };
+    rows.ok_or_else(|| {
+        PgError::new(NOT_IN_STATE, "cursors move forward only: FETCH NEXT, FETCH n, FETCH ALL")
+    })
+}
