@@ -17,11 +17,12 @@ use crate::engine::Planned;
 use crate::postgres::connection::{Connection, Failure};
 use crate::postgres::cursor_statements::{CursorStatement, cursor_statement};
 use crate::postgres::decode::{Bind, Frontend};
-use crate::postgres::parameters::{cast_parameters, types, values};
+use crate::postgres::parameters::{cast_parameters, types};
 use crate::postgres::prepared::{Portal, Prepared, Progress, format};
 use crate::postgres::rows::{Rows, description, fields};
 use crate::postgres::simple::cancelled;
 use crate::postgres::sqlstate::{PROTOCOL_VIOLATION, PgError, SYNTAX};
+use crate::postgres::values::values;
 
 impl<W: AsyncWrite + Unpin> Connection<W> {
     /// Answers a message of the extended protocol.

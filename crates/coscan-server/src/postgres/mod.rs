@@ -2,14 +2,16 @@
 //!
 //! A connection is negotiated and its user logged in (`login`). From then on its `messages` are read (`frame`,
 //! `decode`, `reader`) and answered (`connection`), in the `simple` protocol or the `extended` one with `prepared`
-//! statements and `parameters`. Statements may name portals, too (`cursor_statements`, `cursors`). Results are sent as `rows` of `wire_types`
-//! through a `writer`. Another connection may `cancel`. Errors have the codes of PostgreSQL (`sqlstate`).
+//! statements, whose `parameters` have types and `values`. Statements may name portals, too (`cursor_statements`, `cursors`). Results are sent
+//! as `rows` of `wire_types` (`encode`) through a `writer`. `arrays` and `numeric` are forms of values. Another connection may `cancel`. Errors have the codes of PostgreSQL (`sqlstate`).
 
+mod arrays;
 mod cancel;
 mod connection;
 mod cursor_statements;
 mod cursors;
 mod decode;
+mod encode;
 mod extended;
 mod frame;
 mod login;
@@ -21,6 +23,7 @@ mod reader;
 mod rows;
 mod simple;
 mod sqlstate;
+mod values;
 mod wire_types;
 mod writer;
 

@@ -1,29 +1,17 @@
-//! Parameters of statements: their types, and their values from bytes.
+//! The types of parameters.
 
 use std::ops::ControlFlow;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 
-use arrow::datatypes::Field;
-use arrow_pg::datatypes::df::deserialize_parameters_with_server_types;
+use arrow::datatypes::{DataType as ArrowType, FieldRef};
 use arrow_pg::datatypes::field_into_pg_type;
-use bytes::Bytes;
-use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg,
     FunctionArgExpr, FunctionArguments, Statement, TimezoneInfo, Value, visit_expressions_mut,
 };
 use pgwire::api::Type;
-use pgwire::api::portal::Portal;
-use pgwire::api::stmt::StoredStatement;
-use pgwire::messages::extendedquery::Bind as PgBind;
 
 use crate::engine::Planned;
-use crate::postgres::decode::Bind;
-use crate::postgres::numeric;
-use crate::postgres::sqlstate::{PROTOCOL_VIOLATION, PgError};
-
-const INVALID_VALUE: &str = "22P02";
+use crate::postgres::sqlstate::{INVALID_VALUE, PgError};
 
 /// Casts parameters to the types that the client declares. Without that, a parameter would have the type of what it is
 /// compared with, and 1.5 could not be compared with a column of integers. Texts stay without a cast: they are written
@@ -50,10 +38,16 @@ fn cast_array(function: &mut Function, declared: &[u32]) {
         && let (true, Some(argument)) = (is_any, list.args.first_mut())
         && let FunctionArg::Unnamed(FunctionArgExpr::Expr(array)) = argument
         && let Some(number) = parameter_number(array)
-        && declared.get(number - 1).is_none_or(|oid| *oid == 0 || *oid == Type::TEXT.oid())
+        && declared.get(number - 1).is_none_or(|oid| is_text(*oid))
     {
         *array = cast_to(array, array_of(DataType::Text));
     }
+}
+
+/// Whether a type that a client declares says nothing of the value: a text may be written for values of any type.
+fn is_text(declared: u32) -> bool {
+    let texts = [Type::UNKNOWN, Type::TEXT, Type::VARCHAR];
+    declared == 0 || texts.iter().any(|text| text.oid() == declared)
 }
 
 /// The number of a parameter, from 1 on.
@@ -94,6 +88,12 @@ fn sql_type(declared: &Type) -> Option<DataType> {
         Type::INT8_ARRAY => array(DataType::BigInt(None)),
         Type::FLOAT4_ARRAY => array(DataType::Real),
         Type::FLOAT8_ARRAY => array(DataType::DoublePrecision),
+        Type::NUMERIC_ARRAY => array(sql_type(&Type::NUMERIC)?),
+        Type::DATE_ARRAY => array(DataType::Date),
+        Type::TIME_ARRAY => array(sql_type(&Type::TIME)?),
+        Type::TIMESTAMP_ARRAY => array(sql_type(&Type::TIMESTAMP)?),
+        Type::TIMESTAMPTZ_ARRAY => array(sql_type(&Type::TIMESTAMPTZ)?),
+        Type::BYTEA_ARRAY => array(DataType::Bytea),
         Type::TEXT_ARRAY | Type::VARCHAR_ARRAY => array(DataType::Text),
         _ => return None,
     })
@@ -104,7 +104,10 @@ pub(super) fn types(planned: &Planned, declared: &[u32]) -> Result<Vec<Type>, Pg
     let count = planned.parameters.len().max(declared.len());
     let inferred = |index: usize| planned.parameters.get(index).and_then(Option::as_ref);
     let of = |index: usize| {
-        let declared = declared.get(index).copied().filter(|oid| *oid != 0);
+        let is_list = |field: &FieldRef| matches!(field.data_type(), ArrowType::List(_));
+        let is_said =
+            |oid: &u32| *oid != 0 && !(is_text(*oid) && inferred(index).is_some_and(is_list));
+        let declared = declared.get(index).copied().filter(is_said);
         match (declared.and_then(Type::from_oid), inferred(index)) {
             (Some(Type::UNKNOWN) | None, Some(field)) => {
                 let described = field_into_pg_type(field);
@@ -115,63 +118,4 @@ pub(super) fn types(planned: &Planned, declared: &[u32]) -> Result<Vec<Type>, Pg
         }
     };
     (0..count).map(of).collect()
-}
-
-/// The values of a statement's parameters.
-pub(super) fn values(
-    planned: &Planned,
-    types: &[Type],
-    bind: &Bind,
-) -> Result<ParamValues, PgError> {
-    let (given, expected) = (bind.parameters.len(), types.len());
-    if given != expected {
-        let text = format!("{given} parameters were given, and the statement has {expected}");
-        return Err(PgError::new(PROTOCOL_VIOLATION, text));
-    }
-    let formats = bind.parameter_formats.len();
-    if formats > 1 && formats != given {
-        let text = format!("{formats} formats were given for {given} parameters");
-        return Err(PgError::new(PROTOCOL_VIOLATION, text));
-    }
-    let is_number = |index: usize| types[index] == Type::NUMERIC;
-    // Those are read here, exactly.
-    let parameters = bind.parameters.iter().enumerate();
-    let parameters =
-        parameters.map(|(index, value)| value.clone().filter(|_| !is_number(index))).collect();
-    let statement =
-        StoredStatement::new(bind.statement.clone(), (), types.iter().cloned().map(Some).collect());
-    let message = PgBind::new(
-        Some(bind.portal.clone()),
-        Some(bind.statement.clone()),
-        bind.parameter_formats.clone(),
-        parameters,
-        Vec::new(),
-    );
-    let inferred: Vec<_> =
-        planned.parameters.iter().map(|field| field.as_deref().map(Field::data_type)).collect();
-    // What reads the values is not ours, and the bytes are anyone's.
-    let read = catch_unwind(AssertUnwindSafe(|| {
-        let portal = Portal::try_new(&message, Arc::new(statement))?;
-        deserialize_parameters_with_server_types(&portal, &inferred, &[])
-    }));
-    let invalid = |text: String| PgError::new(INVALID_VALUE, text);
-    let read = read.map_err(|_| invalid("a parameter has no valid value".to_owned()))?;
-    let read = read.map_err(|error| invalid(format!("a parameter has no valid value: {error}")))?;
-    let ParamValues::List(mut values) = read else { return Ok(read) };
-    for (index, value) in values.iter_mut().enumerate().filter(|(index, _)| is_number(*index)) {
-        let format = bind.parameter_formats.get(if formats == 1 { 0 } else { index });
-        let text = number(bind.parameters[index].clone(), format == Some(&1));
-        *value = ScalarValue::Utf8(text.map_err(invalid)?).into();
-    }
-    Ok(ParamValues::List(values))
-}
-
-/// The text of a NUMERIC.
-fn number(bytes: Option<Bytes>, is_binary: bool) -> Result<Option<String>, String> {
-    let Some(bytes) = bytes else { return Ok(None) };
-    if is_binary {
-        return numeric::from_binary(bytes).map(Some).map_err(|error| error.to_string());
-    }
-    let text = String::from_utf8(bytes.to_vec());
-    text.map(Some).map_err(|_| "a number is not text".to_owned())
 }

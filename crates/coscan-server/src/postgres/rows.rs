@@ -5,20 +5,19 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Field, Schema};
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, Field, Schema};
 use arrow_pg::datatypes::arrow_schema_to_pg_fields;
-use arrow_pg::encoder::encode_value;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use pgwire::api::Type;
 use pgwire::api::portal::Format;
-use pgwire::api::results::{DataRowEncoder, FieldFormat, FieldInfo};
-use pgwire::error::{PgWireError, PgWireResult};
+use pgwire::api::results::FieldInfo;
+use pgwire::error::PgWireError;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::data::RowDescription;
 
-use crate::postgres::numeric;
+use crate::postgres::encode::{Column, Encoded};
 use crate::postgres::sqlstate::{LIMIT_EXCEEDED, NOT_SUPPORTED, PgError};
 use crate::postgres::wire_types::{wire_batch, wire_schema};
 use crate::queries::{ErrorKind, QueryError, QueryId, RunningQuery};
@@ -145,53 +144,20 @@ impl Rows {
         let fields = Arc::clone(&self.fields);
         let encoded = catch_unwind(AssertUnwindSafe(move || -> Result<_, PgWireError> {
             let batch = wire_batch(&batch).map_err(|error| PgWireError::ApiError(error.into()))?;
-            let mut bytes = BytesMut::with_capacity(batch.num_rows() * 16);
+            let columns = batch.columns().iter().zip(batch.schema_ref().fields()).zip(&*fields);
+            let columns =
+                columns.map(|((values, field), described)| Column::new(values, field, described));
+            let columns: Vec<_> = columns.collect();
+            let mut encoded = Encoded(BytesMut::with_capacity(batch.num_rows() * 16));
             let mut lengths = VecDeque::with_capacity(batch.num_rows());
-            let mut encoder = DataRowEncoder::new(Arc::clone(&fields));
             for row in 0..batch.num_rows() {
-                for (index, field) in fields.iter().enumerate() {
-                    encode(&mut encoder, &batch, index, row, field)?;
-                }
-                let start = bytes.len();
-                PgWireBackendMessage::DataRow(encoder.take_row()).encode(&mut bytes)?;
-                lengths.push_back(bytes.len() - start);
+                lengths.push_back(encoded.add_row(&columns, row)?);
             }
-            Ok((bytes.freeze(), lengths))
+            Ok((encoded.0.freeze(), lengths))
         }));
         let internal = || QueryError::new(ErrorKind::Internal, "a row could not be encoded");
         let encoded = encoded.map_err(|_| internal())?;
         (self.encoded, self.lengths) = encoded.map_err(|error| not_supported(&error))?;
         Ok(())
-    }
-}
-
-/// Encodes one value.
-fn encode(
-    encoder: &mut DataRowEncoder,
-    batch: &RecordBatch,
-    column: usize,
-    row: usize,
-    field: &FieldInfo,
-) -> PgWireResult<()> {
-    let (schema, values) = (batch.schema_ref(), batch.column(column));
-    let number = match values.data_type() {
-        DataType::Decimal128(..) => values
-            .is_valid(row)
-            .then(|| values.as_primitive::<Decimal128Type>().value_as_string(row)),
-        DataType::Decimal256(..) => values
-            .is_valid(row)
-            .then(|| values.as_primitive::<Decimal256Type>().value_as_string(row)),
-        _ => return encode_value(encoder, values, row, schema.field(column), field),
-    };
-    let (format, options) = (field.format(), field.format_options());
-    match format {
-        // The bytes are as NUMERIC has them.
-        FieldFormat::Binary => {
-            let number = number.map(|number| numeric::to_binary(&number));
-            encoder.encode_field_with_type_and_format(&number, &Type::BYTEA, format, options)
-        }
-        FieldFormat::Text => {
-            encoder.encode_field_with_type_and_format(&number, &Type::TEXT, format, options)
-        }
     }
 }

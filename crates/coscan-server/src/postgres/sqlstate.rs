@@ -20,6 +20,8 @@ pub(super) const LIMIT_EXCEEDED: &str = "54000";
 pub(super) const ADMIN_SHUTDOWN: &str = "57P01";
 pub(super) const NOT_SUPPORTED: &str = "0A000";
 pub(super) const SYNTAX: &str = "42601";
+/// A value that cannot be read.
+pub(super) const INVALID_VALUE: &str = "22P02";
 
 /// An error as it goes to a client.
 #[derive(Clone, Debug)]

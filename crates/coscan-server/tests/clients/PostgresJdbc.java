@@ -59,6 +59,9 @@ public final class PostgresJdbc {
         Check.compare(connection, "yes = ?", true, 1);
         Check.compare(connection, "large = ANY(?)", connection.createArrayOf("bigint", new Long[] {1L, 5_000_000_000L}), 1);
         Check.compare(connection, "word = ANY(?)", connection.createArrayOf("text", new String[] {"", "x"}), 1);
+        Check.compare(connection, "word = ANY(?)", connection.createArrayOf("text", new String[] {"\"", "a,b", "NULL", null}), 0);
+        Check.compare(connection, "day = ANY(?)", connection.createArrayOf("date", new Date[] {Date.valueOf("2024-02-29")}), 1);
+        Check.compare(connection, "word = ?", "''", 0);
         try (PreparedStatement statement = connection.prepareStatement("SELECT day FROM kinds WHERE large = ? AND word = ?")) {
             Check.equal(statement.getParameterMetaData().getParameterTypeName(1), "int8");
             Check.equal(statement.getMetaData().getColumnTypeName(1), "date");

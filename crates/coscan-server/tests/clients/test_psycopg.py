@@ -57,7 +57,7 @@ def test_values_without_a_type_in_postgresql(connection, binary):
 @pytest.mark.parametrize("value", [
     7, 2**40, 1.5, True, "x", None, Decimal("1.5"), Decimal(-(10**25)), datetime.date(2024, 2, 29),
     datetime.datetime(2024, 2, 29, 1, 2, 3), datetime.datetime(2024, 2, 29, 1, 2, 3, tzinfo=UTC),
-    datetime.time(1, 2), b"ab\x00", [1, 2],
+    datetime.time(1, 2), b"ab\x00", [1, 2], "", "it''s", "{a,b}", '"a"', " a ", "\\", "NULL",
 ])
 def test_parameters_come_back(connection, place, value):
     [returned] = connection.execute(f"SELECT {place}", (value,)).fetchone()
@@ -76,12 +76,45 @@ def test_parameters_are_compared_as_what_they_are(connection, place, condition, 
     assert connection.execute(sql, (value,)).fetchone() == (expected,)
 
 
-@pytest.mark.parametrize("place", [
-    pytest.param("%s", marks=pytest.mark.xfail(strict=True, reason="arrays of texts in text form are misread")), "%b",
+LISTS = [
+    ("text", ["", "x"]), ("text", ["a,b", 'say "hi"', "back\\slash", "{brace}", " space ", "NULL", "null", "it''s", "é\n"]),
+    ("text", [None, "", None]), ("text", []), ("int2", [1, None, -2]), ("int8", [2**40]), ("float8", [1.5, None, float("inf")]),
+    ("bool", [True, None, False]), ("numeric", [Decimal("1.5"), None, Decimal(-(10**25))]),
+    ("date", [datetime.date(2024, 2, 29), None]), ("time", [datetime.time(1, 2, 3)]),
+    ("timestamp", [datetime.datetime(2024, 2, 29, 1, 2, 3), None]),
+    ("timestamptz", [datetime.datetime(2024, 2, 29, 1, 2, 3, tzinfo=UTC)]), ("bytea", [b"", b'\x00"\\', None]),
+]
+
+
+@pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.parametrize("place", ["%s", "%b", "%t"])
+@pytest.mark.parametrize("of, value", LISTS)
+def test_lists_come_back(connection, binary, place, of, value):
+    cursor = connection.cursor(binary=binary)
+    [returned] = cursor.execute(f"SELECT {place}::{of}[]", (value,)).fetchone()
+    assert returned == value
+
+
+@pytest.mark.parametrize("place", ["%s", "%b", "%t"])
+@pytest.mark.parametrize("condition, value, expected", [
+    ("word", [""], 1), ("word", ["", "x"], 1), ("word", ["é, a text of more than twelve bytes", None], 1), ("word", [], 0),
+    ("word", ['"', "{", "NULL"], 0), ("large", [1, 5_000_000_000], 1), ("large", [None], 0), ("double", [-0.1], 1),
+    ("amount", [Decimal("-1234.50"), Decimal("1.005")], 1), ("yes", [True], 1), ("day", [datetime.date(2024, 2, 29)], 1),
+    ("moment", [datetime.datetime(2024, 2, 29, 12, 34, 56, 789000), None], 1),
 ])
-def test_arrays_of_texts_are_parameters(connection, place):
-    sql = f"SELECT count(*) FROM kinds WHERE word = ANY({place})"
-    assert connection.execute(sql, (["", "x"],)).fetchone() == (1,)
+def test_values_are_looked_for_in_lists(connection, place, condition, value, expected):
+    sql = f"SELECT count(*) FROM kinds WHERE {condition} = ANY({place})"
+    assert connection.execute(sql, (value,)).fetchone() == (expected,)
+
+
+def test_lists_that_cannot_be_parameters(connection):
+    connection.autocommit = True
+    with pytest.raises(errors.FeatureNotSupported, match="dimension"):
+        connection.execute("SELECT %s", ([[1, 2], [3, 4]],))
+    with pytest.raises(errors.InvalidTextRepresentation, match="malformed array"):
+        connection.execute("SELECT %s::text[]", ("{a",))
+    with pytest.raises(errors.InvalidTextRepresentation, match="int8"):
+        connection.execute("SELECT %s::bigint[]", ("{a}",))
 
 
 def test_a_prepared_statement_is_run_again_and_again(connection):

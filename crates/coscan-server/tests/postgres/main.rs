@@ -1,6 +1,8 @@
 //! The PostgreSQL protocol with a client that nobody here wrote.
 #![allow(clippy::unwrap_used)]
 
+mod parameters;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::time::Duration;
@@ -9,7 +11,6 @@ use futures::TryStreamExt;
 use support::server::start;
 use support::{PASSWORD, ROWS};
 use tokio_postgres::error::SqlState;
-use tokio_postgres::types::Type;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 /// Nothing here takes so long unless it hangs.
@@ -19,32 +20,6 @@ const LONG: &str = "SELECT a.id FROM numbers a, numbers b, numbers c";
 
 fn code(error: &tokio_postgres::Error) -> SqlState {
     error.code().unwrap_or_else(|| panic!("{error:?}")).clone()
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn prepared_statements_have_parameters_of_all_sorts() {
-    let running = start().await;
-    let client = running.login("ann").await;
-    let sql = "SELECT id, word FROM numbers WHERE id BETWEEN $1 AND $2 AND word = $3 ORDER BY id";
-    let statement = client.prepare(sql).await.unwrap();
-    for first in [0_i64, 7, 70] {
-        let rows = client.query(&statement, &[&first, &(first + 14), &"word 3"]).await.unwrap();
-        let ids: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
-        assert_eq!(ids, [first + 3, first + 10]);
-        assert_eq!(rows[0].get::<_, &str>("word"), "word 3");
-    }
-    let row = client
-        .query_one(
-            "SELECT $1::int, $2::double precision, $3::text, $4::boolean, $5::bigint",
-            &[&42_i32, &0.5_f64, &"x", &true, &None::<i64>],
-        )
-        .await
-        .unwrap();
-    assert_eq!(row.get::<_, i32>(0), 42);
-    assert_eq!(row.get::<_, f64>(1), 0.5);
-    assert_eq!(row.get::<_, &str>(2), "x");
-    assert!(row.get::<_, bool>(3));
-    assert_eq!(row.get::<_, Option<i64>>(4), None);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -72,48 +47,6 @@ async fn a_result_comes_a_few_rows_at_a_time_within_a_transaction() {
     transaction.commit().await.unwrap();
     client.simple_query("SELECT 1").await.unwrap();
     assert_eq!(running.server.engine().queries().counts(), (0, 0));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn parameters_have_the_types_that_their_client_declares() {
-    let running = start().await;
-    let client = running.login("ann").await;
-    let sql = "SELECT count(*) FROM numbers WHERE id < $1";
-    let statement = client.prepare_typed(sql, &[Type::FLOAT8]).await.unwrap();
-    assert_eq!(statement.params(), [Type::FLOAT8]);
-    let row = client.query_one(&statement, &[&1.5_f64]).await.unwrap();
-    assert_eq!(row.get::<_, i64>(0), 2, "1.5 is not rounded");
-    let sql = "SELECT count(*) FROM numbers WHERE word = ANY($1)";
-    for declared in [&[][..], &[Type::TEXT_ARRAY]] {
-        let statement = client.prepare_typed(sql, declared).await.unwrap();
-        let row = client.query_one(&statement, &[&vec!["word 1", "x"]]).await.unwrap();
-        assert_eq!(row.get::<_, i64>(0), (ROWS + 5) / 7);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn queries_on_what_does_not_exist_keep_their_parameters() {
-    let running = start().await;
-    let client = running.login("ann").await;
-    let sql = "SELECT indexrelid, unnest(indkey) AS key FROM pg_index WHERE indrelid = $1";
-    let statement = client.prepare(sql).await.unwrap();
-    assert_eq!(statement.params().len(), 1);
-    let names: Vec<_> = statement.columns().iter().map(|column| column.name()).collect();
-    assert_eq!(names, ["indexrelid", "key"]);
-    assert!(client.query(&statement, &[&"16384"]).await.unwrap().is_empty());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn columns_have_a_form_whatever_their_type() {
-    let running = start().await;
-    let client = running.login("ann").await;
-    let sql = "SELECT arrow_cast(-7, 'Int8'), arrow_cast(1.5, 'Float16'), [[1], [2, NULL]], NULL";
-    let row = client.query_one(sql, &[]).await.unwrap();
-    assert_eq!((row.get::<_, i16>(0), row.get::<_, f32>(1)), (-7, 1.5));
-    assert_eq!(row.get::<_, &str>(2), "[[1], [2, NULL]]");
-    assert_eq!(row.get::<_, Option<&str>>(3), None);
-    let sql = "SELECT CAST('99999999999999999999999999999999999999' AS DECIMAL(38, 0))";
-    assert_eq!(texts(&client, sql).await.unwrap(), ["9".repeat(38)]);
 }
 
 /// The first column of a result of the simple protocol.

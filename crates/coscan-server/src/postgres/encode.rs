@@ -1,0 +1,196 @@
+//! Values of results as they are in rows and in arrays: the length, -1 for NULL, and the value in text or binary form.
+
+use std::error::Error;
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Field, Float32Type, Float64Type};
+use arrow_pg::encoder::{Encoder, encode_value};
+use bytes::{BufMut, BytesMut};
+use pgwire::api::results::{FieldFormat, FieldInfo};
+use pgwire::error::{PgWireError, PgWireResult};
+use pgwire::types::ToSqlText;
+use postgres_types::{IsNull, Kind, ToSql};
+
+use crate::postgres::{arrays, numeric};
+
+const LENGTH_BYTES: usize = 4;
+
+/// A column of rows, or the elements of an array.
+pub(super) struct Column<'a> {
+    values: &'a ArrayRef,
+    field: &'a Field,
+    described: &'a FieldInfo,
+    /// Of an array's elements.
+    element: Option<FieldInfo>,
+}
+
+impl<'a> Column<'a> {
+    pub(super) fn new(values: &'a ArrayRef, field: &'a Field, described: &'a FieldInfo) -> Self {
+        let element = match described.datatype().kind() {
+            Kind::Array(of) => {
+                let name = described.name().to_owned();
+                let element = FieldInfo::new(name, None, None, of.clone(), described.format());
+                Some(element.with_format_options(described.format_options().clone()))
+            }
+            _ => None,
+        };
+        Self { values, field, described, element }
+    }
+}
+
+/// Encoded values.
+#[derive(Debug, Default)]
+pub(super) struct Encoded(pub(super) BytesMut);
+
+impl Encoded {
+    /// Adds a row as a message; its bytes.
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub(super) fn add_row(&mut self, columns: &[Column<'_>], row: usize) -> PgWireResult<usize> {
+        let kind = self.0.len();
+        self.0.put_u8(b'D');
+        let start = self.begin();
+        self.0.put_i16(i16::try_from(columns.len()).unwrap_or(i16::MAX));
+        columns.iter().try_for_each(|column| self.add(column, row))?;
+        // The length of a message counts itself.
+        self.end(start, LENGTH_BYTES)?;
+        Ok(self.0.len() - kind)
+    }
+
+    /// Adds a value.
+    ///
+    /// # Errors
+    /// If its type has no form in the protocol, or it is out of the range of that form.
+    pub(super) fn add(&mut self, column: &Column<'_>, row: usize) -> PgWireResult<()> {
+        if column.values.is_null(row) {
+            self.0.put_i32(-1);
+            return Ok(());
+        }
+        if let Some(text) = infinity(column, row) {
+            return self.add_bytes(text.as_bytes());
+        }
+        let values = column.values;
+        match (values.data_type(), &column.element) {
+            (DataType::Decimal128(..), _) => {
+                let number = values.as_primitive::<Decimal128Type>().value_as_string(row);
+                self.add_number(&number, column.described.format())
+            }
+            (DataType::Decimal256(..), _) => {
+                let number = values.as_primitive::<Decimal256Type>().value_as_string(row);
+                self.add_number(&number, column.described.format())
+            }
+            (DataType::List(field), Some(described)) => {
+                let elements = values.as_list::<i32>().value(row);
+                self.add_array(&Column::new(&elements, field, described))
+            }
+            _ => {
+                let start = self.0.len();
+                encode_value(self, values, row, column.field, column.described)?;
+                // It is not NULL, so it was left out.
+                match self.0.get(start..start + LENGTH_BYTES) {
+                    None | Some([0xff, 0xff, 0xff, 0xff]) => {
+                        Err(api_error("a value is out of range"))
+                    }
+                    Some(_) => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn add_number(&mut self, number: &str, format: FieldFormat) -> PgWireResult<()> {
+        match format {
+            FieldFormat::Binary => self.add_bytes(&numeric::to_binary(number)),
+            FieldFormat::Text => self.add_bytes(number.as_bytes()),
+        }
+    }
+
+    fn add_bytes(&mut self, bytes: &[u8]) -> PgWireResult<()> {
+        let start = self.begin();
+        self.0.put_slice(bytes);
+        self.end(start, 0)
+    }
+
+    fn add_array(&mut self, elements: &Column<'_>) -> PgWireResult<()> {
+        let (start, count) = (self.begin(), elements.values.len());
+        match elements.described.format() {
+            FieldFormat::Binary => {
+                let has_null = elements.values.null_count() > 0;
+                let of = elements.described.datatype();
+                arrays::add_binary_header(&mut self.0, of, count, has_null);
+                (0..count).try_for_each(|row| self.add(elements, row))?;
+            }
+            FieldFormat::Text => {
+                let mut element = Self::default();
+                self.0.put_u8(b'{');
+                for row in 0..count {
+                    if row > 0 {
+                        self.0.put_u8(b',');
+                    }
+                    if elements.values.is_null(row) {
+                        self.0.put_slice(b"NULL");
+                        continue;
+                    }
+                    element.0.clear();
+                    element.add(elements, row)?;
+                    arrays::add_text(&mut self.0, &element.0[LENGTH_BYTES..]);
+                }
+                self.0.put_u8(b'}');
+            }
+        }
+        self.end(start, 0)
+    }
+
+    /// Leaves room for a length: that of NULL, until there is another.
+    fn begin(&mut self) -> usize {
+        self.0.put_i32(-1);
+        self.0.len()
+    }
+
+    /// Writes the length of what began at `start`, and as much `more`.
+    fn end(&mut self, start: usize, more: usize) -> PgWireResult<()> {
+        let length = i32::try_from(self.0.len() - start + more);
+        let length = length.map_err(|_| api_error("a row takes more than 2 GiB"))?;
+        self.0[start - LENGTH_BYTES..start].copy_from_slice(&length.to_be_bytes());
+        Ok(())
+    }
+}
+
+impl Encoder for Encoded {
+    type Item = BytesMut;
+
+    fn encode_field<T>(&mut self, value: &T, field: &FieldInfo) -> PgWireResult<()>
+    where
+        T: ToSql + ToSqlText + Sized,
+    {
+        let start = self.begin();
+        let (of, options) = (field.datatype(), field.format_options());
+        let is_null = match field.format() {
+            FieldFormat::Text => value.to_sql_text(of, &mut self.0, options),
+            FieldFormat::Binary => value.to_sql(of, &mut self.0),
+        };
+        match is_null.map_err(PgWireError::ApiError)? {
+            IsNull::Yes => Ok(()),
+            IsNull::No => self.end(start, 0),
+        }
+    }
+
+    fn take_row(&mut self) -> BytesMut {
+        self.0.split()
+    }
+}
+
+/// The text of a float that is infinite, if it is sent as text.
+fn infinity(column: &Column<'_>, row: usize) -> Option<&'static str> {
+    let value = match column.values.data_type() {
+        DataType::Float32 => f64::from(column.values.as_primitive::<Float32Type>().value(row)),
+        DataType::Float64 => column.values.as_primitive::<Float64Type>().value(row),
+        _ => return None,
+    };
+    let is_sent_so = value.is_infinite() && column.described.format() == FieldFormat::Text;
+    is_sent_so.then_some(if value > 0.0 { "Infinity" } else { "-Infinity" })
+}
+
+fn api_error(text: &'static str) -> PgWireError {
+    PgWireError::ApiError(Box::<dyn Error + Send + Sync>::from(text))
+}
