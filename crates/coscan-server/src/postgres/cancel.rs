@@ -26,7 +26,7 @@ struct Key {
 pub(super) struct Current(Mutex<CancellationToken>);
 
 impl Current {
-    /// A token for the next statement, which earlier requests do not concern.
+    /// A token for the next statements, which earlier requests do not concern.
     pub(super) fn begin(&self) -> CancellationToken {
         let token = CancellationToken::new();
         *self.lock() = token.clone();

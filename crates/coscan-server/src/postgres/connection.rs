@@ -55,6 +55,10 @@ pub(super) struct Connection<W> {
     pub(super) transaction: TransactionStatus,
     /// After an error in the extended protocol, messages are skipped until Sync.
     is_skipping: bool,
+    /// Whether the client was told that the server is ready, and has sent nothing since.
+    is_idle: bool,
+    /// Cancelled if the client asks to cancel what it has sent since then.
+    cancel: CancellationToken,
 }
 
 impl<W: AsyncWrite + Unpin> Connection<W> {
@@ -72,6 +76,8 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             registered,
             transaction: TransactionStatus::Idle,
             is_skipping: false,
+            is_idle: true,
+            cancel: CancellationToken::new(),
         }
     }
 
@@ -121,6 +127,9 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
     }
 
     async fn answer(&mut self, message: Frontend) -> Result<(), Failure> {
+        if std::mem::replace(&mut self.is_idle, false) {
+            self.cancel = self.registered.current.begin();
+        }
         match message {
             Frontend::Sync => {
                 self.is_skipping = false;
@@ -151,7 +160,13 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             Frontend::Password(_) => {
                 Err(PgError::new(PROTOCOL_VIOLATION, "the client has logged in already").into())
             }
-            message => self.extended(message).await,
+            message => {
+                self.extended(message).await?;
+                if self.writer.is_full() {
+                    self.writer.flush().await?; // A client need not send Sync.
+                }
+                Ok(())
+            }
         }
     }
 
@@ -175,6 +190,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
 
     /// Asks for the next statement.
     pub(super) async fn ready(&mut self) -> io::Result<()> {
+        self.is_idle = true;
         let status = ReadyForQuery::new(self.transaction);
         self.writer.add(&PgWireBackendMessage::ReadyForQuery(status))?;
         self.writer.flush().await
@@ -195,9 +211,9 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         Ok(self.engine.plan(&self.session, Sql::Parsed(Box::new(statement), text)).await?)
     }
 
-    /// A token that is cancelled if the client asks to cancel the statement that begins now.
-    pub(super) fn begin(&self) -> CancellationToken {
-        self.registered.current.begin()
+    /// A token that is cancelled if the client asks to cancel what it has sent.
+    pub(super) fn cancel_token(&self) -> CancellationToken {
+        self.cancel.clone()
     }
 
     /// Sends rows of a result, up to `rows_max` (0: all). Returns how many, and whether all were sent.

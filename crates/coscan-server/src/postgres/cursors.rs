@@ -43,7 +43,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
                 if describe {
                     self.writer.add(&description(&described))?;
                 }
-                let cancel = self.begin();
+                let cancel = self.cancel_token();
                 self.start_portal(name, &cancel).await?;
                 let (sent, _) = self.send_portal(name, *rows_max, &cancel).await?;
                 format!("FETCH {sent}")

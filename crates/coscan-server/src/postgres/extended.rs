@@ -128,7 +128,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
     }
 
     async fn execute(&mut self, name: &str, rows_max: u32) -> Result<(), Failure> {
-        let cancel = self.begin();
+        let cancel = self.cancel_token();
         let portal = self.prepared.portal(name)?;
         let prepared = Arc::clone(&portal.prepared);
         if let Some(cursor) = &prepared.cursor {

@@ -17,6 +17,9 @@ use crate::postgres::sqlstate::{
 /// The most of each that a connection may have.
 const COUNT_MAX: usize = 10_000;
 
+/// The most bytes of texts and values that the statements and portals of a connection may have together.
+const BYTES_MAX: usize = 16 << 20;
+
 /// A statement that is planned.
 #[derive(Clone, Debug)]
 pub(super) struct Prepared {
@@ -44,11 +47,70 @@ pub(super) enum Progress {
     Ended,
 }
 
+impl Prepared {
+    fn bytes(&self) -> usize {
+        self.planned.as_ref().map_or(0, Planned::bytes)
+    }
+}
+
+impl Portal {
+    /// It may outlive its statement.
+    fn bytes(&self) -> usize {
+        let values = match &self.progress {
+            Progress::NotStarted(ParamValues::List(values)) => &values[..],
+            _ => &[],
+        };
+        self.prepared.bytes() + values.iter().map(|value| value.value().size()).sum::<usize>()
+    }
+}
+
+/// Values by name, and how many bytes each takes.
+#[derive(Debug)]
+struct Named<T> {
+    values: HashMap<String, (T, usize)>,
+    bytes: usize,
+}
+
+impl<T> Default for Named<T> {
+    fn default() -> Self {
+        Self { values: HashMap::new(), bytes: 0 }
+    }
+}
+
+impl<T> Named<T> {
+    /// Adds a value; `others` are the bytes that other values of the connection take.
+    fn add(&mut self, name: String, value: T, bytes: usize, others: usize) -> Result<(), PgError> {
+        let bytes = bytes + name.len();
+        if self.values.len() >= COUNT_MAX {
+            let text = format!(
+                "a connection has at most {COUNT_MAX} prepared statements and as many portals; close some"
+            );
+            return Err(PgError::new(LIMIT_EXCEEDED, text));
+        }
+        if self.bytes + others + bytes > BYTES_MAX {
+            let text = format!(
+                "the prepared statements and portals of a connection take at most {BYTES_MAX} bytes of text and \
+                 values; close some"
+            );
+            return Err(PgError::new(LIMIT_EXCEEDED, text));
+        }
+        self.bytes += bytes;
+        self.values.insert(name, (value, bytes));
+        Ok(())
+    }
+
+    fn remove(&mut self, name: &str) {
+        if let Some((_, bytes)) = self.values.remove(name) {
+            self.bytes -= bytes;
+        }
+    }
+}
+
 /// All of a connection.
 #[derive(Debug, Default)]
 pub(super) struct PreparedStatements {
-    statements: HashMap<String, Arc<Prepared>>,
-    portals: HashMap<String, Portal>,
+    statements: Named<Arc<Prepared>>,
+    portals: Named<Portal>,
 }
 
 impl PreparedStatements {
@@ -57,19 +119,18 @@ impl PreparedStatements {
         name: String,
         prepared: Prepared,
     ) -> Result<(), PgError> {
-        if !name.is_empty() && self.statements.contains_key(&name) {
+        if self.statements.values.contains_key(&name) {
             return Err(PgError::new(
                 "42P05",
                 format!("prepared statement \"{name}\" already exists"),
             ));
         }
-        check_count(self.statements.len())?;
-        self.statements.insert(name, Arc::new(prepared));
-        Ok(())
+        let bytes = prepared.bytes();
+        self.statements.add(name, Arc::new(prepared), bytes, self.portals.bytes)
     }
 
     pub(super) fn statement(&self, name: &str) -> Result<&Arc<Prepared>, PgError> {
-        self.statements.get(name).ok_or_else(|| {
+        self.statements.values.get(name).map(|(prepared, _)| prepared).ok_or_else(|| {
             PgError::new(
                 INVALID_STATEMENT_NAME,
                 format!("there is no prepared statement \"{name}\""),
@@ -78,16 +139,15 @@ impl PreparedStatements {
     }
 
     pub(super) fn add_portal(&mut self, name: String, portal: Portal) -> Result<(), PgError> {
-        if !name.is_empty() && self.portals.contains_key(&name) {
+        if self.portals.values.contains_key(&name) {
             return Err(PgError::new("42P03", format!("portal \"{name}\" already exists")));
         }
-        check_count(self.portals.len())?;
-        self.portals.insert(name, portal);
-        Ok(())
+        let bytes = portal.bytes();
+        self.portals.add(name, portal, bytes, self.statements.bytes)
     }
 
     pub(super) fn portal(&mut self, name: &str) -> Result<&mut Portal, PgError> {
-        self.portals.get_mut(name).ok_or_else(|| {
+        self.portals.values.get_mut(name).map(|(portal, _)| portal).ok_or_else(|| {
             PgError::new(INVALID_CURSOR_NAME, format!("there is no portal \"{name}\""))
         })
     }
@@ -103,28 +163,19 @@ impl PreparedStatements {
 
     /// Closes all portals: their queries end.
     pub(super) fn close_portals(&mut self) {
-        self.portals.clear();
+        self.portals = Named::default();
     }
 
     /// Closes all statements and portals.
     pub(super) fn clear(&mut self) {
-        self.statements.clear();
-        self.portals.clear();
+        *self = Self::default();
     }
 
     /// Whether a query waits for its client to ask for more rows.
     pub(super) fn has_suspended(&self) -> bool {
-        self.portals.values().any(|portal| matches!(portal.progress, Progress::Suspended(_)))
+        let mut portals = self.portals.values.values();
+        portals.any(|(portal, _)| matches!(portal.progress, Progress::Suspended(_)))
     }
-}
-
-fn check_count(count: usize) -> Result<(), PgError> {
-    if count < COUNT_MAX {
-        return Ok(());
-    }
-    let text =
-        format!("a connection has at most {COUNT_MAX} prepared statements and portals; close some");
-    Err(PgError::new(LIMIT_EXCEEDED, text))
 }
 
 /// The format of results from the codes in a message.

@@ -59,7 +59,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
     }
 
     async fn run_all(&mut self, planned: Planned) -> Result<(), Failure> {
-        let (cancel, command) = (self.begin(), planned.command);
+        let (cancel, command) = (self.cancel_token(), planned.command);
         let format = Format::UnifiedText;
         let described = fields(&planned.schema, &format)?;
         let query = tokio::select! {

@@ -225,10 +225,14 @@ mod tests {
         for _ in 0..HISTORY + 5 {
             queries.register(&ann, &"x".repeat(10_000)).finish();
         }
+        let error = QueryError::new(ErrorKind::Invalid, "x".repeat(10_000));
+        queries.register(&ann, "SELECT 1").fail(&error);
         let reports = queries.list();
         assert_eq!(reports.len(), HISTORY);
-        assert_eq!(reports[0].id, QueryId(6));
+        assert_eq!(reports[0].id, QueryId(7));
         assert_eq!(reports[0].state, QueryState::Done);
         assert!(reports[0].sql.len() < SQL_BYTES_SHOWN + 10);
+        let error = reports[HISTORY - 1].error.as_ref().unwrap();
+        assert!(error.len() < SQL_BYTES_SHOWN + 10);
     }
 }

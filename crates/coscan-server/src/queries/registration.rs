@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::queries::error::{ErrorKind, QueryError};
 use crate::queries::query_id::QueryId;
-use crate::queries::{Queries, Slot};
+use crate::queries::{Queries, Slot, cut};
 
 /// What a query is doing, or how it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub struct QueryReport {
     pub ran: Duration,
     /// Rows returned so far.
     pub rows: u64,
-    /// Why it failed.
+    /// Why it failed; cut off as the text is.
     pub error: Option<String>,
 }
 
@@ -198,7 +198,7 @@ impl QueryRegistration {
             ErrorKind::Busy | ErrorKind::Stopping => QueryState::Refused,
             _ => QueryState::Failed,
         };
-        self.end(state, Some(error.text.clone()));
+        self.end(state, Some(cut(&error.text))); // It may quote a long value.
     }
 
     /// Only the first end counts.

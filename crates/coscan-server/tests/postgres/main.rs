@@ -1,14 +1,17 @@
 //! The PostgreSQL protocol with a client that nobody here wrote.
 #![allow(clippy::unwrap_used)]
 
+mod cancel;
+mod limits;
 mod parameters;
 #[path = "../support/mod.rs"]
 mod support;
 
 use std::time::Duration;
 
+use coscan_server::Stopped;
 use futures::TryStreamExt;
-use support::server::start;
+use support::server::{Running, start, start_as};
 use support::{PASSWORD, ROWS};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
@@ -17,6 +20,11 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 const HANG: Duration = Duration::from_secs(120);
 
 const LONG: &str = "SELECT a.id FROM numbers a, numbers b, numbers c";
+
+/// A server for clients that speak the protocol by themselves.
+async fn without_passwords() -> Running {
+    start_as(|config, _| (config.users_file, config.insecure) = (None, true)).await
+}
 
 fn code(error: &tokio_postgres::Error) -> SqlState {
     error.code().unwrap_or_else(|| panic!("{error:?}")).clone()
@@ -177,6 +185,33 @@ async fn settings_come_with_the_login_and_in_sql() {
         _ => None,
     });
     assert_eq!(shown, Some("200ms"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_query_that_runs_when_the_server_stops_gives_all_its_rows() {
+    let running = start().await;
+    let at = running.at;
+    let (client, other) = (running.login("ann").await, running.login("bob").await);
+    let none: [i64; 0] = [];
+    // More than fits between the server and a client that does not read.
+    let rows = client.query_raw("SELECT id, repeat(word, 500) FROM numbers", none).await.unwrap();
+    let mut rows = std::pin::pin!(rows);
+    rows.try_next().await.unwrap().unwrap();
+    let (server, tables) = (running.server, running.tables);
+    let stopping = tokio::spawn(server.stop(HANG, std::future::pending()));
+    // Others are told, and nobody comes in.
+    let refused = async { while other.simple_query("SELECT 1").await.is_ok() {} };
+    tokio::time::timeout(HANG, refused).await.unwrap();
+    let closed = async { while tokio::net::TcpStream::connect(at).await.is_ok() {} };
+    tokio::time::timeout(HANG, closed).await.unwrap();
+    let mut count = 1;
+    while rows.try_next().await.unwrap().is_some() {
+        count += 1;
+    }
+    assert_eq!(count, ROWS);
+    let stopped = tokio::time::timeout(HANG, stopping).await.unwrap().unwrap();
+    assert_eq!(stopped, Stopped::Gracefully);
+    drop(tables);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
