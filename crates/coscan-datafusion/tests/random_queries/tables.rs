@@ -54,8 +54,8 @@ pub(crate) struct Table {
     /// Columns that no two rows have alike.
     pub(crate) unique: &'static [&'static str],
     pub(crate) rows: f64,
-    /// Its order or its partitions.
-    clause: &'static str,
+    partitions: &'static str,
+    order: &'static str,
 }
 
 /// The last one is empty.
@@ -71,7 +71,8 @@ pub(crate) const TABLES: [Table; 7] = [
         ],
         unique: &["p_id"],
         rows: 300.0,
-        clause: "WITH ORDER (p_id)",
+        partitions: "",
+        order: "WITH ORDER (p_id)",
     },
     Table {
         name: "child",
@@ -87,7 +88,8 @@ pub(crate) const TABLES: [Table; 7] = [
         ],
         unique: &["c_parent", "c_line"],
         rows: 1000.0,
-        clause: "WITH ORDER (c_parent, c_line)",
+        partitions: "",
+        order: "WITH ORDER (c_parent, c_line)",
     },
     Table {
         name: "item",
@@ -100,7 +102,8 @@ pub(crate) const TABLES: [Table; 7] = [
         ],
         unique: &["i_id"],
         rows: 60.0,
-        clause: "",
+        partitions: "",
+        order: "",
     },
     Table {
         name: "rising",
@@ -112,7 +115,8 @@ pub(crate) const TABLES: [Table; 7] = [
         ],
         unique: &["r_id"],
         rows: 500.0,
-        clause: "WITH ORDER (r_key ASC NULLS LAST)",
+        partitions: "",
+        order: "WITH ORDER (r_key ASC NULLS LAST)",
     },
     Table {
         name: "falling",
@@ -124,7 +128,8 @@ pub(crate) const TABLES: [Table; 7] = [
         ],
         unique: &["f_id"],
         rows: 400.0,
-        clause: "WITH ORDER (f_date DESC)",
+        partitions: "",
+        order: "WITH ORDER (f_date DESC)",
     },
     Table {
         name: "mixed",
@@ -142,7 +147,8 @@ pub(crate) const TABLES: [Table; 7] = [
         ],
         unique: &["m_id"],
         rows: 400.0,
-        clause: "PARTITIONED BY (m_part)",
+        partitions: "PARTITIONED BY (m_part)",
+        order: "",
     },
     Table {
         name: "nothing",
@@ -153,16 +159,18 @@ pub(crate) const TABLES: [Table; 7] = [
         ],
         unique: &["n_id"],
         rows: 1.0,
-        clause: "WITH ORDER (n_id)",
+        partitions: "",
+        order: "WITH ORDER (n_id)",
     },
 ];
 
-/// Makes the tables of [`write`] known to a session.
-pub(crate) async fn create(context: &SessionContext, data: &Path) {
-    for Table { name, clause, .. } in &TABLES {
+/// Makes the tables of [`write`] known to a session, with the order of their rows if they are to declare it.
+pub(crate) async fn create(context: &SessionContext, data: &Path, in_order: bool) {
+    for Table { name, partitions, order, .. } in &TABLES {
+        let order = if in_order { order } else { "" };
         let location = data.join(name).display().to_string();
         let create = format!(
-            "CREATE EXTERNAL TABLE {name} STORED AS PARQUET {clause} LOCATION '{location}/'"
+            "CREATE EXTERNAL TABLE {name} STORED AS PARQUET {partitions} {order} LOCATION '{location}/'"
         );
         support::run(context, &create).await;
     }
