@@ -252,6 +252,18 @@ impl BufferManager {
         OperatorMemory { driver: Arc::clone(&self.driver) }
     }
 
+    /// Whether a scan has waited for memory for longer than a moment (10 ms). Queries then give back what they hold for
+    /// rows that nobody waits for.
+    #[must_use]
+    pub fn is_memory_short(&self) -> bool {
+        self.driver.is_memory_short()
+    }
+
+    /// Waits until [memory is short](Self::is_memory_short).
+    pub async fn memory_shortage(&self) {
+        self.driver.memory_shortage().await;
+    }
+
     /// Evicts all pages and decoded columns that no running scan needs.
     pub fn evict_unneeded(&self) {
         self.driver.evict_unneeded();

@@ -240,11 +240,16 @@ async fn a_queued_request_is_met_at_once() {
         let batch = stream.next().await;
         (batch.is_some_and(|batch| batch.is_ok()), tokio::time::Instant::now())
     });
+    let noticing = manager.clone();
+    let noticed = tokio::spawn(async move { noticing.memory_shortage().await });
+    assert!(!manager.is_memory_short());
     // Not a multiple of the time after which it looks again by itself.
     tokio::time::sleep(Duration::from_millis(1234)).await;
+    assert!(manager.is_memory_short() && noticed.is_finished());
     operators.give(300 << 10);
     let given = tokio::time::Instant::now();
     assert_eq!(in_time(waiting).await.unwrap(), (true, given));
+    assert!(!manager.is_memory_short());
     assert_free(&manager).await;
 }
 

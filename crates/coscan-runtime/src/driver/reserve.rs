@@ -83,6 +83,16 @@ impl Driver {
         }
     }
 
+    /// Whether a worker has waited for memory for longer than a moment.
+    pub(crate) fn is_memory_short(&self) -> bool {
+        self.memory_queue.has_waited(RETRY_INTERVAL)
+    }
+
+    /// Waits until [`Self::is_memory_short`].
+    pub(crate) async fn memory_shortage(&self) {
+        self.memory_queue.until_waited(RETRY_INTERVAL).await;
+    }
+
     /// Meets queued requests as far as there is memory.
     pub(super) fn serve_memory_queue(&self) {
         self.memory_queue.serve(|bytes| self.find_memory(bytes));

@@ -5,10 +5,11 @@
 //! may wait, nothing behind it is met: returned memory adds up until it is enough.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 use super::reservation::Reservation;
@@ -31,6 +32,8 @@ pub(crate) struct MemoryQueue {
     state: Mutex<State>,
     /// A request that has waited for so long is overtaken no more.
     overtaking_time: Duration,
+    /// Notified at intervals while a request waits.
+    waiting: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -55,7 +58,25 @@ struct Request {
 impl MemoryQueue {
     /// An empty queue. A request is given up after `timeout`.
     pub(crate) fn new(timeout: Duration) -> Self {
-        Self { state: Mutex::default(), overtaking_time: timeout / 2 }
+        Self { state: Mutex::default(), overtaking_time: timeout / 2, waiting: Notify::new() }
+    }
+
+    /// Whether a request has waited for so long.
+    pub(crate) fn has_waited(&self, time: Duration) -> bool {
+        self.lock().requests.values().any(|request| request.since.elapsed() >= time)
+    }
+
+    /// Waits until a request has waited for so long, at most until the next time that the watch looks at it.
+    pub(crate) async fn until_waited(&self, time: Duration) {
+        loop {
+            // Before the look: the watch may find the request in between.
+            let mut noticed = pin!(self.waiting.notified());
+            noticed.as_mut().enable();
+            if self.has_waited(time) {
+                return;
+            }
+            noticed.await;
+        }
     }
 
     /// Whether a request has waited for so long that none of this stage may overtake it.
@@ -84,10 +105,13 @@ impl MemoryQueue {
         !std::mem::replace(&mut self.lock().is_watched, true)
     }
 
-    /// True if the queue is empty: then the watch has ended.
+    /// True if the queue is empty: then the watch has ended. If not, those who wait for requests that wait look again.
     pub(crate) fn end_watch(&self) -> bool {
         let mut state = self.lock();
         state.is_watched = !state.requests.is_empty();
+        if state.is_watched {
+            self.waiting.notify_waiters();
+        }
         !state.is_watched
     }
 
