@@ -19,8 +19,8 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use crate::execution::exec::SharedScanExec;
 use crate::optimizer::hash_joins::{Pair, input_of_column, needed_by_join, over, pair_of_column};
 use crate::optimizer::ordered_aggregates::{has_order, only_or_first_stage};
-use crate::sandwich::chunk_plan::{ChunkInputExec, CollectedInputExec};
 use crate::sandwich::clustering::ClusteredTable;
+use crate::sandwich::leaf::LeafExec;
 use crate::sandwich::needed::Needed;
 
 /// Operators that a search looks at, at most.
@@ -238,7 +238,7 @@ impl<'a> Search<'a> {
                 return Ok(None);
             }
         }
-        let left = Arc::new(CollectedInputExec::new(join.left().schema()));
+        let left = Arc::new(LeafExec::collected(join.left().schema()));
         let plan = over(join, left, right.plan)?;
         let collected = std::iter::once(Arc::clone(join.left())).chain(right.collected).collect();
         Ok(Some(Clustered { collected, plan, ..right }))
@@ -259,7 +259,7 @@ fn of_scan(scan: &SharedScanExec, key: usize) -> Result<Option<Clustered>> {
     Ok(Some(Clustered {
         leaves: vec![Leaf { scan: scan.clone(), key, options }],
         collected: Vec::new(),
-        plan: Arc::new(ChunkInputExec::new(scan.table_name(), properties)),
+        plan: Arc::new(LeafExec::of_chunks(scan.table_name(), properties)),
         needed: Needed::By(0),
     }))
 }

@@ -18,7 +18,7 @@ use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 
 use crate::execution::exec::SharedScanExec;
 use crate::optimizer::sorts::Changed;
-use crate::sandwich::chunk_plan::ChunkInputExec;
+use crate::sandwich::leaf::LeafExec;
 use crate::sandwich::ordered_aggregate::OrderedAggregateExec;
 
 /// Replaces the stages of an aggregation by [`OrderedAggregateExec`] where the rows of a group come one after another
@@ -76,7 +76,7 @@ fn chunk_by_chunk(plan: &Arc<dyn ExecutionPlan>) -> Changed {
     if !scan.has_many_keys(key[0])? {
         return Ok(None);
     }
-    let leaf = Arc::new(ChunkInputExec::new(scan.table_name(), order.properties));
+    let leaf = Arc::new(LeafExec::of_chunks(scan.table_name(), order.properties));
     let input = above_leaf(aggregate.input(), leaf)?;
     let filling = replace_children_if_necessary(Arc::new(aggregate.clone()), vec![input])?;
     let Some(filling) = filling.downcast_ref::<AggregateExec>() else { return Ok(None) };

@@ -1,25 +1,19 @@
 //! A plan that is executed for one chunk after another.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::internal_err;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{
-    ChildrenPropertiesMode, EmissionType, replace_children_if_necessary,
+    ChildrenPropertiesMode, replace_children_if_necessary,
 };
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
-    displayable,
-};
+use datafusion::physical_plan::{ExecutionPlan, ReplaceChildrenOptions, displayable};
 
-use super::output::one_partition;
+use super::leaf::LeafExec;
 
-/// A plan of one partition over the rows of a chunk ([`ChunkInputExec`]) and, for joins, over rows that are the same for
+/// A plan of one partition over the rows of a chunk (its [`LeafExec`]s) and, for joins, over rows that are the same for
 /// all chunks. Each execution has inputs and metrics of its own.
 #[derive(Clone, Debug)]
 pub(super) struct ChunkPlan {
@@ -35,7 +29,7 @@ impl ChunkPlan {
         &self.plan
     }
 
-    /// The same with other plans in place of its [`CollectedInputExec`]s, from left to right. Joins collect them once for
+    /// The same with other plans in place of its leaves for collected rows, from left to right. Joins collect them once for
     /// all executions.
     pub(super) fn with_collected(&self, inputs: &[Arc<dyn ExecutionPlan>]) -> Result<Self> {
         Ok(Self { plan: with_collected(&self.plan, &mut inputs.iter())? })
@@ -83,7 +77,7 @@ fn with_collected<'a>(
     plan: &Arc<dyn ExecutionPlan>,
     inputs: &mut impl Iterator<Item = &'a Arc<dyn ExecutionPlan>>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    if plan.is::<CollectedInputExec>() {
+    if plan.downcast_ref::<LeafExec>().is_some_and(LeafExec::is_collected) {
         return match inputs.next() {
             Some(input) => Ok(Arc::clone(input)),
             None => internal_err!("a leaf without an input"),
@@ -99,11 +93,11 @@ fn with_inputs(
     plan: &Arc<dyn ExecutionPlan>,
     inputs: &mut impl Iterator<Item = SendableRecordBatchStream>,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    if let Some(leaf) = plan.downcast_ref::<ChunkInputExec>() {
-        let Some(input) = inputs.next() else { return internal_err!("a leaf without an input") };
-        let (table, properties) = (Arc::clone(&leaf.table), Arc::clone(&leaf.properties));
-        let rows = Mutex::new(Some(input));
-        return Ok(Some(Arc::new(ChunkInputExec { table, properties, rows })));
+    if let Some(leaf) = plan.downcast_ref::<LeafExec>() {
+        return match inputs.next() {
+            Some(input) => Ok(Some(Arc::new(leaf.with_rows(input)))),
+            None => internal_err!("a leaf without an input"),
+        };
     }
     let children = plan.children().into_iter().map(|child| with_inputs(child, inputs));
     let changed = children.collect::<Result<Vec<_>>>()?;
@@ -118,137 +112,4 @@ fn with_inputs(
     let (children, keep) =
         (children.collect(), ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep));
     plan.replace_children(children, keep).map(Some)
-}
-
-/// The rows of a chunk, a leaf of a [`ChunkPlan`].
-pub(crate) struct ChunkInputExec {
-    /// For EXPLAIN.
-    table: Arc<str>,
-    /// Of every chunk.
-    properties: Arc<PlanProperties>,
-    /// Until it is executed.
-    rows: Mutex<Option<SendableRecordBatchStream>>,
-}
-
-impl ChunkInputExec {
-    /// A leaf without rows: [`ChunkPlan::execute`] provides them.
-    pub(crate) fn new(table: &str, properties: Arc<PlanProperties>) -> Self {
-        Self { table: table.into(), properties, rows: Mutex::new(None) }
-    }
-}
-
-impl fmt::Debug for ChunkInputExec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChunkInputExec").finish_non_exhaustive()
-    }
-}
-
-impl DisplayAs for ChunkInputExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rows of {}", self.table)
-    }
-}
-
-impl ExecutionPlan for ChunkInputExec {
-    fn name(&self) -> &str {
-        "ChunkInputExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        match self.rows.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(rows) => Ok(rows),
-            None => internal_err!("the rows of a chunk can be read once"),
-        }
-    }
-}
-
-/// Rows that are the same for all chunks, a leaf of a [`ChunkPlan`]: stands for a plan that a join collects once.
-#[derive(Debug)]
-pub(crate) struct CollectedInputExec {
-    properties: Arc<PlanProperties>,
-}
-
-impl CollectedInputExec {
-    /// Stands for a plan of this schema.
-    pub(crate) fn new(schema: SchemaRef) -> Self {
-        let properties =
-            one_partition(EquivalenceProperties::new(schema), EmissionType::Incremental);
-        Self { properties: Arc::new(properties) }
-    }
-}
-
-impl DisplayAs for CollectedInputExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "collected rows")
-    }
-}
-
-impl ExecutionPlan for CollectedInputExec {
-    fn name(&self) -> &str {
-        "CollectedInputExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        internal_err!("a plan takes the place of CollectedInputExec before it is executed")
-    }
 }

@@ -59,8 +59,8 @@ pub(crate) struct CooperativeJoinExec {
 }
 
 impl CooperativeJoinExec {
-    /// Of a plan over [`ChunkInputExec`](super::chunk_plan::ChunkInputExec)s, one for each scan, and
-    /// [`CollectedInputExec`](super::chunk_plan::CollectedInputExec)s, one for each plan to collect, from left to right.
+    /// Of a plan over leaves ([`LeafExec`](super::leaf::LeafExec)), one for each scan, and one for each plan to collect, from
+    /// left to right.
     pub(crate) fn new(
         plan: Arc<dyn ExecutionPlan>,
         scans: Vec<Arc<dyn ExecutionPlan>>,

@@ -1,8 +1,8 @@
 //! Sandwich operators: plans that are executed chunk by chunk [CS11 §2.10.11].
 //!
 //! A plan that relies on the order of a table would need one scan in order. A sandwich starts it anew for each chunk
-//! instead: the rows of a chunk are in order, whatever the order of the chunks. `chunk_plan` is the filling, `output`
-//! takes what it returns.
+//! instead: the rows of a chunk are in order, whatever the order of the chunks. `chunk_plan` is the filling, a `leaf` of
+//! it the rows of a chunk, `output` takes what it returns.
 //!
 //! - `ordered_aggregate` is an aggregation of one table. A key whose rows may continue in the next chunk is not for the
 //!   filling: `borders` sets its rows apart from the other `chunk_rows`.
@@ -17,6 +17,7 @@ pub(crate) mod cooperative_join;
 mod joining;
 pub(crate) mod joint_cost;
 mod joint_rows;
+pub(crate) mod leaf;
 pub(crate) mod needed;
 pub(crate) mod ordered_aggregate;
 mod output;

@@ -28,8 +28,9 @@ use datafusion::physical_plan::{
 use futures::{StreamExt as _, TryStreamExt, stream};
 use tokio::sync::mpsc::Sender;
 
-use super::chunk_plan::{ChunkInputExec, ChunkPlan};
+use super::chunk_plan::ChunkPlan;
 use super::chunk_rows::{ChunkRows, Lender};
+use super::leaf::LeafExec;
 use super::output::{one_partition, send_all};
 use crate::execution::exec::SharedScanExec;
 
@@ -70,7 +71,7 @@ struct Filling {
 }
 
 impl Filling {
-    /// Of an aggregate of the first stage, or of the only one, whose leaf is a [`ChunkInputExec`].
+    /// Of an aggregate of the first stage, or of the only one, whose leaf is a [`LeafExec`].
     fn new(aggregate: &AggregateExec) -> Result<Self> {
         let (aggregates, filters) = (aggregate.aggr_expr(), aggregate.filter_expr());
         let input_schema = aggregate.input_schema();
@@ -94,7 +95,7 @@ impl Filling {
             aggregate.group_expr().as_final(),
             aggregates.to_vec(),
             vec![None; aggregates.len()],
-            Arc::new(ChunkInputExec::new(
+            Arc::new(LeafExec::of_chunks(
                 "groups at borders",
                 Arc::new(one_partition(states, EmissionType::Incremental)),
             )),
@@ -109,7 +110,7 @@ impl Filling {
 }
 
 impl OrderedAggregateExec {
-    /// Of an aggregate of the first stage, or of the only one, whose leaf is a [`ChunkInputExec`].
+    /// Of an aggregate of the first stage, or of the only one, whose leaf is a [`LeafExec`].
     pub(crate) fn new(
         aggregate: &AggregateExec,
         scan: Arc<dyn ExecutionPlan>,
