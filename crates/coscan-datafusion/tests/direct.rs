@@ -12,7 +12,7 @@ use coscan_runtime::ManagerReport;
 use coscan_storage::stores::StoreMetrics;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
 
-use support::{leaf, plan, run};
+use support::{explain, leaf, plan, run};
 
 const SELECTIVE: &str = "SELECT id, text FROM numbers WHERE id BETWEEN 20100 AND 20103";
 const ROWS: [&str; 4] =
@@ -41,6 +41,8 @@ async fn a_selective_scan_reads_only_the_pages_it_needs() {
     assert_eq!(leaf_name(&context, SELECTIVE).await, "DataSourceExec");
     assert_eq!(run(&context, SELECTIVE).await, ROWS);
     let direct = direct.snapshot();
+    let text = explain(&context, &format!("EXPLAIN {SELECTIVE}")).await;
+    assert!(text.contains("not_shared=selective ("), "{text}");
     let (context, shared) = session(data.path(), Some(0)).await;
     assert_eq!(leaf_name(&context, SELECTIVE).await, "SharedScanExec");
     assert_eq!(run(&context, SELECTIVE).await, ROWS);
@@ -80,6 +82,10 @@ async fn a_session_without_sharing_reads_for_itself() {
     for sql in ["numbers", "made"].map(sum) {
         assert_eq!(leaf_name(&context, &sql).await, "DataSourceExec", "{sql}");
         assert_eq!(run(&context, &sql).await, rows, "{sql}");
+        let text = explain(&context, &format!("EXPLAIN {sql}")).await;
+        // The engine plans the scan of its own table as if coscan were not there.
+        let says_why = text.contains("not_shared=coscan.sharing is false");
+        assert_eq!(says_why, sql.contains("numbers"), "{text}");
     }
     let after = manager.report();
     let decoded = |report: &ManagerReport| (report.slices_decoded, report.slices_reused);

@@ -399,6 +399,9 @@ async fn undeclared_orders_of_files_save_as_many_sorts_as_without_coscan() {
         };
         assert_eq!(sorts(&context).await, sorts(&plain).await, "{sql}");
         assert_eq!(scans_of(&context, sql).await, [scan], "{sql}");
+        let text = explain(&context, &format!("EXPLAIN {sql}")).await;
+        let is_engines = text.contains("not_shared=only its files declare an order");
+        assert_eq!(is_engines, scan == "DataSourceExec", "{text}");
         let sorted = |mut rows: Vec<String>| {
             rows.sort();
             rows
@@ -421,6 +424,11 @@ async fn what_coscan_cannot_read_is_left_to_the_engine() {
     for _ in 0..2 {
         assert_eq!(run(&context, sql).await, ["42"]);
         assert_eq!(scans_of(&context, sql).await, ["DataSourceExec"]);
+        let text = explain(&context, &format!("EXPLAIN {sql}")).await;
+        assert!(
+            text.contains("not_shared=coscan cannot read these files as the engine does"),
+            "{text}"
+        );
     }
     // Texts that are no views are read as such.
     let schema = support::numbers(0..1).schema();

@@ -28,7 +28,8 @@ async fn explain_shows_the_scan() {
     let data = tempfile::tempdir().unwrap();
     let context = session(data.path()).await;
     let text = explain(&context, "EXPLAIN SELECT value FROM numbers WHERE id < 1150").await;
-    let wanted = "SharedScanExec: table=numbers, policy=relevance, order=any, chunks=12 of 46 (34 pruned), \
+    let wanted = "SharedScanExec: table=numbers, policy=relevance, order=any, \
+                  why=no order needed, chunks=12 of 46 (34 pruned), \
                   projection=[id, value], predicate=id@0 < 1150";
     assert!(text.contains(wanted), "{text}");
     assert!(text.contains("FilterExec: id@0 < 1150"), "rows are filtered above: {text}");
@@ -141,7 +142,7 @@ async fn the_weight_of_a_session_is_that_of_its_scans() {
     let sql = "SELECT sum(value) FROM numbers";
     context.sql("SET coscan.weight = 4").await.unwrap().collect().await.unwrap();
     let text = explain(&context, &format!("EXPLAIN {sql}")).await;
-    assert!(text.contains("order=any, weight=4, chunks="), "{text}");
+    assert!(text.contains("why=no order needed, weight=4, chunks="), "{text}");
     context.sql(sql).await.unwrap().collect().await.unwrap();
     context.sql("SET coscan.weight = 0").await.unwrap().collect().await.unwrap();
     let error = context.sql(sql).await.unwrap().collect().await.unwrap_err();

@@ -21,9 +21,13 @@ use log::debug;
 use crate::coscan::Coscan;
 use crate::engine_tables::file_list::FileList;
 use crate::error::from_store;
+use crate::planning::plain_source::not_shared;
 use crate::planning::plan::{self, Pushdown};
 use crate::tables::location::store_of;
 use crate::tables::source::short_name;
+
+/// A shared scan, or why there is none.
+type Shared = std::result::Result<Arc<dyn ExecutionPlan>, String>;
 
 /// A table of the engine for one query, whose scans are shared where possible.
 #[derive(Debug)]
@@ -55,19 +59,23 @@ impl SharedListingTable {
         Self { is_sorted_above, ..self }
     }
 
-    /// A shared scan of the files that a plan of the engine reads; `None` if they cannot be shared.
+    /// A shared scan of the files that a plan of the engine reads, or why they are not shared.
     async fn share(
         &self,
         session: &dyn Session,
         plan: &Arc<dyn ExecutionPlan>,
         arguments: &ScanArgs<'_>,
-    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    ) -> Result<Shared> {
         let table = self.table.downcast_ref::<ListingTable>();
         let options = self.coscan.table_options();
         let list = table.and_then(|table| FileList::of(table, &self.name, plan, options));
+        let Some(list) = list else {
+            return Ok(Err("options that coscan does not have".to_owned()));
+        };
         // The engine saves the sort if the files declare their order and the table does not.
-        let list = list.filter(|list| !(self.is_sorted_above && list.has_undeclared_order));
-        let Some(list) = list else { return Ok(None) };
+        if self.is_sorted_above && list.has_undeclared_order {
+            return Ok(Err("only its files declare an order".to_owned()));
+        }
         let url = list.table.table_paths()[0].get_url();
         let store = store_of(session.runtime_env(), self.coscan.stores(), url);
         let store = store.map_err(from_store)?;
@@ -78,8 +86,8 @@ impl SharedListingTable {
         let key = list.key(&self.coscan, &store.1);
         let source = self.coscan.file_list_cache().find_or_open(key, open).await?;
         match source.filter(|source| list.is_of(source, &store.1)) {
-            Some(source) => plan::plan(session, &source, pushdown).await.map(Some),
-            None => Ok(None),
+            Some(source) => plan::plan(session, &source, pushdown).await.map(Ok),
+            None => Ok(Err("coscan cannot read these files as the engine does".to_owned())),
         }
     }
 }
@@ -127,8 +135,8 @@ impl TableProvider for SharedListingTable {
         let plan = self.table.scan_with_args(session, arguments.clone()).await?.into_inner();
         let shared = self.share(session, &plan, &arguments).await.unwrap_or_else(|error| {
             debug!("the engine reads {} itself: {error}", self.name);
-            None
+            Err(error.strip_backtrace())
         });
-        Ok(ScanResult::new(shared.unwrap_or(plan)))
+        Ok(ScanResult::new(shared.unwrap_or_else(|reason| not_shared(plan, &reason))))
     }
 }

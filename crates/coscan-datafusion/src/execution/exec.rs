@@ -2,36 +2,24 @@
 
 mod display;
 mod execution;
+mod operator;
 mod pushdown;
+mod why_any;
 
 use std::sync::Arc;
 
 use coscan_runtime::core::{ChunkIndex, Order};
 use coscan_runtime::{BufferManager, SharedTable};
-use datafusion::common::stats::Precision;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Statistics, internal_err};
-use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
-use datafusion::physical_plan::coop::cooperative;
-use datafusion::physical_plan::execution_plan::apply_expression_roots;
-use datafusion::physical_plan::filter_pushdown::{
-    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation,
-};
-use datafusion::physical_plan::metrics::{BaselineMetrics, MetricsSet};
-use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::{
-    ExecutionPlan, PlanProperties, ReplaceChildrenOptions, SortOrderPushdownResult, StatisticsArgs,
-};
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
+use datafusion::physical_plan::PlanProperties;
 
 use crate::execution::ranking::SortKey;
-use crate::execution::stream::{Output, SharedScanStream};
 use crate::planning::direct::ScanRequirements;
 use crate::planning::pruning::NeededChunks;
 use crate::tables::source::{PlanSettings, ScanSource, is_dynamic, properties};
 use execution::ExecutionState;
+pub(crate) use why_any::WhyAny;
 
 /// Reads a shared table: the chunks that statistics and Bloom filters do not rule out, in the order in which the
 /// scheduler hands them out, or in the table's order if an operator above needs it.
@@ -41,7 +29,8 @@ use execution::ExecutionState;
 /// | field | meaning |
 /// |---|---|
 /// | `table`, `policy` | the name of the table; the policy of the scheduler |
-/// | `order` | `any`, or `table`: the order that the table or its files declare, for the operator in `needed_by`, or ORDER BY |
+/// | `order=any` | chunks come in any order, so that all scans of the table read together; `why` that is so |
+/// | `order=table` | chunks come in the order that the table or its files declare, for the operator in `needed_by`, or ORDER BY; `workers` is the number of chunks that are worked on at the same time |
 /// | `weight` | the weight of the query, unless it is 1 |
 /// | `chunks=3 of 10 (7 pruned)` | chunks to read; chunks of the table; chunks that filters rule out |
 /// | `rows` | needed rows of those chunks, if the scan is sparse: only they are decoded |
@@ -83,6 +72,10 @@ pub struct SharedScanExec {
     first_by: Option<SortKey>,
     /// What above needs the rows in the table's order: an operator, or ORDER BY. `None` if they come in any order.
     ordered_for: Option<Arc<str>>,
+    /// Why they come in any order, if they do.
+    why_any: WhyAny,
+    /// Of a scan in order: the number of chunks that are worked on at the same time.
+    workers: usize,
     /// Whether the user's query itself repartitions its rows.
     has_user_partitioning: bool,
     properties: Arc<PlanProperties>,
@@ -118,6 +111,8 @@ impl SharedScanExec {
             fetch: None,
             first_by: None,
             ordered_for: None,
+            why_any: WhyAny::NotNeeded,
+            workers: 1,
             has_user_partitioning: false,
             properties: Arc::new(properties),
             state: ExecutionState::default(),
@@ -126,6 +121,16 @@ impl SharedScanExec {
 
     pub(crate) fn with_limit(self, fetch: Option<usize>) -> Self {
         Self { fetch, ..self }
+    }
+
+    /// The same with the reason why its rows come in any order, for EXPLAIN.
+    pub(crate) fn in_any_order(&self, why_any: WhyAny) -> Self {
+        Self { why_any, ..self.clone() }
+    }
+
+    /// The same, in order, for so many workers that an operator above has.
+    pub(crate) fn with_workers(&self, workers: usize) -> Self {
+        Self { workers, ..self.clone() }
     }
 
     pub(crate) fn with_user_partitioning(&self) -> Self {
@@ -200,128 +205,5 @@ impl SharedScanExec {
 
     fn partition_count(&self) -> usize {
         self.properties.partitioning.partition_count()
-    }
-}
-
-impl ExecutionPlan for SharedScanExec {
-    fn name(&self) -> &str {
-        "SharedScanExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
-
-    /// Producers update only those dynamic filters that they find here.
-    fn apply_expressions(
-        &self,
-        visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        apply_expression_roots(self.filters.iter().chain(&self.evaluated), visit)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(self.as_ref().clone()))
-    }
-
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        if partition >= self.partition_count() {
-            return internal_err!("partition {partition} of {}", self.partition_count());
-        }
-        let baseline = BaselineMetrics::new(&self.state.metrics, partition);
-        if let Some(rows) = self.first_rows() {
-            return self.execute_first_rows(partition, rows, &context, baseline);
-        }
-        let batch_rows = context.session_config().batch_size();
-        let output = Output {
-            schema: self.schema(),
-            filter: self.row_filter(batch_rows)?,
-            fetch: self.fetch,
-            batch_rows,
-        };
-        let execution = self.executions(&context).execute(partition);
-        let stream = SharedScanStream::new(execution, output, baseline);
-        Ok(Box::pin(cooperative(stream)))
-    }
-
-    fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.state.metrics.clone_inner())
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        _: &[Arc<Statistics>],
-        arguments: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        let is_whole = arguments.partition().is_none() || self.partition_count() == 1;
-        if !is_whole || !self.settings.has_statistics {
-            return Ok(Arc::new(Statistics::new_unknown(&self.schema())));
-        }
-        let table = self.source.statistics.as_ref().clone();
-        let gives_all = self.filters.is_empty() && self.evaluated.is_empty();
-        let table = match gives_all || table.num_rows == Precision::Exact(0) {
-            true => table,
-            false => table.to_inexact(),
-        };
-        Ok(Arc::new(self.output_projection().project_statistics(table, &self.schema())?))
-    }
-
-    fn with_fetch(&self, fetch: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
-        Some(Arc::new(self.clone().with_limit(fetch)))
-    }
-
-    fn fetch(&self) -> Option<usize> {
-        self.fetch
-    }
-
-    /// Absorbs projections that only drop or reorder columns.
-    fn try_swapping_with_projection(
-        &self,
-        projection: &ProjectionExec,
-    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-        Ok(self.with_projection(projection)?.map(|scan| Arc::new(scan) as _))
-    }
-
-    /// A top-k reads first the chunks that may hold its rows.
-    fn try_pushdown_sort(
-        &self,
-        order: &[PhysicalSortExpr],
-    ) -> Result<SortOrderPushdownResult<Arc<dyn ExecutionPlan>>> {
-        Ok(match self.with_first_by(order)? {
-            Some(scan) => SortOrderPushdownResult::Inexact { inner: Arc::new(scan) },
-            None => SortOrderPushdownResult::Unsupported,
-        })
-    }
-
-    fn handle_child_pushdown_result(
-        &self,
-        phase: FilterPushdownPhase,
-        result: ChildPushdownResult,
-        _: &ConfigOptions,
-    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
-        self.take_filters(phase, result)
     }
 }

@@ -15,7 +15,7 @@ use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::windows::BoundedWindowAggExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
-use crate::execution::exec::SharedScanExec;
+use crate::execution::exec::{SharedScanExec, WhyAny};
 use crate::optimizer::sorts::Changed;
 
 /// Reads a table in its order, declared or stored, where that saves a sort: above the scan is a sort, or an operator
@@ -83,8 +83,8 @@ fn required_orders(plan: &Arc<dyn ExecutionPlan>) -> Vec<Vec<LexRequirement>> {
     required.map(|required| required.map(alternatives).unwrap_or_default()).collect()
 }
 
-/// The input of an operator with its scans in order, so that it has one of the required orders. `None` if that is
-/// impossible or does not pay, or if the input has such an order anyway.
+/// The input of an operator with its scans in order, so that it has one of the required orders; if that is impossible or
+/// does not pay, with the reason. `None` if the input has such an order anyway, or no scan.
 fn input_in_order(
     operator: &Arc<dyn ExecutionPlan>,
     input: &Arc<dyn ExecutionPlan>,
@@ -97,10 +97,24 @@ fn input_in_order(
     // Its sort is gone from the plan that a user sees.
     let needed_by = if operator.is::<SortExec>() { "ORDER BY" } else { operator.name() };
     let path = PathToScan { needed_by, has_limit, filters: false, aggregates: false };
-    match in_order(input, path)? {
-        Some(input) if satisfies_any(&input, required)? => Ok(Some(input)),
-        _ => Ok(None),
-    }
+    let why_any = match in_order(input, path)? {
+        Ok(input) if satisfies_any(&input, required)? => return Ok(Some(input)),
+        Ok(_) => WhyAny::Other(needed_by.into()),
+        Err(why_any) => why_any,
+    };
+    in_any_order(input, &why_any)
+}
+
+/// The plan with the reason why its scans are in any order.
+fn in_any_order(plan: &Arc<dyn ExecutionPlan>, why_any: &WhyAny) -> Changed {
+    let explain = |plan: Arc<dyn ExecutionPlan>| {
+        Ok(match plan.downcast_ref::<SharedScanExec>() {
+            Some(scan) => Transformed::yes(Arc::new(scan.in_any_order(why_any.clone())) as _),
+            None => Transformed::no(plan),
+        })
+    };
+    let changed = Arc::clone(plan).transform_down(explain)?;
+    Ok(changed.transformed.then_some(changed.data))
 }
 
 fn satisfies_any(plan: &Arc<dyn ExecutionPlan>, required: &[LexRequirement]) -> Result<bool> {
@@ -111,6 +125,9 @@ fn satisfies_any(plan: &Arc<dyn ExecutionPlan>, required: &[LexRequirement]) -> 
     }
     Ok(false)
 }
+
+/// A plan with its scans in order, or why they are not.
+type InOrder = std::result::Result<Arc<dyn ExecutionPlan>, WhyAny>;
 
 /// The operators between one that needs an order and a scan.
 #[derive(Clone, Copy)]
@@ -136,37 +153,44 @@ impl PathToScan<'_> {
     }
 }
 
-/// The plan with its scans in the order of their tables; `None` if an operator between does not keep it, or a scan
-/// has none.
-fn in_order(plan: &Arc<dyn ExecutionPlan>, path: PathToScan<'_>) -> Changed {
+/// The plan with its scans in the order of their tables. If that is impossible or does not pay: why.
+fn in_order(plan: &Arc<dyn ExecutionPlan>, path: PathToScan<'_>) -> Result<InOrder> {
     if let Some(scan) = plan.downcast_ref::<SharedScanExec>() {
-        return Ok(match path.pays() {
-            true => scan.in_table_order(path.needed_by)?.map(|scan| Arc::new(scan) as _),
-            false => None,
+        let in_order = scan.in_table_order(path.needed_by)?;
+        return Ok(match in_order {
+            None => Err(WhyAny::NoneDeclared(path.needed_by.into())),
+            Some(_) if !path.pays() => Err(WhyAny::SortCostsLess(path.needed_by.into())),
+            Some(scan) => Ok(Arc::new(scan)),
         });
     }
+    let lost = || Ok(Err(WhyAny::Lost(path.needed_by.into())));
     // Its partial and its final stage decide for themselves whether to compute `nth_value(x, 2 ORDER BY y DESC)` in the
     // opposite order, by the order of their inputs. Only the planner makes both decide alike.
     let has_order = |aggregate: &AggregateExec| {
         aggregate.aggr_expr().iter().any(|function| !function.order_bys().is_empty())
     };
     if plan.downcast_ref::<AggregateExec>().is_some_and(has_order) {
-        return Ok(None);
+        return lost();
     }
-    let path = PathToScan {
+    let below = PathToScan {
         filters: path.filters || plan.is::<FilterExec>(),
         aggregates: path.aggregates || plan.is::<AggregateExec>(),
         ..path
     };
     let children = plan.children();
     if children.len() != 1 && !plan.is::<UnionExec>() {
-        return Ok(None);
+        return lost();
     }
     let mut inputs = Vec::with_capacity(children.len());
     for input in children {
-        let Some(input) = in_order(input, path)? else { return Ok(None) };
-        inputs.push(input);
+        match in_order(input, below)? {
+            Ok(input) => inputs.push(input),
+            Err(why_any) => return Ok(Err(why_any)),
+        }
     }
     let plan = replace_children_if_necessary(Arc::clone(plan), inputs)?;
-    Ok(plan.maintains_input_order().iter().all(|&keeps| keeps).then_some(plan))
+    match plan.maintains_input_order().iter().all(|&keeps| keeps) {
+        true => Ok(Ok(plan)),
+        false => lost(),
+    }
 }

@@ -18,6 +18,7 @@ use datafusion::datasource::physical_plan::{
 };
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
+use datafusion::execution::memory_pool::human_readable_size;
 use datafusion::physical_expr::{PhysicalExpr, conjunction_opt};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
@@ -29,6 +30,7 @@ use object_store::memory::InMemory;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 
 use crate::planning::direct_reader::DirectReaders;
+use crate::planning::plain_source::not_shared;
 use crate::planning::pruning::NeededChunks;
 use crate::planning::selectivity::{is_worth_direct_scan, may_be_selective};
 use crate::tables::format::set_column_types;
@@ -72,7 +74,10 @@ pub(crate) fn plan_if_cheaper(
     }
     let files = needed_files(source, requirements.needed);
     let groups = files.into_iter().map(|file| FileGroup::new(vec![file])).collect();
-    scan(session, source, requirements, groups).map(Some)
+    let plan = scan(session, source, requirements, groups)?;
+    let [direct, shared] = [direct_bytes, shared_bytes]
+        .map(|bytes| human_readable_size(usize::try_from(bytes).unwrap_or(usize::MAX)));
+    Ok(Some(not_shared(plan, &format!("selective ({direct} of {shared})"))))
 }
 
 /// The engine's own scan, in the session's target number of partitions; `None` if the files are in several stores, or
@@ -87,7 +92,8 @@ pub(crate) fn plan_direct(
         return Ok(None);
     }
     let groups = FileGroup::new(files).split_files(session.config().target_partitions());
-    scan(session, source, requirements, groups).map(Some)
+    let plan = scan(session, source, requirements, groups)?;
+    Ok(Some(not_shared(plan, "coscan.sharing is false")))
 }
 
 fn scan(

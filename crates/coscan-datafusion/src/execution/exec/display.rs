@@ -24,8 +24,10 @@ impl DisplayAs for SharedScanExec {
         }
         write!(f, "SharedScanExec: table={}, policy={policy}, ", self.source.name)?;
         match &self.ordered_for {
-            None => write!(f, "order=any")?,
-            Some(operator) => write!(f, "order=table, needed_by={operator}")?,
+            None => write!(f, "order=any, why={}", self.why_any)?,
+            Some(operator) => {
+                write!(f, "order=table, needed_by={operator}, workers={}", self.workers)?;
+            }
         }
         if self.settings.weight != SessionSettings::default().weight {
             write!(f, ", weight={}", self.settings.weight)?;

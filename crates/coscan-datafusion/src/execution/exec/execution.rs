@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use coscan_runtime::core::ChunkIndex;
 use coscan_runtime::{ScanLabel, ScanRequest};
 use datafusion::common::internal_err;
 use datafusion::error::Result;
@@ -69,6 +70,12 @@ impl SharedScanExec {
         rows.iter().map(|rows| rows.end - rows.start).sum()
     }
 
+    /// The number of full batches that its rows make.
+    pub(crate) fn batch_count(&self) -> usize {
+        let batches = self.row_count() / self.settings.batch_rows.max(1) as u64;
+        usize::try_from(batches).unwrap_or(usize::MAX)
+    }
+
     /// The first rows of the table as a stream from the first partition; other partitions are empty.
     pub(super) fn execute_first_rows(
         &self,
@@ -93,6 +100,36 @@ impl SharedScanExec {
         Ok(Box::pin(cooperative(stream)))
     }
 
+    /// What it reads, for so many workers.
+    pub(crate) fn request(&self, workers: usize, context: &TaskContext) -> ScanRequest {
+        ScanRequest {
+            columns: row_filter::columns_read(&self.projection, &self.evaluated),
+            rows: self.needed.rows_in(self.source.table.table(), &self.needed.chunks),
+            order: self.order(),
+            workers,
+            weight: self.settings.weight,
+            label: self.label(context),
+        }
+    }
+
+    /// The number of rows that it reads of a chunk.
+    pub(crate) fn rows_of(&self, chunk: ChunkIndex) -> u64 {
+        let rows = self.needed.rows_in(self.source.table.table(), &[chunk]);
+        rows.iter().map(|rows| rows.end - rows.start).sum()
+    }
+
+    /// The figures of an execution of all partitions.
+    pub(crate) fn counts(&self) -> ScanCounts {
+        let counts = ScanCounts::new(&self.state.metrics);
+        counts.chunks_pruned.add(self.needed.pruned());
+        counts
+    }
+
+    /// The figures of the rows of a partition.
+    pub(crate) fn baseline(&self, partition: usize) -> BaselineMetrics {
+        BaselineMetrics::new(&self.state.metrics, partition)
+    }
+
     /// Executes a partition chunk by chunk, without a limit. The metrics are for its rows.
     pub(crate) fn execute_chunks(
         &self,
@@ -102,7 +139,7 @@ impl SharedScanExec {
         if self.fetch.is_some() || !self.evaluated.is_empty() {
             return internal_err!("chunks are read without a limit, and whole");
         }
-        let baseline = BaselineMetrics::new(&self.state.metrics, partition);
+        let baseline = self.baseline(partition);
         let execution = self.executions(context).execute(partition);
         Ok((ChunkReader::new(execution), baseline))
     }
@@ -121,24 +158,15 @@ impl SharedScanExec {
     pub(super) fn executions(&self, context: &TaskContext) -> &Arc<Executions> {
         self.state.executions.get_or_init(|| {
             let table = self.source.table.table();
-            let counts = ScanCounts::new(&self.state.metrics);
-            counts.chunks_pruned.add(self.needed.pruned());
             let shares = Shares::new(table.layout(), &self.needed.chunks, self.partition_count());
             let plan = ChunkScanPlan {
                 manager: self.source.manager.clone(),
                 table: self.source.table.clone(),
-                request: ScanRequest {
-                    columns: row_filter::columns_read(&self.projection, &self.evaluated),
-                    rows: self.needed.rows_in(table, &self.needed.chunks),
-                    order: self.order(),
-                    workers: self.partition_count(),
-                    weight: self.settings.weight,
-                    label: self.label(context),
-                },
+                request: self.request(self.partition_count(), context),
                 ranks: self.ranks(),
                 dynamic_filters: self.dynamic_filters(),
                 in_list_max: self.settings.in_list_max,
-                counts,
+                counts: self.counts(),
             };
             Arc::new(Executions::new(plan, shares))
         })

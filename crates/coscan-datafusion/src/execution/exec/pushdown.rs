@@ -57,12 +57,14 @@ impl SharedScanExec {
     }
 
     /// The same in the table's order, which an operator above needs; `None` if the table has none.
+    ///
+    /// It has one partition, also if several tasks work on its chunks: of several partitions merged above, each would have
+    /// to hold a chunk before any could go on.
     pub(crate) fn in_table_order(&self, needed_by: &str) -> Result<Option<Self>> {
         let orders = self.source.table_orders(&self.settings);
         if orders.is_empty() || self.has_user_partitioning {
             return Ok(None);
         }
-        // One worker: of several merged above, each would have to hold a chunk before any could go on.
         let properties = Arc::new(properties(&self.source, &self.projection, 1, orders)?);
         Ok(Some(Self { ordered_for: Some(needed_by.into()), properties, ..self.clone() }))
     }
@@ -110,6 +112,16 @@ impl SharedScanExec {
         }
         let orders = self.source.table_orders(&self.settings);
         Ok(Some(Arc::new(properties(&self.source, &self.projection, 1, orders)?)))
+    }
+
+    /// Of a scan in order, whose rows are those of whole chunks; `None` for others, and for those of so few rows that they
+    /// are one task's work.
+    pub(crate) fn properties_in_order(&self) -> Option<Arc<PlanProperties>> {
+        let gives_chunks = self.order() == Order::InOrder
+            && self.fetch.is_none()
+            && self.evaluated.is_empty()
+            && self.needed.selected.is_none();
+        gives_chunks.then(|| Arc::clone(&self.properties))
     }
 
     /// Whether it gives all rows of each chunk that it reads, in any order of chunks.
@@ -192,6 +204,8 @@ impl SharedScanExec {
         scan.first_by.clone_from(&self.first_by);
         scan.has_user_partitioning = self.has_user_partitioning;
         scan.ordered_for.clone_from(&self.ordered_for);
+        scan.why_any.clone_from(&self.why_any);
+        scan.workers = self.workers;
         if scan.ordered_for.is_some() || !matches!(phase, FilterPushdownPhase::Pre) {
             scan.properties = Arc::clone(&self.properties);
         }
