@@ -30,10 +30,10 @@
 //!   is kept for the next query (`file_list_cache`).
 //! - `planning`: both kinds of table plan a scan (`plan`): filters rule chunks out by statistics (`pruning`, `nan`) and
 //!   `bloom_filters`, and a scan that needs little of its chunks (`selectivity`) goes to the engine's own scan
-//!   (`direct`, `direct_reader`).
+//!   (`direct`, `direct_reader`), which says why (`plain_source`).
 //! - `optimizer`: rules change the plan. Scans are in the order of their table where an operator above needs it
 //!   (`needed_order`), and know what a top-k sorts by (`top_k`, `sorts`). What can go chunk by chunk is put into a
-//!   sandwich (`ordered_aggregates`, `clustered_joins`). Small queries are `one_task`, and answers from statistics check
+//!   sandwich (`ordered_aggregates`, `clustered_joins`), also tables in order (`in_order`). Small queries are `one_task`, and answers from statistics check
 //!   their files (`unchanged_files`).
 //! - `sandwich`: operators that start a plan anew for each chunk that a scan is handed.
 //! - `execution`: the operator [`SharedScanExec`] (`exec`). Its partitions have `shares` of the chunks and are workers

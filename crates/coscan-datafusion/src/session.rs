@@ -14,6 +14,7 @@ use crate::coscan::Coscan;
 use crate::engine_tables::planner::SharingPlanner;
 use crate::memory::SharedMemoryPool;
 use crate::optimizer::clustered_joins::ClusteredJoins;
+use crate::optimizer::in_order::InOrderTasks;
 use crate::optimizer::needed_order::NeededOrder;
 use crate::optimizer::one_task::{OneTask, UserPartitioning};
 use crate::optimizer::ordered_aggregates::OrderedAggregates;
@@ -77,12 +78,14 @@ impl Coscan {
             NeededOrder::NAME,
             ClusteredJoins::NAME,
             OrderedAggregates::NAME,
+            InOrderTasks::NAME,
             UnchangedFiles::NAME,
         ];
         rules.retain(|rule| !ours.contains(&rule.name()));
         insert_before(&mut rules, TopKPushdown::BEFORE, Arc::new(TopKPushdown));
         insert_before(&mut rules, ClusteredJoins::BEFORE, Arc::new(ClusteredJoins));
         insert_before(&mut rules, OrderedAggregates::BEFORE, Arc::new(OrderedAggregates));
+        insert_before(&mut rules, InOrderTasks::BEFORE, Arc::new(InOrderTasks));
         rules.insert(0, Arc::new(NeededOrder));
         rules.insert(0, Arc::new(UserPartitioning));
         rules.insert(0, Arc::new(UnchangedFiles));

@@ -131,6 +131,37 @@ async fn operators_that_need_an_order_get_it_and_no_others() {
         let sql = format!("SELECT a.id, b.id FROM {join}");
         assert_eq!(ordered_for(&context, &reference, &sql).await, expected, "{sql}");
     }
+    let small = explain(&context, "EXPLAIN SELECT id FROM sorted ORDER BY id").await;
+    assert!(small.contains("workers=1,"), "{small}");
+    run(&context, "SET datafusion.execution.batch_size = 1000").await;
+    for (sql, scan) in [
+        ("SELECT id FROM sorted ORDER BY id", "order=table, needed_by=ORDER BY, workers=4,"),
+        (
+            "SELECT id FROM sorted ORDER BY id LIMIT 9",
+            "order=table, needed_by=ORDER BY, workers=1,",
+        ),
+        ("SELECT sum(id) FROM sorted", "order=any, why=no order needed,"),
+        (
+            "SELECT id FROM unsorted ORDER BY id",
+            "order=any, why=ORDER BY needs an order and the table has none,",
+        ),
+        ("SELECT id FROM sorted ORDER BY text", "order=any, why=ORDER BY needs another order,"),
+        (
+            "SELECT a.id FROM sorted a, also_sorted b WHERE a.id > b.id ORDER BY a.id LIMIT 1",
+            "order=any, why=the order is lost below ORDER BY,",
+        ),
+        (
+            "SELECT id, count(*) FROM sorted GROUP BY id ORDER BY id",
+            "order=any, why=a sort of fewer rows for ORDER BY costs less,",
+        ),
+        (
+            "SELECT id, row_number() OVER (PARTITION BY key ORDER BY text) FROM sorted",
+            "order=any, why=BoundedWindowAggExec needs another order,",
+        ),
+    ] {
+        let text = explain(&context, &format!("EXPLAIN {sql}")).await;
+        assert!(text.contains(scan), "{text}");
+    }
     let scan = leaf(&plan(&context, "SELECT sum(id) FROM sorted").await);
     assert_eq!(partitions(&scan), 4, "in no order, in parallel");
 }

@@ -2,11 +2,12 @@
 //!
 //! `needed_order` and `top_k` tell a scan in which order its rows are wanted; `sorts` finds the way from a sort down to
 //! its scan. `ordered_aggregates` and `clustered_joins` let aggregations and joins go chunk by
-//! chunk; `cluster_search` finds the joins that can. `one_task` keeps small queries from being spread, `unchanged_files` guards answers from statistics.
+//! chunk; `cluster_search` finds the joins that can. `in_order` gives scans in order several tasks. `one_task` keeps small queries from being spread, `unchanged_files` guards answers from statistics.
 
 mod cluster_search;
 pub(crate) mod clustered_joins;
 mod hash_joins;
+pub(crate) mod in_order;
 pub(crate) mod needed_order;
 pub(crate) mod one_task;
 pub(crate) mod ordered_aggregates;

@@ -8,12 +8,16 @@
 //!   filling: `borders` sets its rows apart from the other `chunk_rows`.
 //! - `cooperative_join` joins tables that are clustered on one key (`clustering`), in its execution `joining`. They are scanned together, in joint
 //!   chunks that end where keys end; `joint_rows` are those of one, `joint_cost` what they take.
+//! - `in_order` returns what it makes of chunks in their order: several tasks (`in_order_tasks`) work on a chunk each, and
+//!   take `turns` to return rows.
 
 mod borders;
 pub(crate) mod chunk_plan;
 mod chunk_rows;
 pub(crate) mod clustering;
 pub(crate) mod cooperative_join;
+pub(crate) mod in_order;
+mod in_order_tasks;
 mod joining;
 pub(crate) mod joint_cost;
 mod joint_rows;
@@ -21,3 +25,4 @@ pub(crate) mod leaf;
 pub(crate) mod needed;
 pub(crate) mod ordered_aggregate;
 mod output;
+mod turns;

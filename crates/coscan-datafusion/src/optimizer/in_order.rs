@@ -1,0 +1,124 @@
+//! Tables that are read in order have several tasks where that pays.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::projection_pushdown::ProjectionPushdown;
+use datafusion::physical_plan::execution_plan::{EmissionType, replace_children_if_necessary};
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+
+use crate::execution::exec::SharedScanExec;
+use crate::optimizer::sorts::Changed;
+use crate::sandwich::in_order::InOrderExec;
+use crate::sandwich::leaf::LeafExec;
+
+/// Gives scans in order, with the filters and projections above them, several tasks: [`InOrderExec`].
+///
+/// Not below a limit: a task that works ahead would read chunks for rows that nobody may need.
+///
+/// It runs after [`NeededOrder`](super::needed_order::NeededOrder), and before the rule that repartitions rows for filters.
+#[derive(Debug)]
+pub(crate) struct InOrderTasks;
+
+impl InOrderTasks {
+    pub(crate) const NAME: &'static str = "coscan_in_order_tasks";
+    pub(crate) const BEFORE: &'static str = "EnsureRequirements";
+}
+
+impl PhysicalOptimizerRule for InOrderTasks {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let changed = with_tasks(&plan, false, config)?;
+        Ok(changed.unwrap_or(plan))
+    }
+
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// The plan with several tasks for its scans in order. `may_stop` if those above may not need all of its rows.
+fn with_tasks(plan: &Arc<dyn ExecutionPlan>, may_stop: bool, config: &ConfigOptions) -> Changed {
+    if let Some(scan) = scan_below(plan) {
+        return if may_stop { Ok(None) } else { in_tasks(plan, scan, config) };
+    }
+    let (mut inputs, mut is_changed) = (Vec::new(), false);
+    for (index, input) in plan.children().into_iter().enumerate() {
+        let changed = with_tasks(input, may_stop_reading(plan, index, may_stop)?, config)?;
+        is_changed |= changed.is_some();
+        inputs.push(changed.unwrap_or_else(|| Arc::clone(input)));
+    }
+    is_changed.then(|| replace_children_if_necessary(Arc::clone(plan), inputs)).transpose()
+}
+
+/// Whether an operator may not read all rows of an input.
+fn may_stop_reading(plan: &Arc<dyn ExecutionPlan>, input: usize, may_stop: bool) -> Result<bool> {
+    if let Some(sort) = plan.downcast_ref::<SortExec>() {
+        // Of rows that are in order already, it passes the first ones on.
+        let order = sort.expr().iter().cloned();
+        let is_sorted = sort.input().equivalence_properties().ordering_satisfy(order)?;
+        return Ok(is_sorted && (may_stop || sort.fetch().is_some()));
+    }
+    let reads_all =
+        plan.pipeline_behavior() == EmissionType::Final || plan.is::<HashJoinExec>() && input == 0;
+    let has_limit =
+        plan.fetch().is_some() || plan.is::<GlobalLimitExec>() || plan.is::<LocalLimitExec>();
+    Ok(!reads_all && (may_stop || has_limit))
+}
+
+/// The scan below filters and projections.
+fn scan_below(plan: &Arc<dyn ExecutionPlan>) -> Option<&SharedScanExec> {
+    if plan.is::<FilterExec>() || plan.is::<ProjectionExec>() {
+        return scan_below(plan.children().first()?);
+    }
+    plan.downcast_ref::<SharedScanExec>()
+}
+
+/// Filters and projections above a scan, in several tasks; `None` if that does not pay.
+fn in_tasks(
+    plan: &Arc<dyn ExecutionPlan>,
+    scan: &SharedScanExec,
+    config: &ConfigOptions,
+) -> Changed {
+    let tasks = scan.partitions_max().min(scan.needed_chunks().len()).min(scan.batch_count());
+    let Some(properties) = scan.properties_in_order().filter(|_| tasks > 1) else {
+        return Ok(None);
+    };
+    if has_limit(plan) {
+        return Ok(None);
+    }
+    let leaf = Arc::new(LeafExec::of_chunks(scan.table_name(), properties));
+    let filling = ProjectionPushdown::new().optimize(above_leaf(plan, leaf)?, config)?;
+    let in_order = InOrderExec::new(filling, Arc::new(scan.with_workers(tasks)), tasks);
+    Ok((in_order.schema() == plan.schema()).then(|| Arc::new(in_order) as _))
+}
+
+/// Whether filters or projections above a scan have a limit.
+fn has_limit(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.fetch().is_some() || plan.children().into_iter().any(has_limit)
+}
+
+/// The filters and projections above another leaf than the scan.
+fn above_leaf(
+    plan: &Arc<dyn ExecutionPlan>,
+    leaf: Arc<dyn ExecutionPlan>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    match plan.children().as_slice() {
+        &[input] => replace_children_if_necessary(Arc::clone(plan), vec![above_leaf(input, leaf)?]),
+        _ => Ok(leaf),
+    }
+}
