@@ -8,8 +8,8 @@ use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use crate::engine::errors::from_tokenizer;
 use crate::queries::{ErrorKind, QueryError};
 
-/// The most words and signs between two commas, or the ends of parentheses. Each level of a chain has two or more.
-const TOKENS_MAX: usize = 2_000;
+/// The most operators and keywords between two commas, or the ends of parentheses. Each level of a chain has one or more.
+const OPERATORS_MAX: usize = 1_000;
 
 /// The most SELECTs, tables in FROM, joins and set operations of a text: each may add a level to the plan.
 const PARTS_MAX: usize = 500;
@@ -17,7 +17,7 @@ const PARTS_MAX: usize = 500;
 /// What was read since the parenthesis that is open.
 #[derive(Default)]
 struct Level {
-    tokens: usize,
+    operators: usize,
     /// Whether commas separate tables.
     in_from: bool,
 }
@@ -27,10 +27,12 @@ pub(super) fn check_depth(text: &str) -> Result<(), QueryError> {
     let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize();
     let tokens = tokens.map_err(|error| from_tokenizer(&error))?;
     let (mut levels, mut level, mut parts) = (Vec::new(), Level::default(), 0);
-    for token in &tokens {
-        level.tokens += 1;
+    let tokens = tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_)));
+    let mut before = [&Token::EOF; 2];
+    for token in tokens {
+        level.operators += usize::from(may_add_level(token, before));
+        before = [before[1], token];
         match token {
-            Token::Whitespace(_) => level.tokens -= 1,
             Token::LParen | Token::LBracket | Token::LBrace => {
                 levels.push(std::mem::take(&mut level));
             }
@@ -39,7 +41,7 @@ pub(super) fn check_depth(text: &str) -> Result<(), QueryError> {
             }
             Token::Comma => {
                 parts += usize::from(level.in_from);
-                level.tokens = 0;
+                level.operators = 0;
             }
             Token::SemiColon => level = Level::default(),
             Token::Word(word) => match word.keyword {
@@ -56,10 +58,10 @@ pub(super) fn check_depth(text: &str) -> Result<(), QueryError> {
             },
             _ => {}
         }
-        if level.tokens > TOKENS_MAX {
+        if level.operators > OPERATORS_MAX {
             return Err(too_complex(&format!(
-                "an expression has more than {TOKENS_MAX} words and signs; write IN (…) instead of many ORs, or join \
-                 with VALUES"
+                "an expression has more than {OPERATORS_MAX} operators; write IN (…) instead of many ORs, or join with \
+                 VALUES"
             )));
         }
     }
@@ -69,6 +71,32 @@ pub(super) fn check_depth(text: &str) -> Result<(), QueryError> {
         return Err(too_complex(&text));
     }
     Ok(())
+}
+
+/// Whether a token may be what joins two levels: all but names, literals, and what separates the branches of CASE (one
+/// CASE within another is limited by the parser). `before` are the two tokens before it.
+fn may_add_level(token: &Token, before: [&Token; 2]) -> bool {
+    match token {
+        Token::Number(..)
+        | Token::SingleQuotedString(_)
+        | Token::EscapedStringLiteral(_)
+        | Token::Placeholder(_) => false,
+        Token::Period => matches!(before[0], Token::Period), // The third part of a name, and more.
+        Token::Word(word) => !matches!(
+            word.keyword,
+            Keyword::NoKeyword
+                | Keyword::AS
+                | Keyword::CASE
+                | Keyword::WHEN
+                | Keyword::THEN
+                | Keyword::ELSE
+                | Keyword::END
+                | Keyword::NULL
+                | Keyword::TRUE
+                | Keyword::FALSE
+        ),
+        _ => true,
+    }
 }
 
 fn too_complex(text: &str) -> QueryError {
@@ -83,7 +111,8 @@ mod tests {
     fn long_chains_are_refused_and_long_lists_are_not() {
         let list = format!("SELECT a FROM t WHERE a IN ({}1)", "-1, ".repeat(100_000));
         let rows = format!("VALUES {}(1)", "(1, 'a'), ".repeat(50_000));
-        for text in [list, rows, "SELECT 1".to_owned(), String::new()] {
+        let branches = format!("SELECT CASE{} END", " WHEN t.a = 1 THEN 2".repeat(900));
+        for text in [list, rows, branches, "SELECT 1".to_owned(), String::new()] {
             assert_eq!(check_depth(&text), Ok(()));
         }
         let union = format!("SELECT 1, 2{}", " UNION SELECT 1, 2".repeat(5_000));
@@ -96,6 +125,11 @@ mod tests {
             format!("SELECT f(a, 1{})", " OR a".repeat(100_000)),
             format!("SELECT (1){}", "+(1)".repeat(100_000)),
             format!("SELECT 1{}", "::int".repeat(100_000)),
+            format!("SELECT a{}", ".a".repeat(100_000)),
+            format!("SELECT a{}", "[1]".repeat(100_000)),
+            format!("SELECT 1{}", " IS NULL".repeat(100_000)),
+            format!("SELECT 1{}", " + CASE WHEN a THEN b END".repeat(100_000)),
+            format!("SELECT CASE WHEN 1{} THEN 1 END", " OR when".repeat(100_000)),
             union,
         ] {
             let error = check_depth(&text).err().map(|error| error.kind);

@@ -136,6 +136,21 @@ async fn columns_have_a_form_whatever_their_type() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_are_sent_as_they_are_or_not_at_all() {
+    let running = start().await;
+    let client = running.login("ann").await;
+    for unit in ["YearMonth", "DayTime", "MonthDayNano"] {
+        let sql = format!("SELECT arrow_cast(NULL, 'Interval({unit})')");
+        assert_eq!(texts(&client, &sql).await.unwrap(), [""; 0], "{unit}");
+    }
+    let sql = "SELECT CAST('-inf' AS REAL), CAST('inf' AS DOUBLE PRECISION)";
+    assert_eq!(texts(&client, sql).await.unwrap(), ["-Infinity"]);
+    // Beyond the years that have a form.
+    let sql = "SELECT arrow_cast(9223372036854775807, 'Timestamp(Second, None)')";
+    assert_eq!(texts(&client, sql).await, Err(SqlState::FEATURE_NOT_SUPPORTED));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn texts_are_read_as_they_are() {
     let running = start().await;
     let client = running.login("ann").await;
