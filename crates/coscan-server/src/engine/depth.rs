@@ -8,7 +8,11 @@ use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use crate::engine::errors::from_tokenizer;
 use crate::queries::{ErrorKind, QueryError};
 
-/// The most operators and keywords between two commas, or the ends of parentheses. Each level of a chain has one or more.
+/// The most words and signs between two commas, or the ends of parentheses, unless few are operators. Each level of a
+/// chain has two or more, one of which is an operator.
+const TOKENS_MAX: usize = 2_000;
+
+/// How many operators and keywords are few.
 const OPERATORS_MAX: usize = 1_000;
 
 /// The most SELECTs, tables in FROM, joins and set operations of a text: each may add a level to the plan.
@@ -17,6 +21,7 @@ const PARTS_MAX: usize = 500;
 /// What was read since the parenthesis that is open.
 #[derive(Default)]
 struct Level {
+    tokens: usize,
     operators: usize,
     /// Whether commas separate tables.
     in_from: bool,
@@ -30,6 +35,7 @@ pub(super) fn check_depth(text: &str) -> Result<(), QueryError> {
     let tokens = tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_)));
     let mut before = [&Token::EOF; 2];
     for token in tokens {
+        level.tokens += 1;
         level.operators += usize::from(may_add_level(token, before));
         before = [before[1], token];
         match token {
@@ -41,7 +47,7 @@ pub(super) fn check_depth(text: &str) -> Result<(), QueryError> {
             }
             Token::Comma => {
                 parts += usize::from(level.in_from);
-                level.operators = 0;
+                (level.tokens, level.operators) = (0, 0);
             }
             Token::SemiColon => level = Level::default(),
             Token::Word(word) => match word.keyword {
@@ -58,7 +64,7 @@ pub(super) fn check_depth(text: &str) -> Result<(), QueryError> {
             },
             _ => {}
         }
-        if level.operators > OPERATORS_MAX {
+        if level.tokens > TOKENS_MAX && level.operators > OPERATORS_MAX {
             return Err(too_complex(&format!(
                 "an expression has more than {OPERATORS_MAX} operators; write IN (…) instead of many ORs, or join with \
                  VALUES"
@@ -112,7 +118,8 @@ mod tests {
         let list = format!("SELECT a FROM t WHERE a IN ({}1)", "-1, ".repeat(100_000));
         let rows = format!("VALUES {}(1)", "(1, 'a'), ".repeat(50_000));
         let branches = format!("SELECT CASE{} END", " WHEN t.a = 1 THEN 2".repeat(900));
-        for text in [list, rows, branches, "SELECT 1".to_owned(), String::new()] {
+        let chain = format!("SELECT id WHERE id = 0{}", " OR id = 1".repeat(480));
+        for text in [list, rows, branches, chain, "SELECT 1".to_owned(), String::new()] {
             assert_eq!(check_depth(&text), Ok(()));
         }
         let union = format!("SELECT 1, 2{}", " UNION SELECT 1, 2".repeat(5_000));
