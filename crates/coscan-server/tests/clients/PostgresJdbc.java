@@ -158,5 +158,9 @@ public final class PostgresJdbc {
         Check.count(metadata.getColumnPrivileges(null, "public", "numbers", "%"));
         Check.count(metadata.getProcedures(null, "public", "%"));
         Check.count(metadata.getFunctions(null, "public", "%"));
+        Check.equal(Check.count(metadata.getUDTs(null, "public", "%", null)), 0);
+        Check.that(Check.column(metadata.getSchemas(), "TABLE_SCHEM").contains("public"), "no schema");
+        Check.equal(Check.column(metadata.getCatalogs(), "TABLE_CAT"), List.of("coscan"));
+        Check.count(metadata.getClientInfoProperties());
     }
 }

@@ -1,7 +1,8 @@
-//! Statements on the catalog that clients send: psql 15 (recorded with `psql -E`), and statements of the form that
-//! DBeaver and Metabase send as they connect and browse. Each has a first line `-- NAME: ROWS rows of COLUMNS columns`,
+//! Statements on the catalog that clients send: psql 15 (recorded with `psql -E`), psycopg 3.3 and SQLAlchemy 2.1 (with
+//! values in place of parameters), and statements of the form that DBeaver and Metabase send as they connect and browse. Each has a first line `-- NAME: ROWS rows of COLUMNS columns`,
 //! or `-- NAME: answers` where the rows are of no interest.
 
+use arrow::array::AsArray;
 use coscan_server::config::Limits;
 use coscan_server::engine::{Session, Sql};
 use coscan_server::queries::QueryError;
@@ -10,10 +11,12 @@ use futures::TryStreamExt;
 
 use crate::fixture::Fixture;
 
-const FILES: [&str; 3] = [
+const FILES: [&str; 5] = [
     include_str!("catalog/psql.sql"),
     include_str!("catalog/dbeaver.sql"),
     include_str!("catalog/metabase.sql"),
+    include_str!("catalog/psycopg.sql"),
+    include_str!("catalog/sqlalchemy.sql"),
 ];
 
 /// The number of the table `numbers` in recorded statements.
@@ -66,4 +69,23 @@ async fn queries_on_tables_of_users_are_not_taken_for_catalog_queries() {
     assert_eq!(fixture.number(&ann, sql).await, crate::support::ROWS);
     let sql = "SELECT count(*) FROM pg_catalog.pg_index";
     assert_eq!(fixture.number(&ann, sql).await, 0, "an aggregate has a row");
+}
+
+#[tokio::test]
+async fn json_objects_have_the_form_of_postgresql() {
+    let fixture = Fixture::new(Limits::default()).await;
+    let ann = fixture.login("ann").await;
+    let sql = r#"SELECT json_build_object('a', 1, 'b"', -2.5, 'c', 'x "y"', 'd', true, 'e', NULL, 'f', word)
+                 FROM numbers WHERE id IN (1, 2) ORDER BY id"#;
+    let rows = fixture.rows(&ann, sql).await.unwrap();
+    let texts: Vec<_> =
+        rows.iter().flat_map(|batch| batch.column(0).as_string::<i32>().iter().flatten()).collect();
+    let object = |word: &str| {
+        format!(
+            r#"{{"a" : 1, "b\"" : -2.5, "c" : "x \"y\"", "d" : true, "e" : null, "f" : "{word}"}}"#
+        )
+    };
+    assert_eq!(texts, [object("word 1"), object("word 2")]);
+    fixture.error(&ann, "SELECT json_build_object('a')").await;
+    fixture.error(&ann, "SELECT json_build_object(NULL, 1)").await;
 }

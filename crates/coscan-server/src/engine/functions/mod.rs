@@ -1,6 +1,7 @@
 //! Functions that PostgreSQL clients call, in addition to those of datafusion-pg-catalog.
 
 mod format;
+mod json;
 mod sizes;
 mod types;
 
@@ -89,6 +90,7 @@ pub(super) fn of_all(tables: &PgCatalogStaticTables) -> Result<Vec<ScalarUDF>> {
         constant("pg_my_temp_schema", ScalarValue::from(0)),
         types::type_numbers(tables)?,
         format::format(),
+        json::json_build_object(),
         sizes::pg_size_pretty(),
     ];
     Ok(no_text.into_iter().chain(no_number).chain(yes).chain(no).chain(others).collect())

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Cte, Expr, FunctionArguments, Ident, ObjectName, Query, SelectItem, SetExpr,
-    Statement, TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut, visit_expressions_mut,
+    BinaryOperator, Cte, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    ObjectName, Query, SelectItem, SetExpr, Statement, TableFactor, Value, Visit, VisitMut,
+    Visitor, VisitorMut, visit_expressions_mut,
 };
 
 use super::no_objects::replace_empty;
@@ -80,6 +81,12 @@ fn rewrite_expression(expression: &mut Expr) {
             let is_system = column.is_some_and(|column| SYSTEM_COLUMNS.contains(&column));
             is_system.then(|| parsed("NULL::int")).flatten()
         }
+        // Comments again, by the kind of their object.
+        Expr::BinaryOp { left, op: BinaryOperator::Eq, .. }
+            if column(left).is_some_and(|name| name.value == "classoid") =>
+        {
+            parsed("false")
+        }
         Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => {
             if holds_function(left) {
                 name_function(right);
@@ -95,10 +102,14 @@ fn rewrite_expression(expression: &mut Expr) {
             None
         }
         // There are no comments; what they are looked up by need not be evaluated.
-        Expr::Function(function) if is_comment(&function.name) => parsed("NULL::text"),
+        Expr::Function(function) if is_named(&function.name, &COMMENTS) => parsed("NULL::text"),
         // The storage options of tables, of which there are none.
         Expr::Function(function) if function.to_string().contains("unnest(tc.reloptions)") => {
             parsed("''")
+        }
+        Expr::Function(function) if is_named(&function.name, &["coalesce"]) => {
+            name_empty_array(function);
+            None
         }
         Expr::Function(function) => match &mut function.args {
             FunctionArguments::Subquery(query) => {
@@ -114,9 +125,23 @@ fn rewrite_expression(expression: &mut Expr) {
     }
 }
 
-fn is_comment(function: &ObjectName) -> bool {
+fn is_named(function: &ObjectName, names: &[&str]) -> bool {
     let name = function.0.last().and_then(|part| part.as_ident());
-    name.is_some_and(|name| COMMENTS.contains(&name.value.to_ascii_lowercase().as_str()))
+    name.is_some_and(|name| names.contains(&name.value.to_ascii_lowercase().as_str()))
+}
+
+/// `coalesce(array, '{}')`: the text would not have the type of the array.
+fn name_empty_array(function: &mut Function) {
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(last))) = list.args.last_mut() else {
+        return;
+    };
+    if let Expr::Value(value) = last
+        && matches!(&value.value, Value::SingleQuotedString(text) if text == "{}")
+        && let Some(array) = parsed("ARRAY[]")
+    {
+        *last = array;
+    }
 }
 
 /// DataFusion runs a subquery that depends on its surroundings only if it has an aggregate. Those that clients send on
@@ -142,12 +167,16 @@ fn aggregate(query: &mut Query, function: &str) {
 }
 
 fn holds_function(expression: &Expr) -> bool {
-    let column = match expression {
+    column(expression).is_some_and(|name| FUNCTIONS.contains(&name.value.as_str()))
+}
+
+/// The name of a column.
+fn column(expression: &Expr) -> Option<&Ident> {
+    match expression {
         Expr::Identifier(name) => Some(name),
         Expr::CompoundIdentifier(names) => names.last(),
         _ => None,
-    };
-    column.is_some_and(|name| FUNCTIONS.contains(&name.value.as_str()))
+    }
 }
 
 /// Replaces what stands for a function by its name.
