@@ -159,6 +159,32 @@ async fn with_a_certificate_nothing_is_served_in_clear() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn noise_is_answered_or_refused() {
+    let running = start().await;
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = move || {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed
+    };
+    let request = b"GET /metrics HTTP/1.1\r\nhost: x\r\nauthorization: Basic YW5uOng=\r\ncookie: coscan=x\r\n\r\n";
+    for round in 0..300 {
+        let mut bytes = request.to_vec();
+        for _ in 0..=round % 4 {
+            let at = random() as usize % bytes.len();
+            bytes[at] = random() as u8;
+        }
+        let mut tcp = TcpStream::connect(running.http).await.unwrap();
+        // The server may hang up first.
+        tcp.write_all(&bytes).await.ok();
+        tcp.shutdown().await.ok();
+        timeout(HANG, tcp.read_to_end(&mut Vec::new())).await.unwrap().ok();
+    }
+    assert_eq!(get(running.http, "/healthz", &[]).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_never_asks_is_sent_away() {
     let running = start_as(|config, _| config.limits.login_max = Duration::from_millis(50)).await;
     let mut client = TcpStream::connect(running.http).await.unwrap();

@@ -1,7 +1,7 @@
 //! Arrow Flight SQL.
 //!
 //! A `connection` is counted and encrypted; `sessions` authenticate its calls. The `service` answers them:
-//! `statements` are planned, prepared with `parameters` and run, and their `results` streamed in types that every
+//! `statements` are planned, prepared with `parameters` (`placeholders`) and run, and their `results` streamed in types that every
 //! client can read (`wire_types`); `actions` cancel them and change `session_options`; `metadata` and `server_info` describe
 //! the tables and the server. Values that clients refer to later are kept under `handles`. Errors have the codes of
 //! gRPC (`status`).
@@ -11,6 +11,7 @@ mod connection;
 mod handles;
 mod metadata;
 mod parameters;
+mod placeholders;
 mod results;
 mod server_info;
 mod service;

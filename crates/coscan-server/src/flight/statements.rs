@@ -18,6 +18,7 @@ use tonic::Status;
 use crate::engine::{Engine, Planned, Session, Sql};
 use crate::flight::handles::{Bounds, Handles};
 use crate::flight::parameters;
+use crate::flight::placeholders::numbered;
 use crate::flight::results::{FlightDataStream, of_query, ready, schema_bytes};
 use crate::flight::status::unwritable;
 use crate::flight::wire_types::wire_schema;
@@ -177,7 +178,8 @@ impl Statements {
         session: &Session,
         sql: &str,
     ) -> Result<ActionCreatePreparedStatementResult, Status> {
-        let planned = self.engine.plan(session, Sql::Text(sql)).await?;
+        let sql = numbered(sql);
+        let planned = self.engine.plan(session, Sql::Text(&sql)).await?;
         let dataset_schema = match planned.returns_rows() {
             true => schema_bytes(&wire_schema(&planned.schema))?,
             false => Bytes::new(),

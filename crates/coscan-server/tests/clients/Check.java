@@ -123,7 +123,8 @@ final class Check {
             equal(((Object[]) row.getArray(13).getArray()).length, 3);
             that(row.next(), "no row of NULLs");
             for (int column = 1; column <= 13; column++) {
-                equal(row.getObject(column), null);
+                // Not getObject, which the Flight SQL driver does not implement for all types.
+                equal(row.getString(column), null);
             }
             that(!row.next(), "more rows");
         }

@@ -1,5 +1,8 @@
+import java.math.BigDecimal;
 import java.sql.Connection;
 import java.sql.DatabaseMetaData;
+import java.sql.Date;
+import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
@@ -24,11 +27,48 @@ public final class FlightJdbc {
             }
         });
         try (Connection connection = Check.connect(url, "bob", password)) {
+            Check.run("types", () -> Check.kinds(connection));
+            Check.run("parameters", () -> parameters(connection));
             Check.run("errors", () -> Check.errors(connection));
+            Check.run("limits", () -> limits(connection));
             Check.run("rows", () -> rows(connection));
             Check.run("metadata", () -> metadata(connection.getMetaData()));
         }
         System.out.println("all is well");
+    }
+
+    static void parameters(Connection connection) throws SQLException {
+        Check.compare(connection, "whole > ?", -1, 1);
+        Check.compare(connection, "large = ?", 5_000_000_000L, 1);
+        Check.compare(connection, "double = ?", -0.1, 1);
+        Check.compare(connection, "amount = ?", new BigDecimal("-1234.50"), 1);
+        Check.compare(connection, "word = ?", "", 1);
+        Check.compare(connection, "word = '' AND yes = ?", false, 1);
+        Check.compare(connection, "day = ?", Date.valueOf("2024-02-29"), 1);
+        // No timestamp: the driver sends milliseconds whatever the unit.
+        try (PreparedStatement statement = connection.prepareStatement("SELECT ?::bigint + ?, '?'")) {
+            statement.setLong(1, 40);
+            statement.setLong(2, 2);
+            try (ResultSet row = statement.executeQuery()) {
+                Check.that(row.next() && row.getLong(1) == 42, "another sum");
+                Check.equal(row.getString(2), "?");
+            }
+        }
+    }
+
+    static void limits(Connection connection) throws SQLException {
+        try (Statement statement = connection.createStatement()) {
+            statement.execute("SET statement_timeout = '200ms'");
+            String seen = "no error";
+            try {
+                Check.count(statement.executeQuery(Check.LONG));
+            } catch (RuntimeException error) { // While rows come, the driver passes on what gRPC says.
+                seen = error.toString();
+            }
+            Check.that(seen.contains("TIMED_OUT") && seen.contains("statement_timeout"), seen);
+            statement.execute("SET statement_timeout = 0");
+        }
+        Check.equal(Check.number(connection, "SELECT 1"), 1L);
     }
 
     static void rows(Connection connection) throws SQLException {

@@ -6,6 +6,7 @@ use arrow_flight::error::FlightError;
 use arrow_flight::{
     Action, CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, FlightInfo,
 };
+use coscan_server::Stopped;
 use coscan_server::queries::QueryState;
 use futures::TryStreamExt;
 use prost::Message;
@@ -14,6 +15,7 @@ use tokio::time::timeout;
 use crate::client::{
     Client, HANG, LONG, drained, fetch, login, query, request, start, start_flight,
 };
+use crate::support::ROWS;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_query_is_cancelled_while_it_streams_as_often_as_one_likes() {
@@ -92,6 +94,31 @@ async fn a_client_that_reads_nothing_holds_little_and_not_for_ever() {
     };
     let ended = timeout(HANG, reading).await.unwrap().unwrap_err().to_string();
     assert!(ended.contains("result_stall_max"), "{ended}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_query_that_runs_when_the_server_stops_gives_all_its_rows() {
+    let running = start().await;
+    let mut client = login(&running, "ann").await;
+    // More than fits between the server and a client that does not read.
+    let sql = "SELECT id, repeat(word, 500) FROM numbers";
+    let info = client.execute(sql.to_owned(), None).await.unwrap();
+    let mut rows = fetch(&mut client, &info).await;
+    let mut count = rows.try_next().await.unwrap().unwrap().num_rows();
+    let (server, tables) = (running.server, running.tables);
+    let queries = std::sync::Arc::clone(server.engine().queries());
+    assert_eq!(queries.counts(), (1, 0));
+    let stopping = tokio::spawn(server.stop(HANG, std::future::pending()));
+    let mut other = client.clone();
+    let refused = async { while other.execute(sql.to_owned(), None).await.is_ok() {} };
+    timeout(HANG, refused).await.unwrap();
+    while let Some(batch) = timeout(HANG, rows.try_next()).await.unwrap().unwrap() {
+        count += batch.num_rows();
+    }
+    assert_eq!(i64::try_from(count).unwrap(), ROWS);
+    drop((client, other, rows));
+    assert_eq!(timeout(HANG, stopping).await.unwrap().unwrap(), Stopped::Gracefully);
+    drop(tables);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,7 +7,7 @@ use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Int64Type};
 use tonic::Code;
 
-use crate::client::{all, code, drained, error, login, query, row, start};
+use crate::client::{Client, all, code, drained, error, login, query, row, start};
 use crate::support::ROWS;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -49,11 +49,8 @@ async fn settings_last_as_long_as_a_login() {
     assert_eq!(shown.column(0).as_string::<i32>().value(0), "0");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn prepared_statements_have_parameters_of_all_sorts() {
-    let running = start().await;
-    let mut client = login(&running, "ann").await;
-    let sql = "SELECT id, word FROM numbers WHERE id BETWEEN $1 AND $2 AND word = $3 ORDER BY id";
+/// A statement with two numbers and a word as parameters.
+async fn run_prepared(client: &mut Client, sql: &str) {
     let mut statement = client.prepare(sql.to_owned(), None).await.unwrap();
     assert_eq!(statement.dataset_schema().unwrap().fields().len(), 2);
     let types: Vec<_> = statement
@@ -67,16 +64,9 @@ async fn prepared_statements_have_parameters_of_all_sorts() {
     for first in [0_i64, 7, 70] {
         statement.set_parameters(row(&[first, first + 14], "word 3")).unwrap();
         let info = statement.execute().await.unwrap();
-        let rows = all(&mut client, &info).await;
+        let rows = all(client, &info).await;
         assert_eq!(rows.column(0).as_primitive::<Int64Type>().values(), &[first + 3, first + 10]);
     }
-    // A parameter whose type nothing tells takes that of its value.
-    let mut free = client.prepare("SELECT $1 AS x".to_owned(), None).await.unwrap();
-    let value: ArrayRef = Arc::new(Int64Array::from(vec![42]));
-    free.set_parameters(RecordBatch::try_from_iter([("x", value)]).unwrap()).unwrap();
-    let info = free.execute().await.unwrap();
-    assert_eq!(all(&mut client, &info).await.column(0).as_primitive::<Int64Type>().value(0), 42);
-    free.close().await.unwrap();
     // Two rows, too few values, values of other types.
     let two = concat_batches(&row(&[1, 2], "a").schema(), [&row(&[1, 2], "a"), &row(&[3, 4], "b")]);
     for (wrong, expected) in [
@@ -88,7 +78,27 @@ async fn prepared_statements_have_parameters_of_all_sorts() {
         assert_eq!(code(&statement.execute().await.unwrap_err()), expected);
     }
     statement.close().await.unwrap();
-    assert_eq!(code(&error(&mut client, sql).await), Code::InvalidArgument);
+    assert_eq!(code(&error(client, sql).await), Code::InvalidArgument);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prepared_statements_have_parameters_of_all_sorts() {
+    let running = start().await;
+    let mut client = login(&running, "ann").await;
+    for places in [["$1", "$2", "$3"], ["?"; 3]] {
+        let [from, to, word] = places;
+        let sql = format!(
+            "SELECT id, word FROM numbers WHERE id BETWEEN {from} AND {to} AND word={word} ORDER BY id"
+        );
+        run_prepared(&mut client, &sql).await;
+    }
+    // A parameter whose type nothing tells takes that of its value.
+    let mut free = client.prepare("SELECT $1 AS x".to_owned(), None).await.unwrap();
+    let value: ArrayRef = Arc::new(Int64Array::from(vec![42]));
+    free.set_parameters(RecordBatch::try_from_iter([("x", value)]).unwrap()).unwrap();
+    let info = free.execute().await.unwrap();
+    assert_eq!(all(&mut client, &info).await.column(0).as_primitive::<Int64Type>().value(0), 42);
+    free.close().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
