@@ -1,7 +1,6 @@
 -- Q11: important stock identification
 -- {nation}: GERMANY
--- 0.0001 divided by the scale factor, which is 0.01 here
--- {fraction}: 0.01
+-- {fraction}: 0.0001 / scale factor
 SELECT ps_partkey, sum(ps_supplycost * ps_availqty) AS value
 FROM partsupp, supplier, nation
 WHERE ps_suppkey = s_suppkey

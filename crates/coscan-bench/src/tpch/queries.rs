@@ -28,12 +28,15 @@ pub const TEMPLATES: [Template; 22] = templates! {
 };
 
 impl Template {
-    /// The name and the value of each parameter in the validation run; Q11 for scale 0.01.
-    pub fn validation_parameters(&self) -> Vec<(&'static str, String)> {
+    /// The name and the value of each parameter in the validation run. Only that of Q11 depends on the scale factor.
+    pub fn validation_parameters(&self, scale_factor: f64) -> Vec<(&'static str, String)> {
         let comments = self.text.lines().map_while(|line| line.strip_prefix("-- "));
         let parameter = |line: &'static str| {
             let (name, value) = line.strip_prefix('{')?.split_once("}: ")?;
-            Some((name, value.to_owned()))
+            let part = value.strip_suffix(" / scale factor").and_then(|part| part.parse().ok());
+            let value =
+                part.map_or(value.to_owned(), |part: f64| (part / scale_factor).to_string());
+            Some((name, value))
         };
         comments.filter_map(parameter).collect()
     }
@@ -64,13 +67,16 @@ mod tests {
     fn validation_parameters_fill_every_template() {
         for (index, template) in TEMPLATES.iter().enumerate() {
             assert_eq!(usize::from(template.number), index + 1);
-            let sql = template.sql(&template.validation_parameters());
+            let sql = template.sql(&template.validation_parameters(1.0));
             assert!(!sql.contains(['{', '}']), "{sql}");
             assert!(sql.starts_with("SELECT") || sql.starts_with("WITH"), "{sql}");
         }
         let q2 = TEMPLATES[1];
-        assert_eq!(q2.validation_parameters()[1], ("type", "BRASS".to_owned()));
-        assert!(q2.sql(&q2.validation_parameters()).contains("p_type LIKE '%BRASS'"));
+        assert_eq!(q2.validation_parameters(1.0)[1], ("type", "BRASS".to_owned()));
+        assert!(q2.sql(&q2.validation_parameters(1.0)).contains("p_type LIKE '%BRASS'"));
+        let fraction =
+            |scale_factor| TEMPLATES[10].validation_parameters(scale_factor)[1].1.clone();
+        assert_eq!((fraction(1.0), fraction(0.01)), ("0.0001".to_owned(), "0.01".to_owned()));
     }
 
     #[test]
