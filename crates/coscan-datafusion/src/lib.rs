@@ -23,14 +23,15 @@
 //!   the errors.
 //! - `tables`: `CREATE EXTERNAL TABLE … STORED AS PARQUET` (`factory`, `format`) makes a [`SharedTableProvider`]
 //!   (`provider`). Its files are found (`location`, `hive`) and opened (`listing`, `opener`) when it is made and
-//!   refreshed; queries see one of its `snapshots`. What plans read of it is a `source` with `statistics` and an
+//!   refreshed; queries see one of its `snapshots`. A `replica` has the same rows in other files. What plans read of it is a `source` with `statistics` and an
 //!   `order`, kept as long as there is memory (`cached_source`).
 //! - `engine_tables`: tables that DataFusion makes of Parquet files, and files that queries name (`named_files`), are
 //!   shared while a query is planned (`planner`, `listing_table`). The `file_list` of the query becomes a source, and
 //!   is kept for the next query (`file_list_cache`).
 //! - `planning`: both kinds of table plan a scan (`plan`): filters rule chunks out by statistics (`pruning`, `nan`) and
 //!   `bloom_filters`, and a scan that needs little of its chunks (`selectivity`) goes to the engine's own scan
-//!   (`direct`, `direct_reader`), which says why (`plain_source`).
+//!   (`direct`, `direct_reader`), which says why (`plain_source`). Of the `copies` of a table, each scan reads the one
+//!   that costs least.
 //! - `optimizer`: rules change the plan. Scans are in the order of their table where an operator above needs it
 //!   (`needed_order`), and know what a top-k sorts by (`top_k`, `sorts`). What can go chunk by chunk is put into a
 //!   sandwich (`ordered_aggregates`, `clustered_joins`), also tables in order (`in_order`). Small queries are `one_task`, and answers from statistics check

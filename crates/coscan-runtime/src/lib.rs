@@ -69,7 +69,7 @@ pub use scan_report::{ScanReport, ScanWait};
 pub use scan_request::{ScanLabel, ScanRequest};
 pub use stream::ScanStream;
 pub use table::{Registration, SharedTable};
-pub use watching::TableReport;
+pub use watching::{ScanBytes, TableReport};
 
 pub use coscan_core as core;
 pub use coscan_storage as storage;

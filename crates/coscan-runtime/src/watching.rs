@@ -1,5 +1,6 @@
 //! What a manager shows to those who watch it: its scans, its tables, the pool, and events.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use coscan_core::{PoolMap, TableId};
@@ -7,6 +8,7 @@ use coscan_core::{PoolMap, TableId};
 use crate::events::Events;
 use crate::manager::BufferManager;
 use crate::scan_report::ScanReport;
+use crate::table::SharedTable;
 
 /// A registered table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +25,15 @@ pub struct TableReport {
     pub rows: u64,
     /// Its running scans.
     pub scans: usize,
+}
+
+/// Stored bytes that a scan would need now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScanBytes {
+    /// Of pages that would be read for it alone.
+    pub unshared: u64,
+    /// Of pages that are in the pool or being read, or that running scans need in any case.
+    pub shared: u64,
 }
 
 impl BufferManager {
@@ -47,6 +58,28 @@ impl BufferManager {
     #[must_use]
     pub fn pool_map(&self, table: TableId, bins_max: usize) -> Option<PoolMap> {
         self.driver.pool_map(table, bins_max)
+    }
+
+    /// What a scan of some columns and rows would need, with pages that hold other rows, too. Columns and rows are as in
+    /// [`Self::scan`]. Pages come and go meanwhile: it is an estimate.
+    ///
+    /// # Panics
+    /// If there is no such column.
+    #[must_use]
+    pub fn scan_bytes(
+        &self,
+        table: &SharedTable,
+        columns: &[usize],
+        rows: &[Range<u64>],
+    ) -> ScanBytes {
+        let (snapshot, parquet) = (table.snapshot(), table.table());
+        let mut groups: Vec<_> =
+            columns.iter().map(|&column| parquet.group_of_column(column)).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        let pages = parquet.pages_for(&groups, rows).into_iter();
+        let pages: Vec<_> = pages.map(|page| snapshot.page_id(page)).collect();
+        self.driver.scan_bytes(&pages)
     }
 
     /// What the scheduler does from now on. Of events that are not taken, `capacity` are kept, at least one; further ones

@@ -86,7 +86,7 @@ impl SharedListingTable {
         let key = list.key(&self.coscan, &store.1);
         let source = self.coscan.file_list_cache().find_or_open(key, open).await?;
         match source.filter(|source| list.is_of(source, &store.1)) {
-            Some(source) => plan::plan(session, &source, pushdown).await.map(Ok),
+            Some(source) => plan::plan(session, &source, &[], pushdown).await.map(Ok),
             None => Ok(Err("coscan cannot read these files as the engine does".to_owned())),
         }
     }

@@ -1,5 +1,6 @@
 //! The scan operator.
 
+mod copies;
 mod display;
 mod execution;
 mod operator;
@@ -15,6 +16,7 @@ use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
 use datafusion::physical_plan::PlanProperties;
 
 use crate::execution::ranking::SortKey;
+use crate::planning::copies::CopyChoice;
 use crate::planning::direct::ScanRequirements;
 use crate::planning::pruning::NeededChunks;
 use crate::tables::source::{PlanSettings, ScanSource, is_dynamic, properties};
@@ -29,6 +31,7 @@ pub(crate) use why_any::WhyAny;
 /// | field | meaning |
 /// |---|---|
 /// | `table`, `policy` | the name of the table; the policy of the scheduler |
+/// | `replica` | of a table with replicas: the one that it reads, or `none`; in parentheses its bytes, and those of what is not read |
 /// | `order=any` | chunks come in any order, so that all scans of the table read together; `why` that is so |
 /// | `order=table` | chunks come in the order that the table or its files declare, for the operator in `needed_by`, or ORDER BY; `workers` is the number of chunks that are worked on at the same time |
 /// | `weight` | the weight of the query, unless it is 1 |
@@ -78,6 +81,8 @@ pub struct SharedScanExec {
     workers: usize,
     /// Whether the user's query itself repartitions its rows.
     has_user_partitioning: bool,
+    /// Why it reads this copy of the table, if there are several.
+    copy_choice: Option<CopyChoice>,
     properties: Arc<PlanProperties>,
     state: ExecutionState,
 }
@@ -114,6 +119,7 @@ impl SharedScanExec {
             why_any: WhyAny::NotNeeded,
             workers: 1,
             has_user_partitioning: false,
+            copy_choice: None,
             properties: Arc::new(properties),
             state: ExecutionState::default(),
         })
@@ -150,6 +156,11 @@ impl SharedScanExec {
         }
     }
 
+    /// What it reads.
+    pub(crate) fn source(&self) -> &Arc<ScanSource> {
+        &self.source
+    }
+
     /// The table that it reads.
     #[must_use]
     pub fn table(&self) -> &SharedTable {
@@ -163,7 +174,7 @@ impl SharedScanExec {
 
     /// The name by which the query knows the table.
     pub(crate) fn table_name(&self) -> &str {
-        &self.source.name
+        self.copy_choice.as_ref().map_or(&self.source.name, CopyChoice::table_name)
     }
 
     /// The manager of its table.

@@ -53,6 +53,9 @@ impl PhysicalOptimizerRule for InOrderTasks {
 
 /// The plan with several tasks for its scans in order. `may_stop` if those above may not need all of its rows.
 fn with_tasks(plan: &Arc<dyn ExecutionPlan>, may_stop: bool, config: &ConfigOptions) -> Changed {
+    if plan.is::<InOrderExec>() {
+        return Ok(None); // The rules have run before.
+    }
     if let Some(scan) = scan_below(plan) {
         return if may_stop { Ok(None) } else { in_tasks(plan, scan, config) };
     }
@@ -68,9 +71,9 @@ fn with_tasks(plan: &Arc<dyn ExecutionPlan>, may_stop: bool, config: &ConfigOpti
 /// Whether an operator may not read all rows of an input.
 fn may_stop_reading(plan: &Arc<dyn ExecutionPlan>, input: usize, may_stop: bool) -> Result<bool> {
     if let Some(sort) = plan.downcast_ref::<SortExec>() {
-        // Of rows that are in order already, it passes the first ones on.
-        let order = sort.expr().iter().cloned();
-        let is_sorted = sort.input().equivalence_properties().ordering_satisfy(order)?;
+        // Of rows that are in order already, if only by the first expression, it passes the first ones on.
+        let first = sort.expr().first().clone();
+        let is_sorted = sort.input().equivalence_properties().ordering_satisfy([first])?;
         return Ok(is_sorted && (may_stop || sort.fetch().is_some()));
     }
     let reads_all =

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::physical_expr::{LexRequirement, OrderingRequirements};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -20,6 +20,8 @@ use crate::optimizer::sorts::Changed;
 
 /// Reads a table in its order, declared or stored, where that saves a sort: above the scan is a sort, or an operator
 /// that requires sorted input, and those between keep the order.
+///
+/// If the copy of a table that a scan reads has another order, one that costs little more may have it.
 ///
 /// Other scans stay in any order: one in order has one partition and shares less. The rule runs before the one that
 /// adds the sorts that operators require, and removes those that are not needed.
@@ -96,12 +98,23 @@ fn input_in_order(
     let has_limit = operator.is::<SortExec>() && operator.fetch().is_some();
     // Its sort is gone from the plan that a user sees.
     let needed_by = if operator.is::<SortExec>() { "ORDER BY" } else { operator.name() };
-    let path = PathToScan { needed_by, has_limit, filters: false, aggregates: false };
-    let why_any = match in_order(input, path)? {
-        Ok(input) if satisfies_any(&input, required)? => return Ok(Some(input)),
-        Ok(_) => WhyAny::Other(needed_by.into()),
+    let on_copy = |copy| -> Result<InOrder> {
+        let path = PathToScan { needed_by, has_limit, copy, filters: false, aggregates: false };
+        Ok(match in_order(input, path)? {
+            Ok(input) if satisfies_any(&input, required)? => Ok(input),
+            Ok(_) => Err(WhyAny::Other(needed_by.into())),
+            Err(why_any) => Err(why_any),
+        })
+    };
+    let why_any = match on_copy(0)? {
+        Ok(input) => return Ok(Some(input)),
         Err(why_any) => why_any,
     };
+    for copy in 1..=other_copies(input)? {
+        if let Ok(input) = on_copy(copy)? {
+            return Ok(Some(input));
+        }
+    }
     in_any_order(input, &why_any)
 }
 
@@ -115,6 +128,18 @@ fn in_any_order(plan: &Arc<dyn ExecutionPlan>, why_any: &WhyAny) -> Changed {
     };
     let changed = Arc::clone(plan).transform_down(explain)?;
     Ok(changed.transformed.then_some(changed.data))
+}
+
+/// The number of other copies of a table that may be read for their order, of the table for which it is largest.
+fn other_copies(plan: &Arc<dyn ExecutionPlan>) -> Result<usize> {
+    let mut copies = 0;
+    plan.apply(|plan| {
+        if let Some(scan) = plan.downcast_ref::<SharedScanExec>() {
+            copies = copies.max(scan.on_copies_for_order()?.len());
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(copies)
 }
 
 fn satisfies_any(plan: &Arc<dyn ExecutionPlan>, required: &[LexRequirement]) -> Result<bool> {
@@ -135,6 +160,8 @@ struct PathToScan<'a> {
     needed_by: &'a str,
     /// Whether only the first rows are needed.
     has_limit: bool,
+    /// Which copies of tables are read: 0 those that scans chose, 1 the next best ones.
+    copy: usize,
     filters: bool,
     aggregates: bool,
 }
@@ -156,11 +183,10 @@ impl PathToScan<'_> {
 /// The plan with its scans in the order of their tables. If that is impossible or does not pay: why.
 fn in_order(plan: &Arc<dyn ExecutionPlan>, path: PathToScan<'_>) -> Result<InOrder> {
     if let Some(scan) = plan.downcast_ref::<SharedScanExec>() {
-        let in_order = scan.in_table_order(path.needed_by)?;
-        return Ok(match in_order {
+        return Ok(match scan_in_order(scan, path)? {
             None => Err(WhyAny::NoneDeclared(path.needed_by.into())),
             Some(_) if !path.pays() => Err(WhyAny::SortCostsLess(path.needed_by.into())),
-            Some(scan) => Ok(Arc::new(scan)),
+            Some(scan) => Ok(scan),
         });
     }
     let lost = || Ok(Err(WhyAny::Lost(path.needed_by.into())));
@@ -193,4 +219,12 @@ fn in_order(plan: &Arc<dyn ExecutionPlan>, path: PathToScan<'_>) -> Result<InOrd
         true => Ok(Ok(plan)),
         false => lost(),
     }
+}
+
+/// A scan of the copy that the path says, or of the chosen one if there are not so many, in its order.
+fn scan_in_order(scan: &SharedScanExec, path: PathToScan<'_>) -> Changed {
+    let others = scan.on_copies_for_order()?;
+    let other = path.copy.checked_sub(1).and_then(|copy| others.get(copy));
+    let scan = other.unwrap_or(scan).in_table_order(path.needed_by)?;
+    Ok(scan.map(|scan| Arc::new(scan) as _))
 }

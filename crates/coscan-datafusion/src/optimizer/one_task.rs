@@ -26,6 +26,7 @@ use datafusion::physical_plan::windows::BoundedWindowAggExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 
 use crate::execution::exec::SharedScanExec;
+use crate::sandwich::in_order::InOrderExec;
 
 /// A scan of at most this many rows is small: a few batches.
 const ROWS_MAX: u64 = 1 << 17;
@@ -119,6 +120,7 @@ fn is_cheap(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.is::<LocalLimitExec>()
         || plan.is::<CooperativeExec>()
         || plan.is::<AnalyzeExec>()
+        || plan.is::<InOrderExec>()
         || plan.downcast_ref::<BoundedWindowAggExec>().is_some_and(ranks)
 }
 

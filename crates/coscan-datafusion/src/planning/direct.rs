@@ -54,30 +54,44 @@ pub(crate) fn plan_if_cheaper(
     source: &ScanSource,
     requirements: &ScanRequirements<'_>,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let Some(bytes) = bytes_if_cheaper(session, source, requirements) else { return Ok(None) };
+    let files = needed_files(source, requirements.needed);
+    let groups = files.into_iter().map(|file| FileGroup::new(vec![file])).collect();
+    let plan = scan(session, source, requirements, groups)?;
+    let [direct, shared] = [bytes.direct, bytes.shared]
+        .map(|bytes| human_readable_size(usize::try_from(bytes).unwrap_or(usize::MAX)));
+    Ok(Some(not_shared(plan, &format!("selective ({direct} of {shared})"))))
+}
+
+/// Stored bytes that two kinds of scan read.
+pub(crate) struct StoredBytes {
+    /// The engine's own scan, at most.
+    pub(crate) direct: u64,
+    /// A shared scan.
+    pub(crate) shared: u64,
+}
+
+/// What both kinds of scan read, if the engine's own reads much less.
+pub(crate) fn bytes_if_cheaper(
+    session: &dyn Session,
+    source: &ScanSource,
+    requirements: &ScanRequirements<'_>,
+) -> Option<StoredBytes> {
     let table = source.table.table();
     let is_candidate =
         source.direct_bytes_max > 0 && may_be_selective(requirements.needed.chunks.len());
     if !is_candidate || !is_in_one_store(table) {
-        return Ok(None);
+        return None;
     }
-    let Some(predicate) = conjunction_opt(requirements.filters.iter().cloned()) else {
-        return Ok(None);
-    };
+    let predicate = conjunction_opt(requirements.filters.iter().cloned())?;
     if !session.default_table_options().parquet.global.enable_page_index {
-        return Ok(None);
+        return None;
     }
-    let direct_bytes = direct_bytes(table, requirements, &predicate);
+    let direct = direct_bytes(table, requirements, &predicate);
     let needed_rows = requirements.needed.rows_in(table, &requirements.needed.chunks);
-    let shared_bytes = stored_bytes(table, requirements.projection, &needed_rows);
-    if !is_worth_direct_scan(direct_bytes, shared_bytes, source.direct_bytes_max) {
-        return Ok(None);
-    }
-    let files = needed_files(source, requirements.needed);
-    let groups = files.into_iter().map(|file| FileGroup::new(vec![file])).collect();
-    let plan = scan(session, source, requirements, groups)?;
-    let [direct, shared] = [direct_bytes, shared_bytes]
-        .map(|bytes| human_readable_size(usize::try_from(bytes).unwrap_or(usize::MAX)));
-    Ok(Some(not_shared(plan, &format!("selective ({direct} of {shared})"))))
+    let shared = stored_bytes(table, requirements.projection, &needed_rows);
+    is_worth_direct_scan(direct, shared, source.direct_bytes_max)
+        .then_some(StoredBytes { direct, shared })
 }
 
 /// The engine's own scan, in the session's target number of partitions; `None` if the files are in several stores, or

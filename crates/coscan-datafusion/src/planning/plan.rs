@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use coscan_runtime::ScanBytes;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
 #[cfg(doc)]
@@ -14,6 +15,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use log::debug;
 
 use crate::execution::exec::SharedScanExec;
+use crate::planning::copies::CopyChoice;
 use crate::planning::direct;
 use crate::settings::SessionSettings;
 use crate::tables::source::{PlanSettings, ScanSource};
@@ -48,18 +50,25 @@ impl<'a> Pushdown<'a> {
     }
 }
 
-/// Plans a scan of a table.
+/// Plans a scan of a table, or of one of its replicas.
 pub(crate) async fn plan(
     session: &dyn Session,
-    source: &Arc<ScanSource>,
+    table: &Arc<ScanSource>,
+    replicas: &[Arc<ScanSource>],
     pushdown: Pushdown<'_>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let Pushdown { projection, filters, limit } = pushdown;
-    let columns = source.table.table().schema().fields().len();
+    let columns = table.table.table().schema().fields().len();
     let projection = projection.map_or_else(|| (0..columns).collect(), <[usize]>::to_vec);
     let settings = PlanSettings::of_session(session.config());
-    let scan = SharedScanExec::new(Arc::clone(source), projection, filters, settings, None)?;
-    let scan = scan.with_bloom_filters().await?.with_limit(limit).in_few_partitions()?;
+    let scan = SharedScanExec::new(Arc::clone(table), projection, filters, settings, None)?;
+    let mut scan = scan.with_bloom_filters().await?;
+    // The first rows are the same ones each time: those of the table itself.
+    if limit.is_none() && !replicas.is_empty() {
+        scan = of_cheapest_copy(session, scan, replicas).await?;
+    }
+    let scan = scan.with_limit(limit).in_few_partitions()?;
+    let source = scan.source();
     let direct = if SessionSettings::of(session.config()).sharing {
         direct::plan_if_cheaper(session, source, &scan.requirements())?
     } else {
@@ -68,5 +77,35 @@ pub(crate) async fn plan(
     match direct {
         Some(direct) => Ok(direct),
         None => Ok(Arc::new(scan)),
+    }
+}
+
+/// A scan of a table, or the same of one of its replicas if that costs less.
+async fn of_cheapest_copy(
+    session: &dyn Session,
+    scan: SharedScanExec,
+    replicas: &[Arc<ScanSource>],
+) -> Result<SharedScanExec> {
+    let mut copies = vec![scan.as_copy(bytes(session, &scan))];
+    for replica in replicas {
+        let scan = scan.on_copy(replica)?.with_bloom_filters().await?;
+        copies.push(scan.as_copy(bytes(session, &scan)));
+    }
+    scan.of_choice(CopyChoice::new(copies))
+}
+
+/// The stored bytes that a scan would need.
+fn bytes(session: &dyn Session, scan: &SharedScanExec) -> ScanBytes {
+    let (source, requirements) = (scan.source(), scan.requirements());
+    let shares = SessionSettings::of(session.config()).sharing;
+    let bytes = direct::bytes_if_cheaper(session, source, &requirements).filter(|_| shares);
+    if let Some(bytes) = bytes {
+        return ScanBytes { unshared: bytes.direct, shared: 0 };
+    }
+    let rows = requirements.needed.rows_in(source.table.table(), &requirements.needed.chunks);
+    let bytes = source.manager.scan_bytes(&source.table, requirements.projection, &rows);
+    match shares {
+        true => bytes,
+        false => ScanBytes { unshared: bytes.unshared + bytes.shared, shared: 0 },
     }
 }

@@ -1,4 +1,5 @@
-//! Is a scan selective? All thresholds of that decision in SQL plans, and why.
+//! Is a scan selective? All thresholds of that decision in SQL plans, and why; then those by which copies of a table are
+//! compared.
 //!
 //! A scan usually reads whole chunks, since others need them too. One that needs little of its chunks reads less, and
 //! what it reads is hardly ever shared. Each way to read less has its own test, in the unit in which it saves:
@@ -12,6 +13,8 @@
 //! A scan of some rows of its chunks then decides between pages and whole chunks. `coscan-runtime` (`scan.rs`) compares
 //! stored bytes: the pages must have at most a quarter of the bytes of the chunks. `coscan-core` (`manager/sparse.rs`)
 //! compares bytes and requests: many small requests cost more than one long one [CS04 §4.2].
+
+use coscan_runtime::ScanBytes;
 
 /// Planning looks at zones and page indexes of at most this many chunks, so that it stays short. A scan that needs more
 /// is not selective.
@@ -33,6 +36,17 @@ const FIRST_ROWS_PART: u64 = 8;
 
 /// Chunks of fewer bytes are read whole, and shared, in about the time of their first pages.
 const FIRST_CHUNKS_BYTES_MIN: u64 = 1 << 20;
+
+/// Bytes that are in the pool, or read for other scans anyway, are decoded and filtered like all others. That costs about
+/// one read byte in this many.
+const SHARED_PART: u64 = 8;
+
+/// A replica has to save one byte in this many. Copies that differ less cost the same, and the table itself is read:
+/// scans of one copy share.
+const REPLICA_PART: u64 = 8;
+
+/// A copy whose order saves a sort may cost more by one byte in this many.
+const ORDER_PART: u64 = 4;
 
 /// Whether a scan of this many chunks may be selective, so that zones and page indexes are worth a look.
 pub(crate) fn may_be_selective(chunks: usize) -> bool {
@@ -63,6 +77,21 @@ pub(crate) fn is_worth_first_pages(
     rows.saturating_mul(FIRST_ROWS_PART) <= chunk_rows && chunk_bytes() >= FIRST_CHUNKS_BYTES_MIN
 }
 
+/// The cost of a scan, in bytes to be read.
+pub(crate) fn scan_cost(bytes: ScanBytes) -> u64 {
+    bytes.unshared + bytes.shared / SHARED_PART
+}
+
+/// Whether a scan of these costs is better served by a replica than by the table itself.
+pub(crate) fn is_worth_replica(replica_cost: u64, table_cost: u64) -> bool {
+    replica_cost < table_cost && replica_cost <= table_cost - table_cost / REPLICA_PART
+}
+
+/// Whether another copy than the chosen one may be read for its order.
+pub(crate) fn is_worth_order(cost: u64, chosen_cost: u64) -> bool {
+    cost <= chosen_cost.saturating_add(chosen_cost / ORDER_PART)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,6 +99,15 @@ mod tests {
     #[test]
     fn a_scan_of_no_chunk_or_of_many_is_not_selective() {
         assert_eq!([0, 1, 16, 17].map(may_be_selective), [false, true, true, false]);
+    }
+
+    #[test]
+    fn a_replica_saves_an_eighth_and_an_order_is_worth_a_quarter() {
+        assert!(is_worth_replica(70, 80) && !is_worth_replica(71, 80));
+        assert!(is_worth_replica(0, 1) && !is_worth_replica(0, 0) && !is_worth_replica(1, 1));
+        assert!(is_worth_order(100, 80) && !is_worth_order(101, 80) && is_worth_order(0, 0));
+        assert!(is_worth_order(u64::MAX, u64::MAX));
+        assert_eq!(scan_cost(ScanBytes { unshared: 5, shared: 16 }), 7);
     }
 
     #[test]

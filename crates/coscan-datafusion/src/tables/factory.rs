@@ -15,8 +15,12 @@ use crate::error::from_store;
 use crate::tables::format::file_options;
 use crate::tables::hive;
 use crate::tables::listing::Listing;
-use crate::tables::location::ListedFile;
+use crate::tables::location::{ListedFile, name_of};
 use crate::tables::provider::SharedTableProvider;
+use crate::tables::replica::{has, stored_fields};
+
+/// The option that names replicas of the table: locations, separated by commas.
+const REPLICAS: &str = "format.replicas";
 
 /// Makes shared tables.
 #[derive(Debug)]
@@ -38,11 +42,10 @@ impl TableProviderFactory for SharedTableFactory {
         command: &CreateExternalTable,
     ) -> Result<Arc<dyn TableProvider>> {
         refuse_unsupported(command)?;
-        let (of_store, of_format): (HashMap<_, _>, HashMap<_, _>) = command
-            .options
-            .clone()
-            .into_iter()
-            .partition(|(key, _)| StoreOptions::is_for_store(key));
+        let mut options = command.options.clone();
+        let replicas = options.remove(REPLICAS).unwrap_or_default();
+        let (of_store, of_format): (HashMap<_, _>, HashMap<_, _>) =
+            options.into_iter().partition(|(key, _)| StoreOptions::is_for_store(key));
         // A table with options of its own has a store of its own.
         let of_coscan = self.coscan.stores();
         let (runtime, stores) = match of_store.is_empty() {
@@ -71,9 +74,30 @@ impl TableProviderFactory for SharedTableFactory {
         };
         let files = listing.files().await?;
         listing.partitions = partition_columns(command, infers, &files)?;
-        let provider = SharedTableProvider::of_listing(listing, files).await?;
+        let mut provider = SharedTableProvider::of_listing(listing.clone(), files).await?;
+        for location in replicas.split(',').map(str::trim).filter(|location| !location.is_empty()) {
+            let replica = replica(&listing, &provider.schema(), location).await?;
+            provider = provider.with_replica(&replica).await?;
+        }
         Ok(Arc::new(provider.with_definition(command.definition.clone())))
     }
+}
+
+/// A replica of a table with these columns. Its files say how they are sorted.
+async fn replica(of: &Listing, columns: &SchemaRef, location: &str) -> Result<SharedTableProvider> {
+    let mut listing = Listing {
+        name: name_of(location),
+        locations: vec![location.to_owned()],
+        orders: Vec::new(),
+        ..of.clone()
+    };
+    let files = listing.files().await?;
+    // The directories of a table may be columns of its replica, and the other way around.
+    listing.partitions = hive::infer(&files)?;
+    listing.partitions.retain(|directory| has(columns, directory));
+    let stored = || Arc::new(stored_fields(columns, &listing.partitions));
+    listing.columns = of.columns.as_ref().map(|_| stored());
+    SharedTableProvider::of_listing(listing, files).await
 }
 
 fn refuse_unsupported(command: &CreateExternalTable) -> Result<()> {

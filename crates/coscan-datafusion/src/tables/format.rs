@@ -27,7 +27,7 @@ pub(crate) fn file_options(
     others.sort_unstable();
     if let Some(option) = others.first() {
         return not_impl_err!(
-            "a shared table does not support the option {option}; leave it out (supported: {})",
+            "a shared table does not support the option {option}; leave it out (supported: replicas, {})",
             SUPPORTED.join(", ")
         );
     }

@@ -14,6 +14,7 @@ use object_store::{Error as StoreError, ObjectMeta, ObjectStore, ObjectStoreExt}
 use url::Url;
 
 use crate::error::from_store;
+use crate::tables::source::short_name;
 
 /// The display name of DataFusion's store of local files, which every session has.
 const SESSION_LOCAL_STORE: &str = "LocalFileSystem(file:///)";
@@ -142,6 +143,14 @@ pub(crate) fn wildcard_of(location: &str) -> Option<usize> {
         None => 0,
     };
     location[path_start..].find(WILDCARDS).map(|wildcard| path_start + wildcard)
+}
+
+/// A name for a table at a location: the last part before a pattern.
+pub(crate) fn name_of(location: &str) -> String {
+    match before_pattern(location) {
+        "." => short_name(location),
+        directory => short_name(directory),
+    }
 }
 
 /// A location up to the directory in which its pattern begins, if it has one.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use coscan_runtime::Registration;
 use coscan_storage::table::{FileOptions, ParquetTable, TableColumns, TableFile};
+use datafusion::arrow::datatypes::Schema;
 use datafusion::error::Result;
 use datafusion::logical_expr::SortExpr;
 
@@ -11,6 +12,7 @@ use crate::coscan::Coscan;
 use crate::error::{from_open, from_table};
 use crate::tables::listing::{Listing, source_of};
 use crate::tables::location::ListedFile;
+use crate::tables::replica::{fields_of, stored_fields};
 use crate::tables::source::ScanSource;
 use crate::tables::statistics::stored_columns;
 
@@ -58,6 +60,25 @@ impl Opener {
         match self {
             Self::Listed(listing) => Self::Listed(Listing { orders, ..listing }),
             Self::Registered(table) => Self::Registered(RegisteredTable { orders, ..table }),
+        }
+    }
+
+    /// The same with the columns of a table, all of which its files have.
+    pub(crate) fn with_columns(self, table: &Schema) -> Self {
+        match self {
+            Self::Listed(listing) => {
+                let partitions = fields_of(table, &listing.partitions);
+                let columns = Some(Arc::new(stored_fields(table, &partitions)));
+                Self::Listed(Listing { columns, partitions, ..listing })
+            }
+            Self::Registered(registered) => {
+                let constants = registered.columns.constants;
+                let fields: Vec<_> =
+                    constants.iter().map(|constant| Arc::clone(&constant.field)).collect();
+                let declared = Some(Arc::new(stored_fields(table, &fields)));
+                let columns = TableColumns { declared, constants };
+                Self::Registered(RegisteredTable { columns, ..registered })
+            }
         }
     }
 

@@ -23,9 +23,10 @@ use crate::settings::SessionSettings;
 use crate::tables::hive;
 use crate::tables::listing;
 use crate::tables::listing::Listing;
-use crate::tables::location::ListedFile;
+use crate::tables::location::{ListedFile, name_of};
+use crate::tables::replica;
 use crate::tables::snapshots::Snapshots;
-use crate::tables::source;
+use crate::tables::source::{self, ScanSource};
 
 /// A table whose scans all queries share, to register with a session.
 ///
@@ -35,6 +36,7 @@ use crate::tables::source;
 #[derive(Clone, Debug)]
 pub struct SharedTableProvider {
     snapshots: Arc<Snapshots>,
+    replicas: Vec<Arc<Snapshots>>,
     /// The columns of all snapshots.
     schema: SchemaRef,
     definition: Option<String>,
@@ -47,7 +49,7 @@ impl SharedTableProvider {
     /// # Errors
     /// If a location has no files, they cannot be read, or their columns do not fit together.
     pub async fn open(coscan: &Coscan, locations: &[String]) -> Result<Self> {
-        let name = locations.first().map_or_else(String::new, |first| source::short_name(first));
+        let name = locations.first().map_or_else(String::new, |first| name_of(first));
         Self::open_as(coscan, &name, locations).await
     }
 
@@ -99,7 +101,7 @@ impl SharedTableProvider {
     }
 
     fn of_snapshots(snapshots: Snapshots, schema: SchemaRef) -> Self {
-        Self { snapshots: Arc::new(snapshots), schema, definition: None }
+        Self { snapshots: Arc::new(snapshots), replicas: Vec::new(), schema, definition: None }
     }
 
     /// A table of the files that this one has now, with declared orders as in `WITH ORDER`: its scans are in order. It
@@ -111,8 +113,24 @@ impl SharedTableProvider {
     /// be read again.
     pub async fn with_orders(&self, orders: &[Vec<SortExpr>]) -> Result<Self> {
         let snapshots = self.snapshots.with_orders(orders).await?;
-        let schema = Arc::clone(&self.schema);
-        Ok(Self { definition: self.definition.clone(), ..Self::of_snapshots(snapshots, schema) })
+        Ok(Self { snapshots: Arc::new(snapshots), ..self.clone() })
+    }
+
+    /// The same table with a replica: other files with the same rows, in another order, in other row groups, or with
+    /// another page layout. Each scan reads the table or a replica, whichever costs less for its filters and columns:
+    /// by the bytes to read, as far as the pool does not have them already. EXPLAIN shows which and why.
+    ///
+    /// The columns of both have the same names and types, in any order, and footers have to tell that there are as many
+    /// rows. That the rows are the same is up to the caller. A replica is refreshed together with its table. While it has
+    /// another number of rows, scans do without it.
+    ///
+    /// # Errors
+    /// If columns or numbers of rows differ, or footers were dropped to save memory and cannot be read again.
+    pub async fn with_replica(self, replica: &Self) -> Result<Self> {
+        let table = self.snapshots.current().await?;
+        let replica = replica.snapshots.as_replica_of(&table).await?;
+        let replicas = self.replicas.into_iter().chain([Arc::new(replica)]).collect();
+        Ok(Self { replicas, ..self })
     }
 
     /// The same with the statement that made it.
@@ -133,9 +151,39 @@ impl SharedTableProvider {
     /// table has had from the start; running queries keep their files. Only new files are opened.
     ///
     /// # Errors
-    /// If the files cannot be listed or opened, or a new one does not fit the columns. The table then stays as it was.
+    /// If the files cannot be listed or opened, or a new one does not fit the columns. The table then stays as it was. Or
+    /// if that is so for a replica, or it has another number of rows now. The table is then refreshed.
     pub async fn refresh(&self) -> Result<()> {
-        self.snapshots.refresh(None).await
+        for copy in self.refreshed_copies() {
+            copy.refresh(None).await?;
+        }
+        let table = self.snapshots.current().await?;
+        for replica in &self.replicas {
+            replica::check_rows(&table, &*replica.current().await?)?;
+        }
+        Ok(())
+    }
+
+    /// The table and its replicas, unless its list of files is fixed.
+    fn refreshed_copies(&self) -> impl Iterator<Item = &Arc<Snapshots>> {
+        let copies = std::iter::once(&self.snapshots).chain(&self.replicas);
+        copies.take_while(|_| self.snapshots.is_refreshed())
+    }
+
+    /// The replicas that a query may read instead of a snapshot of the table: those that have as many rows.
+    async fn replicas_of(&self, table: &ScanSource) -> Vec<Arc<ScanSource>> {
+        let mut replicas = Vec::with_capacity(self.replicas.len());
+        for replica in &self.replicas {
+            let current = replica.current().await;
+            match current.and_then(|current| replica::check_rows(table, &current).map(|()| current))
+            {
+                Ok(current) => replicas.push(current),
+                Err(error) => {
+                    log::warn!("a scan does without a replica of {}: {error}", table.name)
+                }
+            }
+        }
+        replicas
     }
 }
 
@@ -172,12 +220,15 @@ impl TableProvider for SharedTableProvider {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         if let Some(seconds) = SessionSettings::of(session.config()).refresh {
-            self.snapshots.refresh_after(Duration::from_secs(seconds)).await;
+            for copy in self.refreshed_copies() {
+                copy.refresh_after(Duration::from_secs(seconds)).await;
+            }
         }
         let source = self.snapshots.current().await?;
+        let replicas = self.replicas_of(&source).await;
         let projection = projection.map(Vec::as_slice);
         let pushdown = Pushdown::of(session, &self.schema, projection, filters, limit)?;
-        plan::plan(session, &source, pushdown).await
+        plan::plan(session, &source, &replicas, pushdown).await
     }
 }
 

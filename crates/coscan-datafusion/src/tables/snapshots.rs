@@ -14,6 +14,7 @@ use crate::tables::listing::Listing;
 use crate::tables::location::ListedFile;
 use crate::tables::opener::Opener;
 use crate::tables::order;
+use crate::tables::replica;
 use crate::tables::source::ScanSource;
 
 /// The current snapshot of a table. Queries keep the snapshot that they were planned on.
@@ -76,6 +77,22 @@ impl Snapshots {
         Ok(Self::fixed(opener.clone().with_orders(orders), self.snapshot().files, source))
     }
 
+    /// A replica of a table: the same files, read with the columns of the table. It is refreshed as this one is.
+    ///
+    /// # Errors
+    /// If they cannot be opened, or are no replica by their columns or rows.
+    pub(crate) async fn as_replica_of(&self, table: &ScanSource) -> Result<Self> {
+        let opener = self.opener.lock().await;
+        let source = self.open(&opener).await?;
+        replica::check_columns(table, &source, false)?;
+        let opener = opener.clone().with_columns(table.table.table().schema());
+        let files = self.snapshot().files;
+        let source = opener.open(&files).await?;
+        replica::check_columns(table, &source, true)?;
+        replica::check_rows(table, &source)?;
+        Ok(Self { is_refreshed: self.is_refreshed, ..Self::fixed(opener, files, source) })
+    }
+
     /// The snapshot for a query that is planned now.
     ///
     /// # Errors
@@ -85,6 +102,11 @@ impl Snapshots {
             return Ok(source);
         }
         self.open(&*self.opener.lock().await).await
+    }
+
+    /// Whether its files may be listed again.
+    pub(crate) fn is_refreshed(&self) -> bool {
+        self.is_refreshed
     }
 
     /// The statistics of the current snapshot.

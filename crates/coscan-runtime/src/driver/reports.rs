@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use coscan_core::{Action, PoolMap, ScanId, Survey, TableId, Time};
+use coscan_core::{Action, PageId, PoolMap, ScanId, Survey, TableId, Time};
 
 use super::handle::Driver;
 use super::inner::Inner;
@@ -11,13 +11,16 @@ use super::running_scan::RunningScan;
 use crate::events::{EventKind, Events};
 use crate::registry::TableNames;
 use crate::scan_report::{ScanReport, ScanWait};
-use crate::watching::TableReport;
+use crate::watching::{ScanBytes, TableReport};
 
 /// Scans that are reported on while the lock is held once.
 const STEP_SCANS: usize = 16;
 
 /// Slices (chunks times column groups) that a map is made of while the lock is held once.
 const STEP_SLICES: usize = 1024;
+
+/// Pages that are looked at while the lock is held once.
+const STEP_PAGES: usize = 1024;
 
 impl Driver {
     pub(crate) fn scan_reports(&self) -> Vec<ScanReport> {
@@ -63,6 +66,24 @@ impl Driver {
             // Who waits for the lock gets it now.
             std::thread::yield_now();
         }
+    }
+
+    /// What one more scan would read of these pages.
+    pub(crate) fn scan_bytes(&self, pages: &[PageId]) -> ScanBytes {
+        let mut bytes = ScanBytes::default();
+        for pages in pages.chunks(STEP_PAGES) {
+            let inner = self.lock();
+            if inner.check().is_err() {
+                break; // After a panic pages have no ids.
+            }
+            let state = inner.core.state();
+            for &page in pages {
+                let is_read_anyway = !state.is_cold(page) || !state.is_unneeded(page);
+                let counted = if is_read_anyway { &mut bytes.shared } else { &mut bytes.unshared };
+                *counted += state.bytes_of(page);
+            }
+        }
+        bytes
     }
 
     pub(crate) fn subscribe(&self, capacity: usize) -> Events {

@@ -14,7 +14,10 @@ impl DisplayAs for SharedScanExec {
         let policy = self.source.manager.options().policy;
         let (needed, total) = (self.needed.chunks.len(), self.needed.total);
         if matches!(kind, DisplayFormatType::TreeRender) {
-            writeln!(f, "table={}", self.source.name)?;
+            writeln!(f, "table={}", self.table_name())?;
+            if let Some(choice) = &self.copy_choice {
+                writeln!(f, "{choice}")?;
+            }
             writeln!(f, "policy={policy}")?;
             writeln!(f, "chunks={needed} of {total}")?;
             return match self.first_rows() {
@@ -22,7 +25,10 @@ impl DisplayAs for SharedScanExec {
                 None => Ok(()),
             };
         }
-        write!(f, "SharedScanExec: table={}, policy={policy}, ", self.source.name)?;
+        write!(f, "SharedScanExec: table={}, policy={policy}, ", self.table_name())?;
+        if let Some(choice) = &self.copy_choice {
+            write!(f, "{choice}, ")?;
+        }
         match &self.ordered_for {
             None => write!(f, "order=any, why={}", self.why_any)?,
             Some(operator) => {

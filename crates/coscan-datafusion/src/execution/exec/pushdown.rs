@@ -114,8 +114,7 @@ impl SharedScanExec {
         Ok(Some(Arc::new(properties(&self.source, &self.projection, 1, orders)?)))
     }
 
-    /// Of a scan in order, whose rows are those of whole chunks; `None` for others, and for those of so few rows that they
-    /// are one task's work.
+    /// Of a scan in order, whose rows are those of whole chunks; `None` for others.
     pub(crate) fn properties_in_order(&self) -> Option<Arc<PlanProperties>> {
         let gives_chunks = self.order() == Order::InOrder
             && self.fetch.is_none()
@@ -203,6 +202,7 @@ impl SharedScanExec {
         scan.evaluated.clone_from(&self.evaluated);
         scan.first_by.clone_from(&self.first_by);
         scan.has_user_partitioning = self.has_user_partitioning;
+        scan.copy_choice.clone_from(&self.copy_choice);
         scan.ordered_for.clone_from(&self.ordered_for);
         scan.why_any.clone_from(&self.why_any);
         scan.workers = self.workers;
