@@ -83,6 +83,37 @@ fn sql_takes_statements_from_arguments_files_and_standard_input() {
 }
 
 #[test]
+fn a_table_has_replicas() {
+    let (directory, path) = numbers();
+    let replica = directory.path().join("falling.parquet").display().to_string();
+    let options = "OPTIONS ('max_row_group_size' '100')";
+    let copy = format!("COPY (SELECT * FROM '{path}' ORDER BY n % 10) TO '{replica}' {options}");
+    stdout(&run(&["sql", "-q", "-e", &copy]));
+    let (table, replica) = (format!("t={path}"), format!("t={replica}"));
+    let tables = ["sql", "-q", "--format", "csv", "--table", &table, "--replica", &replica];
+    let sql = |sql: &str| run(&[&tables[..], &["-e", sql]].concat());
+    let plan = stdout(&sql("EXPLAIN SELECT n + 1 FROM t"));
+    assert!(plan.contains("replica=") && plan.contains("falling "), "{plan}");
+    assert_eq!(stdout(&sql("SELECT sum(n) AS s FROM t WHERE squared > 998000")), "s\n1999\n");
+    let jobs = [&tables[..], &["--jobs", "2", "-e", "EXPLAIN SELECT n + 1 FROM t"]].concat();
+    assert!(stdout(&run(&jobs)).contains("replica="), "other sessions have it, too");
+
+    let few = directory.path().join("few.parquet").display().to_string();
+    stdout(&run(&[
+        "sql",
+        "-q",
+        "-e",
+        &format!("COPY (SELECT * FROM '{path}' LIMIT 7) TO '{few}'"),
+    ]));
+    let refused = run(&["sql", "-t", &table, "--replica", &format!("t={few}"), "-e", "SELECT 1"]);
+    let error = stderr(&refused);
+    assert!(!refused.status.success(), "{error}");
+    assert!(error.contains("replica few has 7 rows and table t has 1000"), "{error}");
+    let unnamed = run(&["sql", "-t", &table, "--replica", "u=x", "-e", "SELECT 1"]);
+    assert!(stderr(&unnamed).contains("add it with --table u=URL"), "{}", stderr(&unnamed));
+}
+
+#[test]
 fn a_query_names_files() {
     let (directory, path) = numbers();
     for location in [path, format!("{}/", directory.path().display())] {

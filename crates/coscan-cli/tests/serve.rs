@@ -64,6 +64,14 @@ fn check_says_all_that_is_wrong() {
     let (_, text) = texts(&wrong);
     assert!(!wrong.status.success());
     assert!(text.contains("table gone") && text.contains("certificate"), "{text}");
+    let table = directory.path().join("t.parquet").display().to_string();
+    let replicas =
+        |replica: &str| coscan(&["serve", "--check", "--config", &path, "--replica", replica], "");
+    assert!(replicas(&format!("t={table}")).status.success());
+    let gone = texts(&replicas("t=/nowhere/x.parquet")).1;
+    assert!(gone.contains("table t") && gone.contains("/nowhere/x.parquet"), "{gone}");
+    let unnamed = texts(&replicas(&format!("u={table}"))).1;
+    assert!(unnamed.contains("tables.\"u\" has no name or no location"), "{unnamed}");
     let unknown = coscan(&["serve", "--check", "--config", &config(&directory, "x = 1")], "");
     assert!(texts(&unknown).1.contains("unknown field `x`"), "{:?}", texts(&unknown));
     let insecure = ["serve", "--insecure", "--listen-postgres", "0.0.0.0:0", "--check"];

@@ -10,7 +10,7 @@ use common::stores::{Fate, FatedStore};
 use common::{CHUNK_ROWS, Fixture, LARGE, are_rows, ids, manager};
 use coscan_runtime::core::{ChunkIndex, GroupIndex, MapCell, PolicyKind};
 use coscan_runtime::{
-    BufferManager, EventKind, Events, ScanLabel, ScanRequest, ScanWait, SharedTable,
+    BufferManager, EventKind, Events, ScanBytes, ScanLabel, ScanRequest, ScanWait, SharedTable,
 };
 use futures::StreamExt;
 
@@ -63,6 +63,33 @@ async fn a_scan_is_shown_with_its_query_its_progress_and_its_wait() {
     }
     assert_eq!(manager.scans()[0].waiting.as_secs(), 1);
     two.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bytes_in_the_pool_and_those_that_running_scans_need_are_shared() {
+    let fixture = Fixture::new(4 * CHUNK_ROWS).await;
+    let manager = manager(PolicyKind::Relevance, LARGE);
+    let table = manager.register(fixture.table().await);
+    let rows = [fixture.all_rows()];
+    let bytes = |columns: &[usize]| manager.scan_bytes(&table, columns, &rows);
+    let (first, second) = (bytes(&[0]).unshared, bytes(&[1]).unshared);
+    let none_shared = ScanBytes { unshared: first + second, shared: 0 };
+    assert!(first > 0 && second > 0);
+    assert_eq!(bytes(&[1, 0, 1]), none_shared);
+    let half = manager.scan_bytes(&table, &[0], &[0..2 * CHUNK_ROWS]);
+    assert!(half.unshared < first && half.unshared > first / 4, "{half:?} of {first}");
+
+    let scan = manager.start_scan(&table, labelled(&table, 1)).unwrap();
+    let one_shared = ScanBytes { unshared: first, shared: second };
+    assert_eq!(bytes(&[0, 1]), one_shared, "it will be read");
+    let mut stream = scan.worker(0);
+    while let Some(batch) = stream.next().await {
+        batch.unwrap();
+    }
+    drop((stream, scan));
+    assert_eq!(bytes(&[0, 1]), one_shared, "it is in the pool");
+    manager.evict_unneeded();
+    assert_eq!(bytes(&[0, 1]), none_shared);
 }
 
 #[tokio::test(start_paused = true)]

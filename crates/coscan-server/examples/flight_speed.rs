@@ -44,7 +44,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let path = directory.path().join("t.parquet");
     write(&path, rows)?;
     let mut config = Config { insecure: true, ..Config::default() };
-    config.tables.insert("t".to_owned(), path.display().to_string());
+    config.tables.insert("t".to_owned(), path.display().to_string().into());
     config.listen.flight = Some("127.0.0.1:0".parse()?);
     let server = Server::start(&config).await?;
 

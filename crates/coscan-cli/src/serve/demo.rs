@@ -51,7 +51,10 @@ impl Demo {
             Ok::<_, tpch::TpchError>(tables)
         };
         for (name, path) in tokio::task::spawn_blocking(make).await?? {
-            config.tables.entry(name.to_owned()).or_insert_with(|| path.display().to_string());
+            config
+                .tables
+                .entry(name.to_owned())
+                .or_insert_with(|| path.display().to_string().into());
         }
         if config.listen.addresses().next().is_none() {
             config.listen.postgres = Some(POSTGRES.parse()?);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use coscan_server::config::{Config, LogFormat, Tls, parse_duration};
+use coscan_server::config::{Config, LogFormat, TableLocation, Tls, parse_duration};
 
 use crate::sizes::parse_bytes;
 use crate::table_argument::parse_table;
@@ -16,6 +16,10 @@ pub(super) struct Flags {
     /// A table: its name, and a file, directory, pattern or URL of Parquet files
     #[arg(short, long = "table", value_name = "NAME=URL", value_parser = parse_table)]
     tables: Vec<(String, String)>,
+    /// A replica of a table: the name of the table, and other files with the same rows, in another order or other row
+    /// groups. Each scan reads the copy with the fewest bytes. May be given several times [tables.NAME.replicas]
+    #[arg(long = "replica", value_name = "NAME=URL", value_parser = parse_table)]
+    replicas: Vec<(String, String)>,
     /// Where clients of the PostgreSQL protocol connect [listen.postgres]
     #[arg(long, value_name = "ADDRESS")]
     listen_postgres: Option<SocketAddr>,
@@ -88,9 +92,14 @@ pub(super) struct Flags {
 }
 
 impl Flags {
-    /// Overrides settings with the flags; tables are added.
+    /// Overrides settings with the flags; tables and replicas are added.
     pub(super) fn apply_to(&self, config: &mut Config) {
-        config.tables.extend(self.tables.iter().cloned());
+        let tables = self.tables.iter().cloned();
+        config.tables.extend(tables.map(|(name, location)| (name, TableLocation::from(location))));
+        for (name, location) in &self.replicas {
+            // A table that is not configured has no location, which is an error of the configuration.
+            config.tables.entry(name.clone()).or_default().replicas.push(location.clone());
+        }
         config.listen.postgres = self.listen_postgres.or(config.listen.postgres);
         config.listen.flight = self.listen_flight.or(config.listen.flight);
         config.listen.http = self.listen_http.or(config.listen.http);

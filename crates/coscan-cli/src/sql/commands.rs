@@ -46,7 +46,7 @@ pub(super) async fn run(session: &mut Session, line: &str) -> Result<Next, Failu
         (r"\d", Some(name), None) => {
             session.execute(&format!("DESCRIBE {name}"), stdout()).await?;
         }
-        (r"\table", Some(name), Some(url)) => session.add_table(name, url).await?,
+        (r"\table", Some(name), Some(url)) => session.add_table(name, url, &[]).await?,
         (r"\timing", None, None) => {
             session.timing = !session.timing;
             println!("timing is {}", if session.timing { "on" } else { "off" });

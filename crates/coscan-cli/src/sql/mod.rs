@@ -34,6 +34,8 @@ use session::Session;
     after_help = "\
 Examples:
   coscan sql -t 'trips=trips/*.parquet'            a shell on your own files
+  coscan sql -t trips=trips/ --replica trips=trips_by_city/
+                                                   the same rows in two orders: each scan reads what takes fewer bytes
   coscan sql -t trips=trips/ --format csv -f daily.sql > daily.csv
   coscan sql -t trips=trips/ --jobs 8 -f daily.sql -f weekly.sql -f cities.sql
                                                    three scripts at the same time: data that all need is read once
@@ -63,6 +65,14 @@ pub(crate) struct Sql {
     /// A table: its name, and a file, directory, pattern or URL of Parquet files
     #[arg(short, long = "table", value_name = "NAME=URL", value_parser = parse_table)]
     tables: Vec<(String, String)>,
+    /// A replica of a table of --table: its name, and other files with the same rows, in another order or other row
+    /// groups; may be given several times
+    ///
+    /// Each scan reads the table or a replica, whichever has fewer bytes for its filters and columns. EXPLAIN shows
+    /// which, as replica=. Statistics of Parquet rule out more row groups of files that are sorted by a column of the
+    /// filter. SQL: CREATE EXTERNAL TABLE … OPTIONS ('replicas' 'URL, URL').
+    #[arg(long = "replica", value_name = "NAME=URL", value_parser = parse_table)]
+    replicas: Vec<(String, String)>,
     /// Format of the results
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -85,8 +95,15 @@ impl Sql {
         session.format = self.format;
         session.rows_max = (self.max_rows > 0).then_some(self.max_rows);
         session.timing = !self.quiet;
+        if let Some((name, _)) = self.replicas.iter().find(|(name, _)| !self.has_table(name)) {
+            return Err(
+                format!("--replica names table {name}; add it with --table {name}=URL").into()
+            );
+        }
         for (name, url) in &self.tables {
-            session.add_table(name, url).await?;
+            let replicas = self.replicas.iter().filter(|(of, _)| of == name);
+            let replicas: Vec<_> = replicas.map(|(_, url)| url.as_str()).collect();
+            session.add_table(name, url, &replicas).await?;
         }
         let mut scripts = self.scripts()?;
         if let Some(jobs) = self.jobs {
@@ -107,6 +124,10 @@ impl Sql {
                 Ok(ExitCode::from(INTERRUPTED))
             }
         }
+    }
+
+    fn has_table(&self, name: &str) -> bool {
+        self.tables.iter().any(|(table, _)| table == name)
     }
 
     /// The scripts of the arguments.

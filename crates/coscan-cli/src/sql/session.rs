@@ -68,10 +68,20 @@ impl Session {
         Ok(())
     }
 
-    /// Adds a table of Parquet files.
-    pub(super) async fn add_table(&mut self, name: &str, url: &str) -> Result<(), Failure> {
+    /// Adds a table of Parquet files, with replicas.
+    pub(super) async fn add_table(
+        &mut self,
+        name: &str,
+        url: &str,
+        replicas: &[&str],
+    ) -> Result<(), Failure> {
         let (quoted, url) = (name.replace('"', "\"\""), url.replace('\'', "''"));
-        let sql = format!("CREATE EXTERNAL TABLE \"{quoted}\" STORED AS PARQUET LOCATION '{url}'");
+        let mut sql =
+            format!("CREATE EXTERNAL TABLE \"{quoted}\" STORED AS PARQUET LOCATION '{url}'");
+        if !replicas.is_empty() {
+            let replicas = replicas.join(", ").replace('\'', "''");
+            sql += &format!(" OPTIONS ('replicas' '{replicas}')");
+        }
         let created = async { self.context.sql(&sql).await?.collect().await };
         created.await.map_err(QueryError::from)?;
         self.tables.push(name.to_owned());

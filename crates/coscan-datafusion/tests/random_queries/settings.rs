@@ -13,7 +13,7 @@ use datafusion::prelude::SessionContext;
 use tokio::sync::Mutex;
 
 use crate::support::{self, Seeded};
-use crate::tables;
+use crate::tables::{self, Declared};
 
 const DECODE_BYTES: u64 = 256 << 20;
 
@@ -34,6 +34,8 @@ struct Sharing {
     engine_tables: bool,
     /// Selective scans may be left to the engine.
     direct: bool,
+    /// Tables have replicas.
+    replicas: bool,
 }
 
 impl Settings {
@@ -42,12 +44,11 @@ impl Settings {
             0..=6 => PolicyKind::Relevance,
             _ => *random.pick(&PolicyKind::ALL),
         };
-        let sharing = Sharing {
-            policy,
-            two_chunks: random.chance(40),
-            engine_tables: random.chance(20),
-            direct: random.chance(20),
-        };
+        let (two_chunks, engine_tables) = (random.chance(40), random.chance(20));
+        let direct = random.chance(20);
+        // From other numbers: the queries of a number stay the same.
+        let replicas = !engine_tables && Seeded(!random.0).chance(40);
+        let sharing = Sharing { policy, two_chunks, engine_tables, direct, replicas };
         let mut options = vec![
             ("datafusion.execution.target_partitions", *random.pick(&["1", "2", "4"])),
             ("datafusion.execution.batch_size", *random.pick(&["16", "100", "8192"])),
@@ -83,9 +84,9 @@ impl<'a> Sessions<'a> {
     pub(crate) async fn new(data: &'a Path) -> Self {
         let plain = SessionContext::new();
         // With tables in order, plain DataFusion sometimes gives groups of ROLLUP and CUBE twice.
-        tables::create(&plain, data, false).await;
+        tables::create(&plain, data, Declared::Nothing).await;
         let shared = support::shared(&support::manager(PolicyKind::Relevance));
-        tables::create(&shared, data, true).await;
+        tables::create(&shared, data, Declared::Order).await;
         let chunk_bytes_max = support::chunk_bytes_max(&shared).await;
         Self { data, plain, chunk_bytes_max, shared: Mutex::default() }
     }
@@ -128,7 +129,8 @@ impl<'a> Sessions<'a> {
             let factory = Arc::new(ListingTableFactory::new());
             session.state_ref().write().table_factories_mut().insert("PARQUET".to_owned(), factory);
         }
-        tables::create(&session, self.data, true).await;
+        let declared = if sharing.replicas { Declared::OrderAndReplicas } else { Declared::Order };
+        tables::create(&session, self.data, declared).await;
         session
     }
 }

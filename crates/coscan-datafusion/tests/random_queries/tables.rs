@@ -9,6 +9,7 @@ use arrow::array::{
     ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int16Array,
     Int32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt32Array,
 };
+use arrow::compute::{concat_batches, sort_to_indices, take_record_batch};
 use datafusion::prelude::SessionContext;
 
 use crate::support::{self, Seeded};
@@ -56,6 +57,8 @@ pub(crate) struct Table {
     pub(crate) rows: f64,
     partitions: &'static str,
     order: &'static str,
+    /// The column by which its replica is sorted.
+    replica_by: &'static str,
 }
 
 /// The last one is empty.
@@ -73,6 +76,7 @@ pub(crate) const TABLES: [Table; 7] = [
         rows: 300.0,
         partitions: "",
         order: "WITH ORDER (p_id)",
+        replica_by: "p_date",
     },
     Table {
         name: "child",
@@ -90,6 +94,7 @@ pub(crate) const TABLES: [Table; 7] = [
         rows: 1000.0,
         partitions: "",
         order: "WITH ORDER (c_parent, c_line)",
+        replica_by: "c_date",
     },
     Table {
         name: "item",
@@ -104,6 +109,7 @@ pub(crate) const TABLES: [Table; 7] = [
         rows: 60.0,
         partitions: "",
         order: "",
+        replica_by: "i_key",
     },
     Table {
         name: "rising",
@@ -117,6 +123,7 @@ pub(crate) const TABLES: [Table; 7] = [
         rows: 500.0,
         partitions: "",
         order: "WITH ORDER (r_key ASC NULLS LAST)",
+        replica_by: "r_id",
     },
     Table {
         name: "falling",
@@ -130,6 +137,7 @@ pub(crate) const TABLES: [Table; 7] = [
         rows: 400.0,
         partitions: "",
         order: "WITH ORDER (f_date DESC)",
+        replica_by: "f_id",
     },
     Table {
         name: "mixed",
@@ -149,6 +157,7 @@ pub(crate) const TABLES: [Table; 7] = [
         rows: 400.0,
         partitions: "PARTITIONED BY (m_part)",
         order: "",
+        replica_by: "m_key",
     },
     Table {
         name: "nothing",
@@ -161,16 +170,29 @@ pub(crate) const TABLES: [Table; 7] = [
         rows: 1.0,
         partitions: "",
         order: "WITH ORDER (n_id)",
+        replica_by: "n_key",
     },
 ];
 
-/// Makes the tables of [`write`] known to a session, with the order of their rows if they are to declare it.
-pub(crate) async fn create(context: &SessionContext, data: &Path, in_order: bool) {
+/// What a session is told about the tables.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Declared {
+    Nothing,
+    Order,
+    OrderAndReplicas,
+}
+
+/// Creates the tables, which were written before.
+pub(crate) async fn create(context: &SessionContext, data: &Path, declared: Declared) {
     for Table { name, partitions, order, .. } in &TABLES {
-        let order = if in_order { order } else { "" };
         let location = data.join(name).display().to_string();
+        let order = if declared == Declared::Nothing { "" } else { order };
+        let options = match declared {
+            Declared::OrderAndReplicas => format!("OPTIONS ('replicas' '{location}_replica/')"),
+            Declared::Nothing | Declared::Order => String::new(),
+        };
         let create = format!(
-            "CREATE EXTERNAL TABLE {name} STORED AS PARQUET {partitions} {order} LOCATION '{location}/'"
+            "CREATE EXTERNAL TABLE {name} STORED AS PARQUET {partitions} {order} LOCATION '{location}/' {options}"
         );
         support::run(context, &create).await;
     }
@@ -180,22 +202,54 @@ pub(crate) async fn create(context: &SessionContext, data: &Path, in_order: bool
 pub(crate) fn write(data: &Path, seed: u64) {
     let mut random = Seeded(seed);
     let parents = parent_ids(&mut random);
-    write_files(&mut random, &data.join("parent"), &parent(&mut Seeded(seed + 1), &parents));
-    write_files(&mut random, &data.join("child"), &child(&mut Seeded(seed + 2), &parents));
-    write_files(&mut random, &data.join("item"), &item(&mut Seeded(seed + 3)));
-    write_files(&mut random, &data.join("rising"), &rising(&mut Seeded(seed + 4)));
-    write_files(&mut random, &data.join("falling"), &falling(&mut Seeded(seed + 5)));
+    for (name, rows) in [
+        ("parent", parent(&mut Seeded(seed + 1), &parents)),
+        ("child", child(&mut Seeded(seed + 2), &parents)),
+        ("item", item(&mut Seeded(seed + 3))),
+        ("rising", rising(&mut Seeded(seed + 4))),
+        ("falling", falling(&mut Seeded(seed + 5))),
+    ] {
+        write_files(&mut random, &data.join(name), &rows);
+        write_replica(data, name, &rows);
+    }
+    let mut all_mixed = Vec::new();
     for (place, part) in ["north", "south", "west"].into_iter().enumerate() {
         let directory = data.join("mixed").join(format!("m_part={part}"));
         let (first, rows) = (200 * place as u64, 60 + random.below(140) as usize);
-        write_files(&mut random, &directory, &mixed(&mut Seeded(seed + first), first as i64, rows));
+        let rows = mixed(&mut Seeded(seed + first), first as i64, rows);
+        write_files(&mut random, &directory, &rows);
+        all_mixed.push(with_column(&rows, "m_part", part));
     }
+    // It stores what the table has in the names of directories.
+    write_replica(data, "mixed", &concat_batches(&all_mixed[0].schema(), &all_mixed).unwrap());
     let nothing: Vec<(&str, ArrayRef)> = vec![
         ("n_id", Arc::new(Int64Array::from_iter_values([]))),
         ("n_key", Arc::new(Int64Array::from_iter_values([]))),
         ("n_text", Arc::new(StringArray::from_iter_values([""; 0]))),
     ];
-    write_files(&mut random, &data.join("nothing"), &batch(nothing));
+    let nothing = batch(nothing);
+    write_files(&mut random, &data.join("nothing"), &nothing);
+    write_replica(data, "nothing", &nothing);
+}
+
+/// Writes the rows of a table in the order of another column, and its columns in the opposite order.
+fn write_replica(data: &Path, name: &str, rows: &RecordBatch) {
+    let table = TABLES.iter().find(|table| table.name == name).unwrap();
+    let key = rows.column_by_name(table.replica_by).unwrap();
+    let indices = sort_to_indices(key, None, None).unwrap();
+    let sorted = take_record_batch(rows, &indices).unwrap();
+    let columns: Vec<_> = (0..rows.num_columns()).rev().collect();
+    let sorted = sorted.project(&columns).unwrap();
+    let mut random = Seeded(rows.num_rows() as u64);
+    write_files(&mut random, &data.join(format!("{name}_replica")), &sorted);
+}
+
+fn with_column(rows: &RecordBatch, name: &str, value: &str) -> RecordBatch {
+    let schema = rows.schema();
+    let names = schema.fields().iter().map(|field| field.name().as_str()).chain([name]);
+    let values = StringArray::from(vec![value; rows.num_rows()]);
+    let arrays = rows.columns().iter().cloned().chain([Arc::new(values) as ArrayRef]);
+    batch(names.zip(arrays).collect())
 }
 
 /// Divides rows into one to four files, some of them empty, with row groups of different sizes.

@@ -136,7 +136,7 @@ impl Arguments {
         let device = MeteredStore::new(Arc::new(device), Arc::clone(&metrics));
         manager.stores().register(&listing.store_url, Arc::new(device));
         let config = Config {
-            tables: BTreeMap::from([(TABLE.to_owned(), location.to_owned())]),
+            tables: BTreeMap::from([(TABLE.to_owned(), location.to_owned().into())]),
             listen: Listen { postgres: Some("127.0.0.1:0".parse()?), ..Listen::default() },
             // All at once, as the engines of `coscan bench streams`.
             limits: Limits { queries_running: self.clients, ..Limits::default() },

@@ -2,6 +2,7 @@
 
 mod limits;
 mod log;
+mod tables;
 mod units;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +14,7 @@ use serde::Deserialize;
 
 pub use self::log::{Log, LogFormat};
 pub use limits::Limits;
+pub use tables::TableLocation;
 pub use units::{parse_bytes, parse_duration};
 
 /// The configuration of a server.
@@ -21,7 +23,8 @@ pub use units::{parse_bytes, parse_duration};
 /// users_file = "users.toml"
 ///
 /// [tables]
-/// lineitem = "s3://bucket/lineitem/"
+/// orders = "s3://bucket/orders/"
+/// lineitem = { location = "s3://bucket/lineitem/", replicas = ["s3://bucket/lineitem_by_shipdate/"] }
 ///
 /// [listen]
 /// postgres = "0.0.0.0:5432"
@@ -42,8 +45,8 @@ pub use units::{parse_bytes, parse_duration};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Tables: a file, directory, pattern or URL of Parquet files under each name.
-    pub tables: BTreeMap<String, String>,
+    /// Tables: a file, directory, pattern or URL of Parquet files under each name, and replicas.
+    pub tables: BTreeMap<String, TableLocation>,
     /// Where clients connect.
     pub listen: Listen,
     /// The certificate. Without one, the server listens on loopback addresses only.
@@ -189,7 +192,9 @@ impl Config {
     }
 
     fn table_errors(&self) -> Vec<String> {
-        let wrong = self.tables.iter().filter(|(name, url)| name.is_empty() || url.is_empty());
+        let is_wrong =
+            |(name, table): &(&String, &TableLocation)| name.is_empty() || table.is_incomplete();
+        let wrong = self.tables.iter().filter(is_wrong);
         wrong.map(|(name, _)| format!("tables.{name:?} has no name or no location")).collect()
     }
 

@@ -42,7 +42,7 @@ use datafusion_pg_catalog::setup_pg_catalog;
 use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
 use tokio::sync::Semaphore;
 
-use crate::config::Limits;
+use crate::config::{Limits, TableLocation};
 use crate::queries::{Queries, QueryId};
 use crate::users::Users;
 use catalog::Tables;
@@ -140,19 +140,17 @@ impl Engine {
         })
     }
 
-    /// Opens these tables (a file, directory, pattern or URL under each name) in place of those there are. Running
-    /// queries keep theirs.
+    /// Opens these tables in place of those there are. Running queries keep theirs.
     ///
     /// # Errors
     /// If a table cannot be opened; all such tables are named, and the tables stay as they were.
     pub async fn open_tables(
         &self,
-        locations: &BTreeMap<String, String>,
+        locations: &BTreeMap<String, TableLocation>,
     ) -> Result<(), EngineError> {
         let (mut tables, mut failures) = (Tables::new(), Vec::new());
         for (name, location) in locations {
-            let location = std::slice::from_ref(location);
-            match SharedTableProvider::open_as(&self.coscan, name, location).await {
+            match self.open_table(name, location).await {
                 Ok(table) => {
                     tables.insert(name.clone(), Arc::new(table));
                 }
@@ -167,6 +165,21 @@ impl Engine {
         } else {
             Err(EngineError::Tables(failures))
         }
+    }
+
+    async fn open_table(
+        &self,
+        name: &str,
+        TableLocation { location, replicas }: &TableLocation,
+    ) -> Result<SharedTableProvider, DataFusionError> {
+        let location = std::slice::from_ref(location);
+        let mut table = SharedTableProvider::open_as(&self.coscan, name, location).await?;
+        for replica in replicas {
+            let location = std::slice::from_ref(replica);
+            let replica = SharedTableProvider::open(&self.coscan, location).await?;
+            table = table.with_replica(&replica).await?;
+        }
+        Ok(table)
     }
 
     /// The users.

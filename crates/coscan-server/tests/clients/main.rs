@@ -49,7 +49,7 @@ impl Servers {
         rows.write_parquet(&file, DataFrameWriteOptions::new(), None).await.unwrap();
         let server = async |is_encrypted: bool| {
             start_as(|config, directory| {
-                config.tables.insert("kinds".to_owned(), file.clone());
+                config.tables.insert("kinds".to_owned(), file.clone().into());
                 config.listen.flight = Some("127.0.0.1:0".parse().unwrap());
                 config.tls = is_encrypted.then(|| certificate(directory));
             })

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch};
+use arrow::compute::{sort_to_indices, take_record_batch};
 use arrow::datatypes::Int64Type;
 use coscan_server::config::Limits;
-use coscan_server::engine::{Engine, Proof, Session, Sql};
+use coscan_server::engine::{Engine, EngineError, Proof, Session, Sql};
 use coscan_server::queries::{QueryError, RunningQuery};
 use datafusion::common::ParamValues;
 use futures::TryStreamExt;
@@ -16,7 +17,7 @@ use crate::support::{PASSWORD, Tables};
 pub(crate) const LONG: &str = "SELECT a.id FROM numbers a, numbers b, numbers c";
 
 pub(crate) struct Fixture {
-    _tables: Tables,
+    tables: Tables,
     pub(crate) engine: Arc<Engine>,
 }
 
@@ -24,7 +25,30 @@ impl Fixture {
     pub(crate) async fn new(limits: Limits) -> Self {
         let tables = Tables::new();
         let engine = tables.engine(&limits).await;
-        Self { _tables: tables, engine }
+        Self { tables, engine }
+    }
+
+    /// With `numbers_by_word.parquet`, a replica of `numbers`.
+    pub(crate) async fn with_replica() -> Self {
+        let mut fixture = Self::new(Limits::default()).await;
+        let path = fixture.tables.write("numbers_by_word", |rows| {
+            let indices = sort_to_indices(rows.column(1), None, None).unwrap();
+            take_record_batch(&rows, &indices).unwrap()
+        });
+        fixture.tables.locations.get_mut("numbers").unwrap().replicas.push(path);
+        fixture.engine.open_tables(&fixture.tables.locations).await.unwrap();
+        fixture
+    }
+
+    /// Opens the tables with another replica of `numbers`; why not, if that fails.
+    pub(crate) async fn open_with(&self, replica: String) -> Result<(), EngineError> {
+        let mut locations = self.tables.locations.clone();
+        locations.get_mut("numbers").unwrap().replicas = vec![replica];
+        self.engine.open_tables(&locations).await
+    }
+
+    pub(crate) fn tables(&self) -> &Tables {
+        &self.tables
     }
 
     pub(crate) async fn login(&self, name: &str) -> Session {

@@ -9,4 +9,5 @@ mod catalog;
 mod depth;
 mod ends;
 mod fixture;
+mod replicas;
 mod statements;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use arrow::array::{Int64Array, RecordBatch, StringArray};
 use coscan_runtime::{BufferManager, Options};
-use coscan_server::config::Limits;
+use coscan_server::config::{Limits, TableLocation};
 use coscan_server::engine::Engine;
 use coscan_server::users::{Users, Verifier, entry};
 use parquet::arrow::ArrowWriter;
@@ -27,28 +27,33 @@ pub(crate) const PASSWORD: &str = "pencil";
 /// `numbers` and `secrets`: `id` from 0 on, and `word`. Ann reads `numbers`, Bob both, Root is an administrator.
 pub(crate) struct Tables {
     pub(crate) directory: TempDir,
-    pub(crate) locations: BTreeMap<String, String>,
+    pub(crate) locations: BTreeMap<String, TableLocation>,
 }
 
 impl Tables {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
+        let mut tables = Self { directory, locations: BTreeMap::new() };
+        for name in ["numbers", "secrets"] {
+            let path = tables.write(name, |rows| rows);
+            tables.locations.insert(name.to_owned(), path.into());
+        }
+        tables
+    }
+
+    /// Writes the rows to a file in another form, and returns its path.
+    pub(crate) fn write(&self, name: &str, form: impl Fn(RecordBatch) -> RecordBatch) -> String {
         let ids = Int64Array::from_iter_values(0..ROWS);
         let words = StringArray::from_iter_values((0..ROWS).map(|id| format!("word {}", id % 7)));
         let columns = [("id", Arc::new(ids) as _), ("word", Arc::new(words) as _)];
-        let batch = RecordBatch::try_from_iter(columns).unwrap();
-        let mut locations = BTreeMap::new();
-        for name in ["numbers", "secrets"] {
-            let path = directory.path().join(format!("{name}.parquet"));
-            let options = WriterProperties::builder().set_max_row_group_row_count(Some(5_000));
-            let file = File::create(&path).unwrap();
-            let mut writer =
-                ArrowWriter::try_new(file, batch.schema(), Some(options.build())).unwrap();
-            writer.write(&batch).unwrap();
-            writer.close().unwrap();
-            locations.insert(name.to_owned(), path.display().to_string());
-        }
-        Self { directory, locations }
+        let batch = form(RecordBatch::try_from_iter(columns).unwrap());
+        let path = self.directory.path().join(format!("{name}.parquet"));
+        let options = WriterProperties::builder().set_max_row_group_row_count(Some(5_000));
+        let file = File::create(&path).unwrap();
+        let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(options.build())).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        path.display().to_string()
     }
 
     /// The text of a users file.
