@@ -20,6 +20,8 @@ pub(super) struct Turns {
     changed: Notify,
     /// Bytes that rows ahead may take.
     ahead_bytes_max: usize,
+    /// For rows that were not taken yet. Changed without the lock: taking memory may make others give up theirs.
+    memory: MemoryReservation,
 }
 
 #[derive(Debug)]
@@ -31,8 +33,8 @@ struct State {
     outputs: BTreeMap<usize, Output>,
     /// Tasks that ask for a chunk.
     asking: usize,
-    /// For rows that were not taken yet.
-    memory: MemoryReservation,
+    /// There was no memory, and none was returned here since.
+    is_refused: bool,
 }
 
 #[derive(Debug, Default)]
@@ -46,8 +48,8 @@ impl Turns {
     /// Of so many chunks.
     pub(super) fn new(chunks: usize, memory: MemoryReservation, ahead_bytes_max: usize) -> Self {
         let outputs = BTreeMap::new();
-        let state = State { turn: 0, chunks, outputs, asking: 0, memory };
-        Self { state: Mutex::new(state), changed: Notify::new(), ahead_bytes_max }
+        let state = State { turn: 0, chunks, outputs, asking: 0, is_refused: false };
+        Self { state: Mutex::new(state), changed: Notify::new(), ahead_bytes_max, memory }
     }
 
     /// A task is about to ask for the next chunk of the scan. While memory is short it waits, unless no task works on the
@@ -74,23 +76,35 @@ impl Turns {
     }
 
     /// Adds rows to a chunk, as soon as there is room for them: if it is ahead, memory.
-    pub(super) async fn put(&self, chunk: usize, batch: RecordBatch) {
-        let bytes = get_record_batch_memory_size(&batch);
-        let mut batch = Some(batch);
-        self.when(|state| {
-            let reserved = match state.reserve(bytes, self.ahead_bytes_max) {
-                true => bytes,
-                false if state.turn == chunk => 0,
-                false => return None,
-            };
-            let output = state.outputs.get_mut(&chunk)?;
-            if reserved == 0 && output.batches.len() >= BATCHES_MAX {
-                return None;
+    pub(super) async fn put(&self, chunk: usize, mut batch: RecordBatch) {
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            match self.try_put(chunk, batch) {
+                Ok(()) => return,
+                Err(returned) => batch = returned,
             }
-            output.batches.push_back((batch.take()?, reserved));
-            Some(())
-        })
-        .await;
+            changed.await;
+        }
+    }
+
+    /// Adds rows to a chunk, or gives them back if there is no room.
+    fn try_put(&self, chunk: usize, batch: RecordBatch) -> Result<(), RecordBatch> {
+        let bytes = get_record_batch_memory_size(&batch);
+        let is_refused = self.lock().is_refused;
+        let has_memory = !is_refused && self.reserve(bytes);
+        let mut state = self.lock();
+        state.is_refused |= !has_memory;
+        let has_turn = state.turn == chunk;
+        let Some(output) = state.outputs.get_mut(&chunk) else { return Err(batch) };
+        let is_short = output.batches.len() < BATCHES_MAX;
+        if !(has_memory && bytes > 0 || is_short && (has_memory || has_turn)) {
+            return Err(batch);
+        }
+        output.batches.push_back((batch, if has_memory { bytes } else { 0 }));
+        drop(state);
+        self.changed.notify_waiters();
+        Ok(())
     }
 
     /// All rows of a chunk were put. Waits until they were taken.
@@ -116,24 +130,36 @@ impl Turns {
             return false;
         }
         let output = state.outputs.remove(&chunk).unwrap_or_default();
-        state.memory.shrink(output.batches.iter().map(|(_, bytes)| bytes).sum());
-        drop(state);
-        drop(output); // Not under the lock: it frees memory.
+        drop(state); // Before it frees memory.
+        self.returned(output.batches.iter().map(|(_, bytes)| bytes).sum());
         true
     }
 
     /// The next rows; `None` after those of the last chunk.
     pub(super) async fn next(&self) -> Option<RecordBatch> {
-        self.when(|state| {
+        let taken = self.when(|state| {
             if state.turn == state.chunks {
                 return Some(None);
             }
-            let (batch, bytes) = state.outputs.get_mut(&state.turn)?.batches.pop_front()?;
-            state.memory.shrink(bytes);
+            let taken = state.outputs.get_mut(&state.turn)?.batches.pop_front()?;
             state.move_on();
-            Some(Some(batch))
-        })
-        .await
+            Some(Some(taken))
+        });
+        let (batch, bytes) = taken.await?;
+        self.returned(bytes);
+        Some(batch)
+    }
+
+    /// Reserves memory for rows that are not taken yet.
+    fn reserve(&self, bytes: usize) -> bool {
+        self.memory.size() + bytes <= self.ahead_bytes_max && self.memory.try_grow(bytes).is_ok()
+    }
+
+    /// Returns memory of rows that were taken or dropped.
+    fn returned(&self, bytes: usize) {
+        self.memory.shrink(bytes);
+        self.lock().is_refused = false;
+        self.changed.notify_waiters();
     }
 
     /// Waits until a change of the state gives a result, which changes it, too.
@@ -163,11 +189,6 @@ impl State {
             self.outputs.remove(&self.turn);
             self.turn += 1;
         }
-    }
-
-    /// Reserves memory for rows that are not taken yet.
-    fn reserve(&self, bytes: usize, ahead_bytes_max: usize) -> bool {
-        self.memory.size() + bytes <= ahead_bytes_max && self.memory.try_grow(bytes).is_ok()
     }
 }
 

@@ -55,6 +55,19 @@ struct Request {
     grant: oneshot::Sender<Reservation>,
 }
 
+impl State {
+    /// Whether a request of this stage or one before it has waited for so long.
+    fn has_waited(&self, time: Duration, stage: Stage) -> bool {
+        let mut stages =
+            [Stage::Working, Stage::Opening].into_iter().filter(|&of_request| of_request <= stage);
+        stages.any(|stage| {
+            // Requests of a stage are in the order in which they came.
+            let first = self.requests.range((stage, 0)..=(stage, u64::MAX)).next();
+            first.is_some_and(|(_, first)| first.since.elapsed() >= time)
+        })
+    }
+}
+
 impl MemoryQueue {
     /// An empty queue. A request is given up after `timeout`.
     pub(crate) fn new(timeout: Duration) -> Self {
@@ -63,7 +76,7 @@ impl MemoryQueue {
 
     /// Whether a request has waited for so long.
     pub(crate) fn has_waited(&self, time: Duration) -> bool {
-        self.lock().requests.values().any(|request| request.since.elapsed() >= time)
+        self.lock().has_waited(time, Stage::Opening)
     }
 
     /// Waits until a request has waited for so long, at most until the next time that the watch looks at it.
@@ -81,13 +94,7 @@ impl MemoryQueue {
 
     /// Whether a request has waited for so long that none of this stage may overtake it.
     pub(crate) fn is_closed_to(&self, stage: Stage) -> bool {
-        let state = self.lock();
-        let mut ahead =
-            [Stage::Working, Stage::Opening].into_iter().filter(|&ahead| ahead <= stage);
-        ahead.any(|ahead| {
-            let first = state.requests.range((ahead, 0)..=(ahead, u64::MAX)).next();
-            first.is_some_and(|(_, first)| first.since.elapsed() >= self.overtaking_time)
-        })
+        self.lock().has_waited(self.overtaking_time, stage)
     }
 
     /// Queues a request for `bytes` until the result is dropped.
@@ -107,12 +114,15 @@ impl MemoryQueue {
 
     /// True if the queue is empty: then the watch has ended. If not, those who wait for requests that wait look again.
     pub(crate) fn end_watch(&self) -> bool {
-        let mut state = self.lock();
-        state.is_watched = !state.requests.is_empty();
-        if state.is_watched {
+        let is_empty = {
+            let mut state = self.lock();
+            state.is_watched = !state.requests.is_empty();
+            !state.is_watched
+        };
+        if !is_empty {
             self.waiting.notify_waiters();
         }
-        !state.is_watched
+        is_empty
     }
 
     /// Meets requests as far as `reserve` finds memory. One thread serves at a time; calls meanwhile make it start again.

@@ -17,6 +17,16 @@ pub(super) enum CursorStatement {
     Close(Option<String>),
 }
 
+impl CursorStatement {
+    /// What it keeps beside a plan.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Declare(name) | Self::Fetch(name, _) | Self::Close(Some(name)) => name.len(),
+            Self::Close(None) => 0,
+        }
+    }
+}
+
 /// What a statement does with a cursor, and what is left to plan: a query that is declared.
 ///
 /// # Errors

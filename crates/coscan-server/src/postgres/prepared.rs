@@ -49,7 +49,8 @@ pub(super) enum Progress {
 
 impl Prepared {
     fn bytes(&self) -> usize {
-        self.planned.as_ref().map_or(0, Planned::bytes)
+        let cursor = self.cursor.as_ref().map_or(0, CursorStatement::bytes);
+        self.planned.as_ref().map_or(0, Planned::bytes) + size_of_val(&self.types[..]) + cursor
     }
 }
 
@@ -60,7 +61,12 @@ impl Portal {
             Progress::NotStarted(ParamValues::List(values)) => &values[..],
             _ => &[],
         };
-        self.prepared.bytes() + values.iter().map(|value| value.value().size()).sum::<usize>()
+        let format = match &self.format {
+            Format::Individual(codes) => size_of_val(&codes[..]),
+            _ => 0,
+        };
+        let values: usize = values.iter().map(|value| value.value().size()).sum();
+        self.prepared.bytes() + values + format
     }
 }
 
