@@ -131,6 +131,14 @@ async fn operators_that_need_an_order_get_it_and_no_others() {
         let sql = format!("SELECT a.id, b.id FROM {join}");
         assert_eq!(ordered_for(&context, &reference, &sql).await, expected, "{sql}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn explain_says_why_scans_are_in_order_or_not() {
+    let data = tempfile::tempdir().unwrap();
+    support::write_numbers(&data.path().join("numbers.parquet"), 0..4600);
+    let context = shared(&manager(PolicyKind::Relevance));
+    create_tables(&context, data.path()).await;
     let small = explain(&context, "EXPLAIN SELECT id FROM sorted ORDER BY id").await;
     assert!(small.contains("workers=1,"), "{small}");
     run(&context, "SET datafusion.execution.batch_size = 1000").await;

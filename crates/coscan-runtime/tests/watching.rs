@@ -76,7 +76,7 @@ async fn bytes_in_the_pool_and_those_that_running_scans_need_are_shared() {
     let none_shared = ScanBytes { unshared: first + second, shared: 0 };
     assert!(first > 0 && second > 0);
     assert_eq!(bytes(&[1, 0, 1]), none_shared);
-    let half = manager.scan_bytes(&table, &[0], &[0..2 * CHUNK_ROWS]);
+    let half = manager.scan_bytes(&table, &[0], std::slice::from_ref(&(0..2 * CHUNK_ROWS)));
     assert!(half.unshared < first && half.unshared > first / 4, "{half:?} of {first}");
 
     let scan = manager.start_scan(&table, labelled(&table, 1)).unwrap();

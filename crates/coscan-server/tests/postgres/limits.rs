@@ -50,15 +50,16 @@ async fn statements_and_portals_of_a_connection_take_a_limited_number_of_bytes()
         // Outside of a transaction, a portal ends with Sync.
         assert_eq!(refused.as_deref(), (text == "BEGIN").then_some("54000"));
     }
-    let long = format!("SELECT '{value}'");
-    let mut codes = Vec::new();
-    for name in 0..20 {
-        wire.send(&[statement(&format!("long {name}"), &long), sync()].concat()).await;
-        codes.extend(code(&wire.until(b'Z').await[0]));
+    for long in [format!("SELECT '{value}'"), format!("FETCH 1 FROM \"{value}\"")] {
+        let mut codes = Vec::new();
+        for name in 0..20 {
+            wire.send(&[statement(&format!("long {name}"), &long), sync()].concat()).await;
+            codes.extend(code(&wire.until(b'Z').await[0]));
+        }
+        assert_eq!(codes, ["54000"; 4]);
+        wire.send(&framed(Some(b'Q'), b"DEALLOCATE ALL\0")).await;
+        wire.until(b'Z').await;
     }
-    assert_eq!(codes, ["54000"; 4]);
-    wire.send(&framed(Some(b'Q'), b"DEALLOCATE ALL\0")).await;
-    wire.until(b'Z').await;
     wire.send(&[statement("s", "SELECT $1::text"), bind(0), sync()].concat()).await;
     assert_eq!(wire.until(b'Z').await.len(), 3);
 }
