@@ -19,6 +19,7 @@ use coscan_storage::stores::{
 };
 use coscan_storage::table::{FileOptions, TableFile};
 use datafusion::catalog::TableProvider;
+use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::SortExpr;
 use datafusion::prelude::{ParquetReadOptions, SessionContext, col};
 use futures::FutureExt;
@@ -184,6 +185,15 @@ impl SqlEngine {
         let provider = SharedTableProvider::open(&coscan, &[location.to_owned()]).await?;
         self.context.register_table(name, Arc::new(provider))?;
         Ok(())
+    }
+
+    /// A session on the same tables whose plans have this many partitions.
+    pub(crate) fn session(&self, partitions: usize) -> SessionContext {
+        // The tables are in the catalog that there is.
+        let config = self.context.copied_config().with_create_default_catalog_and_schema(false);
+        let config = config.with_target_partitions(partitions);
+        let state = SessionStateBuilder::new_from_existing(self.context.state());
+        SessionContext::new_with_state(state.with_config(config).build())
     }
 
     /// The current report of coscan's manager; `None` for plain DataFusion.

@@ -20,9 +20,10 @@ use crate::engines::{EngineKind, Source, SqlEngine};
 use crate::metrics::{Standalone, average};
 use crate::runner::{Engine, EngineError, Run, run_streams, time_query};
 use crate::workload::{
-    self, KEY, Kind, Percent, Query, Stream, StreamGroup, WorkloadOptions, standalone_queries,
+    self, KEY, Kind, ORDERS, Percent, Query, Stream, StreamGroup, WorkloadOptions,
+    standalone_queries,
 };
-use touched::{ChunkKeys, key_bounds, largest_chunk_bytes, touched_pages};
+use touched::{ChunkKeys, Role, Touched, touched_pages};
 
 /// The size of coscan's pool of stored pages.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,6 +41,8 @@ pub struct Experiment {
     pub source: Source,
     /// The name of the table in queries.
     pub table: String,
+    /// The location of `orders`, in the same store, for queries that read it.
+    pub orders: Option<String>,
     /// The streams that run at the same time.
     pub groups: Vec<StreamGroup>,
     /// The seed of the random numbers.
@@ -51,6 +54,8 @@ pub struct Experiment {
     pub pool: PoolSize,
     /// coscan's memory for decoded columns, in bytes.
     pub decode_bytes: u64,
+    /// coscan's memory for joins, aggregates and sorts, in bytes, beside both. Plain DataFusion has no limit.
+    pub operator_bytes: u64,
     /// The options of coscan's table: the size of chunks and the layout of pages.
     pub table_options: FileOptions,
     /// Whether every engine reads all that the queries touch once before it is measured.
@@ -72,6 +77,8 @@ pub struct Prepared {
     pub table_bytes: u64,
     /// Rows of the table.
     pub table_rows: u64,
+    /// Chunks of the table.
+    pub chunk_count: usize,
     /// The smallest and the largest key; `None` without streams.
     pub keys: Option<RangeInclusive<i64>>,
 }
@@ -93,10 +100,10 @@ impl Experiment {
     /// # Errors
     /// If the table cannot be opened or has no integer column `l_orderkey`, or there is nothing to run.
     pub async fn prepare(self) -> Result<Prepared, EngineError> {
-        let table = self.open_table().await?;
-        let (keys_min, keys_max) = key_bounds(&table)?;
-        let first = keys_min.iter().flatten().min();
-        let (Some(first), Some(last)) = (first, keys_max.iter().flatten().max()) else {
+        let table = self.open_table(&self.source.location).await?;
+        let chunks = ChunkKeys::new(&table, Role::Lineitem)?;
+        let first = chunks.min.iter().flatten().min();
+        let (Some(first), Some(last)) = (first, chunks.max.iter().flatten().max()) else {
             return Err(
                 format!("column {KEY} has no statistics; write the files with statistics").into()
             );
@@ -108,16 +115,32 @@ impl Experiment {
             keys: first..=last,
         };
         let streams = workload.streams()?;
-        let chunks = ChunkKeys { min: keys_min, max: keys_max };
-        if is_any_ordered(&streams) && !chunks.are_in_order() {
+        if is_any(&streams, |kind| kind == Kind::Ordered) && !chunks.are_in_order() {
             return Err(format!(
                 "the rows are not in the order of {KEY}; sort the files, or leave out queries in order (O)"
             )
             .into());
         }
-        let touched = touched_pages(&table, &chunks, &streams)?;
-        let prepared = self.prepared(&table, &touched);
+        let touched = touched_pages(&table, Role::Lineitem, &chunks, &streams)?;
+        let orders = self.touched_of_orders(&streams).await?;
+        let mut prepared = self.prepared(&table, &touched);
+        prepared.touched_bytes += orders.bytes;
+        prepared.chunk_bytes_max = prepared.chunk_bytes_max.max(orders.chunk_bytes_max);
         Ok(Prepared { streams, keys: Some(first..=last), ..prepared })
+    }
+
+    /// What the queries touch of `orders`.
+    async fn touched_of_orders(&self, streams: &[Stream]) -> Result<Touched, EngineError> {
+        if !is_any(streams, Kind::reads_orders) {
+            return Ok(Touched::default());
+        }
+        let Some(location) = &self.orders else {
+            return Err("some queries read orders; say where that table is (--orders)".into());
+        };
+        let table = self.open_table(location).await?;
+        let chunks = ChunkKeys::new(&table, Role::Orders)?;
+        let pages = touched_pages(&table, Role::Orders, &chunks, streams)?;
+        Ok(Touched::new(table.layout(), &pages))
     }
 
     /// Opens the table for queries of the caller: any Parquet table will do. There are no streams.
@@ -125,13 +148,14 @@ impl Experiment {
     /// # Errors
     /// If the table cannot be opened.
     pub async fn prepare_without_streams(self) -> Result<Prepared, EngineError> {
-        let table = self.open_table().await?;
+        let table = self.open_table(&self.source.location).await?;
         let pages = (0..table.layout().page_count()).map(PageIndex::from_usize).collect();
         Ok(self.prepared(&table, &pages))
     }
 
-    async fn open_table(&self) -> Result<ParquetTable, EngineError> {
-        let listing = self.source.list().await?;
+    async fn open_table(&self, location: &str) -> Result<ParquetTable, EngineError> {
+        let source = Source { location: location.to_owned(), device: self.source.device.clone() };
+        let listing = source.list().await?;
         let file = |meta| TableFile {
             store: Arc::clone(&listing.store),
             store_url: listing.store_url.clone(),
@@ -144,12 +168,14 @@ impl Experiment {
     /// The experiment on a table of whose pages these are touched, without streams.
     fn prepared(self, table: &ParquetTable, touched: &BTreeSet<PageIndex>) -> Prepared {
         let layout = table.layout();
+        let touched = Touched::new(layout, touched);
         Prepared {
             streams: Vec::new(),
-            touched_bytes: touched.iter().map(|&page| layout.bytes_of(page)).sum(),
-            chunk_bytes_max: largest_chunk_bytes(layout, touched),
+            touched_bytes: touched.bytes,
+            chunk_bytes_max: touched.chunk_bytes_max,
             table_bytes: table.parquet_files().iter().map(|file| file.version().size()).sum(),
             table_rows: layout.row_count(),
+            chunk_count: layout.chunk_count(),
             keys: None,
             experiment: self,
         }
@@ -202,6 +228,14 @@ impl Prepared {
         workload::stagger(&mut self.streams, stagger);
     }
 
+    /// The same with another pool.
+    #[must_use]
+    pub fn with_pool(&self, pool: PoolSize) -> Self {
+        let mut other = self.clone();
+        other.experiment.pool = pool;
+        other
+    }
+
     /// The same with the streams of one group only, on the same pool.
     #[must_use]
     pub fn only(&self, group: usize) -> Self {
@@ -249,7 +283,9 @@ impl Prepared {
     pub(crate) async fn engine(&self, kind: EngineKind) -> Result<SqlEngine, EngineError> {
         let Experiment { source, table, .. } = &self.experiment;
         match kind {
-            EngineKind::DataFusion => SqlEngine::datafusion(source, table).await,
+            EngineKind::DataFusion => {
+                self.with_orders(SqlEngine::datafusion(source, table).await?).await
+            }
             EngineKind::Coscan(policy) => {
                 self.coscan(BufferManager::new(self.options(policy))?).await
             }
@@ -258,17 +294,26 @@ impl Prepared {
 
     async fn coscan(&self, manager: BufferManager) -> Result<SqlEngine, EngineError> {
         let Experiment { source, table, table_options, .. } = &self.experiment;
-        SqlEngine::coscan(source, table, manager, *table_options).await
+        self.with_orders(SqlEngine::coscan(source, table, manager, *table_options).await?).await
+    }
+
+    async fn with_orders(&self, engine: SqlEngine) -> Result<SqlEngine, EngineError> {
+        if let Some(location) = &self.experiment.orders {
+            engine.add_table(ORDERS, location).await?;
+        }
+        Ok(engine)
     }
 
     fn options(&self, policy: PolicyKind) -> Options {
-        Options::with_pool_bytes(self.pool_bytes(), self.experiment.decode_bytes).policy(policy)
+        let usual = Options::with_pool_bytes(self.pool_bytes(), self.experiment.decode_bytes);
+        let memory_bytes = usual.memory_bytes.saturating_add(self.experiment.operator_bytes);
+        Options { memory_bytes, ..usual }.policy(policy)
     }
 }
 
-fn is_any_ordered(streams: &[Stream]) -> bool {
+fn is_any(streams: &[Stream], is: impl Fn(Kind) -> bool) -> bool {
     let mut queries = streams.iter().flat_map(|stream| &stream.queries);
-    queries.any(|query| query.kind == Kind::Ordered)
+    queries.any(|query| is(query.kind))
 }
 
 /// A query of each kind over the whole table. Points have none.

@@ -6,7 +6,8 @@
 //! shows it as text and as a page with pictures.
 //!
 //! [`alone`] and [`small`] measure the cost of coscan where sharing gains little: queries that run alone, and streams
-//! of small queries. [`throughput`] measures whole queries: streams of all 22 of TPC-H.
+//! of small queries. [`throughput`] measures whole queries: streams of all 22 of TPC-H. [`partitions`] measures one scan on
+//! several numbers of partitions.
 //!
 //! This crate decides nothing about scheduling, and has no command line.
 
@@ -15,6 +16,7 @@ pub mod answers;
 pub mod engines;
 pub mod experiment;
 pub mod metrics;
+pub mod partitions;
 pub mod process;
 pub mod report;
 pub mod runner;

@@ -13,21 +13,37 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
-pub(crate) use query::used_key;
-pub use query::{KEY, Kind, Percent, Query, in_order_table, label};
+pub use query::{KEY, Kind, ORDERS, Percent, Query, in_order_table, label};
+pub(crate) use query::{ORDERS_KEY, used_key};
 
 /// The kinds that queries are drawn from, each letter equally likely: `FFS` draws two fast
-/// queries for every slow one (CS07 §5.2.1).
+/// queries for every slow one (CS07 §5.2.1). Mixes of the papers have names ([`Mix::NAMED`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mix(Vec<Kind>);
+
+impl Mix {
+    /// The queries of CS11 Figure 6.6: merge joins alone, and with scans of each table.
+    pub const NAMED: [(&'static str, &'static [Kind]); 2] = [
+        ("cs11-6.6-joins", &[Kind::JoinByPriority, Kind::JoinByMode]),
+        ("cs11-6.6", &[Kind::JoinByPriority, Kind::JoinByMode, Kind::Lines, Kind::Orders]),
+    ];
+
+    /// The kinds, each as often as it is likely.
+    pub fn kinds(&self) -> &[Kind] {
+        &self.0
+    }
+}
 
 impl FromStr for Mix {
     type Err = WorkloadError;
 
     fn from_str(text: &str) -> Result<Self, WorkloadError> {
+        if let Some((_, kinds)) = Self::NAMED.into_iter().find(|(name, _)| *name == text) {
+            return Ok(Mix(kinds.to_vec()));
+        }
         let kinds = text.chars().map(|letter| {
-            let kind =
-                Kind::ALL.into_iter().find(|kind| kind.letter().eq_ignore_ascii_case(&letter));
+            let name = letter.to_ascii_uppercase().to_string();
+            let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
             kind.ok_or_else(|| WorkloadError::Mix(text.to_string()))
         });
         let kinds: Vec<Kind> = kinds.collect::<Result<_, _>>()?;
@@ -37,7 +53,10 @@ impl FromStr for Mix {
 
 impl fmt::Display for Mix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|kind| write!(f, "{}", kind.letter()))
+        match Self::NAMED.into_iter().find(|(_, kinds)| *kinds == self.0) {
+            Some((name, _)) => f.write_str(name),
+            None => self.0.iter().try_for_each(|kind| f.write_str(kind.name())),
+        }
     }
 }
 
@@ -116,7 +135,9 @@ pub struct WorkloadOptions {
 pub enum WorkloadError {
     /// A mix with letters that stand for nothing, or none.
     #[error(
-        "mix {0:?} is not usable; give letters F (fast), S (slow), O (in order) and P (one key), such as FS or FFSO"
+        "mix {0:?} is not usable; give letters F (fast), S (slow), O (in order) and P (one key), such as FS or FFSO, or \
+         a name: {names}",
+        names = Mix::NAMED.map(|(name, _)| name).join(", ")
     )]
     Mix(String),
     /// A range that is not a whole number of percent.

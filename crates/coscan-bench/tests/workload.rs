@@ -152,6 +152,29 @@ fn a_point_is_one_key_that_the_table_uses() {
 }
 
 #[test]
+fn the_joins_of_cs11_read_the_same_range_of_both_tables() {
+    let mut options = options("cs11-6.6", &[10, 100]);
+    options.groups[0].streams = 100;
+    let drawn = queries(&options);
+    for kind in [Kind::JoinByPriority, Kind::JoinByMode, Kind::Lines, Kind::Orders] {
+        let of_kind = drawn.iter().filter(|query| query.kind == kind).count();
+        assert!((70..130).contains(&of_kind), "{of_kind} of 400 are {kind:?}");
+    }
+    assert!(queries(&self::options("cs11-6.6-joins", &[1])).iter().all(|q| q.kind.is_join()));
+    let part = |kind| Query { kind, percent: percent(10), keys: Some(101..=500) };
+    let join = part(Kind::JoinByPriority);
+    assert_eq!(join.label(), "CMJ1-10");
+    let sql = join.sql("lines");
+    for line in
+        ["FROM orders, lines\n", "o_orderkey = l_orderkey", "AND l_orderkey BETWEEN 101 AND 500\n"]
+    {
+        assert!(sql.contains(line), "{line:?} is missing in\n{sql}");
+    }
+    let orders = part(Kind::Orders).sql("lines");
+    assert!(orders.ends_with("FROM orders\nWHERE o_orderkey BETWEEN 101 AND 500"), "{orders}");
+}
+
+#[test]
 fn what_a_group_draws_does_not_depend_on_the_others() {
     let options = |groups: &[StreamGroup]| WorkloadOptions {
         groups: groups.to_vec(),
@@ -194,10 +217,11 @@ fn each_kind_and_range_is_run_alone_and_short_ones_several_times() {
 
 #[test]
 fn input_that_makes_no_sense_is_refused_with_the_text_given() {
-    for text in ["", "FX", "F S"] {
+    for text in ["", "FX", "F S", "cs11-6.7"] {
         assert_eq!(text.parse::<Mix>(), Err(WorkloadError::Mix(text.to_string())));
     }
     assert_eq!("ffsop".parse::<Mix>().expect("a mix").to_string(), "FFSOP");
+    assert_eq!("cs11-6.6".parse::<Mix>().expect("a mix").to_string(), "cs11-6.6");
     for text in ["0", "101", "-1", "1.5", ""] {
         assert_eq!(text.parse::<Percent>(), Err(WorkloadError::Percent(text.to_string())));
     }

@@ -2,7 +2,9 @@
 
 mod alone;
 mod mixed;
+mod partitions;
 mod small;
+mod streams;
 mod throughput;
 
 use std::path::PathBuf;
@@ -12,19 +14,20 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use coscan_bench::engines::{Device, EngineKind, Source};
 use coscan_bench::experiment::{Experiment, PoolSize};
-use coscan_bench::metrics::write_json;
 use coscan_bench::report::flatness::{self, FlatnessPoint};
-use coscan_bench::report::{html, table};
+use coscan_bench::report::html;
 use coscan_bench::workload::{Mix, Percent, StreamGroup};
 use coscan_runtime::storage::stores::Limits;
 use coscan_runtime::storage::table::{FileOptions, PageLayout};
 
 use alone::Alone;
 use mixed::Mixed;
+use partitions::Partitions;
 use small::Small;
+use streams::Streams;
 use throughput::Throughput;
 
-use crate::compare::{compare, describe, write_picture, write_pictures};
+use crate::compare::{Contender, compare, describe, write_picture};
 use crate::signals::interrupted;
 use crate::sizes::parse_bytes;
 use crate::table_argument::parse_table;
@@ -46,35 +49,9 @@ enum Measure {
     Mixed(Box<Mixed>),
     Flatness(Flatness),
     Alone(Alone),
+    Partitions(Partitions),
     Small(Small),
     Throughput(Throughput),
-}
-
-/// Streams of queries at the same time, on each engine: the table and pictures of `coscan demo` on your own data.
-#[derive(Debug, Args)]
-struct Streams {
-    #[command(flatten)]
-    common: StreamArguments,
-    /// Streams that run at the same time
-    #[arg(long, default_value_t = 16)]
-    streams: usize,
-    /// Queries of each stream, one after another
-    #[arg(long, default_value_t = 4)]
-    queries: usize,
-    /// Kinds of queries, each letter equally likely: F is TPC-H Q6 (fast), S is Q1 (slow), O reads in order until a
-    /// limit, P looks up one key
-    #[arg(long, default_value = "FS")]
-    mix: Mix,
-    /// Percentages of the table that queries read, each equally likely
-    #[arg(long, default_value = "1,10,50,100", value_delimiter = ',')]
-    ranges: Vec<Percent>,
-    /// Write the reports as JSON, one object per engine
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Record coscan's decisions, to replay or simulate them; with several policies each has its own file: FILE with
-    /// the policy's name before the extension
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
 }
 
 /// Average query time as more streams run at the same time (Cooperative Scans, VLDB 2007, Figure 7).
@@ -181,6 +158,7 @@ impl Bench {
                 Measure::Mixed(mixed) => mixed.run().await,
                 Measure::Flatness(flatness) => flatness.run().await,
                 Measure::Alone(alone) => alone.run().await,
+                Measure::Partitions(partitions) => partitions.run().await,
                 Measure::Small(small) => small.run().await,
                 Measure::Throughput(throughput) => throughput.run().await,
             }
@@ -197,11 +175,13 @@ impl EngineArguments {
         Experiment {
             source: Source { location: self.table.1.clone(), device: self.device.device() },
             table: self.table.0.clone(),
+            orders: None,
             groups,
             seed: DEFAULT_SEED,
             stagger: None,
             pool: self.device.pool_bytes.map_or(PoolSize::PartOfTouched(0.25), PoolSize::Bytes),
             decode_bytes: self.device.decode_bytes,
+            operator_bytes: 0,
             table_options: self.device.table_options(),
             warm: self.device.warm,
         }
@@ -209,32 +189,14 @@ impl EngineArguments {
 }
 
 impl StreamArguments {
+    /// The engines, on the pool of the experiment.
+    fn contenders(&self) -> Vec<Contender> {
+        self.engines.engines.iter().copied().map(Contender::from).collect()
+    }
+
     fn experiment(&self, groups: Vec<StreamGroup>) -> Experiment {
         let stagger = self.stagger_ms.map(Duration::from_millis);
         Experiment { seed: self.seed, stagger, ..self.engines.experiment(groups) }
-    }
-}
-
-impl Streams {
-    async fn run(&self) -> Result<(), Failure> {
-        let group =
-            StreamGroup::once(self.mix.clone(), self.ranges.clone(), self.streams, self.queries);
-        let experiment = self.common.experiment(vec![group]);
-        let comparison =
-            compare(experiment, &self.common.engines.engines, self.record.as_deref()).await?;
-        println!("{}", table::table(&comparison.reports));
-        if let Some(path) = &self.json {
-            write_json(path, &comparison.reports).map_err(|error| unwritable(path, &error))?;
-        }
-        if let Some(path) = &self.common.html {
-            let description = describe(&comparison.prepared);
-            html::write_html(path, &description, &comparison.reports)
-                .map_err(|error| unwritable(path, &error))?;
-        }
-        if let Some(directory) = &self.common.svg {
-            write_pictures(directory, &comparison)?;
-        }
-        comparison.check()
     }
 }
 
@@ -247,7 +209,7 @@ impl Flatness {
             let group =
                 StreamGroup::once(self.mix.clone(), self.ranges.clone(), streams, self.queries);
             let experiment = self.common.experiment(vec![group]);
-            let comparison = compare(experiment, &self.common.engines.engines, None).await?;
+            let comparison = compare(experiment, &self.common.contenders(), None).await?;
             for report in &comparison.reports {
                 let query_avg_s = report.query_avg_s();
                 let bytes = crate::sizes::show_bytes(report.bytes_read);

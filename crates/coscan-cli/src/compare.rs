@@ -1,9 +1,10 @@
 //! Runs one experiment on several engines, shows progress, and gathers the reports.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use coscan_bench::engines::EngineKind;
-use coscan_bench::experiment::{EngineRun, Experiment, Prepared};
+use coscan_bench::experiment::{EngineRun, Experiment, PoolSize, Prepared};
 use coscan_bench::metrics::{EngineReport, Standalone};
 use coscan_bench::report::{RunDescription, bytes, latency, reads};
 use coscan_bench::workload::{Kind, Percent, Query, StreamGroup};
@@ -13,6 +14,27 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Failure;
 use crate::sizes::show_bytes;
+
+/// An engine of a comparison.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Contender {
+    pub(crate) kind: EngineKind,
+    /// coscan's pool, in percent of the bytes that the queries touch; `None` for that of the experiment.
+    pub(crate) pool: Option<Percent>,
+}
+
+impl From<EngineKind> for Contender {
+    fn from(kind: EngineKind) -> Self {
+        Self { kind, pool: None }
+    }
+}
+
+impl fmt::Display for Contender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.kind.fmt(f)?;
+        self.pool.map_or(Ok(()), |pool| write!(f, "-{pool}"))
+    }
+}
 
 /// The results of an experiment.
 pub(crate) struct Comparison {
@@ -29,7 +51,7 @@ pub(crate) struct Comparison {
 /// Times every kind of query alone, then runs all streams on each engine in turn, as [`run_engines`] does.
 pub(crate) async fn compare(
     experiment: Experiment,
-    engines: &[EngineKind],
+    engines: &[Contender],
     record: Option<&Path>,
 ) -> Result<Comparison, Failure> {
     let bar = spinner();
@@ -58,7 +80,7 @@ pub(crate) async fn prepare(
 pub(crate) async fn run_engines(
     prepared: Prepared,
     standalone: &Standalone,
-    engines: &[EngineKind],
+    engines: &[Contender],
     record: Option<&Path>,
     bar: &ProgressBar,
 ) -> Result<Comparison, Failure> {
@@ -66,23 +88,26 @@ pub(crate) async fn run_engines(
     let mut differences = Vec::new();
     let mut faults = Vec::new();
     let mut expected: Option<EngineRun> = None;
-    for &kind in engines {
-        bar.set_message(format!("{} streams on {kind}", prepared.streams.len()));
-        let file = record.and_then(|file| record_file(file, kind, engines));
-        let run = prepared.run(kind, file.as_deref()).await?;
+    for &engine in engines {
+        bar.set_message(format!("{} streams on {engine}", prepared.streams.len()));
+        let file = record.and_then(|file| record_file(file, engine, engines));
+        let part = |pool: Percent| PoolSize::PartOfTouched(f64::from(pool.get()) / 100.0);
+        let pool = engine.pool.map_or(prepared.experiment.pool, part);
+        let run = prepared.with_pool(pool).run(engine.kind, file.as_deref()).await?;
         let difference =
             expected.as_ref().and_then(|expected| run.run.compare(&expected.run).err());
         let report = run.run.report(standalone, difference.is_none())?;
+        let report = EngineReport { engine: engine.to_string(), ..report };
         bar.suspend(|| eprintln!("{}", line(&report, run.manager.as_ref())));
-        differences.extend(difference.map(|difference| format!("{kind}: {difference}")));
+        differences.extend(difference.map(|difference| format!("{engine}: {difference}")));
         if let Some(manager) =
             run.manager.filter(|manager| manager.held_bytes_max > manager.memory_bytes)
         {
             let held = show_bytes(manager.held_bytes_max);
-            faults.push(format!("{kind} held {held} of {}", show_bytes(manager.memory_bytes)));
+            faults.push(format!("{engine} held {held} of {}", show_bytes(manager.memory_bytes)));
         }
         if let Some(Err(error)) = &run.recorded {
-            faults.push(format!("{kind}: its decisions could not be recorded: {error}"));
+            faults.push(format!("{engine}: its decisions could not be recorded: {error}"));
         }
         reports.push(report);
         expected.get_or_insert(run);
@@ -90,16 +115,18 @@ pub(crate) async fn run_engines(
     Ok(Comparison { prepared, reports, differences, faults })
 }
 
-/// The file in which the decisions of one engine are recorded: `file` itself if coscan runs under one policy only, else
-/// one for each policy, with its name before the extension. Plain DataFusion decides nothing.
-fn record_file(file: &Path, kind: EngineKind, engines: &[EngineKind]) -> Option<PathBuf> {
-    let EngineKind::Coscan(policy) = kind else { return None };
-    let policies = engines.iter().filter(|&&engine| engine != EngineKind::DataFusion).count();
-    if policies == 1 {
+/// The file in which the decisions of one engine are recorded: `file` itself if coscan runs once only, else one for each
+/// policy and pool, with their names before the extension. Plain DataFusion decides nothing.
+fn record_file(file: &Path, engine: Contender, engines: &[Contender]) -> Option<PathBuf> {
+    let decides = |engine: &Contender| engine.kind != EngineKind::DataFusion;
+    if !decides(&engine) {
+        return None;
+    }
+    if engines.iter().filter(|engine| decides(engine)).count() == 1 {
         return Some(file.to_owned());
     }
     let mut name = file.file_stem()?.to_owned();
-    name.push(format!(".{policy}"));
+    name.push(format!(".{engine}"));
     if let Some(extension) = file.extension() {
         name.push(".");
         name.push(extension);
@@ -207,8 +234,8 @@ fn describe_group(group: &StreamGroup) -> String {
         .collect();
     let kinds: Vec<_> = Kind::ALL
         .into_iter()
-        .filter(|&kind| group.mix.to_string().contains(kind.letter()))
-        .map(|kind| format!("{}: {}", kind.letter(), kind.words()))
+        .filter(|kind| group.mix.kinds().contains(kind))
+        .map(|kind| format!("{}: {}", kind.name(), kind.words()))
         .collect();
     let range = match percents.is_empty() {
         true => String::new(),
@@ -240,9 +267,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn policies_that_run_together_have_a_log_each() {
+    fn policies_and_pools_that_run_together_have_a_log_each() {
+        let engine = |name: &str| {
+            let (name, pool) = name.split_once(' ').map_or((name, None), |(n, p)| (n, Some(p)));
+            let pool = pool.map(|pool| pool.parse().expect("a percentage"));
+            Contender { kind: name.parse().expect("an engine"), pool }
+        };
         let file = |kind: &str, engines: &[&str]| {
-            let engine = |name: &str| name.parse::<EngineKind>().expect("an engine");
             let engines: Vec<_> = engines.iter().map(|name| engine(name)).collect();
             let file = record_file(Path::new("runs/a.jsonl"), engine(kind), &engines);
             file.map(|file| file.display().to_string())
@@ -253,5 +284,7 @@ mod tests {
         let two = ["normal", "attach"];
         assert_eq!(file("attach", &two).as_deref(), Some("runs/a.attach.jsonl"));
         assert_eq!(file("normal", &two).as_deref(), Some("runs/a.normal.jsonl"));
+        let pools = ["normal 20", "normal 40"];
+        assert_eq!(file("normal 40", &pools).as_deref(), Some("runs/a.normal-40.jsonl"));
     }
 }

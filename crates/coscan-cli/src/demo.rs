@@ -14,7 +14,7 @@ use coscan_runtime::storage::stores::Limits;
 use coscan_runtime::storage::table::FileOptions;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::compare::{compare, describe, write_pictures};
+use crate::compare::{Contender, compare, describe, write_pictures};
 use crate::data::data_directory;
 use crate::signals::interrupted;
 use crate::sizes::parse_bytes;
@@ -71,16 +71,19 @@ impl Demo {
                 },
             },
             table: "lineitem".to_owned(),
+            orders: None,
             groups: vec![StreamGroup::once("FS".parse()?, percents, 16, 4)],
             seed: self.seed,
             stagger: None,
             pool: PoolSize::PartOfTouched(0.25),
             decode_bytes: 256 << 20,
+            operator_bytes: 0,
             table_options: FileOptions::default(),
             warm: false,
         };
         eprintln!("16 streams of 4 queries on lineitem, scale {}:", self.scale);
-        let comparison = compare(experiment, &EngineKind::usual(), None).await?;
+        let engines: Vec<_> = EngineKind::usual().into_iter().map(Contender::from).collect();
+        let comparison = compare(experiment, &engines, None).await?;
         println!("{}", table::table(&comparison.reports));
         html::write_html(&self.html, &describe(&comparison.prepared), &comparison.reports)
             .map_err(|error| format!("cannot write {}: {error}", self.html.display()))?;

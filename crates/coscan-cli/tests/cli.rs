@@ -352,12 +352,14 @@ fn help_teaches() {
         (vec!["sql", "--help"], "--jobs 8 -f daily.sql"),
         (vec!["sql", "--help"], "predictive"),
         (vec!["bench", "streams", "--help"], "--engines"),
+        (vec!["bench", "streams", "--help"], "--mix cs11-6.6"),
         (vec!["bench", "mixed", "--help"], "--in-order-streams"),
         (vec!["bench", "small", "--help"], "90th"),
         (vec!["bench", "small", "--help"], "default: all tables"),
         (vec!["bench", "throughput", "--help"], "all 22 queries"),
         (vec!["bench", "throughput", "--help"], "default: a quarter of all tables"),
         (vec!["bench", "flatness", "--help"], "Figure 7"),
+        (vec!["bench", "partitions", "--help"], "most idle partition"),
         (vec!["sim", "--help"], "virtual time"),
     ] {
         assert!(stdout(&run(&arguments)).contains(expected), "{arguments:?}");
@@ -449,6 +451,73 @@ fn mixed_streams_run_together_and_alone_with_equal_answers() {
         }
         assert!(of_stream(4).all(|query| query["percent"] == 1));
     }
+}
+
+#[test]
+fn joins_and_scans_run_with_several_pools() {
+    let directory = TempDir::new().unwrap();
+    coscan_bench::tpch::tables(directory.path(), 0.02, &|_, _| {}).unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let (table, json) = (format!("lineitem={}", path("lineitem-sf0.02.parquet")), path("a.json"));
+    let bench = ["bench", "streams", "--table", &table, "--mix", "cs11-6.6", "--stagger-ms", "0"];
+    let rest =
+        "--streams 4 --queries 4 --ranges 10,100 --chunk-rows 8192 --engines datafusion,relevance";
+    let rest: Vec<_> = rest.split(' ').collect();
+    let pools = ["--pools", "50,100", "--json", &json];
+    let without = run(&[&bench[..], &rest, &pools].concat());
+    assert!(stderr(&without).contains("--orders"), "{}", stderr(&without));
+
+    let orders = ["--orders", &path("orders-sf0.02.parquet")].map(str::to_owned);
+    let orders = orders.each_ref().map(String::as_str);
+    let shown = stdout(&run(&[&bench[..], &rest, &pools, &orders].concat()));
+    for part in ["datafusion", "relevance-50", "relevance-100", "CMJ1-", "O1-", "answers equal"] {
+        assert!(shown.contains(part), "{part} in\n{shown}");
+    }
+    let reports: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    let reports = reports.as_array().unwrap();
+    assert_eq!(reports.len(), 3);
+    for report in reports {
+        assert_eq!(report["answers_equal"], true);
+        assert_eq!(report["queries"].as_array().unwrap().len(), 16);
+    }
+    let bytes: Vec<_> = reports.iter().map(|r| r["bytes_read"].as_u64().unwrap()).collect();
+    assert!(bytes[2] <= bytes[1] && bytes[1] < bytes[0], "{bytes:?}");
+}
+
+#[test]
+fn a_scan_on_several_partitions_reads_every_chunk_once() {
+    let directory = TempDir::new().unwrap();
+    coscan_bench::tpch::lineitem(directory.path(), 0.05, &|_, _| {}).unwrap();
+    let table = format!("lineitem={}", directory.path().display());
+    let json = directory.path().join("partitions.json").display().to_string();
+    let bench = ["bench", "partitions", "--table", &table, "--partitions", "1,2"];
+    let rest = ["--engines", "datafusion,relevance", "--rounds", "1", "--json", &json];
+    let shown = stdout(&run(&[&bench[..], &rest].concat()));
+    for part in ["TPC-H Q1", "TPC-H Q6", "idle [%]", "relevance", "equal answers"] {
+        assert!(shown.contains(part), "{part} in\n{shown}");
+    }
+    let reports: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    let reports = reports.as_array().unwrap();
+    assert_eq!(reports.len(), 2 * 2 * 2, "queries, numbers of partitions, engines");
+    for report in reports {
+        assert_eq!(report["answers_equal"], true);
+        let scans = report["scans"].as_array().unwrap();
+        let sum = |name: &str| scans.iter().map(|scan| scan[name].as_f64().unwrap()).sum::<f64>();
+        // Three row groups, the last one short and in the chunk of the one before, read once.
+        assert_eq!(sum("rows"), 299_814.0, "{report}");
+        assert!((sum("chunks") - 2.0).abs() < 1e-9, "{report}");
+        assert!(scans.iter().all(|scan| (0.0..=1.0).contains(&scan["idle"].as_f64().unwrap())));
+        if report["engine"] != "datafusion" {
+            assert_eq!(scans.len() as u64, report["partitions"].as_u64().unwrap(), "{report}");
+        }
+        if report["partitions"] == 1 {
+            assert_eq!(report["speed"], 1.0);
+        }
+    }
+    let none = run(&["bench", "partitions", "--table", &table, "--partitions", "0"]);
+    assert!(stderr(&none).contains("nothing to run"), "{}", stderr(&none));
 }
 
 #[test]

@@ -10,10 +10,10 @@ use coscan_core::{ChunkIndex, Index, Layout, PageIndex};
 use coscan_storage::table::ParquetTable;
 
 use crate::runner::EngineError;
-use crate::workload::{KEY, Kind, Stream};
+use crate::workload::{KEY, Kind, ORDERS_KEY, Stream};
 
-/// Columns of a query, without the key where that only limits the range.
-fn columns_of(kind: Kind) -> &'static [&'static str] {
+/// Columns of `lineitem` that a query reads, without the key where that only limits the range.
+fn columns_of_lineitem(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Fast => &["l_quantity", "l_extendedprice", "l_discount", "l_shipdate"],
         Kind::Slow => &[
@@ -27,6 +27,43 @@ fn columns_of(kind: Kind) -> &'static [&'static str] {
         ],
         Kind::Ordered => &[KEY, "l_extendedprice", "l_discount"],
         Kind::Point => &[KEY, "l_quantity", "l_extendedprice", "l_discount", "l_shipdate"],
+        Kind::JoinByPriority => &[KEY, "l_commitdate", "l_receiptdate", "l_discount"],
+        Kind::JoinByMode => &[KEY, "l_shipdate", "l_commitdate", "l_receiptdate", "l_shipmode"],
+        Kind::Lines => &["l_shipdate", "l_extendedprice"],
+        Kind::Orders => &[],
+    }
+}
+
+/// The same of `orders`.
+fn columns_of_orders(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::JoinByPriority => &[ORDERS_KEY, "o_orderpriority", "o_totalprice"],
+        Kind::JoinByMode => &[ORDERS_KEY, "o_orderpriority"],
+        Kind::Orders => &["o_totalprice", "o_clerk"],
+        Kind::Fast | Kind::Slow | Kind::Ordered | Kind::Point | Kind::Lines => &[],
+    }
+}
+
+/// A table that queries read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Role {
+    Lineitem,
+    Orders,
+}
+
+impl Role {
+    fn key(self) -> &'static str {
+        match self {
+            Self::Lineitem => KEY,
+            Self::Orders => ORDERS_KEY,
+        }
+    }
+
+    fn columns_of(self, kind: Kind) -> &'static [&'static str] {
+        match self {
+            Self::Lineitem => columns_of_lineitem(kind),
+            Self::Orders => columns_of_orders(kind),
+        }
     }
 }
 
@@ -37,6 +74,11 @@ pub(super) struct ChunkKeys {
 }
 
 impl ChunkKeys {
+    pub(super) fn new(table: &ParquetTable, role: Role) -> Result<Self, EngineError> {
+        let (min, max) = key_bounds(table, role.key())?;
+        Ok(Self { min, max })
+    }
+
     /// Whether no chunk has keys below those of the chunk before.
     pub(super) fn are_in_order(&self) -> bool {
         (1..self.min.len()).all(|chunk| self.max.value(chunk - 1) <= self.min.value(chunk))
@@ -50,8 +92,8 @@ impl ChunkKeys {
     }
 }
 
-pub(super) fn key_bounds(table: &ParquetTable) -> Result<(Int64Array, Int64Array), EngineError> {
-    let statistics = table.statistics(column_index(table, KEY)?)?;
+fn key_bounds(table: &ParquetTable, key: &str) -> Result<(Int64Array, Int64Array), EngineError> {
+    let statistics = table.statistics(column_index(table, key)?)?;
     let integers = |bounds: &ArrayRef| -> Result<Int64Array, EngineError> {
         let cast = compute::cast(bounds, &DataType::Int64)?;
         Ok(cast.as_primitive::<Int64Type>().clone())
@@ -61,21 +103,26 @@ pub(super) fn key_bounds(table: &ParquetTable) -> Result<(Int64Array, Int64Array
 
 fn column_index(table: &ParquetTable, name: &str) -> Result<usize, EngineError> {
     table.schema().index_of(name).map_err(|_| {
-        format!("the table has no column {name}; the streams read ranges of TPC-H lineitem").into()
+        format!(
+            "the table has no column {name}; the streams read ranges of TPC-H lineitem and orders"
+        )
+        .into()
     })
 }
 
-/// Pages that any of the queries needs.
+/// Pages of a table that any of the queries needs.
 pub(super) fn touched_pages(
     table: &ParquetTable,
+    role: Role,
     chunks: &ChunkKeys,
     streams: &[Stream],
 ) -> Result<BTreeSet<PageIndex>, EngineError> {
     let layout = table.layout();
     let mut pages = BTreeSet::new();
     for query in streams.iter().flat_map(|stream| &stream.queries) {
-        let key = query.keys.as_ref().map(|_| &KEY);
-        for name in columns_of(query.kind).iter().chain(key) {
+        let columns = role.columns_of(query.kind);
+        let key = query.keys.as_ref().filter(|_| !columns.is_empty()).map(|_| role.key());
+        for name in columns.iter().copied().chain(key) {
             let group = table.group_of_column(column_index(table, name)?);
             for chunk in
                 layout.chunks().filter(|&chunk| chunks.may_hold(chunk, query.keys.as_ref()))
@@ -87,13 +134,26 @@ pub(super) fn touched_pages(
     Ok(pages)
 }
 
-/// The most bytes of these pages that one chunk needs.
-pub(super) fn largest_chunk_bytes(layout: &Layout, pages: &BTreeSet<PageIndex>) -> u64 {
-    let mut bytes_of_chunk = vec![0; layout.chunk_count()];
-    for &page in pages {
-        for chunk in layout.chunks_of(page) {
-            bytes_of_chunk[chunk.as_usize()] += layout.bytes_of(page);
+/// What queries touch of a table.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Touched {
+    /// Bytes, each counted once.
+    pub(super) bytes: u64,
+    /// The most of them in one chunk.
+    pub(super) chunk_bytes_max: u64,
+}
+
+impl Touched {
+    pub(super) fn new(layout: &Layout, pages: &BTreeSet<PageIndex>) -> Self {
+        let mut bytes_of_chunk = vec![0; layout.chunk_count()];
+        for &page in pages {
+            for chunk in layout.chunks_of(page) {
+                bytes_of_chunk[chunk.as_usize()] += layout.bytes_of(page);
+            }
+        }
+        Self {
+            bytes: pages.iter().map(|&page| layout.bytes_of(page)).sum(),
+            chunk_bytes_max: bytes_of_chunk.into_iter().max().unwrap_or(0),
         }
     }
-    bytes_of_chunk.into_iter().max().unwrap_or(0)
 }

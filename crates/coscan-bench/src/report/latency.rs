@@ -29,7 +29,7 @@ pub fn figure(reports: &[EngineReport]) -> Figure {
     let names = Names {
         title: "Latency per kind of query, divided by the time alone",
         upright: "latency ÷ time alone (logarithmic)",
-        across: "kind of query: F = fast (Q6), S = slow (Q1), O = in order, P = one key; percent of the table that it reads",
+        across: "kind of query: F = fast (Q6), S = slow (Q1), O = in order, P = one key, CMJ = join; percent of the table that it reads",
     };
     let groups: Vec<String> = keys.iter().map(|(kind, percent)| label(*kind, *percent)).collect();
     groups::figure(names, &groups, &series.collect::<Vec<_>>())

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::WorkloadError;
 
-/// The computation of a query: the two queries of CS07 §5.1, one that needs its rows in order, and one that looks a row
-/// up.
+/// The computation of a query: the two queries of CS07 §5.1, one that needs its rows in order, one that looks a row up,
+/// and the four of CS11 Figure 6.6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Kind {
     /// TPC-H Q6: three comparisons and one sum, limited by I/O.
@@ -24,19 +24,44 @@ pub enum Kind {
     /// The rows of one order.
     #[serde(rename = "P")]
     Point,
+    /// A join of `lineitem` and `orders` after TPC-H Q4.
+    #[serde(rename = "CMJ1")]
+    JoinByPriority,
+    /// A join of `lineitem` and `orders` after TPC-H Q12.
+    #[serde(rename = "CMJ2")]
+    JoinByMode,
+    /// Sums over `lineitem`.
+    #[serde(rename = "L1")]
+    Lines,
+    /// Sums over `orders`.
+    #[serde(rename = "O1")]
+    Orders,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 4] = [Kind::Fast, Kind::Slow, Kind::Ordered, Kind::Point];
+    pub const ALL: [Kind; 8] = [
+        Kind::Fast,
+        Kind::Slow,
+        Kind::Ordered,
+        Kind::Point,
+        Kind::JoinByPriority,
+        Kind::JoinByMode,
+        Kind::Lines,
+        Kind::Orders,
+    ];
 
-    /// The letter that stands for the kind in mixes, labels and JSON.
-    pub fn letter(self) -> char {
+    /// The name of the kind in labels and JSON; those of one letter are also in mixes.
+    pub fn name(self) -> &'static str {
         match self {
-            Kind::Fast => 'F',
-            Kind::Slow => 'S',
-            Kind::Ordered => 'O',
-            Kind::Point => 'P',
+            Kind::Fast => "F",
+            Kind::Slow => "S",
+            Kind::Ordered => "O",
+            Kind::Point => "P",
+            Kind::JoinByPriority => "CMJ1",
+            Kind::JoinByMode => "CMJ2",
+            Kind::Lines => "L1",
+            Kind::Orders => "O1",
         }
     }
 
@@ -47,7 +72,21 @@ impl Kind {
             Kind::Slow => "TPC-H Q1",
             Kind::Ordered => "in order, until a limit",
             Kind::Point => "one key",
+            Kind::JoinByPriority => "orders and lineitem, by priority",
+            Kind::JoinByMode => "orders and lineitem, by ship mode",
+            Kind::Lines => "sums over lineitem",
+            Kind::Orders => "sums over orders",
         }
+    }
+
+    /// Whether it joins tables.
+    pub fn is_join(self) -> bool {
+        matches!(self, Kind::JoinByPriority | Kind::JoinByMode)
+    }
+
+    /// Whether it reads `orders`.
+    pub fn reads_orders(self) -> bool {
+        self.is_join() || self == Kind::Orders
     }
 }
 
@@ -120,10 +159,14 @@ impl Query {
         label(self.kind, self.percent)
     }
 
-    /// The text of the query over `table`, or over [`in_order_table`] where rows are needed in order.
+    /// The text of the query over `table`, or over [`in_order_table`] where rows are needed in order, and over
+    /// [`ORDERS`].
     ///
     /// FAST is TPC-H Q6 and SLOW is TPC-H Q1 with the validation parameters of the specification.
     /// CS07 adds further arithmetic to Q1 to slow it down; this one is Q1 as it is.
+    ///
+    /// The joins are TPC-H Q4 and Q12 without their dates, so that keys alone limit the range, and with more columns
+    /// (CS11 §6.7). Which columns those of the paper read is not known; see the simulator's `cs11-figure6.7-joins`.
     ///
     /// The answer to each is determined: a limit counts orders, never rows of one order.
     pub fn sql(&self, table: &str) -> String {
@@ -134,17 +177,49 @@ impl Query {
             Kind::Point => format!(
                 "SELECT l_orderkey, l_quantity, l_extendedprice, l_discount, l_shipdate
 FROM {table}{}",
-                self.keys_after("\nWHERE")
+                self.keys_after("\nWHERE", KEY)
+            ),
+            Kind::JoinByPriority => format!(
+                "SELECT o_orderpriority, count(*) AS line_count, sum(o_totalprice) AS sum_price, sum(l_discount) AS sum_disc
+FROM {ORDERS}, {table}
+WHERE o_orderkey = l_orderkey
+  AND l_commitdate < l_receiptdate{}
+GROUP BY o_orderpriority
+ORDER BY o_orderpriority",
+                self.keys_after("\n  AND", KEY)
+            ),
+            Kind::JoinByMode => format!(
+                "SELECT l_shipmode,
+  sum(CASE WHEN o_orderpriority IN ('1-URGENT', '2-HIGH') THEN 1 ELSE 0 END) AS high_line_count,
+  sum(CASE WHEN o_orderpriority IN ('1-URGENT', '2-HIGH') THEN 0 ELSE 1 END) AS low_line_count
+FROM {ORDERS}, {table}
+WHERE o_orderkey = l_orderkey
+  AND l_shipmode IN ('MAIL', 'SHIP')
+  AND l_commitdate < l_receiptdate
+  AND l_shipdate < l_commitdate{}
+GROUP BY l_shipmode
+ORDER BY l_shipmode",
+                self.keys_after("\n  AND", KEY)
+            ),
+            Kind::Lines => format!(
+                "SELECT count(*) AS line_count, sum(l_extendedprice) AS sum_price, max(l_shipdate) AS last_date
+FROM {table}{}",
+                self.keys_after("\nWHERE", KEY)
+            ),
+            Kind::Orders => format!(
+                "SELECT count(*) AS order_count, sum(o_totalprice) AS sum_price, max(o_clerk) AS last_clerk
+FROM {ORDERS}{}",
+                self.keys_after("\nWHERE", ORDERS_KEY)
             ),
         }
     }
 
     /// The condition on the key, if there is one, after `WHERE` or `AND`.
-    fn keys_after(&self, word: &str) -> String {
+    fn keys_after(&self, word: &str, key: &str) -> String {
         match self.keys.as_ref().map(|keys| (keys.start(), keys.end())) {
             None => String::new(),
-            Some((first, last)) if first == last => format!("{word} l_orderkey = {first}"),
-            Some((first, last)) => format!("{word} l_orderkey BETWEEN {first} AND {last}"),
+            Some((first, last)) if first == last => format!("{word} {key} = {first}"),
+            Some((first, last)) => format!("{word} {key} BETWEEN {first} AND {last}"),
         }
     }
 
@@ -156,7 +231,7 @@ WHERE l_shipdate >= DATE '1994-01-01'
   AND l_shipdate < DATE '1995-01-01'
   AND l_discount BETWEEN 0.05 AND 0.07
   AND l_quantity < 24{}",
-            self.keys_after("\n  AND")
+            self.keys_after("\n  AND", KEY)
         )
     }
 
@@ -175,7 +250,7 @@ FROM {table}
 WHERE l_shipdate <= DATE '1998-09-02'{}
 GROUP BY l_returnflag, l_linestatus
 ORDER BY l_returnflag, l_linestatus",
-            self.keys_after("\n  AND")
+            self.keys_after("\n  AND", KEY)
         )
     }
 
@@ -202,6 +277,10 @@ FROM (
 /// The column whose ranges queries read, and whose order the rows have.
 pub const KEY: &str = "l_orderkey";
 
+/// The table that joins read, too, and its key. `lineitem` has the same keys in the same order.
+pub const ORDERS: &str = "orders";
+pub(crate) const ORDERS_KEY: &str = "o_orderkey";
+
 /// TPC-H uses the first eight of every 32 keys.
 const KEYS_PER_ORDER: u64 = 4;
 
@@ -218,7 +297,7 @@ pub fn in_order_table(table: &str) -> String {
 /// `F-01`, `S-100`: a kind of query and how much it reads, as CS07 writes it; `P` if that is one key.
 pub fn label(kind: Kind, percent: Percent) -> String {
     match percent {
-        Percent::ONE_KEY => kind.letter().to_string(),
-        Percent(number) => format!("{}-{number:02}", kind.letter()),
+        Percent::ONE_KEY => kind.name().to_string(),
+        Percent(number) => format!("{}-{number:02}", kind.name()),
     }
 }

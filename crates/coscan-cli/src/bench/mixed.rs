@@ -82,8 +82,7 @@ impl Mixed {
             let group = |stream: usize| groups[prepared.streams[stream].group].name.clone();
             let streams = (0..prepared.streams.len()).map(group).collect();
             let comparison =
-                run_engines(prepared, &standalone, &self.common.engines.engines, None, &bar)
-                    .await?;
+                run_engines(prepared, &standalone, &self.common.contenders(), None, &bar).await?;
             let engines = comparison.reports.clone();
             runs.push(MixedRun { run: run.to_owned(), streams, engines });
             comparisons.push(comparison);

@@ -109,11 +109,13 @@ impl Arguments {
         Experiment {
             source: Source { location: location.to_owned(), device: Device::default() },
             table: TABLE.to_owned(),
+            orders: None,
             groups: vec![group],
             seed: self.seed,
             stagger: Some(self.stagger),
             pool: self.pool_bytes.map_or(PoolSize::PartOfTouched(0.25), PoolSize::Bytes),
             decode_bytes: 256 << 20,
+            operator_bytes: 0,
             table_options: FileOptions::default(),
             warm: false,
         }

@@ -1,0 +1,153 @@
+//! One scan on more and more partitions: how much faster it becomes, and whether all partitions have work until its end.
+//!
+//! TPC-H Q1 and Q6 over a whole table in memory, on each engine in turn.
+
+mod probe;
+
+use std::time::{Duration, Instant};
+
+use arrow::array::RecordBatch;
+use datafusion::physical_plan::collect;
+use serde::{Deserialize, Serialize};
+
+use crate::answers::compare_answers;
+use crate::engines::{EngineKind, SqlEngine};
+use crate::experiment::Prepared;
+use crate::runner::EngineError;
+use crate::workload::{Kind, Percent, Query};
+use probe::Probe;
+
+/// A query on one engine with a number of partitions: the round of its median time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PartitionsReport {
+    /// The name of the engine or policy.
+    pub engine: String,
+    /// The query, such as `TPC-H Q1`.
+    pub query: String,
+    /// The partitions that the engine was asked for.
+    pub partitions: usize,
+    /// From the start of the query to its last row, in seconds.
+    pub time_s: f64,
+    /// The time with the first number of partitions divided by this one.
+    pub speed: f64,
+    /// From the first poll of any partition of the scan to the end of the last one, in seconds.
+    pub scan_s: f64,
+    /// The partitions that the scan has.
+    pub scans: Vec<PartitionReport>,
+    /// Whether the answer of every round equals that of the first engine.
+    pub answers_equal: bool,
+}
+
+/// A partition of a scan.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PartitionReport {
+    /// The rows that it read.
+    pub rows: u64,
+    /// The same in chunks of coscan, of average size.
+    pub chunks: f64,
+    /// The part of the scan's time, 0 to 1, in which it had not begun, waited for rows to be read, or had ended. Waiting
+    /// for a processor does not count.
+    pub idle: f64,
+}
+
+impl PartitionsReport {
+    /// The fewest and the most chunks of a partition.
+    pub fn chunks(&self) -> (f64, f64) {
+        let chunks = || self.scans.iter().map(|scan| scan.chunks);
+        (chunks().fold(f64::INFINITY, f64::min), chunks().fold(0.0, f64::max))
+    }
+
+    /// The part of the scan's time in which the partition with the least to do was idle.
+    pub fn idle_max(&self) -> f64 {
+        self.scans.iter().map(|scan| scan.idle).fold(0.0, f64::max)
+    }
+}
+
+/// A query that ran once.
+struct Round {
+    time: Duration,
+    probe: Probe,
+    answer: Vec<RecordBatch>,
+}
+
+impl Prepared {
+    /// Runs Q1 and Q6 over the whole table with each number of partitions, `rounds` times on each of `kinds` in turn.
+    /// Each engine answers both once before. `on_run` is told the query and the number of partitions.
+    ///
+    /// # Errors
+    /// If the table cannot be opened or a query fails.
+    pub async fn partitions(
+        &self,
+        kinds: &[EngineKind],
+        partitions: &[usize],
+        rounds: usize,
+        on_run: &dyn Fn(&str, usize),
+    ) -> Result<Vec<PartitionsReport>, EngineError> {
+        let mut engines = Vec::new();
+        for &kind in kinds {
+            engines.push((kind, self.engine(kind).await?));
+        }
+        let mut reports = Vec::new();
+        for kind in [Kind::Slow, Kind::Fast] {
+            let query = Query { kind, percent: Percent::WHOLE, keys: None };
+            let sql = query.sql(&self.experiment.table);
+            for (_, engine) in &engines {
+                run(engine, 1, &sql).await?;
+            }
+            for &partitions in partitions {
+                on_run(kind.words(), partitions);
+                let mut runs: Vec<Vec<Round>> = engines.iter().map(|_| Vec::new()).collect();
+                for round in 0..rounds.max(1) {
+                    // The engines take turns in going first.
+                    for place in 0..engines.len() {
+                        let index = (round + place) % engines.len();
+                        runs[index].push(run(&engines[index].1, partitions, &sql).await?);
+                    }
+                }
+                let Some(expected) = runs.first().map(|runs| runs[0].answer.clone()) else { break };
+                for ((engine, _), mut runs) in engines.iter().zip(runs) {
+                    let is_equal =
+                        |run: &Round| compare_answers(&sql, &expected, &run.answer).is_ok();
+                    let answers_equal = runs.iter().all(is_equal);
+                    runs.sort_by_key(|run| run.time);
+                    let median = &runs[runs.len() / 2];
+                    let (scan, scans) = median.probe.report(self.chunk_rows_avg());
+                    let report = PartitionsReport {
+                        engine: engine.to_string(),
+                        query: kind.words().to_owned(),
+                        partitions,
+                        time_s: median.time.as_secs_f64(),
+                        speed: 1.0,
+                        scan_s: scan.as_secs_f64(),
+                        scans,
+                        answers_equal,
+                    };
+                    reports.push(PartitionsReport { speed: speed(&reports, &report), ..report });
+                }
+            }
+        }
+        Ok(reports)
+    }
+
+    fn chunk_rows_avg(&self) -> f64 {
+        self.table_rows as f64 / self.chunk_count.max(1) as f64
+    }
+}
+
+/// Relative to the first report of the same query and engine.
+fn speed(reports: &[PartitionsReport], report: &PartitionsReport) -> f64 {
+    let is_same = |other: &&PartitionsReport| {
+        (&other.engine, &other.query) == (&report.engine, &report.query)
+    };
+    reports.iter().find(is_same).map_or(1.0, |first| first.time_s / report.time_s)
+}
+
+async fn run(engine: &SqlEngine, partitions: usize, sql: &str) -> Result<Round, EngineError> {
+    let session = engine.session(partitions);
+    let started = Instant::now();
+    let frame = session.sql(sql).await?;
+    let tasks = frame.task_ctx();
+    let (plan, probe) = Probe::above_scan(frame.create_physical_plan().await?)?;
+    let answer = collect(plan, tasks.into()).await?;
+    Ok(Round { time: started.elapsed(), probe, answer })
+}

@@ -1,0 +1,102 @@
+//! `coscan bench streams`: streams of queries at the same time.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use coscan_bench::engines::EngineKind;
+use coscan_bench::experiment::Experiment;
+use coscan_bench::metrics::write_json;
+use coscan_bench::report::{html, table};
+use coscan_bench::workload::{Kind, Mix, Percent, StreamGroup};
+
+use super::{StreamArguments, unwritable};
+use crate::Failure;
+use crate::compare::{Contender, compare, describe, write_pictures};
+use crate::sizes::parse_bytes;
+
+/// coscan's memory for operators where queries join tables.
+const JOIN_BYTES: u64 = 8 << 30;
+
+/// Streams of queries at the same time, on each engine: the table and pictures of `coscan demo` on your own data.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  coscan bench streams --table lineitem=lineitem.parquet --bandwidth 200MB --pool-bytes 200MB
+  coscan bench streams --table lineitem=lineitem.parquet --orders orders.parquet --mix cs11-6.6 \\
+    --engines datafusion,relevance --pools 20,40,60,80,100 --bandwidth 200MB
+                                  joins and scans with pools for more and more of the data")]
+pub(super) struct Streams {
+    #[command(flatten)]
+    common: StreamArguments,
+    /// Streams that run at the same time
+    #[arg(long, default_value_t = 16)]
+    streams: usize,
+    /// Queries of each stream, one after another
+    #[arg(long, default_value_t = 4)]
+    queries: usize,
+    /// Kinds of queries, each letter equally likely: F is TPC-H Q6 (fast), S is Q1 (slow), O reads in order until a
+    /// limit, P looks up one key. Or a name: cs11-6.6 has the four queries of CS11 Figure 6.6, joins of lineitem and
+    /// orders (CMJ1, CMJ2) and scans of each (L1, O1); cs11-6.6-joins has the two joins
+    #[arg(long, default_value = "FS")]
+    mix: Mix,
+    /// Percentages of the table that queries read, each equally likely
+    #[arg(long, default_value = "1,10,50,100", value_delimiter = ',')]
+    ranges: Vec<Percent>,
+    /// TPC-H orders, for mixes that read it: a file, directory or pattern in the store of lineitem, in the same order
+    #[arg(long, value_name = "URL")]
+    orders: Option<String>,
+    /// Run coscan with a pool of each of these percentages of the bytes that the queries touch
+    #[arg(long, value_delimiter = ',', value_name = "PERCENT", conflicts_with = "pool_bytes")]
+    pools: Vec<Percent>,
+    /// coscan's memory for joins, aggregates and sorts, beside the pool and decoded columns [default: 8 GiB if the mix
+    /// has joins, else 0]; plain DataFusion has no limit
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    operator_bytes: Option<u64>,
+    /// Write the reports as JSON, one object per engine
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Record coscan's decisions, to replay or simulate them; with several policies or pools each has its own file: FILE
+    /// with the policy's name, and the percentage of the pool, before the extension
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+}
+
+impl Streams {
+    pub(super) async fn run(&self) -> Result<(), Failure> {
+        let comparison =
+            compare(self.experiment(), &self.contenders(), self.record.as_deref()).await?;
+        println!("{}", table::table(&comparison.reports));
+        if let Some(path) = &self.json {
+            write_json(path, &comparison.reports).map_err(|error| unwritable(path, &error))?;
+        }
+        if let Some(path) = &self.common.html {
+            let description = describe(&comparison.prepared);
+            html::write_html(path, &description, &comparison.reports)
+                .map_err(|error| unwritable(path, &error))?;
+        }
+        if let Some(directory) = &self.common.svg {
+            write_pictures(directory, &comparison)?;
+        }
+        comparison.check()
+    }
+
+    fn experiment(&self) -> Experiment {
+        let group =
+            StreamGroup::once(self.mix.clone(), self.ranges.clone(), self.streams, self.queries);
+        let has_joins = self.mix.kinds().iter().copied().any(Kind::is_join);
+        let operator_bytes = self.operator_bytes.unwrap_or(if has_joins { JOIN_BYTES } else { 0 });
+        let orders = self.orders.clone();
+        Experiment { orders, operator_bytes, ..self.common.experiment(vec![group]) }
+    }
+
+    /// Each engine; coscan once for each pool.
+    fn contenders(&self) -> Vec<Contender> {
+        let of_engine = |&kind: &EngineKind| match kind {
+            EngineKind::Coscan(_) if !self.pools.is_empty() => {
+                self.pools.iter().map(|&pool| Contender { kind, pool: Some(pool) }).collect()
+            }
+            _ => vec![Contender::from(kind)],
+        };
+        self.common.engines.engines.iter().flat_map(of_engine).collect()
+    }
+}
