@@ -190,7 +190,7 @@ fn show(reports: &[EngineReport]) {
     for ((kind, percent), of_kind) in reports.last().into_iter().flat_map(EngineReport::kinds) {
         println!(
             "{}-{percent:3}  {:6.2}  {:6.2}  {:6.2}",
-            kind.letter(),
+            kind.name(),
             of_kind.normalized_latency_avg,
             of_kind.normalized_latency_p99,
             of_kind.standalone_s
