@@ -152,6 +152,8 @@ const OTHERS: &[&str] = &[
     // No joint chunk is needed.
     "SELECT p.key, c.value FROM parent p JOIN child c ON p.key = c.key WHERE p.key > 99999",
     "SELECT count(*), sum(c.value) FROM parent p JOIN child c ON p.key = c.key WHERE p.key > 99999",
+    // Nor here, but there is a total of no rows.
+    "SELECT p.text, count(*) FROM parent p JOIN child c ON p.key = c.key WHERE c.value > 99999 GROUP BY CUBE (p.text)",
     "SELECT key FROM parent WHERE key NOT IN (SELECT key FROM child)",
     "SELECT a.key, b.key FROM parent a FULL JOIN child b ON a.key = b.key JOIN other c ON a.key = c.key \
      WHERE a.value + c.value > 100",

@@ -96,9 +96,11 @@ impl<'a> Search<'a> {
             }
             return Ok(None);
         }
-        // The first stage of an aggregation by another key.
+        // The first stage of an aggregation by another key. With grouping sets it may have a row for no rows, but without
+        // chunks it would not run.
         let is_partial = plan.downcast_ref::<AggregateExec>().is_some_and(|aggregate| {
             *aggregate.mode() == AggregateMode::Partial
+                && aggregate.group_expr().is_single()
                 && aggregate.limit_options().is_none()
                 && !has_order(aggregate)
         });
