@@ -16,6 +16,8 @@ use crate::support::{self, Seeded};
 use crate::tables::{self, Declared};
 
 const DECODE_BYTES: u64 = 256 << 20;
+/// Plain DataFusion has no limit.
+const OPERATOR_BYTES: u64 = 2 << 30;
 
 /// How a query runs.
 #[derive(Clone, Debug)]
@@ -117,8 +119,9 @@ impl<'a> Sessions<'a> {
 
     async fn open(&self, sharing: Sharing) -> SessionContext {
         let pool_bytes = if sharing.two_chunks { 2 * self.chunk_bytes_max } else { 64 << 20 };
-        let options = Options::with_pool_bytes(pool_bytes, DECODE_BYTES).policy(sharing.policy);
-        let manager = BufferManager::new(options).unwrap();
+        let usual = Options::with_pool_bytes(pool_bytes, DECODE_BYTES).policy(sharing.policy);
+        let memory_bytes = usual.memory_bytes + OPERATOR_BYTES;
+        let manager = BufferManager::new(Options { memory_bytes, ..usual }).unwrap();
         let mut coscan = Coscan::new(&manager).with_table_options(support::TABLE_OPTIONS);
         if !sharing.direct {
             coscan = coscan.with_direct_bytes_max(0);
