@@ -2,7 +2,7 @@
 //! with the query alone.
 //!
 //! ```sh
-//! cargo run --release --workspace --example flight_speed -- 10000000
+//! cargo run --release -p coscan-server --example flight_speed -- 10000000
 //! ```
 #![allow(clippy::unwrap_used, reason = "an example")]
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustls::pki_types::ServerName;
 use support::PASSWORD;
 use support::http::{ask, basic, get};
-use support::server::{start, start_as, start_with, trusting};
+use support::server::{certificate, start, start_as, start_with, trusting};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -150,12 +150,19 @@ async fn with_a_certificate_nothing_is_served_in_clear() {
     let pem = std::fs::read(running.tables.directory.path().join("c.pem")).unwrap();
     let tcp = TcpStream::connect(running.http).await.unwrap();
     let name = ServerName::try_from("localhost").unwrap();
-    let tls = trusting(&pem).unwrap().connect(name, tcp).await.unwrap();
+    let tls = trusting(&pem, &[]).unwrap().connect(name.clone(), tcp).await.unwrap();
     let root = basic("root", PASSWORD);
     let answer = ask(tls, "/", &[("host", "localhost"), (root.0, &root.1)]).await;
     assert_eq!(answer.status, 200);
     let cookie = answer.header("set-cookie").unwrap();
     assert!(cookie.starts_with("__Host-coscan=") && cookie.ends_with("; Secure"), "{cookie}");
+
+    // Another certificate for the same name.
+    let other = tempfile::tempdir().unwrap();
+    let other = std::fs::read(certificate(other.path()).certificate).unwrap();
+    let tcp = TcpStream::connect(running.http).await.unwrap();
+    let error = trusting(&other, &[]).unwrap().connect(name, tcp).await.unwrap_err();
+    assert!(error.to_string().contains("certificate"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -43,7 +43,7 @@ async fn login_with_tls(running: &Running, pem: &[u8]) -> Result<(), Box<dyn std
     let mut tcp = TcpStream::connect(running.at).await?;
     tokio::io::AsyncWriteExt::write_all(&mut tcp, &[0, 0, 0, 8, 4, 210, 22, 47]).await?;
     assert_eq!(tokio::io::AsyncReadExt::read_u8(&mut tcp).await?, b'S');
-    let stream = trusting(pem)?.connect(ServerName::try_from("localhost")?, tcp).await?;
+    let stream = trusting(pem, &[])?.connect(ServerName::try_from("localhost")?, tcp).await?;
     let (client, connection) = running.config("ann", PASSWORD).connect_raw(stream, NoTls).await?;
     tokio::spawn(connection);
     client.simple_query("SELECT count(*) FROM numbers").await?;

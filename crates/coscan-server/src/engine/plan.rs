@@ -15,6 +15,7 @@ use datafusion::sql::parser::Statement as EngineStatement;
 use datafusion::sql::sqlparser::ast::Statement;
 use futures::FutureExt;
 
+use crate::engine::array_parameters::infer_arrays;
 use crate::engine::depth::check_depth;
 use crate::engine::errors::{from_engine, from_parser};
 use crate::engine::pg_catalog::rewrite;
@@ -142,7 +143,8 @@ impl Engine {
         let state = self.state(session, None);
         let statement = EngineStatement::Statement(Box::new(statement));
         let planning = AssertUnwindSafe(state.statement_to_plan(statement)).catch_unwind();
-        let plan = planning.await.map_err(|_| panicked("planning"))?.map_err(from_engine)?;
+        let plan = planning.await.map_err(|_| panicked("planning"))?;
+        let plan = plan.and_then(infer_arrays).map_err(from_engine)?;
         check(&plan)?;
         Ok(Planned {
             command,

@@ -117,9 +117,9 @@ impl Settings {
         wrong: impl Fn(&str) -> QueryError,
     ) -> Result<(), QueryError> {
         if let Some((_, fixed)) = FIXED.iter().find(|(known, _)| *known == name) {
-            let is_same = |value: &str| simple(value) == simple(fixed);
+            let is_unicode = |value: &str| name == "client_encoding" && value == "unicode";
             let is_same =
-                value.is_none_or(is_same) || name == "client_encoding" && value == Some("unicode");
+                value.map(simple).is_none_or(|value| value == simple(fixed) || is_unicode(&value));
             return if is_same { Ok(()) } else { Err(wrong(&format!("it is always {fixed}"))) };
         }
         let known = WITHOUT_EFFECT.iter().find(|(known, _)| *known == name);
@@ -202,8 +202,10 @@ fn cut(value: &str) -> String {
     value[..value.floor_char_boundary(256)].to_owned()
 }
 
+/// As PostgreSQL compares names of encodings; asyncpg sends `'utf-8'` in quotes.
 fn simple(value: &str) -> String {
-    value.to_ascii_lowercase().replace(['-', '_'], "")
+    let kept = value.chars().filter(char::is_ascii_alphanumeric);
+    kept.map(|letter| letter.to_ascii_lowercase()).collect()
 }
 
 fn unknown(name: &str) -> QueryError {
@@ -255,6 +257,7 @@ mod tests {
             ("TimeZone", "Europe/Amsterdam", "Europe/Amsterdam"),
             ("application_name", "psql", "psql"),
             ("client_encoding", "utf-8", "UTF8"),
+            ("client_encoding", "'utf-8'", "UTF8"),
         ] {
             let default = settings.get(name, &user).unwrap();
             settings.set(name, Some(value), &user).unwrap();

@@ -1,4 +1,4 @@
-//! Statements that concern the session only: SET, SHOW, BEGIN and their like. They never reach the engine.
+//! Statements that concern the session only: SET, SHOW, BEGIN and their like. They never reach DataFusion.
 
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::buffer::Buffer;
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use arrow_flight::FlightData;
 use arrow_ipc::convert::fb_to_schema;
 use arrow_ipc::reader::read_record_batch;
@@ -20,11 +20,15 @@ use crate::flight::status::malformed;
 use crate::flight::wire_types::wire_schema;
 use crate::queries::{ErrorKind, QueryError};
 
-/// The types of a statement's parameters, `$1` first; `Utf8` where the plan leaves the type open.
+/// The types of a statement's parameters, `$1` first; `Utf8` where the plan leaves the type open. Points in time are in
+/// milliseconds: that is what the JDBC driver sends, whatever it is told. Other units are accepted.
 pub(super) fn schema(planned: &Planned) -> Schema {
     let field = |(index, field): (usize, &Option<Arc<Field>>)| {
         let data_type = match field.as_ref().map(|field| field.data_type()) {
             Some(DataType::Dictionary(_, value)) => value.as_ref().clone(),
+            Some(DataType::Timestamp(_, zone)) => {
+                DataType::Timestamp(TimeUnit::Millisecond, zone.clone())
+            }
             Some(other) => other.clone(),
             None => DataType::Utf8,
         };
@@ -58,19 +62,32 @@ pub(super) async fn read(
     let values = values.unwrap_or_default();
     let types = planned.parameters.iter().map(Option::as_ref);
     let types = types.chain(std::iter::repeat(None)); // How many there are is checked when they are bound.
-    let fit = |(value, field): (ScalarValue, Option<&Arc<Field>>)| match field {
-        Some(field) => {
-            let cast = catch_unwind(AssertUnwindSafe(|| value.cast_to(field.data_type())));
-            cast.map_err(|_| malformed("a value of a parameter cannot be converted"))?.map_err(
-                |error| {
-                    let text = format!("a parameter is no {}: {error}", field.data_type());
-                    QueryError::new(ErrorKind::InvalidValue, text).into()
-                },
-            )
-        }
+    let fitted = values.into_iter().zip(types).map(|(value, field)| match field {
+        Some(field) => fit(value, field.data_type()),
         None => Ok(value),
-    };
-    values.into_iter().zip(types).map(fit).collect()
+    });
+    fitted.collect()
+}
+
+/// The value in the type of its parameter. A number or a time that is none of that type (1.5 is no integer) stays as it
+/// is, and is compared as in a statement without parameters.
+fn fit(value: ScalarValue, data_type: &DataType) -> Result<ScalarValue, Status> {
+    let own_type = value.data_type();
+    let is_exact = own_type.is_numeric() && data_type.is_numeric()
+        || own_type.is_temporal() && data_type.is_temporal();
+    let cast = catch_unwind(AssertUnwindSafe(|| match value.cast_to(data_type) {
+        Ok(cast) if is_exact => {
+            let is_same = cast.cast_to(&own_type).is_ok_and(|back| back == value);
+            Ok(if is_same { cast } else { value })
+        }
+        Err(_) if is_exact => Ok(value),
+        cast => cast,
+    }));
+    let cast = cast.map_err(|_| malformed("a value of a parameter cannot be converted"))?;
+    cast.map_err(|error| {
+        let text = format!("a parameter is no {data_type}: {error}");
+        QueryError::new(ErrorKind::InvalidValue, text).into()
+    })
 }
 
 enum Decoded {
@@ -84,7 +101,11 @@ fn decode(data: &FlightData, schema: Option<&Arc<Schema>>) -> Result<Decoded, St
     match message.header_type() {
         MessageHeader::Schema => {
             let schema = message.header_as_schema().ok_or_else(|| malformed("no schema"))?;
-            Ok(Decoded::Schema(Arc::new(fb_to_schema(schema))))
+            let schema = fb_to_schema(schema);
+            match schema.fields().iter().find(|field| !is_readable(field.data_type())) {
+                Some(field) => Err(unreadable(field.data_type())),
+                None => Ok(Decoded::Schema(Arc::new(schema))),
+            }
         }
         MessageHeader::RecordBatch => {
             let batch = message.header_as_record_batch().ok_or_else(|| malformed("no rows"))?;
@@ -107,6 +128,28 @@ fn decode(data: &FlightData, schema: Option<&Arc<Schema>>) -> Result<Decoded, St
     }
 }
 
+/// Whether values of a type are read: single ones, and lists of those that take bytes in the message. The length of
+/// other lists is only what the client says.
+fn is_readable(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::List(of) | DataType::LargeList(of) => match of.data_type() {
+            DataType::Null | DataType::FixedSizeBinary(0) => false,
+            of => is_single(of),
+        },
+        data_type => is_single(data_type),
+    }
+}
+
+fn is_single(data_type: &DataType) -> bool {
+    let is_encoded = matches!(data_type, DataType::Dictionary(..) | DataType::RunEndEncoded(..));
+    !data_type.is_nested() && !is_encoded
+}
+
+fn unreadable(data_type: &DataType) -> Status {
+    let text = format!("parameters are single values or lists of them, not {data_type}");
+    QueryError::new(ErrorKind::NotSupported, text).into()
+}
+
 fn values(row: &RecordBatch) -> Result<Vec<ScalarValue>, Status> {
     let columns = row.columns().iter();
     columns.map(|column| ScalarValue::try_from_array(column, 0).map_err(malformed)).collect()
@@ -115,4 +158,28 @@ fn values(row: &RecordBatch) -> Result<Vec<ScalarValue>, Status> {
 fn too_many_rows() -> Status {
     let text = "a statement is run with one row of parameters at a time; bind each row by itself";
     QueryError::new(ErrorKind::NotSupported, text).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_whose_length_takes_no_bytes_are_refused() {
+        let item = |of: DataType| Arc::new(Field::new_list_field(of, true));
+        for of in [DataType::Int64, DataType::Utf8View, DataType::Boolean] {
+            assert!(is_readable(&of));
+            assert!(is_readable(&DataType::List(item(of.clone()))));
+            assert!(is_readable(&DataType::LargeList(item(of.clone()))));
+            assert!(!is_readable(&DataType::ListView(item(of.clone()))));
+            assert!(!is_readable(&DataType::LargeListView(item(of.clone()))));
+            assert!(!is_readable(&DataType::FixedSizeList(item(of.clone()), 1 << 30)));
+            assert!(!is_readable(&DataType::List(item(DataType::List(item(of))))));
+        }
+        assert!(is_readable(&DataType::Null));
+        assert!(!is_readable(&DataType::LargeList(item(DataType::Null))));
+        assert!(!is_readable(&DataType::List(item(DataType::FixedSizeBinary(0)))));
+        let run_ends = item(DataType::Int32);
+        assert!(!is_readable(&DataType::RunEndEncoded(run_ends, item(DataType::Null))));
+    }
 }

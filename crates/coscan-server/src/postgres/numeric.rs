@@ -1,6 +1,9 @@
-//! The binary form of NUMERIC: digits of base 10,000 ([PostgreSQL, `numeric_send`]).
+//! NUMERIC: its binary form, digits of base 10,000 ([PostgreSQL, `numeric_send`]).
 //!
 //! [PostgreSQL, `numeric_send`]: https://github.com/postgres/postgres/blob/REL_15_STABLE/src/backend/utils/adt/numeric.c
+
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType};
+use datafusion::common::ScalarValue;
 
 use crate::postgres::reader::{ProtocolError, Reader};
 
@@ -64,6 +67,24 @@ pub(super) fn from_binary(bytes: bytes::Bytes) -> Result<String, ProtocolError> 
     reader.end(format!("{sign}{whole}{point}{}", &fraction[..scale]))
 }
 
+/// A number written as `-12.50`, with all its digits; `None` if it has too many, or an exponent.
+pub(super) fn to_decimal(text: &str) -> Option<ScalarValue> {
+    let digits = text.bytes().filter(u8::is_ascii_digit).count().max(1);
+    let scale = text.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    let precision = u8::try_from(digits).ok()?;
+    let scale = i8::try_from(scale).ok()?;
+    let data_type = if precision <= DECIMAL128_MAX_PRECISION {
+        DataType::Decimal128(precision, scale)
+    } else if precision <= DECIMAL256_MAX_PRECISION {
+        DataType::Decimal256(precision, scale)
+    } else {
+        return None;
+    };
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.".contains(&byte));
+    let value = ScalarValue::from(text);
+    is_plain.then(|| value.cast_to(&data_type).ok()).flatten()
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -71,6 +92,25 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn decimals_have_all_digits() {
+        for (text, shown) in [
+            ("-1234.495", "-1234.495"),
+            ("0", "0"),
+            (".5", "0.5"),
+            ("+007.10", "7.10"),
+            (
+                "99999999999999999999999999999999999999999.5",
+                "99999999999999999999999999999999999999999.5",
+            ),
+        ] {
+            assert_eq!(to_decimal(text).unwrap().to_string(), shown);
+        }
+        for text in ["1e5", "", "-", "1.2.3", &"9".repeat(77)] {
+            assert_eq!(to_decimal(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn numbers_have_the_form_of_postgresql() {

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use arrow::datatypes::{DataType as ArrowType, FieldRef};
 use arrow_pg::datatypes::field_into_pg_type;
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArguments, Statement, TimezoneInfo, Value, visit_expressions_mut,
+    ArrayElemTypeDef, CastKind, DataType, ExactNumberInfo, Expr, Statement, TimezoneInfo, Value,
+    visit_expressions_mut,
 };
 use pgwire::api::Type;
 
@@ -18,30 +18,16 @@ use crate::postgres::sqlstate::{INVALID_VALUE, PgError};
 /// for values of any type.
 pub(super) fn cast_parameters(statement: &mut Statement, declared: &[u32]) {
     let _: ControlFlow<()> = visit_expressions_mut(statement, |expression| {
-        if let Expr::Function(function) = expression {
-            cast_array(function, declared);
-        }
         if let Some(number) = parameter_number(expression)
             && let Some(oid) = declared.get(number - 1)
             && let Some(data_type) = Type::from_oid(*oid).as_ref().and_then(sql_type)
         {
-            *expression = cast_to(expression, data_type);
+            let expr = Box::new(expression.clone());
+            let kind = CastKind::Cast;
+            *expression = Expr::Cast { kind, expr, data_type, array: false, format: None };
         }
         ControlFlow::Continue(())
     });
-}
-
-/// The parameter of `= ANY($1)`, which the parser writes as a call, is an array also if the client does not say so.
-fn cast_array(function: &mut Function, declared: &[u32]) {
-    let is_any = function.name.to_string().eq_ignore_ascii_case("array_contains");
-    if let FunctionArguments::List(list) = &mut function.args
-        && let (true, Some(argument)) = (is_any, list.args.first_mut())
-        && let FunctionArg::Unnamed(FunctionArgExpr::Expr(array)) = argument
-        && let Some(number) = parameter_number(array)
-        && declared.get(number - 1).is_none_or(|oid| is_text(*oid))
-    {
-        *array = cast_to(array, array_of(DataType::Text));
-    }
 }
 
 /// Whether a type that a client declares says nothing of the value: a text may be written for values of any type.
@@ -55,11 +41,6 @@ fn parameter_number(expression: &Expr) -> Option<usize> {
     let Expr::Value(value) = expression else { return None };
     let Value::Placeholder(name) = &value.value else { return None };
     name.strip_prefix('$')?.parse().ok().filter(|number| *number > 0)
-}
-
-fn cast_to(expression: &Expr, data_type: DataType) -> Expr {
-    let expr = Box::new(expression.clone());
-    Expr::Cast { kind: CastKind::Cast, expr, data_type, array: false, format: None }
 }
 
 fn array_of(data_type: DataType) -> DataType {
@@ -99,6 +80,11 @@ fn sql_type(declared: &Type) -> Option<DataType> {
     })
 }
 
+/// arrow-pg knows those of 128 bits only.
+fn is_list_of_decimals(field: &FieldRef) -> bool {
+    matches!(field.data_type(), ArrowType::List(of) if of.data_type().is_decimal())
+}
+
 /// The types of a statement's parameters: as the client says, else as the plan says, else text.
 pub(super) fn types(planned: &Planned, declared: &[u32]) -> Result<Vec<Type>, PgError> {
     let count = planned.parameters.len().max(declared.len());
@@ -109,6 +95,9 @@ pub(super) fn types(planned: &Planned, declared: &[u32]) -> Result<Vec<Type>, Pg
             |oid: &u32| *oid != 0 && !(is_text(*oid) && inferred(index).is_some_and(is_list));
         let declared = declared.get(index).copied().filter(is_said);
         match (declared.and_then(Type::from_oid), inferred(index)) {
+            (Some(Type::UNKNOWN) | None, Some(field)) if is_list_of_decimals(field) => {
+                Ok(Type::NUMERIC_ARRAY)
+            }
             (Some(Type::UNKNOWN) | None, Some(field)) => {
                 let described = field_into_pg_type(field);
                 described.map_err(|error| PgError::new(INVALID_VALUE, error.to_string()))

@@ -10,6 +10,7 @@ pub(super) struct ProtocolError(pub(super) &'static str);
 const SHORT: ProtocolError = ProtocolError("a message ends too early");
 
 /// What is left of a message.
+#[derive(Debug)]
 pub(super) struct Reader(pub(super) Bytes);
 
 impl Reader {

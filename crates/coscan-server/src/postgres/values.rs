@@ -18,11 +18,14 @@ use postgres_types::Kind;
 
 use crate::engine::Planned;
 use crate::postgres::decode::Bind;
-use crate::postgres::sqlstate::{INVALID_VALUE, PROTOCOL_VIOLATION, PgError};
+use crate::postgres::sqlstate::{INVALID_VALUE, LIMIT_EXCEEDED, PROTOCOL_VIOLATION, PgError};
 use crate::postgres::{arrays, numeric};
 
 /// The elements of an array that are read at a time: single values take much more memory than those of an array.
 const ELEMENTS: usize = 1024;
+
+/// The most bytes of an array, which may take many times those of its message.
+const ARRAY_BYTES_MAX: usize = 16 << 20;
 
 fn invalid(text: impl Into<String>) -> PgError {
     PgError::new(INVALID_VALUE, text)
@@ -81,7 +84,14 @@ impl ValueReader<'_> {
             return ValueReader { of, inferred, ..self }.read_array(bytes);
         }
         let mut values = self.read_all(vec![bytes])?;
-        values.pop().ok_or_else(|| invalid("a parameter has no value"))
+        let value = values.pop().ok_or_else(|| invalid("a parameter has no value"))?;
+        Ok(match (&value, self.inferred) {
+            // As a text it would be rounded to the digits of what it is compared with.
+            (ScalarValue::Utf8(Some(number)), Some(inferred)) if inferred.is_decimal() => {
+                numeric::to_decimal(number).unwrap_or(value)
+            }
+            _ => value,
+        })
     }
 
     /// An array of such values.
@@ -91,18 +101,30 @@ impl ValueReader<'_> {
         let Some(bytes) = bytes else {
             return Ok(ScalarValue::new_null_list(null[0].data_type(), true, 1));
         };
-        let elements: Vec<Option<Bytes>> = if self.is_binary {
-            arrays::from_binary(bytes, self.of)?
-        } else {
-            let elements = arrays::from_text(text(&bytes)?)?;
-            elements.into_iter().map(|element| element.map(Bytes::from)).collect()
-        };
+        let mut elements: Box<dyn Iterator<Item = Result<Option<Bytes>, PgError>>> =
+            if self.is_binary {
+                Box::new(arrays::BinaryArray::new(bytes, self.of)?)
+            } else {
+                let elements = arrays::TextArray::new(text(&bytes)?)?;
+                Box::new(elements.map(|element| Ok(element?.map(Bytes::from))))
+            };
         let array = |values: Vec<ScalarValue>| {
             ScalarValue::iter_to_array(values).map_err(|error| invalid(error.to_string()))
         };
         let mut parts = vec![array(null)?.slice(0, 0)];
-        for some in elements.chunks(ELEMENTS) {
-            parts.push(array(self.read_all(some.to_vec())?)?);
+        let mut part_bytes = 0;
+        loop {
+            let some = elements.by_ref().take(ELEMENTS).collect::<Result<Vec<_>, _>>()?;
+            if some.is_empty() {
+                break;
+            }
+            let part = array(self.read_all(some)?)?;
+            part_bytes += part.get_array_memory_size();
+            if part_bytes > ARRAY_BYTES_MAX {
+                let text = format!("an array takes at most {ARRAY_BYTES_MAX} bytes");
+                return Err(PgError::new(LIMIT_EXCEEDED, text));
+            }
+            parts.push(part);
         }
         let parts: Vec<_> = parts.iter().map(ArrayRef::as_ref).collect();
         let elements = concat(&parts).map_err(|error| invalid(error.to_string()))?;
@@ -170,7 +192,11 @@ fn number(bytes: Bytes, is_binary: bool) -> Result<String, PgError> {
 }
 
 fn text(bytes: &Bytes) -> Result<&str, PgError> {
-    std::str::from_utf8(bytes).map_err(|_| invalid("a text is not UTF-8"))
+    let text = std::str::from_utf8(bytes).map_err(|_| invalid("a text is not UTF-8"))?;
+    match text.contains('\0') {
+        true => Err(invalid("a text has a zero byte")),
+        false => Ok(text),
+    }
 }
 
 #[cfg(test)]
@@ -201,6 +227,21 @@ mod tests {
     }
 
     #[test]
+    fn short_messages_make_no_large_arrays() {
+        // Each element has twelve bytes and stands for a zero with a thousand digits.
+        let mut message = Vec::new();
+        for number in [1, 0, 1700, 87_000, 1_i32] {
+            message.extend(number.to_be_bytes());
+        }
+        for _ in 0..87_000 {
+            message.extend(8_i32.to_be_bytes());
+            message.extend([0_i16, 0, 0, 996].into_iter().flat_map(i16::to_be_bytes));
+        }
+        let error = read(&Type::NUMERIC_ARRAY, &message, true).unwrap_err();
+        assert_eq!(error.code, LIMIT_EXCEEDED, "{}", error.text);
+    }
+
+    #[test]
     fn an_empty_text_is_a_text_and_no_other_value() {
         assert_eq!(read(&Type::TEXT, b"", false).unwrap(), ScalarValue::from(""));
         for of in [Type::BOOL, Type::INT4, Type::NUMERIC, Type::DATE, Type::INT4_ARRAY] {
@@ -208,6 +249,9 @@ mod tests {
                 let error = read(&of, text.as_bytes(), false).unwrap_err();
                 assert_eq!(error.code, INVALID_VALUE, "{of} {text:?}");
             }
+        }
+        for (of, bytes) in [(Type::TEXT, &b"a\0"[..]), (Type::TEXT_ARRAY, b"{a\0}")] {
+            assert_eq!(read(&of, bytes, false).unwrap_err().code, INVALID_VALUE, "{of}");
         }
         assert_eq!(read(&Type::INT4, b" 7 ", false).unwrap(), ScalarValue::from(7_i32));
     }

@@ -6,6 +6,7 @@ import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.sql.Timestamp;
 import java.util.List;
 
 /** The Flight SQL JDBC driver. Arguments: URL, password, URL with TLS. */
@@ -45,7 +46,7 @@ public final class FlightJdbc {
         Check.compare(connection, "word = ?", "", 1);
         Check.compare(connection, "word = '' AND yes = ?", false, 1);
         Check.compare(connection, "day = ?", Date.valueOf("2024-02-29"), 1);
-        // No timestamp: the driver sends milliseconds whatever the unit.
+        Check.compare(connection, "moment = ?", Timestamp.valueOf("2024-02-29 12:34:56.789"), 1);
         try (PreparedStatement statement = connection.prepareStatement("SELECT ?::bigint + ?, '?'")) {
             statement.setLong(1, 40);
             statement.setLong(2, 2);

@@ -1,17 +1,15 @@
 //! TLS.
 
-use std::sync::Arc;
+use std::net::SocketAddr;
 
 use arrow_flight::sql::client::FlightSqlServiceClient;
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tonic::transport::Endpoint;
 
-use crate::client::{HANG, query};
-use crate::support::server::{certificate, start_as};
+use crate::client::{Client, HANG, query};
+use crate::support::server::{certificate, start_as, trusting};
 use crate::support::{PASSWORD, ROWS};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -28,17 +26,20 @@ async fn with_a_certificate_connections_are_encrypted() {
         let mut client = FlightSqlServiceClient::new(channel);
         timeout(HANG, client.handshake("ann", PASSWORD)).await.unwrap().unwrap_err();
     }
+    // Another one for the same name.
+    let other = tempfile::tempdir().unwrap();
+    let other = std::fs::read(certificate(other.path()).certificate).unwrap();
+    let error = connect(address, &other).await.unwrap_err();
+    assert!(format!("{error:?}").contains("InvalidCertificate"), "{error:?}");
     let pem = std::fs::read(running.tables.directory.path().join("c.pem")).unwrap();
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(&pem).unwrap()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    tls.alpn_protocols = vec![b"h2".to_vec()];
-    let connector = tokio_rustls::TlsConnector::from(Arc::new(tls));
+    let mut client = connect(address, &pem).await.unwrap();
+    client.handshake("ann", PASSWORD).await.unwrap();
+    assert_eq!(query(&mut client, "SELECT id FROM numbers").await.num_rows() as i64, ROWS);
+}
+
+/// A client that trusts this certificate only.
+async fn connect(address: SocketAddr, pem: &[u8]) -> Result<Client, tonic::transport::Error> {
+    let connector = trusting(pem, &[b"h2"]).unwrap();
     let connect = tower::service_fn(move |_| {
         let connector = connector.clone();
         async move {
@@ -48,8 +49,5 @@ async fn with_a_certificate_connections_are_encrypted() {
         }
     });
     let endpoint = Endpoint::from_static("http://localhost");
-    let channel = endpoint.connect_with_connector(connect).await.unwrap();
-    let mut client = FlightSqlServiceClient::new(channel);
-    client.handshake("ann", PASSWORD).await.unwrap();
-    assert_eq!(query(&mut client, "SELECT id FROM numbers").await.num_rows() as i64, ROWS);
+    Ok(FlightSqlServiceClient::new(endpoint.connect_with_connector(connect).await?))
 }

@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch};
+use arrow::array::{
+    Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int64Array, ListArray, RecordBatch,
+    TimestampMicrosecondArray,
+};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Int64Type};
+use arrow_flight::error::FlightError;
 use tonic::Code;
 
 use crate::client::{Client, all, code, drained, error, login, query, row, start};
@@ -99,6 +103,40 @@ async fn prepared_statements_have_parameters_of_all_sorts() {
     let info = free.execute().await.unwrap();
     assert_eq!(all(&mut client, &info).await.column(0).as_primitive::<Int64Type>().value(0), 42);
     free.close().await.unwrap();
+}
+
+/// The number that a statement with one parameter returns for a value.
+async fn number(client: &mut Client, sql: &str, value: ArrayRef) -> Result<i64, FlightError> {
+    let mut statement = client.prepare(sql.to_owned(), None).await.unwrap();
+    statement.set_parameters(RecordBatch::try_from_iter([("x", value)]).unwrap()).unwrap();
+    let info = statement.execute().await?;
+    let number = all(client, &info).await.column(0).as_primitive::<Int64Type>().value(0);
+    statement.close().await.unwrap();
+    Ok(number)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_that_their_column_cannot_hold_are_not_rounded() {
+    let running = start().await;
+    let mut client = login(&running, "ann").await;
+    let decimal =
+        |value| Decimal128Array::from(vec![value]).with_precision_and_scale(10, 3).unwrap();
+    let time = || TimestampMicrosecondArray::from(vec![1_500]);
+    for (column, value, expected) in [
+        ("id", Arc::new(Float64Array::from(vec![1.5])) as ArrayRef, 2),
+        ("id", Arc::new(Float64Array::from(vec![1e30])), ROWS),
+        ("id", Arc::new(decimal(1_500)), 2),
+        ("CAST(id AS INT)", Arc::new(Int64Array::from(vec![1 << 40])), ROWS),
+        ("CAST(id AS DECIMAL(9, 2))", Arc::new(decimal(2_005)), 3),
+        ("CAST(arrow_cast(id, 'Timestamp(Millisecond, None)') AS DATE)", Arc::new(time()), ROWS),
+        ("arrow_cast(id, 'Timestamp(Nanosecond, None)')", Arc::new(time()), ROWS),
+    ] {
+        let sql = format!("SELECT count(*) FROM numbers WHERE {column} < $1");
+        assert_eq!(number(&mut client, &sql, value).await.unwrap(), expected, "{column}");
+    }
+    let list = ListArray::from_iter_primitive::<Int64Type, _, _>([Some([Some(1), None, Some(5)])]);
+    let sql = "SELECT count(*) FROM numbers WHERE id = ANY($1)";
+    assert_eq!(number(&mut client, sql, Arc::new(list)).await.unwrap(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

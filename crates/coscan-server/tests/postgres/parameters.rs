@@ -203,6 +203,58 @@ async fn arrays_in_text_form_are_read_as_in_postgresql() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_are_not_rounded_to_what_they_are_compared_with() {
+    let running = start().await;
+    let client = running.login("ann").await;
+    for (column, value, expected) in [
+        ("CAST(id AS DECIMAL(9, 2))", "2.005", 3),
+        ("CAST(id AS DECIMAL(9, 2))", "99999999999999999999.5", ROWS),
+        ("arrow_cast(id, 'Timestamp(Nanosecond, None)')", "1970-01-01 00:00:00.000001", 1000),
+    ] {
+        let sql = format!("SELECT count(*) FROM numbers WHERE {column} < $1");
+        let row = client.query_one(&sql, &[&InText(value)]).await.unwrap();
+        assert_eq!(row.get::<_, i64>(0), expected, "{sql} {value}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn arrays_have_the_type_of_what_is_looked_for() {
+    let running = start().await;
+    let client = running.login("ann").await;
+    for (value, of, array, expected) in [
+        ("id", Type::INT8_ARRAY, "{1,NULL,5}", 2),
+        ("CAST(id AS INT)", Type::INT4_ARRAY, "{1,5}", 2),
+        ("CAST(id AS DOUBLE) / 2", Type::FLOAT8_ARRAY, "{0.5,0.3}", 1),
+        ("CAST(id AS DECIMAL(15, 2))", Type::NUMERIC_ARRAY, "{1.005,3.0,7,NULL}", 2),
+        ("CAST(id AS VARCHAR)", Type::TEXT_ARRAY, "{1,05}", 1),
+        ("CAST(id AS TIMESTAMP)", Type::TIMESTAMP_ARRAY, r#"{"1970-01-01 00:00:00"}"#, 1),
+    ] {
+        let conditions = [format!("{value} = ANY($1)"), format!("NOT {value} <> ALL($1)")];
+        for (condition, declared) in conditions.iter().flat_map(|condition| {
+            [&[][..], &[Type::TEXT], &[Type::VARCHAR]].map(|declared| (condition, declared))
+        }) {
+            let sql =
+                format!("SELECT count(*) FROM (SELECT {condition} AS c FROM numbers) WHERE c");
+            let statement = client.prepare_typed(&sql, declared).await.unwrap();
+            assert_eq!(statement.params(), std::slice::from_ref(&of), "{sql}");
+            let row = client.query_one(&statement, &[&InText(array)]).await.unwrap();
+            assert_eq!(row.get::<_, i64>(0), expected, "{sql} {array} {declared:?}");
+        }
+    }
+    // A number of 29 digits: the column is not cast to fewer.
+    let sql = "SELECT count(*) FROM (VALUES (CAST('10000000000000000000000000000' AS DECIMAL(38, 0)))) AS t(d) WHERE d = ANY($1)";
+    for (array, expected) in [("{1.5}", 0), ("{10000000000000000000000000000}", 1)] {
+        let row = client.query_one(sql, &[&InText(array)]).await.unwrap();
+        assert_eq!(row.get::<_, i64>(0), expected, "{array}");
+    }
+    let sql = "SELECT count(*) FROM numbers WHERE id IN
+               (SELECT id FROM numbers WHERE CAST(id AS DECIMAL(9, 1)) = ANY($1))";
+    let statement = client.prepare_typed(sql, &[Type::NUMERIC_ARRAY]).await.unwrap();
+    let row = client.query_one(&statement, &[&InText("{1.04,3.00}")]).await.unwrap();
+    assert_eq!(row.get::<_, i64>(0), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn arrays_of_all_types_come_back_in_both_forms() {
     let running = start().await;
     let client = running.login("ann").await;

@@ -60,15 +60,19 @@ pub(crate) fn certificate(directory: &Path) -> Tls {
     tls
 }
 
-/// A client of TLS that trusts this certificate only.
-pub(crate) fn trusting(pem: &[u8]) -> Result<TlsConnector, Box<dyn std::error::Error>> {
+/// A client of TLS that trusts this certificate only, and speaks these protocols (ALPN).
+pub(crate) fn trusting(
+    pem: &[u8],
+    protocols: &[&[u8]],
+) -> Result<TlsConnector, Box<dyn std::error::Error>> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(pem)?)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let client = rustls::ClientConfig::builder_with_provider(provider)
+    let mut client = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_root_certificates(roots)
         .with_no_client_auth();
+    client.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
     Ok(TlsConnector::from(Arc::new(client)))
 }
 

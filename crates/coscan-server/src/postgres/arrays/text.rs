@@ -1,58 +1,76 @@
-//! Arrays of one dimension, in text and in binary form ([PostgreSQL, "Array Input and Output Syntax"]).
-//!
-//! [PostgreSQL, "Array Input and Output Syntax"]: https://www.postgresql.org/docs/15/arrays.html#ARRAYS-IO
+//! Arrays in text form.
 
-use bytes::{BufMut, Bytes, BytesMut};
-use pgwire::api::Type;
+use bytes::{BufMut, BytesMut};
 
-use crate::postgres::reader::{ProtocolError, Reader};
-use crate::postgres::sqlstate::{INVALID_VALUE, NOT_SUPPORTED, PgError};
+use super::{malformed, nested};
+use crate::postgres::sqlstate::PgError;
 
 /// What PostgreSQL takes for space.
 const SPACES: [char; 6] = [' ', '\t', '\n', '\r', '\x0b', '\x0c'];
 
-fn malformed(text: &str) -> PgError {
-    PgError::new(INVALID_VALUE, format!("malformed array: {text}"))
+/// The elements of an array in text form, such as `{1,NULL,"a, b"}`; `None` for NULL. Ends with an error if the text is no
+/// array (`22P02`) or has more than one dimension (`0A000`).
+#[derive(Debug)]
+pub(in crate::postgres) struct TextArray<'a> {
+    /// What comes after the elements that were read; `None` after the end.
+    rest: Option<&'a str>,
+    /// How many elements its bounds announce.
+    announced: Option<i64>,
+    read: i64,
 }
 
-fn nested() -> PgError {
-    PgError::new(NOT_SUPPORTED, "arrays of more than one dimension are not supported")
-}
+impl<'a> TextArray<'a> {
+    /// Reads what comes before the elements.
+    ///
+    /// # Errors
+    /// As the iterator.
+    pub(in crate::postgres) fn new(text: &'a str) -> Result<Self, PgError> {
+        let text = text.trim_matches(SPACES);
+        let (announced, text) = match text.starts_with('[') {
+            false => (None, text),
+            true => bounds(text).map(|(length, text)| (Some(length), text))?,
+        };
+        let rest = text.strip_prefix('{').ok_or_else(|| malformed("it begins with { or ["))?;
+        Ok(Self { rest: Some(rest), announced, read: 0 })
+    }
 
-/// The elements of an array in text form, such as `{1,NULL,"a, b"}`; `None` for NULL.
-///
-/// # Errors
-/// With `22P02` if it is no array, with `0A000` if it has more than one dimension.
-pub(super) fn from_text(text: &str) -> Result<Vec<Option<String>>, PgError> {
-    let text = text.trim_matches(SPACES);
-    let (length, text) = match text.starts_with('[') {
-        false => (None, text),
-        true => bounds(text).map(|(length, text)| (Some(length), text))?,
-    };
-    let mut rest = text.strip_prefix('{').ok_or_else(|| malformed("it begins with { or ["))?;
-    let mut elements = Vec::new();
-    rest = rest.trim_start_matches(SPACES);
-    let after = match rest.strip_prefix('}') {
-        Some(after) => after,
-        None => loop {
-            let (element, after) = element(rest)?;
-            elements.push(element);
-            let after = after.trim_start_matches(SPACES);
-            if let Some(after) = after.strip_prefix('}') {
-                break after;
-            }
-            let next = after.strip_prefix(',');
+    /// The next element and what comes after it; `None` at the end.
+    fn advance(&self, rest: &'a str) -> Result<Option<(Option<String>, &'a str)>, PgError> {
+        let mut rest = rest.trim_start_matches(SPACES);
+        if let Some(after) = rest.strip_prefix('}') {
+            return self.check_end(after).map(|()| None);
+        }
+        if self.read > 0 {
+            let next = rest.strip_prefix(',');
             let next = next.ok_or_else(|| malformed("after an element comes a comma or }"))?;
             rest = next.trim_start_matches(SPACES);
-        },
-    };
-    if !after.is_empty() {
-        return Err(malformed("something comes after the last }"));
+        }
+        element(rest).map(Some)
     }
-    if length.is_some_and(|length| usize::try_from(length) != Ok(elements.len())) {
-        return Err(malformed("its bounds do not fit the number of its elements"));
+
+    fn check_end(&self, after: &str) -> Result<(), PgError> {
+        if !after.is_empty() {
+            return Err(malformed("something comes after the last }"));
+        }
+        if self.announced.is_some_and(|announced| announced != self.read) {
+            return Err(malformed("its bounds do not fit the number of its elements"));
+        }
+        Ok(())
     }
-    Ok(elements)
+}
+
+impl Iterator for TextArray<'_> {
+    type Item = Result<Option<String>, PgError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = self.rest.take()?;
+        let (element, after) = match self.advance(rest).transpose()? {
+            Ok(next) => next,
+            Err(error) => return Some(Err(error)),
+        };
+        (self.rest, self.read) = (Some(after), self.read + 1);
+        Some(Ok(element))
+    }
 }
 
 /// The length that bounds such as `[1:3]=` announce, and what comes after them.
@@ -68,6 +86,9 @@ fn bounds(text: &str) -> Result<(i64, &str), PgError> {
     let (first, last) = bounds.split_once(':').unwrap_or(("1", bounds));
     let number = |text: &str| text.trim_matches(SPACES).parse::<i32>().map_err(|_| unclear());
     let length = i64::from(number(last)?) - i64::from(number(first)?) + 1;
+    if length < 1 {
+        return Err(malformed("its last bound is before its first"));
+    }
     Ok((length, rest.trim_start_matches(SPACES)))
 }
 
@@ -115,7 +136,7 @@ fn element(text: &str) -> Result<(Option<String>, &str), PgError> {
 }
 
 /// Adds the text of an element, quoted where it needs to be.
-pub(super) fn add_text(to: &mut BytesMut, element: &[u8]) {
+pub(in crate::postgres) fn add_text(to: &mut BytesMut, element: &[u8]) {
     let is_special = |byte: &u8| b"\"\\{},".contains(byte) || SPACES.contains(&char::from(*byte));
     let is_plain = !element.is_empty()
         && !element.eq_ignore_ascii_case(b"NULL")
@@ -133,49 +154,16 @@ pub(super) fn add_text(to: &mut BytesMut, element: &[u8]) {
     to.put_u8(b'"');
 }
 
-/// The elements of an array in binary form, in binary form; `None` for NULL.
-///
-/// # Errors
-/// With `22P02` if it is no array of this type, with `0A000` if it has more than one dimension.
-pub(super) fn from_binary(bytes: Bytes, of: &Type) -> Result<Vec<Option<Bytes>>, PgError> {
-    let malformed = |error: ProtocolError| malformed(&error.to_string());
-    let mut reader = Reader(bytes);
-    let mut header = || Ok((reader.i32()?, reader.i32()?, reader.i32()?));
-    let (dimensions, _, oid) = header().map_err(malformed)?;
-    if oid.cast_unsigned() != of.oid() {
-        let text = format!("an array has elements of type {oid} where {} ({of}) is", of.oid());
-        return Err(PgError::new(INVALID_VALUE, text));
-    }
-    match dimensions {
-        0 => return reader.end(Vec::new()).map_err(malformed),
-        1 => {}
-        _ => return Err(nested()),
-    }
-    let (length, _first) = (reader.i32().map_err(malformed)?, reader.i32().map_err(malformed)?);
-    if length < 0 {
-        return Err(malformed(ProtocolError("its length is negative")));
-    }
-    let elements = (0..length).map(|_| reader.value()).collect::<Result<Vec<_>, _>>();
-    reader.end(elements.map_err(malformed)?).map_err(malformed)
-}
-
-/// Adds what comes before the elements of an array in binary form.
-pub(super) fn add_binary_header(to: &mut BytesMut, of: &Type, length: usize, has_null: bool) {
-    to.put_i32(i32::from(length > 0)); // Dimensions.
-    to.put_i32(i32::from(has_null));
-    to.put_u32(of.oid());
-    if length > 0 {
-        to.put_i32(i32::try_from(length).unwrap_or(i32::MAX));
-        to.put_i32(1); // The number of the first element.
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use proptest::prelude::*;
 
     use super::*;
+
+    fn read(text: &str) -> Result<Vec<Option<String>>, PgError> {
+        TextArray::new(text)?.collect()
+    }
 
     fn to_text(elements: &[Option<String>]) -> String {
         let mut text = BytesMut::from("{");
@@ -188,18 +176,6 @@ mod tests {
         }
         text.put_u8(b'}');
         String::from_utf8(text.to_vec()).unwrap()
-    }
-
-    fn to_binary(elements: &[Option<String>]) -> Bytes {
-        let mut bytes = BytesMut::new();
-        let has_null = elements.iter().any(Option::is_none);
-        add_binary_header(&mut bytes, &Type::TEXT, elements.len(), has_null);
-        for element in elements {
-            let length = element.as_ref().map_or(-1, |text| i32::try_from(text.len()).unwrap());
-            bytes.put_i32(length);
-            bytes.put_slice(element.as_deref().unwrap_or_default().as_bytes());
-        }
-        bytes.freeze()
     }
 
     #[test]
@@ -223,7 +199,7 @@ mod tests {
             ("[1]={1}", &[Some("1")]),
         ] {
             let expected: Vec<_> = expected.iter().map(|text| text.map(str::to_owned)).collect();
-            assert_eq!(from_text(text).unwrap(), expected, "{text}");
+            assert_eq!(read(text).unwrap(), expected, "{text}");
         }
         let elements = ["", "null", "a b", "a,b", "{", "\"", "\\", "é", "nul"];
         assert_eq!(
@@ -254,6 +230,7 @@ mod tests {
             "{a{}",
             "[1:2]={1}",
             "[2:1]={1}",
+            "[1:0]={}",
             "[1:2={1,2}",
             "[x]={1}",
             "[]={1}",
@@ -261,15 +238,10 @@ mod tests {
             "[1:1]",
             "{a,,b}",
         ] {
-            assert_eq!(from_text(text).unwrap_err().code, "22P02", "{text}");
+            assert_eq!(read(text).unwrap_err().code, "22P02", "{text}");
         }
         for text in ["{{1,2},{3,4}}", "{ {1} }", "{{}}", "[1:1][1:2]={{1,2}}"] {
-            assert_eq!(from_text(text).unwrap_err().code, "0A000", "{text}");
-        }
-        let bytes = to_binary(&[Some("a".to_owned())]);
-        assert_eq!(from_binary(bytes.clone(), &Type::INT4).unwrap_err().code, "22P02");
-        for end in 0..bytes.len() {
-            assert_eq!(from_binary(bytes.slice(..end), &Type::TEXT).unwrap_err().code, "22P02");
+            assert_eq!(read(text).unwrap_err().code, "0A000", "{text}");
         }
     }
 
@@ -283,19 +255,12 @@ mod tests {
                 0..6,
             ),
         ) {
-            prop_assert_eq!(&from_text(&to_text(&elements)).unwrap(), &elements);
-            let expected: Vec<_> =
-                elements.iter().map(|text| text.clone().map(Bytes::from)).collect();
-            prop_assert_eq!(from_binary(to_binary(&elements), &Type::TEXT).unwrap(), expected);
+            prop_assert_eq!(read(&to_text(&elements)).unwrap(), elements);
         }
 
         #[test]
-        fn any_text_and_bytes_are_read_or_refused(
-            text in "[\\[\\]0-9:=]{0,8}[{}\",\\\\ aN]{0,12}",
-            bytes in prop::collection::vec(any::<u8>(), 0..60),
-        ) {
-            let _ = from_text(&text);
-            let _ = from_binary(Bytes::from(bytes), &Type::TEXT);
+        fn any_text_is_read_or_refused(text in "[\\[\\]0-9:=]{0,8}[{}\",\\\\ aN]{0,12}") {
+            let _ = read(&text);
         }
     }
 }
