@@ -15,6 +15,8 @@ mod sql;
 mod table_argument;
 #[cfg(feature = "server")]
 mod user;
+#[cfg(not(feature = "server"))]
+mod without_server;
 
 use std::process::ExitCode;
 
@@ -53,6 +55,10 @@ enum Command {
     Serve(Box<serve::Serve>),
     #[cfg(feature = "server")]
     User(user::User),
+    #[cfg(not(feature = "server"))]
+    Serve(without_server::WithoutServer),
+    #[cfg(not(feature = "server"))]
+    User(without_server::WithoutServer),
     Bench(bench::Bench),
     Sim(sim::Sim),
 }
@@ -74,6 +80,8 @@ fn main() -> ExitCode {
             Command::Serve(serve) => serve.run().await,
             #[cfg(feature = "server")]
             Command::User(user) => user.run(),
+            #[cfg(not(feature = "server"))]
+            Command::Serve(without) | Command::User(without) => without.run(),
             Command::Bench(bench) => bench.run().await,
             Command::Sim(sim) => sim.run().await,
         }

@@ -37,7 +37,7 @@ impl User {
     fn asked_twice(&self) -> Result<String, Failure> {
         let _hidden = Hidden::new();
         let password = ask(&format!("Password of {}: ", self.name))?;
-        if ask("The same again: ")? == password {
+        if ask("Repeat password: ")? == password {
             Ok(password)
         } else {
             Err("the two passwords differ".into())

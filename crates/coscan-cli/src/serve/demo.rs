@@ -43,7 +43,10 @@ impl Demo {
         let (directory, scale) = (data_directory(self.data.as_ref())?, self.scale);
         let make = move || {
             if !tpch::lineitem_path(&directory, scale).exists() {
-                eprintln!("coscan: makes TPC-H tables of scale {scale} in {}", directory.display());
+                eprintln!(
+                    "coscan: generating TPC-H tables (scale {scale}) in {}",
+                    directory.display()
+                );
             }
             let lineitem = tpch::lineitem(&directory, scale, &|_, _| {})?;
             let mut tables = tpch::others(&directory, scale)?;

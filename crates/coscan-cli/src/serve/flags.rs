@@ -17,7 +17,7 @@ pub(super) struct Flags {
     #[arg(short, long = "table", value_name = "NAME=URL", value_parser = parse_table)]
     tables: Vec<(String, String)>,
     /// A replica of a table: the name of the table, and other files with the same rows, in another order or other row
-    /// groups. Each scan reads the copy with the fewest bytes. May be given several times [tables.NAME.replicas]
+    /// groups. Each scan reads the copy that costs least. May be given several times [tables.NAME.replicas]
     #[arg(long = "replica", value_name = "NAME=URL", value_parser = parse_table)]
     replicas: Vec<(String, String)>,
     /// Where clients of the PostgreSQL protocol connect [listen.postgres]

@@ -25,12 +25,12 @@ use signals::{Signal, Signals};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  coscan serve --demo                              generated tables: PostgreSQL and the web page
+  coscan serve --demo                              generated tables: PostgreSQL, Flight SQL and the web page
   coscan serve --demo --listen-flight 127.0.0.1:5434     Flight SQL only
   coscan user ann >> users.toml                    asks for a password
   coscan serve --table trips=s3://bucket/trips/ --users-file users.toml --listen-postgres 127.0.0.1:5432
   coscan serve --demo --listen-http 127.0.0.1:8080 --listen-postgres 127.0.0.1:5432
-  coscan serve --config coscan.toml --check        is everything right?
+  coscan serve --config coscan.toml --check        check the configuration without starting
 
 Ctrl-C and SIGTERM stop the server: running queries may end within stop_grace (30s); a second Ctrl-C cancels them.
 SIGHUP reads the files of the configuration, users and certificate again, and lists the files of all tables again.")]
@@ -56,7 +56,7 @@ impl Serve {
         };
         if self.check {
             Server::check(&config).await?;
-            println!("the configuration is right");
+            println!("the configuration is valid");
             return Ok(ExitCode::SUCCESS);
         }
         logging::start(config.log);
@@ -70,7 +70,7 @@ impl Serve {
         }
         let grace = config.limits.stop_grace;
         let say = |text: &str| say(config.log.format, text);
-        say(&format!("stops once its queries have ended, within {grace:?}"));
+        say(&format!("stopping: waiting up to {grace:?} for running queries"));
         let hurry = async { while signals.next().await != Signal::Stop {} };
         if server.stop(grace, hurry).await == Stopped::Cancelled {
             say("cancelled the queries that were left");
@@ -84,8 +84,10 @@ impl Serve {
             server.reload(&config).await.map_err(Failure::from)
         };
         match reloaded.await {
-            Ok(()) => say(format, "read its configuration again"),
-            Err(error) => say(format, &format!("goes on as before: {error}")),
+            Ok(()) => say(format, "configuration reloaded"),
+            Err(error) => {
+                say(format, &format!("cannot reload, keeping the configuration: {error}"))
+            }
         }
     }
 

@@ -1,0 +1,23 @@
+//! `coscan serve` and `coscan user` in a build without the feature `server`: they say how to get them.
+
+use std::ffi::OsString;
+
+use clap::Args;
+
+use crate::Failure;
+
+/// Not in this build: needs the feature `server`
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(super) struct WithoutServer {
+    #[arg(hide = true, allow_hyphen_values = true, trailing_var_arg = true)]
+    arguments: Vec<OsString>,
+}
+
+impl WithoutServer {
+    pub(super) fn run(&self) -> Result<std::process::ExitCode, Failure> {
+        Err("this coscan was built without its server, which is the feature `server`; it is on unless \
+             `--no-default-features` is given: cargo install --locked --path crates/coscan-cli"
+            .into())
+    }
+}
