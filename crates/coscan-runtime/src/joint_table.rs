@@ -12,7 +12,7 @@ use crate::registry::{JointKey, Registry};
 use crate::snapshot::Snapshot;
 use crate::table::SharedTable;
 
-/// Joint chunks that are registered while the lock is held once.
+/// Joint chunks that are registered, or removed, while the lock is held once.
 const STEP_CHUNKS: usize = 1024;
 
 /// Tables that are scanned together, and the rows of each that belong together. Cheap to clone.
@@ -150,6 +150,19 @@ fn check(tables: &[SharedTable], chunks: &[Vec<Range<u64>>]) -> Result<(), Joint
 impl Drop for OpenJoint {
     fn drop(&mut self) {
         // Before its tables, which are dropped after this: then nothing lists their pages any more.
-        self.driver.unregistering(|registry, core, now| registry.release_joint(core, now, self.id));
+        let (driver, id) = (&self.driver, self.id);
+        let mut was_last = false;
+        driver.unregistering(|registry, _, _| was_last = registry.release_joint(id));
+        if !was_last {
+            return;
+        }
+        let count = self.layout.chunk_count();
+        for first in (0..count).step_by(STEP_CHUNKS) {
+            let chunks = first..count.min(first + STEP_CHUNKS);
+            driver.unregistering(|_, core, now| {
+                Registry::remove_joint_chunks(core, now, id, chunks);
+            });
+        }
+        driver.unregistering(|registry, core, now| registry.remove_joint(core, now, id));
     }
 }

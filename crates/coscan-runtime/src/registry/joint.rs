@@ -102,19 +102,37 @@ impl Registry {
         }
     }
 
-    /// A joint table has one holder less. Its tables are still held.
-    pub(crate) fn release_joint(&mut self, core: &mut RecordedManager, now: Time, id: TableId) {
+    /// A joint table has one holder less. Its tables are still held. If that was the last one, nobody finds it any more, and
+    /// the caller removes it: chunks in steps, then the rest.
+    pub(crate) fn release_joint(&mut self, id: TableId) -> bool {
         let open = self.tables.get_mut(&id).expect("held by the caller");
         open.holders -= 1;
-        if open.holders == 0 {
-            let open = self.tables.remove(&id).expect("found above");
-            self.by_name.remove(&open.key);
-            for file in open.files.keys() {
-                let file = self.files.get_mut(file).expect("held by its tables");
-                file.tables.retain(|&table| table != id);
-            }
-            self.leaving.push(Leaving::Table(id));
+        if open.holders > 0 {
+            return false;
         }
+        let open = self.tables.remove(&id).expect("found above");
+        self.by_name.remove(&open.key);
+        for file in open.files.keys() {
+            let file = self.files.get_mut(file).expect("held by its tables");
+            file.tables.retain(|&table| table != id);
+        }
+        true
+    }
+
+    /// Removes some chunks of a joint table without holders, unless one of them is still being read.
+    pub(crate) fn remove_joint_chunks(
+        core: &mut RecordedManager,
+        now: Time,
+        id: TableId,
+        chunks: Range<usize>,
+    ) {
+        let chunks = ChunkIndex::from_usize(chunks.start)..ChunkIndex::from_usize(chunks.end);
+        core.retire_chunks(now, id, vec![chunks]).ok();
+    }
+
+    /// Removes a joint table without holders, at the latest when its last read has ended.
+    pub(crate) fn remove_joint(&mut self, core: &mut RecordedManager, now: Time, id: TableId) {
+        self.leaving.push(Leaving::Table(id));
         self.let_go(core, now);
     }
 }
