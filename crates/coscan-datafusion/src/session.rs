@@ -14,7 +14,7 @@ use crate::coscan::Coscan;
 use crate::engine_tables::planner::SharingPlanner;
 use crate::memory::SharedMemoryPool;
 use crate::optimizer::clustered_joins::ClusteredJoins;
-use crate::optimizer::in_order::InOrderTasks;
+use crate::optimizer::in_order_tasks::InOrderTasks;
 use crate::optimizer::needed_order::NeededOrder;
 use crate::optimizer::one_task::{OneTask, UserPartitioning};
 use crate::optimizer::ordered_aggregates::OrderedAggregates;

@@ -18,7 +18,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 
 use crate::execution::exec::SharedScanExec;
 use crate::optimizer::hash_joins::{Pair, input_of_column, needed_by_join, over, pair_of_column};
-use crate::optimizer::ordered_aggregates::{has_order, only_or_first_stage};
+use crate::optimizer::ordered_aggregates::{is_order_sensitive, only_or_first_stage};
 use crate::sandwich::clustering::ClusteredTable;
 use crate::sandwich::leaf::LeafExec;
 use crate::sandwich::needed::Needed;
@@ -102,7 +102,7 @@ impl<'a> Search<'a> {
             *aggregate.mode() == AggregateMode::Partial
                 && aggregate.group_expr().is_single()
                 && aggregate.limit_options().is_none()
-                && !has_order(aggregate)
+                && !is_order_sensitive(aggregate)
         });
         if !is_partial && !plan.is::<ProjectionExec>() && !plan.is::<FilterExec>() {
             return Ok(None);
@@ -187,7 +187,7 @@ impl<'a> Search<'a> {
         let is_possible = !join.null_aware
             && join.fetch().is_none()
             && data_types.0 == data_types.1
-            && !self.is_cheap(join);
+            && !self.has_small_build_side(join);
         if !is_possible {
             return Ok(None);
         }
@@ -206,7 +206,7 @@ impl<'a> Search<'a> {
     }
 
     /// Whether the left side is a small table: it is cheap to hold in memory.
-    fn is_cheap(&self, join: &HashJoinExec) -> bool {
+    fn has_small_build_side(&self, join: &HashJoinExec) -> bool {
         let rows_max = self.config.optimizer.hash_join_single_partition_threshold_rows;
         *join.partition_mode() == PartitionMode::CollectLeft
             && scanned_rows(join.left()).is_none_or(|rows| rows <= rows_max as u64)

@@ -7,14 +7,13 @@ use datafusion::error::Result;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::projection_pushdown::ProjectionPushdown;
 use datafusion::physical_plan::execution_plan::{EmissionType, replace_children_if_necessary};
-use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
-use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::execution::exec::SharedScanExec;
+use crate::optimizer::scan_path::{above_leaf, scan_below};
 use crate::optimizer::sorts::Changed;
 use crate::sandwich::in_order::InOrderExec;
 use crate::sandwich::leaf::LeafExec;
@@ -83,14 +82,6 @@ fn may_stop_reading(plan: &Arc<dyn ExecutionPlan>, input: usize, may_stop: bool)
     Ok(!reads_all && (may_stop || has_limit))
 }
 
-/// The scan below filters and projections.
-fn scan_below(plan: &Arc<dyn ExecutionPlan>) -> Option<&SharedScanExec> {
-    if plan.is::<FilterExec>() || plan.is::<ProjectionExec>() {
-        return scan_below(plan.children().first()?);
-    }
-    plan.downcast_ref::<SharedScanExec>()
-}
-
 /// Filters and projections above a scan, in several tasks; `None` if that does not pay.
 fn in_tasks(
     plan: &Arc<dyn ExecutionPlan>,
@@ -113,15 +104,4 @@ fn in_tasks(
 /// Whether filters or projections above a scan have a limit.
 fn has_limit(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.fetch().is_some() || plan.children().into_iter().any(has_limit)
-}
-
-/// The filters and projections above another leaf than the scan.
-fn above_leaf(
-    plan: &Arc<dyn ExecutionPlan>,
-    leaf: Arc<dyn ExecutionPlan>,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    match plan.children().as_slice() {
-        &[input] => replace_children_if_necessary(Arc::clone(plan), vec![above_leaf(input, leaf)?]),
-        _ => Ok(leaf),
-    }
 }

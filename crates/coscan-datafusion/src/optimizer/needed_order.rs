@@ -16,6 +16,7 @@ use datafusion::physical_plan::windows::BoundedWindowAggExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::execution::exec::{SharedScanExec, WhyAny};
+use crate::optimizer::ordered_aggregates::is_order_sensitive;
 use crate::optimizer::sorts::Changed;
 
 /// Reads a table in its order, declared or stored, where that saves a sort: above the scan is a sort, or an operator
@@ -98,7 +99,7 @@ fn input_in_order(
     let has_limit = operator.is::<SortExec>() && operator.fetch().is_some();
     // Its sort is gone from the plan that a user sees.
     let needed_by = if operator.is::<SortExec>() { "ORDER BY" } else { operator.name() };
-    let on_copy = |copy| -> Result<InOrder> {
+    let on_copy = |copy| -> Result<PlanOrReason> {
         let path = PathToScan { needed_by, has_limit, copy, filters: false, aggregates: false };
         Ok(match in_order(input, path)? {
             Ok(input) if satisfies_any(&input, required)? => Ok(input),
@@ -152,7 +153,7 @@ fn satisfies_any(plan: &Arc<dyn ExecutionPlan>, required: &[LexRequirement]) -> 
 }
 
 /// A plan with its scans in order, or why they are not.
-type InOrder = std::result::Result<Arc<dyn ExecutionPlan>, WhyAny>;
+type PlanOrReason = std::result::Result<Arc<dyn ExecutionPlan>, WhyAny>;
 
 /// The operators between one that needs an order and a scan.
 #[derive(Clone, Copy)]
@@ -181,7 +182,7 @@ impl PathToScan<'_> {
 }
 
 /// The plan with its scans in the order of their tables. If that is impossible or does not pay: why.
-fn in_order(plan: &Arc<dyn ExecutionPlan>, path: PathToScan<'_>) -> Result<InOrder> {
+fn in_order(plan: &Arc<dyn ExecutionPlan>, path: PathToScan<'_>) -> Result<PlanOrReason> {
     if let Some(scan) = plan.downcast_ref::<SharedScanExec>() {
         return Ok(match scan_in_order(scan, path)? {
             None => Err(WhyAny::NoneDeclared(path.needed_by.into())),
@@ -192,10 +193,7 @@ fn in_order(plan: &Arc<dyn ExecutionPlan>, path: PathToScan<'_>) -> Result<InOrd
     let lost = || Ok(Err(WhyAny::Lost(path.needed_by.into())));
     // Its partial and its final stage decide for themselves whether to compute `nth_value(x, 2 ORDER BY y DESC)` in the
     // opposite order, by the order of their inputs. Only the planner makes both decide alike.
-    let has_order = |aggregate: &AggregateExec| {
-        aggregate.aggr_expr().iter().any(|function| !function.order_bys().is_empty())
-    };
-    if plan.downcast_ref::<AggregateExec>().is_some_and(has_order) {
+    if plan.downcast_ref::<AggregateExec>().is_some_and(is_order_sensitive) {
         return lost();
     }
     let below = PathToScan {

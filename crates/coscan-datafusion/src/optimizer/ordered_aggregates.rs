@@ -16,7 +16,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 
-use crate::execution::exec::SharedScanExec;
+use crate::optimizer::scan_path::{above_leaf, scan_below};
 use crate::optimizer::sorts::Changed;
 use crate::sandwich::leaf::LeafExec;
 use crate::sandwich::ordered_aggregate::OrderedAggregateExec;
@@ -100,20 +100,12 @@ pub(super) fn only_or_first_stage(plan: &Arc<dyn ExecutionPlan>) -> Option<&Aggr
     let is_plain = first.group_expr().is_single()
         && first.limit_options().is_none()
         && *first.input_order_mode() == InputOrderMode::Linear;
-    (is_plain && !has_order(first)).then_some(first)
+    (is_plain && !is_order_sensitive(first)).then_some(first)
 }
 
 /// Whether an aggregate of it depends on the order of rows.
-pub(super) fn has_order(aggregate: &AggregateExec) -> bool {
+pub(super) fn is_order_sensitive(aggregate: &AggregateExec) -> bool {
     aggregate.aggr_expr().iter().any(|function| !function.order_bys().is_empty())
-}
-
-/// The scan below filters and projections.
-fn scan_below(plan: &Arc<dyn ExecutionPlan>) -> Option<&SharedScanExec> {
-    if plan.is::<FilterExec>() || plan.is::<ProjectionExec>() {
-        return scan_below(plan.children().first()?);
-    }
-    plan.downcast_ref::<SharedScanExec>()
 }
 
 /// The column of the scan, as an index into its output, that an expression on the rows of a plan above it is.
@@ -132,15 +124,4 @@ fn column_of_scan(
         return column_of_scan(&below, filter.input());
     }
     Some(column.index())
-}
-
-/// The filters and projections above another leaf than the scan.
-fn above_leaf(
-    plan: &Arc<dyn ExecutionPlan>,
-    leaf: Arc<dyn ExecutionPlan>,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    match plan.children().as_slice() {
-        &[input] => replace_children_if_necessary(Arc::clone(plan), vec![above_leaf(input, leaf)?]),
-        _ => Ok(leaf),
-    }
 }

@@ -3,13 +3,17 @@
 use std::fmt;
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::internal_err;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::execution_plan::{
     ChildrenPropertiesMode, replace_children_if_necessary,
 };
-use datafusion::physical_plan::{ExecutionPlan, ReplaceChildrenOptions, displayable};
+use datafusion::physical_plan::{
+    EmptyRecordBatchStream, ExecutionPlan, ReplaceChildrenOptions, displayable,
+};
+use futures::TryStreamExt;
 
 use super::leaf::LeafExec;
 
@@ -33,6 +37,22 @@ impl ChunkPlan {
     /// all executions.
     pub(super) fn with_collected(&self, inputs: &[Arc<dyn ExecutionPlan>]) -> Result<Self> {
         Ok(Self { plan: with_collected(&self.plan, &mut inputs.iter())? })
+    }
+
+    /// Makes joins collect the rows that are the same for all chunks, over a chunk without rows. Each join by itself: one
+    /// whose other side is empty does not read the joins below it.
+    pub(super) async fn collect(&self, context: &Arc<TaskContext>) -> Result<()> {
+        let mut joins = Vec::new();
+        find_collecting(&self.plan, &mut joins);
+        for join in joins {
+            let mut schemas = Vec::new();
+            find_leaves(join, &mut schemas);
+            let empty = |schema| Box::pin(EmptyRecordBatchStream::new(schema)) as _;
+            let inputs = schemas.into_iter().map(empty).collect();
+            let mut joined = Self::new(Arc::clone(join)).execute(inputs, context)?;
+            while joined.try_next().await?.is_some() {}
+        }
+        Ok(())
     }
 
     /// The plan over these rows, an input for each chunk leaf, from left to right.
@@ -88,6 +108,31 @@ fn with_collected<'a>(
     replace_children_if_necessary(Arc::clone(plan).reset_state()?, children)
 }
 
+/// The joins that have rows of the chunk on one side only, those below others in front.
+fn find_collecting<'a>(
+    plan: &'a Arc<dyn ExecutionPlan>,
+    found: &mut Vec<&'a Arc<dyn ExecutionPlan>>,
+) {
+    let mut reads_chunk = Vec::new();
+    for child in plan.children() {
+        find_collecting(child, found);
+        let mut schemas = Vec::new();
+        find_leaves(child, &mut schemas);
+        reads_chunk.push(!schemas.is_empty());
+    }
+    if reads_chunk.contains(&true) && reads_chunk.contains(&false) {
+        found.push(plan);
+    }
+}
+
+/// The schemas of the leaves of a plan, from left to right.
+fn find_leaves(plan: &Arc<dyn ExecutionPlan>, schemas: &mut Vec<SchemaRef>) {
+    if plan.is::<LeafExec>() {
+        schemas.push(plan.schema());
+    }
+    plan.children().into_iter().for_each(|child| find_leaves(child, schemas));
+}
+
 /// The plan over these rows; `None` if it does not read them.
 fn with_inputs(
     plan: &Arc<dyn ExecutionPlan>,
@@ -112,4 +157,95 @@ fn with_inputs(
     let (children, keep) =
         (children.collect(), ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep));
     plan.replace_children(children, keep).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::sync::LazyLock;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use datafusion::arrow::array::{Int64Array, RecordBatch};
+    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::common::{JoinType, NullEquality};
+    use datafusion::physical_expr::expressions::Column;
+    use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
+    use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+    use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+
+    use super::*;
+
+    /// One row, and how often it was read.
+    #[derive(Debug, Default)]
+    struct CountedRow(Arc<AtomicUsize>);
+
+    static SCHEMA: LazyLock<SchemaRef> =
+        LazyLock::new(|| Arc::new(Schema::new(vec![Field::new("key", DataType::Int64, false)])));
+
+    fn schema() -> SchemaRef {
+        Arc::clone(&SCHEMA)
+    }
+
+    fn row() -> SendableRecordBatchStream {
+        let row = RecordBatch::try_new(schema(), vec![Arc::new(Int64Array::from(vec![7]))]);
+        let row = futures::stream::once(std::future::ready(Ok(row.unwrap())));
+        Box::pin(RecordBatchStreamAdapter::new(schema(), row))
+    }
+
+    impl PartitionStream for CountedRow {
+        fn schema(&self) -> &SchemaRef {
+            &SCHEMA
+        }
+
+        fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
+            let count = Arc::clone(&self.0);
+            let counted = row().inspect_ok(move |_| _ = count.fetch_add(1, Ordering::SeqCst));
+            Box::pin(RecordBatchStreamAdapter::new(schema(), counted))
+        }
+    }
+
+    fn join(left: Arc<dyn ExecutionPlan>, right: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        let key = || Arc::new(Column::new("key", 0)) as _;
+        let join = HashJoinExec::try_new(
+            left,
+            right,
+            vec![(key(), key())],
+            None,
+            &JoinType::Inner,
+            Some(vec![0]),
+            PartitionMode::CollectLeft,
+            NullEquality::NullEqualsNothing,
+            false,
+        );
+        Arc::new(join.unwrap())
+    }
+
+    #[tokio::test]
+    async fn each_join_collects_once_and_before_there_are_rows_of_chunks() {
+        let chunk = || {
+            let properties = Arc::clone(LeafExec::collected(schema()).properties());
+            Arc::new(LeafExec::of_chunks("t", properties)) as _
+        };
+        let collected = || Arc::new(LeafExec::collected(schema())) as _;
+        // The first join is not asked for rows by the last one, whose other side is empty.
+        let plan = join(chunk(), join(collected(), join(collected(), chunk())));
+        let rows = [CountedRow::default(), CountedRow::default()];
+        let counts = rows.each_ref().map(|row| Arc::clone(&row.0));
+        let inputs = rows.map(|row| {
+            let rows = vec![Arc::new(row) as _];
+            let plan = StreamingTableExec::try_new(schema(), rows, None, [], false, None);
+            Arc::new(plan.unwrap()) as Arc<dyn ExecutionPlan>
+        });
+        let plan = ChunkPlan::new(plan).with_collected(&inputs).unwrap();
+        let context = Arc::default();
+        let counts = || counts.each_ref().map(|count| count.load(Ordering::SeqCst));
+        plan.collect(&context).await.unwrap();
+        assert_eq!(counts(), [1, 1]);
+        for _ in 0..2 {
+            let joined = plan.execute(vec![row(), row()], &context).unwrap();
+            let joined: Vec<_> = joined.try_collect().await.unwrap();
+            assert_eq!(joined.iter().map(RecordBatch::num_rows).sum::<usize>(), 1);
+        }
+        assert_eq!(counts(), [1, 1]);
+    }
 }

@@ -13,11 +13,15 @@ use datafusion::error::{DataFusionError, Result};
 use crate::error::from_scan;
 use crate::planning::pruning::may_be_nan;
 
-/// The most joint layouts that a manager remembers.
-const LAYOUTS_MAX: usize = 512;
+/// The most summaries of joins that a manager remembers, and about the most bytes of them.
+const SUMMARIES_MAX: usize = 512;
+const SUMMARIES_BYTES_MAX: usize = 64 << 20;
+
+/// About the bytes of the version of a file: its location and a tag.
+const VERSION_BYTES: usize = 300;
 
 /// For each joint chunk, the rows of each table.
-pub(crate) type JointRows = Vec<Vec<Range<u64>>>;
+pub(crate) type JointRanges = Vec<Vec<Range<u64>>>;
 
 /// Tables whose chunks are in the order of one key each. Rows of one value of the key are in one joint chunk.
 #[derive(Clone, Debug)]
@@ -128,7 +132,7 @@ impl Clustering {
         &self,
         manager: &BufferManager,
         label: &ScanLabel,
-    ) -> Result<Option<Arc<JointRows>>> {
+    ) -> Result<Option<Arc<JointRanges>>> {
         let summary = manager.extension(JoinIndexes::default).of(self);
         summary.get_or_try_init(|| self.find_rows(manager, label)).await.cloned()
     }
@@ -137,7 +141,7 @@ impl Clustering {
         &self,
         manager: &BufferManager,
         label: &ScanLabel,
-    ) -> Result<Option<Arc<JointRows>>> {
+    ) -> Result<Option<Arc<JointRanges>>> {
         let mut joint = vec![Vec::with_capacity(self.tables.len()); self.joint_chunks()];
         for ClusteredTable { table, key } in &self.tables {
             let (options, boundaries) = (self.options, &self.boundaries);
@@ -154,7 +158,11 @@ impl Clustering {
     }
 
     /// Registers the tables as one, in these joint chunks.
-    pub(crate) fn register(&self, manager: &BufferManager, rows: &JointRows) -> Result<JointTable> {
+    pub(crate) fn register(
+        &self,
+        manager: &BufferManager,
+        rows: &JointRanges,
+    ) -> Result<JointTable> {
         let tables: Vec<_> = self.tables.iter().map(|table| table.table.clone()).collect();
         let registered = manager.register_joint(&tables, rows.clone());
         registered.map_err(|error| DataFusionError::External(Box::new(error)))
@@ -212,7 +220,7 @@ struct JoinIndexes {
 }
 
 /// Set once the rows are found, to `None` if the tables are not clustered.
-type Summary = tokio::sync::OnceCell<Option<Arc<JointRows>>>;
+type Summary = tokio::sync::OnceCell<Option<Arc<JointRanges>>>;
 
 /// For each table its id, which stands for its columns and stores, its files, and the column of the key; the order.
 /// Boundaries follow from these.
@@ -228,10 +236,18 @@ impl JoinIndexes {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let found = known.iter().position(|(other, _)| *other == key);
         let summary = found.map(|found| known.remove(found).1).unwrap_or_default();
-        if known.len() == LAYOUTS_MAX {
-            known.remove(0);
-        }
         known.push((key, Arc::clone(&summary)));
+        let mut bytes = known.iter().map(summary_bytes).sum::<usize>();
+        while known.len() > SUMMARIES_MAX || bytes > SUMMARIES_BYTES_MAX && known.len() > 1 {
+            bytes -= summary_bytes(&known.remove(0));
+        }
         summary
     }
+}
+
+fn summary_bytes((key, summary): &(SummaryKey, Arc<Summary>)) -> usize {
+    let files: usize = key.0.iter().map(|(_, files, _)| files.len()).sum();
+    let found = summary.get().and_then(Option::as_ref);
+    let ranges: usize = found.map_or(0, |chunks| chunks.iter().map(Vec::len).sum());
+    files * VERSION_BYTES + ranges * size_of::<Range<u64>>()
 }

@@ -20,7 +20,7 @@ use datafusion::physical_plan::{
 use futures::{StreamExt as _, TryStreamExt, stream};
 
 use super::chunk_plan::ChunkPlan;
-use super::in_order_tasks::InOrder;
+use super::in_order_execution::Execution;
 use super::output::one_partition;
 use crate::execution::exec::SharedScanExec;
 
@@ -141,7 +141,7 @@ impl ExecutionPlan for InOrderExec {
             return internal_err!("partition {partition} of 1");
         }
         let given_back = MetricBuilder::new(&self.metrics).global_counter("chunks_given_back");
-        let in_order = InOrder::new(scan, self.tasks, self.filling.clone(), given_back, context);
+        let in_order = Execution::new(scan, self.tasks, self.filling.clone(), given_back, context);
         // The tasks start when the first rows are asked for: before, they would only hold chunks.
         let rows = stream::once(async move { in_order.start() }).try_flatten().boxed();
         let baseline = BaselineMetrics::new(&self.metrics, partition);

@@ -27,8 +27,8 @@ use crate::execution::metrics::ScanCounts;
 /// Rows ahead take at most this part of the memory budget.
 const AHEAD_PART: u64 = 16;
 
-/// An execution that has not started yet.
-pub(super) struct InOrder {
+/// What an execution needs.
+pub(super) struct Execution {
     manager: BufferManager,
     table: SharedTable,
     request: ScanRequest,
@@ -45,8 +45,8 @@ pub(super) struct InOrder {
     given_back: Count,
 }
 
-impl InOrder {
-    /// Of a scan in order, with so many tasks.
+impl Execution {
+    /// Prepares the execution of a scan in order by so many tasks.
     pub(super) fn new(
         scan: &SharedScanExec,
         tasks: usize,
@@ -80,7 +80,7 @@ impl InOrder {
         let ahead_bytes_max = usize::try_from(ahead_bytes_max).unwrap_or(usize::MAX);
         let turns = Turns::new(chunks.len(), memory, ahead_bytes_max);
         let (schema, tasks) = (self.filling.plan().schema(), request.workers);
-        let running = Arc::new(Running { scan, turns, started: self });
+        let running = Arc::new(Running { scan, turns, execution: self });
         let mut output = RecordBatchReceiverStreamBuilder::new(schema, 1);
         for worker in 0..tasks {
             output.spawn(Arc::clone(&running).work(worker));
@@ -102,7 +102,7 @@ impl InOrder {
 struct Running {
     scan: Arc<Scan>,
     turns: Turns,
-    started: InOrder,
+    execution: Execution,
 }
 
 impl Running {
@@ -110,16 +110,16 @@ impl Running {
     async fn work(self: Arc<Self>, worker: usize) -> Result<()> {
         let mut stream = self.scan.worker(worker);
         loop {
-            self.turns.ask(|| self.started.manager.is_memory_short()).await;
+            self.turns.ask(|| self.execution.manager.is_memory_short()).await;
             let Some(first) = stream.next().await.transpose().map_err(from_scan)? else {
                 self.turns.handed(None);
                 return Ok(());
             };
             let Some(index) = stream.chunk() else { return internal_err!("rows of no chunk") };
-            let position = self.started.chunks.binary_search(&index);
+            let position = self.execution.chunks.binary_search(&index);
             let chunk = position.map_err(|_| internal_datafusion_err!("a chunk not needed"))?;
             self.turns.handed(Some(chunk));
-            let rows = Rows::new(Arc::clone(&self), stream, first, self.started.rows[chunk]);
+            let rows = Rows::new(Arc::clone(&self), stream, first, self.execution.rows[chunk]);
             let rows = Arc::new(Mutex::new(rows));
             let is_taken = tokio::select! {
                 biased;
@@ -135,7 +135,7 @@ impl Running {
                 }
                 (false, rows) => {
                     drop(rows);
-                    self.started.given_back.add(1);
+                    self.execution.given_back.add(1);
                     self.scan.extend(&[index]).map_err(|error| from_scan(error.error))?;
                     self.scan.worker(worker)
                 }
@@ -145,9 +145,9 @@ impl Running {
 
     /// Executes the plan for a chunk, and waits until its rows were taken.
     async fn work_on(&self, chunk: usize, rows: Arc<Mutex<Rows>>) -> Result<()> {
-        let input = RowsStream { schema: Arc::clone(&self.started.schema), rows };
+        let input = RowsStream { schema: Arc::clone(&self.execution.schema), rows };
         let mut output =
-            self.started.filling.execute(vec![Box::pin(input)], &self.started.context)?;
+            self.execution.filling.execute(vec![Box::pin(input)], &self.execution.context)?;
         while let Some(batch) = output.next().await {
             self.turns.put(chunk, batch?).await;
         }
@@ -159,7 +159,7 @@ impl Running {
     /// Waits until memory is short while the chunk is ahead; then its rows are dropped. For ever if it gets its turn
     /// before.
     async fn memory_shortage_ahead(&self, chunk: usize) {
-        self.started.manager.memory_shortage().await;
+        self.execution.manager.memory_shortage().await;
         if !self.turns.give_back(chunk) {
             pending().await
         }
@@ -168,7 +168,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.started.counts.add(&ScanMetrics::default(), &self.scan.metrics());
+        self.execution.counts.add(&ScanMetrics::default(), &self.scan.metrics());
     }
 }
 
@@ -176,8 +176,8 @@ impl Drop for Running {
 struct Rows {
     running: Arc<Running>,
     stream: ScanStream,
-    /// Rows that were read.
-    read: Option<RecordBatch>,
+    /// Rows that were read and not yet given to the plan.
+    pending: Option<RecordBatch>,
     /// The number of rows to read.
     left: u64,
 }
@@ -185,13 +185,13 @@ struct Rows {
 impl Rows {
     fn new(running: Arc<Running>, stream: ScanStream, first: RecordBatch, rows: u64) -> Self {
         let left = rows.saturating_sub(first.num_rows() as u64);
-        Self { running, stream, read: Some(first), left }
+        Self { running, stream, pending: Some(first), left }
     }
 
     /// The next rows, at most as many as the session wants in a batch; `None` at the end of the chunk.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
-        let started = &self.running.started;
-        let rows = match self.read.take() {
+        let execution = &self.running.execution;
+        let rows = match self.pending.take() {
             Some(rows) => rows,
             None if self.left == 0 => return Poll::Ready(None),
             None => match ready!(self.stream.poll_next_unpin(context)) {
@@ -205,12 +205,12 @@ impl Rows {
                 }
             },
         };
-        let rows_max = started.context.session_config().batch_size().max(1);
+        let rows_max = execution.context.session_config().batch_size().max(1);
         let given = rows.slice(0, rows.num_rows().min(rows_max));
         if given.num_rows() < rows.num_rows() {
-            self.read = Some(rows.slice(given.num_rows(), rows.num_rows() - given.num_rows()));
+            self.pending = Some(rows.slice(given.num_rows(), rows.num_rows() - given.num_rows()));
         }
-        Poll::Ready(Some(Ok(given.record_output(&started.baseline))))
+        Poll::Ready(Some(Ok(given.record_output(&execution.baseline))))
     }
 }
 

@@ -9,9 +9,8 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{exec_err, internal_err};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
-use datafusion::physical_plan::{EmptyRecordBatchStream, ExecutionPlan};
-use futures::TryStreamExt;
 use tokio::sync::mpsc::Sender;
 
 use super::chunk_plan::ChunkPlan;
@@ -50,7 +49,8 @@ impl Joining {
         };
         let joint = self.clustering.register(first.manager(), &rows)?;
         if self.has_collected {
-            self.collect().await?;
+            // Before the scan starts: workers that wait for it would hold chunks.
+            self.filling.collect(&self.context).await?;
         }
         let chunks = self.needed_chunks(&rows);
         self.counts.chunks_needed.add(chunks.len());
@@ -67,16 +67,6 @@ impl Joining {
             output.spawn(task);
         }
         Ok(output.build())
-    }
-
-    /// Collects what joins collect once, over a joint chunk without rows: workers that wait for it would hold chunks.
-    async fn collect(&self) -> Result<()> {
-        let empty =
-            |scan: &SharedScanExec| Box::pin(EmptyRecordBatchStream::new(scan.schema())) as _;
-        let inputs = self.scans.iter().map(empty).collect();
-        let mut joined = self.filling.execute(inputs, &self.context)?;
-        while joined.try_next().await?.is_some() {}
-        Ok(())
     }
 
     /// The columns to read of each table, and the inputs of the plan among them.

@@ -35,7 +35,7 @@ pub(super) struct JointRows {
 struct Reader {
     stream: JointStream,
     inputs: Arc<[JointInput]>,
-    /// While it is read.
+    /// The joint chunk that is being read; `None` between chunks.
     chunk: Option<usize>,
     /// The table of the last rows. Those of the tables before it have all come.
     table: usize,

@@ -8,7 +8,7 @@
 //!   filling: `borders` sets its rows apart from the other `chunk_rows`.
 //! - `cooperative_join` joins tables that are clustered on one key (`clustering`), in its execution `joining`. They are scanned together, in joint
 //!   chunks that end where keys end; `joint_rows` are those of one, `joint_cost` what they take.
-//! - `in_order` returns what it makes of chunks in their order: several tasks (`in_order_tasks`) work on a chunk each, and
+//! - `in_order` returns what it makes of chunks in their order: several tasks (`in_order_execution`) work on a chunk each, and
 //!   take `turns` to return rows.
 
 mod borders;
@@ -17,7 +17,7 @@ mod chunk_rows;
 pub(crate) mod clustering;
 pub(crate) mod cooperative_join;
 pub(crate) mod in_order;
-mod in_order_tasks;
+mod in_order_execution;
 mod joining;
 pub(crate) mod joint_cost;
 mod joint_rows;

@@ -45,7 +45,7 @@ struct Output {
 }
 
 impl Turns {
-    /// Of so many chunks.
+    /// Creates the turns of so many chunks.
     pub(super) fn new(chunks: usize, memory: MemoryReservation, ahead_bytes_max: usize) -> Self {
         let outputs = BTreeMap::new();
         let state = State { turn: 0, chunks, outputs, asking: 0, is_refused: false };
@@ -97,8 +97,8 @@ impl Turns {
         state.is_refused |= !has_memory;
         let has_turn = state.turn == chunk;
         let Some(output) = state.outputs.get_mut(&chunk) else { return Err(batch) };
-        let is_short = output.batches.len() < BATCHES_MAX;
-        if !(has_memory && bytes > 0 || is_short && (has_memory || has_turn)) {
+        let has_room = output.batches.len() < BATCHES_MAX;
+        if !(has_memory && bytes > 0 || has_room && (has_memory || has_turn)) {
             return Err(batch);
         }
         output.batches.push_back((batch, if has_memory { bytes } else { 0 }));

@@ -104,9 +104,9 @@ impl SharedTableProvider {
         Self { snapshots: Arc::new(snapshots), replicas: Vec::new(), schema, definition: None }
     }
 
-    /// A table of the files that this one has now, with declared orders as in `WITH ORDER`: its scans are in order. It
-    /// shares pages with this table. Orders that the files, one after another, do not keep are dropped. It is not
-    /// refreshed.
+    /// A table of the files that this one has now, with declared orders as in `WITH ORDER`. A scan uses an order only
+    /// where that saves a sort. Orders that the files, one after another, do not keep are dropped. The new table shares
+    /// pages with this one, and is not refreshed.
     ///
     /// # Errors
     /// If an order names a column that the table does not have, or its footers were dropped to save memory and cannot
@@ -117,8 +117,9 @@ impl SharedTableProvider {
     }
 
     /// The same table with a replica: other files with the same rows, in another order, in other row groups, or with
-    /// another page layout. Each scan reads the table or a replica, whichever costs less for its filters and columns:
-    /// by the bytes to read, as far as the pool does not have them already. EXPLAIN shows which and why.
+    /// another page layout. Each scan reads the table, unless a replica costs at least an eighth less. The cost is the
+    /// bytes to read for the scan's filters and columns; bytes that are in the pool, or needed by running scans, count an
+    /// eighth. EXPLAIN shows what is read, and why.
     ///
     /// The columns of both have the same names and types, in any order, and footers have to tell that there are as many
     /// rows. That the rows are the same is up to the caller. A replica is refreshed together with its table. While it has
@@ -151,8 +152,8 @@ impl SharedTableProvider {
     /// table has had from the start; running queries keep their files. Only new files are opened.
     ///
     /// # Errors
-    /// If the files cannot be listed or opened, or a new one does not fit the columns. The table then stays as it was. Or
-    /// if that is so for a replica, or it has another number of rows now. The table is then refreshed.
+    /// If the files of the table cannot be listed or opened, or a new file does not fit its columns; the table then stays
+    /// as it was. Also if a replica cannot be refreshed, or has another number of rows; the table itself is refreshed.
     pub async fn refresh(&self) -> Result<()> {
         for copy in self.refreshed_copies() {
             copy.refresh(None).await?;
