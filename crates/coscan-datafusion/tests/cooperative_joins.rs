@@ -65,6 +65,11 @@ fn write_tables(directory: &Path) {
     write(&directory.join("other.parquet"), &rows(&others, 'o'), 100);
     let labels: Vec<_> = (0..80).collect();
     write(&directory.join("label.parquet"), &rows(&labels, 'l'), 100);
+    // `falling_parent` and `falling_child`: keys in the opposite order.
+    parents.reverse();
+    write(&directory.join("falling_parent.parquet"), &rows(&parents, 'p'), 100);
+    let keys: Vec<_> = (0..2600).rev().flat_map(|key| vec![key; key as usize % 5]).collect();
+    write(&directory.join("falling_child.parquet"), &rows(&keys, 'c'), 100);
 }
 
 async fn create_tables(context: &SessionContext, directory: &Path) {
@@ -73,6 +78,8 @@ async fn create_tables(context: &SessionContext, directory: &Path) {
         ("child", "child"),
         ("other", "other.parquet"),
         ("label", "label.parquet"),
+        ("falling_parent", "falling_parent.parquet"),
+        ("falling_child", "falling_child.parquet"),
     ] {
         let location = directory.join(location);
         let sql = format!(
@@ -111,6 +118,8 @@ const COOPERATIVE: &[&str] = &[
     "SELECT p.key, c.value FROM parent p JOIN child c ON p.key = c.key WHERE p.key BETWEEN 700 AND 1900",
     "SELECT p.key, c.value FROM parent p LEFT JOIN child c ON p.key = c.key AND c.key > 900",
     "SELECT p.key, c.key FROM parent p RIGHT JOIN child c ON p.key = c.key AND p.key > 900",
+    "SELECT p.key, p.value, c.value FROM falling_parent p JOIN falling_child c ON p.key = c.key",
+    "SELECT p.key, c.key, c.value FROM falling_parent p FULL JOIN falling_child c ON p.key = c.key AND c.value > 9",
     // More than two tables, and a table with itself.
     "SELECT p.key, c.value, o.value FROM parent p JOIN child c ON p.key = c.key JOIN other o ON c.key = o.key",
     "SELECT p.key, c.value, o.value FROM parent p LEFT JOIN child c ON p.key = c.key LEFT JOIN other o ON p.key = o.key",

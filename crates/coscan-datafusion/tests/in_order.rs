@@ -256,3 +256,21 @@ async fn a_query_that_is_dropped_frees_what_its_tasks_hold() {
     drop((first, second));
     assert_all_frees(&manager).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn batches_have_at_most_as_many_rows_as_the_session_wants() {
+    let data = tempfile::tempdir().unwrap();
+    write_tables(data.path());
+    let manager = manager(PolicyKind::Relevance);
+    let context = shared(&manager);
+    create_tables(&context, data.path()).await;
+    run(&context, "SET datafusion.execution.batch_size = 30").await;
+    let sql = IN_TASKS[1];
+    let text = explain(&context, &format!("EXPLAIN {sql}")).await;
+    assert!(text.contains("InOrderExec"), "{text}");
+    let plan = plan(&context, sql).await;
+    let batches: Vec<_> =
+        execute_stream(plan, context.task_ctx()).unwrap().try_collect().await.unwrap();
+    let rows: Vec<_> = batches.iter().map(RecordBatch::num_rows).collect();
+    assert_eq!((rows.iter().sum(), rows.iter().max()), (2350, Some(&30)));
+}
