@@ -31,7 +31,6 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 #[derive(Debug, Parser)]
 #[command(
     version,
-    about,
     propagate_version = true,
     after_help = "\
 Examples:
