@@ -2,8 +2,9 @@
 //!
 //! `needed_order` and `top_k` tell a scan in which order its rows are wanted; `sorts` finds the way from a sort down to
 //! its scan. `ordered_aggregates` and `clustered_joins` let aggregations and joins go chunk by chunk; `cluster_search`
-//! finds the joins that can, and asks `hash_joins` about each; `scan_path` has the filters and projections above a scan. `in_order_tasks` gives scans in order several tasks. `one_task`
-//! keeps small queries from being spread, `unchanged_files` guards answers from statistics.
+//! finds the joins that can, and asks `hash_joins` about each; `scan_path` has the filters and projections above a scan.
+//! `in_order_tasks` gives scans in order several tasks. `one_task` keeps small queries from being spread,
+//! `unchanged_files` guards answers from statistics.
 
 mod cluster_search;
 pub(crate) mod clustered_joins;

@@ -6,10 +6,10 @@
 //!
 //! - `ordered_aggregate` is an aggregation of one table. A key whose rows may continue in the next chunk is not for the
 //!   filling: `borders` sets its rows apart from the other `chunk_rows`.
-//! - `cooperative_join` joins tables that are clustered on one key (`clustering`), in its execution `joining`. They are scanned together, in joint
-//!   chunks that end where keys end; `joint_rows` are those of one, `joint_cost` what they take.
-//! - `in_order` returns what it makes of chunks in their order: several tasks (`in_order_execution`) work on a chunk each, and
-//!   take `turns` to return rows.
+//! - `cooperative_join` joins tables that are clustered on one key (`clustering`), in its execution `joining`. They are
+//!   scanned together, in joint chunks that end where keys end; `joint_rows` are those of one, `joint_cost` what they take.
+//! - `in_order` returns what it makes of chunks in their order: several tasks (`in_order_execution`) work on a chunk each,
+//!   and take `turns` to return rows.
 
 mod borders;
 pub(crate) mod chunk_plan;

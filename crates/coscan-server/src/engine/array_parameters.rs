@@ -8,11 +8,11 @@ use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
 
-/// Digits after the point of the decimals that numbers of clients become.
+/// Digits after the point of the decimals that numbers of clients become, unless they are compared with more.
 const SCALE: i8 = 10;
 
 /// Gives parameters without a type, in which a value is looked for, the type of an array of such values. Decimals are
-/// compared with ten digits after the point: the engine looks for no decimal among those of another scale.
+/// compared with at least ten digits after the point: the engine looks for no decimal among those of another scale.
 pub(super) fn infer_arrays(plan: LogicalPlan) -> Result<LogicalPlan> {
     let inferred = plan.transform_up_with_subqueries(|plan| {
         let schema = merge_schema(&plan.inputs());
@@ -64,18 +64,20 @@ fn element_type(value_type: &DataType) -> Option<DataType> {
 
 /// Decimals with room for all integers and decimals of a type; `None` if it has others.
 fn decimal(value_type: &DataType) -> Option<DataType> {
-    let whole_digits = match *value_type {
+    let (whole_digits, scale) = match *value_type {
         DataType::Decimal32(precision, scale)
         | DataType::Decimal64(precision, scale)
         | DataType::Decimal128(precision, scale)
-        | DataType::Decimal256(precision, scale) => i16::from(precision) - i16::from(scale),
-        ref of if of.is_integer() => 20,
+        | DataType::Decimal256(precision, scale) => {
+            (i16::from(precision) - i16::from(scale), scale.max(SCALE))
+        }
+        ref of if of.is_integer() => (20, SCALE),
         _ => return None,
     };
-    let is_wide = whole_digits > i16::from(DECIMAL128_MAX_PRECISION) - i16::from(SCALE);
+    let is_wide = whole_digits + i16::from(scale) > i16::from(DECIMAL128_MAX_PRECISION);
     Some(match is_wide {
-        true => DataType::Decimal256(DECIMAL256_MAX_PRECISION, SCALE),
-        false => DataType::Decimal128(DECIMAL128_MAX_PRECISION, SCALE),
+        true => DataType::Decimal256(DECIMAL256_MAX_PRECISION, scale),
+        false => DataType::Decimal128(DECIMAL128_MAX_PRECISION, scale),
     })
 }
 

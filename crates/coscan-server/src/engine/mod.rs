@@ -1,11 +1,11 @@
 //! SQL on the tables of the server, restricted to those granted to the user. All protocols go through here.
 //!
 //! A [`Session`] (`session`) is a user with `settings`, after a `login`. It sees the tables of its own `catalog`. A
-//! statement is [planned](Engine::plan) (`plan`; types of `array_parameters`), and [run](Engine::run) (`run`) with a limit on its `memory`, on
-//! threads that serve no connections (`query_task`) and that its joins give up now and then (`yielding`). `statements`
-//! that concern the session only, and texts of too much `depth`, never reach DataFusion. Clients find the `functions`
-//! and the `pg_catalog` and `information_schema` that they expect. `errors` are told apart and hold no
-//! credentials.
+//! statement is [planned](Engine::plan) (`plan`; `array_parameters` gives types to parameters), and
+//! [run](Engine::run) (`run`) with a limit on its `memory`, on threads that serve no connections (`query_task`) and
+//! that its joins give up now and then (`yielding`). `statements` that concern the session only, and texts of too much
+//! `depth`, never reach DataFusion. Clients find the `functions` and the `pg_catalog` and `information_schema` that
+//! they expect. `errors` are told apart and hold no credentials.
 
 mod array_parameters;
 mod catalog;

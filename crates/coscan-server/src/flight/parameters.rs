@@ -11,7 +11,7 @@ use arrow_flight::FlightData;
 use arrow_ipc::convert::fb_to_schema;
 use arrow_ipc::reader::read_record_batch;
 use arrow_ipc::{MessageHeader, root_as_message};
-use datafusion::common::ScalarValue;
+use datafusion::common::{ScalarValue, exec_err};
 use futures::{Stream, TryStreamExt};
 use tonic::Status;
 
@@ -76,9 +76,9 @@ fn fit(value: ScalarValue, data_type: &DataType) -> Result<ScalarValue, Status> 
     let is_exact = own_type.is_numeric() && data_type.is_numeric()
         || own_type.is_temporal() && data_type.is_temporal();
     let cast = catch_unwind(AssertUnwindSafe(|| match value.cast_to(data_type) {
-        Ok(cast) if is_exact => {
-            let is_same = cast.cast_to(&own_type).is_ok_and(|back| back == value);
-            Ok(if is_same { cast } else { value })
+        Ok(cast) if is_exact => Ok(if is_same(&cast, &value) { cast } else { value }),
+        Ok(cast) if is_list_of_numbers(&own_type) && !is_same(&cast, &value) => {
+            exec_err!("it holds values that are not of that type")
         }
         Err(_) if is_exact => Ok(value),
         cast => cast,
@@ -88,6 +88,16 @@ fn fit(value: ScalarValue, data_type: &DataType) -> Result<ScalarValue, Status> 
         let text = format!("a parameter is no {data_type}: {error}");
         QueryError::new(ErrorKind::InvalidValue, text).into()
     })
+}
+
+/// Whether a cast has kept all of a value.
+fn is_same(cast: &ScalarValue, value: &ScalarValue) -> bool {
+    cast.cast_to(&value.data_type()).is_ok_and(|back| back == *value)
+}
+
+fn is_list_of_numbers(data_type: &DataType) -> bool {
+    let (DataType::List(of) | DataType::LargeList(of)) = data_type else { return false };
+    of.data_type().is_numeric() || of.data_type().is_temporal()
 }
 
 enum Decoded {
@@ -134,6 +144,8 @@ fn is_readable(data_type: &DataType) -> bool {
     match data_type {
         DataType::List(of) | DataType::LargeList(of) => match of.data_type() {
             DataType::Null | DataType::FixedSizeBinary(0) => false,
+            // Each may be all of the message.
+            DataType::Utf8View | DataType::BinaryView => false,
             of => is_single(of),
         },
         data_type => is_single(data_type),
@@ -167,7 +179,7 @@ mod tests {
     #[test]
     fn lists_whose_length_takes_no_bytes_are_refused() {
         let item = |of: DataType| Arc::new(Field::new_list_field(of, true));
-        for of in [DataType::Int64, DataType::Utf8View, DataType::Boolean] {
+        for of in [DataType::Int64, DataType::Utf8, DataType::Boolean] {
             assert!(is_readable(&of));
             assert!(is_readable(&DataType::List(item(of.clone()))));
             assert!(is_readable(&DataType::LargeList(item(of.clone()))));
@@ -176,7 +188,8 @@ mod tests {
             assert!(!is_readable(&DataType::FixedSizeList(item(of.clone()), 1 << 30)));
             assert!(!is_readable(&DataType::List(item(DataType::List(item(of))))));
         }
-        assert!(is_readable(&DataType::Null));
+        assert!(is_readable(&DataType::Null) && is_readable(&DataType::Utf8View));
+        assert!(!is_readable(&DataType::List(item(DataType::Utf8View))));
         assert!(!is_readable(&DataType::LargeList(item(DataType::Null))));
         assert!(!is_readable(&DataType::List(item(DataType::FixedSizeBinary(0)))));
         let run_ends = item(DataType::Int32);

@@ -67,22 +67,33 @@ pub(super) fn from_binary(bytes: bytes::Bytes) -> Result<String, ProtocolError> 
     reader.end(format!("{sign}{whole}{point}{}", &fraction[..scale]))
 }
 
-/// A number written as `-12.50`, with all its digits; `None` if it has too many, or an exponent.
-pub(super) fn to_decimal(text: &str) -> Option<ScalarValue> {
-    let digits = text.bytes().filter(u8::is_ascii_digit).count().max(1);
-    let scale = text.split_once('.').map_or(0, |(_, fraction)| fraction.len());
-    let precision = u8::try_from(digits).ok()?;
-    let scale = i8::try_from(scale).ok()?;
-    let data_type = if precision <= DECIMAL128_MAX_PRECISION {
-        DataType::Decimal128(precision, scale)
-    } else if precision <= DECIMAL256_MAX_PRECISION {
-        DataType::Decimal256(precision, scale)
+/// A number written as `-12.50`, with all its digits, to be compared with decimals of a type; `None` if they have too many
+/// digits together, or it has an exponent.
+pub(super) fn to_decimal(text: &str, compared_with: &DataType) -> Option<ScalarValue> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let whole = whole.trim_start_matches(['+', '-']);
+    let is_plain = whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit());
+    let digits = whole.len() + fraction.len();
+    let (precision, scale) = match *compared_with {
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale)
+        | DataType::Decimal256(precision, scale) => (i16::from(precision), i16::from(scale)),
+        _ => return None,
+    };
+    let own_scale = i8::try_from(fraction.len()).ok()?;
+    let whole_digits = i16::try_from(whole.len()).ok()?.max(precision - scale);
+    let digits_together = whole_digits + i16::from(own_scale).max(scale);
+    let own_precision = u8::try_from(digits.max(1)).ok()?;
+    let data_type = if digits_together <= i16::from(DECIMAL128_MAX_PRECISION) {
+        DataType::Decimal128(own_precision, own_scale)
+    } else if digits_together <= i16::from(DECIMAL256_MAX_PRECISION) {
+        DataType::Decimal256(own_precision, own_scale)
     } else {
         return None;
     };
-    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.".contains(&byte));
     let value = ScalarValue::from(text);
-    is_plain.then(|| value.cast_to(&data_type).ok()).flatten()
+    (is_plain && digits > 0).then(|| value.cast_to(&data_type).ok()).flatten()
 }
 
 #[cfg(test)]
@@ -95,6 +106,7 @@ mod tests {
 
     #[test]
     fn decimals_have_all_digits() {
+        let money = DataType::Decimal128(15, 2);
         for (text, shown) in [
             ("-1234.495", "-1234.495"),
             ("0", "0"),
@@ -105,11 +117,16 @@ mod tests {
                 "99999999999999999999999999999999999999999.5",
             ),
         ] {
-            assert_eq!(to_decimal(text).unwrap().to_string(), shown);
+            assert_eq!(to_decimal(text, &money).unwrap().to_string(), shown);
         }
-        for text in ["1e5", "", "-", "1.2.3", &"9".repeat(77)] {
-            assert_eq!(to_decimal(text), None, "{text}");
+        for text in ["1e5", "", "-", ".", "1.2.3", "5-3", &"9".repeat(77)] {
+            assert_eq!(to_decimal(text, &money), None, "{text}");
         }
+        // There is room for the digits of both.
+        let third = to_decimal("0.3333333333333333333333333333", &DataType::Decimal128(25, 2));
+        assert!(matches!(third, Some(ScalarValue::Decimal256(Some(_), 29, 28))), "{third:?}");
+        let tenth = format!("0.{}", "1".repeat(55));
+        assert_eq!(to_decimal(&tenth, &DataType::Decimal128(25, 2)), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::compute::concat;
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::{DataType, Field, TimeUnit};
 use arrow_pg::datatypes::df::deserialize_parameters_with_server_types;
 use bytes::Bytes;
 use datafusion::common::utils::SingleRowListArrayBuilder;
@@ -88,7 +88,7 @@ impl ValueReader<'_> {
         Ok(match (&value, self.inferred) {
             // As a text it would be rounded to the digits of what it is compared with.
             (ScalarValue::Utf8(Some(number)), Some(inferred)) if inferred.is_decimal() => {
-                numeric::to_decimal(number).unwrap_or(value)
+                numeric::to_decimal(number, inferred).unwrap_or(value)
             }
             _ => value,
         })
@@ -159,7 +159,14 @@ impl ValueReader<'_> {
                 }
             }
         }
-        let (count, inferred) = (values.len(), vec![self.inferred; values.len()]);
+        let inferred = match self.inferred {
+            // Their own unit: nanoseconds end in the year 2262, and seconds would be cut.
+            Some(DataType::Timestamp(_, zone)) => {
+                Some(DataType::Timestamp(TimeUnit::Microsecond, zone.clone()))
+            }
+            other => other.cloned(),
+        };
+        let (count, inferred) = (values.len(), vec![inferred.as_ref(); values.len()]);
         let types = vec![Some(self.of.clone()); count];
         let statement = StoredStatement::new(String::new(), (), types);
         let formats = vec![i16::from(self.is_binary)];

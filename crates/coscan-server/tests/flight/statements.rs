@@ -7,7 +7,7 @@ use arrow::array::{
     TimestampMicrosecondArray,
 };
 use arrow::compute::concat_batches;
-use arrow::datatypes::{DataType, Int64Type};
+use arrow::datatypes::{DataType, Float64Type, Int64Type};
 use arrow_flight::error::FlightError;
 use tonic::Code;
 
@@ -137,6 +137,9 @@ async fn values_that_their_column_cannot_hold_are_not_rounded() {
     let list = ListArray::from_iter_primitive::<Int64Type, _, _>([Some([Some(1), None, Some(5)])]);
     let sql = "SELECT count(*) FROM numbers WHERE id = ANY($1)";
     assert_eq!(number(&mut client, sql, Arc::new(list)).await.unwrap(), 2);
+    let list = ListArray::from_iter_primitive::<Float64Type, _, _>([Some([Some(1.0), Some(1.5)])]);
+    let error = number(&mut client, sql, Arc::new(list)).await.unwrap_err();
+    assert_eq!(code(&error), Code::InvalidArgument, "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -209,6 +209,8 @@ async fn values_are_not_rounded_to_what_they_are_compared_with() {
     for (column, value, expected) in [
         ("CAST(id AS DECIMAL(9, 2))", "2.005", 3),
         ("CAST(id AS DECIMAL(9, 2))", "99999999999999999999.5", ROWS),
+        ("CAST(id AS DECIMAL(25, 2)) + 10000000000", "10000000001.3333333333333333333333333333", 2),
+        ("arrow_cast(id, 'Timestamp(Second, None)')", "9999-12-31 00:00:00", ROWS),
         ("arrow_cast(id, 'Timestamp(Nanosecond, None)')", "1970-01-01 00:00:00.000001", 1000),
     ] {
         let sql = format!("SELECT count(*) FROM numbers WHERE {column} < $1");
@@ -244,6 +246,12 @@ async fn arrays_have_the_type_of_what_is_looked_for() {
     // A number of 29 digits: the column is not cast to fewer.
     let sql = "SELECT count(*) FROM (VALUES (CAST('10000000000000000000000000000' AS DECIMAL(38, 0)))) AS t(d) WHERE d = ANY($1)";
     for (array, expected) in [("{1.5}", 0), ("{10000000000000000000000000000}", 1)] {
+        let row = client.query_one(sql, &[&InText(array)]).await.unwrap();
+        assert_eq!(row.get::<_, i64>(0), expected, "{array}");
+    }
+    // A column with more digits after the point than numbers of clients keep.
+    let sql = "SELECT count(*) FROM (VALUES (CAST('0.12345678901' AS DECIMAL(20, 15)))) AS t(d) WHERE d = ANY($1)";
+    for (array, expected) in [("{0.123456789}", 0), ("{0.12345678901}", 1)] {
         let row = client.query_one(sql, &[&InText(array)]).await.unwrap();
         assert_eq!(row.get::<_, i64>(0), expected, "{array}");
     }
