@@ -1,5 +1,10 @@
 //! Bytes that no client sends.
 
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, LargeListArray, NullArray, RecordBatch};
+use arrow::buffer::OffsetBuffer;
+use arrow::datatypes::{DataType, Field};
 use arrow_flight::Action;
 use arrow_flight::flight_service_client::FlightServiceClient;
 use arrow_flight::sql::client::FlightSqlServiceClient;
@@ -13,7 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tonic::Code;
-use tonic::transport::Endpoint;
+use tonic::transport::{Channel, Endpoint};
 
 use crate::client::{HANG, query, row, start_flight};
 
@@ -47,18 +52,7 @@ async fn bytes_that_are_no_protocol_do_no_harm() {
     let channel = Endpoint::from_shared(uri).unwrap().connect().await.unwrap();
     let mut raw = FlightServiceClient::new(channel.clone());
     let mut client = FlightSqlServiceClient::new(channel);
-    let prepare = ActionCreatePreparedStatementRequest {
-        query: "SELECT $1::bigint, $2::text".to_owned(),
-        transaction_id: None,
-    };
-    let prepare = Action::new("CreatePreparedStatement", prepare.as_any().encode_to_vec());
-    let mut prepared = raw.do_action(prepare).await.unwrap().into_inner();
-    let prepared = Any::decode(prepared.message().await.unwrap().unwrap().body).unwrap();
-    let prepared: ActionCreatePreparedStatementResult = prepared.unpack().unwrap().unwrap();
-    let command = CommandPreparedStatementQuery {
-        prepared_statement_handle: prepared.prepared_statement_handle,
-    };
-    let any = command.as_any().encode_to_vec();
+    let any = prepared(&mut raw, "SELECT $1::bigint, $2::text").await;
     let descriptor = arrow_flight::FlightDescriptor::new_cmd(any.clone());
     let parameters = row(&[1], "a");
     let valid = arrow_flight::utils::batches_to_flight_data(&parameters.schema(), vec![parameters])
@@ -93,4 +87,44 @@ async fn bytes_that_are_no_protocol_do_no_harm() {
     }
     assert!(accepted > 0 && accepted < 2000, "{accepted}");
     query(&mut client, "SELECT 1").await;
+}
+
+/// Prepares a statement; the command that runs it.
+async fn prepared(raw: &mut FlightServiceClient<Channel>, sql: &str) -> Vec<u8> {
+    let prepare =
+        ActionCreatePreparedStatementRequest { query: sql.to_owned(), transaction_id: None };
+    let prepare = Action::new("CreatePreparedStatement", prepare.as_any().encode_to_vec());
+    let mut prepared = raw.do_action(prepare).await.unwrap().into_inner();
+    let prepared = Any::decode(prepared.message().await.unwrap().unwrap().body).unwrap();
+    let prepared: ActionCreatePreparedStatementResult = prepared.unpack().unwrap().unwrap();
+    let prepared_statement_handle = prepared.prepared_statement_handle;
+    CommandPreparedStatementQuery { prepared_statement_handle }.as_any().encode_to_vec()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_is_not_as_long_as_a_client_says() {
+    let running = start_flight(|config| {
+        config.users_file = None;
+        config.insecure = true;
+    })
+    .await;
+    let uri = format!("http://{}", running.server.flight.unwrap());
+    let channel = Endpoint::from_shared(uri).unwrap().connect().await.unwrap();
+    let mut raw = FlightServiceClient::new(channel.clone());
+    let command = prepared(&mut raw, "SELECT 1 = ANY($1)").await;
+    // NULLs take no bytes in a message.
+    let nulls = Arc::new(NullArray::new(1 << 46));
+    let field = Arc::new(Field::new_list_field(DataType::Null, true));
+    let list = LargeListArray::new(field, OffsetBuffer::from_lengths([1 << 46]), nulls, None);
+    let row = RecordBatch::try_from_iter([("x", Arc::new(list) as ArrayRef)]).unwrap();
+    let mut messages =
+        arrow_flight::utils::batches_to_flight_data(&row.schema(), vec![row]).unwrap();
+    messages[0].flight_descriptor = Some(arrow_flight::FlightDescriptor::new_cmd(command));
+    assert!(messages.iter().all(|message| message.encoded_len() < 1000));
+    let answer = match raw.do_put(futures::stream::iter(messages)).await {
+        Ok(answer) => answer.into_inner().try_collect::<Vec<_>>().await.map(|_| ()),
+        Err(status) => Err(status),
+    };
+    assert_eq!(answer.unwrap_err().code(), Code::Unimplemented);
+    query(&mut FlightSqlServiceClient::new(channel), "SELECT 1").await;
 }
