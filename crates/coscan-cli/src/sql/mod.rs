@@ -69,8 +69,8 @@ pub(crate) struct Sql {
     /// groups; may be given several times
     ///
     /// Each scan reads the copy that costs least: the bytes to read for its filters and columns, of which those in the
-    /// pool count an eighth. EXPLAIN shows the choice, as replica=. Statistics of Parquet rule out more row groups of files that are sorted by a column of the
-    /// filter. SQL: CREATE EXTERNAL TABLE … OPTIONS ('replicas' 'URL, URL').
+    /// pool count an eighth. EXPLAIN shows the choice, as replica=. Statistics of Parquet rule out more row groups of
+    /// files that are sorted by a column of the filter. SQL: CREATE EXTERNAL TABLE … OPTIONS ('replicas' 'URL, URL').
     #[arg(long = "replica", value_name = "NAME=URL", value_parser = parse_table)]
     replicas: Vec<(String, String)>,
     /// Format of the results

@@ -8,8 +8,13 @@ use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
 
+use crate::engine::decimal_digits;
+
 /// Digits after the point of the decimals that numbers of clients become, unless they are compared with more.
 const SCALE: i8 = 10;
+
+/// The most digits of an integer of 64 bits.
+const INTEGER_DIGITS: i16 = 20;
 
 /// Gives parameters without a type, in which a value is looked for, the type of an array of such values. Decimals are
 /// compared with at least ten digits after the point: the engine looks for no decimal among those of another scale.
@@ -64,16 +69,9 @@ fn element_type(value_type: &DataType) -> Option<DataType> {
 
 /// Decimals with room for all integers and decimals of a type; `None` if it has others.
 fn decimal(value_type: &DataType) -> Option<DataType> {
-    let (whole_digits, scale) = match *value_type {
-        DataType::Decimal32(precision, scale)
-        | DataType::Decimal64(precision, scale)
-        | DataType::Decimal128(precision, scale)
-        | DataType::Decimal256(precision, scale) => {
-            (i16::from(precision) - i16::from(scale), scale.max(SCALE))
-        }
-        ref of if of.is_integer() => (20, SCALE),
-        _ => return None,
-    };
+    let of_integers = value_type.is_integer().then_some((INTEGER_DIGITS, 0));
+    let (whole_digits, scale) = decimal_digits(value_type).or(of_integers)?;
+    let scale = scale.max(SCALE);
     let is_wide = whole_digits + i16::from(scale) > i16::from(DECIMAL128_MAX_PRECISION);
     Some(match is_wide {
         true => DataType::Decimal256(DECIMAL256_MAX_PRECISION, scale),

@@ -32,3 +32,14 @@ pub(super) const WITHOUT_EFFECT: [(&str, &str); 12] = [
     ("search_path", "public"),
     ("synchronous_commit", "on"),
 ];
+
+/// Whether a value that a client sends is the one of a setting. Only letters and digits count, as in PostgreSQL's names of
+/// encodings: asyncpg sends `'utf-8'`, with the quotes.
+pub(super) fn is_fixed_value(name: &str, value: &str, fixed: &str) -> bool {
+    let plain = |text: &str| -> String {
+        let kept = text.chars().filter(char::is_ascii_alphanumeric);
+        kept.map(|letter| letter.to_ascii_lowercase()).collect()
+    };
+    let value = plain(value);
+    value == plain(fixed) || name == "client_encoding" && value == "unicode"
+}

@@ -1,7 +1,7 @@
 //! SQL on the tables of the server, restricted to those granted to the user. All protocols go through here.
 //!
 //! A [`Session`] (`session`) is a user with `settings`, after a `login`. It sees the tables of its own `catalog`. A
-//! statement is [planned](Engine::plan) (`plan`; `array_parameters` gives types to parameters), and
+//! statement is [planned](Engine::plan) (`plan`; `array_parameters` gives types to parameters, `decimals` knows those), and
 //! [run](Engine::run) (`run`) with a limit on its `memory`, on threads that serve no connections (`query_task`) and
 //! that its joins give up now and then (`yielding`). `statements` that concern the session only, and texts of too much
 //! `depth`, never reach DataFusion. Clients find the `functions` and the `pg_catalog` and `information_schema` that
@@ -10,6 +10,7 @@
 mod array_parameters;
 mod catalog;
 mod constant_settings;
+mod decimals;
 mod depth;
 mod errors;
 mod functions;
@@ -49,6 +50,7 @@ use crate::users::Users;
 use catalog::Tables;
 pub use catalog::{CATALOG, SCHEMA};
 pub use constant_settings::SERVER_VERSION;
+pub(crate) use decimals::decimal_digits;
 pub use login::{LoginError, Proof};
 use memory::QueryMemory;
 pub use plan::{Planned, Sql};

@@ -8,7 +8,7 @@ use coscan_datafusion::SessionSettings as SharingSettings;
 use datafusion::prelude::SessionConfig;
 
 use crate::config::{parse_bytes, parse_duration};
-use crate::engine::constant_settings::{FIXED, WITHOUT_EFFECT};
+use crate::engine::constant_settings::{FIXED, WITHOUT_EFFECT, is_fixed_value};
 use crate::queries::{ErrorKind, QueryError};
 use crate::users::User;
 
@@ -117,10 +117,10 @@ impl Settings {
         wrong: impl Fn(&str) -> QueryError,
     ) -> Result<(), QueryError> {
         if let Some((_, fixed)) = FIXED.iter().find(|(known, _)| *known == name) {
-            let is_unicode = |value: &str| name == "client_encoding" && value == "unicode";
-            let is_same =
-                value.map(simple).is_none_or(|value| value == simple(fixed) || is_unicode(&value));
-            return if is_same { Ok(()) } else { Err(wrong(&format!("it is always {fixed}"))) };
+            return match value.is_none_or(|value| is_fixed_value(name, value, fixed)) {
+                true => Ok(()),
+                false => Err(wrong(&format!("it is always {fixed}"))),
+            };
         }
         let known = WITHOUT_EFFECT.iter().find(|(known, _)| *known == name);
         let (known, _) = known.ok_or_else(|| unknown(name))?;
@@ -200,12 +200,6 @@ fn canonical(name: &str) -> String {
 /// Longer values are of no use to anyone.
 fn cut(value: &str) -> String {
     value[..value.floor_char_boundary(256)].to_owned()
-}
-
-/// As PostgreSQL compares names of encodings; asyncpg sends `'utf-8'` in quotes.
-fn simple(value: &str) -> String {
-    let kept = value.chars().filter(char::is_ascii_alphanumeric);
-    kept.map(|letter| letter.to_ascii_lowercase()).collect()
 }
 
 fn unknown(name: &str) -> QueryError {

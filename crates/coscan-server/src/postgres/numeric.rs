@@ -5,6 +5,7 @@
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType};
 use datafusion::common::ScalarValue;
 
+use crate::engine::decimal_digits;
 use crate::postgres::reader::{ProtocolError, Reader};
 
 const NEGATIVE: i16 = 0x4000;
@@ -74,16 +75,10 @@ pub(super) fn to_decimal(text: &str, compared_with: &DataType) -> Option<ScalarV
     let whole = whole.trim_start_matches(['+', '-']);
     let is_plain = whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit());
     let digits = whole.len() + fraction.len();
-    let (precision, scale) = match *compared_with {
-        DataType::Decimal32(precision, scale)
-        | DataType::Decimal64(precision, scale)
-        | DataType::Decimal128(precision, scale)
-        | DataType::Decimal256(precision, scale) => (i16::from(precision), i16::from(scale)),
-        _ => return None,
-    };
+    let (whole_digits, scale) = decimal_digits(compared_with)?;
     let own_scale = i8::try_from(fraction.len()).ok()?;
-    let whole_digits = i16::try_from(whole.len()).ok()?.max(precision - scale);
-    let digits_together = whole_digits + i16::from(own_scale).max(scale);
+    let whole_digits = i16::try_from(whole.len()).ok()?.max(whole_digits);
+    let digits_together = whole_digits + i16::from(own_scale.max(scale));
     let own_precision = u8::try_from(digits.max(1)).ok()?;
     let data_type = if digits_together <= i16::from(DECIMAL128_MAX_PRECISION) {
         DataType::Decimal128(own_precision, own_scale)
