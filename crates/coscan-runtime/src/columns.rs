@@ -74,7 +74,7 @@ pub(crate) async fn open(
     let until = tokio::time::Instant::now() + timeout;
     let mut slice_started = Instant::now();
     let mut parts = Vec::new();
-    for part in scan.parts().of_chunk(lease.chunk) {
+    for part in scan.parts().of_chunk(lease.chunk()) {
         let slices = take_shared(scan, &mut lease, part, until, &mut slice_started).await?;
         parts.push((part, slices));
     }

@@ -5,6 +5,7 @@
 //! dropped first.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::ArrayRef;
@@ -51,6 +52,13 @@ struct Entry {
     content: Content,
     /// Workers that were handed the chunk and have not taken the slice yet.
     expected: usize,
+}
+
+impl Entry {
+    /// Whether it is decoded, and no worker expects it.
+    fn is_unexpected(&self) -> bool {
+        self.expected == 0 && matches!(self.content, Content::Ready { .. })
+    }
 }
 
 /// The state of a slice, as a worker finds it.
@@ -126,12 +134,18 @@ impl DecodeCache {
         Some(Decoding { cache: Arc::clone(self), key, has_ended: false })
     }
 
-    /// All decoded slices, and how many workers expect each.
-    pub(crate) fn ready(&self) -> Vec<(SliceKey, usize)> {
+    /// The first decoded slices from this one on that no worker expects, at most so many.
+    pub(crate) fn unexpected_from(&self, from: Option<SliceKey>, at_most: usize) -> Vec<SliceKey> {
         let entries = self.lock();
-        let ready =
-            entries.iter().filter(|(_, entry)| matches!(entry.content, Content::Ready { .. }));
-        ready.map(|(&key, entry)| (key, entry.expected)).collect()
+        let range = from.map_or(Bound::Unbounded, Bound::Included);
+        let entries = entries.range((range, Bound::Unbounded));
+        let unexpected = entries.filter(|(_, entry)| entry.is_unexpected());
+        unexpected.map(|(&key, _)| key).take(at_most).collect()
+    }
+
+    /// Whether there are decoded slices that no worker expects, but queries may hold.
+    pub(crate) fn holds_unexpected(&self) -> bool {
+        self.lock().values().any(Entry::is_unexpected)
     }
 
     /// The slices whose memory is free once they are dropped: no worker expects them, no query holds their arrays.
@@ -146,15 +160,16 @@ impl DecodeCache {
         kept.collect()
     }
 
-    /// Removes a slice unless workers expect it; true if it was there.
-    pub(crate) fn remove_unexpected(&self, key: SliceKey) -> bool {
+    /// Removes a decoded slice unless workers expect it. The caller drops it, not under a lock.
+    pub(crate) fn remove_unexpected(&self, key: SliceKey) -> Option<Slice> {
         let mut entries = self.lock();
-        let removable = entries.get(&key).is_some_and(|entry| {
-            entry.expected == 0 && matches!(entry.content, Content::Ready { .. })
-        });
-        let removed = if removable { entries.remove(&key) } else { None };
-        drop(entries);
-        removed.is_some()
+        if !entries.get(&key).is_some_and(Entry::is_unexpected) {
+            return None;
+        }
+        match entries.remove(&key)?.content {
+            Content::Ready { slice, .. } => Some(slice),
+            Content::Absent | Content::Decoding(_) => None,
+        }
     }
 
     fn end(&self, key: SliceKey, content: Content) {
@@ -247,9 +262,9 @@ mod tests {
         let cache = cache_expected_by(2);
         cache.begin(KEY).expect("it is not being decoded").finish(Slice::from([]), 0);
         assert!(!cache.taken(KEY), "another expects it");
-        assert!(!cache.remove_unexpected(KEY));
+        assert!(cache.remove_unexpected(KEY).is_none() && !cache.holds_unexpected());
         assert!(cache.taken(KEY));
-        assert!(cache.remove_unexpected(KEY));
+        assert!(cache.holds_unexpected() && cache.remove_unexpected(KEY).is_some());
         assert!(cache.lock().is_empty());
     }
 

@@ -1,32 +1,35 @@
-//! Core under the machine's clock: commands go in under one lock, and the actions that come out are carried out.
+//! Core under the machine's clock: who owns its state, and what may happen when.
 //!
-//! `handle` is the [`Driver`], `inner` what its lock guards (`locked` holds it). Commands: on scans (`scans`), on leases of
-//! chunks (`leases`), on pages of the pool (`pages`), on decoded columns (`slices`), on all else (`commands`). `actions`
-//! carries out what core decides; what is slow is `deferred` until the lock is released. `reports` shows all this to those
-//! who watch. `reserve` finds memory to decode,
-//! `reclaim` takes it from what is needed least.
+//! [`Driver`] is the process-wide object (`handle`). `owner` says who may change the [`State`](state::State) and how: by a
+//! call, by an offer, or by a [`Message`] in the `inbox`. `apply` has what messages and core's actions do to the state,
+//! `workers` what workers have asked for, `walks` what goes in steps. What is decided under the lock is carried out after
+//! it (`effects`). The `pump` is the task that does what destructors must not do themselves.
 //!
-//! Locks are taken in this order: the budget's, the driver's, the decode cache's. No array, chunk or load is dropped
-//! under any of them: that returns memory and pages, which takes them again.
+//! Commands: on scans (`scans`), on answers to workers (`fetch`), on pages (`pages`), on all else (`commands`). `reports`
+//! shows all this to those who watch. `reserve` finds memory to decode, `reclaim` takes it from what is needed least.
 
-mod actions;
+mod apply;
 mod commands;
-mod deferred;
+mod effects;
+mod fetch;
 mod handle;
-mod idle;
-mod inner;
-mod leases;
-mod locked;
+mod inbox;
+mod message;
+mod owner;
 mod pages;
+mod pump;
 mod reclaim;
 mod reports;
 mod reserve;
 mod running_scan;
 mod scans;
-mod slices;
+mod state;
 #[cfg(test)]
 mod tests;
+mod walks;
+mod workers;
 
 pub(crate) use handle::Driver;
+pub(crate) use message::{Message, RequestId};
 pub(crate) use reserve::RETRY_INTERVAL;
 pub(crate) use running_scan::RunningScan;

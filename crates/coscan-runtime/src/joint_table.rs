@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use coscan_core::{GroupIndex, TableId};
 
-use crate::driver::Driver;
+use crate::destructor::InDestructor;
+use crate::driver::{Driver, Message};
 use crate::error::JointTableError;
 use crate::joint_layout::JointLayout;
 use crate::registry::{JointKey, Registry};
 use crate::snapshot::Snapshot;
 use crate::table::SharedTable;
 
-/// Joint chunks that are registered, or removed, while the lock is held once.
+/// Joint chunks that are registered while the lock is held once.
 const STEP_CHUNKS: usize = 1024;
 
 /// Tables that are scanned together, and the rows of each that belong together. Cheap to clone.
@@ -149,20 +150,9 @@ fn check(tables: &[SharedTable], chunks: &[Vec<Range<u64>>]) -> Result<(), Joint
 
 impl Drop for OpenJoint {
     fn drop(&mut self) {
+        let _destructor = InDestructor::enter();
         // Before its tables, which are dropped after this: then nothing lists their pages any more.
-        let (driver, id) = (&self.driver, self.id);
-        let mut was_last = false;
-        driver.unregistering(|registry, _, _| was_last = registry.release_joint(id));
-        if !was_last {
-            return;
-        }
-        let count = self.layout.chunk_count();
-        for first in (0..count).step_by(STEP_CHUNKS) {
-            let chunks = first..count.min(first + STEP_CHUNKS);
-            driver.unregistering(|_, core, now| {
-                Registry::remove_joint_chunks(core, now, id, chunks);
-            });
-        }
-        driver.unregistering(|registry, core, now| registry.remove_joint(core, now, id));
+        let chunks = self.layout.chunk_count();
+        self.driver.post(Message::JointTableReleased { table: self.id, chunks });
     }
 }

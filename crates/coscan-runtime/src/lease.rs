@@ -1,65 +1,55 @@
 //! Leases: a chunk handed to a worker, until its columns are open.
 
-use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use coscan_core::{ChunkIndex, PageId, ScanId, WorkerIndex};
+use coscan_core::{ChunkIndex, PageId};
 
-use crate::cpu_scheduler::Runnable;
 use crate::decode_cache::SliceKey;
+use crate::destructor::InDestructor;
+use crate::driver::{Driver, Message, RequestId};
 use crate::error::ScanError;
 
 /// The answer to a worker that asked for a chunk: a chunk, no more chunks, or why it cannot go on.
 pub(crate) type Answer = Result<Option<Lease>, ScanError>;
 
-/// Hands out leases and takes back what they hold.
-pub(crate) trait LeaseOwner: fmt::Debug + Send + Sync {
-    /// The worker has taken a decoded column of its chunk, or will not.
-    fn slice_taken(&self, key: SliceKey);
-
-    /// The lease has ended: its chunk goes where `on_drop` says.
-    fn lease_ended(self: Arc<Self>, scan: ScanId, worker: WorkerIndex, on_drop: OnDrop);
-}
-
 /// A chunk that a worker was handed: its stored pages stay in the pool, and the decoded columns that the worker will take
-/// stay in the decode cache, until this is dropped.
+/// stay in the decode cache, until this is dropped. Then the chunk returns to its scan, whose workers get it again: no row
+/// of it was taken.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    pub(crate) owner: Arc<dyn LeaseOwner>,
-    pub(crate) scan: ScanId,
-    pub(crate) worker: WorkerIndex,
+    driver: Arc<Driver>,
+    request: RequestId,
     /// Of core.
-    pub(crate) chunk: ChunkIndex,
+    chunk: ChunkIndex,
     /// Sorted by page.
-    pub(crate) pages: Vec<(PageId, Bytes)>,
+    pages: Vec<(PageId, Bytes)>,
     /// Columns that other scans may take decoded, too, and that the worker has not taken yet.
-    pub(crate) untaken: Vec<SliceKey>,
-    /// Outlives the lease if the worker takes it: longer scans give way until it is dropped.
-    pub(crate) runnable: Option<Runnable>,
-    pub(crate) on_drop: OnDrop,
-}
-
-/// The fate of the chunk when its lease is dropped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum OnDrop {
-    /// It returns to the scan, whose workers get it again: no row of it was taken.
-    Return,
-    /// Its pages are released: the worker goes on with what it has opened.
-    Release,
-    /// It was returned before.
-    Nothing,
+    untaken: Vec<SliceKey>,
+    is_opened: bool,
 }
 
 impl Lease {
-    /// The worker needs the pages no longer.
-    pub(crate) fn opened(mut self) {
-        self.on_drop = OnDrop::Release;
+    pub(crate) fn new(
+        driver: Arc<Driver>,
+        request: RequestId,
+        chunk: ChunkIndex,
+        pages: Vec<(PageId, Bytes)>,
+        untaken: Vec<SliceKey>,
+    ) -> Self {
+        Self { driver, request, chunk, pages, untaken, is_opened: false }
     }
 
-    /// The bytes of all its pages.
-    pub(crate) fn stored_bytes(&self) -> u64 {
-        self.pages.iter().map(|(_, bytes)| bytes.len() as u64).sum()
+    /// The chunk of core.
+    pub(crate) fn chunk(&self) -> ChunkIndex {
+        self.chunk
+    }
+
+    /// The worker needs the pages no longer: it goes on with what it has opened.
+    pub(crate) fn opened(mut self) {
+        debug_assert!(self.untaken.is_empty(), "it has taken all columns that it shares");
+        self.is_opened = true;
+        self.driver.offer(Message::ChunkOpened(self.request));
     }
 
     /// The stored bytes of a page of this chunk.
@@ -75,17 +65,19 @@ impl Lease {
     pub(crate) fn taken(&mut self, key: SliceKey) {
         if let Some(position) = self.untaken.iter().position(|&untaken| untaken == key) {
             self.untaken.swap_remove(position);
-            self.owner.slice_taken(key);
+            if self.driver.decoded().taken(key) {
+                self.driver.offer(Message::SliceTaken(key));
+            }
         }
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        for key in std::mem::take(&mut self.untaken) {
-            self.owner.slice_taken(key);
+        let _destructor = InDestructor::enter();
+        if !self.is_opened {
+            let untaken = std::mem::take(&mut self.untaken);
+            self.driver.post(Message::ChunkReturned { request: self.request, untaken });
         }
-        self.pages.clear();
-        Arc::clone(&self.owner).lease_ended(self.scan, self.worker, self.on_drop);
     }
 }

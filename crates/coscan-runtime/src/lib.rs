@@ -10,10 +10,12 @@
 //! that they are not worth whole chunks. A [`JointTable`] has several tables that a [`JointScan`] reads together.
 
 mod batch;
+mod bell;
 mod columns;
 mod concurrency_limit;
 mod cpu_scheduler;
 mod decode_cache;
+mod destructor;
 mod driver;
 mod error;
 mod events;

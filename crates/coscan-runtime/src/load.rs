@@ -12,6 +12,7 @@ use futures::future::join_all;
 use futures::stream::FuturesUnordered;
 use tokio::sync::watch;
 
+use crate::destructor::InDestructor;
 use crate::error::ScanError;
 use crate::metrics::{ScanCounters, add_time};
 use crate::scan_parts::{ScanParts, TablePage};
@@ -30,6 +31,9 @@ pub(crate) trait LoadOwner: fmt::Debug + Send + Sync {
         pages: Vec<(PageId, Result<Bytes, ScanError>)>,
         is_over: bool,
     );
+
+    /// A load was dropped before it had reported these pages, as a runtime does that shuts down.
+    fn load_dropped(self: Arc<Self>, load: LoadId, pages: Vec<PageId>);
 }
 
 /// A decided load. One that never reports would hold its reserved space and its scans for ever: when it is dropped, as a
@@ -180,7 +184,11 @@ impl Source {
 
 impl Drop for Load {
     fn drop(&mut self) {
-        let left = std::mem::take(&mut self.unreported);
-        self.report(left.into_iter().map(|page| (page, Err(ScanError::ShutDown))).collect());
+        if self.unreported.is_empty() {
+            return;
+        }
+        let _destructor = InDestructor::enter();
+        let left = self.unreported.iter().map(|&page| self.source.page_id(page));
+        Arc::clone(&self.owner).load_dropped(self.id, left.collect());
     }
 }

@@ -279,7 +279,7 @@ impl BufferManager {
     /// If it is 0, or more than the budget has beside the decoded columns.
     pub fn set_pool_bytes(&self, pool_bytes: u64) -> Result<(), OptionsError> {
         Options { pool_bytes, ..self.options().clone() }.check()?;
-        self.driver.memory().set_pool_ceiling_bytes(pool_bytes);
+        self.driver.set_pool_ceiling_bytes(pool_bytes);
         Ok(())
     }
 

@@ -1,20 +1,23 @@
 //! One budget for all memory: stored pages, decoded columns, metadata of files, operators of queries.
 //!
-//! Stored pages are in the pool, which is elastic: it has what the other holders leave. When decoding or an operator needs
+//! Stored pages are in the pool, which is elastic: it has what the other users leave. When decoding or an operator needs
 //! memory, the pool shrinks at once; when they return it, the pool grows again. Its size is bounded four times, in bytes:
 //!
 //! | name | bounds | set by |
 //! |---|---|---|
-//! | budget | all holders together, the pool among them | `Options::memory_bytes` |
+//! | budget | all users together, the pool among them | `Options::memory_bytes` |
 //! | ceiling | the pool, however much memory is free | `Options::pool_bytes`, `BufferManager::set_pool_bytes` |
 //! | floor | how far the pool shrinks for others | `Options::pool_bytes_min`, at most the ceiling |
 //! | limit | the pool at this moment, moved towards its target: what the others leave, between floor and ceiling | the budget; pages in use or being read keep it higher |
 //!
 //! Decoded columns are counted until the last reference to their buffers is gone, also after a query has passed them on.
 //!
-//! [`Reservation`] is memory taken to decode, [`MemoryQueue`] the line of requests for it.
+//! The owner of core hands out [`Credit`] in quanta ([`Grants`]); users take and return it without a lock.
+//! [`Reservation`] is memory taken to decode, [`MemoryQueue`] the line of requests for it, which the pump serves.
 
 mod budget;
+mod credit;
+mod grants;
 mod pool_limits;
 mod queue;
 mod reservation;
@@ -22,7 +25,9 @@ mod reservation;
 mod tests;
 mod usage;
 
-pub(crate) use budget::{ElasticPool, MemoryBudget, Missing};
+pub(crate) use budget::{CreditOwner, MemoryBudget};
+pub(crate) use credit::Credit;
+pub(crate) use grants::{ElasticPool, Grants, Missing};
 pub(crate) use queue::{MemoryQueue, Stage};
 pub(crate) use reservation::{Charges, Reservation};
-pub(crate) use usage::Holder;
+pub(crate) use usage::MemoryUser;

@@ -8,7 +8,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::memory::{Holder, MemoryBudget, Missing};
+use crate::destructor::InDestructor;
+use crate::memory::{Credit, MemoryBudget, MemoryUser, Missing};
 
 /// Optional metadata of one type takes at most this part of the budget.
 const OPTIONAL_PART: u64 = 8;
@@ -52,6 +53,7 @@ impl<T: Any + Send + Sync> CacheSlot<T> {
 
 impl<T> Drop for CacheSlot<T> {
     fn drop(&mut self) {
+        let _destructor = InDestructor::enter();
         let value = self.values.lock().take(self.id);
         drop(value); // Not under the lock: that returns memory.
     }
@@ -164,7 +166,7 @@ impl MetadataCache {
 /// Memory for metadata, until this is dropped.
 #[derive(Debug)]
 pub struct MetadataReservation {
-    memory: Arc<MemoryBudget>,
+    credit: Arc<Credit>,
     bytes: u64,
 }
 
@@ -172,14 +174,14 @@ impl MetadataReservation {
     /// # Errors
     /// The missing bytes.
     pub(crate) fn try_new(memory: &Arc<MemoryBudget>, bytes: u64) -> Result<Self, Missing> {
-        memory.try_take(Holder::Metadata, bytes)?;
-        Ok(Self { memory: Arc::clone(memory), bytes })
+        memory.try_take(MemoryUser::Metadata, bytes)?;
+        Ok(Self { credit: Arc::clone(memory.credit()), bytes })
     }
 
     /// Memory that is in use already, even beyond the budget.
     pub(crate) fn of_held(memory: &Arc<MemoryBudget>, bytes: u64) -> Self {
-        memory.take(Holder::Metadata, bytes);
-        Self { memory: Arc::clone(memory), bytes }
+        memory.take(MemoryUser::Metadata, bytes);
+        Self { credit: Arc::clone(memory.credit()), bytes }
     }
 
     /// Memory for a value that queries can do without. Only unused values of its type are dropped for it.
@@ -211,7 +213,8 @@ impl MetadataReservation {
 
 impl Drop for MetadataReservation {
     fn drop(&mut self) {
-        self.memory.give(Holder::Metadata, self.bytes);
+        let _destructor = InDestructor::enter();
+        self.credit.give(MemoryUser::Metadata, self.bytes);
     }
 }
 

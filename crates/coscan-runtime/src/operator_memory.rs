@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::driver::Driver;
-use crate::memory::Holder;
+use crate::memory::MemoryUser;
 
 /// The part of the memory budget that operators of queries draw on. Sizes are in bytes.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ impl OperatorMemory {
     #[must_use]
     pub fn try_take(&self, bytes: u64) -> bool {
         loop {
-            let Err(missing) = self.driver.memory().try_take(Holder::Operators, bytes) else {
+            let Err(missing) = self.driver.memory().try_take(MemoryUser::Operators, bytes) else {
                 return true;
             };
             if !self.driver.reclaim(missing) {
@@ -28,7 +28,7 @@ impl OperatorMemory {
 
     /// Takes memory that is in use already, even beyond the budget.
     pub fn take(&self, bytes: u64) {
-        self.driver.memory().take(Holder::Operators, bytes);
+        self.driver.memory().take(MemoryUser::Operators, bytes);
     }
 
     /// Returns memory.
@@ -36,7 +36,7 @@ impl OperatorMemory {
     /// # Panics
     /// If more is returned than was taken.
     pub fn give(&self, bytes: u64) {
-        self.driver.memory().give(Holder::Operators, bytes);
+        self.driver.memory().give(MemoryUser::Operators, bytes);
     }
 
     /// Bytes that operators hold.

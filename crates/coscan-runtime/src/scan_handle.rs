@@ -1,11 +1,12 @@
 //! A registered scan, as its workers know it.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use coscan_core::{PriorityClass, ScanId, ScanReport, ScanSpec, WorkerIndex};
 
-use crate::driver::{Driver, RunningScan};
+use crate::destructor::InDestructor;
+use crate::driver::{Driver, Message, RunningScan};
 use crate::error::ScanError;
 use crate::memory::{Reservation, Stage};
 use crate::metrics::{ScanCounters, ScanMetrics};
@@ -23,7 +24,7 @@ pub(crate) struct ScanHandle {
     activity: Arc<WorkerActivity>,
     workers: usize,
     /// The report, once the scan has ended.
-    ended: Mutex<Option<ScanReport>>,
+    ended: OnceLock<ScanReport>,
     /// Keeps what it reads registered.
     _registered: Box<dyn fmt::Debug + Send + Sync>,
 }
@@ -54,6 +55,7 @@ impl ScanHandle {
             handed: Vec::new(),
             failed: None,
             is_closed: false,
+            has_ended: false,
         };
         let id = driver.start_scan(spec, &running)?;
         Ok(Arc::new(Self {
@@ -63,22 +65,19 @@ impl ScanHandle {
             counters,
             activity,
             workers: spec.workers,
-            ended: Mutex::new(None),
+            ended: OnceLock::new(),
             _registered: Box::new(registered),
         }))
     }
 
     /// Ends it now: all that it held is released. Its workers get [`ScanError::Cancelled`] if they ask again.
     pub(crate) fn cancel(&self) {
-        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        if ended.is_none() {
-            *ended = Some(self.driver.cancel_scan(self.id));
-        }
+        self.ended.get_or_init(|| self.driver.cancel_scan(self.id));
     }
 
     /// Its counters so far.
     pub(crate) fn metrics(&self) -> ScanMetrics {
-        let ended = *self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = self.ended.get().copied();
         self.counters.with_chunks(ended.unwrap_or_else(|| self.driver.report_scan(self.id)))
     }
 
@@ -134,6 +133,9 @@ impl ScanHandle {
 
 impl Drop for ScanHandle {
     fn drop(&mut self) {
-        self.cancel();
+        let _destructor = InDestructor::enter();
+        if self.ended.get().is_none() {
+            self.driver.post(Message::ScanDropped(self.id));
+        }
     }
 }

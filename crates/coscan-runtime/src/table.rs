@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 use coscan_core::{ChunkIndex, PageId, TableId};
 use coscan_storage::table::{ParquetTable, TableFile};
 
-use crate::driver::Driver;
+use crate::destructor::InDestructor;
+use crate::driver::{Driver, Message};
 use crate::registry::{FileId, Registry};
 use crate::snapshot::{Snapshot, SnapshotFile};
 
@@ -161,10 +162,8 @@ impl Places {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        let Self { driver, name: _, id, files, _of_stores } = self;
-        for &file in files.iter() {
-            driver.unregistering(|registry, core, now| registry.release_file(core, now, *id, file));
-        }
-        driver.unregistering(|registry, core, now| registry.release_table(core, now, *id));
+        let _destructor = InDestructor::enter();
+        let files = std::mem::take(&mut self.files);
+        self.driver.post(Message::TableReleased { table: self.id, files });
     }
 }

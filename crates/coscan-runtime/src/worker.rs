@@ -13,6 +13,8 @@ use coscan_core::{ChunkIndex, WorkerIndex};
 use crate::batch::record_batch;
 use crate::columns::{Opening, PartColumns, open};
 use crate::cpu_scheduler::Runnable;
+use crate::destructor::InDestructor;
+use crate::driver::{Message, RequestId};
 use crate::error::ScanError;
 use crate::memory::{Reservation, Stage};
 use crate::metrics::add_time;
@@ -38,6 +40,8 @@ pub(crate) struct Worker {
     scan: Arc<ScanHandle>,
     index: WorkerIndex,
     yield_policy: YieldPolicy,
+    /// Its latest request for a chunk.
+    request: Option<RequestId>,
     /// Memory that it has waited for, to open the next chunk that it is handed.
     memory: Option<Reservation>,
     /// It was told that there are no more chunks, or has failed.
@@ -47,9 +51,9 @@ pub(crate) struct Worker {
 impl Drop for Worker {
     /// Its scan goes on without it.
     fn drop(&mut self) {
-        // The last worker ends the scan.
-        if !self.has_ended && Arc::strong_count(&self.scan) > 1 {
-            self.scan.driver().withdraw(self.scan.id(), self.index);
+        let _destructor = InDestructor::enter();
+        if let Some(request) = self.request.filter(|_| !self.has_ended) {
+            self.scan.driver().post(Message::WorkerGone(request));
         }
     }
 }
@@ -71,6 +75,7 @@ impl Worker {
             scan,
             index,
             yield_policy: YieldPolicy::new(),
+            request: None,
             memory: None,
             has_ended: false,
         }
@@ -141,14 +146,16 @@ impl Worker {
         let driver = Arc::clone(self.scan.driver());
         loop {
             let asked = Instant::now();
-            let answer = driver.request_chunk(self.scan.id(), self.index).await;
+            let request = driver.request_chunk(self.scan.id(), self.index);
+            self.request = Some(request.id());
+            let answer = request.await;
             add_time(&self.scan.counters().wait_ns, asked.elapsed());
             self.yield_policy.resume(false);
-            let Some(mut lease) = answer.unwrap_or(Err(ScanError::Cancelled))? else {
-                return Ok(false);
-            };
-            let runnable = lease.runnable.take();
-            let chunk = lease.chunk;
+            let Some(lease) = answer? else { return Ok(false) };
+            // Longer scans give way from now on.
+            let activity = Arc::clone(self.scan.activity());
+            let runnable = driver.cpu_scheduler().add(activity, self.index);
+            let chunk = lease.chunk();
             match open(&self.scan, lease, self.memory.take()).await? {
                 Opening::Opened(parts) => {
                     self.current = Some(ChunkBatches { chunk, parts, _runnable: runnable });
@@ -168,7 +175,7 @@ struct ChunkBatches {
     chunk: ChunkIndex,
     /// Those with rows left.
     parts: VecDeque<PartColumns>,
-    _runnable: Option<Runnable>,
+    _runnable: Runnable,
 }
 
 impl ChunkBatches {

@@ -7,7 +7,7 @@ use coscan_storage::table::ColumnDecoder;
 
 use super::memory_needs::{batch_rows, whole_bytes};
 use crate::decode_cache::{Decoding, Lookup, Slice, SliceKey};
-use crate::driver::RETRY_INTERVAL;
+use crate::driver::{Message, RETRY_INTERVAL};
 use crate::error::ScanError;
 use crate::lease::Lease;
 use crate::memory::{Charges, Reservation};
@@ -96,7 +96,7 @@ async fn share(
         } else if now >= until {
             return Ok(None);
         } else {
-            driver.wait(freed, until.min(reclaims_at)).await;
+            driver.wait_for_memory(freed, until.min(reclaims_at)).await;
         }
     }
 }
@@ -112,7 +112,8 @@ fn decode_whole(
     let slice = decoder(scan, lease, part, column)?.collect::<Result<Slice, _>>()?;
     let mut charges = Charges::default();
     slice.iter().for_each(|array| memory.charge(array, &mut charges));
-    scan.driver().note_decoded(key);
+    // Before others find it: then core knows it before it is dropped.
+    scan.driver().offer(Message::SliceDecoded(key));
     decoding.finish(Arc::clone(&slice), charges.bytes());
     // Workers that wait for memory to decode it find it decoded.
     scan.driver().memory().freed.notify_waiters();

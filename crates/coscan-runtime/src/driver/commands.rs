@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use coscan_core::Time;
 use coscan_core::log::RecordedManager;
 
 use super::handle::Driver;
+use super::state::{State, Totals};
+use crate::memory::{CreditOwner, Missing};
 use crate::metrics::ManagerReport;
 use crate::registry::Registry;
 
@@ -17,43 +18,36 @@ impl Driver {
         self: &Arc<Self>,
         register: impl FnOnce(&mut Registry, &mut RecordedManager) -> R,
     ) -> Option<R> {
-        self.command(|inner, _| {
-            inner.check().ok().map(|()| register(&mut inner.registry, &mut inner.core))
+        self.call(|state, _| {
+            (!state.is_broken()).then(|| register(&mut state.registry, &mut state.core))
         })
     }
 
-    /// A table or a file has one holder less.
-    pub(crate) fn unregistering(
-        self: &Arc<Self>,
-        release: impl FnOnce(&mut Registry, &mut RecordedManager, Time),
-    ) {
-        self.command(|inner, now| {
-            if inner.check().is_ok() {
-                release(&mut inner.registry, &mut inner.core, now);
-            }
-        });
-    }
-
-    pub(crate) fn report(&self) -> ManagerReport {
-        let usage = self.memory.usage();
+    pub(crate) fn report(self: &Arc<Self>) -> ManagerReport {
         let slices = self.slices_of_all();
-        let inner = self.lock();
-        let totals = inner.totals;
+        let (state, usage) = self.call_then(
+            |state, now| {
+                // What nobody holds is the pool's.
+                let credit = self.memory.credit();
+                state.with_pool(now, |grants, pool| grants.collect(credit, pool, 0));
+            },
+            |state, ()| (StateReport::of(state), self.memory.usage()),
+        );
         ManagerReport {
             age: Duration::from_nanos(self.now().0),
-            scans: inner.scans.len(),
-            loads_in_flight: inner.core.loads_in_flight(),
-            loads_started: totals.loads,
-            chunks_delivered: totals.chunks_delivered,
-            bytes_read: totals.bytes_read,
-            bytes_delivered: totals.bytes_delivered,
-            decisions: totals.decisions,
-            decision_time: Duration::from_nanos(totals.decision_ns),
-            chunks_in_use: self.leases.load(Ordering::Relaxed),
+            scans: state.scans,
+            loads_in_flight: state.loads_in_flight,
+            loads_started: state.totals.loads,
+            chunks_delivered: state.totals.chunks_delivered,
+            bytes_read: state.totals.bytes_read,
+            bytes_delivered: state.totals.bytes_delivered,
+            decisions: state.totals.decisions,
+            decision_time: Duration::from_nanos(state.totals.decision_ns),
+            chunks_in_use: state.chunks_in_use,
             slices_decoded: slices.decoded.load(Ordering::Relaxed),
             slices_reused: slices.reused.load(Ordering::Relaxed),
-            pool_held_bytes: inner.core.state().held_bytes(),
-            pool_limit_bytes: inner.core.state().pool_bytes(),
+            pool_held_bytes: state.pool_held_bytes,
+            pool_limit_bytes: state.pool_limit_bytes,
             decoded_bytes: usage.decoded_bytes,
             operator_bytes: usage.operator_bytes,
             metadata_bytes: usage.metadata_bytes,
@@ -63,9 +57,72 @@ impl Driver {
     }
 
     /// Passes on the rest of the record and ends it.
-    pub(crate) fn stop_recording(&self) {
-        let mut inner = self.lock();
-        inner.pass_on_record();
-        inner.stop_recording();
+    pub(crate) fn stop_recording(self: &Arc<Self>) {
+        self.call(|state, _| {
+            state.pass_on_record();
+            state.stop_recording();
+        });
+    }
+
+    /// Grows the pool as far as it may now.
+    ///
+    /// # Errors
+    /// The bytes missing to the requested size.
+    pub(super) fn grow_pool(self: &Arc<Self>, bytes: u64) -> Result<(), Missing> {
+        let credit = self.memory.credit();
+        self.call_for_memory(|state, now| {
+            state.with_pool(now, |grants, pool| grants.grow_pool(credit, pool, bytes))
+        })
+    }
+
+    /// Changes the pool's ceiling, and resizes the pool to what it may have under it.
+    pub(crate) fn set_pool_ceiling_bytes(self: &Arc<Self>, bytes: u64) {
+        self.memory.note_pool_ceiling(bytes);
+        let credit = self.memory.credit();
+        self.call_for_memory(|state, now| {
+            state.with_pool(now, |grants, pool| grants.set_ceiling_bytes(credit, pool, bytes));
+        });
+    }
+}
+
+impl CreditOwner for Driver {
+    fn grant(&self, bytes: u64) -> Result<(), Missing> {
+        let driver = self.this.upgrade().ok_or(Missing { bytes })?;
+        driver.call_for_memory(|state, now| {
+            let credit = self.memory.credit();
+            state.with_pool(now, |grants, pool| grants.grant(credit, pool, bytes))
+        })
+    }
+
+    fn cover(&self) {
+        if let Some(driver) = self.this.upgrade() {
+            driver.call_for_memory(|state, now| {
+                let credit = self.memory.credit();
+                state.with_pool(now, |grants, pool| grants.cover(credit, pool));
+            });
+        }
+    }
+}
+
+/// What a report shows of the state.
+struct StateReport {
+    scans: usize,
+    loads_in_flight: usize,
+    chunks_in_use: usize,
+    pool_held_bytes: u64,
+    pool_limit_bytes: u64,
+    totals: Totals,
+}
+
+impl StateReport {
+    fn of(state: &State) -> Self {
+        Self {
+            scans: state.running(),
+            loads_in_flight: state.core.loads_in_flight(),
+            chunks_in_use: state.workers.chunks_in_use(),
+            pool_held_bytes: state.core.state().held_bytes(),
+            pool_limit_bytes: state.core.state().pool_bytes(),
+            totals: state.totals,
+        }
     }
 }

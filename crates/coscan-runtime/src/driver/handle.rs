@@ -1,6 +1,6 @@
 //! The driver: core behind its lock, and what is shared beside it.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, Weak};
 
 use coscan_core::Time;
@@ -8,8 +8,9 @@ use coscan_storage::stores::Stores;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use super::inner::Inner;
-use super::locked::Locked;
+use super::inbox::Inbox;
+use super::state::State;
+use crate::bell::Bell;
 use crate::cpu_scheduler::CpuScheduler;
 use crate::decode_cache::DecodeCache;
 use crate::extensions::Extensions;
@@ -25,7 +26,13 @@ use crate::store_requests::StoreRequests;
 /// Drives core.
 #[derive(Debug)]
 pub(crate) struct Driver {
-    inner: Mutex<Inner>,
+    pub(super) state: Mutex<State>,
+    pub(super) inbox: Inbox,
+    bell: Arc<Bell>,
+    /// The runtime of loads is gone: whoever posts applies it.
+    pub(super) is_closed: AtomicBool,
+    /// The serial number of the next request of a worker.
+    pub(super) requests_made: AtomicU64,
     pub(super) decoded: Arc<DecodeCache>,
     pub(super) memory: Arc<MemoryBudget>,
     pub(super) memory_queue: MemoryQueue,
@@ -34,16 +41,11 @@ pub(crate) struct Driver {
     pub(super) options: Options,
     io_runtime: IoRuntime,
     pub(super) this: Weak<Driver>,
-    pub(super) pool_held_bytes: AtomicU64,
-    /// The number of commands given to core, except those that change the limit of the pool.
-    pub(super) generation: AtomicU64,
     slices_of_all: Arc<SliceCounters>,
     stores: Stores,
     open_files: OpenFiles,
     metadata_cache: Arc<MetadataCache>,
     extensions: Extensions,
-    /// Leases that workers hold.
-    pub(super) leases: AtomicUsize,
 }
 
 impl Driver {
@@ -52,29 +54,31 @@ impl Driver {
         io_runtime: IoRuntime,
         recorder: Option<Recorder>,
     ) -> Arc<Self> {
+        let (bell, decoded) = (Arc::<Bell>::default(), Arc::default());
         Arc::new_cyclic(|driver: &Weak<Driver>| Self {
-            inner: Mutex::new(Inner::new(&options, recorder)),
-            decoded: Arc::default(),
-            memory: Arc::new(MemoryBudget::new(&options, driver.clone() as _)),
+            state: Mutex::new(State::new(&options, &decoded, recorder)),
+            inbox: Inbox::default(),
+            is_closed: AtomicBool::new(false),
+            requests_made: AtomicU64::new(0),
+            decoded,
+            memory: Arc::new(MemoryBudget::new(&options, driver.clone() as _, Arc::clone(&bell))),
+            bell,
             memory_queue: MemoryQueue::new(options.memory_timeout),
             requests: Arc::new(StoreRequests::new(&options)),
             cpu_scheduler: Arc::new(CpuScheduler::new(Instant::now())),
             options,
             io_runtime,
             this: driver.clone(),
-            pool_held_bytes: AtomicU64::new(0),
-            generation: AtomicU64::new(0),
             slices_of_all: Arc::default(),
             stores: Stores::new(),
             open_files: OpenFiles::default(),
             metadata_cache: Arc::default(),
             extensions: Extensions::default(),
-            leases: AtomicUsize::new(0),
         })
     }
 
-    pub(super) fn lock(&self) -> Locked<'_> {
-        Locked::new(&self.inner)
+    pub(super) fn bell(&self) -> &Arc<Bell> {
+        &self.bell
     }
 
     /// The time as core counts it.
@@ -126,5 +130,12 @@ impl Driver {
     /// Slices that all scans decoded and reused.
     pub(crate) fn slices_of_all(&self) -> &Arc<SliceCounters> {
         &self.slices_of_all
+    }
+}
+
+impl Drop for Driver {
+    /// The pump ends when it finds that there is no driver any more.
+    fn drop(&mut self) {
+        self.bell.ring();
     }
 }

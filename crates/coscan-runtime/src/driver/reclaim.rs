@@ -1,17 +1,26 @@
 //! Memory reclaimed where it is needed least: from unused metadata first, then from decoded columns.
 
+use std::sync::Arc;
+
 use super::handle::Driver;
+use crate::decode_cache::SliceKey;
 use crate::memory::Missing;
 
 impl Driver {
+    /// The number of scans that still need each of these decoded columns.
+    pub(crate) fn interested(&self, slices: impl IntoIterator<Item = SliceKey>) -> Vec<usize> {
+        let state = self.lock();
+        slices.into_iter().map(|key| state.interested(key)).collect()
+    }
+
     /// Drops metadata that is not in use, then decoded columns that no worker expects, then footers of files closed
     /// meanwhile. If all of them are too few, none is dropped, and the result is false.
-    pub(crate) fn reclaim(&self, missing: Missing) -> bool {
+    pub(crate) fn reclaim(self: &Arc<Self>, missing: Missing) -> bool {
         // The search for closed files takes longest.
         self.reclaim_unused(missing) || self.open_files().forget_closed()
     }
 
-    fn reclaim_unused(&self, missing: Missing) -> bool {
+    fn reclaim_unused(self: &Arc<Self>, missing: Missing) -> bool {
         let unused_bytes = self.metadata_cache().unused_bytes();
         if unused_bytes == 0 {
             return self.reclaim_slices(missing, usize::MAX);
@@ -33,7 +42,7 @@ impl Driver {
 
     /// Drops decoded columns that no worker expects and at most `scans_max` scans need, those that fewest scans need
     /// first, until the missing bytes are free. If all of them are too few, none is dropped, and the result is false.
-    pub(super) fn reclaim_slices(&self, missing: Missing, scans_max: usize) -> bool {
+    pub(super) fn reclaim_slices(self: &Arc<Self>, missing: Missing, scans_max: usize) -> bool {
         let kept = self.decoded.kept();
         let is_enough = |bytes: u64| bytes >= missing.bytes;
         if !is_enough(kept.iter().map(|kept| kept.bytes).sum()) {
@@ -51,7 +60,7 @@ impl Driver {
             if is_enough(dropped_bytes) {
                 break;
             }
-            if self.drop_slice(kept.key) {
+            if self.call(|state, _| state.drop_slice(kept.key)) {
                 dropped_bytes += kept.bytes;
             }
         }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use coscan_core::{Action, PageId, PoolMap, ScanId, Survey, TableId, Time};
 
 use super::handle::Driver;
-use super::inner::Inner;
 use super::running_scan::RunningScan;
+use super::state::State;
 use crate::events::{EventKind, Events};
 use crate::registry::TableNames;
 use crate::scan_report::{ScanReport, ScanWait};
@@ -23,13 +23,13 @@ const STEP_SLICES: usize = 1024;
 const STEP_PAGES: usize = 1024;
 
 impl Driver {
-    pub(crate) fn scan_reports(&self) -> Vec<ScanReport> {
-        let scans: Vec<_> = self.lock().scans.keys().copied().collect();
+    pub(crate) fn scan_reports(self: &Arc<Self>) -> Vec<ScanReport> {
+        let scans: Vec<_> = self.call(|state, _| state.scans.keys().copied().collect());
         let mut reports = Vec::with_capacity(scans.len());
         for scans in scans.chunks(STEP_SCANS) {
-            let inner = self.lock();
+            let state = self.lock();
             let now = self.now();
-            reports.extend(scans.iter().filter_map(|&scan| inner.scan_report(scan, now)));
+            reports.extend(scans.iter().filter_map(|&scan| state.scan_report(scan, now)));
         }
         reports
     }
@@ -38,22 +38,8 @@ impl Driver {
         self.lock().registry.name_table(table, name);
     }
 
-    pub(crate) fn table_reports(&self) -> Vec<TableReport> {
-        let inner = self.lock();
-        let state = inner.core.state();
-        let known = inner.registry.names().filter(|(id, _)| state.knows(*id));
-        let report = |(id, names): (TableId, &TableNames)| {
-            let table = state.table(id);
-            TableReport {
-                id,
-                name: Arc::clone(&names.table),
-                groups: Arc::clone(&names.groups),
-                chunks: table.chunk_count(),
-                rows: table.row_count(),
-                scans: table.scans().len(),
-            }
-        };
-        known.map(report).collect()
+    pub(crate) fn table_reports(self: &Arc<Self>) -> Vec<TableReport> {
+        self.call(|state, _| state.table_reports())
     }
 
     pub(crate) fn pool_map(&self, table: TableId, bins_max: usize) -> Option<PoolMap> {
@@ -72,11 +58,11 @@ impl Driver {
     pub(crate) fn scan_bytes(&self, pages: &[PageId]) -> ScanBytes {
         let mut bytes = ScanBytes::default();
         for pages in pages.chunks(STEP_PAGES) {
-            let inner = self.lock();
-            if inner.check().is_err() {
+            let owned = self.lock();
+            if owned.is_broken() {
                 break; // After a panic pages have no ids.
             }
-            let state = inner.core.state();
+            let state = owned.core.state();
             for &page in pages {
                 let is_read_anyway = !state.is_cold(page) || !state.is_unneeded(page);
                 let counted = if is_read_anyway { &mut bytes.shared } else { &mut bytes.unshared };
@@ -91,7 +77,24 @@ impl Driver {
     }
 }
 
-impl Inner {
+impl State {
+    fn table_reports(&self) -> Vec<TableReport> {
+        let state = self.core.state();
+        let known = self.registry.names().filter(|(id, _)| state.knows(*id));
+        let report = |(id, names): (TableId, &TableNames)| {
+            let table = state.table(id);
+            TableReport {
+                id,
+                name: Arc::clone(&names.table),
+                groups: Arc::clone(&names.groups),
+                chunks: table.chunk_count(),
+                rows: table.row_count(),
+                scans: table.scans().len(),
+            }
+        };
+        known.map(report).collect()
+    }
+
     /// Tells those who watch of a decision.
     pub(super) fn note_event(&mut self, action: &Action) {
         let state = self.core.state();
@@ -122,7 +125,8 @@ impl Inner {
     }
 
     fn scan_report(&self, id: ScanId, now: Time) -> Option<ScanReport> {
-        let (running, scan) = (self.scans.get(&id)?, self.core.state().scan(id)?);
+        let running = self.scans.get(&id).filter(|running| !running.has_ended)?;
+        let scan = self.core.state().scan(id)?;
         let (waits_for, since) = self.wait_of(id, running, now);
         let name = running.label.table.clone();
         Some(ScanReport {

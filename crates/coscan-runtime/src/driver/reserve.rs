@@ -1,5 +1,6 @@
 //! Memory for decoding and metadata: found at once, reclaimed from others, or waited for.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::futures::Notified;
@@ -10,14 +11,15 @@ use crate::error::ScanError;
 use crate::memory::{Missing, Reservation, Stage};
 use crate::metadata_cache::MetadataReservation;
 
-/// The interval at which requests for memory are retried: no event tells when the pool becomes able to shrink.
+/// A worker that has waited for memory for longer is a shortage. Sharers look at this interval what can be reclaimed: that
+/// takes a pass over all decoded columns.
 pub(crate) const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 impl Driver {
     /// Memory for a column that other scans will take, too. If there is too little, decoded columns that at most
     /// `scans_max` scans need are dropped for it.
     pub(crate) fn try_reserve_to_share(
-        &self,
+        self: &Arc<Self>,
         bytes: u64,
         scans_max: Option<usize>,
     ) -> Option<Reservation> {
@@ -41,13 +43,13 @@ impl Driver {
     }
 
     /// Memory for decoding, if there is or can be enough, and no request has waited for too long to be overtaken.
-    pub(crate) fn try_reserve(&self, bytes: u64, stage: Stage) -> Option<Reservation> {
+    pub(crate) fn try_reserve(self: &Arc<Self>, bytes: u64, stage: Stage) -> Option<Reservation> {
         // A request for nothing overtakes all.
         let may_overtake = bytes == 0 || !self.memory_queue.is_closed_to(stage);
         if may_overtake { self.find_memory(bytes) } else { None }
     }
 
-    fn find_memory(&self, bytes: u64) -> Option<Reservation> {
+    fn find_memory(self: &Arc<Self>, bytes: u64) -> Option<Reservation> {
         self.reclaiming(|| Reservation::try_new(&self.memory, bytes))
     }
 
@@ -55,7 +57,11 @@ impl Driver {
     ///
     /// # Errors
     /// [`ScanError::Exhausted`] if queries hold it for too long, or it is more than there can ever be.
-    pub(crate) async fn reserve(&self, bytes: u64, stage: Stage) -> Result<Reservation, ScanError> {
+    pub(crate) async fn reserve(
+        self: &Arc<Self>,
+        bytes: u64,
+        stage: Stage,
+    ) -> Result<Reservation, ScanError> {
         if let Some(reservation) = self.try_reserve(bytes, stage) {
             return Ok(reservation);
         }
@@ -64,9 +70,8 @@ impl Driver {
             return Err(self.exhausted(bytes));
         }
         let mut queued = self.memory_queue.enter(stage, bytes);
-        self.watch_memory_queue();
-        // Memory that was returned before the request was queued.
-        self.serve_memory_queue();
+        // The pump looks for memory from now on, also for what was returned before the request was queued.
+        self.want_memory();
         let granted = {
             let _runtime = self.runtime().enter();
             tokio::time::timeout(self.options.memory_timeout, &mut queued.granted)
@@ -77,7 +82,7 @@ impl Driver {
             Ok(Ok(reservation)) => Ok(reservation),
             _ => {
                 // Requests that could not overtake this one may be met now.
-                self.serve_memory_queue();
+                self.want_memory();
                 Err(self.exhausted(bytes))
             }
         }
@@ -90,34 +95,24 @@ impl Driver {
 
     /// Waits until [`Self::is_memory_short`].
     pub(crate) async fn memory_shortage(&self) {
-        self.memory_queue.until_waited(RETRY_INTERVAL).await;
+        self.memory_queue.until_waited(RETRY_INTERVAL, self.runtime()).await;
     }
 
     /// Meets queued requests as far as there is memory.
-    pub(super) fn serve_memory_queue(&self) {
+    pub(super) fn serve_memory_queue(self: &Arc<Self>) {
         self.memory_queue.serve(|bytes| self.find_memory(bytes));
     }
 
-    /// Serves the queue at intervals until it is empty.
-    fn watch_memory_queue(&self) {
-        if !self.memory_queue.begin_watch() {
-            return;
-        }
-        let driver = self.this.clone();
-        self.runtime().spawn(async move {
-            loop {
-                tokio::time::sleep(RETRY_INTERVAL).await;
-                let Some(driver) = driver.upgrade() else { return };
-                driver.serve_memory_queue();
-                if driver.memory_queue.end_watch() {
-                    return;
-                }
-            }
-        });
+    /// Memory that is returned from now on goes to those who wait.
+    fn want_memory(&self) {
+        self.memory.credit().want();
+        self.bell().ring();
     }
 
     /// Waits until memory is returned, at most until `end`. `freed` was made before memory was looked for.
-    pub(crate) async fn wait(&self, freed: Notified<'_>, end: Instant) {
+    pub(crate) async fn wait_for_memory(&self, freed: Notified<'_>, end: Instant) {
+        // Without a ring: the pump would look for memory, wake this worker, and so on.
+        self.memory.credit().want();
         let freed = {
             let _runtime = self.runtime().enter();
             tokio::time::timeout_at(end, freed)
@@ -130,13 +125,16 @@ impl Driver {
     ///
     /// # Errors
     /// [`ScanError::Exhausted`] if queries hold it.
-    pub(crate) fn reserve_metadata(&self, bytes: u64) -> Result<MetadataReservation, ScanError> {
+    pub(crate) fn reserve_metadata(
+        self: &Arc<Self>,
+        bytes: u64,
+    ) -> Result<MetadataReservation, ScanError> {
         self.reclaiming(|| MetadataReservation::try_new(&self.memory, bytes))
             .ok_or_else(|| self.exhausted(bytes))
     }
 
     /// Tries to take memory, reclaiming what is missing as long as that is possible.
-    fn reclaiming<R>(&self, try_take: impl Fn() -> Result<R, Missing>) -> Option<R> {
+    fn reclaiming<R>(self: &Arc<Self>, try_take: impl Fn() -> Result<R, Missing>) -> Option<R> {
         loop {
             let missing = match try_take() {
                 Ok(taken) => return Some(taken),

@@ -27,11 +27,13 @@ pub(crate) struct RunningScan {
     pub(crate) failed: Option<ScanError>,
     /// No more chunks are handed out, nor those that are returned.
     pub(crate) is_closed: bool,
+    /// It is no longer held: only what it needs is still to be dropped.
+    pub(crate) has_ended: bool,
 }
 
 impl RunningScan {
     /// Whether it takes no more chunks.
     pub(super) fn is_over(&self) -> bool {
-        self.failed.is_some() || self.is_closed
+        self.failed.is_some() || self.is_closed || self.has_ended
     }
 }

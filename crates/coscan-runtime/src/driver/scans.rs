@@ -3,21 +3,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use coscan_core::{
-    ChunkIndex, Index, RequestError, ScanId, ScanReport, ScanSpec, StartScanError, Time,
-    WorkerIndex,
-};
-use tokio::sync::oneshot;
+use coscan_core::{ChunkIndex, Index, ScanId, ScanReport, ScanSpec, StartScanError, Time};
 
 use super::handle::Driver;
-use super::inner::Inner;
 use super::running_scan::RunningScan;
+use super::state::State;
+use super::walks::STEP_CHUNKS;
 use crate::error::ScanError;
 use crate::events::EventKind;
-use crate::lease::Answer;
-
-/// Chunks that a scan is registered for, or that are removed from it, while the lock is held once.
-const STEP_CHUNKS: usize = 1024;
 
 impl Driver {
     /// Registers a scan, step by step: the lock is not held for all its chunks.
@@ -33,14 +26,14 @@ impl Driver {
             None => ScanSpec { chunks, ..spec.clone() },
             Some(_) => spec.clone(),
         };
-        let id = self.growing_pool(|inner, now| {
-            let id = inner.core.start_scan(now, first.clone())?;
-            running.activity.set_priority(inner.core.class_of(id));
-            inner.scans.insert(id, running.clone());
+        let id = self.growing_pool(|state, now| {
+            let id = state.core.start_scan(now, first.clone())?;
+            running.activity.set_priority(state.core.class_of(id));
+            state.scans.insert(id, running.clone());
             if let Some(name) = &running.label.table {
-                inner.registry.name_table(spec.table, name);
+                state.registry.name_table(spec.table, name);
             }
-            inner.taps.send(now, || EventKind::ScanStarted {
+            state.taps.send(now, || EventKind::ScanStarted {
                 scan: id,
                 table: spec.table,
                 label: running.label.clone(),
@@ -84,12 +77,12 @@ impl Driver {
         scan: ScanId,
         chunks: &[Range<ChunkIndex>],
     ) -> Result<(), ScanError> {
-        self.growing_pool(|inner, now| {
-            let Some(running) = inner.scans.get(&scan).filter(|scan| scan.failed.is_none()) else {
+        self.growing_pool(|state, now| {
+            let Some(running) = state.scans.get(&scan).filter(|scan| scan.failed.is_none()) else {
                 return Ok(()); // Its workers are told when they ask.
             };
-            inner.core.extend_scan(now, scan, chunks.to_vec())?;
-            running.activity.set_priority(inner.core.class_of(scan));
+            state.core.extend_scan(now, scan, chunks.to_vec())?;
+            running.activity.set_priority(state.core.class_of(scan));
             Ok(())
         })
     }
@@ -97,12 +90,12 @@ impl Driver {
     /// Registers chunks; if the pool is too small only because it has given way to others, it grows for them.
     fn growing_pool<R>(
         self: &Arc<Self>,
-        register: impl Fn(&mut Inner, Time) -> Result<R, StartScanError>,
+        register: impl Fn(&mut State, Time) -> Result<R, StartScanError>,
     ) -> Result<R, ScanError> {
         loop {
-            let registered = self.command(|inner, now| {
-                inner.check()?;
-                register(inner, now).map_err(ScanError::from)
+            let registered = self.call(|state, now| {
+                state.check()?;
+                register(state, now).map_err(ScanError::from)
             });
             let Err(ScanError::Start(StartScanError::PoolTooSmall { chunk_bytes, .. })) =
                 registered
@@ -113,7 +106,7 @@ impl Driver {
             if chunk_bytes > pool_bytes {
                 return Err(StartScanError::PoolTooSmall { pool_bytes, chunk_bytes }.into());
             }
-            if let Err(missing) = self.memory.grow_pool(chunk_bytes)
+            if let Err(missing) = self.grow_pool(chunk_bytes)
                 && !self.reclaim(missing)
             {
                 return Err(self.exhausted(chunk_bytes));
@@ -121,137 +114,93 @@ impl Driver {
         }
     }
 
-    /// Asks for the next chunk of a worker. The answer comes when core has decided.
-    pub(crate) fn request_chunk(
-        self: &Arc<Self>,
-        scan: ScanId,
-        worker: WorkerIndex,
-    ) -> oneshot::Receiver<Answer> {
-        let (sender, receiver) = oneshot::channel();
-        self.command(|inner, now| {
-            let refusal = match inner.scans.get(&scan) {
-                None => inner.check().err().unwrap_or(ScanError::Cancelled),
-                Some(RunningScan { failed: Some(error), .. }) => error.clone(),
-                Some(_) => {
-                    inner.waiters.insert((scan, worker), sender);
-                    inner.at_work.remove(&(scan, worker));
-                    match inner.core.request_chunk(now, scan, worker) {
-                        // An earlier stream of this worker has asked and was dropped: this one replaces it.
-                        Ok(()) | Err(RequestError::AlreadyWaiting(..)) => {}
-                        Err(error) => unreachable!("a running scan's worker may ask: {error}"),
-                    }
-                    return;
-                }
-            };
-            let _ = sender.send(Err(refusal));
-        });
-        receiver
-    }
-
     /// A scan no longer needs these chunks. Returns how many of them it did need.
     pub(crate) fn prune_scan(self: &Arc<Self>, scan: ScanId, chunks: &[ChunkIndex]) -> usize {
         let step = |chunks: &[ChunkIndex]| {
-            self.command(|inner, now| {
-                let needed = |inner: &Inner| {
-                    inner.core.state().scan(scan).map_or(0, |scan| scan.needed().len())
+            self.call(|state, now| {
+                let needed = |state: &State| {
+                    state.core.state().scan(scan).map_or(0, |scan| scan.needed().len())
                 };
-                let before = needed(inner);
-                inner.core.prune_scan(now, scan, chunks.to_vec());
-                inner.deferred.needs_dropped = true;
-                before - needed(inner)
+                let before = needed(state);
+                state.core.prune_scan(now, scan, chunks.to_vec());
+                before - needed(state)
             })
         };
-        chunks.chunks(STEP_CHUNKS).map(step).sum()
-    }
-
-    /// Drops the needs of a scan step by step, until few are left: the lock is not held for all its chunks.
-    fn prune_most(self: &Arc<Self>, scan: ScanId) {
-        while self.command(|inner, now| {
-            let needed: Vec<_> = inner.needed(scan).take(STEP_CHUNKS).collect();
-            let is_long = needed.len() == STEP_CHUNKS;
-            if is_long {
-                inner.core.prune_scan(now, scan, needed);
-            }
-            is_long
-        }) {}
+        let pruned = chunks.chunks(STEP_CHUNKS).map(step).sum();
+        self.drop_unneeded_slices();
+        pruned
     }
 
     /// The chunks that the workers of a scan were handed.
-    pub(crate) fn handed_chunks(&self, scan: ScanId) -> Vec<(ChunkIndex, usize)> {
-        handed(&self.lock(), scan)
+    pub(crate) fn handed_chunks(self: &Arc<Self>, scan: ScanId) -> Vec<(ChunkIndex, usize)> {
+        self.call(|state, _| handed(state, scan))
     }
 
     /// Fails a scan for all its workers because one of them has failed.
     pub(crate) fn fail_scan(self: &Arc<Self>, scan: ScanId, error: &ScanError) {
-        self.command(|inner, _| inner.fail(scan, error));
+        self.call(|state, _| state.fail(scan, error));
     }
 
-    /// Drops what a scan needs that has failed: a step of it, and the others later. Loads for other scans go first.
-    pub(super) fn drop_needs(self: &Arc<Self>, scan: ScanId) {
-        self.command(|inner, now| {
-            let needed: Vec<_> = inner.needed(scan).take(STEP_CHUNKS).collect();
-            match needed.len() < STEP_CHUNKS {
-                true => inner.deferred.needs_dropped = true,
-                false => inner.deferred.failed.push(scan),
-            }
-            inner.core.prune_scan(now, scan, needed);
-        });
-    }
-
-    /// Ends a scan and reports on it.
+    /// Ends a scan and reports on it. All that it held is released when this returns.
     pub(crate) fn cancel_scan(self: &Arc<Self>, scan: ScanId) -> ScanReport {
-        let report = self.report_scan(scan);
-        self.prune_most(scan);
-        self.command(|inner, now| {
-            inner.core.cancel_scan(now, scan);
-            if inner.forget_scan(scan) {
-                inner.taps.send(now, || EventKind::ScanEnded { scan });
-            }
-            inner.deferred.needs_dropped = true;
+        let report = self.call(|state, _| {
+            // First: a worker must not end as if it had been handed all chunks because the others are dropped.
+            state.fail(scan, &ScanError::Cancelled);
+            state.core.report(scan).unwrap_or_default()
         });
+        while self.call(|state, now| state.drop_needs(scan, now)) {}
+        self.call(|state, now| state.end_scan(scan, now));
+        self.drop_unneeded_slices();
         report
     }
 
-    pub(crate) fn report_scan(&self, scan: ScanId) -> ScanReport {
-        self.lock().core.report(scan).unwrap_or_default()
+    pub(crate) fn report_scan(self: &Arc<Self>, scan: ScanId) -> ScanReport {
+        self.call(|state, _| state.core.report(scan).unwrap_or_default())
     }
 
     /// Chunks that a scan was not handed yet, in ascending order.
-    pub(crate) fn remaining_chunks(&self, scan: ScanId) -> Vec<ChunkIndex> {
-        self.lock().needed(scan).collect()
+    pub(crate) fn remaining_chunks(self: &Arc<Self>, scan: ScanId) -> Vec<ChunkIndex> {
+        self.call(|state, _| state.needed(scan).collect())
     }
 
-    pub(crate) fn is_handed_out(&self, scan: ScanId) -> bool {
-        self.lock().core.state().scan(scan).is_none_or(|scan| scan.needed().is_empty())
+    pub(crate) fn is_handed_out(self: &Arc<Self>, scan: ScanId) -> bool {
+        self.call(|state, _| is_handed_out(state, scan))
     }
 
     /// The chunks that the workers of a scan were handed, if all have been handed out.
-    pub(crate) fn all_handed_out(&self, scan: ScanId) -> Option<Vec<(ChunkIndex, usize)>> {
-        let inner = self.lock();
-        let is_all = inner.core.state().scan(scan).is_none_or(|scan| scan.needed().is_empty());
-        is_all.then(|| handed(&inner, scan))
+    pub(crate) fn all_handed_out(
+        self: &Arc<Self>,
+        scan: ScanId,
+    ) -> Option<Vec<(ChunkIndex, usize)>> {
+        self.call(|state, _| is_handed_out(state, scan).then(|| handed(state, scan)))
     }
 
     /// Hands out no more chunks of a scan, nor those that its workers return from now on. Returns what they were
     /// handed.
     pub(crate) fn close_scan(self: &Arc<Self>, scan: ScanId) -> Vec<(ChunkIndex, usize)> {
         // What workers are handed meanwhile counts as handed out.
-        self.prune_most(scan);
-        self.command(|inner, now| {
-            let needed = inner.needed(scan).collect();
-            inner.core.prune_scan(now, scan, needed);
-            inner.deferred.needs_dropped = true;
-            if let Some(running) = inner.scans.get_mut(&scan) {
+        while self.call(|state, now| state.drop_needs(scan, now)) {}
+        let handed = self.call(|state, now| {
+            // Chunks that were returned meanwhile.
+            let needed: Vec<_> = state.needed(scan).collect();
+            state.core.prune_scan(now, scan, needed);
+            if let Some(running) = state.scans.get_mut(&scan) {
                 running.is_closed = true;
             }
-            handed(inner, scan)
-        })
+            handed(state, scan)
+        });
+        self.drop_unneeded_slices();
+        handed
     }
 }
 
+fn is_handed_out(state: &State, scan: ScanId) -> bool {
+    state.core.state().scan(scan).is_none_or(|scan| scan.needed().is_empty())
+}
+
 /// The chunks that the workers of a scan were handed, each with its worker.
-fn handed(inner: &Inner, scan: ScanId) -> Vec<(ChunkIndex, usize)> {
-    let handed = inner.scans.get(&scan).into_iter().flat_map(|scan| &scan.handed);
+fn handed(state: &State, scan: ScanId) -> Vec<(ChunkIndex, usize)> {
+    let handed = state.scans.get(&scan).into_iter().flat_map(|scan| &scan.handed);
     handed.map(|&(chunk, worker)| (chunk, worker.as_usize())).collect()
 }
 

@@ -15,8 +15,8 @@ use parquet::arrow::ArrowWriter;
 use tokio::runtime::Handle;
 
 use super::handle::Driver;
-use crate::lease::OnDrop;
-use crate::{BufferManager, Options, ScanError, ScanRequest};
+use super::message::Message;
+use crate::{BufferManager, Options, Scan, ScanError, ScanRequest};
 
 const ROWS: usize = 1000;
 
@@ -41,7 +41,7 @@ async fn table_of_chunks(chunk_rows: u64) -> Arc<ParquetTable> {
 
 /// As if core had found a broken invariant.
 fn panic_inside(driver: &Arc<Driver>) {
-    let panicked = catch_unwind(AssertUnwindSafe(|| driver.command(|_, _| panic!("on purpose"))));
+    let panicked = catch_unwind(AssertUnwindSafe(|| driver.call(|_, _| panic!("on purpose"))));
     panicked.unwrap_err();
 }
 
@@ -86,8 +86,7 @@ async fn a_worker_is_at_work_until_it_asks_again_or_pauses_or_stops_or_its_scan_
     let table = manager.register(table().await);
     let driver = manager.operator_memory().driver;
     let at_work = || {
-        let inner = driver.lock();
-        (inner.at_work.len(), inner.core.state().active_workers())
+        driver.call(|state, _| (state.workers.at_work.len(), state.core.state().active_workers()))
     };
     let request = || ScanRequest { workers: 2, ..ScanRequest::of_columns(&table, vec![0]) };
 
@@ -101,10 +100,10 @@ async fn a_worker_is_at_work_until_it_asks_again_or_pauses_or_stops_or_its_scan_
     let pauses = manager.start_scan(&table, request()).unwrap();
     let mut worker = pauses.worker(0);
     worker.next().await.unwrap().unwrap();
-    driver.command(|inner, now| inner.report_pauses(now));
+    driver.call(|state, now| state.report_pauses(now));
     assert_eq!(at_work(), (1, 1), "it was polled just now");
     tokio::time::advance(Duration::from_secs(1)).await;
-    driver.command(|inner, now| inner.report_pauses(now));
+    driver.call(|state, now| state.report_pauses(now));
     assert_eq!(at_work(), (0, 0));
 
     let stops = manager.start_scan(&table, request()).unwrap();
@@ -131,15 +130,70 @@ async fn a_chunk_returned_to_a_scan_that_has_failed_takes_only_itself_along() {
     let request = ScanRequest { workers: 2, ..ScanRequest::of_columns(&table, vec![0]) };
     let scan = manager.start_scan(&table, request).unwrap();
     let worker = WorkerIndex(0);
-    let mut lease =
-        driver.request_chunk(scan.handle().id(), worker).await.unwrap().unwrap().unwrap();
-    lease.on_drop = OnDrop::Nothing;
+    let request = driver.request_chunk(scan.handle().id(), worker);
+    let lease = request.await.unwrap().unwrap();
+    let chunk = lease.chunk();
 
-    driver.decide(|inner, _| inner.fail(scan.handle().id(), &ScanError::Cancelled));
-    driver.decide(|inner, now| inner.withdraw(now, scan.handle().id(), worker));
+    driver.call(|state, _| state.fail(scan.handle().id(), &ScanError::Cancelled));
+    drop(lease);
     assert_eq!(scan.remaining().len(), ROWS - 1, "all others");
-    driver.run_deferred();
+    driver.settled();
     assert!(scan.remaining().is_empty());
-    scan.extend(&[lease.chunk]).unwrap();
+    scan.extend(&[chunk]).unwrap();
     assert!(scan.remaining().is_empty(), "it takes no more");
+}
+
+/// A manager, and a scan of a table of two chunks for two workers.
+async fn two_chunks() -> (BufferManager, Arc<Scan>) {
+    let manager =
+        BufferManager::on_runtime(Options::with_memory_bytes(1 << 20), &Handle::current()).unwrap();
+    let table = manager.register(table_of_chunks(ROWS as u64 / 2).await);
+    let request = ScanRequest { workers: 2, ..ScanRequest::of_columns(&table, vec![0]) };
+    let scan = manager.start_scan(&table, request).unwrap();
+    (manager, scan)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_that_comes_late_unpins_no_other_chunk() {
+    let (manager, scan) = two_chunks().await;
+    let driver = manager.operator_memory().driver;
+    let (id, worker) = (scan.handle().id(), WorkerIndex(0));
+    let first = driver.request_chunk(id, worker);
+    let first_id = first.id();
+    drop(first.await.unwrap().unwrap());
+    let second = driver.request_chunk(id, worker).await.unwrap().unwrap();
+    // As if these had been posted late.
+    driver.post(Message::ChunkOpened(first_id));
+    driver.post(Message::ChunkReturned { request: first_id, untaken: Vec::new() });
+    assert_eq!(manager.report().chunks_in_use, 1);
+    drop(second);
+    assert_eq!(manager.report().chunks_in_use, 0);
+    assert_eq!(scan.remaining().len(), 2, "both have returned");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_left_late_does_not_silence_its_successor() {
+    let (manager, scan) = two_chunks().await;
+    let driver = manager.operator_memory().driver;
+    let (id, worker) = (scan.handle().id(), WorkerIndex(0));
+    let mut gone = driver.request_chunk(id, worker);
+    assert!((&mut gone).now_or_never().is_none(), "nothing is read yet");
+    let mut successor = driver.request_chunk(id, worker);
+    assert!((&mut successor).now_or_never().is_none());
+    driver.post(Message::WorkerGone(gone.id()));
+    assert!(successor.await.unwrap().is_some());
+    assert!(matches!(gone.await, Err(ScanError::Cancelled)), "it was replaced");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_nobody_polls_holds_no_memory() {
+    let (manager, scan) = two_chunks().await;
+    let mut unpolled = scan.worker(0);
+    assert!(unpolled.next().now_or_never().is_none());
+    while manager.report().chunks_in_use == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(manager.report().decoded_bytes, 0);
+    drop(unpolled);
+    assert_eq!(scan.remaining().len(), 2);
 }

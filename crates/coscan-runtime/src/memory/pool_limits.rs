@@ -23,6 +23,15 @@ impl PoolLimits {
         }
     }
 
+    pub(super) fn budget_bytes(&self) -> u64 {
+        self.budget_bytes
+    }
+
+    /// Credit is handed out with at most so much to spare.
+    pub(super) fn quantum_bytes(&self) -> u64 {
+        self.ceiling_bytes / GROWTH_STEPS / 2
+    }
+
     pub(super) fn ceiling_bytes(&self) -> u64 {
         self.ceiling_bytes
     }
@@ -38,11 +47,6 @@ impl PoolLimits {
     /// The rest of the budget while the other holders have `outside_bytes`.
     pub(super) fn left_bytes(&self, outside_bytes: u64) -> u64 {
         self.budget_bytes.saturating_sub(outside_bytes)
-    }
-
-    /// The most that the other holders can have.
-    pub(super) fn outside_bytes_max(&self) -> u64 {
-        self.left_bytes(self.floor_bytes())
     }
 
     /// The size to aim at while the other holders have `outside_bytes`.
@@ -61,6 +65,6 @@ impl PoolLimits {
     /// The limit to shrink to when others need all above `bytes`, which is at least the floor: a little lower, so that
     /// memory taken in small pieces does not move the pool each time.
     pub(super) fn with_slack(&self, bytes: u64) -> u64 {
-        bytes - (self.ceiling_bytes / GROWTH_STEPS / 2).min(bytes - self.floor_bytes())
+        bytes - self.quantum_bytes().min(bytes - self.floor_bytes())
     }
 }

@@ -9,6 +9,7 @@ use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
@@ -23,6 +24,11 @@ pub(crate) enum Stage {
     Opening,
 }
 
+impl Stage {
+    const ALL: [Self; 2] = [Self::Working, Self::Opening];
+    const LAST: Self = Self::Opening;
+}
+
 /// By stage, then in order of arrival.
 type Position = (Stage, u64);
 
@@ -32,20 +38,14 @@ pub(crate) struct MemoryQueue {
     state: Mutex<State>,
     /// A request that has waited for so long is overtaken no more.
     overtaking_time: Duration,
-    /// Notified at intervals while a request waits.
-    waiting: Notify,
+    /// Notified when a request enters the empty queue.
+    entered: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
     requests: BTreeMap<Position, Request>,
     next: u64,
-    /// A thread is serving the queue.
-    is_served: bool,
-    /// Memory was returned since it began to.
-    serve_again: bool,
-    /// A task looks at the queue at intervals.
-    is_watched: bool,
 }
 
 #[derive(Debug)]
@@ -56,100 +56,75 @@ struct Request {
 }
 
 impl State {
-    /// Whether a request of this stage or one before it has waited for so long.
-    fn has_waited(&self, time: Duration, stage: Stage) -> bool {
-        let mut stages =
-            [Stage::Working, Stage::Opening].into_iter().filter(|&of_request| of_request <= stage);
-        stages.any(|stage| {
-            // Requests of a stage are in the order in which they came.
-            let first = self.requests.range((stage, 0)..=(stage, u64::MAX)).next();
-            first.is_some_and(|(_, first)| first.since.elapsed() >= time)
-        })
+    /// When the oldest request of this stage or one before it was made.
+    fn oldest(&self, stage: Stage) -> Option<Instant> {
+        let stages = Stage::ALL.into_iter().filter(|&of_request| of_request <= stage);
+        // Requests of a stage are in the order in which they came.
+        let first = |stage| self.requests.range((stage, 0)..=(stage, u64::MAX)).next();
+        stages.filter_map(first).map(|(_, first)| first.since).min()
     }
 }
 
 impl MemoryQueue {
     /// An empty queue. A request is given up after `timeout`.
     pub(crate) fn new(timeout: Duration) -> Self {
-        Self { state: Mutex::default(), overtaking_time: timeout / 2, waiting: Notify::new() }
+        Self { state: Mutex::default(), overtaking_time: timeout / 2, entered: Notify::new() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().requests.is_empty()
     }
 
     /// Whether a request has waited for so long.
     pub(crate) fn has_waited(&self, time: Duration) -> bool {
-        self.lock().has_waited(time, Stage::Opening)
+        let oldest = self.lock().oldest(Stage::LAST);
+        oldest.is_some_and(|oldest| oldest.elapsed() >= time)
     }
 
-    /// Waits until a request has waited for so long, at most until the next time that the watch looks at it.
-    pub(crate) async fn until_waited(&self, time: Duration) {
+    /// Waits until a request has waited for so long. Timers are on `runtime`.
+    pub(crate) async fn until_waited(&self, time: Duration, runtime: &Handle) {
         loop {
-            // Before the look: the watch may find the request in between.
-            let mut noticed = pin!(self.waiting.notified());
-            noticed.as_mut().enable();
-            if self.has_waited(time) {
-                return;
+            // Before the look: a request may enter in between.
+            let mut entered = pin!(self.entered.notified());
+            entered.as_mut().enable();
+            let oldest = self.lock().oldest(Stage::LAST);
+            match oldest {
+                None => entered.await,
+                Some(oldest) if oldest.elapsed() >= time => return,
+                // It may be met meanwhile, and others wait.
+                Some(oldest) => {
+                    let sleep = {
+                        let _runtime = runtime.enter();
+                        tokio::time::sleep_until(oldest + time)
+                    };
+                    sleep.await;
+                }
             }
-            noticed.await;
         }
     }
 
     /// Whether a request has waited for so long that none of this stage may overtake it.
     pub(crate) fn is_closed_to(&self, stage: Stage) -> bool {
-        self.lock().has_waited(self.overtaking_time, stage)
+        let oldest = self.lock().oldest(stage);
+        oldest.is_some_and(|oldest| oldest.elapsed() >= self.overtaking_time)
     }
 
     /// Queues a request for `bytes` until the result is dropped.
     pub(crate) fn enter(&self, stage: Stage, bytes: u64) -> Queued<'_> {
         let (grant, granted) = oneshot::channel();
-        let mut state = self.lock();
-        let position = (stage, state.next);
-        state.next += 1;
-        state.requests.insert(position, Request { bytes, since: Instant::now(), grant });
+        let position = {
+            let mut state = self.lock();
+            let position = (stage, state.next);
+            state.next += 1;
+            state.requests.insert(position, Request { bytes, since: Instant::now(), grant });
+            position
+        };
+        self.entered.notify_waiters();
         Queued { queue: self, position, granted }
     }
 
-    /// True if the queue is not watched yet: from now on the caller watches it.
-    pub(crate) fn begin_watch(&self) -> bool {
-        !std::mem::replace(&mut self.lock().is_watched, true)
-    }
-
-    /// True if the queue is empty: then the watch has ended. If not, those who wait for requests that wait look again.
-    pub(crate) fn end_watch(&self) -> bool {
-        let is_empty = {
-            let mut state = self.lock();
-            state.is_watched = !state.requests.is_empty();
-            !state.is_watched
-        };
-        if !is_empty {
-            self.waiting.notify_waiters();
-        }
-        is_empty
-    }
-
-    /// Meets requests as far as `reserve` finds memory. One thread serves at a time; calls meanwhile make it start again.
+    /// Meets requests as far as `reserve` finds memory. Only the pump calls it.
     pub(crate) fn serve(&self, reserve: impl Fn(u64) -> Option<Reservation>) {
-        {
-            let mut state = self.lock();
-            if state.requests.is_empty() {
-                return;
-            }
-            if std::mem::replace(&mut state.is_served, true) {
-                state.serve_again = true;
-                return;
-            }
-        }
-        let serving = Serving(self);
-        loop {
-            self.serve_once(&reserve);
-            let mut state = self.lock();
-            if !std::mem::take(&mut state.serve_again) {
-                state.is_served = false;
-                break;
-            }
-        }
-        std::mem::forget(serving);
-    }
-
-    fn serve_once(&self, reserve: &impl Fn(u64) -> Option<Reservation>) {
         let mut refused_bytes = u64::MAX;
         let mut next = self.first_from((Stage::Working, 0));
         while let Some((position, bytes, since)) = next {
@@ -180,15 +155,6 @@ impl MemoryQueue {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Lets other threads serve the queue if finding memory panics.
-struct Serving<'a>(&'a MemoryQueue);
-
-impl Drop for Serving<'_> {
-    fn drop(&mut self) {
-        self.0.lock().is_served = false;
     }
 }
 

@@ -11,13 +11,16 @@ use arrow::array::ArrayData;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{Buffer, MemoryPool, MemoryReservation};
 
-use super::budget::{MemoryBudget, Missing};
-use super::usage::Holder;
+use super::budget::MemoryBudget;
+use super::credit::Credit;
+use super::grants::Missing;
+use super::usage::MemoryUser;
+use crate::destructor::InDestructor;
 
 /// Memory taken for decoding. What is not charged to buffers returns when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation {
-    memory: Arc<MemoryBudget>,
+    credit: Arc<Credit>,
     left_bytes: u64,
 }
 
@@ -31,8 +34,8 @@ impl Reservation {
     /// # Errors
     /// The missing bytes.
     pub(crate) fn try_new(memory: &Arc<MemoryBudget>, bytes: u64) -> Result<Self, Missing> {
-        memory.try_take(Holder::Decoded, bytes)?;
-        Ok(Self { memory: Arc::clone(memory), left_bytes: bytes })
+        memory.try_take(MemoryUser::Decoded, bytes)?;
+        Ok(Self { credit: Arc::clone(memory.credit()), left_bytes: bytes })
     }
 
     /// Bytes not charged yet.
@@ -49,7 +52,7 @@ impl Reservation {
     pub(crate) fn split_off(&mut self, bytes: u64) -> Self {
         let bytes = bytes.min(self.left_bytes);
         self.left_bytes -= bytes;
-        Self { memory: Arc::clone(&self.memory), left_bytes: bytes }
+        Self { credit: Arc::clone(&self.credit), left_bytes: bytes }
     }
 
     /// Charges the buffers of an array to the budget until the last reference to them is gone. If they turn out larger
@@ -74,8 +77,8 @@ impl Reservation {
         let bytes = buffer.capacity() as u64;
         let covered = bytes.min(self.left_bytes);
         self.left_bytes -= covered;
-        self.memory.take(Holder::Decoded, bytes - covered);
-        let charge = Charge { memory: Arc::clone(&self.memory), bytes: AtomicU64::new(bytes) };
+        self.credit.take(MemoryUser::Decoded, bytes - covered);
+        let charge = Charge { credit: Arc::clone(&self.credit), bytes: AtomicU64::new(bytes) };
         let charge = Arc::new(charge);
         charges.0.insert(address, Arc::downgrade(&charge));
         charge
@@ -92,20 +95,22 @@ impl Charges {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.memory.give(Holder::Decoded, self.left_bytes);
+        let _destructor = InDestructor::enter();
+        self.credit.give(MemoryUser::Decoded, self.left_bytes);
     }
 }
 
 /// Bytes of one buffer.
 #[derive(Debug)]
 struct Charge {
-    memory: Arc<MemoryBudget>,
+    credit: Arc<Credit>,
     bytes: AtomicU64,
 }
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.memory.give(Holder::Decoded, *self.bytes.get_mut());
+        let _destructor = InDestructor::enter();
+        self.credit.give(MemoryUser::Decoded, *self.bytes.get_mut());
     }
 }
 
@@ -140,7 +145,7 @@ impl MemoryReservation for Shared {
     fn resize(&mut self, new_size: usize) {
         let new_bytes = new_size as u64;
         let old_bytes = self.0.bytes.swap(new_bytes, Ordering::Relaxed);
-        self.0.memory.take(Holder::Decoded, new_bytes.saturating_sub(old_bytes));
-        self.0.memory.give(Holder::Decoded, old_bytes.saturating_sub(new_bytes));
+        self.0.credit.take(MemoryUser::Decoded, new_bytes.saturating_sub(old_bytes));
+        self.0.credit.give(MemoryUser::Decoded, old_bytes.saturating_sub(new_bytes));
     }
 }

@@ -1,11 +1,15 @@
-//! Bytes of the budget, by holder.
+//! Bytes of the budget, by user.
 
-/// Holders of memory outside of the pool.
+/// Users of memory beside the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Holder {
+pub(crate) enum MemoryUser {
     Decoded,
     Operators,
     Metadata,
+}
+
+impl MemoryUser {
+    pub(crate) const ALL: [Self; 3] = [Self::Decoded, Self::Operators, Self::Metadata];
 }
 
 /// Bytes held.
@@ -23,13 +27,5 @@ impl MemoryUse {
     /// Everything but the pool.
     pub(crate) fn total_bytes(&self) -> u64 {
         self.decoded_bytes + self.operator_bytes + self.metadata_bytes
-    }
-
-    pub(super) fn of_mut(&mut self, holder: Holder) -> &mut u64 {
-        match holder {
-            Holder::Decoded => &mut self.decoded_bytes,
-            Holder::Operators => &mut self.operator_bytes,
-            Holder::Metadata => &mut self.metadata_bytes,
-        }
     }
 }

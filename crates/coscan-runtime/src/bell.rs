@@ -1,0 +1,25 @@
+//! The bell that wakes the pump: whoever has left it something to do rings.
+
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+/// Wakes the pump, the task that does what others must not do themselves. Ringing takes no lock of the runtime and calls
+/// nobody but the pump's own waker, so a destructor may ring. Any number of rings before the pump listens are one.
+#[derive(Debug, Default)]
+pub(crate) struct Bell(Notify);
+
+impl Bell {
+    pub(crate) fn ring(&self) {
+        self.0.notify_one();
+    }
+
+    /// Waits until it rings, at most for this time. Timers are on the runtime that polls.
+    pub(crate) async fn listen(&self, at_most: Option<Duration>) {
+        match at_most {
+            None => self.0.notified().await,
+            // Either way the pump looks what there is to do.
+            Some(time) => drop(tokio::time::timeout(time, self.0.notified()).await),
+        }
+    }
+}

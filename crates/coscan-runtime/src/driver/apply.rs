@@ -1,0 +1,221 @@
+//! What changes the state: messages from outside, actions of core.
+
+use bytes::Bytes;
+use coscan_core::{Action, ChunkIndex, LoadId, PageId, ScanId, Time, WorkerIndex};
+
+use super::effects::DecidedLoad;
+use super::message::{Message, PageRead, RequestId};
+use super::state::State;
+use super::walks::Walk;
+use super::workers::{NotWaiting, Phase};
+use crate::decode_cache::SliceKey;
+use crate::error::ScanError;
+use crate::events::EventKind;
+use crate::load::Urgency;
+
+impl State {
+    pub(super) fn apply(&mut self, message: Message, now: Time) {
+        if self.is_broken() {
+            return; // What it names is gone.
+        }
+        match message {
+            Message::PagesRead { load, pages, is_over } => {
+                self.pages_read(load, pages, is_over, now);
+            }
+            Message::LoadDropped { load, pages } => {
+                let dropped = |page| (page, Err(ScanError::ShutDown));
+                self.pages_read(load, pages.into_iter().map(dropped).collect(), true, now);
+            }
+            Message::ChunkOpened(request) => {
+                if let Some(Phase::Opening) = self.workers.phase(request) {
+                    self.workers.advance(request, Phase::Opened);
+                    self.core.release_chunk(now, request.scan, request.worker);
+                }
+            }
+            Message::ChunkReturned { request, untaken } => {
+                if let Some(Phase::Opening) = self.workers.phase(request) {
+                    self.withdraw(now, request.scan, request.worker);
+                }
+                self.expect_no_longer(untaken);
+            }
+            Message::WorkerGone(request) => {
+                if self.workers.phase(request).is_some() {
+                    self.withdraw(now, request.scan, request.worker);
+                }
+            }
+            Message::ScanDropped(scan) => self.end_scan(scan, now),
+            Message::SliceDecoded(key) => {
+                for (table, chunk, group) in self.slices(key) {
+                    self.core.slice_decoded(table, chunk, group);
+                }
+            }
+            Message::SliceTaken(key) => self.drop_unneeded(key),
+            Message::TableReleased { table, files } => {
+                self.release(Walk::ReleaseTable { table, files }, now);
+            }
+            Message::JointTableReleased { table, chunks } => {
+                // From now on nobody finds it, and nothing lists the pages of its tables.
+                if self.registry.release_joint(table) {
+                    self.release(Walk::RemoveJointTable { table, next: 0, chunks }, now);
+                }
+            }
+        }
+    }
+
+    fn pages_read(&mut self, load: LoadId, pages: Vec<PageRead>, is_over: bool, now: Time) {
+        let pages_failed = pages.iter().filter(|(_, read)| read.is_err()).count();
+        for (page, read) in pages {
+            match read {
+                Ok(bytes) => self.page_loaded(load, page, bytes, now),
+                Err(error) => {
+                    self.read_errors.insert(page, error);
+                    self.core.page_failed(now, load, page);
+                }
+            }
+        }
+        if is_over {
+            self.loads.remove(&load);
+            self.taps.send(now, || EventKind::LoadEnded { load, pages_failed });
+        }
+        self.registry.let_go(&mut self.core, now);
+    }
+
+    fn page_loaded(&mut self, load: LoadId, page: PageId, bytes: Bytes, now: Time) {
+        self.totals.bytes_read += bytes.len() as u64;
+        self.frames.insert(page, bytes);
+        self.core.page_loaded(now, load, page);
+    }
+
+    /// Notes what core has decided, to be carried out after the lock is released.
+    pub(super) fn act(&mut self, now: Time, action: Action) {
+        match action {
+            Action::Load { load, scan, table: _, chunk, pages, urgent } => {
+                let urgency = Urgency::new(urgent);
+                self.loads.insert(load, urgency.clone());
+                self.totals.loads += 1;
+                let scan = self.scans.get(&scan).expect("core reads for running scans");
+                self.effects.loads.push(DecidedLoad {
+                    id: load,
+                    pages: scan.parts.pages(chunk, &pages),
+                    parts: scan.parts.clone(),
+                    urgency,
+                    counters: scan.counters.clone(),
+                });
+            }
+            Action::Escalate { load } => {
+                self.effects.escalated.extend(self.loads.get(&load).cloned());
+            }
+            Action::Evict { page } => self.effects.evicted.extend(self.frames.remove(&page)),
+            Action::Deliver { scan, worker, chunk } => self.deliver(scan, worker, chunk, now),
+            Action::Finish { scan, worker } => self.answer(scan, worker, Phase::Ended(Ok(()))),
+            Action::Fail { scan, page } => {
+                let error = self.read_errors.get(&page).cloned().unwrap_or(ScanError::Cancelled);
+                self.fail(scan, &error);
+            }
+        }
+    }
+
+    fn deliver(&mut self, scan: ScanId, worker: WorkerIndex, chunk: ChunkIndex, now: Time) {
+        let Some(running) = self.scans.get_mut(&scan) else { return };
+        running.handed.push((chunk, worker));
+        running.activity.handed(worker, now);
+        let registered = self.core.state().scan(scan).expect("core delivers to running scans");
+        let pages = self.core.state().pages_of(registered, chunk).into_iter();
+        let bytes = pages.map(|page| self.core.state().bytes_of(page));
+        self.totals.bytes_delivered += bytes.sum::<u64>();
+        self.totals.chunks_delivered += 1;
+        let expected = running.parts.shared(chunk);
+        expected.iter().for_each(|&key| self.decoded.expect(key));
+        match self.workers.answer(scan, worker, Phase::Delivered { chunk, expected }) {
+            Ok(waker) => self.effects.woken.extend(waker),
+            Err(NotWaiting) => unreachable!("core answers workers that wait"),
+        }
+    }
+
+    /// A worker will not take these decoded columns.
+    fn expect_no_longer(&mut self, slices: Vec<SliceKey>) {
+        for key in slices {
+            if self.decoded.taken(key) {
+                self.drop_unneeded(key);
+            }
+        }
+    }
+
+    fn answer(&mut self, scan: ScanId, worker: WorkerIndex, answer: Phase) {
+        // Workers that are gone need not know.
+        let waker = self.workers.answer(scan, worker, answer).ok().flatten();
+        self.effects.woken.extend(waker);
+    }
+
+    /// A worker stops, or returns the chunk that it was handed.
+    pub(super) fn withdraw(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
+        match self.workers.remove(scan, worker) {
+            Some(Phase::Waiting { waker }) => self.effects.replaced.extend(waker),
+            Some(Phase::Delivered { expected, .. }) => self.expect_no_longer(expected),
+            _ => {}
+        }
+        self.core.withdraw_worker(now, scan, worker);
+        if let Some(returned) = self.take_returned(scan, worker)
+            && self.scans[&scan].is_over()
+        {
+            // No worker will take it.
+            self.core.prune_scan(now, scan, vec![returned]);
+        }
+    }
+
+    /// The chunk that a worker has returned, if it has: it no longer counts as handed to it.
+    fn take_returned(&mut self, scan: ScanId, worker: WorkerIndex) -> Option<ChunkIndex> {
+        let handed = &mut self.scans.get_mut(&scan)?.handed;
+        let needed = self.core.state().scan(scan)?.needed();
+        let last = handed.iter().rposition(|(_, to)| *to == worker)?;
+        needed.contains(handed[last].0).then(|| handed.remove(last).0)
+    }
+
+    /// Tells core which workers are paused: their queries do not poll them.
+    pub(super) fn report_pauses(&mut self, now: Time) {
+        let Self { workers, scans, core, .. } = self;
+        workers.at_work.retain(|&(scan, worker)| {
+            let is_active = scans[&scan].activity.active_until(worker, now).is_some();
+            if !is_active {
+                core.pause_worker(now, scan, worker);
+            }
+            is_active
+        });
+    }
+
+    /// Fails a scan for all its workers: those that wait are told now, the others when they ask. What it needs is
+    /// dropped in steps.
+    pub(super) fn fail(&mut self, scan: ScanId, error: &ScanError) {
+        let Some(running) = self.scans.get_mut(&scan) else { return };
+        running.failed.get_or_insert_with(|| error.clone());
+        for worker in self.workers.waiting(scan) {
+            self.answer(scan, worker, Phase::Ended(Err(error.clone())));
+        }
+        self.walks.push_back(Walk::DropNeeds(scan));
+        self.effects.rings = true;
+    }
+
+    /// A worker asks for its next chunk. Core answers, or the answer is there already.
+    pub(super) fn ask(&mut self, id: RequestId, now: Time) {
+        let RequestId { scan, worker, .. } = id;
+        let refusal = match self.scans.get(&scan) {
+            None => Some(self.check().err().unwrap_or(ScanError::Cancelled)),
+            Some(running) if running.has_ended => Some(ScanError::Cancelled),
+            Some(running) => running.failed.clone(),
+        };
+        // What an earlier stream of this worker was handed and has not opened returns.
+        if let Some(Phase::Delivered { .. } | Phase::Opening) = self.workers.phase_of(scan, worker) {
+            self.withdraw(now, scan, worker);
+        }
+        let is_replaced =
+            matches!(self.workers.phase_of(scan, worker), Some(Phase::Waiting { .. }));
+        self.effects.replaced.extend(self.workers.ask(id).and_then(Phase::into_waker));
+        if let Some(error) = refusal {
+            return self.answer(scan, worker, Phase::Ended(Err(error)));
+        }
+        if !is_replaced {
+            let asked = self.core.request_chunk(now, scan, worker);
+            asked.unwrap_or_else(|error| unreachable!("a running scan's worker may ask: {error}"));
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! A worker asks for a chunk, and fetches the answer when it is polled.
+//!
+//! Until then the answer waits in the state: a worker that nobody polls holds no memory, only the pages of its chunk.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use coscan_core::{ChunkIndex, PageId, ScanId, WorkerIndex};
+
+use super::handle::Driver;
+use super::message::RequestId;
+use super::state::State;
+use super::workers::Phase;
+use crate::decode_cache::SliceKey;
+use crate::error::ScanError;
+use crate::lease::{Answer, Lease};
+
+/// The answer to a request, which is made when this is first polled.
+pub(crate) struct ChunkRequest {
+    driver: Arc<Driver>,
+    id: RequestId,
+    is_made: bool,
+}
+
+/// A chunk as the state gives it to its worker.
+struct Fetched {
+    chunk: ChunkIndex,
+    pages: Vec<(PageId, Bytes)>,
+    /// Columns that others may take decoded, too.
+    expected: Vec<SliceKey>,
+}
+
+impl Driver {
+    /// A request of a worker for its next chunk. It replaces the one before.
+    pub(crate) fn request_chunk(
+        self: &Arc<Self>,
+        scan: ScanId,
+        worker: WorkerIndex,
+    ) -> ChunkRequest {
+        let serial = self.requests_made.fetch_add(1, Ordering::Relaxed);
+        let id = RequestId { scan, worker, serial };
+        ChunkRequest { driver: Arc::clone(self), id, is_made: false }
+    }
+}
+
+impl ChunkRequest {
+    pub(crate) fn id(&self) -> RequestId {
+        self.id
+    }
+}
+
+impl Future for ChunkRequest {
+    type Output = Answer;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
+        let (id, is_made) = (self.id, std::mem::replace(&mut self.is_made, true));
+        let ask = |state: &mut State, now| {
+            if !is_made {
+                state.ask(id, now);
+            }
+        };
+        let waker = context.waker().clone(); // Others' code: not under the lock.
+        let fetched = self.driver.call_then(ask, |state, ()| state.fetch(id, waker));
+        let lease = |Fetched { chunk, pages, expected }| {
+            Lease::new(Arc::clone(&self.driver), id, chunk, pages, expected)
+        };
+        fetched.map(|answer| answer.map(|fetched| fetched.map(lease)))
+    }
+}
+
+impl State {
+    /// The answer to a request, if core has decided. If not, `waker` is woken when it has.
+    fn fetch(&mut self, id: RequestId, waker: Waker) -> Poll<Result<Option<Fetched>, ScanError>> {
+        if let Some(kept) = self.workers.waker(id) {
+            self.effects.replaced.extend(kept.replace(waker));
+            return Poll::Pending;
+        }
+        self.effects.replaced.push(waker);
+        match self.workers.phase(id) {
+            Some(Phase::Delivered { .. }) => Poll::Ready(Ok(self.hand_over(id))),
+            Some(Phase::Ended(ended)) => {
+                let ended = ended.clone();
+                self.workers.remove(id.scan, id.worker);
+                Poll::Ready(ended.map(|()| None))
+            }
+            // The scan has ended, or another stream of this worker has replaced the request.
+            _ => Poll::Ready(Err(self.check().err().unwrap_or(ScanError::Cancelled))),
+        }
+    }
+
+    /// What a worker needs to open the chunk that it was handed.
+    fn hand_over(&mut self, id: RequestId) -> Option<Fetched> {
+        let delivered = self.workers.advance(id, Phase::Opening);
+        let Some(Phase::Delivered { chunk, expected }) = delivered else { return None };
+        let state = self.core.state();
+        let registered = state.scan(id.scan).expect("core delivers to running scans");
+        let running = &self.scans[&id.scan];
+        let pages = state.pages_of(registered, chunk).into_iter();
+        let mut pages: Vec<_> = pages.map(|page| (page, self.frames[&page].clone())).collect();
+        pages.sort_unstable_by_key(|(page, _)| *page);
+        let chunk_ns = registered.chunk_ns().map(|ns| ns as f64);
+        let chunk_ns = chunk_ns.or_else(|| state.average_chunk_ns()).unwrap_or(1.0);
+        running.activity.set_priority(self.core.class_of(id.scan));
+        running.activity.set_work_left_ns((registered.needed().len() as f64 * chunk_ns) as u64);
+        Some(Fetched { chunk, pages, expected })
+    }
+}

@@ -1,0 +1,46 @@
+//! Messages to the owner of the state: what has ended, by name.
+
+use bytes::Bytes;
+use coscan_core::{LoadId, PageId, ScanId, TableId, WorkerIndex};
+
+use crate::decode_cache::SliceKey;
+use crate::error::ScanError;
+use crate::registry::FileId;
+
+/// A worker's request for a chunk, and the chunk that answers it. The number is never used again: a message about a
+/// request touches nothing that came after it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct RequestId {
+    pub(crate) scan: ScanId,
+    pub(crate) worker: WorkerIndex,
+    pub(crate) serial: u64,
+}
+
+/// A page, read or not.
+pub(crate) type PageRead = (PageId, Result<Bytes, ScanError>);
+
+/// What has ended. Plain data: no message holds a guard whose destructor posts. Each is applied in a bounded number of
+/// commands to core; what takes longer becomes a [walk](super::walks::Walk).
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// Pages of a load, each read or not. The last report of a load says that it `is_over`.
+    PagesRead { load: LoadId, pages: Vec<PageRead>, is_over: bool },
+    /// The runtime has dropped a load before it had reported these pages.
+    LoadDropped { load: LoadId, pages: Vec<PageId> },
+    /// A worker has opened its chunk: its pages are no longer in use.
+    ChunkOpened(RequestId),
+    /// A worker cannot open its chunk, which returns to the scan. It will not take these decoded columns.
+    ChunkReturned { request: RequestId, untaken: Vec<SliceKey> },
+    /// A worker takes nothing any more, whatever it has asked for.
+    WorkerGone(RequestId),
+    /// A scan is no longer held.
+    ScanDropped(ScanId),
+    /// A column of a chunk is decoded.
+    SliceDecoded(SliceKey),
+    /// The last worker that expected a decoded column has taken it.
+    SliceTaken(SliceKey),
+    /// A table is no longer held, nor are its files.
+    TableReleased { table: TableId, files: Vec<FileId> },
+    /// A joint table of so many chunks is no longer held.
+    JointTableReleased { table: TableId, chunks: usize },
+}

@@ -1,0 +1,222 @@
+//! Who may change the state, and how.
+//!
+//! It has one owner at a time: the thread that holds its lock. The owner applies what others have posted, in order, then
+//! its own command, lets core decide, and lets go; only then does it carry out the [effects](super::effects). There are
+//! three ways in:
+//!
+//! | way | who | waits for the lock |
+//! |---|---|---|
+//! | [`Driver::call`] | whoever needs an answer or starts something | yes |
+//! | [`Driver::offer`] | reports of reads, of workers | no: if another thread owns the state, that one applies it |
+//! | [`Driver::post`] | destructors | no: the pump applies it, or the next call |
+//!
+//! A thread that holds the lock takes no other but the inbox's and those of the decode cache and of the list of running
+//! workers. A destructor takes none but the inbox's: in debug builds [`InDestructor`] makes sure of that.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
+
+use coscan_core::Time;
+
+use super::effects::Effects;
+use super::handle::Driver;
+use super::message::Message;
+use super::state::State;
+use crate::destructor::InDestructor;
+
+impl Driver {
+    /// Gives the state a command.
+    pub(super) fn call<R>(self: &Arc<Self>, command: impl FnOnce(&mut State, Time) -> R) -> R {
+        self.call_then(command, |_, result| result)
+    }
+
+    /// Gives the state a command, and looks at the state once core has decided.
+    pub(super) fn call_then<R, A>(
+        self: &Arc<Self>,
+        command: impl FnOnce(&mut State, Time) -> R,
+        answer: impl FnOnce(&mut State, R) -> A,
+    ) -> A {
+        self.own(self.lock(), |state, now| {
+            let result = command(state, now);
+            state.generation += 1;
+            state.decide(now);
+            answer(state, result)
+        })
+    }
+
+    /// Moves the pool's limit, on behalf of the budget: that does not count as a command after which the pool may be
+    /// able to shrink further.
+    pub(super) fn call_for_memory<R>(
+        self: &Arc<Self>,
+        change: impl FnOnce(&mut State, Time) -> R,
+    ) -> R {
+        self.own(self.lock(), |state, now| {
+            let result = change(state, now);
+            state.decide(now);
+            result
+        })
+    }
+
+    /// Reports what has ended. Waits for nobody; the messages of a thread are applied in order.
+    pub(crate) fn offer(self: &Arc<Self>, message: Message) {
+        self.inbox.push(message);
+        // Twice: whoever owned the state at the first look may have let go meanwhile.
+        for _ in 0..2 {
+            if self.inbox.is_empty() {
+                return;
+            }
+            let Some(state) = self.try_lock() else { return };
+            self.own(state, |_, _| ());
+        }
+    }
+
+    /// Posts what has ended. It locks nothing but the inbox and calls nobody: destructors may do it.
+    pub(crate) fn post(self: &Arc<Self>, message: Message) {
+        let was_empty = self.inbox.push(message);
+        if self.is_closed.load(Ordering::Acquire) {
+            // Nobody answers the bell any more.
+            let _allowed = InDestructor::except();
+            self.call(|_, _| ());
+        } else if was_empty {
+            self.bell().ring();
+        }
+    }
+
+    /// Applies what was posted, then `act`, and carries out what was decided once the lock is released.
+    pub(super) fn own<A>(
+        self: &Arc<Self>,
+        mut state: Locked<'_>,
+        act: impl FnOnce(&mut State, Time) -> A,
+    ) -> A {
+        // Under the lock: core's time does not run backwards.
+        let now = self.now();
+        self.drain(&mut state, now);
+        let answer = act(&mut state, now);
+        if !self.inbox.is_empty() {
+            self.drain(&mut state, now); // What was offered meanwhile.
+        }
+        let effects = self.settle(&mut state, now);
+        drop(state);
+        self.carry_out(effects);
+        answer
+    }
+
+    /// Applies everything in the inbox.
+    fn drain(&self, state: &mut State, now: Time) {
+        let mut messages = std::mem::take(&mut state.spare);
+        self.inbox.swap(&mut messages);
+        if !messages.is_empty() {
+            for message in messages.drain(..) {
+                state.apply(message, now);
+            }
+            state.generation += 1;
+            state.decide(now);
+        }
+        state.spare = messages;
+    }
+
+    /// What is to be done after the lock is released.
+    fn settle(&self, state: &mut State, now: Time) -> Effects {
+        state.read_errors.clear();
+        state.pass_on_record();
+        let is_earlier = |time: &Time| state.armed.is_none_or(|armed| *time < armed);
+        if let Some(time) = state.timeout(now).filter(is_earlier) {
+            state.armed = Some(time);
+            state.effects.rings = true;
+        }
+        // What was decided may let the pool shrink.
+        let is_changed = state.generation != state.searched_generation;
+        state.effects.rings |= is_changed && self.memory.credit().is_wanted();
+        let held_bytes = state.core.state().held_bytes();
+        self.memory.note_pool_held(held_bytes);
+        debug_assert!(
+            state.grants.granted_bytes() + state.core.state().pool_bytes()
+                <= self.memory.budget_bytes(),
+            "the pool and what was handed out share the budget"
+        );
+        state.totals.decision_ns += self.now().since(now);
+        std::mem::take(&mut state.effects)
+    }
+
+    /// Looks at the state, or changes what core need not know. What was posted before may not be applied yet.
+    pub(super) fn lock(&self) -> Locked<'_> {
+        InDestructor::check();
+        // After a panic the contents were given up at once: the lock may be taken.
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        Locked::new(self, state)
+    }
+
+    fn try_lock(&self) -> Option<Locked<'_>> {
+        InDestructor::check();
+        let state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(Locked::new(self, state))
+    }
+}
+
+impl State {
+    /// Lets core decide, to the end.
+    pub(super) fn decide(&mut self, now: Time) {
+        while let Some(action) = self.core.poll_action() {
+            self.totals.decisions += 1;
+            self.note_event(&action);
+            self.act(now, action);
+        }
+    }
+
+    /// When core wants to be called again, if no decision is due by then.
+    pub(super) fn timeout(&self, now: Time) -> Option<Time> {
+        self.core.poll_timeout().filter(|&time| time > now)
+    }
+}
+
+/// Holds the lock. If a panic unwinds meanwhile, all scans are given up: core may be half changed, and going on could give
+/// wrong rows or wait for ever.
+pub(super) struct Locked<'a> {
+    driver: &'a Driver,
+    /// `None` once it is released.
+    state: Option<MutexGuard<'a, State>>,
+    was_panicking: bool,
+}
+
+impl<'a> Locked<'a> {
+    fn new(driver: &'a Driver, state: MutexGuard<'a, State>) -> Self {
+        Self { driver, state: Some(state), was_panicking: std::thread::panicking() }
+    }
+}
+
+impl Deref for Locked<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        self.state.as_ref().expect("held until it is dropped")
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        self.state.as_mut().expect("held until it is dropped")
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        let has_panicked = !self.was_panicking && std::thread::panicking();
+        let effects = has_panicked.then(|| {
+            self.break_off();
+            std::mem::take(&mut self.effects)
+        });
+        self.state = None;
+        for waker in effects.into_iter().flat_map(|effects| effects.woken) {
+            waker.wake(); // Nobody else tells them.
+        }
+        if !self.driver.inbox.is_empty() {
+            // Offered just now. This thread has done its part: the pump goes on.
+            self.driver.bell().ring();
+        }
+    }
+}

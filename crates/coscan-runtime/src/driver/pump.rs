@@ -1,0 +1,164 @@
+//! The pump: the task that applies what was posted, makes the steps of walks, calls core in time, and hands out memory
+//! that was returned.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::handle::Driver;
+use crate::bell::Bell;
+use crate::destructor::InDestructor;
+use crate::io_runtime::IoRuntime;
+use crate::options::Options;
+use crate::recorder::Recorder;
+
+/// After memory was looked for in vain the pump looks again at the earliest after this time, however often some is
+/// returned.
+const MEMORY_PAUSE: Duration = Duration::from_millis(1);
+
+/// Decoded columns that a query holds become free without a word when it drops them: while requests wait and there are
+/// such columns, the pump looks at them at this interval.
+const HELD_SLICES_INTERVAL: Duration = Duration::from_millis(10);
+
+/// When the pump looks for memory for those who wait.
+enum MemorySearch {
+    /// When the bell rings.
+    Idle,
+    /// It has looked in vain: not before then.
+    Resting(Instant),
+}
+
+/// What the pump waits for.
+enum Next {
+    /// Nothing: there is more to do.
+    Step,
+    /// The bell, at most for this time.
+    Bell(Option<Duration>),
+}
+
+impl Driver {
+    /// A driver, its pump, and a task that drops idle pages, values and footers as long as there is a driver.
+    pub(crate) fn start(
+        options: Options,
+        io_runtime: IoRuntime,
+        recorder: Option<Recorder>,
+    ) -> Arc<Self> {
+        let driver = Self::new(options, io_runtime, recorder);
+        let this = Arc::downgrade(&driver);
+        driver.runtime().spawn(pump(this, Arc::clone(driver.bell())));
+        driver.drop_idle_regularly();
+        driver
+    }
+
+    /// One turn: one drain, and one step of one walk.
+    fn turn(self: &Arc<Self>, search: &mut MemorySearch) -> Next {
+        let (has_walks, timeout) = self.own(self.lock(), |state, now| {
+            if state.core.poll_timeout().is_some_and(|time| time <= now) {
+                state.report_pauses(now);
+                state.core.handle_timeout(now);
+                state.generation += 1;
+            }
+            state.generation += u64::from(state.step(now));
+            let credit = self.memory.credit();
+            state.with_pool(now, |grants, pool| {
+                grants.cover(credit, pool);
+                grants.collect_surplus(credit, pool);
+            });
+            state.decide(now);
+            state.searched_generation = state.generation;
+            state.armed = state.timeout(now);
+            (!state.walks.is_empty(), state.armed.map(|time| time.since(now)))
+        });
+        self.hand_out_memory(search);
+        if has_walks {
+            return Next::Step;
+        }
+        let timeout = timeout.map(Duration::from_nanos);
+        let search_in = match search {
+            MemorySearch::Resting(until) => Some(until.saturating_duration_since(Instant::now())),
+            MemorySearch::Idle => {
+                let waits = !self.memory_queue.is_empty() && self.decoded().holds_unexpected();
+                waits.then_some(HELD_SLICES_INTERVAL)
+            }
+        };
+        Next::Bell(timeout.into_iter().chain(search_in).min())
+    }
+
+    /// Serves those who wait for memory, if some was returned or it is time to look again.
+    fn hand_out_memory(self: &Arc<Self>, search: &mut MemorySearch) {
+        let credit = self.memory.credit();
+        let is_due = match search {
+            MemorySearch::Resting(until) => Instant::now() >= *until,
+            MemorySearch::Idle => credit.is_wanted(),
+        };
+        if !is_due {
+            return;
+        }
+        let has_rested = matches!(search, MemorySearch::Resting(_));
+        // What is returned from now on is found below, or rings the bell later.
+        match has_rested {
+            true => credit.want(),
+            false => drop(credit.take_wanted()),
+        }
+        self.serve_memory_queue();
+        // Those who wait to share a column look themselves, and mark again that they wait.
+        self.memory.freed.notify_waiters();
+        *search = match (self.memory_queue.is_empty(), has_rested) {
+            (true, _) | (false, true) => MemorySearch::Idle,
+            (false, false) => MemorySearch::Resting(Instant::now() + MEMORY_PAUSE),
+        };
+    }
+
+    fn drop_idle_regularly(&self) {
+        let (driver, idle_timeout) = (self.this.clone(), self.options().idle_timeout);
+        self.runtime().spawn(async move {
+            loop {
+                tokio::time::sleep(idle_timeout).await;
+                let Some(driver) = driver.upgrade() else { return };
+                driver.call(|state, now| state.core.evict_idle(now));
+                driver.extensions().give_back_idle();
+                driver.open_files().forget_closed();
+            }
+        });
+    }
+
+    /// The runtime of loads is gone, and the pump with it. Nobody waits for either from now on.
+    fn close(self: &Arc<Self>) {
+        self.is_closed.store(true, Ordering::Release);
+        self.call(|state, now| state.close(now));
+    }
+
+    /// Makes all turns that there are.
+    #[cfg(test)]
+    pub(super) fn settled(self: &Arc<Self>) {
+        while matches!(self.turn(&mut MemorySearch::Idle), Next::Step) {}
+    }
+}
+
+async fn pump(driver: Weak<Driver>, bell: Arc<Bell>) {
+    let _closing = Closing(driver.clone());
+    let mut search = MemorySearch::Idle;
+    loop {
+        // The manager may go while this sleeps, and then rings.
+        let next = driver.upgrade().map(|driver| driver.turn(&mut search));
+        let Some(next) = next else { return };
+        match next {
+            Next::Step => tokio::task::yield_now().await,
+            Next::Bell(at_most) => bell.listen(at_most).await,
+        }
+    }
+}
+
+/// The runtime may go before the manager. Then this is dropped, and tells all that wait.
+struct Closing(Weak<Driver>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        if let Some(driver) = self.0.upgrade() {
+            let _allowed = InDestructor::except();
+            driver.close();
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The state that the driver's lock guards: core, the bytes of pages, registered scans and tables.
+//!
+//! Pure: it is given the time, calls nobody, and what it decides to do outside is noted in its [`Effects`].
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use coscan_core::log::RecordedManager;
+use coscan_core::{
+    ActiveBufferManager, ChunkIndex, GroupIndex, LoadId, PageId, PolicyKind, ScanId, TableId, Time,
+};
+
+use super::effects::Effects;
+use super::message::Message;
+use super::running_scan::RunningScan;
+use super::walks::Walk;
+use super::workers::Workers;
+use crate::decode_cache::{DecodeCache, SliceKey};
+use crate::error::ScanError;
+use crate::events::Taps;
+use crate::load::Urgency;
+use crate::memory::{ElasticPool, Grants};
+use crate::options::Options;
+use crate::recorder::Recorder;
+use crate::registry::Registry;
+
+/// Totals since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Totals {
+    pub(super) loads: u64,
+    pub(super) chunks_delivered: u64,
+    pub(super) bytes_read: u64,
+    pub(super) bytes_delivered: u64,
+    pub(super) decisions: u64,
+    /// Nanoseconds under the lock.
+    pub(super) decision_ns: u64,
+}
+
+/// The state guarded by the driver's lock.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) core: RecordedManager,
+    /// The receiver of core's record, while one is kept.
+    pub(super) recorder: Option<Recorder>,
+    pub(super) registry: Registry,
+    /// The bytes of every cached page.
+    pub(super) frames: BTreeMap<PageId, Bytes>,
+    /// Whether the loads in flight are urgent.
+    pub(super) loads: BTreeMap<LoadId, Urgency>,
+    /// Those that have ended stay until core has dropped what they need.
+    pub(super) scans: BTreeMap<ScanId, RunningScan>,
+    pub(super) workers: Workers,
+    /// Why pages could not be read, until core has decided which scans fail for it.
+    pub(super) read_errors: BTreeMap<PageId, ScanError>,
+    /// What goes in steps. The pump makes the steps, one walk after the other.
+    pub(super) walks: VecDeque<Walk>,
+    /// Scans that have ended and still have a walk.
+    pub(super) ended_scans: usize,
+    /// A walk over all decoded columns is about to begin.
+    pub(super) drops_slices: bool,
+    pub(super) grants: Grants,
+    pub(super) decoded: Arc<DecodeCache>,
+    /// The time until which the pump sleeps.
+    pub(super) armed: Option<Time>,
+    pub(super) effects: Effects,
+    pub(super) totals: Totals,
+    pub(super) taps: Taps,
+    /// The number of commands given to core, except those that change the limit of the pool.
+    pub(super) generation: u64,
+    /// That number when the pump last looked for memory.
+    pub(super) searched_generation: u64,
+    /// Messages are swapped with this.
+    pub(super) spare: Vec<Message>,
+    /// Why no scan runs any more, if so.
+    end: Option<ScanError>,
+}
+
+impl State {
+    pub(super) fn new(
+        options: &Options,
+        decoded: &Arc<DecodeCache>,
+        recorder: Option<Recorder>,
+    ) -> Self {
+        let core = ActiveBufferManager::new(options.core_config(), options.policy.build());
+        let core = match recorder {
+            Some(_) => RecordedManager::recording(core),
+            None => RecordedManager::unrecorded(core),
+        };
+        Self {
+            core,
+            recorder,
+            registry: Registry::default(),
+            frames: BTreeMap::new(),
+            loads: BTreeMap::new(),
+            scans: BTreeMap::new(),
+            workers: Workers::default(),
+            read_errors: BTreeMap::new(),
+            walks: VecDeque::new(),
+            ended_scans: 0,
+            drops_slices: false,
+            grants: Grants::new(options),
+            decoded: Arc::clone(decoded),
+            armed: None,
+            effects: Effects::default(),
+            totals: Totals::default(),
+            taps: Taps::default(),
+            generation: 0,
+            searched_generation: 0,
+            spare: Vec::new(),
+            end: None,
+        }
+    }
+
+    /// Gives up all scans and registrations, because a panic has left them half changed. No scan can start any more.
+    pub(super) fn break_off(&mut self) {
+        let core = ActiveBufferManager::new(self.core.config(), PolicyKind::default().build());
+        self.core = RecordedManager::unrecorded(core);
+        self.recorder = None;
+        self.armed = None;
+        self.end = Some(ScanError::Broken);
+        self.registry = Registry::default();
+        let frames = std::mem::take(&mut self.frames);
+        self.effects.evicted.extend(frames.into_values());
+        self.loads.clear();
+        self.scans.clear();
+        self.read_errors.clear();
+        self.walks.clear();
+        self.ended_scans = 0;
+        self.drops_slices = false;
+        self.taps = Taps::default();
+        self.effects.woken.extend(self.workers.clear());
+    }
+
+    /// No scan can run any more, because the runtime of loads is gone: all fail now, and nothing is read for them.
+    pub(super) fn close(&mut self, now: Time) {
+        self.end.get_or_insert(ScanError::ShutDown);
+        let scans: Vec<_> = self.scans.keys().copied().collect();
+        for &scan in &scans {
+            self.fail(scan, &ScanError::ShutDown);
+        }
+        // Nobody makes their steps from now on.
+        while self.step(now) {}
+    }
+
+    /// Whether scans may run.
+    ///
+    /// # Errors
+    /// [`ScanError::Broken`] if something panicked, [`ScanError::ShutDown`] if the runtime of loads is gone.
+    pub(super) fn check(&self) -> Result<(), ScanError> {
+        self.end.clone().map_or(Ok(()), Err)
+    }
+
+    /// Whether a panic has left nothing of what was registered.
+    pub(super) fn is_broken(&self) -> bool {
+        matches!(self.end, Some(ScanError::Broken))
+    }
+
+    /// The number of scans, of all tables that list the file, that still need a whole slice. Core counts by column
+    /// group, which may hold several columns.
+    pub(super) fn interested(&self, key: SliceKey) -> usize {
+        let of_table = |(table, chunk)| {
+            let interested = self.core.state().interested(table, chunk);
+            let running = interested.filter_map(|scan| self.scans.get(&scan.id()));
+            running.filter(|running| running.parts.shares(chunk, key)).count()
+        };
+        self.registry.listings(key.file, key.chunk).map(of_table).sum()
+    }
+
+    /// The slices of core that a decoded column belongs to, of all tables that list the file.
+    pub(super) fn slices(&self, key: SliceKey) -> Vec<(TableId, ChunkIndex, GroupIndex)> {
+        let listings = self.registry.listings(key.file, key.chunk);
+        let of_table = |(table, chunk)| {
+            let group = self.registry.group(table, key.file, key.column)?;
+            Some((table, chunk, group))
+        };
+        listings.filter_map(of_table).collect()
+    }
+
+    /// Drops a decoded column unless a worker expects it or a scan needs it.
+    pub(super) fn drop_unneeded(&mut self, key: SliceKey) {
+        if self.interested(key) == 0 {
+            self.drop_slice(key);
+        }
+    }
+
+    /// Drops a decoded column unless workers expect it; true if it was there.
+    pub(super) fn drop_slice(&mut self, key: SliceKey) -> bool {
+        let Some(slice) = self.decoded.remove_unexpected(key) else { return false };
+        self.effects.unneeded.push(slice);
+        for (table, chunk, group) in self.slices(key) {
+            self.core.slice_dropped(table, chunk, group);
+        }
+        true
+    }
+
+    /// Lets the budget move the pool's limit.
+    pub(super) fn with_pool<R>(
+        &mut self,
+        now: Time,
+        change: impl FnOnce(&mut Grants, &mut Pool<'_>) -> R,
+    ) -> R {
+        let Self { grants, core, generation, .. } = self;
+        change(grants, &mut Pool { core, now, generation: *generation })
+    }
+
+    /// The chunks that a scan was not handed yet.
+    pub(super) fn needed(&self, scan: ScanId) -> impl Iterator<Item = ChunkIndex> + '_ {
+        let scan = self.core.state().scan(scan);
+        scan.into_iter().flat_map(|scan| scan.needed().iter())
+    }
+
+    /// Scans that have not ended.
+    pub(super) fn running(&self) -> usize {
+        self.scans.len() - self.ended_scans
+    }
+
+    /// Passes on what core has recorded. If it is no longer written, recording ends.
+    pub(super) fn pass_on_record(&mut self) {
+        let Some(recorder) = &self.recorder else { return };
+        if !recorder.pass_on(self.core.take_entries()) {
+            self.stop_recording();
+        }
+    }
+
+    pub(super) fn stop_recording(&mut self) {
+        self.core.stop_recording();
+        self.recorder = None;
+    }
+}
+
+/// The pool of core.
+pub(super) struct Pool<'a> {
+    core: &'a mut RecordedManager,
+    now: Time,
+    generation: u64,
+}
+
+impl ElasticPool for Pool<'_> {
+    fn limit_bytes(&self) -> u64 {
+        self.core.state().pool_bytes()
+    }
+
+    fn set_limit_bytes(&mut self, bytes: u64) -> u64 {
+        self.core.set_pool_bytes(self.now, bytes)
+    }
+
+    fn generation(&self) -> u64 {
+        self.generation
+    }
+}

@@ -1,0 +1,146 @@
+//! What takes too long for one hold of the lock goes in steps, which the pump makes between other work.
+
+use coscan_core::{ChunkIndex, ScanId, TableId, Time};
+
+use super::state::State;
+use crate::decode_cache::SliceKey;
+use crate::events::EventKind;
+use crate::registry::{FileId, Registry};
+
+/// Chunks that a scan is registered for, or that are removed from it or from a table, while the lock is held once.
+pub(super) const STEP_CHUNKS: usize = 1024;
+
+/// Decoded columns that are looked at while the lock is held once.
+const STEP_SLICES: usize = 256;
+
+/// Files that are released while the lock is held once.
+const STEP_FILES: usize = 64;
+
+/// Something that goes in steps, and how far it is.
+#[derive(Debug)]
+pub(super) enum Walk {
+    /// Drops what a scan needs that has failed.
+    DropNeeds(ScanId),
+    /// Drops what a scan needs that has ended, and then the scan.
+    EndScan(ScanId),
+    /// Drops decoded columns that no worker expects and no scan needs, from this one on.
+    DropSlices(Option<SliceKey>),
+    /// Releases the files of a table that is no longer held, and then the table.
+    ReleaseTable { table: TableId, files: Vec<FileId> },
+    /// Removes the chunks of a joint table that is no longer held, from this one on, and then the table.
+    RemoveJointTable { table: TableId, next: usize, chunks: usize },
+}
+
+impl State {
+    /// Makes a step of the first walk; false if there is none.
+    pub(super) fn step(&mut self, now: Time) -> bool {
+        let Some(walk) = self.walks.pop_front() else { return false };
+        // Later walks may rely on earlier ones: a table is released after the scans of it.
+        if let Some(rest) = self.walk(walk, now) {
+            self.walks.push_front(rest);
+        }
+        true
+    }
+
+    /// Makes the first step at once, and leaves the rest to the pump.
+    pub(super) fn begin(&mut self, walk: Walk, now: Time) {
+        if let Some(rest) = self.walk(walk, now) {
+            self.leave_to_pump(rest);
+        }
+    }
+
+    fn leave_to_pump(&mut self, walk: Walk) {
+        self.walks.push_back(walk);
+        self.effects.rings = true;
+    }
+
+    /// A scan has ended: it takes nothing any more, and what it needs is dropped.
+    pub(super) fn end_scan(&mut self, scan: ScanId, now: Time) {
+        let Some(running) = self.scans.get_mut(&scan).filter(|running| !running.has_ended) else {
+            return;
+        };
+        running.has_ended = true;
+        self.ended_scans += 1;
+        for worker in self.workers.of(scan) {
+            // Those that wait are told, and find that the scan is gone.
+            self.effects.woken.extend(self.workers.take_waker(scan, worker));
+            self.withdraw(now, scan, worker);
+        }
+        self.begin(Walk::EndScan(scan), now);
+    }
+
+    /// A table is no longer held. It is released after the scans of it.
+    pub(super) fn release(&mut self, walk: Walk, now: Time) {
+        if self.ended_scans == 0 { self.begin(walk, now) } else { self.leave_to_pump(walk) }
+    }
+
+    /// Makes one step. Returns what is left, if anything is.
+    fn walk(&mut self, walk: Walk, now: Time) -> Option<Walk> {
+        match walk {
+            Walk::DropNeeds(scan) => self.drop_needs(scan, now).then_some(walk),
+            Walk::EndScan(scan) => {
+                if self.drop_needs(scan, now) {
+                    return Some(walk);
+                }
+                self.core.cancel_scan(now, scan);
+                self.effects.ended.extend(self.scans.remove(&scan));
+                self.ended_scans -= 1;
+                self.taps.send(now, || EventKind::ScanEnded { scan });
+                self.note_needs_dropped(now);
+                None
+            }
+            Walk::DropSlices(from) => {
+                // Needs dropped from now on may be of columns that it has passed.
+                self.drops_slices = false;
+                let next = self.drop_slices(from)?;
+                Some(Walk::DropSlices(Some(next)))
+            }
+            Walk::ReleaseTable { table, mut files } => {
+                let rest = files.split_off(files.len().min(STEP_FILES));
+                for file in files {
+                    self.registry.release_file(&mut self.core, now, table, file);
+                }
+                if !rest.is_empty() {
+                    return Some(Walk::ReleaseTable { table, files: rest });
+                }
+                self.registry.release_table(&mut self.core, now, table);
+                None
+            }
+            Walk::RemoveJointTable { table, next, chunks } => {
+                let end = chunks.min(next + STEP_CHUNKS);
+                Registry::remove_joint_chunks(&mut self.core, now, table, next..end);
+                if end < chunks {
+                    return Some(Walk::RemoveJointTable { table, next: end, chunks });
+                }
+                self.registry.remove_joint(&mut self.core, now, table);
+                None
+            }
+        }
+    }
+
+    /// Drops a step of the decoded columns that no worker expects and no scan needs. Returns where the next step begins.
+    pub(super) fn drop_slices(&mut self, from: Option<SliceKey>) -> Option<SliceKey> {
+        let slices = self.decoded.unexpected_from(from, STEP_SLICES);
+        slices.iter().for_each(|&key| self.drop_unneeded(key));
+        let last = slices.last().filter(|_| slices.len() == STEP_SLICES)?;
+        Some(SliceKey { column: last.column + 1, ..*last })
+    }
+
+    /// Drops a step of what a scan needs; true if there may be more.
+    pub(super) fn drop_needs(&mut self, scan: ScanId, now: Time) -> bool {
+        let needed: Vec<ChunkIndex> = self.needed(scan).take(STEP_CHUNKS).collect();
+        let is_step = needed.len() == STEP_CHUNKS;
+        if !needed.is_empty() {
+            self.core.prune_scan(now, scan, needed);
+            self.note_needs_dropped(now);
+        }
+        is_step
+    }
+
+    /// Scans need less than before: decoded columns may be unneeded.
+    pub(super) fn note_needs_dropped(&mut self, now: Time) {
+        if !std::mem::replace(&mut self.drops_slices, true) {
+            self.begin(Walk::DropSlices(None), now);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The workers of all scans: what they have asked for, and what they were answered.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+use std::task::Waker;
+
+use coscan_core::{ChunkIndex, ScanId, WorkerIndex};
+
+use super::message::RequestId;
+use crate::decode_cache::SliceKey;
+use crate::error::ScanError;
+
+/// A worker's latest request.
+#[derive(Debug)]
+struct Request {
+    serial: u64,
+    phase: Phase,
+}
+
+/// How far a request is.
+#[derive(Debug)]
+pub(super) enum Phase {
+    /// Core has not decided yet.
+    Waiting { waker: Option<Waker> },
+    /// Core has handed the worker this chunk, whose pages are in use from then on. The worker fetches it when it is
+    /// polled. Until then it expects these decoded columns of it.
+    Delivered { chunk: ChunkIndex, expected: Vec<SliceKey> },
+    /// The worker opens its chunk.
+    Opening,
+    /// The worker has opened its chunk, whose pages are no longer in use.
+    Opened,
+    /// No more chunks, or the reason why there are none. The worker fetches it when it is polled.
+    Ended(Result<(), ScanError>),
+}
+
+impl Phase {
+    pub(super) fn into_waker(self) -> Option<Waker> {
+        match self {
+            Self::Waiting { waker } => waker,
+            _ => None,
+        }
+    }
+
+    fn uses_pages(&self) -> bool {
+        matches!(self, Self::Delivered { .. } | Self::Opening)
+    }
+}
+
+/// The latest requests of all workers of all scans.
+#[derive(Debug, Default)]
+pub(super) struct Workers {
+    requests: BTreeMap<(ScanId, WorkerIndex), Request>,
+    /// Workers that core counts as at work: they were handed a chunk, and neither ask, nor pause, nor have stopped.
+    pub(super) at_work: BTreeSet<(ScanId, WorkerIndex)>,
+    /// Chunks whose pages are in use.
+    chunks_in_use: usize,
+}
+
+impl Workers {
+    pub(super) fn chunks_in_use(&self) -> usize {
+        self.chunks_in_use
+    }
+
+    /// The phase of the worker's latest request, whichever that is.
+    pub(super) fn phase_of(&self, scan: ScanId, worker: WorkerIndex) -> Option<&Phase> {
+        self.requests.get(&(scan, worker)).map(|request| &request.phase)
+    }
+
+    /// The phase of a request; `None` if a later one has replaced it, or the scan has ended.
+    pub(super) fn phase(&self, id: RequestId) -> Option<&Phase> {
+        let request = self.requests.get(&(id.scan, id.worker))?;
+        (request.serial == id.serial).then_some(&request.phase)
+    }
+
+    /// The place for the waker of a request that waits.
+    pub(super) fn waker(&mut self, id: RequestId) -> Option<&mut Option<Waker>> {
+        match self.requests.get_mut(&(id.scan, id.worker)) {
+            Some(Request { serial, phase: Phase::Waiting { waker } }) if *serial == id.serial => {
+                Some(waker)
+            }
+            _ => None,
+        }
+    }
+
+    /// The waker of a worker, if it waits.
+    pub(super) fn take_waker(&mut self, scan: ScanId, worker: WorkerIndex) -> Option<Waker> {
+        match &mut self.requests.get_mut(&(scan, worker))?.phase {
+            Phase::Waiting { waker } => waker.take(),
+            _ => None,
+        }
+    }
+
+    /// A worker asks. Returns the phase of the request that this one replaces.
+    pub(super) fn ask(&mut self, id: RequestId) -> Option<Phase> {
+        let phase = Phase::Waiting { waker: None };
+        let replaced = self.set(id.scan, id.worker, Request { serial: id.serial, phase });
+        self.at_work.remove(&(id.scan, id.worker));
+        replaced
+    }
+
+    /// Answers the latest request of a worker, if it waits. Returns its waker, if it has one.
+    pub(super) fn answer(
+        &mut self,
+        scan: ScanId,
+        worker: WorkerIndex,
+        phase: Phase,
+    ) -> Result<Option<Waker>, NotWaiting> {
+        let serial = match self.requests.get(&(scan, worker)) {
+            Some(Request { serial, phase: Phase::Waiting { .. } }) => *serial,
+            _ => return Err(NotWaiting),
+        };
+        if let Phase::Delivered { .. } = phase {
+            self.at_work.insert((scan, worker));
+        }
+        Ok(self.set(scan, worker, Request { serial, phase }).and_then(Phase::into_waker))
+    }
+
+    /// The worker goes on to its next phase. Returns the one before.
+    pub(super) fn advance(&mut self, id: RequestId, phase: Phase) -> Option<Phase> {
+        self.set(id.scan, id.worker, Request { serial: id.serial, phase })
+    }
+
+    fn set(&mut self, scan: ScanId, worker: WorkerIndex, request: Request) -> Option<Phase> {
+        self.chunks_in_use += usize::from(request.phase.uses_pages());
+        let before = self.requests.insert((scan, worker), request);
+        self.note_removed(before)
+    }
+
+    /// Forgets the worker: it has gone. Returns the phase of its request.
+    pub(super) fn remove(&mut self, scan: ScanId, worker: WorkerIndex) -> Option<Phase> {
+        self.at_work.remove(&(scan, worker));
+        let before = self.requests.remove(&(scan, worker));
+        self.note_removed(before)
+    }
+
+    fn note_removed(&mut self, request: Option<Request>) -> Option<Phase> {
+        let phase = request?.phase;
+        self.chunks_in_use -= usize::from(phase.uses_pages());
+        Some(phase)
+    }
+
+    /// The workers of a scan that wait for an answer.
+    pub(super) fn waiting(&self, scan: ScanId) -> Vec<WorkerIndex> {
+        let of_scan = self.requests.range(workers_of(scan));
+        let waiting = of_scan.filter(|(_, request)| matches!(request.phase, Phase::Waiting { .. }));
+        waiting.map(|(&(_, worker), _)| worker).collect()
+    }
+
+    /// The workers of a scan that have asked.
+    pub(super) fn of(&self, scan: ScanId) -> Vec<WorkerIndex> {
+        self.requests.range(workers_of(scan)).map(|(&(_, worker), _)| worker).collect()
+    }
+
+    /// Forgets all. Returns the wakers of those that wait.
+    pub(super) fn clear(&mut self) -> Vec<Waker> {
+        let Self { requests, .. } = std::mem::take(self);
+        requests.into_values().filter_map(|request| request.phase.into_waker()).collect()
+    }
+}
+
+/// Nobody waits for the answer.
+pub(super) struct NotWaiting;
+
+/// All workers that a scan may have.
+fn workers_of(scan: ScanId) -> RangeInclusive<(ScanId, WorkerIndex)> {
+    (scan, WorkerIndex(0))..=(scan, WorkerIndex(u32::MAX))
+}

@@ -1,0 +1,229 @@
+//! Credit: memory that the owner of the budget has handed out, free or held. Taking and returning it locks nothing.
+//!
+//! Credit is taken for a batch and returned buffer by buffer, by one atomic addition each. It knows neither the budget nor
+//! the pool: what is free beyond need goes back to the owner when the pump collects it, and who finds too little asks the
+//! owner for more.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use super::usage::{MemoryUse, MemoryUser};
+use crate::bell::Bell;
+
+/// Bytes handed out of the budget, beside the pool.
+///
+/// Free bytes and the mark of those who wait are one word: whoever returns memory sees the mark, or whoever sets the mark
+/// sees the memory. With two words both could look before the other has written.
+#[derive(Debug)]
+pub(crate) struct Credit {
+    /// Twice the free bytes, plus one if someone waits for memory. Below zero, more is held than was handed out: the
+    /// overdraft, which returned memory makes good first.
+    word: AtomicI64,
+    /// Bytes that each user holds. For reports and errors only: read one by one, they need not add up.
+    held: [AtomicU64; MemoryUser::ALL.len()],
+    /// More free bytes than this go back to the owner.
+    free_bytes_max: i64,
+    bell: Arc<Bell>,
+}
+
+/// The mark of those who wait.
+const WANTED: i64 = 1;
+
+impl Credit {
+    /// Without any. The bell rings when there is more free than `free_bytes_max`, less than none, or some is free while
+    /// someone waits.
+    pub(crate) fn new(free_bytes_max: u64, bell: Arc<Bell>) -> Self {
+        let (word, held) = (AtomicI64::new(0), Default::default());
+        Self { word, held, free_bytes_max: signed(free_bytes_max), bell }
+    }
+
+    /// Takes free memory; false if there is too little.
+    pub(crate) fn try_take(&self, user: MemoryUser, bytes: u64) -> bool {
+        let wanted = 2 * signed(bytes);
+        let take = |word: i64| (word & !WANTED >= wanted).then(|| word - wanted);
+        let is_taken = self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).is_ok();
+        if is_taken {
+            self.held(user).fetch_add(bytes, Ordering::Relaxed);
+        }
+        is_taken
+    }
+
+    /// Takes memory that is in use already, whether or not there is so much. True if it was too little.
+    pub(crate) fn take(&self, user: MemoryUser, bytes: u64) -> bool {
+        if bytes == 0 {
+            return false;
+        }
+        self.held(user).fetch_add(bytes, Ordering::Relaxed);
+        let before = self.word.fetch_sub(2 * signed(bytes), Ordering::AcqRel);
+        let is_overdrawn = free(before) < signed(bytes);
+        if is_overdrawn {
+            self.bell.ring();
+        }
+        is_overdrawn
+    }
+
+    /// Returns memory.
+    ///
+    /// # Panics
+    /// If the user held less.
+    pub(crate) fn give(&self, user: MemoryUser, bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
+        let held = self.held(user).fetch_sub(bytes, Ordering::Relaxed);
+        assert!(held >= bytes, "memory returned was taken: {bytes} of {held} bytes ({user:?})");
+        let before = self.word.fetch_add(2 * signed(bytes), Ordering::AcqRel);
+        let (free_before, free_now) = (free(before), free(before) + signed(bytes));
+        let is_plenty = free_before <= self.free_bytes_max && free_now > self.free_bytes_max;
+        if is_plenty || before & WANTED != 0 {
+            self.bell.ring();
+        }
+    }
+
+    /// The owner hands out more.
+    pub(super) fn add(&self, bytes: u64) {
+        self.word.fetch_add(2 * signed(bytes), Ordering::AcqRel);
+    }
+
+    /// The owner takes back what is free above this. Returns how much that was.
+    pub(super) fn collect(&self, keep_bytes: u64) -> u64 {
+        let keep = signed(keep_bytes);
+        let collect = |word: i64| (free(word) > keep).then(|| 2 * keep + (word & WANTED));
+        let before = self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, collect);
+        before.map_or(0, |word| (free(word) - keep).unsigned_abs())
+    }
+
+    /// Free bytes; below zero, the overdraft.
+    pub(super) fn free_bytes(&self) -> i64 {
+        free(self.word.load(Ordering::Acquire))
+    }
+
+    /// Whether there is so much free that it rang the bell.
+    pub(super) fn is_plenty(&self) -> bool {
+        self.free_bytes() > self.free_bytes_max
+    }
+
+    /// From now on returned memory rings the bell, until [`Self::take_wanted`].
+    pub(crate) fn want(&self) {
+        self.word.fetch_or(WANTED, Ordering::AcqRel);
+    }
+
+    /// Whether someone wants memory.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.word.load(Ordering::Acquire) & WANTED != 0
+    }
+
+    /// Ends [`Self::want`]; false if nobody did. The caller looks for memory after this, not before.
+    pub(crate) fn take_wanted(&self) -> bool {
+        self.word.fetch_and(!WANTED, Ordering::AcqRel) & WANTED != 0
+    }
+
+    /// Bytes held, by user.
+    pub(crate) fn usage(&self) -> MemoryUse {
+        let held = |user| self.held(user).load(Ordering::Relaxed);
+        MemoryUse {
+            decoded_bytes: held(MemoryUser::Decoded),
+            operator_bytes: held(MemoryUser::Operators),
+            metadata_bytes: held(MemoryUser::Metadata),
+        }
+    }
+
+    fn held(&self, user: MemoryUser) -> &AtomicU64 {
+        &self.held[user as usize]
+    }
+}
+
+fn free(word: i64) -> i64 {
+    word >> 1
+}
+
+/// Sizes beyond a quarter of the address space are as good as infinite: none of them is ever there.
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX).min(i64::MAX / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    const USER: MemoryUser = MemoryUser::Decoded;
+
+    fn credit(bytes: u64) -> (Credit, Arc<Bell>) {
+        let bell = Arc::new(Bell::default());
+        let credit = Credit::new(100, Arc::clone(&bell));
+        credit.add(bytes);
+        (credit, bell)
+    }
+
+    fn has_rung(bell: &Bell) -> bool {
+        bell.listen(None).now_or_never().is_some()
+    }
+
+    #[test]
+    fn it_is_taken_as_far_as_it_goes_and_returned() {
+        let (credit, bell) = credit(50);
+        assert!(!credit.try_take(USER, 51));
+        assert!(credit.try_take(USER, 50) && !credit.try_take(USER, 1));
+        credit.give(USER, 20);
+        assert!(credit.try_take(USER, 20));
+        assert_eq!(credit.usage().decoded_bytes, 50);
+        assert!(!has_rung(&bell), "nobody waits");
+    }
+
+    #[test]
+    fn the_bell_rings_for_those_who_wait_until_they_have_looked() {
+        let (credit, bell) = credit(50);
+        assert!(credit.try_take(USER, 50));
+        credit.want();
+        credit.give(USER, 1);
+        assert!(has_rung(&bell));
+        assert!(credit.take_wanted() && !credit.take_wanted());
+        credit.give(USER, 1);
+        assert!(!has_rung(&bell));
+        assert_eq!(credit.free_bytes(), 2, "the mark is no memory");
+    }
+
+    #[test]
+    fn an_overdraft_is_made_good_first() {
+        let (credit, bell) = credit(10);
+        assert!(credit.take(USER, 30) && has_rung(&bell));
+        assert_eq!(credit.free_bytes(), -20);
+        credit.want();
+        credit.give(USER, 20);
+        assert!(!credit.try_take(USER, 1), "it was made good");
+        assert!(credit.is_wanted());
+        credit.give(USER, 10);
+        assert!(credit.try_take(USER, 10));
+    }
+
+    #[test]
+    fn what_is_free_beyond_need_is_collected() {
+        let (credit, bell) = credit(0);
+        credit.take(USER, 150);
+        assert!(has_rung(&bell));
+        credit.add(150);
+        credit.give(USER, 100);
+        assert!(!has_rung(&bell));
+        credit.give(USER, 50);
+        assert!(has_rung(&bell), "more than it keeps");
+        credit.want();
+        assert_eq!((credit.collect(40), credit.collect(40)), (110, 0));
+        assert!(credit.is_wanted() && credit.free_bytes() == 40);
+    }
+
+    #[test]
+    #[should_panic(expected = "memory returned was taken")]
+    fn more_than_was_taken_cannot_be_returned() {
+        credit(10).0.give(USER, 1);
+    }
+
+    #[test]
+    fn sizes_that_no_machine_has_are_refused() {
+        let (credit, _) = credit(10);
+        assert!(!credit.try_take(USER, u64::MAX));
+        credit.want();
+        assert!(!credit.try_take(USER, u64::MAX) && credit.try_take(USER, 10));
+    }
+}
