@@ -1,9 +1,10 @@
-//! What decisions cost in a large installation: a million chunks in ten thousand files, a thousand tables, a thousand
-//! scans, some of them in order, some of them lookups, with decoded columns.
+//! What decisions cost where many scans run: a thousand of them on a thousand tables with a million chunks in ten
+//! thousand files, and 64 to 4,096 of them on one table. Some are in order, some lookups; columns are decoded.
 //!
-//! `cargo bench -p coscan-core --bench many_scans` runs it. Disk, processors and clock are imagined and cost nothing. A
-//! decision is an action that comes out; its time is that of the call that it came out of, and the average counts the
-//! commands and events between, too. Starts and ends of scans are counted apart.
+//! `cargo bench -p coscan-core --bench many_scans` runs it; `-- 'one table'` only the cases whose names contain that. Disk,
+//! processors and clock are imagined and cost nothing. A decision is what comes out after one thing has happened (the
+//! pages of a load arrived, or a worker asked for a chunk): all calls of `poll_action` up to the one that returns `None`.
+//! An event is what happened; starts and ends of scans are counted apart.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::disallowed_types, clippy::disallowed_methods)]
 
@@ -12,18 +13,79 @@ use std::time::{Duration, Instant};
 
 use coscan_core::*;
 
-const TABLES: u64 = 1_000;
-const FILES_OF_TABLE: u64 = 10;
-const CHUNKS_OF_FILE: u64 = 100;
 const GROUPS: u64 = 8;
-const SCANS: u64 = 1_000;
 const CHUNK_BYTES: u64 = 8 * 100;
-/// Nanoseconds of imagined time between two things that happen.
-const TICK_NS: u64 = 1_000;
-/// Slices that are kept decoded.
-const DECODED: usize = 2_000;
-const WARM_UP: usize = 300_000;
-const COUNTED: usize = 300_000;
+/// Nanoseconds of imagined time for a load; a worker takes up to eight times as many for a chunk.
+const TICK_NS: u64 = 1_000_000;
+
+/// What is scanned, by how many.
+#[derive(Clone, Copy)]
+struct Shape {
+    tables: u64,
+    files_of_table: u64,
+    chunks_of_file: u64,
+    scans: u64,
+    /// Whether two of ten scans are in order and one looks up a few pages, or all read in any order.
+    mixed: bool,
+    /// The part of all chunks that the pool holds is one of this many.
+    pool_part: u64,
+    /// Decisions before those that are counted, and the number of those.
+    warm_up: usize,
+    counted: usize,
+}
+
+impl Shape {
+    /// A large installation.
+    const TABLES: Shape = Shape {
+        tables: 1_000,
+        files_of_table: 10,
+        chunks_of_file: 100,
+        scans: 1_000,
+        mixed: true,
+        pool_part: 64,
+        warm_up: 200_000,
+        counted: 200_000,
+    };
+
+    fn one_table(chunks: u64, scans: u64, mixed: bool) -> Self {
+        // Each scan has been handed some chunks, and many have ended, before decisions count.
+        let warm_up = (scans * 20).max(20_000) as usize;
+        let counted = 20_000;
+        Self {
+            tables: 1,
+            files_of_table: 1,
+            chunks_of_file: chunks,
+            scans,
+            mixed,
+            pool_part: 4,
+            warm_up,
+            counted,
+        }
+    }
+
+    /// Slices that are kept decoded.
+    fn decoded(&self) -> usize {
+        (self.chunks() / 8).min(2_000) as usize
+    }
+
+    fn chunks_of_table(&self) -> u64 {
+        self.files_of_table * self.chunks_of_file
+    }
+
+    fn chunks(&self) -> u64 {
+        self.tables * self.chunks_of_table()
+    }
+
+    fn name(&self) -> String {
+        match self.tables {
+            1 => {
+                let kinds = if self.mixed { "mixed" } else { "in any order" };
+                format!("one table of {} chunks, {} scans {kinds}", self.chunks(), self.scans)
+            }
+            tables => format!("{tables} tables, {} chunks, {} scans", self.chunks(), self.scans),
+        }
+    }
+}
 
 /// Numbers that look random and are the same in every run.
 struct Seeded(u64);
@@ -52,20 +114,26 @@ impl Times {
     }
 
     fn print(mut self, what: &str) {
+        if self.0.is_empty() {
+            return;
+        }
         self.0.sort_unstable();
         let at =
             |part: f64| self.0[((self.0.len() - 1) as f64 * part) as usize].as_secs_f64() * 1e6;
         let average = self.sum().as_secs_f64() * 1e6 / self.0.len() as f64;
         println!(
-            "{what:<28} {:>9} calls, average {average:>8.2} us, 99 % {:>8.2} us, most {:>9.2} us",
+            "  {what:<16} {:>7}, average {average:>8.2} us, median {:>8.2}, 99 % {:>8.2}, 99.9 % {:>8.2}, most {:>9.2}",
             self.0.len(),
+            at(0.5),
             at(0.99),
+            at(0.999),
             at(1.0)
         );
     }
 }
 
 struct ManyScans {
+    shape: Shape,
     manager: ActiveBufferManager,
     tables: Vec<TableId>,
     first_pages: Vec<PageId>,
@@ -82,21 +150,20 @@ struct ManyScans {
 }
 
 impl ManyScans {
-    fn new(policy: PolicyKind) -> Self {
-        let chunks = TABLES * FILES_OF_TABLE * CHUNKS_OF_FILE;
+    fn new(shape: Shape) -> Self {
         let config = Config {
-            pool_bytes: chunks / 64 * CHUNK_BYTES,
+            pool_bytes: shape.chunks() / shape.pool_part * CHUNK_BYTES,
             active_workers_max: 24,
             request_bytes: 50,
             ..Config::default()
         };
-        let mut manager = ActiveBufferManager::new(config, policy.build());
+        let mut manager = ActiveBufferManager::new(config, PolicyKind::Relevance.build());
         let (mut tables, mut first_pages) = (Vec::new(), Vec::new());
-        for table in 0..TABLES {
+        for table in 0..shape.tables {
             let id = manager.register_table(GROUPS as usize, DeviceId((table % 4) as u32));
             tables.push(id);
-            for file in 0..FILES_OF_TABLE {
-                let pages = CHUNKS_OF_FILE * GROUPS;
+            for file in 0..shape.files_of_table {
+                let pages = shape.chunks_of_file * GROUPS;
                 let first = manager.add_pages(&vec![CHUNK_BYTES / GROUPS; pages as usize]);
                 if file == 0 {
                     first_pages.push(first);
@@ -108,11 +175,12 @@ impl ManyScans {
                     slices: (0..GROUPS).map(|group| slice(chunk, group)).collect(),
                 };
                 manager
-                    .append_chunks(id, &(0..CHUNKS_OF_FILE).map(chunk).collect::<Vec<_>>())
+                    .append_chunks(id, &(0..shape.chunks_of_file).map(chunk).collect::<Vec<_>>())
                     .unwrap();
             }
         }
         let mut scans = Self {
+            shape,
             manager,
             tables,
             first_pages,
@@ -127,21 +195,23 @@ impl ManyScans {
             starts: Times::default(),
             ends: Times::default(),
         };
-        (0..SCANS).for_each(|_| scans.start());
-        scans.run(WARM_UP);
+        (0..shape.scans).for_each(|_| scans.start());
+        scans.decide(|_| ());
+        scans.run(shape.warm_up);
         for times in [&mut scans.decisions, &mut scans.events, &mut scans.starts, &mut scans.ends] {
             times.0.clear();
         }
         scans
     }
 
-    /// Seven of ten scans read a table in any order, two in order, one looks up a few pages. Every tenth table is read by
+    /// Every tenth table is read by
     /// half of them.
     fn start(&mut self) {
-        let tables = if self.random.below(2) == 0 { TABLES / 10 } else { TABLES };
+        let Shape { tables, .. } = self.shape;
+        let tables = if self.random.below(2) == 0 { tables.div_ceil(10) } else { tables };
         let table = self.random.below(tables);
-        let kind = self.random.below(10);
-        let all = FILES_OF_TABLE * CHUNKS_OF_FILE;
+        let kind = if self.shape.mixed { self.random.below(10) } else { 9 };
+        let all = self.shape.chunks_of_table();
         let count = if kind == 0 { 2 } else { all * (10 + self.random.below(91)) / 100 };
         let first = self.random.below(all - count + 1);
         let columns = (0..GROUPS).filter(|_| self.random.below(2) == 0);
@@ -166,43 +236,42 @@ impl ManyScans {
         self.speeds.insert(scan, 1 + self.random.below(8));
     }
 
-    /// Goes on until so many more actions have come out.
-    fn run(&mut self, actions: usize) {
-        let end = self.decisions.0.len() + actions;
+    /// Goes on until so many more decisions were made.
+    fn run(&mut self, decisions: usize) {
+        let end = self.decisions.0.len() + decisions;
         while self.decisions.0.len() < end {
             self.now += TICK_NS;
             let now = Time(self.now);
             if let Some((load, pages)) = self.reading.pop_front() {
-                for page in pages {
-                    let began = Instant::now();
-                    self.manager.page_loaded(now, load, page);
-                    self.events.add(began);
-                }
+                self.decide(|manager| {
+                    pages.iter().for_each(|&page| manager.page_loaded(now, load, page));
+                });
             }
             let rests = self.working.split_off(&(self.now + 1, ScanId(0)));
             for (_, scan) in std::mem::replace(&mut self.working, rests) {
-                let began = Instant::now();
-                self.manager.request_chunk(now, scan, WorkerIndex(0)).unwrap();
-                self.events.add(began);
+                self.decide(|manager| manager.request_chunk(now, scan, WorkerIndex(0)).unwrap());
             }
             if self.manager.poll_timeout().is_some_and(|time| time <= now) {
-                self.manager.handle_timeout(now);
+                self.decide(|manager| manager.handle_timeout(now));
             }
-            self.act();
         }
     }
 
-    fn act(&mut self) {
+    /// Something happens, and what follows from it is decided and carried out.
+    fn decide(&mut self, event: impl FnOnce(&mut ActiveBufferManager)) {
+        let began = Instant::now();
+        event(&mut self.manager);
+        self.events.add(began);
+        let mut spent = Duration::ZERO;
         loop {
             let began = Instant::now();
-            let Some(action) = self.manager.poll_action() else {
-                self.events.add(began);
-                return;
-            };
-            self.decisions.add(began);
+            let action = self.manager.poll_action();
+            spent += began.elapsed();
+            let Some(action) = action else { break };
             match action {
                 Action::Load { load, pages, .. } => self.reading.push_back((load, pages)),
-                Action::Deliver { scan, chunk, .. } => {
+                Action::Deliver { scan, worker, chunk } => {
+                    self.manager.release_chunk(Time(self.now), scan, worker);
                     self.working.insert((self.now + TICK_NS * self.speeds[&scan], scan));
                     self.decode(scan, chunk);
                 }
@@ -217,6 +286,7 @@ impl ManyScans {
                 Action::Fail { .. } => unreachable!("nothing fails here"),
             }
         }
+        self.decisions.0.push(spent);
     }
 
     /// One column of what is handed out is decoded for others; the oldest goes.
@@ -225,7 +295,7 @@ impl ManyScans {
         let slice = (scan.table(), chunk, GroupIndex(0));
         self.manager.slice_decoded(slice.0, slice.1, slice.2);
         self.decoded.push_back(slice);
-        if self.decoded.len() > DECODED {
+        if self.decoded.len() > self.shape.decoded() {
             let (table, chunk, group) = self.decoded.pop_front().unwrap();
             self.manager.slice_dropped(table, chunk, group);
         }
@@ -233,15 +303,25 @@ impl ManyScans {
 }
 
 fn main() {
-    let chunks = TABLES * FILES_OF_TABLE * CHUNKS_OF_FILE;
-    println!("{chunks} chunks of {GROUPS} columns in {TABLES} tables, {SCANS} scans");
-    let mut scans = ManyScans::new(PolicyKind::Relevance);
-    scans.run(COUNTED);
-    let ManyScans { decisions, events, starts, ends, .. } = scans;
-    let all = (decisions.sum() + events.sum()).as_secs_f64() * 1e6 / decisions.0.len() as f64;
-    println!("relevance: {all:.2} us for each decision, with the events before it");
-    decisions.print("decisions");
-    events.print("events");
-    starts.print("starts of scans");
-    ends.print("ends of scans");
+    let mut shapes = vec![Shape::TABLES];
+    for mixed in [false, true] {
+        for chunks in [46, 4_600] {
+            shapes.extend([64, 512, 4_096].map(|scans| Shape::one_table(chunks, scans, mixed)));
+        }
+    }
+    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
+    for shape in shapes {
+        let name = shape.name();
+        if filter.as_ref().is_some_and(|filter| !name.contains(filter)) {
+            continue;
+        }
+        let mut scans = ManyScans::new(shape);
+        scans.run(shape.counted);
+        let ManyScans { decisions, events, starts, ends, .. } = scans;
+        println!("{name}");
+        decisions.print("decisions");
+        events.print("events");
+        starts.print("starts of scans");
+        ends.print("ends of scans");
+    }
 }
