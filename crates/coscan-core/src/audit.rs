@@ -1,10 +1,10 @@
 //! The audit: recomputes all counts and indexes from scratch, for tests and simulators. Slow, and independent of the code
 //! that keeps them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::classes::ClassKey;
-use crate::ids::{ChunkIndex, GroupIndex, Index, PageId, SliceId, TableId};
+use crate::ids::{ChunkIndex, GroupIndex, Index, PageId, SliceId, SlotIndex, TableId};
 use crate::pages::Residency;
 use crate::scan::Scan;
 use crate::set::IndexSet;
@@ -131,6 +131,19 @@ fn audit_table(state: &State, id: TableId, table: &Table) -> Result<(), Discrepa
                 scan.decoded.of(chunk),
             )?;
         }
+    }
+    let mut sparse_needs: BTreeMap<ChunkIndex, IndexSet<SlotIndex>> = BTreeMap::new();
+    for scan in state.sparse_scans(id) {
+        for chunk in scan.needed.iter() {
+            sparse_needs.entry(chunk).or_default().insert(scan.slot);
+        }
+    }
+    same(|| format!("needs of sparse scans of {id:?}"), &sparse_needs, &table.sparse_needs)?;
+    for group in (0..table.group_count()).map(GroupIndex::from_usize) {
+        let reads = |scan: &&Scan| scan.groups.contains(group);
+        let readers: IndexSet<_> = state.scans_of(id).filter(reads).map(Scan::slot).collect();
+        let kept = &table.classes().readers()[group.as_usize()];
+        same(|| format!("readers of {id:?}.{group:?}"), &readers, kept)?;
     }
     same(|| format!("chunks in classes of {id:?}"), table.chunk_count(), in_classes)
 }

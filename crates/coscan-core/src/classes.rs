@@ -100,7 +100,7 @@ struct Member {
 }
 
 /// The classes of a table.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Classes {
     classes: Vec<Class>,
     free: Vec<ClassIndex>,
@@ -108,6 +108,8 @@ pub struct Classes {
     members: Vec<Member>,
     /// The column groups of each running scan.
     groups: Vec<IndexSet<GroupIndex>>,
+    /// The scans that read each column group: the same the other way round.
+    readers: Vec<IndexSet<SlotIndex>>,
     /// Classes with cold column groups that some scan needs, by the number of scans that need the class.
     to_read: BTreeSet<(usize, ClassIndex)>,
     /// Classes with cached column groups that some scan needs, by the number of scans that need the class.
@@ -115,6 +117,20 @@ pub struct Classes {
 }
 
 impl Classes {
+    /// Those of a table of so many column groups, without chunks.
+    pub(crate) fn new(group_count: usize) -> Self {
+        Self {
+            classes: Vec::new(),
+            free: Vec::new(),
+            by_key: BTreeMap::new(),
+            members: Vec::new(),
+            groups: Vec::new(),
+            readers: vec![IndexSet::new(); group_count],
+            to_read: BTreeSet::new(),
+            in_pool: BTreeSet::new(),
+        }
+    }
+
     /// Adds a chunk that no scan needs yet.
     pub(crate) fn add(&mut self, chunk: ChunkIndex, key: &ClassKey) {
         let class = self.find_or_add(key);
@@ -159,12 +175,24 @@ impl Classes {
         std::iter::successors(Some(class.first), after).take(class.len)
     }
 
-    /// The column groups that any of these scans reads.
+    /// The column groups that any of these scans reads: scan by scan, or group by group if those are fewer.
     #[must_use]
     pub fn groups_of(&self, scans: &IndexSet<SlotIndex>) -> IndexSet<GroupIndex> {
         let mut groups = IndexSet::new();
-        scans.iter().for_each(|slot| groups.union_with(&self.groups[slot.as_usize()]));
+        if scans.len() < self.readers.len() {
+            scans.iter().for_each(|slot| groups.union_with(&self.groups[slot.as_usize()]));
+        } else {
+            let read = self.readers.iter().map(|readers| readers.intersects(scans));
+            (0..).zip(read).filter(|(_, read)| *read).for_each(|(group, _)| {
+                groups.insert(GroupIndex(group));
+            });
+        }
         groups
+    }
+
+    /// The scans that read each column group.
+    pub(crate) fn readers(&self) -> &[IndexSet<SlotIndex>] {
+        &self.readers
     }
 
     /// Classes with cold column groups that some scan needs, those that most scans need in front.
@@ -194,13 +222,23 @@ impl Classes {
         self.members.capacity() * size_of::<Member>()
     }
 
-    /// Sets the column groups of the scan at a slot, before it needs a chunk.
-    pub(crate) fn set_groups(&mut self, slot: SlotIndex, groups: &IndexSet<GroupIndex>) {
+    /// Adds the scan at a slot, which reads these column groups.
+    pub(crate) fn add_scan(&mut self, slot: SlotIndex, groups: &IndexSet<GroupIndex>) {
         let position = slot.as_usize();
         if position >= self.groups.len() {
             self.groups.resize(position + 1, IndexSet::new());
         }
         self.groups[position] = groups.clone();
+        for group in groups.iter() {
+            self.readers[group.as_usize()].insert(slot);
+        }
+    }
+
+    /// Removes the scan at a slot, which needs no chunk any more.
+    pub(crate) fn remove_scan(&mut self, slot: SlotIndex) {
+        for group in std::mem::take(&mut self.groups[slot.as_usize()]).iter() {
+            self.readers[group.as_usize()].remove(slot);
+        }
     }
 
     /// Changes the properties of a chunk, and with them its class.

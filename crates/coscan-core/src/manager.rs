@@ -130,6 +130,9 @@ pub struct ActiveBufferManager {
     space_deadline: Option<Time>,
     /// When ready workers are looked at again that are held back from processors; `None` if none is.
     recheck_held_back: Option<Time>,
+    /// In the decision that is being made, for loads of scans that do not wait and of those that do: bytes of victims that
+    /// there are at most, and how many were looked for.
+    victim_bytes_max: [Option<(u64, u64)>; 2],
     /// Whether anything changed since no load could be chosen.
     changed: bool,
     next_table: u32,
@@ -153,6 +156,7 @@ impl ActiveBufferManager {
             largest_chunks: BTreeSet::new(),
             space_deadline: None,
             recheck_held_back: None,
+            victim_bytes_max: [None; 2],
             changed: false,
             next_table: 0,
             next_scan: 0,
@@ -242,10 +246,15 @@ impl ActiveBufferManager {
     }
 
     fn choose_victims(&mut self, request: &EvictionRequest<'_>) -> Vec<PageId> {
+        self.report_changed_tables();
+        self.policy.choose_victims(&self.state, request)
+    }
+
+    /// Tells the policy what has changed since victims were last looked for.
+    fn report_changed_tables(&mut self) {
         let mut changed = std::mem::take(&mut self.state.changed);
         changed.append(&mut self.state.pool.changed);
         changed.into_iter().for_each(|table| self.policy.on_table_changed(table));
-        self.policy.choose_victims(&self.state, request)
     }
 
     fn evict(&mut self, victims: Vec<PageId>) {

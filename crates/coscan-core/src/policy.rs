@@ -134,6 +134,13 @@ pub trait Policy: fmt::Debug + Send {
     /// Every page MUST satisfy [`EvictionRequest::may_evict`].
     fn choose_victims(&mut self, state: &State, request: &EvictionRequest<'_>) -> Vec<PageId>;
 
+    /// Bytes of victims that [`Self::choose_victims`] finds at most at [`Strictness::Strict`] for any load of a scan that
+    /// waits for data, or of one that does not; or at least `enough`, if there may be as many. A load that needs more is
+    /// not tried.
+    fn victim_bytes_max(&mut self, _state: &State, _waits: bool, _enough: u64) -> u64 {
+        u64::MAX
+    }
+
     /// The sizes below which scans are short and tiny. Short scans bypass the queue for processors: they are handed chunks
     /// although enough workers are at work, up to twice as many in all. Tiny scans also bypass the queue of the device:
     /// their loads are urgent and have slots of their own, as many as the others have.

@@ -103,12 +103,7 @@ impl<T: Index> IndexSet<T> {
     fn members_of(&self, word: usize, start: T) -> impl Iterator<Item = T> + Clone + use<T> {
         let start = start.as_usize();
         let mask = if word == start / 64 { u64::MAX << (start % 64) } else { u64::MAX };
-        let mut bits = self.words[word] & mask;
-        std::iter::from_fn(move || {
-            let bit = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
-            bits &= bits - 1;
-            Some(T::from_usize(word * 64 + bit))
-        })
+        members_of(self.words[word] & mask, word)
     }
 
     /// The members from `start` on, then those before it.
@@ -126,6 +121,15 @@ impl<T: Index> IndexSet<T> {
     #[must_use]
     pub fn intersection_len(&self, other: &Self) -> usize {
         self.words.iter().zip(&other.words).map(|(a, b)| (a & b).count_ones() as usize).sum()
+    }
+
+    /// The members that all of these sets have, smallest first.
+    pub fn common<'a, const SETS: usize>(sets: [&'a Self; SETS]) -> impl Iterator<Item = T> + 'a {
+        let words = sets.iter().map(|set| set.words.len()).min().unwrap_or(0);
+        (0..words).flat_map(move |word| {
+            let bits = sets.iter().fold(u64::MAX, |bits, set| bits & set.words[word]);
+            members_of(bits, word)
+        })
     }
 
     /// The members that both sets have.
@@ -148,6 +152,14 @@ impl<T: Index> IndexSet<T> {
         self.recount();
     }
 
+    /// Removes all members of `other`.
+    pub fn subtract(&mut self, other: &Self) {
+        for (word, removed) in self.words.iter_mut().zip(&other.words) {
+            *word &= !removed;
+        }
+        self.recount();
+    }
+
     /// Bytes of memory for its members.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.words.capacity() * size_of::<u64>()
@@ -162,6 +174,15 @@ impl<T: Index> IndexSet<T> {
         let end = self.words.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1);
         &self.words[..end]
     }
+}
+
+/// The members that these bits of a word stand for.
+fn members_of<T: Index>(mut bits: u64, word: usize) -> impl Iterator<Item = T> + Clone + use<T> {
+    std::iter::from_fn(move || {
+        let bit = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
+        bits &= bits - 1;
+        Some(T::from_usize(word * 64 + bit))
+    })
 }
 
 /// Two sets are equal if their members are, whatever the length of their words.
@@ -236,6 +257,12 @@ mod tests {
             let same: IndexSet<_> = model.iter().copied().map(ChunkIndex).collect();
             prop_assert_eq!(&set, &same);
             prop_assert_eq!(set == other_set, model == other);
+            let common = IndexSet::common([&set, &other_set]);
+            prop_assert!(common.map(|c| c.0).eq(model.intersection(&other).copied()));
+            let mut rest = set.clone();
+            rest.subtract(&other_set);
+            prop_assert!(rest.iter().map(|c| c.0).eq(model.difference(&other).copied()));
+            prop_assert_eq!(rest.len(), model.difference(&other).count());
             set.union_with(&other_set);
             prop_assert!(set.iter().map(|c| c.0).eq(model.union(&other).copied()));
             prop_assert_eq!(set.len(), model.union(&other).count());

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ids::{DeviceId, ScanId};
-use crate::scan::Scan;
+use crate::ids::DeviceId;
+use crate::scan::{PriorityBounds, PriorityClass, Scan};
 use crate::state::State;
 
 /// The devices without free slots, or with slots for urgent scans only.
@@ -12,7 +12,8 @@ use crate::state::State;
 pub struct Slots {
     closed: BTreeSet<DeviceId>,
     urgent_only: BTreeSet<DeviceId>,
-    urgent: BTreeSet<ScanId>,
+    /// The bounds of the priority classes: tiny scans are urgent.
+    bounds: PriorityBounds,
     /// The devices with at least half of their slots taken.
     half_taken: BTreeSet<DeviceId>,
 }
@@ -27,13 +28,9 @@ pub(crate) struct DeviceLoads {
 
 impl Slots {
     /// The slots that the loads in flight leave. Each device takes `max` loads and as many urgent ones. Urgent loads do
-    /// not pass an overdue one (I5). `urgent` gives the scans that they may be for; it is called only if it matters.
-    pub(crate) fn new(
-        state: &State,
-        max: usize,
-        urgent: impl FnOnce() -> BTreeSet<ScanId>,
-    ) -> Self {
-        let mut slots = Self::default();
+    /// not pass an overdue one (I5). They are for scans that are tiny by `bounds`.
+    pub(crate) fn new(state: &State, max: usize, bounds: PriorityBounds) -> Self {
+        let mut slots = Self { bounds, ..Self::default() };
         for (device, loads) in loads_by_device(state) {
             if loads.usual.saturating_mul(2) >= max {
                 slots.half_taken.insert(device);
@@ -48,11 +45,8 @@ impl Slots {
                 slots.closed.insert(device);
             }
         }
-        if !slots.urgent_only.is_empty() {
-            slots.urgent = urgent();
-            if slots.urgent.is_empty() {
-                slots.closed.append(&mut slots.urgent_only);
-            }
+        if !slots.urgent_only.is_empty() && state.tiny_scans(bounds).next().is_none() {
+            slots.closed.append(&mut slots.urgent_only);
         }
         slots
     }
@@ -83,7 +77,11 @@ impl Slots {
     pub fn admit(&self, scan: &Scan) -> bool {
         let device = scan.device();
         !self.closed.contains(&device)
-            && (!self.urgent_only.contains(&device) || self.urgent.contains(&scan.id()))
+            && (!self.urgent_only.contains(&device) || self.is_urgent(scan))
+    }
+
+    fn is_urgent(&self, scan: &Scan) -> bool {
+        self.bounds.class_of(scan.size(), scan.chunks_in_all()) == PriorityClass::Tiny
     }
 
     /// Whether a load may start that reads further ahead for a scan: it leaves half of the slots of a device to scans

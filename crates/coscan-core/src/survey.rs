@@ -167,7 +167,7 @@ impl Survey {
         if scans.is_empty() {
             return;
         }
-        for (group, readers) in table.readers.iter().enumerate() {
+        for (group, readers) in table.classes.readers().iter().enumerate() {
             let scans = readers.intersection_len(&scans);
             self.map.cells[group * self.map.bins + bin].scans =
                 u32::try_from(scans).unwrap_or(u32::MAX);

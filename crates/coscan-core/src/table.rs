@@ -1,6 +1,6 @@
 //! A registered table: its chunks, the residency of their pages, its scans, and the classes of its chunks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::chunks::{ChunkSpec, Chunks};
 use crate::classes::{ClassKey, Classes};
@@ -24,8 +24,8 @@ pub struct Table {
     /// The slots of the scans that go in order and read whole chunks.
     pub(crate) in_order: IndexSet<SlotIndex>,
     pub(crate) starvation: StarvationSets,
-    /// For each column group, the slots of the scans that read it.
-    pub(crate) readers: Vec<IndexSet<SlotIndex>>,
+    /// For each chunk that scans of selected pages need, their slots. No set is empty.
+    pub(crate) sparse_needs: BTreeMap<ChunkIndex, IndexSet<SlotIndex>>,
     /// The running scan at each slot.
     pub(crate) slots: Vec<Option<ScanId>>,
     free_slots: BTreeSet<SlotIndex>,
@@ -34,12 +34,27 @@ pub struct Table {
     pub(crate) decoded: DecodedSlices,
 }
 
-/// The slots of a table's scans that wait for data, or soon will.
+/// The slots of a table's scans that wait for data, or soon will: at each position those that would be starved with so
+/// many chunks less.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct StarvationSets {
-    pub(crate) starved: IndexSet<SlotIndex>,
-    /// Those that are starved, or would be with one chunk less.
-    pub(crate) almost_starved: IndexSet<SlotIndex>,
+pub(crate) struct StarvationSets([IndexSet<SlotIndex>; 8]);
+
+impl StarvationSets {
+    /// Ready chunks that a scan can spare, at most, for it to be in one of the sets.
+    pub(crate) const SPARE_MAX: usize = 7;
+
+    /// The slots of scans that are starved with so many chunks less; `None` if they are not kept for as many.
+    pub(crate) fn with_less(&self, chunks: usize) -> Option<&IndexSet<SlotIndex>> {
+        self.0.get(chunks)
+    }
+
+    /// Sets the chunks that a scan can spare before it starves; `None` if it never does, or can spare more than
+    /// [`Self::SPARE_MAX`].
+    pub(crate) fn set(&mut self, slot: SlotIndex, spare: Option<usize>) {
+        for (less, set) in self.0.iter_mut().enumerate() {
+            set.set(slot, spare.is_some_and(|spare| spare <= less));
+        }
+    }
 }
 
 /// The numbers of pages of a slice that are cold, being read and cached.
@@ -65,6 +80,16 @@ impl ResidencyCounts {
         }
     }
 
+    /// Whether some are cold, being read, cached.
+    pub(crate) fn kinds(self) -> (bool, bool, bool) {
+        (self.cold > 0, self.reading > 0, self.cached > 0)
+    }
+
+    /// Whether some are not in the pool.
+    fn has_missing(self) -> bool {
+        self.cold > 0 || self.reading > 0
+    }
+
     /// Writes into the key of a chunk whether a column group has cold pages, pages being read and cached ones.
     pub(crate) fn write_to(self, key: &mut ClassKey, group: GroupIndex) {
         key.cold.set(group, self.cold > 0);
@@ -80,12 +105,12 @@ impl Table {
             device,
             chunks: Chunks::new(group_count),
             slices: Vec::new(),
-            classes: Classes::default(),
+            classes: Classes::new(group_count),
             scans: BTreeSet::new(),
             sparse_scans: BTreeSet::new(),
             in_order: IndexSet::new(),
             starvation: StarvationSets::default(),
-            readers: vec![IndexSet::new(); group_count],
+            sparse_needs: BTreeMap::new(),
             slots: Vec::new(),
             free_slots: BTreeSet::new(),
             last_load: None,
@@ -191,13 +216,13 @@ impl Table {
     /// The slots of its starved scans.
     #[must_use]
     pub fn starved(&self) -> &IndexSet<SlotIndex> {
-        &self.starvation.starved
+        &self.starvation.0[0]
     }
 
     /// The slots of its scans that are starved, or would be with one chunk less.
     #[must_use]
     pub fn almost_starved(&self) -> &IndexSet<SlotIndex> {
-        &self.starvation.almost_starved
+        &self.starvation.0[1]
     }
 
     /// The slots of its scans that go in order and read whole chunks.
@@ -210,8 +235,48 @@ impl Table {
     #[must_use]
     pub fn readers_of(&self, groups: &IndexSet<GroupIndex>) -> IndexSet<SlotIndex> {
         let mut readers = IndexSet::new();
-        groups.iter().for_each(|group| readers.union_with(&self.readers[group.as_usize()]));
+        let of_group = self.classes.readers();
+        groups.iter().for_each(|group| readers.union_with(&of_group[group.as_usize()]));
         readers
+    }
+
+    /// The scans for which a chunk of their class becomes available or cold, or no longer is, since the pages of a column
+    /// group of it were counted so `before` and are counted so `now`: all others still miss, or read, another group.
+    pub(crate) fn affected(
+        &self,
+        chunk: ChunkIndex,
+        group: GroupIndex,
+        before: ResidencyCounts,
+        now: ResidencyCounts,
+    ) -> IndexSet<SlotIndex> {
+        let key = self.classes.class_of(chunk).key();
+        let of_group = self.classes.readers();
+        let without = |groups: &[&IndexSet<GroupIndex>]| {
+            let mut scans = key.scans.intersection(&of_group[group.as_usize()]);
+            let others = groups.iter().flat_map(|groups| groups.iter());
+            others
+                .filter(|&other| other != group)
+                .for_each(|other| scans.subtract(&of_group[other.as_usize()]));
+            scans
+        };
+        let mut affected = IndexSet::new();
+        if (before.cold > 0) != (now.cold > 0) {
+            affected.union_with(&without(&[&key.cold]));
+        }
+        if before.has_missing() != now.has_missing() {
+            affected.union_with(&without(&[&key.cold, &key.reading]));
+        }
+        affected
+    }
+
+    /// A scan of selected pages does not need a chunk any more.
+    pub(crate) fn remove_sparse_need(&mut self, chunk: ChunkIndex, slot: SlotIndex) {
+        if let Some(scans) = self.sparse_needs.get_mut(&chunk) {
+            scans.remove(slot);
+            if scans.is_empty() {
+                self.sparse_needs.remove(&chunk);
+            }
+        }
     }
 
     /// Gives a new scan the lowest slot that is free.

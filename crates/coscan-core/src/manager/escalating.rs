@@ -2,8 +2,8 @@
 
 use super::ActiveBufferManager;
 use crate::action::Action;
-use crate::ids::ChunkIndex;
-use crate::scan::{Order, Scan};
+use crate::ids::{ChunkIndex, PageId};
+use crate::scan::{Order, PriorityBounds, PriorityClass, Scan};
 use crate::state::Load;
 
 impl ActiveBufferManager {
@@ -14,21 +14,12 @@ impl ActiveBufferManager {
         {
             return;
         }
-        let is_starving = |scan: &&Scan| scan.starving_since().is_some();
-        let waiting: Vec<_> = self.tiny_scans().filter(is_starving).collect();
-        if waiting.is_empty() {
-            return;
-        }
-        let is_next = |scan: &Scan, chunk: ChunkIndex| {
-            scan.needed().contains(chunk)
-                && (scan.order() == Order::Any || scan.needed().first() == Some(chunk))
-        };
+        let bounds = self.policy.priority_bounds(&self.state);
+        // Those of whole chunks are few, since each reads few chunks; those of selected pages are found by their chunks.
+        let whole = self.state.tiny_scans(bounds).filter(|scan| !scan.is_sparse());
+        let waiting: Vec<_> = whole.filter(|scan| scan.starving_since().is_some()).collect();
         let is_awaited = |load: &Load| {
-            waiting.iter().any(|scan| {
-                let pages = load.unreported.iter();
-                let mut chunks = pages.flat_map(|&page| self.state.chunks_read(scan, page));
-                chunks.any(|chunk| is_next(scan, chunk))
-            })
+            load.unreported.iter().any(|&page| self.is_awaited(page, &waiting, bounds))
         };
         let loads = self.state.loads.iter().filter(|(_, load)| !load.urgent && is_awaited(load));
         let awaited: Vec<_> = loads.map(|(&id, _)| id).collect();
@@ -38,9 +29,20 @@ impl ActiveBufferManager {
         }
     }
 
-    /// The running scans that pass others at the device.
-    pub(super) fn tiny_scans(&self) -> impl Iterator<Item = &Scan> {
-        let bounds = self.policy.priority_bounds(&self.state);
-        self.state.tiny_scans(bounds)
+    /// Whether one of some waiting scans of whole chunks, or a tiny scan of selected pages, waits for a page.
+    fn is_awaited(&self, page: PageId, waiting: &[&Scan], bounds: PriorityBounds) -> bool {
+        let is_next = |scan: &Scan, chunk: ChunkIndex| {
+            scan.needed().contains(chunk)
+                && (scan.order() == Order::Any || scan.needed().first() == Some(chunk))
+        };
+        self.state.slices_of(page).iter().any(|slice| {
+            let whole = waiting.iter().copied().filter(|scan| scan.table() == slice.table);
+            let sparse = self.state.sparse_interested(slice.table, slice.chunk).filter(|scan| {
+                let class = bounds.class_of(scan.size(), scan.chunks_in_all());
+                class == PriorityClass::Tiny && scan.starving_since().is_some()
+            });
+            let mut scans = whole.chain(sparse);
+            scans.any(|scan| scan.reads(slice.group, page) && is_next(scan, slice.chunk))
+        })
     }
 }

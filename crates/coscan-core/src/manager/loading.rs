@@ -8,21 +8,28 @@ use crate::action::Action;
 use crate::ids::{LoadId, PageId, ScanId};
 use crate::pages::Residency;
 use crate::policy::{Attempt, EvictionRequest, LoadPlan, Strictness};
-use crate::scan::{PriorityClass, Scan};
+use crate::scan::PriorityClass;
 use crate::slots::{Slots, loads_by_device};
 use crate::state::Load;
+
+/// Loads that a decision proposes without finding space for them: the bound on its cost. Scans of lower rank are proposed
+/// as soon as space comes free, or their waiting has raised their rank.
+const REFUSED_MAX: usize = 8;
 
 impl ActiveBufferManager {
     /// Starts the load of the highest rank that fits. True if one was started.
     pub(super) fn start_load(&mut self) -> bool {
         self.space_deadline = None;
-        let urgent = || self.tiny_scans().map(Scan::id).collect();
-        let mut slots = Slots::new(&self.state, self.config.loads_in_flight_max, urgent);
+        let bounds = self.policy.priority_bounds(&self.state);
+        let mut slots = Slots::new(&self.state, self.config.loads_in_flight_max, bounds);
         if slots.are_closed(self.state.devices()) {
             return false;
         }
         let mut without_space = BTreeSet::new();
-        while let Some(plan) = self.propose(Strictness::Strict, &without_space, &slots) {
+        self.victim_bytes_max = [None; 2];
+        while without_space.len() < REFUSED_MAX
+            && let Some(plan) = self.propose(Strictness::Strict, &without_space, &slots)
+        {
             if self.try_load(&plan, Strictness::Strict) {
                 return true;
             }
@@ -103,10 +110,28 @@ impl ActiveBufferManager {
         if bytes == 0 {
             return Some(Vec::new());
         }
+        if strictness == Strictness::Strict && !self.may_find(plan.scan, bytes) {
+            return None;
+        }
         let request = EvictionRequest { plan: Some(plan), bytes, strictness };
         let victims = self.choose_victims(&request);
         let freed: u64 = victims.iter().map(|&id| self.state.bytes_of(id)).sum();
         (freed >= bytes).then_some(victims)
+    }
+
+    /// Whether there may be victims of so many bytes for a scan. One search answers for all scans that wait, and one for
+    /// all others.
+    fn may_find(&mut self, scan: ScanId, bytes: u64) -> bool {
+        let waits = self.state.scan(scan).is_some_and(|scan| scan.starving_since().is_some());
+        let known = self.victim_bytes_max[usize::from(waits)];
+        let (max, _) =
+            known.filter(|&(max, enough)| bytes <= max || max < enough).unwrap_or_else(|| {
+                self.report_changed_tables();
+                let found = (self.policy.victim_bytes_max(&self.state, waits, bytes), bytes);
+                self.victim_bytes_max[usize::from(waits)] = Some(found);
+                found
+            });
+        bytes <= max
     }
 
     fn begin_load(&mut self, plan: &LoadPlan) {

@@ -114,7 +114,7 @@ impl ActiveBufferManager {
                 return Err(RetireChunksError::UnknownChunk(chunk));
             }
             let is_needed = !known.classes().class_of(chunk).key().scans.is_empty()
-                || self.state.sparse_scans(table).any(|scan| scan.needed.contains(chunk));
+                || known.sparse_needs.contains_key(&chunk);
             if is_needed {
                 return Err(RetireChunksError::InUse(chunk));
             }

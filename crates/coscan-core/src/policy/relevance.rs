@@ -227,6 +227,11 @@ impl Policy for Relevance {
         self.paper.victims(state, request, in_order, self.reuse.unneeded(state))
     }
 
+    fn victim_bytes_max(&mut self, state: &State, waits: bool, enough: u64) -> u64 {
+        let in_order = (!self.in_order.is_empty()).then_some(&mut self.in_order);
+        self.paper.bytes_max(state, (waits, enough), in_order, self.reuse.unneeded(state))
+    }
+
     fn priority_bounds(&self, state: &State) -> PriorityBounds {
         priority_bounds(state)
     }

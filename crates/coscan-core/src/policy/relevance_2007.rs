@@ -11,7 +11,7 @@ use crate::policy::scoring::{
     EvictionOrder, LoadRelevance, Scores, helped_by, load_candidates, overlapping, plan,
     takes_any_chunk, waited_loads,
 };
-use crate::policy::victims::choose_victims;
+use crate::policy::victims::{choose_victims, victim_bytes_max};
 use crate::policy::{Attempt, EvictionRequest, LoadPlan, Policy};
 use crate::scan::Scan;
 use crate::set::IndexSet;
@@ -107,6 +107,19 @@ impl Relevance2007 {
         choose_victims(state, request, classes, in_order, unneeded)
     }
 
+    /// See [`victim_bytes_max`].
+    pub(super) fn bytes_max<'n>(
+        &mut self,
+        state: &State,
+        (waits, enough): (bool, u64),
+        in_order: Option<&'n mut NextUseIndex>,
+        unneeded: UnneededPages<'n>,
+    ) -> u64 {
+        let scores = self.scores;
+        let classes = self.eviction_order.classes(state, |id| least_kept(state, scores, id));
+        victim_bytes_max(state, (waits, enough), classes, in_order, unneeded)
+    }
+
     /// The chunk with the largest `useRelevance` for a scan.
     pub(super) fn delivery(&self, state: &State, scan: &Scan) -> Option<ChunkIndex> {
         if !takes_any_chunk(scan) {
@@ -161,6 +174,10 @@ impl Policy for Relevance2007 {
 
     fn choose_victims(&mut self, state: &State, request: &EvictionRequest<'_>) -> Vec<PageId> {
         self.victims(state, request, None, UnneededPages::default())
+    }
+
+    fn victim_bytes_max(&mut self, state: &State, waits: bool, enough: u64) -> u64 {
+        self.bytes_max(state, (waits, enough), None, UnneededPages::default())
     }
 
     fn choose_delivery(&mut self, state: &State, scan: ScanId) -> Option<ChunkIndex> {

@@ -40,15 +40,8 @@ pub(super) fn choose_victims<'a, 'n>(
     if victims.enough() {
         return victims.into_pages();
     }
-    let mut sources = Sources {
-        state,
-        request,
-        victims,
-        guard: StarvationGuard::new(state, request),
-        expected_back: unneeded,
-        in_order: next_uses.map(|next_uses| InOrderPages::new(state, next_uses)),
-        visited: BTreeSet::new(),
-    };
+    let guard = StarvationGuard::new(state, request);
+    let mut sources = Sources::new(state, request, victims, guard, next_uses, unneeded);
     sources.take_by_next_use(classes);
     sources.take_sparse();
     if request.strictness == Strictness::MayEvictOwn {
@@ -58,6 +51,26 @@ pub(super) fn choose_victims<'a, 'n>(
     sources.victims.into_pages()
 }
 
+/// Bytes of victims that [`choose_victims`] finds at most at [`Strictness::Strict`] for any load of a scan that waits, or
+/// of one that does not; or at least `enough`. The other arguments are those of it.
+pub(super) fn victim_bytes_max<'a, 'n>(
+    state: &'a State,
+    (waits, enough): (bool, u64),
+    classes: impl Iterator<Item = (TableId, &'a Class)>,
+    next_uses: Option<&'n mut NextUseIndex>,
+    unneeded: UnneededPages<'n>,
+) -> u64 {
+    let request = EvictionRequest { plan: None, bytes: enough, strictness: Strictness::Strict };
+    let mut victims = VictimList::new(request);
+    unneeded.take_unexpected(state, &mut victims);
+    if !victims.enough() {
+        let guard = StarvationGuard::most_lenient(state, waits);
+        let mut sources = Sources::new(state, &request, victims, guard, next_uses, unneeded);
+        sources.take_by_next_use(classes);
+        victims = sources.victims;
+    }
+    victims.bytes
+}
 /// The sources of victims, and those that were taken from them.
 struct Sources<'a, 'r, 'n> {
     state: &'a State,
@@ -70,7 +83,19 @@ struct Sources<'a, 'r, 'n> {
     visited: BTreeSet<(TableId, ClassIndex)>,
 }
 
-impl Sources<'_, '_, '_> {
+impl<'a, 'r, 'n> Sources<'a, 'r, 'n> {
+    fn new(
+        state: &'a State,
+        request: &'r EvictionRequest<'r>,
+        victims: VictimList<'r>,
+        guard: StarvationGuard<'a>,
+        next_uses: Option<&'n mut NextUseIndex>,
+        expected_back: UnneededPages<'n>,
+    ) -> Self {
+        let in_order = next_uses.map(|next_uses| InOrderPages::new(state, next_uses));
+        Self { state, request, victims, guard, expected_back, in_order, visited: BTreeSet::new() }
+    }
+
     /// Merges the classes with the two other sources whose next use is known: before each class go the pages that are
     /// used later than its chunks are expected to be.
     fn take_by_next_use<'c>(&mut self, classes: impl Iterator<Item = (TableId, &'c Class)>) {

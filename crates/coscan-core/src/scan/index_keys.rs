@@ -2,6 +2,7 @@
 
 use super::{Scan, Ticket};
 use crate::ids::Time;
+use crate::table::StarvationSets;
 
 /// The keys of a scan in the [`ScanIndex`](crate::state::ScanIndex).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -12,8 +13,8 @@ pub(crate) struct IndexKeys {
     /// The ticket of the worker that has waited longest, and since when it waits.
     pub(crate) waiting: Option<(Ticket, Time)>,
     pub(crate) is_deliverable: bool,
-    pub(crate) is_starved: bool,
-    pub(crate) is_almost_starved: bool,
+    /// Ready chunks that it can do without; `None` if starvation does not matter.
+    pub(crate) spare_chunks: Option<usize>,
     pub(crate) needs_load: bool,
     pub(crate) most_decoded: usize,
     pub(crate) busy_workers: usize,
@@ -32,8 +33,7 @@ impl IndexKeys {
             needed: scan.needed.len(),
             waiting: scan.longest_waiting().map(|(ticket, since, _)| (ticket, since)),
             is_deliverable: scan.is_deliverable(),
-            is_starved: scan.is_starved(),
-            is_almost_starved: scan.is_almost_starved(),
+            spare_chunks: scan.spare_chunks().filter(|&spare| spare <= StarvationSets::SPARE_MAX),
             needs_load: scan.needs_load() && scan.loadable().next().is_some(),
             most_decoded: scan.most_decoded(),
             busy_workers: scan.busy_workers(),

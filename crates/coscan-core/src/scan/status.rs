@@ -81,6 +81,12 @@ impl Scan {
         !self.needed.is_empty() && self.ready_chunks() <= self.chunks_ahead()
     }
 
+    /// The ready chunks that it can do without before it is starved: 0 if it is. `None` if it needs nothing.
+    pub(crate) fn spare_chunks(&self) -> Option<usize> {
+        let spare = (self.ready_chunks() + 1).saturating_sub(self.chunks_ahead());
+        (!self.needed.is_empty()).then_some(spare)
+    }
+
     /// Starved, and its arriving chunks will not change that.
     #[must_use]
     pub fn needs_load(&self) -> bool {

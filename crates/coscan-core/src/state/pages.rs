@@ -1,5 +1,7 @@
 //! The pages as policies see them: which are cached, needed or in use, and which scans read them.
 
+use std::collections::BTreeSet;
+
 use crate::ids::{ChunkIndex, GroupIndex, PageId, SliceId, TableId};
 use crate::pages::{Page, Residency};
 use crate::scan::Scan;
@@ -154,18 +156,15 @@ impl State {
     /// The scans that need a chunk of which a page is part, and read it there; each once.
     #[must_use]
     pub fn readers(&self, id: PageId) -> Vec<&Scan> {
-        let mut readers: Vec<&Scan> = Vec::new();
-        for slice in self.slices_of(id) {
+        let slices = self.slices_of(id);
+        let all = slices.iter().flat_map(|slice| {
             let counted = self.interested(slice.table, slice.chunk);
-            let sparse_scans =
-                self.sparse_scans(slice.table).filter(|scan| scan.needed().contains(slice.chunk));
-            for scan in counted.chain(sparse_scans).filter(|scan| scan.reads(slice.group, id)) {
-                if readers.iter().all(|other| other.id != scan.id) {
-                    readers.push(scan);
-                }
-            }
-        }
-        readers
+            let scans = counted.chain(self.sparse_interested(slice.table, slice.chunk));
+            scans.filter(|scan| scan.reads(slice.group, id))
+        });
+        let mut known = BTreeSet::new();
+        // A scan reads a slice once.
+        all.filter(|scan| slices.len() == 1 || known.insert(scan.id)).collect()
     }
 
     pub(crate) fn page(&self, id: PageId) -> &Page {

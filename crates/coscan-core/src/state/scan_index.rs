@@ -70,16 +70,16 @@ impl ScanIndex {
         if scan.indexed != Some(keys) {
             let from = scan.indexed.replace(keys);
             self.move_scan(scan, from, Some(keys));
-            starvation.starved.set(scan.slot, keys.is_starved);
-            starvation.almost_starved.set(scan.slot, keys.is_almost_starved);
+            if from.is_none_or(|from| from.spare_chunks != keys.spare_chunks) {
+                starvation.set(scan.slot, keys.spare_chunks);
+            }
         }
     }
 
     pub(crate) fn remove(&mut self, scan: &mut Scan, starvation: &mut StarvationSets) {
         let from = scan.indexed.take();
         self.move_scan(scan, from, None);
-        starvation.starved.remove(scan.slot);
-        starvation.almost_starved.remove(scan.slot);
+        starvation.set(scan.slot, None);
     }
 
     fn move_scan(&mut self, scan: &Scan, from: Option<IndexKeys>, to: Option<IndexKeys>) {

@@ -44,6 +44,17 @@ impl State {
         self.table(table).sparse_scans.iter().filter_map(|&id| self.scan(id))
     }
 
+    /// The scans of selected pages that still need a chunk.
+    pub fn sparse_interested(
+        &self,
+        table: TableId,
+        chunk: ChunkIndex,
+    ) -> impl Iterator<Item = &Scan> + Clone {
+        let table = self.table(table);
+        let slots = table.sparse_needs.get(&chunk).into_iter().flat_map(IndexSet::iter);
+        slots.filter_map(|slot| self.scan_at(table, slot))
+    }
+
     /// The scans of a table at these slots.
     pub fn scans_at<'a>(
         &'a self,

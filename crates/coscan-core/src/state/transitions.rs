@@ -1,8 +1,12 @@
 //! The transitions of the state, which keep its counts and indexes right.
 
+use std::collections::BTreeMap;
+
 use crate::chunks::ChunkSpec;
 use crate::decoded::DecodedSlices;
-use crate::ids::{ChunkIndex, GroupIndex, Index, LoadId, PageId, ScanId, SliceId, TableId};
+use crate::ids::{
+    ChunkIndex, GroupIndex, Index, LoadId, PageId, ScanId, SliceId, SlotIndex, TableId,
+};
 use crate::pages::Residency;
 use crate::scan::{Scan, Ticket};
 use crate::set::IndexSet;
@@ -91,10 +95,10 @@ impl State {
         for slice in pages[id].slices() {
             changed.insert(slice.table);
             let table = tables.get_mut(&slice.table).expect("a page's table stays registered");
-            let sparse_scans: Vec<_> = table.sparse_scans.iter().copied().collect();
-            for scan in sparse_scans {
-                let scan = scans.get_mut(&scan).expect("a table lists running scans");
-                if scan.needed.contains(slice.chunk) && scan.reads(slice.group, id) {
+            let sparse_scans = table.sparse_needs.get(&slice.chunk).into_iter();
+            for slot in sparse_scans.flat_map(IndexSet::iter).collect::<Vec<_>>() {
+                let scan = scan_at(scans, table, slot);
+                if scan.reads(slice.group, id) {
                     let residencies: Vec<_> =
                         scan.pages(table, slice.chunk).map(|page| pages[page].residency).collect();
                     scan.reindex_by_residency(slice.chunk, residencies.into_iter());
@@ -107,22 +111,16 @@ impl State {
             let before = *counts;
             *counts.count(from) -= 1;
             *counts.count(to) += 1;
-            let any =
-                |counts: ResidencyCounts| (counts.cold > 0, counts.reading > 0, counts.cached > 0);
-            if any(*counts) == any(before) {
+            let counts = *counts;
+            if counts.kinds() == before.kinds() {
                 continue;
             }
-            let counts = *counts;
             table.classes.change(slice.chunk, |key| counts.write_to(key, slice.group));
-            let key = table.classes.class_of(slice.chunk).key();
-            for slot in key.scans.iter() {
-                let scan = table.slots[slot.as_usize()].and_then(|id| scans.get_mut(&id));
-                let scan = scan.expect("a class lists running scans");
-                if scan.groups.contains(slice.group) {
-                    scan.reindex(slice.chunk, key);
-                    scan.reindex_decoded(slice.chunk, &table.decoded);
-                    scan_index.update(scan, &mut table.starvation);
-                }
+            for slot in table.affected(slice.chunk, slice.group, before, counts).iter() {
+                let scan = scan_at(scans, table, slot);
+                scan.reindex(slice.chunk, table.classes.class_of(slice.chunk).key());
+                scan.reindex_decoded(slice.chunk, &table.decoded);
+                scan_index.update(scan, &mut table.starvation);
             }
         }
     }
@@ -134,8 +132,11 @@ impl State {
         changed.insert(scan.table);
         let table = tables.get_mut(&scan.table).expect("a scan's table stays registered");
         let slot = scan.slot;
-        table.classes.set_groups(slot, &scan.groups);
-        if !scan.is_sparse() {
+        if scan.is_sparse() {
+            chunks.iter().for_each(|chunk| {
+                table.sparse_needs.entry(chunk).or_default().insert(slot);
+            });
+        } else {
             table.classes.change_all(chunks.iter(), |key| {
                 key.scans.insert(slot);
             });
@@ -168,7 +169,9 @@ impl State {
         changed.insert(scan.table);
         let table = tables.get_mut(&scan.table).expect("a scan's table stays registered");
         let slot = scan.slot;
-        if !scan.is_sparse() {
+        if scan.is_sparse() {
+            chunks.iter().for_each(|&chunk| table.remove_sparse_need(chunk, slot));
+        } else {
             table.classes.change_all(chunks.iter().copied(), |key| {
                 key.scans.remove(slot);
             });
@@ -199,12 +202,14 @@ impl State {
         if !change(&mut table.decoded) || !table.chunks.contains(chunk) {
             return;
         }
-        let counted = &table.classes.class_of(chunk).key().scans;
-        let counted = counted.iter().filter_map(|slot| table.slots[slot.as_usize()]);
-        for scan in counted.chain(table.sparse_scans.iter().copied()) {
-            let scan = scans.get_mut(&scan).expect("a table lists running scans");
-            scan.reindex_decoded(chunk, &table.decoded);
-            scan_index.update(scan, &mut table.starvation);
+        let counted = table.classes.class_of(chunk).key().scans.iter();
+        let sparse = table.sparse_needs.get(&chunk).into_iter().flat_map(IndexSet::iter);
+        for slot in counted.chain(sparse).collect::<Vec<_>>() {
+            let scan = scan_at(scans, table, slot);
+            if scan.is_available(chunk) {
+                scan.reindex_decoded(chunk, &table.decoded);
+                scan_index.update(scan, &mut table.starvation);
+            }
         }
     }
 
@@ -277,9 +282,7 @@ impl State {
             table.sparse_scans.insert(scan.id);
         }
         table.in_order.set(scan.slot, scan.goes_in_order());
-        for group in scan.groups.iter() {
-            table.readers[group.as_usize()].insert(scan.slot);
-        }
+        table.classes.add_scan(scan.slot, &scan.groups);
         self.scans.insert(scan.id, scan);
     }
 
@@ -292,9 +295,17 @@ impl State {
         table.scans.remove(&scan.id);
         table.sparse_scans.remove(&scan.id);
         table.in_order.remove(scan.slot);
-        for group in scan.groups.iter() {
-            table.readers[group.as_usize()].remove(scan.slot);
-        }
+        table.classes.remove_scan(scan.slot);
         table.free_slot(scan.slot);
     }
+}
+
+/// The running scan of a table at a slot.
+fn scan_at<'a>(
+    scans: &'a mut BTreeMap<ScanId, Scan>,
+    table: &Table,
+    slot: SlotIndex,
+) -> &'a mut Scan {
+    let scan = table.slots[slot.as_usize()].and_then(|id| scans.get_mut(&id));
+    scan.expect("a class lists running scans")
 }

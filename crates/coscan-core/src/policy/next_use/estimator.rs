@@ -31,8 +31,7 @@ impl NextUseEstimator {
     pub(super) fn next_use_ns(&self, state: &State, id: PageId) -> Option<u64> {
         let uses = state.slices_of(id).iter().flat_map(|slice| {
             let counted = state.interested(slice.table, slice.chunk);
-            let needs = |scan: &&Scan| scan.needed().contains(slice.chunk);
-            let scans = counted.chain(state.sparse_scans(slice.table).filter(needs));
+            let scans = counted.chain(state.sparse_interested(slice.table, slice.chunk));
             let reads = scans.filter(move |scan| scan.reads(slice.group, id));
             reads.filter_map(|scan| self.ns_to(state, scan, slice.chunk))
         });

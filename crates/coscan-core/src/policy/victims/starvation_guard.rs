@@ -1,11 +1,13 @@
 //! The scans that must not be starved when space is made for another.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use crate::ids::{ChunkIndex, PageId, ScanId};
+use crate::ids::{ChunkIndex, GroupIndex, Index, PageId, SliceId, SlotIndex, TableId};
 use crate::policy::{EvictionRequest, Strictness};
 use crate::scan::{Order, Scan};
+use crate::set::IndexSet;
 use crate::state::State;
+use crate::table::Table;
 
 /// Whether a page may be a victim.
 pub(super) enum Verdict {
@@ -23,82 +25,153 @@ pub(super) enum Verdict {
 pub(super) struct StarvationGuard<'a> {
     state: &'a State,
     strictness: Strictness,
-    trigger: Option<ScanId>,
+    trigger: Option<&'a Scan>,
     trigger_waits: bool,
-    lost: BTreeMap<ScanId, BTreeSet<ChunkIndex>>,
+    /// Whether lost chunks do not count, see [`Self::most_lenient`].
+    forgets: bool,
+    /// For the table that was asked about last: the scans that may lose by one more of its chunks.
+    may_object: Option<(TableId, IndexSet<SlotIndex>)>,
+    /// The pages that may be victims, with their column groups, by their chunks.
+    lost: BTreeMap<TableId, BTreeMap<ChunkIndex, Vec<(GroupIndex, PageId)>>>,
 }
 
 impl<'a> StarvationGuard<'a> {
     pub(super) fn new(state: &'a State, request: &EvictionRequest<'_>) -> Self {
-        let trigger = request.plan.map(|plan| plan.scan);
-        let scan = trigger.and_then(|id| state.scan(id));
+        let trigger = request.plan.and_then(|plan| state.scan(plan.scan));
         Self {
             state,
             strictness: request.strictness,
             trigger,
-            trigger_waits: scan.is_some_and(|scan| scan.starving_since().is_some()),
+            trigger_waits: trigger.is_some_and(|scan| scan.starving_since().is_some()),
+            forgets: false,
+            may_object: None,
             lost: BTreeMap::new(),
         }
     }
 
+    /// A guard that lets all pages go that another lets go, whichever scan the load is for and whatever was taken before:
+    /// for it no scan has lost anything yet. (Of a chunk that it has lost, a scan keeps no page. But it would not have kept
+    /// those before it lost anything either, or it had not lost the first.)
+    pub(super) fn most_lenient(state: &'a State, waits: bool) -> Self {
+        let request = EvictionRequest { plan: None, bytes: 0, strictness: Strictness::Strict };
+        Self { trigger_waits: waits, forgets: true, ..Self::new(state, &request) }
+    }
+
     /// Whether a page may be a victim; if so, its chunks count as lost.
     pub(super) fn judge(&mut self, id: PageId) -> Verdict {
-        let is_shared = self.state.slices_of(id).len() > 1;
-        let readers = self.state.readers(id);
-        for scan in &readers {
-            let chunks: Vec<_> = self.state.chunks_read(scan, id).collect();
-            match self.verdict_of(scan, &chunks) {
-                Verdict::Evictable => {}
-                // Other chunks of the class may share pages with other neighbours, or not be of the selected pages.
-                Verdict::ClassKept if is_shared || scan.is_sparse() => return Verdict::Kept,
-                kept => return kept,
+        if self.strictness < Strictness::MayEvictOwn {
+            let kept = match self.state.slices_of(id) {
+                [slice] => self.verdict_of_slice(slice, id),
+                // Other chunks of the class may share pages with other neighbours.
+                _ => self.verdict_of_shared(id),
+            };
+            if let Some(kept) = kept {
+                return kept;
             }
         }
-        for scan in readers {
-            for chunk in self.state.chunks_read(scan, id).filter(|&chunk| scan.counts_on(chunk)) {
-                self.lost.entry(scan.id()).or_default().insert(chunk);
-            }
+        for slice in self.state.slices_of(id).iter().filter(|_| !self.forgets) {
+            self.may_object = None;
+            let lost = self.lost.entry(slice.table).or_default().entry(slice.chunk).or_default();
+            lost.push((slice.group, id));
         }
         Verdict::Evictable
     }
 
-    /// Whether a page of these chunks stays because of a scan that reads it.
-    fn verdict_of(&self, scan: &Scan, chunks: &[ChunkIndex]) -> Verdict {
-        if self.strictness == Strictness::MayEvictOwn {
-            return Verdict::Evictable;
+    /// Whether a page of several slices stays.
+    fn verdict_of_shared(&self, id: PageId) -> Option<Verdict> {
+        let stays = self.state.readers(id).into_iter().any(|scan| {
+            let chunks: Vec<_> = self.state.chunks_read(scan, id).collect();
+            self.verdict_of(scan, &chunks).is_some()
+        });
+        stays.then_some(Verdict::Kept)
+    }
+
+    /// Whether the page of a slice stays.
+    fn verdict_of_slice(&mut self, slice: &SliceId, id: PageId) -> Option<Verdict> {
+        let table = self.state.table(slice.table);
+        if self.may_object.as_ref().is_none_or(|(id, _)| *id != slice.table) {
+            self.may_object = Some((slice.table, self.objectors(slice.table, table)));
         }
-        if Some(scan.id()) == self.trigger {
+        let (_, may_object) = self.may_object.as_ref()?;
+        let needing = &table.classes().class_of(slice.chunk).key().scans;
+        let readers = &table.classes().readers()[slice.group.as_usize()];
+        let slots = IndexSet::common([needing, readers, may_object]);
+        let mut counted = slots.filter_map(|slot| self.state.scan_at(table, slot));
+        let chunks = [slice.chunk];
+        counted.find_map(|scan| self.verdict_of(scan, &chunks)).or_else(|| {
+            let sparse = self.state.sparse_interested(slice.table, slice.chunk);
+            let mut sparse = sparse.filter(|scan| scan.reads(slice.group, id));
+            // Other chunks of the class may not be of the selected pages.
+            sparse.any(|scan| self.verdict_of(scan, &chunks).is_some()).then_some(Verdict::Kept)
+        })
+    }
+
+    /// The slots of the scans that may keep a chunk of a table: all others have more chunks to spare than were lost.
+    fn objectors(&self, id: TableId, table: &Table) -> IndexSet<SlotIndex> {
+        let mut slots = IndexSet::new();
+        if self.strictness == Strictness::Strict {
+            let lost = self.lost.get(&id).map_or(0, BTreeMap::len);
+            match table.starvation.with_less(lost + usize::from(!self.trigger_waits)) {
+                Some(starving) => slots.union_with(starving),
+                None => slots = self.state.scans_of(id).map(Scan::slot).collect(),
+            }
+            // However much of one in order is ready, its next chunk is the only one that it could be handed.
+            slots.union_with(table.in_order());
+        }
+        if let Some(trigger) = self.trigger.filter(|trigger| trigger.table() == id) {
+            slots.insert(trigger.slot());
+        }
+        slots
+    }
+
+    /// Whether a scan loses a chunk by the pages that may be victims.
+    fn is_lost(&self, scan: &Scan, chunk: ChunkIndex) -> bool {
+        let lost = self.lost.get(&scan.table()).and_then(|lost| lost.get(&chunk));
+        lost.is_some_and(|pages| Self::loses(scan, chunk, pages))
+    }
+
+    /// The number of chunks that a scan loses.
+    fn lost_by(&self, scan: &Scan) -> usize {
+        let lost = self.lost.get(&scan.table()).into_iter().flatten();
+        lost.filter(|(chunk, pages)| Self::loses(scan, **chunk, pages)).count()
+    }
+
+    fn loses(scan: &Scan, chunk: ChunkIndex, pages: &[(GroupIndex, PageId)]) -> bool {
+        scan.counts_on(chunk) && pages.iter().any(|&(group, id)| scan.reads(group, id))
+    }
+
+    /// Whether a page of these chunks stays because of a scan that reads it.
+    fn verdict_of(&self, scan: &Scan, chunks: &[ChunkIndex]) -> Option<Verdict> {
+        if self.trigger.is_some_and(|trigger| trigger.id() == scan.id()) {
             // A scan in order uses most of its pages only after the chunk that space is needed for.
             let soon =
                 || scan.needed().iter().take(scan.chunks_ahead()).any(|c| chunks.contains(&c));
             return match scan.order() {
-                Order::Any => Verdict::ClassKept,
-                Order::InOrder if soon() => Verdict::Kept,
-                Order::InOrder => Verdict::Evictable,
+                Order::Any => Some(Verdict::ClassKept),
+                Order::InOrder => soon().then_some(Verdict::Kept),
             };
         }
         if self.strictness == Strictness::MayStarve {
-            return Verdict::Evictable;
+            return None;
         }
-        let lost = self.lost.get(&scan.id());
-        let is_lost = |chunk: ChunkIndex| lost.is_some_and(|lost| lost.contains(&chunk));
         // The only ready chunk of a worker that waits for a processor stays, or its scan would take another scan's next.
         if scan.waiting_since().is_some() {
-            let mut next = scan.deliverable().filter(|&chunk| !is_lost(chunk));
+            let mut next = scan.deliverable().filter(|&chunk| !self.is_lost(scan, chunk));
             let only = next.next().filter(|_| next.next().is_none());
             if only.is_some_and(|chunk| chunks.contains(&chunk)) {
-                return Verdict::Kept;
+                return Some(Verdict::Kept);
             }
         }
-        let losing =
-            chunks.iter().filter(|&&chunk| scan.counts_on(chunk) && !is_lost(chunk)).count();
-        let ready_chunks = scan.ready_chunks().saturating_sub(lost.map_or(0, BTreeSet::len));
+        let is_losing =
+            |chunk: &&ChunkIndex| scan.counts_on(**chunk) && !self.is_lost(scan, **chunk);
+        let losing = chunks.iter().filter(is_losing).count();
+        let ready_chunks = scan.ready_chunks().saturating_sub(self.lost_by(scan));
         let losses = if self.trigger_waits { 0 } else { losing };
         match losing > 0 && ready_chunks < scan.chunks_ahead() + losses {
-            false => Verdict::Evictable,
+            false => None,
             // Other chunks of the class may be needed later by a scan in order.
-            true if scan.order() == Order::InOrder => Verdict::Kept,
-            true => Verdict::ClassKept,
+            true if scan.order() == Order::InOrder => Some(Verdict::Kept),
+            true => Some(Verdict::ClassKept),
         }
     }
 }
