@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use super::pages::StoredChunk;
 
-/// The size of a row group, and whether it can be split.
+/// The size of a row group, and how far it can be split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RowGroupShape {
     pub(super) rows: u64,
-    /// Whether the file lists the data pages of all its columns.
-    pub(super) can_split: bool,
+    /// The most parts that it can be split into: 1 unless the file lists the data pages of all its columns.
+    pub(super) parts_max: u64,
 }
 
 /// The chunks of a file, in the order of rows. Row groups without rows are skipped. Unless `joins`, a chunk has one
@@ -27,9 +27,10 @@ pub(super) fn chunks_of_file(
         run_rows: 0,
     };
     for (position, row_group) in row_groups.iter().enumerate().filter(|(_, shape)| shape.rows > 0) {
-        if row_group.can_split && row_group.rows / 2 >= chunks.chunk_rows {
+        let parts = (row_group.rows / chunks.chunk_rows).min(row_group.parts_max);
+        if parts >= 2 {
             chunks.end_run();
-            chunks.split(position, row_group.rows);
+            chunks.split(position, row_group.rows, parts);
         } else {
             chunks.run.push(position);
             chunks.run_rows += row_group.rows;
@@ -68,8 +69,7 @@ impl Chunks {
     }
 
     /// Cuts a huge row group into parts of equal size.
-    fn split(&mut self, row_group: usize, rows: u64) {
-        let parts = rows / self.chunk_rows;
+    fn split(&mut self, row_group: usize, rows: u64, parts: u64) {
         let cut = |part: u64| {
             let row = u128::from(rows) * u128::from(part) / u128::from(parts);
             u64::try_from(row).expect("a cut lies within the row group")
@@ -90,8 +90,9 @@ mod tests {
 
     /// The row groups and rows of each chunk.
     fn cut(row_groups: &[(u64, bool)], chunk_rows: u64) -> Vec<(Vec<usize>, Range<u64>)> {
-        let shapes: Vec<_> =
-            row_groups.iter().map(|&(rows, can_split)| RowGroupShape { rows, can_split }).collect();
+        let parts_max = |can_split| if can_split { u64::MAX } else { 1 };
+        let shape = |&(rows, can_split)| RowGroupShape { rows, parts_max: parts_max(can_split) };
+        let shapes: Vec<_> = row_groups.iter().map(shape).collect();
         let chunks = chunks_of_file(&shapes, chunk_rows, true);
         chunks.into_iter().map(|chunk| (chunk.row_groups, chunk.rows)).collect()
     }
@@ -119,10 +120,17 @@ mod tests {
 
     #[test]
     fn row_groups_that_are_not_to_be_joined_are_chunks_of_their_own() {
-        let shapes = [4, 30, 4].map(|rows| RowGroupShape { rows, can_split: rows > 4 });
+        let shapes = [4, 30, 4].map(|rows| RowGroupShape { rows, parts_max: rows / 2 });
         let chunks = chunks_of_file(&shapes, 10, false);
         assert!(chunks.iter().all(|chunk| chunk.row_groups.len() == 1));
         assert_eq!(chunks.len(), 5);
+    }
+
+    #[test]
+    fn a_row_group_has_no_more_parts_than_its_data_pages_allow() {
+        let shape = |parts_max| RowGroupShape { rows: 1 << 60, parts_max };
+        assert_eq!(chunks_of_file(&[shape(3)], 10, true).len(), 3);
+        assert_eq!(chunks_of_file(&[shape(0)], 10, true).len(), 1);
     }
 
     #[test]

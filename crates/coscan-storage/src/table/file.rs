@@ -84,7 +84,12 @@ impl ParquetFile {
             let reason = format!("it has several columns named `{repeated}`");
             return Err(TableError::Unsupported { file: Arc::clone(&name), reason });
         }
-        let layout = plan(&metadata, schema.fields(), &leaves_of_column, &options);
+        let layout =
+            || Ok::<_, String>(plan(&metadata, schema.fields(), &leaves_of_column, &options));
+        let layout = caught(layout).map_err(|reason| TableError::Corrupt {
+            file: Arc::clone(&name),
+            reason: format!("its pages cannot be laid out ({reason})"),
+        })?;
         Ok(Arc::new(Self {
             zones: Zones::new(&metadata, &layout.chunks, column_count),
             levels: PerColumn::new(column_count),

@@ -17,8 +17,10 @@ use parquet::file::metadata::{
     ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
 };
 
+use super::footer_checks::{FooterShape, check, lists_are_whole, page_index_range, part_of};
+use super::panics::caught;
 use super::read::read_range;
-use super::{ReadError, TableError, TableFile, thrift};
+use super::{ReadError, TableError, TableFile};
 
 /// The first read, from the end of the file: footers and most page indexes fit in.
 const TAIL_BYTES: u64 = 128 * 1024;
@@ -26,8 +28,6 @@ const TAIL_BYTES: u64 = 128 * 1024;
 const FILE_BYTES_MIN: u64 = 12;
 const MAGIC: &[u8] = b"PAR1";
 const MAGIC_ENCRYPTED: &[u8] = b"PARE";
-/// The field of `FileMetaData` that says how columns are encrypted.
-const ENCRYPTION_ALGORITHM: i16 = 8;
 
 /// Reads the footer of a file, unchecked.
 pub(super) async fn read(
@@ -49,22 +49,32 @@ pub(super) async fn read(
         return Err(TableError::NotParquet { file: Arc::clone(name), reason });
     }
 
-    if says_encrypted(&tail) {
+    let corrupt = |reason| TableError::Corrupt { file: Arc::clone(name), reason };
+    let unreadable = |reason| corrupt(format!("its footer cannot be understood ({reason})"));
+    let footer = footer_range(&tail, file_bytes)
+        .ok_or_else(|| corrupt("its footer would be larger than the file".to_owned()))?;
+    let file_end = FileEnd { file, name, start: tail_start, bytes: tail };
+    let bytes = file_end.read(footer).await?;
+    let shape = FooterShape::of(&bytes).map_err(unreadable)?;
+    if shape.is_encrypted {
         return Err(TableError::Encrypted { file: Arc::clone(name) });
     }
-
-    let corrupt = |reason| TableError::Corrupt { file: Arc::clone(name), reason };
-    let reader = ParquetMetaDataReader::new()
-        .with_page_index_policy(PageIndexPolicy::Optional)
-        .with_prefetch_hint(usize::try_from(TAIL_BYTES).ok());
-    let fetch = Footer { file, name, tail_start, tail };
-    let metadata = AssertUnwindSafe(reader.load_and_finish(fetch, file_bytes)).catch_unwind().await;
-    let metadata = metadata.map_err(|_| corrupt("its footer cannot be understood".to_owned()))?;
-    let metadata = metadata.map_err(|error| match into_read_error(error) {
-        Ok(error) => TableError::Read(error),
-        Err(reason) => corrupt(format!("its footer cannot be understood ({reason})")),
-    })?;
-    Ok(Arc::new(metadata))
+    let metadata = caught(|| ParquetMetaDataReader::decode_metadata(&bytes)).map_err(unreadable)?;
+    let Some(index) = page_index_range(&metadata, file_bytes).map_err(corrupt)? else {
+        return Ok(Arc::new(metadata));
+    };
+    let index = (index.start, file_end.read(index).await?);
+    if !lists_are_whole(&metadata, &index) {
+        log::warn!("the page index of {name} is damaged; its row groups are read whole");
+        return Ok(Arc::new(metadata));
+    }
+    let mut reader = ParquetMetaDataReader::new_with_metadata(metadata)
+        .with_page_index_policy(PageIndexPolicy::Optional);
+    let loaded = AssertUnwindSafe(reader.load_page_index(PageIndex(index))).catch_unwind().await;
+    let loaded =
+        loaded.map_err(|_| unreadable("its page index makes the decoder panic".to_owned()))?;
+    let metadata = loaded.and_then(|()| reader.finish());
+    Ok(Arc::new(metadata.map_err(|error| unreadable(error.to_string()))?))
 }
 
 /// The footer of a file of `file_bytes` bytes, repaired where writers are known to be wrong, if later code can rely
@@ -92,52 +102,40 @@ pub(super) fn is_whole(metadata: &ParquetMetaData) -> bool {
         && (metadata.column_index().is_some() || !has(ColumnChunkMetaData::column_index_offset))
 }
 
-/// Whether the footer says that columns are encrypted. False if it is not all in the tail.
-fn says_encrypted(tail: &[u8]) -> bool {
-    let footer = || {
-        let (rest, length) = tail.strip_suffix(MAGIC)?.split_last_chunk()?;
-        let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
-        thrift::has_field(&rest[rest.len().checked_sub(length)?..], ENCRYPTION_ALGORITHM)
-    };
-    footer().unwrap_or(false)
+/// The range of the footer proper, without its length and the magic after it. `None` if that is not in the file.
+fn footer_range(tail: &[u8], file_bytes: u64) -> Option<Range<u64>> {
+    let (_, length) = tail.strip_suffix(MAGIC)?.split_last_chunk()?;
+    let end = file_bytes.checked_sub((MAGIC.len() + length.len()) as u64)?;
+    Some(end.checked_sub(u32::from_le_bytes(*length).into())?..end)
 }
 
-/// Serves parquet from the tail, and from the file where the tail is too short.
-struct Footer<'a> {
+/// The end of a file, as far as it has been read.
+struct FileEnd<'a> {
     file: &'a TableFile,
     name: &'a Arc<str>,
-    tail_start: u64,
-    tail: Bytes,
+    start: u64,
+    bytes: Bytes,
 }
 
-impl MetadataFetch for Footer<'_> {
-    fn fetch(&mut self, range: Range<u64>) -> BoxFuture<'_, Result<Bytes, ParquetError>> {
-        async move {
-            if range.end > self.file.meta.size || range.start > range.end {
-                let (start, end) = (range.start, range.end);
-                return Err(ParquetError::EOF(format!(
-                    "it refers to bytes {start}..{end} of itself"
-                )));
-            }
-            if range.start >= self.tail_start {
-                let start = usize::try_from(range.start - self.tail_start)?;
-                let end = usize::try_from(range.end - self.tail_start)?;
-                return Ok(self.tail.slice(start..end));
-            }
-            let read = read_range(self.file, self.name, range).await;
-            read.map_err(|error| ParquetError::External(Box::new(error)))
+impl FileEnd<'_> {
+    /// A range of the file, from what is here if that has it.
+    async fn read(&self, range: Range<u64>) -> Result<Bytes, ReadError> {
+        match part_of(self.start, &self.bytes, &range) {
+            Some(bytes) => Ok(bytes),
+            None => read_range(self.file, self.name, range).await,
         }
-        .boxed()
     }
 }
 
-fn into_read_error(error: ParquetError) -> Result<ReadError, String> {
-    match error {
-        ParquetError::External(error) => match error.downcast::<ReadError>() {
-            Ok(error) => Ok(*error),
-            Err(error) => Err(error.to_string()),
-        },
-        error => Err(error.to_string()),
+/// Serves the page index, whose start and bytes these are, to parquet.
+struct PageIndex((u64, Bytes));
+
+impl MetadataFetch for PageIndex {
+    fn fetch(&mut self, range: Range<u64>) -> BoxFuture<'_, Result<Bytes, ParquetError>> {
+        let (start, bytes) = &self.0;
+        let missing = || ParquetError::EOF(format!("it refers to bytes {range:?} of itself"));
+        let found = part_of(*start, bytes, &range).ok_or_else(missing);
+        std::future::ready(found).boxed()
     }
 }
 
@@ -165,38 +163,4 @@ fn without_false_dictionaries(
     let mut builder = Arc::unwrap_or_clone(metadata).into_builder();
     let row_groups: Result<_, _> = builder.take_row_groups().into_iter().map(repair).collect();
     Ok(Arc::new(builder.set_row_groups(row_groups?).build()))
-}
-
-/// Checks that all column chunks lie in the file, one for each leaf of the schema.
-fn check(metadata: &ParquetMetaData, name: &Arc<str>, file_bytes: u64) -> Result<(), TableError> {
-    let corrupt = |reason| Err(TableError::Corrupt { file: Arc::clone(name), reason });
-    let leaf_count = metadata.file_metadata().schema_descr().num_columns();
-    for (position, row_group) in metadata.row_groups().iter().enumerate() {
-        if row_group.num_rows() < 0 {
-            return corrupt(format!("row group {position} has {} rows", row_group.num_rows()));
-        }
-        if row_group.num_columns() != leaf_count {
-            let columns = row_group.num_columns();
-            return corrupt(format!("row group {position} has {columns} of {leaf_count} columns"));
-        }
-        for column in row_group.columns() {
-            let path = column.column_path();
-            if let Some(other) = column.file_path() {
-                let reason = format!("the values of column `{path}` are in another file, {other}");
-                return Err(TableError::Unsupported { file: Arc::clone(name), reason });
-            }
-            let start =
-                column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
-            let end = start.checked_add(column.compressed_size());
-            let lies_inside = start >= 0
-                && column.compressed_size() >= 0
-                && end.is_some_and(|end| end.cast_unsigned() <= file_bytes);
-            if !lies_inside && row_group.num_rows() > 0 {
-                let reason =
-                    format!("column `{path}` of row group {position} would lie outside the file");
-                return corrupt(reason);
-            }
-        }
-    }
-    Ok(())
 }

@@ -17,6 +17,10 @@ use super::pages::{PageContents, Slices, StoredChunk, StoredPage};
 use super::row_ranges::{DataPages, row_count};
 use super::{FileOptions, PageLayout};
 
+/// The parts of a row group for each data page of the column that has most: a layout is no larger than what the footer
+/// lists, whatever number of rows it names.
+const PARTS_PER_PAGE_MAX: u64 = 16;
+
 /// The chunks and pages of a file. A column layout has a group of pages per column, a row layout one group.
 pub(super) struct FileLayout {
     pub(super) chunks: Vec<StoredChunk>,
@@ -75,13 +79,18 @@ fn has_small_keys(data_type: &DataType) -> bool {
 }
 
 fn row_group_shapes(metadata: &ParquetMetaData, options: &FileOptions) -> Vec<RowGroupShape> {
-    let shape = |row_group: usize| {
-        let has_pages = |leaf| DataPages::of(metadata, row_group, leaf).is_some();
-        RowGroupShape {
-            rows: row_count(metadata, row_group),
-            can_split: options.layout == PageLayout::Column
-                && (0..metadata.row_group(row_group).num_columns()).all(has_pages),
-        }
+    let parts_max = |row_group: usize| {
+        let counts = (0..metadata.row_group(row_group).num_columns())
+            .map(|leaf| DataPages::of(metadata, row_group, leaf).map(DataPages::count));
+        let counts: Option<Vec<_>> = counts.collect();
+        counts?.into_iter().max().map(|count| (count as u64).saturating_mul(PARTS_PER_PAGE_MAX))
+    };
+    let shape = |row_group: usize| RowGroupShape {
+        rows: row_count(metadata, row_group),
+        parts_max: match options.layout {
+            PageLayout::Column => parts_max(row_group).unwrap_or(1),
+            PageLayout::Row => 1,
+        },
     };
     (0..metadata.num_row_groups()).map(shape).collect()
 }

@@ -5,7 +5,7 @@
 //!
 //! | task | for a file | for a table |
 //! |---|---|---|
-//! | Open: [`ParquetFile::open`], [`ParquetTable::open`] | `version`, `options`, `footer`, `file`, `column_types` | `locations`, `snapshot`, `columns` (declared ones) |
+//! | Open: [`ParquetFile::open`], [`ParquetTable::open`] | `version`, `options`, `footer`, `footer_checks`, `file`, `column_types` | `locations`, `snapshot`, `columns` (declared ones) |
 //! | One schema for all files | | `schema`, `types` (widening and casts) |
 //! | Lay out chunks and pages: [`ParquetTable::layout`] | `chunks`, `pages`, `leaves`, `layout`, `row_ranges` (where rows begin) | `starts`, `table_pages` |
 //! | Find the pages of rows: [`ParquetFile::pages_of_rows`] | `page_selection` | `table_pages` |
@@ -39,6 +39,7 @@ mod estimate;
 mod file;
 mod first_rows;
 mod footer;
+mod footer_checks;
 mod layout;
 mod leaves;
 mod locations;

@@ -7,6 +7,9 @@ use parquet::file::page_index::offset_index::PageLocation;
 
 use super::pages::{PageContents, StoredChunk, StoredPage};
 
+/// The most values, and so rows, of a data page: its header counts them in 32 bits.
+pub(super) const PAGE_ROWS_MAX: u64 = i32::MAX.cast_unsigned() as u64;
+
 /// The number of rows of a row group.
 pub(super) fn row_count(metadata: &ParquetMetaData, row_group: usize) -> u64 {
     metadata.row_group(row_group).num_rows().cast_unsigned()
@@ -46,7 +49,7 @@ pub(super) struct DataPages<'a> {
 
 impl<'a> DataPages<'a> {
     /// `None` if the file does not list them, or the list makes no sense: rows and bytes ascend, start with the first
-    /// row and stay inside the column chunk.
+    /// row and stay inside the column chunk, and no page has more rows than one can hold.
     pub(super) fn of(metadata: &'a ParquetMetaData, row_group: usize, leaf: usize) -> Option<Self> {
         let row_count = row_count(metadata, row_group);
         let index = metadata.offset_index()?.get(row_group)?.get(leaf)?;
@@ -66,6 +69,10 @@ impl<'a> DataPages<'a> {
             pair[0].first_row_index < pair[1].first_row_index
                 && end_of(&pair[0]).is_some_and(|end| end <= pair[1].offset)
         };
+        let has_rows = |page: usize| {
+            let rows = self.rows(page..page + 1);
+            rows.end - rows.start <= PAGE_ROWS_MAX
+        };
         let last_end = end_of(last).and_then(|end| u64::try_from(end).ok());
         first.first_row_index == 0
             && u64::try_from(first.offset).is_ok_and(|offset| offset >= column_chunk.start)
@@ -73,6 +80,7 @@ impl<'a> DataPages<'a> {
             && last.first_row_index.cast_unsigned() < self.row_count
             && self.locations.iter().all(|location| location.compressed_page_size > 0)
             && self.locations.windows(2).all(ascend)
+            && (0..self.count()).all(has_rows)
     }
 
     pub(super) fn count(self) -> usize {

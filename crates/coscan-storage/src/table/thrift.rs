@@ -4,24 +4,16 @@
 //! Source: Apache Thrift, `doc/specs/thrift-compact-protocol.md`. Which fields a struct has is in `parquet.thrift` of
 //! the Parquet format.
 
-/// Whether the struct that begins here has a field. `None` if it is cut off or not Thrift.
-pub(super) fn has_field(bytes: &[u8], wanted: i16) -> Option<bool> {
-    let mut reader = Reader::new(bytes);
-    let mut id = 0;
-    while let Some((next, kind)) = reader.field(id)? {
-        if next == wanted {
-            return Some(true);
-        }
-        reader.skip(kind)?;
-        id = next;
-    }
-    Some(false)
+/// Whether a whole struct begins here.
+pub(super) fn is_struct(bytes: &[u8]) -> bool {
+    Reader::new(bytes).skip(STRUCT).is_some()
 }
 
 /// The types of fields that matter.
 const TRUE: u8 = 1;
 const FALSE: u8 = 2;
 pub(super) const I32: u8 = 5;
+pub(super) const LIST: u8 = 9;
 pub(super) const STRUCT: u8 = 12;
 
 /// Nesting of structs, at most; footers have a handful of levels.
@@ -119,7 +111,7 @@ impl<'a> Reader<'a> {
                 let count = self.number()?;
                 self.take(count)
             }
-            9 | 10 => self.skip_list(),
+            LIST | 10 => self.skip_list(),
             11 => self.skip_map(),
             STRUCT => self.skip_struct(),
             _ => None,
@@ -140,13 +132,19 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    fn skip_list(&mut self) -> Option<()> {
+    /// The type of the elements of the list that begins here, and how many there are.
+    pub(super) fn list(&mut self) -> Option<(u8, u64)> {
         let head = self.byte()?;
         let count = match head >> 4 {
             15 => self.number()?,
             count => u64::from(count),
         };
-        (0..count).try_for_each(|_| self.skip_element(head & 0x0f))
+        Some((head & 0x0f, count))
+    }
+
+    fn skip_list(&mut self) -> Option<()> {
+        let (kind, count) = self.list()?;
+        (0..count).try_for_each(|_| self.skip_element(kind))
     }
 
     fn skip_map(&mut self) -> Option<()> {
@@ -178,15 +176,10 @@ mod tests {
             0x11, 0x15, 0x01, 0x18, 2, b'a', b'b', 0x19, 0x21, 1, 2, 0x1c, 0x16, 9, 0, 0x1b, 1,
             0x55, 6, 8, 0x07, 40, 0, 0, 0, 0, 0, 0, 0, 0, 0x13, 7, 0,
         ];
-        for id in [1, 2, 3, 4, 5, 6, 20, 21] {
-            assert_eq!(has_field(&bytes, id), Some(true), "{id}");
-        }
-        for id in [7, 19, 22] {
-            assert_eq!(has_field(&bytes, id), Some(false), "{id}");
-        }
+        assert!(is_struct(&bytes));
         for end in 0..bytes.len() {
-            assert_eq!(has_field(&bytes[..end], 22), None, "cut off after {end}");
+            assert!(!is_struct(&bytes[..end]), "cut off after {end}");
         }
-        assert_eq!(has_field(&[0x1c; 1000], 2), None, "too deep");
+        assert!(!is_struct(&[0x1c; 1000]), "too deep");
     }
 }

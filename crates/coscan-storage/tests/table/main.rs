@@ -5,6 +5,7 @@
 mod decoding;
 mod evolution;
 mod files;
+mod hostile_footers;
 mod layouts;
 mod opening;
 mod prefix;
