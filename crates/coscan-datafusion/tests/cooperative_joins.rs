@@ -283,14 +283,106 @@ async fn tables_that_only_look_clustered_are_joined_otherwise() {
         create_tables(context, data.path()).await;
         support::create(context, "unsorted", &location).await;
     }
-    let sql = "SELECT c.key, u.value FROM child c JOIN unsorted u ON c.key = u.key";
-    for _ in 0..2 {
-        assert_rows(run(&context, sql).await, run(&reference, sql).await, sql);
-    }
     // It is the table with the fewest chunks, whose row groups are as they are, or has to be read in part.
-    let sql = "SELECT p.key, u.value FROM parent p JOIN unsorted u ON p.key = u.key";
+    for (table, is_clustered) in [("child", true), ("parent", false), ("child", true)] {
+        let sql = format!("SELECT t.key, u.value FROM {table} t JOIN unsorted u ON t.key = u.key");
+        for _ in 0..2 {
+            assert_rows(run(&context, &sql).await, run(&reference, &sql).await, &sql);
+        }
+        let text = explain(&context, &format!("EXPLAIN {sql}")).await;
+        assert_eq!(text.contains("CooperativeJoinExec"), is_clustered, "{text}");
+    }
+}
+
+/// `id` in row groups that follow each other, with the rows of each in no order.
+fn shuffled(ids: impl Iterator<Item = i64>, group_rows: usize, random: &mut Seeded) -> RecordBatch {
+    let mut ids: Vec<_> = ids.collect();
+    for group in ids.chunks_mut(group_rows) {
+        for last in (1..group.len()).rev() {
+            group.swap(last, random.below(last as u64 + 1) as usize);
+        }
+    }
+    let values: Int64Array = ids.iter().map(|id| id * 7 % 1009).collect();
+    let columns: Vec<(&str, ArrayRef)> =
+        vec![("id", Arc::new(Int64Array::from(ids))), ("v", Arc::new(values))];
+    RecordBatch::try_from_iter(columns).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_join_of_many_tables_that_only_look_clustered_is_answered() {
+    let data = tempfile::tempdir().unwrap();
+    let mut random = Seeded(5);
+    let manager = manager(PolicyKind::Relevance);
+    let (context, reference) = (shared(&manager), plain());
+    for table in 0..9 {
+        let location = data.path().join(format!("f{table}.parquet"));
+        let group_rows = 110 + 2 * table;
+        let step = if table == 0 { 4 } else { 1 };
+        let rows = shuffled((0..4400).step_by(step), group_rows, &mut random);
+        write(&location, &rows, group_rows);
+        for context in [&context, &reference] {
+            support::create(context, &format!("f{table}"), &location).await;
+        }
+    }
+    for context in [&context, &reference] {
+        without_thresholds(context).await;
+    }
+    let joins = (1..9).map(|n| format!("JOIN f{n} ON f{}.id = f{n}.id", n - 1));
+    let joins = joins.collect::<Vec<_>>().join(" ");
+    let sql = format!("SELECT count(*), sum(f0.v), sum(f8.v) FROM f0 {joins}");
+    // Plans are made of footers.
     let text = explain(&context, &format!("EXPLAIN {sql}")).await;
-    assert!(!text.contains("CooperativeJoinExec"), "{text}");
+    assert!(text.contains("CooperativeJoinExec"), "{text}");
+    assert_eq!(manager.report().bytes_read, 0);
+    let text = explain(&context, &format!("EXPLAIN ANALYZE {sql}")).await;
+    assert!(text.contains("joint_chunks=none (not clustered)"), "{text}");
+    assert_eq!(run(&context, &sql).await, run(&reference, &sql).await);
+    // All tables are known by now, whatever they are joined with.
+    for sql in [sql.as_str(), "SELECT count(*) FROM f2 JOIN f5 ON f2.id = f5.id"] {
+        let text = explain(&context, &format!("EXPLAIN {sql}")).await;
+        assert!(!text.contains("CooperativeJoinExec"), "{text}");
+    }
+    assert_all_frees(&manager).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_that_are_joined_as_a_whole_give_the_rows_of_plain_datafusion() {
+    let data = tempfile::tempdir().unwrap();
+    write_tables(data.path());
+    let mut random = Seeded(8);
+    for (table, step) in [("parent", 2), ("child", 1)] {
+        let ids = (0..2600).flat_map(|id| vec![id; if step == 1 { 3 } else { 1 }]).step_by(step);
+        let rows = shuffled(ids, 90 + 30 * step, &mut random);
+        let keys: Vec<_> = support::ids_of(&rows);
+        let location = data.path().join(format!("mixed_{table}.parquet"));
+        write(&location, &self::rows(&keys, 'm'), 90 + 30 * step);
+    }
+    let reference = plain();
+    create_tables(&reference, data.path()).await;
+    for table in ["parent", "child"] {
+        let location = data.path().join(format!("mixed_{table}.parquet"));
+        support::create(&reference, &format!("mixed_{table}"), &location).await;
+    }
+    let mut whole = 0;
+    for sql in COOPERATIVE {
+        let sql = sql
+            .replace("FROM parent", "FROM mixed_parent")
+            .replace("JOIN parent", "JOIN mixed_parent");
+        let sql =
+            sql.replace("FROM child", "FROM mixed_child").replace("JOIN child", "JOIN mixed_child");
+        // Nothing is known of the tables of a new manager.
+        let context = shared(&manager(PolicyKind::Relevance));
+        create_tables(&context, data.path()).await;
+        for table in ["parent", "child"] {
+            let location = data.path().join(format!("mixed_{table}.parquet"));
+            support::create(&context, &format!("mixed_{table}"), &location).await;
+        }
+        let text = explain(&context, &format!("EXPLAIN {sql}")).await;
+        whole += usize::from(text.contains("CooperativeJoinExec"));
+        let (given, expected) = (run(&context, &sql).await, run(&reference, &sql).await);
+        assert_rows(given, expected, &format!("{sql}: {text}"));
+    }
+    assert!(whole > COOPERATIVE.len() / 2, "{whole}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -6,7 +6,9 @@ use arrow::row::{OwnedRow, Row, RowConverter, Rows, SortField};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::SortOptions;
 use coscan_core::Order;
-use coscan_storage::table::ChunkStatistics;
+#[cfg(doc)]
+use coscan_storage::table::ParquetFile;
+use coscan_storage::table::{ChunkStatistics, ParquetTable};
 use futures::TryStreamExt;
 
 use crate::error::ScanError;
@@ -19,7 +21,8 @@ use crate::table::SharedTable;
 ///
 /// Statistics decide most of it. Only the row groups that they leave open are read, by a scan of the column, and their
 /// rows are checked: `None` if one is NULL or out of order, or if values of that type have no order. Then the table is
-/// not sorted so.
+/// not sorted so. The file of a row out of order keeps that ([`ParquetFile::is_unordered`]): it is not read again for the
+/// same answer.
 ///
 /// # Errors
 /// If the column does not exist, the keys have another type, or the scan fails.
@@ -57,6 +60,10 @@ pub async fn find_rows(
     if rows.is_empty() {
         return Ok(Some(found));
     }
+    let sorted = SortedFiles { table: parquet, column, is_descending: options.descending };
+    if sorted.has_unordered(&rows) {
+        return Ok(None);
+    }
     let request = ScanRequest {
         rows: rows.clone(),
         order: Order::InOrder,
@@ -68,13 +75,13 @@ pub async fn find_rows(
     let (mut rows_read, mut last): (u64, Option<OwnedRow>) = (0, None);
     while let Some(batch) = batches.try_next().await? {
         let read = batch.column(0);
-        if read.logical_null_count() > 0 {
-            return Ok(None);
-        }
+        let has_nulls = read.logical_null_count() > 0;
         let read = convert(&converter, read);
         let read: Vec<_> = read.iter().collect();
         let (Some(first), Some(end)) = (read.first(), read.last()) else { continue };
-        if last.is_some_and(|last| last.row() > *first) || !read.is_sorted() {
+        let is_after = last.is_some_and(|last| last.row() > *first);
+        if has_nulls || is_after || !read.is_sorted() {
+            sorted.note_unordered(nth_row(&rows, rows_read)); // All rows of a batch are of one file.
             return Ok(None);
         }
         last = Some(end.owned());
@@ -89,6 +96,34 @@ pub async fn find_rows(
         rows_read += read.len() as u64;
     }
     Ok(Some(found))
+}
+
+/// The files of a table that should be sorted by a column.
+struct SortedFiles<'a> {
+    table: &'a ParquetTable,
+    column: usize,
+    is_descending: bool,
+}
+
+impl SortedFiles<'_> {
+    /// Whether a file with any of these rows was found not to be sorted.
+    fn has_unordered(&self, rows: &[Range<u64>]) -> bool {
+        let chunks = rows.iter().flat_map(|rows| self.table.layout().chunks_in(rows.clone()));
+        let mut files: Vec<_> = chunks.map(|chunk| self.table.chunk_file(chunk)).collect();
+        files.dedup();
+        files.into_iter().any(|file| self.table.is_unordered(file, self.column, self.is_descending))
+    }
+
+    /// Keeps that the file of a row is not sorted.
+    fn note_unordered(&self, row: u64) {
+        let chunk = self.table.layout().chunks_in(row..row + 1).next();
+        let file = chunk.map(|chunk| self.table.chunk_file(chunk));
+        if let Some(file) = file
+            && let Some(column) = self.table.file_column(file, self.column)
+        {
+            self.table.parquet_files()[file].note_unordered(column, self.is_descending);
+        }
+    }
 }
 
 fn has_nulls(statistics: &ChunkStatistics) -> bool {

@@ -123,6 +123,32 @@ async fn rows_out_of_order_are_noticed() {
 }
 
 #[tokio::test]
+async fn a_file_that_is_not_sorted_is_not_read_again_to_find_that_out() {
+    let mut keys: Vec<_> = (0..ROWS as i64).collect();
+    keys.swap(800, 900);
+    let clustered = of_ints(keys).await;
+    let manager = manager(PolicyKind::Relevance, LARGE);
+    let table = manager.register(clustered.table(options()).await);
+    let find = async |key| {
+        let keys = ints([key]);
+        let found = find_rows(&manager, &table, 0, ASCENDING, &keys, ScanLabel::default()).await;
+        found.unwrap()
+    };
+    assert_eq!(find(850).await, None);
+    assert_free(&manager).await;
+    manager.evict_unneeded();
+    let read = manager.report().bytes_read;
+    assert!(read > 0);
+    assert_eq!(find(860).await, None);
+    assert_eq!(find(810).await, None);
+    assert_eq!(manager.report().bytes_read, read);
+    // Statistics decide, or another file is read.
+    assert_eq!(find(1400).await, Some(vec![1400]));
+    assert_eq!(find(8001).await, Some(vec![8001]));
+    assert!(manager.report().bytes_read > read);
+}
+
+#[tokio::test]
 async fn strings_and_floats_are_found() {
     // Longer than statistics are.
     let text = |key: usize| format!("{}{key:05}", "long ".repeat(30));

@@ -14,11 +14,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::coscan::Coscan;
 use crate::engine_tables::listing_table::SharedListingTable;
-use crate::sandwich::cooperative_join::CooperativeJoinExec;
 use crate::settings::SessionSettings;
-
-/// How often a query is planned, at most. Each plan may have joins that the one before did not have.
-const PASSES_MAX: usize = 8;
 
 /// Plans queries with another planner, after replacing tables by shared ones where possible. Writes go to the engine's
 /// own tables.
@@ -73,38 +69,8 @@ impl QueryPlanner for SharingPlanner {
             true => self.with_shared_tables(logical_plan)?,
             false => None,
         };
-        let logical_plan = shared.as_ref().unwrap_or(logical_plan);
-        if let LogicalPlan::Explain(explain) = logical_plan
-            && !session.config_options().explain.logical_plan_only
-        {
-            // Its plan is text, of which nothing can be found out. It has the error, too, if there is one.
-            let _ = self.create_physical_plan(&explain.plan, session).await;
-        }
-        let mut passes = 1..PASSES_MAX;
-        loop {
-            let plan = self.planner.create_physical_plan(logical_plan, session).await?;
-            // The next plan does without the joins that were found to be impossible.
-            if are_clustered(&plan).await? || passes.next().is_none() {
-                return Ok(plan);
-            }
-        }
+        self.planner.create_physical_plan(shared.as_ref().unwrap_or(logical_plan), session).await
     }
-}
-
-/// Whether the tables of all cooperative joins are clustered, as their statistics suggest.
-async fn are_clustered(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
-    let mut joins = Vec::new();
-    plan.apply(|plan| {
-        if plan.is::<CooperativeJoinExec>() {
-            joins.push(Arc::clone(plan));
-        }
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    let mut are_clustered = true;
-    for join in joins.iter().filter_map(|join| join.downcast_ref::<CooperativeJoinExec>()) {
-        are_clustered &= join.is_clustered().await?;
-    }
-    Ok(are_clustered)
 }
 
 /// Replaces the engine's tables by shared ones.

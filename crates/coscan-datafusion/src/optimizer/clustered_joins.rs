@@ -21,7 +21,7 @@ const POOL_PART: u64 = 4;
 /// many times as many rows.
 const ROWS_FACTOR: u64 = 2;
 
-/// Planning reads the keys of at most this part of the rows, to find where joint chunks begin.
+/// The keys of at most this part of the rows are read to find where joint chunks begin.
 const SEARCH_PART: u64 = 2;
 
 /// Replaces plans of hash joins on the key of clustered tables by [`CooperativeJoinExec`], with the filters,
@@ -68,13 +68,14 @@ fn joint(plan: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Changed {
     let [first, _, ..] = leaves.as_slice() else { return Ok(None) };
     let (manager, options) = (first.scan.manager().clone(), first.options);
     let tables = leaves.iter().map(Leaf::table).collect();
-    let Some(clustering) = Clustering::new(&manager, tables, options)? else { return Ok(None) };
+    let Some(clustering) = Clustering::new(tables, options)? else { return Ok(None) };
     let scans: Vec<_> = leaves.iter().map(|leaf| &leaf.scan).collect();
     let cost = JointCost::new(&clustering, &scans, &needed)?;
     let scanned: u64 = scans.iter().map(|scan| scan.row_count()).sum();
     // The pool may shrink to its floor, and its ceiling may have been moved.
     let pool_bytes = manager.report().pool_limit_bytes / POOL_PART;
-    let pays = cost.chunk_bytes_max <= pool_bytes.min(manager.options().pool_bytes_min)
+    let pays = !cost.is_impossible
+        && cost.chunk_bytes_max <= pool_bytes.min(manager.options().pool_bytes_min)
         && cost.rows <= scanned.saturating_mul(ROWS_FACTOR)
         && (clustering.is_known(&manager) || cost.rows_to_search <= cost.rows / SEARCH_PART);
     if !pays || filling.schema() != plan.schema() {

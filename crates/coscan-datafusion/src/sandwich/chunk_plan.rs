@@ -35,8 +35,25 @@ impl ChunkPlan {
 
     /// The same with other plans in place of its leaves for collected rows, from left to right. Joins collect them once for
     /// all executions.
-    pub(super) fn with_collected(&self, inputs: &[Arc<dyn ExecutionPlan>]) -> Result<Self> {
-        Ok(Self { plan: with_collected(&self.plan, &mut inputs.iter())? })
+    pub(super) fn with_collected(&self, collected: &[Arc<dyn ExecutionPlan>]) -> Result<Self> {
+        let mut collected = collected.iter().cloned();
+        let replace = &mut |leaf: &LeafExec| leaf.is_collected().then(|| collected.next());
+        Ok(Self { plan: with_leaves(&self.plan, replace)? })
+    }
+
+    /// The plan over all rows of its tables at once: plans in place of the leaves of chunks, and of those for collected
+    /// rows, each from left to right. It may ask for them in one partition.
+    pub(super) fn over_whole(
+        &self,
+        tables: &[Arc<dyn ExecutionPlan>],
+        collected: &[Arc<dyn ExecutionPlan>],
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let (mut tables, mut collected) = (tables.iter().cloned(), collected.iter().cloned());
+        let replace = &mut |leaf: &LeafExec| match leaf.is_collected() {
+            true => Some(collected.next()),
+            false => Some(tables.next()),
+        };
+        with_leaves(&self.plan, replace)
     }
 
     /// Makes joins collect the rows that are the same for all chunks, over a chunk without rows. Each join by itself: one
@@ -93,17 +110,17 @@ fn in_one_line(plan: &Arc<dyn ExecutionPlan>, f: &mut fmt::Formatter<'_>) -> fmt
     }
 }
 
-fn with_collected<'a>(
+/// A plan with others in place of some of its leaves.
+fn with_leaves(
     plan: &Arc<dyn ExecutionPlan>,
-    inputs: &mut impl Iterator<Item = &'a Arc<dyn ExecutionPlan>>,
+    replace: &mut impl FnMut(&LeafExec) -> Option<Option<Arc<dyn ExecutionPlan>>>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    if plan.downcast_ref::<LeafExec>().is_some_and(LeafExec::is_collected) {
-        return match inputs.next() {
-            Some(input) => Ok(Arc::clone(input)),
-            None => internal_err!("a leaf without an input"),
-        };
+    match plan.downcast_ref::<LeafExec>().and_then(&mut *replace) {
+        Some(Some(input)) => return Ok(input),
+        Some(None) => return internal_err!("a leaf without an input"),
+        None => {}
     }
-    let children = plan.children().into_iter().map(|child| with_collected(child, inputs));
+    let children = plan.children().into_iter().map(|child| with_leaves(child, replace));
     let children = children.collect::<Result<Vec<_>>>()?;
     replace_children_if_necessary(Arc::clone(plan).reset_state()?, children)
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use coscan_runtime::core::TableId;
+use coscan_runtime::core::{ChunkIndex, Index, TableId};
 use coscan_runtime::{BufferManager, JointTable, ScanLabel, SharedTable, find_rows};
 use coscan_storage::table::{ChunkStatistics, FileVersion, ParquetTable};
 use datafusion::arrow::array::{Array, ArrayRef, UInt32Array, make_comparator};
@@ -44,13 +44,8 @@ pub(crate) struct ClusteredTable {
 
 impl Clustering {
     /// Clusters the tables of scans by the chunks of the one with the fewest: a joint chunk is one of them, with the rows
-    /// of the same keys of the others. `None` if that is one joint chunk, tables have some of their files in common, or
-    /// they were found not to be clustered.
-    pub(crate) fn new(
-        manager: &BufferManager,
-        scanned: Vec<ClusteredTable>,
-        options: SortOptions,
-    ) -> Result<Option<Self>> {
+    /// of the same keys of the others. `None` if that is one joint chunk, or tables have some of their files in common.
+    pub(crate) fn new(scanned: Vec<ClusteredTable>, options: SortOptions) -> Result<Option<Self>> {
         let mut tables: Vec<ClusteredTable> = Vec::new();
         let mut table_of_scans = Vec::with_capacity(scanned.len());
         for table in scanned {
@@ -78,10 +73,7 @@ impl Clustering {
             return Ok(None);
         }
         let boundaries = take(&first, &starts, None)?;
-        let clustering = Self { tables, table_of_scans, options, boundaries };
-        let summary = manager.extension(JoinIndexes::default).of(&clustering);
-        let is_refuted = summary.get().is_some_and(Option::is_none);
-        Ok((!is_refuted).then_some(clustering))
+        Ok(Some(Self { tables, table_of_scans, options, boundaries }))
     }
 
     /// Whether the rows of its joint chunks are known, so that nothing has to be read to find them.
@@ -96,6 +88,14 @@ impl Clustering {
 
     pub(crate) fn table_count(&self) -> usize {
         self.tables.len()
+    }
+
+    /// Whether the rows of a chunk of a table were found not to be in the order of the key: where the rows of a key begin
+    /// in it cannot be said.
+    pub(crate) fn is_unordered(&self, table: usize, chunk: usize) -> bool {
+        let ClusteredTable { table, key } = &self.tables[table];
+        let file = table.table().chunk_file(ChunkIndex::from_usize(chunk));
+        table.table().is_unordered(file, *key, self.options.descending)
     }
 
     /// The position of the table of each scan.
@@ -126,27 +126,40 @@ impl Clustering {
         Ok((0..self.joint_chunks()).map(chunks).collect())
     }
 
-    /// The rows of each joint chunk; `None` if the tables are not clustered. Where the rows of a key begin is found once
-    /// for the same files: it is the join index summary [CS11 §2.6.2].
+    /// The rows of each joint chunk; `None` if the rows of a table are not in the order of its key where they have to be,
+    /// which its files then keep. Where the rows of a key begin is found once for the same files: it is the join index
+    /// summary [CS11 §2.6.2].
     pub(crate) async fn rows(
         &self,
         manager: &BufferManager,
         label: &ScanLabel,
     ) -> Result<Option<Arc<JointRanges>>> {
         let summary = manager.extension(JoinIndexes::default).of(self);
-        summary.get_or_try_init(|| self.find_rows(manager, label)).await.cloned()
+        let find = async || {
+            let found = self.find_rows(manager, label).await.map_err(Some)?;
+            found.map(Arc::new).ok_or(None::<DataFusionError>)
+        };
+        match summary.get_or_try_init(find).await {
+            Ok(rows) => Ok(Some(Arc::clone(rows))),
+            Err(error) => error.map_or(Ok(None), Err),
+        }
     }
 
     async fn find_rows(
         &self,
         manager: &BufferManager,
         label: &ScanLabel,
-    ) -> Result<Option<Arc<JointRanges>>> {
+    ) -> Result<Option<JointRanges>> {
         let mut joint = vec![Vec::with_capacity(self.tables.len()); self.joint_chunks()];
+        let mut is_clustered = true;
+        // Also after one was found not to be in order: no plan is to be made in vain for each of them.
         for ClusteredTable { table, key } in &self.tables {
             let (options, boundaries) = (self.options, &self.boundaries);
             let found = find_rows(manager, table, *key, options, boundaries, label.clone()).await;
-            let Some(starts) = found.map_err(from_scan)? else { return Ok(None) };
+            let Some(starts) = found.map_err(from_scan)? else {
+                is_clustered = false;
+                continue;
+            };
             let row_count = table.table().layout().row_count();
             let ends = starts.iter().copied().chain([row_count]);
             let starts = std::iter::once(0).chain(starts.iter().copied());
@@ -154,7 +167,7 @@ impl Clustering {
                 rows.push(start..end);
             });
         }
-        Ok(Some(Arc::new(joint)))
+        Ok(is_clustered.then_some(joint))
     }
 
     /// Registers the tables as one, in these joint chunks.
@@ -219,8 +232,8 @@ struct JoinIndexes {
     known: Mutex<Vec<(SummaryKey, Arc<Summary>)>>,
 }
 
-/// Set once the rows are found, to `None` if the tables are not clustered.
-type Summary = tokio::sync::OnceCell<Option<Arc<JointRanges>>>;
+/// Set once the rows are found.
+type Summary = tokio::sync::OnceCell<Arc<JointRanges>>;
 
 /// For each table its id, which stands for its columns and stores, its files, and the column of the key; the order.
 /// Boundaries follow from these.
@@ -247,7 +260,6 @@ impl JoinIndexes {
 
 fn summary_bytes((key, summary): &(SummaryKey, Arc<Summary>)) -> usize {
     let files: usize = key.0.iter().map(|(_, files, _)| files.len()).sum();
-    let found = summary.get().and_then(Option::as_ref);
-    let ranges: usize = found.map_or(0, |chunks| chunks.iter().map(Vec::len).sum());
+    let ranges: usize = summary.get().map_or(0, |chunks| chunks.iter().map(Vec::len).sum());
     files * VERSION_BYTES + ranges * size_of::<Range<u64>>()
 }

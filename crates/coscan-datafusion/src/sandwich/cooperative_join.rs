@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use coscan_runtime::ScanLabel;
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
@@ -23,7 +23,7 @@ use futures::{StreamExt as _, TryStreamExt, stream};
 
 use super::chunk_plan::ChunkPlan;
 use super::clustering::Clustering;
-use super::joining::Joining;
+use super::joining::{Joining, WholeTables};
 use super::needed::Needed;
 use super::output::one_partition;
 use crate::execution::exec::SharedScanExec;
@@ -41,7 +41,7 @@ use crate::execution::metrics::ScanCounts;
 ///
 /// | field | meaning |
 /// |---|---|
-/// | `joint_chunks` | the number of joint chunks; statistics rule out some of them when the query runs |
+/// | `joint_chunks` | the number of joint chunks; statistics rule out some of them when the query runs. EXPLAIN ANALYZE: `none (not clustered)` if rows were found not to be in the order of the key, and the tables were joined as a whole |
 /// | `per_chunk` | the operators that each joint chunk goes through, each before its inputs |
 ///
 /// EXPLAIN ANALYZE adds the figures of a scan, see [`SharedScanExec`].
@@ -56,6 +56,8 @@ pub(crate) struct CooperativeJoinExec {
     filling: ChunkPlan,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
+    /// Whether an execution found that the tables are not clustered, and joined them as a whole.
+    was_whole: Arc<AtomicBool>,
 }
 
 impl CooperativeJoinExec {
@@ -77,14 +79,8 @@ impl CooperativeJoinExec {
             filling: ChunkPlan::new(plan),
             properties: Arc::new(one_partition(equivalence, EmissionType::Incremental)),
             metrics: ExecutionPlanMetricsSet::new(),
+            was_whole: Arc::default(),
         }
-    }
-
-    /// Whether its tables are clustered; finds it out if that is not known yet.
-    pub(crate) async fn is_clustered(&self) -> Result<bool> {
-        let Some(scan) = self.scans()?.into_iter().next() else { return Ok(false) };
-        let label = ScanLabel { query: None, table: Some(scan.table_name().into()) };
-        Ok(self.clustering.rows(scan.manager(), &label).await?.is_some())
     }
 
     fn with_children(
@@ -99,6 +95,7 @@ impl CooperativeJoinExec {
             filling: self.filling.clone(),
             properties: Arc::clone(&self.properties),
             metrics: ExecutionPlanMetricsSet::new(),
+            was_whole: Arc::default(),
         };
         changed.scans()?;
         Ok(Arc::new(changed))
@@ -115,12 +112,20 @@ impl CooperativeJoinExec {
 
     /// The join as its tasks need it.
     fn joining(&self, context: &Arc<TaskContext>) -> Result<Joining> {
+        let (tables, collected) = self.children.split_at(self.scan_count);
+        let whole = WholeTables {
+            filling: self.filling.clone(),
+            tables: tables.to_vec(),
+            collected: collected.to_vec(),
+            is_executed: Arc::clone(&self.was_whole),
+        };
         Ok(Joining {
+            whole,
             scans: self.scans()?.into_iter().cloned().collect(),
             clustering: Arc::clone(&self.clustering),
             needed: Arc::clone(&self.needed),
-            filling: self.filling.with_collected(&self.children[self.scan_count..])?,
-            has_collected: self.children.len() > self.scan_count,
+            filling: self.filling.with_collected(collected)?,
+            has_collected: !collected.is_empty(),
             context: Arc::clone(context),
             counts: ScanCounts::new(&self.metrics),
         })
@@ -129,7 +134,10 @@ impl CooperativeJoinExec {
 
 impl DisplayAs for CooperativeJoinExec {
     fn fmt_as(&self, kind: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let chunks = self.clustering.joint_chunks();
+        let chunks = match self.was_whole.load(Ordering::Relaxed) {
+            true => "none (not clustered)".to_owned(),
+            false => self.clustering.joint_chunks().to_string(),
+        };
         match kind {
             DisplayFormatType::TreeRender => writeln!(f, "joint_chunks={chunks}"),
             _ => write!(

@@ -2,15 +2,18 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use coscan_runtime::{JointScan, JointScanRequest, ScanMetrics};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::{exec_err, internal_err};
+use datafusion::common::internal_err;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::ensure_requirements::EnsureRequirements;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use tokio::sync::mpsc::Sender;
 
 use super::chunk_plan::ChunkPlan;
@@ -22,6 +25,26 @@ use crate::error::from_scan;
 use crate::execution::exec::SharedScanExec;
 use crate::execution::metrics::ScanCounts;
 
+/// The plan over all rows of its tables at once: the way of a join whose tables were found not to be clustered. Later
+/// plans know, and have no such join.
+pub(super) struct WholeTables {
+    pub(super) filling: ChunkPlan,
+    pub(super) tables: Vec<Arc<dyn ExecutionPlan>>,
+    pub(super) collected: Vec<Arc<dyn ExecutionPlan>>,
+    /// Set when it is executed.
+    pub(super) is_executed: Arc<AtomicBool>,
+}
+
+impl WholeTables {
+    fn execute(&self, context: &Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.is_executed.store(true, Ordering::Relaxed);
+        let plan = self.filling.over_whole(&self.tables, &self.collected)?;
+        let options = context.session_config().options();
+        let plan = EnsureRequirements::new().optimize(plan, options)?;
+        execute_stream(plan, Arc::clone(context))
+    }
+}
+
 /// An execution, which all tasks share.
 pub(super) struct Joining {
     pub(super) scans: Vec<SharedScanExec>,
@@ -30,6 +53,7 @@ pub(super) struct Joining {
     pub(super) filling: ChunkPlan,
     /// Whether joins of the filling collect rows.
     pub(super) has_collected: bool,
+    pub(super) whole: WholeTables,
     pub(super) context: Arc<TaskContext>,
     pub(super) counts: ScanCounts,
 }
@@ -43,9 +67,7 @@ impl Joining {
         let Some(first) = self.scans.first() else { return internal_err!("a join without tables") };
         let label = first.label(&self.context);
         let Some(rows) = self.clustering.rows(first.manager(), &label).await? else {
-            return exec_err!(
-                "the tables of a join are not clustered on its key: plan the query again"
-            );
+            return self.whole.execute(&self.context);
         };
         let joint = self.clustering.register(first.manager(), &rows)?;
         if self.has_collected {

@@ -18,6 +18,8 @@ pub(crate) struct JointCost {
     pub(crate) rows: u64,
     /// The rows of chunks in which a joint chunk ends and the next begins.
     pub(crate) rows_to_search: u64,
+    /// Whether the rows of one of those chunks are known not to be in the order of the key.
+    pub(crate) is_impossible: bool,
 }
 
 impl JointCost {
@@ -29,7 +31,8 @@ impl JointCost {
     ) -> Result<Self> {
         let table_of_scans = clustering.table_of_scans();
         let chunks = clustering.chunks()?;
-        let mut cost = Self { chunk_bytes_max: 0, rows: 0, rows_to_search: 0 };
+        let mut cost =
+            Self { chunk_bytes_max: 0, rows: 0, rows_to_search: 0, is_impossible: false };
         for joint in 0..clustering.joint_chunks() {
             let is_needed_by = |scan: usize| {
                 let Range { start, end } = chunks[table_of_scans[scan]][joint];
@@ -58,6 +61,7 @@ impl JointCost {
                 if chunks[joint].start < before {
                     let rows = parquet.layout().rows(ChunkIndex::from_usize(chunks[joint].start));
                     cost.rows_to_search += rows.end - rows.start;
+                    cost.is_impossible |= clustering.is_unordered(table, chunks[joint].start);
                 }
             }
             cost.chunk_bytes_max = cost.chunk_bytes_max.max(bytes);

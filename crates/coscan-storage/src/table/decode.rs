@@ -17,6 +17,7 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowSelection};
 use parquet::errors::ParquetError;
 
 use super::column_pages::ColumnPages;
+use super::observed::NanWatch;
 use super::panics::caught;
 use super::prefix::LeafPrefix;
 use super::types::adapt;
@@ -50,6 +51,9 @@ impl ParquetFile {
         let mut decoder = self.decoder(chunk, column, self.count_selected(chunk, selection)?);
         if decoder.rows_left == 0 {
             return Ok(decoder);
+        }
+        if decoder.rows_left == everything.end {
+            decoder.nan_watch = NanWatch::new(self, chunk, column);
         }
         let mut slice = Vec::new();
         for page in self.pages_of_rows(chunk, column, selected) {
@@ -106,6 +110,7 @@ impl ParquetFile {
         let field = self.field(column);
         ColumnDecoder {
             source: None,
+            nan_watch: None,
             rows_left,
             data_type: field.data_type().clone(),
             file: Arc::clone(&self.name),
@@ -127,6 +132,7 @@ impl ParquetFile {
             rows_left: self.count_selected(chunk, selection)?,
             data_type: value.data_type().clone(),
             source: Some(Source::Value { value, batch_rows: batch_rows.max(1) }),
+            nan_watch: None,
             file: Arc::clone(&self.name),
             column: column.to_owned(),
             chunk,
@@ -187,6 +193,8 @@ fn row_selection(
 pub struct ColumnDecoder {
     /// `None` after the end.
     source: Option<Source>,
+    /// If all rows of the chunk are decoded, and none was NaN so far.
+    nan_watch: Option<NanWatch>,
     rows_left: u64,
     data_type: DataType,
     file: Arc<str>,
@@ -249,6 +257,7 @@ impl ColumnDecoder {
                 self.corrupt(format!("there are more rows than the {} left", self.rows_left))
             );
         };
+        self.nan_watch = self.nan_watch.take().and_then(|watch| watch.after(&array));
         let array = adapt(&array, &self.data_type).map_err(|error| DecodeError::Cast {
             file: Arc::clone(&self.file),
             column: self.column.clone(),
@@ -256,6 +265,9 @@ impl ColumnDecoder {
             reason: error.to_string(),
         })?;
         self.rows_left = rows_left;
+        if rows_left == 0 {
+            self.nan_watch.take().into_iter().for_each(NanWatch::end);
+        }
         Ok(array)
     }
 }

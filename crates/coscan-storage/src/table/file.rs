@@ -17,6 +17,7 @@ use parquet::file::metadata::ParquetMetaData;
 
 use super::layout::{FileLayout, plan};
 use super::leaves::leaves_of_columns;
+use super::observed::Observed;
 use super::pages::{StoredChunk, StoredPage};
 use super::panics::caught;
 use super::per_column::PerColumn;
@@ -49,6 +50,7 @@ pub struct ParquetFile {
     /// Computed on demand.
     pub(super) statistics: PerColumn<ChunkStatistics>,
     pub(super) zones: Zones,
+    pub(super) observed: Arc<Observed>,
 }
 
 impl ParquetFile {
@@ -94,6 +96,7 @@ impl ParquetFile {
             zones: Zones::new(&metadata, &layout.chunks, column_count),
             levels: PerColumn::new(column_count),
             statistics: PerColumn::new(column_count),
+            observed: Arc::new(Observed::new(column_count, layout.chunks.len())),
             fields: schema.fields().clone(),
             leaves_of_column,
             layout,
@@ -197,7 +200,7 @@ impl ParquetFile {
         self.layout.slices.of(chunk, group)
     }
 
-    /// Its size in memory, in bytes, approximately: footer, page index, layout and statistics.
+    /// Its size in memory, in bytes, approximately: footer, page index, layout, statistics, and what was observed.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let fixed_bytes = size_of::<Self>()
@@ -207,6 +210,7 @@ impl ParquetFile {
             + self.levels.memory_bytes(|_| 0);
         let made_bytes = self.layout.memory_bytes()
             + self.zones.memory_bytes()
+            + self.observed.memory_bytes()
             + self.statistics.memory_bytes(ChunkStatistics::memory_bytes)
             + self.metadata.memory_size();
         (fixed_bytes + made_bytes) as u64

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use arrow::compute::concat;
 use arrow_array::{Array, ArrayRef, BooleanArray, new_empty_array};
 use arrow_schema::{ArrowError, DataType};
+use coscan_core::ChunkIndex;
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use parquet::basic::{SortOrder, Type as PhysicalType};
 use parquet::errors::ParquetError;
@@ -41,6 +42,12 @@ impl ParquetFile {
     #[must_use]
     pub fn zones(&self) -> &[Range<u64>] {
         &self.zones.rows
+    }
+
+    /// The number of zones of a chunk.
+    pub(super) fn zone_count(&self, chunk: ChunkIndex) -> usize {
+        let chunk = self.chunk(chunk);
+        if chunk.is_part { 1 } else { chunk.row_groups.len() }
     }
 
     /// As [`Self::statistics`], with an entry per zone.

@@ -7,6 +7,7 @@ use arrow_array::UInt64Array;
 use arrow_schema::ArrowError;
 use coscan_core::{ChunkIndex, Index};
 
+use super::observed::may_hold_nan;
 use super::{ChunkStatistics, ParquetFile, ParquetTable, TableError};
 
 impl ParquetTable {
@@ -54,6 +55,68 @@ impl ParquetTable {
         };
         let concat = || self.concat(column, ParquetFile::zone_statistics, row_counts);
         self.statistics.zones.get_or_try_make(column, concat).cloned()
+    }
+
+    /// Whether the rows of a row group of a file were found not to be in the order of a column, see
+    /// [`ParquetFile::is_unordered`].
+    ///
+    /// # Panics
+    /// If there is no such file or column.
+    #[must_use]
+    pub fn is_unordered(&self, file: usize, column: usize, is_descending: bool) -> bool {
+        let in_file = self.file_column(file, column);
+        in_file.is_some_and(|column| self.parquet_files()[file].is_unordered(column, is_descending))
+    }
+
+    /// Whether a column is known to hold no NaN in a chunk, see [`ParquetFile::is_without_nan`].
+    ///
+    /// # Panics
+    /// If there is no such chunk or column.
+    #[must_use]
+    pub fn is_without_nan(&self, chunk: ChunkIndex, column: usize) -> bool {
+        let (file, chunk) = self.place_of(chunk);
+        match self.file_column(file, column) {
+            Some(column) => self.parquet_files()[file].is_without_nan(chunk, column),
+            None => !may_hold_nan(&self.repeated_value(file, column)),
+        }
+    }
+
+    /// For each chunk whether a column is known to hold no NaN, see [`ParquetFile::is_without_nan`].
+    ///
+    /// # Panics
+    /// If there is no such column.
+    #[must_use]
+    pub fn chunks_without_nan(&self, column: usize) -> Vec<bool> {
+        self.without_nan(column, |_, _| 1)
+    }
+
+    /// As [`Self::chunks_without_nan`], for each zone.
+    ///
+    /// # Panics
+    /// If there is no such column.
+    #[must_use]
+    pub fn zones_without_nan(&self, column: usize) -> Vec<bool> {
+        self.without_nan(column, ParquetFile::zone_count)
+    }
+
+    /// For each chunk, as often as `count` says.
+    fn without_nan(
+        &self,
+        column: usize,
+        count: fn(&ParquetFile, ChunkIndex) -> usize,
+    ) -> Vec<bool> {
+        let mut without_nan = Vec::new();
+        for (index, file) in self.parquet_files().iter().enumerate() {
+            let in_file = self.file_column(index, column);
+            let is_repeated =
+                in_file.is_none() && !may_hold_nan(&self.repeated_value(index, column));
+            for chunk in (0..file.chunk_count()).map(ChunkIndex::from_usize) {
+                let is_known =
+                    is_repeated || in_file.is_some_and(|column| file.is_without_nan(chunk, column));
+                without_nan.extend(std::iter::repeat_n(is_known, count(file, chunk)));
+            }
+        }
+        without_nan
     }
 
     fn concat(
