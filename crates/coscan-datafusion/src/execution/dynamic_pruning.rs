@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use coscan_runtime::Scan;
-use coscan_runtime::core::{ChunkIndex, Index};
+use coscan_runtime::core::ChunkIndex;
 use coscan_storage::table::ParquetTable;
 use datafusion::physical_expr::expressions::DynamicFilterTracking;
 use datafusion::physical_expr::{PhysicalExpr, conjunction};
@@ -43,16 +43,10 @@ impl DynamicPruner {
     }
 
     /// Adds chunks to the scan. Returns those that the filters leave as they are now.
-    pub(crate) fn add(
-        &mut self,
-        table: &ParquetTable,
-        mut chunks: Vec<ChunkIndex>,
-    ) -> Vec<ChunkIndex> {
-        if let Some(keep) = may_match(table, &self.filters, self.in_list_max) {
-            chunks.retain(|chunk| keep[chunk.as_usize()]);
-        }
-        self.left.extend(&chunks);
-        chunks
+    pub(crate) fn add(&mut self, table: &ParquetTable, chunks: Vec<ChunkIndex>) -> Vec<ChunkIndex> {
+        let (left, _) = self.split(table, chunks);
+        self.left.extend(&left);
+        left
     }
 
     /// Drops chunks of the scan that the filters rule out now, if one has changed; returns how many.
@@ -69,17 +63,23 @@ impl DynamicPruner {
     fn take_ruled_out(&mut self, table: &ParquetTable) -> Vec<ChunkIndex> {
         let started = Instant::now();
         self.has_changed = false;
-        let mut ruled_out = Vec::new();
-        if let Some(keep) = may_match(table, &self.filters, self.in_list_max) {
-            self.left.retain(|&chunk| {
-                let is_left = keep[chunk.as_usize()];
-                if !is_left {
-                    ruled_out.push(chunk);
-                }
-                is_left
-            });
-        }
+        let left = std::mem::take(&mut self.left);
+        let (left, ruled_out) = self.split(table, left);
+        self.left = left;
         self.rests_until = Instant::now() + started.elapsed() * REST;
         ruled_out
+    }
+
+    /// The chunks that the filters leave now, and those that they rule out.
+    fn split(
+        &self,
+        table: &ParquetTable,
+        chunks: Vec<ChunkIndex>,
+    ) -> (Vec<ChunkIndex>, Vec<ChunkIndex>) {
+        let Some(keep) = may_match(table, &self.filters, self.in_list_max, &chunks) else {
+            return (chunks, Vec::new());
+        };
+        let mut keep = keep.into_iter();
+        chunks.into_iter().partition(|_| keep.next().unwrap_or(true))
     }
 }

@@ -41,6 +41,7 @@ pub(crate) use why_any::WhyAny;
 /// | `predicate` | filters that rule chunks out; an operator above removes rows |
 /// | `evaluated` | filters by which the scan removes rows itself |
 /// | `first_by` | the order of a top-k above: chunks that may hold its rows are read first |
+/// | `may_hold_nan` | columns of floating-point numbers with which filters or a top-k could rule more chunks out, and the number of chunks to read of which it is not known that they hold no NaN there. It is known once all rows of a chunk were decoded |
 /// | `fetch` | the most rows that a partition gives |
 /// | `query` | the [id of the query](crate::QueryId) that has executed it, if it has one |
 /// | `reads=first_pages` | so few rows are needed that the first pages of each column are read, and no chunks |

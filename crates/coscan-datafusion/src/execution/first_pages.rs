@@ -15,7 +15,8 @@ use futures::{Stream, StreamExt};
 
 use crate::error::from_scan;
 use crate::execution::metrics::ScanCounts;
-use crate::planning::direct::{ScanRequirements, stored_bytes};
+use crate::planning::direct::ScanRequirements;
+use crate::planning::direct_bytes::stored_bytes;
 use crate::planning::selectivity::is_worth_first_pages;
 use crate::tables::source::ScanSource;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use coscan_storage::stores::COALESCE_GAP_BYTES;
-use coscan_storage::table::{ParquetTable, ReadError, TableFile};
-use datafusion::common::plan_datafusion_err;
+use coscan_storage::table::{ParquetFile, ReadError, TableFile};
+use datafusion::common::internal_err;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{ParquetFileMetrics, ParquetFileReaderFactory};
 use datafusion::error::Result;
@@ -19,17 +19,9 @@ use parquet::arrow::async_reader::AsyncFileReader;
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ParquetMetaData;
 
-/// Makes readers of a table's files.
+/// Makes readers of opened files.
 #[derive(Debug)]
-pub(crate) struct DirectReaders {
-    table: Arc<ParquetTable>,
-}
-
-impl DirectReaders {
-    pub(crate) fn new(table: Arc<ParquetTable>) -> Self {
-        Self { table }
-    }
-}
+pub(crate) struct DirectReaders;
 
 impl ParquetFileReaderFactory for DirectReaders {
     fn create_reader(
@@ -40,14 +32,13 @@ impl ParquetFileReaderFactory for DirectReaders {
         metrics: &ExecutionPlanMetricsSet,
     ) -> Result<Box<dyn AsyncFileReader + Send>> {
         let location = &file.object_meta.location;
-        // All files are in one store, so that their paths tell them apart.
-        let found =
-            self.table.parquet_files().iter().find(|file| file.version().path() == location);
-        let found = found.ok_or_else(|| plan_datafusion_err!("{location} is not of the table"))?;
+        let Some(opened) = file.extension::<Arc<ParquetFile>>() else {
+            return internal_err!("{location} was not opened");
+        };
         Ok(Box::new(DirectReader {
             metrics: ParquetFileMetrics::new(partition, location.as_ref(), metrics),
-            file: found.file().clone(),
-            metadata: Arc::clone(found.metadata()),
+            file: opened.file().clone(),
+            metadata: Arc::clone(opened.metadata()),
         }))
     }
 }

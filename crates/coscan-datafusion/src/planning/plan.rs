@@ -98,9 +98,9 @@ async fn of_cheapest_copy(
 fn bytes(session: &dyn Session, scan: &SharedScanExec) -> ScanBytes {
     let (source, requirements) = (scan.source(), scan.requirements());
     let shares = SessionSettings::of(session.config()).sharing;
-    let bytes = direct::bytes_if_cheaper(session, source, &requirements).filter(|_| shares);
-    if let Some(bytes) = bytes {
-        return ScanBytes { unshared: bytes.direct, shared: 0 };
+    let cheaper = direct::if_cheaper(session, source, &requirements).filter(|_| shares);
+    if let Some(cheaper) = cheaper {
+        return ScanBytes { unshared: cheaper.direct_bytes, shared: 0 };
     }
     let rows = requirements.needed.rows_in(source.table.table(), &requirements.needed.chunks);
     let bytes = source.manager.scan_bytes(&source.table, requirements.projection, &rows);

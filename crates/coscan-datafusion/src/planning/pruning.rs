@@ -9,7 +9,7 @@ use coscan_storage::table::{ChunkStatistics, ParquetTable};
 use datafusion::arrow::array::{ArrayRef, BooleanArray, UInt64Array, new_null_array};
 use datafusion::arrow::compute::kernels::cmp::eq;
 use datafusion::arrow::compute::kernels::zip::zip;
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::compute::nullif;
 use datafusion::common::pruning::PruningStatistics;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::error::Result;
@@ -17,7 +17,7 @@ use datafusion::physical_expr::{PhysicalExpr, conjunction_opt};
 use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
 use log::debug;
 
-use crate::planning::nan::rejects_nan;
+use crate::planning::nan::{may_be_nan, reject_nan};
 use crate::planning::selectivity::{is_sparse, may_be_selective};
 
 /// The chunks of a table that a scan needs.
@@ -41,7 +41,7 @@ impl NeededChunks {
         zones_left: Option<&[bool]>,
     ) -> Self {
         let total = table.layout().chunk_count();
-        let keep = may_match(table, filters, in_list_max);
+        let keep = TableStatistics { table, scope: Scope::Chunks, filters }.prune(in_list_max);
         let mut chunks: Vec<_> = match (&keep, zones_left) {
             (None, None) => {
                 return Self { chunks: table.layout().chunks().collect(), total, selected: None };
@@ -92,15 +92,25 @@ impl NeededChunks {
         let whole = rows_of(table, chunks);
         let Some(selected) = &self.selected else { return whole };
         let common = |a: &Range<u64>, b: &Range<u64>| a.start.max(b.start)..a.end.min(b.end);
-        let rows =
-            whole.iter().flat_map(|whole| selected.iter().map(move |rows| common(whole, rows)));
-        rows.filter(|rows| !rows.is_empty()).collect()
+        let mut rows = Vec::new();
+        for whole in &whole {
+            let overlapping = overlapping(selected, whole);
+            rows.extend(overlapping.iter().map(|selected| common(whole, selected)));
+        }
+        rows
     }
 }
 
 /// The rows of some chunks, which ascend, in as few ranges as possible.
 fn rows_of(table: &ParquetTable, chunks: &[ChunkIndex]) -> Vec<Range<u64>> {
     joined(chunks.iter().map(|&chunk| table.layout().rows(chunk)))
+}
+
+/// Those of some ascending ranges that have rows in common with another range.
+pub(crate) fn overlapping<'a>(ranges: &'a [Range<u64>], rows: &Range<u64>) -> &'a [Range<u64>] {
+    let start = ranges.partition_point(|range| range.end <= rows.start);
+    let count = ranges[start..].partition_point(|range| range.start < rows.end);
+    &ranges[start..start + count]
 }
 
 /// Ascending ranges, neighbours made one.
@@ -115,38 +125,30 @@ fn joined(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     joined
 }
 
-/// For each chunk whether it may hold rows that pass all filters; `None` if the filters cannot prune chunks.
+/// For each of some chunks whether it may hold rows that pass all filters; `None` if the filters cannot prune chunks.
 ///
 /// A predicate that cannot be evaluated on statistics rules nothing out: rows are filtered above the scan in any case.
 pub(crate) fn may_match(
     table: &ParquetTable,
     filters: &[Arc<dyn PhysicalExpr>],
     in_list_max: usize,
+    chunks: &[ChunkIndex],
 ) -> Option<Vec<bool>> {
-    TableStatistics { table, scope: Scope::Chunks, filters }.prune(in_list_max)
-}
-
-/// Whether values of a type may be NaN. Parquet's bounds leave NaN out; Arrow orders it above all values, or below all
-/// if it is negative. Such bounds rule rows out only for filters that reject NaN (`nan.rs`).
-pub(crate) fn may_be_nan(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Dictionary(_, values) => may_be_nan(values),
-        DataType::RunEndEncoded(_, values) => may_be_nan(values.data_type()),
-        data_type => data_type.is_floating(),
-    }
+    TableStatistics { table, scope: Scope::Some(chunks), filters }.prune(in_list_max)
 }
 
 /// The unit that each entry of the statistics describes.
 #[derive(Clone, Copy, Debug)]
-enum Scope {
+enum Scope<'a> {
     Chunks,
     Zones,
+    Some(&'a [ChunkIndex]),
 }
 
-/// The statistics of all chunks or zones of a table.
+/// The statistics of chunks or zones of a table.
 struct TableStatistics<'a> {
     table: &'a ParquetTable,
-    scope: Scope,
+    scope: Scope<'a>,
     /// Rows have to pass all of them.
     filters: &'a [Arc<dyn PhysicalExpr>],
 }
@@ -168,27 +170,48 @@ impl TableStatistics<'_> {
         }
     }
 
-    /// The statistics of a column if its bounds hold for all values that could pass the filters.
+    /// The statistics of a column, with the bounds that hold for all values that could pass the filters.
     fn bounds_of(&self, column: &Column) -> Option<ChunkStatistics> {
-        let field = self.table.schema().field_with_name(&column.name).ok()?;
-        if !may_be_nan(field.data_type()) {
-            return self.of(column);
+        let index = self.table.schema().index_of(&column.name).ok()?;
+        let statistics = self.of(index)?;
+        if !may_be_nan(self.table.schema().field(index).data_type()) {
+            return Some(statistics);
         }
-        let all = conjunction_opt(self.filters.iter().cloned())?;
-        if rejects_nan(&all, &column.name) { self.of(column).map(widened) } else { None }
+        let statistics = widened(statistics);
+        if reject_nan(self.filters, &column.name) {
+            return Some(statistics);
+        }
+        let may_be_nan: BooleanArray =
+            self.without_nan(index).iter().map(|is_known| Some(!is_known)).collect();
+        let known = |bounds: &ArrayRef| nullif(bounds, &may_be_nan).ok();
+        let (min, max) = (known(&statistics.min)?, known(&statistics.max)?);
+        Some(ChunkStatistics { min, max, ..statistics })
     }
 
-    fn of(&self, column: &Column) -> Option<ChunkStatistics> {
-        let column = self.table.schema().index_of(&column.name).ok()?;
+    fn of(&self, column: usize) -> Option<ChunkStatistics> {
         let statistics = match self.scope {
-            Scope::Chunks => self.table.statistics(column),
+            Scope::Chunks | Scope::Some(_) => self.table.statistics(column),
             Scope::Zones => self.table.zone_statistics(column),
         };
-        match statistics {
-            Ok(statistics) => Some(statistics),
+        let statistics = match statistics {
+            Ok(statistics) => statistics,
             Err(error) => {
                 debug!("chunks are not pruned by column {column}: {error}");
-                None
+                return None;
+            }
+        };
+        let Scope::Some(chunks) = self.scope else { return Some(statistics) };
+        let chunks: UInt64Array = chunks.iter().map(|chunk| chunk.as_usize() as u64).collect();
+        statistics.take(&chunks).ok()
+    }
+
+    /// Whether a column is known to hold no NaN in each of them.
+    fn without_nan(&self, column: usize) -> Vec<bool> {
+        match self.scope {
+            Scope::Chunks => self.table.chunks_without_nan(column),
+            Scope::Zones => self.table.zones_without_nan(column),
+            Scope::Some(chunks) => {
+                chunks.iter().map(|&chunk| self.table.is_without_nan(chunk, column)).collect()
             }
         }
     }
@@ -226,10 +249,12 @@ impl PruningStatistics for TableStatistics<'_> {
         match self.scope {
             Scope::Chunks => self.table.layout().chunk_count(),
             Scope::Zones => self.table.zones().len(),
+            Scope::Some(chunks) => chunks.len(),
         }
     }
 
     fn null_counts(&self, column: &Column) -> Option<ArrayRef> {
+        let column = self.table.schema().index_of(&column.name).ok()?;
         Some(Arc::new(self.of(column)?.null_count))
     }
 
@@ -239,6 +264,7 @@ impl PruningStatistics for TableStatistics<'_> {
         let counts: UInt64Array = match self.scope {
             Scope::Chunks => layout.chunks().map(|chunk| count(layout.rows(chunk))).collect(),
             Scope::Zones => self.table.zones().iter().cloned().map(count).collect(),
+            Scope::Some(chunks) => chunks.iter().map(|&chunk| count(layout.rows(chunk))).collect(),
         };
         Some(Arc::new(counts))
     }

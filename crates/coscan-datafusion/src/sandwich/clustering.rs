@@ -11,7 +11,7 @@ use datafusion::arrow::compute::{SortOptions, take};
 use datafusion::error::{DataFusionError, Result};
 
 use crate::error::from_scan;
-use crate::planning::pruning::may_be_nan;
+use crate::planning::nan::may_be_nan;
 
 /// The most summaries of joins that a manager remembers, and about the most bytes of them.
 const SUMMARIES_MAX: usize = 512;

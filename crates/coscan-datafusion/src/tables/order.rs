@@ -12,7 +12,7 @@ use datafusion::logical_expr::SortExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{LexOrdering, create_lex_ordering};
 
-use crate::planning::pruning::may_be_nan;
+use crate::planning::nan::may_be_nan;
 
 /// The declared orders that hold over all files, one after another.
 ///

@@ -15,7 +15,7 @@ use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use log::debug;
 use parquet::file::metadata::SortingColumn;
 
-use crate::planning::pruning::may_be_nan;
+use crate::planning::nan::may_be_nan;
 
 /// The order of all row groups, one after another, if each of them declares it.
 pub(crate) fn of_files(table: &ParquetTable) -> Option<LexOrdering> {

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use arrow::compute::{concat, take};
+use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, UInt32Array, UInt64Array, new_empty_array, new_null_array};
 use arrow_schema::{ArrowError, DataType};
 
@@ -66,6 +67,22 @@ impl ChunkStatistics {
             max: bounds,
             null_count: if is_null { row_counts.clone() } else { vec![0; count].into() },
             row_count: row_counts,
+        })
+    }
+
+    /// The statistics of some chunks or zones, by their positions.
+    ///
+    /// # Errors
+    /// If there is no such position.
+    pub fn take(&self, positions: &UInt64Array) -> Result<Self, ArrowError> {
+        let counts = |counts: &UInt64Array| {
+            Ok::<_, ArrowError>(take(counts, positions, None)?.as_primitive().clone())
+        };
+        Ok(Self {
+            min: take(&self.min, positions, None)?,
+            max: take(&self.max, positions, None)?,
+            null_count: counts(&self.null_count)?,
+            row_count: counts(&self.row_count)?,
         })
     }
 

@@ -5,7 +5,18 @@ use std::fmt;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 
 use super::SharedScanExec;
+use crate::execution::ranking::SortKey;
+use crate::planning::nan::undecided;
 use crate::settings::SessionSettings;
+
+impl SharedScanExec {
+    /// The columns that rule fewer chunks out, or give a top-k less to go by, since needed chunks may hold NaN there; and
+    /// the number of those chunks.
+    fn undecided_for_nan(&self) -> Vec<(usize, usize)> {
+        let first_by: Vec<_> = self.first_by.iter().flat_map(SortKey::columns).collect();
+        undecided(self.source.table.table(), &self.filters, &first_by, &self.needed.chunks)
+    }
+}
 
 impl DisplayAs for SharedScanExec {
     fn fmt_as(&self, kind: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -54,6 +65,11 @@ impl DisplayAs for SharedScanExec {
         }
         if let Some(key) = &self.first_by {
             write!(f, ", first_by=[{}]", key.display(self.source.table.table()))?;
+        }
+        for (position, (column, chunks)) in self.undecided_for_nan().into_iter().enumerate() {
+            let name = self.source.table.table().schema().field(column).name();
+            let separator = if position == 0 { ", may_hold_nan=" } else { " and " };
+            write!(f, "{separator}{name} in {chunks} chunks")?;
         }
         if let Some(fetch) = self.fetch {
             write!(f, ", fetch={fetch}")?;

@@ -20,7 +20,7 @@ use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use super::SharedScanExec;
 use crate::execution::ranking::SortKey;
 use crate::planning::bloom_filters;
-use crate::planning::pruning::may_be_nan;
+use crate::planning::nan::may_be_nan;
 use crate::tables::source::{is_dynamic, properties};
 
 /// A chunk has many keys if its last one is so far from its first one.
