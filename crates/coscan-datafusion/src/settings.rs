@@ -16,13 +16,27 @@ extensions_options! {
         pub weight: u32, default = 1
         /// The most seconds that the list of a table's files is used: a query planned later lists them again. 0 lists
         /// them for each mention in a query. If that fails, the query sees the files of the last list, and the reason
-        /// is logged. Without this setting only [`refresh`](crate::refresh) lists files again.
+        /// is logged. Without this setting only [`refresh`](crate::refresh) lists files again, unless the session's
+        /// runtime has no cache of lists (`SET datafusion.runtime.list_files_cache_limit = '0K'`): that is as 0.
         pub refresh: Option<u64>, default = None
     }
 }
 
 impl ConfigExtension for SessionSettings {
     const PREFIX: &'static str = "coscan";
+}
+
+/// Why the scans of a query are not shared.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NotShared(pub(crate) &'static str);
+
+impl NotShared {
+    /// `None` if they are shared.
+    pub(crate) fn of(config: &SessionConfig) -> Option<Self> {
+        let of_query = config.get_extension::<Self>().map(|not_shared| *not_shared);
+        let sharing = SessionSettings::of(config).sharing;
+        of_query.or_else(|| (!sharing).then_some(Self("coscan.sharing is false")))
+    }
 }
 
 impl SessionSettings {

@@ -132,7 +132,7 @@ async fn options_are_checked() {
     let context = session(&manager(PolicyKind::Relevance), &Stores::new());
     for (name, expected) in [
         ("aws.acess_key_id", "no option \"aws.acess_key_id\""),
-        ("format.pruning", "does not support the option format.pruning"),
+        ("format.prunning", "prunning"),
         ("gcp.base_url", "gcp.base_url say nothing about s3:"),
     ] {
         let options = [(name.to_owned(), "a-value".to_owned())].into();

@@ -68,7 +68,7 @@ impl<'a> FileList<'a> {
         if !is_usual {
             return None;
         }
-        let mut types = column_types(&parquet.global).ok()?;
+        let mut types = column_types(&parquet.global).ok()??;
         // Strings are read as the type of the table: a view would only be copied into it.
         types.views &= !schema.fields().iter().any(|field| has_texts(field.data_type()));
         let mut files: Vec<_> = config.file_groups.iter().flat_map(FileGroup::iter).collect();

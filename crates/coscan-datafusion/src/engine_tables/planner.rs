@@ -8,13 +8,16 @@ use datafusion::catalog::Session;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result;
+use datafusion::execution::SessionState;
 use datafusion::execution::context::QueryPlanner;
-use datafusion::logical_expr::{LogicalPlan, TableScan};
+use datafusion::functions::core::file_row_index::FileRowIndexFunc;
+use datafusion::functions::core::input_file_name::InputFileNameFunc;
+use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::coscan::Coscan;
 use crate::engine_tables::listing_table::SharedListingTable;
-use crate::settings::SessionSettings;
+use crate::settings::NotShared;
 
 /// Plans queries with another planner, after replacing tables by shared ones where possible. Writes go to the engine's
 /// own tables.
@@ -65,12 +68,43 @@ impl QueryPlanner for SharingPlanner {
         logical_plan: &LogicalPlan,
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let shared = match SessionSettings::of(session.config()).sharing {
-            true => self.with_shared_tables(logical_plan)?,
-            false => None,
+        if let Some(reason) = not_shared(logical_plan)?
+            && let Some(state) = session.as_any().downcast_ref::<SessionState>()
+        {
+            let mut state = state.clone();
+            state.config_mut().set_extension(Arc::new(reason));
+            return self.planner.create_physical_plan(logical_plan, &state).await;
+        }
+        let shared = match NotShared::of(session.config()) {
+            None => self.with_shared_tables(logical_plan)?,
+            Some(_) => None,
         };
         self.planner.create_physical_plan(shared.as_ref().unwrap_or(logical_plan), session).await
     }
+}
+
+/// Why a query is left to the engine: it calls functions that the engine's own scans answer.
+fn not_shared(plan: &LogicalPlan) -> Result<Option<NotShared>> {
+    let mut reason = None;
+    plan.apply_with_subqueries(|plan| {
+        plan.apply_expressions(|expression| {
+            expression.apply(|expression| {
+                if let Expr::ScalarFunction(call) = expression {
+                    let function = call.func.inner();
+                    if function.is::<InputFileNameFunc>() {
+                        reason = Some(NotShared("input_file_name()"));
+                    } else if function.is::<FileRowIndexFunc>() {
+                        reason = Some(NotShared("file_row_index()"));
+                    }
+                }
+                Ok(match reason {
+                    Some(_) => TreeNodeRecursion::Stop,
+                    None => TreeNodeRecursion::Continue,
+                })
+            })
+        })
+    })?;
+    Ok(reason)
 }
 
 /// Replaces the engine's tables by shared ones.

@@ -28,6 +28,7 @@ use crate::planning::nan::{conjuncts_without, undecided};
 use crate::planning::plain_source::not_shared;
 use crate::planning::pruning::NeededChunks;
 use crate::planning::selectivity::{is_worth_direct_scan, may_be_selective};
+use crate::settings::NotShared;
 use crate::tables::format::set_column_types;
 use crate::tables::source::ScanSource;
 use crate::tables::statistics::stored_columns;
@@ -97,6 +98,7 @@ pub(crate) fn plan_direct(
     session: &dyn Session,
     source: &ScanSource,
     requirements: &ScanRequirements<'_>,
+    NotShared(reason): NotShared,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let files = with_plans(source, row_group_plans(source.table.table(), requirements.needed));
     if files.is_empty() || !is_in_one_store(source.table.table()) {
@@ -104,7 +106,7 @@ pub(crate) fn plan_direct(
     }
     let groups = FileGroup::new(files).split_files(session.config().target_partitions());
     let plan = scan(session, source, requirements, groups, Pruning::ByEngine)?;
-    Ok(Some(not_shared(plan, "coscan.sharing is false")))
+    Ok(Some(not_shared(plan, reason)))
 }
 
 /// What rules row groups and data pages out when the engine scans.

@@ -17,7 +17,7 @@ use log::debug;
 use crate::execution::exec::SharedScanExec;
 use crate::planning::copies::CopyChoice;
 use crate::planning::direct;
-use crate::settings::SessionSettings;
+use crate::settings::NotShared;
 use crate::tables::source::{PlanSettings, ScanSource};
 
 /// The parts of a query that are pushed down to a table.
@@ -69,10 +69,9 @@ pub(crate) async fn plan(
     }
     let scan = scan.with_limit(limit).in_few_partitions()?;
     let source = scan.source();
-    let direct = if SessionSettings::of(session.config()).sharing {
-        direct::plan_if_cheaper(session, source, &scan.requirements())?
-    } else {
-        direct::plan_direct(session, source, &scan.requirements())?
+    let direct = match NotShared::of(session.config()) {
+        None => direct::plan_if_cheaper(session, source, &scan.requirements())?,
+        Some(reason) => direct::plan_direct(session, source, &scan.requirements(), reason)?,
     };
     match direct {
         Some(direct) => Ok(direct),
@@ -97,7 +96,7 @@ async fn of_cheapest_copy(
 /// The stored bytes that a scan would need.
 fn bytes(session: &dyn Session, scan: &SharedScanExec) -> ScanBytes {
     let (source, requirements) = (scan.source(), scan.requirements());
-    let shares = SessionSettings::of(session.config()).sharing;
+    let shares = NotShared::of(session.config()).is_none();
     let cheaper = direct::if_cheaper(session, source, &requirements).filter(|_| shares);
     if let Some(cheaper) = cheaper {
         return ScanBytes { unshared: cheaper.direct_bytes, shared: 0 };

@@ -7,8 +7,11 @@ use async_trait::async_trait;
 use coscan_storage::stores::StoreOptions;
 use datafusion::arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
-use datafusion::error::{DataFusionError, Result};
+use datafusion::common::not_impl_err;
+use datafusion::datasource::listing_table_factory::ListingTableFactory;
+use datafusion::error::Result;
 use datafusion::logical_expr::CreateExternalTable;
+use log::debug;
 
 use crate::coscan::Coscan;
 use crate::error::from_store;
@@ -22,7 +25,7 @@ use crate::tables::replica::{has, stored_fields};
 /// The option that names replicas of the table: locations, separated by commas.
 const REPLICAS: &str = "format.replicas";
 
-/// Makes shared tables.
+/// Makes shared tables; tables of the engine where a shared one does not support what is asked for.
 #[derive(Debug)]
 pub(crate) struct SharedTableFactory {
     coscan: Coscan,
@@ -41,7 +44,6 @@ impl TableProviderFactory for SharedTableFactory {
         session: &dyn Session,
         command: &CreateExternalTable,
     ) -> Result<Arc<dyn TableProvider>> {
-        refuse_unsupported(command)?;
         let mut options = command.options.clone();
         let replicas = options.remove(REPLICAS).unwrap_or_default();
         let (of_store, of_format): (HashMap<_, _>, HashMap<_, _>) =
@@ -56,6 +58,21 @@ impl TableProviderFactory for SharedTableFactory {
             }
         };
         let options = file_options(session, &of_format, self.coscan.table_options())?;
+        let options = match unsupported_by(command).map_or(options, |clause| Err(clause.to_owned()))
+        {
+            Ok(options) => options,
+            Err(unsupported) if runtime.is_some() && replicas.is_empty() => {
+                debug!("the engine makes table {} itself: {unsupported}", command.name);
+                return ListingTableFactory::new().create(session, command).await;
+            }
+            Err(unsupported) => {
+                return not_impl_err!(
+                    "the table {} has replicas or options of a store, so that it has to be a shared one, which does \
+                     not support {unsupported}; leave that out",
+                    command.name
+                );
+            }
+        };
         let execution = &session.config().options().execution;
         let declared = declared_columns(command)?;
         let infers = execution.listing_table_factory_infer_partitions && declared.is_none();
@@ -100,20 +117,17 @@ async fn replica(of: &Listing, columns: &SchemaRef, location: &str) -> Result<Sh
     SharedTableProvider::of_listing(listing, files).await
 }
 
-fn refuse_unsupported(command: &CreateExternalTable) -> Result<()> {
-    let refused = if command.unbounded {
-        "UNBOUNDED tables"
+/// The clause of a statement that a shared table does not support.
+fn unsupported_by(command: &CreateExternalTable) -> Option<&'static str> {
+    if command.unbounded {
+        Some("UNBOUNDED")
     } else if command.constraints.iter().next().is_some() {
-        "constraints; leave them out"
+        Some("constraints")
     } else if !command.column_defaults.is_empty() {
-        "default values; leave them out"
+        Some("default values")
     } else {
-        return Ok(());
-    };
-    Err(DataFusionError::NotImplemented(format!(
-        "a shared table does not support {refused} (CREATE EXTERNAL TABLE {})",
-        command.name
-    )))
+        None
+    }
 }
 
 /// The declared columns that are stored in files: all but those of directories. `None` if no columns are declared.

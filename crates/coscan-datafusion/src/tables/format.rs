@@ -6,54 +6,47 @@ use coscan_storage::table::{ColumnTypes, FileOptions};
 use datafusion::arrow::datatypes::TimeUnit;
 use datafusion::catalog::Session;
 use datafusion::common::config::{ConfigFileType, ParquetOptions};
-use datafusion::common::not_impl_err;
 use datafusion::error::{DataFusionError, Result};
 
 /// The options that a shared table supports.
 const SUPPORTED: [&str; 3] =
     ["format.binary_as_string", "format.coerce_int96", "format.schema_force_view_types"];
 
-/// How to open the files of a table: as `usual`, with the types that the table's options or else the session ask for.
+/// How to open the files of a table: as `usual`, with the types that the table's options or else the session ask for;
+/// or the option that a shared table does not support.
 ///
 /// # Errors
-/// If an option is not supported, or its value is invalid.
+/// If the value of an option is invalid, or there is no such option.
 pub(crate) fn file_options(
     session: &dyn Session,
     options: &HashMap<String, String>,
     usual: FileOptions,
-) -> Result<FileOptions> {
-    let mut others: Vec<_> =
-        options.keys().filter(|option| !SUPPORTED.contains(&option.as_str())).collect();
-    others.sort_unstable();
-    if let Some(option) = others.first() {
-        return not_impl_err!(
-            "a shared table does not support the option {option}; leave it out (supported: replicas, {})",
-            SUPPORTED.join(", ")
-        );
-    }
+) -> Result<std::result::Result<FileOptions, String>> {
     let mut table = session.default_table_options();
     table.set_config_format(ConfigFileType::PARQUET);
     table.alter_with_string_hash_map(options)?;
-    Ok(FileOptions { types: column_types(&table.parquet.global)?, ..usual })
+    let others = options.keys().filter(|option| !SUPPORTED.contains(&option.as_str()));
+    if let Some(option) = others.min() {
+        return Ok(Err(option.clone()));
+    }
+    Ok(match column_types(&table.parquet.global)? {
+        Some(types) => Ok(FileOptions { types, ..usual }),
+        None => Err("format.coerce_int96_tz".to_owned()),
+    })
 }
 
-/// The types that Parquet options ask for.
+/// The types that Parquet options ask for; `None` if coscan cannot read INT96 timestamps so, in a time zone.
 ///
 /// # Errors
-/// If an option is not supported, or its value is invalid.
-pub(crate) fn column_types(parquet: &ParquetOptions) -> Result<ColumnTypes> {
+/// If the value of an option is invalid.
+pub(crate) fn column_types(parquet: &ParquetOptions) -> Result<Option<ColumnTypes>> {
     let int96_unit = parquet.coerce_int96.as_deref().map(time_unit).transpose()?;
-    if let (Some(_), Some(zone)) = (int96_unit, &parquet.coerce_int96_tz) {
-        return not_impl_err!(
-            "a shared table does not read INT96 timestamps in the time zone {zone}; reset \
-             datafusion.execution.parquet.coerce_int96_tz, and name the zone in queries"
-        );
-    }
-    Ok(ColumnTypes {
+    let is_zoned = int96_unit.is_some() && parquet.coerce_int96_tz.is_some();
+    Ok((!is_zoned).then_some(ColumnTypes {
         views: parquet.schema_force_view_types,
         binary_as_string: parquet.binary_as_string,
         int96_unit,
-    })
+    }))
 }
 
 /// Sets the Parquet options for types: the inverse of [`column_types`].

@@ -220,7 +220,10 @@ impl TableProvider for SharedTableProvider {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        if let Some(seconds) = SessionSettings::of(session.config()).refresh {
+        // Without a cache of lists the engine lists the files of its tables for each query.
+        let has_lists = session.runtime_env().cache_manager.get_list_files_cache().is_some();
+        let refresh = SessionSettings::of(session.config()).refresh;
+        if let Some(seconds) = refresh.or_else(|| (!has_lists).then_some(0)) {
             for copy in self.refreshed_copies() {
                 copy.refresh_after(Duration::from_secs(seconds)).await;
             }

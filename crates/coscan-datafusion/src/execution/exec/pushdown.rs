@@ -6,6 +6,7 @@ use coscan_runtime::core::Order;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, make_comparator};
 use datafusion::arrow::compute::{SortOptions, cast};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::error::Result;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::ProjectionExprs;
@@ -188,7 +189,7 @@ impl SharedScanExec {
         let mut all = self.filters.clone();
         for filter in filters {
             let filter = self.on_table(&filter)?;
-            if !all.contains(&filter) {
+            if self.is_useful(&filter)? && !all.contains(&filter) {
                 all.push(filter);
             }
         }
@@ -210,6 +211,16 @@ impl SharedScanExec {
             scan.properties = Arc::clone(&self.properties);
         }
         Ok(Some(scan))
+    }
+
+    /// Whether a filter on the table's schema may rule chunks out. One on nested values never does; a join that finds its
+    /// dynamic filter here would compute bounds of its keys, and fail for those that have none, such as maps.
+    fn is_useful(&self, filter: &Arc<dyn PhysicalExpr>) -> Result<bool> {
+        let schema = self.source.table.table().schema();
+        let is_nested = |expression: &Arc<dyn PhysicalExpr>| {
+            expression.data_type(schema).map(|data_type| data_type.is_nested())
+        };
+        Ok(!is_dynamic(filter) || !filter.exists(is_nested)?)
     }
 
     /// The same, giving only rows that pass these filters on the output's schema.
