@@ -248,6 +248,35 @@ async fn a_join_can_be_executed_again_and_dropped_halfway() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_joins_the_files_that_it_was_made_of() {
+    let data = tempfile::tempdir().unwrap();
+    write_tables(data.path());
+    let manager = manager(PolicyKind::Relevance);
+    let context = shared(&manager);
+    create_tables(&context, data.path()).await;
+    let sql = "SELECT p.key, c.value FROM parent p JOIN child c ON p.key = c.key";
+    let count =
+        |batches: Vec<RecordBatch>| batches.iter().map(RecordBatch::num_rows).sum::<usize>();
+    let expected = async || {
+        let reference = plain();
+        create_tables(&reference, data.path()).await;
+        run(&reference, sql).await.len()
+    };
+    let (before, rows_before) = (plan(&context, sql).await, expected().await);
+    let keys: Vec<_> = (2590..2900).flat_map(|key| [key; 3]).collect();
+    write(&data.path().join("child/2.parquet"), &rows(&keys, 'n'), 100);
+    coscan_datafusion::refresh(&context, "child").await.unwrap();
+    let (after, rows_after) = (plan(&context, sql).await, expected().await);
+    assert!(rows_after > rows_before);
+    // Keys are found first for the newer files, then for the older ones.
+    for (plan, rows) in [(after, rows_after), (before, rows_before)] {
+        assert_eq!(plan.name(), "CooperativeJoinExec");
+        assert_eq!(count(collect(plan, context.task_ctx()).await.unwrap()), rows);
+    }
+    assert_all_frees(&manager).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pool_of_few_joint_chunks_is_enough_and_a_smaller_one_joins_otherwise() {
     let data = tempfile::tempdir().unwrap();
     write_tables(data.path());

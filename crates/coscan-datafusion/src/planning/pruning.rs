@@ -273,3 +273,20 @@ impl PruningStatistics for TableStatistics<'_> {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::overlapping;
+
+    #[test]
+    fn ranges_overlap_if_they_have_rows_in_common() {
+        let ranges = [0..3, 3..5, 8..9, 12..20];
+        for start in 0..22 {
+            for end in start + 1..22 {
+                let common = ranges.iter().filter(|rows| rows.start < end && start < rows.end);
+                assert!(overlapping(&ranges, &(start..end)).iter().eq(common), "{start}..{end}");
+            }
+        }
+        assert!(overlapping(&[], &(0..1)).is_empty());
+    }
+}

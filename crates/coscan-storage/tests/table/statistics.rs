@@ -5,9 +5,11 @@ use std::sync::Arc;
 use arrow::array::make_comparator;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray, UInt64Array};
+use arrow_array::{
+    Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, UInt64Array,
+};
 use arrow_schema::SortOptions;
-use coscan_core::Index;
+use coscan_core::{ChunkIndex, Index};
 use coscan_storage::table::ParquetTable;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
@@ -130,4 +132,39 @@ async fn truncated_bounds_are_still_bounds() {
     let found = table.statistics(0).unwrap();
     assert_eq!(found.min.as_string_view().value(0), "xxxxxxxx");
     assert_eq!(found.max.as_string_view().value(0), "yyyyyyyz");
+}
+
+#[tokio::test]
+async fn no_nan_is_known_of_chunks_decoded_whole() {
+    // Two chunks of two row groups each; NaN in the third row group, and 0.0 in place of NULL.
+    let float = |row: i64| match row {
+        250 => Some(f64::NAN),
+        row => (row % 7 > 0).then_some(row as f64),
+    };
+    let columns: [(&str, ArrayRef); 3] = [
+        ("f", Arc::new((0..400).map(float).collect::<Float64Array>())),
+        ("i", Arc::new((0..400).collect::<Int64Array>())),
+        ("t", Arc::new((0..400).map(|row| Some(row.to_string())).collect::<StringArray>())),
+    ];
+    let batch =
+        RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true)));
+    let table = open(&[write(&[batch.unwrap()], row_groups(100))], options(200)).await;
+    let pages = read_all(&table).await;
+    let known = || (table.chunks_without_nan(0), table.zones_without_nan(0));
+    let unknown = (vec![false; 2], vec![false; 4]);
+    let [first, second] = [0, 1].map(ChunkIndex);
+    decode(&table, &pages, first, 0, Some(&[0..100, 101..200]), 1000).unwrap();
+    let mut decoder = table.decode(first, 0, &|page| pages[&page].clone(), None, 50).unwrap();
+    decoder.by_ref().take(3).for_each(|rows| assert_eq!(rows.unwrap().len(), 50));
+    drop(decoder);
+    assert_eq!(known(), unknown, "some of the rows");
+    for chunk in [first, second] {
+        decode(&table, &pages, chunk, 0, None, 50).unwrap();
+    }
+    assert_eq!(known(), (vec![true, false], vec![true, true, false, false]));
+    assert!(table.is_without_nan(first, 0) && !table.is_without_nan(second, 0));
+    assert_eq!(
+        (table.chunks_without_nan(1), table.chunks_without_nan(2)),
+        (vec![true; 2], vec![false; 2])
+    );
 }
