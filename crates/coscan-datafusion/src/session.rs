@@ -14,6 +14,7 @@ use crate::coscan::Coscan;
 use crate::engine_tables::planner::SharingPlanner;
 use crate::memory::SharedMemoryPool;
 use crate::optimizer::clustered_joins::ClusteredJoins;
+use crate::optimizer::filter_pushdown::SoundFilterPushdown;
 use crate::optimizer::in_order_tasks::InOrderTasks;
 use crate::optimizer::needed_order::NeededOrder;
 use crate::optimizer::one_task::{OneTask, UserPartitioning};
@@ -45,6 +46,8 @@ impl Coscan {
     /// - operators draw on the memory budget of the manager;
     /// - URLs without a store in the session are resolved in coscan's stores;
     /// - an optimizer rule keeps small queries in one task;
+    /// - filters on one of several columns of the same name are no longer pushed down to another one, whatever tables a
+    ///   query reads;
     /// - `SET coscan.weight` sets the weight of the session's queries, `SET coscan.sharing` whether they share reads
     ///   ([`SessionSettings`]).
     ///
@@ -82,6 +85,11 @@ impl Coscan {
             UnchangedFiles::NAME,
         ];
         rules.retain(|rule| !ours.contains(&rule.name()));
+        for rule in &mut rules {
+            if let Some(sound) = SoundFilterPushdown::instead_of(rule.name()) {
+                *rule = Arc::new(sound);
+            }
+        }
         insert_before(&mut rules, TopKPushdown::BEFORE, Arc::new(TopKPushdown));
         insert_before(&mut rules, ClusteredJoins::BEFORE, Arc::new(ClusteredJoins));
         insert_before(&mut rules, OrderedAggregates::BEFORE, Arc::new(OrderedAggregates));

@@ -4,10 +4,11 @@
 //! its scan. `ordered_aggregates` and `clustered_joins` let aggregations and joins go chunk by chunk; `cluster_search`
 //! finds the joins that can, and asks `hash_joins` about each; `scan_path` has the filters and projections above a scan.
 //! `in_order_tasks` gives scans in order several tasks. `one_task` keeps small queries from being spread,
-//! `unchanged_files` guards answers from statistics.
+//! `unchanged_files` guards answers from statistics, `filter_pushdown` those from filters on columns of the same name.
 
 mod cluster_search;
 pub(crate) mod clustered_joins;
+pub(crate) mod filter_pushdown;
 mod hash_joins;
 pub(crate) mod in_order_tasks;
 pub(crate) mod needed_order;
