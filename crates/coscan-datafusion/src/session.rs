@@ -13,8 +13,10 @@ use datafusion::prelude::SessionContext;
 use crate::coscan::Coscan;
 use crate::engine_tables::planner::SharingPlanner;
 use crate::memory::SharedMemoryPool;
+use crate::optimizer::changed_rows::ChangedRows;
 use crate::optimizer::clustered_joins::ClusteredJoins;
 use crate::optimizer::filter_pushdown::SoundFilterPushdown;
+use crate::optimizer::grouping_sets::GroupingSets;
 use crate::optimizer::in_order_tasks::InOrderTasks;
 use crate::optimizer::needed_order::NeededOrder;
 use crate::optimizer::one_task::{OneTask, UserPartitioning};
@@ -46,8 +48,9 @@ impl Coscan {
     /// - operators draw on the memory budget of the manager;
     /// - URLs without a store in the session are resolved in coscan's stores;
     /// - an optimizer rule keeps small queries in one task;
-    /// - filters on one of several columns of the same name are no longer pushed down to another one, whatever tables a
-    ///   query reads;
+    /// - some wrong answers of the engine are right, whatever tables a query reads: filters on one of several columns of
+    ///   the same name, grouping sets of ordered tables; DELETE and UPDATE are refused where the engine would lose their
+    ///   WHERE;
     /// - `SET coscan.weight` sets the weight of the session's queries, `SET coscan.sharing` whether they share reads
     ///   ([`SessionSettings`]).
     ///
@@ -73,31 +76,10 @@ impl Coscan {
         let factory = Arc::new(SharedTableFactory::new(self.clone()));
         let planner = SharingPlanner::around(state.query_planner(), self.clone());
         let mut existing = state.clone();
-        let mut rules = existing.physical_optimizers().to_vec();
-        let ours = [
-            OneTask::NAME,
-            UserPartitioning::NAME,
-            TopKPushdown::NAME,
-            NeededOrder::NAME,
-            ClusteredJoins::NAME,
-            OrderedAggregates::NAME,
-            InOrderTasks::NAME,
-            UnchangedFiles::NAME,
-        ];
-        rules.retain(|rule| !ours.contains(&rule.name()));
-        for rule in &mut rules {
-            if let Some(sound) = SoundFilterPushdown::instead_of(rule.name()) {
-                *rule = Arc::new(sound);
-            }
-        }
-        insert_before(&mut rules, TopKPushdown::BEFORE, Arc::new(TopKPushdown));
-        insert_before(&mut rules, ClusteredJoins::BEFORE, Arc::new(ClusteredJoins));
-        insert_before(&mut rules, OrderedAggregates::BEFORE, Arc::new(OrderedAggregates));
-        insert_before(&mut rules, InOrderTasks::BEFORE, Arc::new(InOrderTasks));
-        rules.insert(0, Arc::new(NeededOrder));
-        rules.insert(0, Arc::new(UserPartitioning));
-        rules.insert(0, Arc::new(UnchangedFiles));
-        rules.push(Arc::new(OneTask));
+        let rules = physical_rules(existing.physical_optimizers());
+        let mut logical_rules = existing.optimizers().to_vec();
+        logical_rules.retain(|rule| rule.name() != ChangedRows::NAME);
+        logical_rules.push(Arc::new(ChangedRows));
         existing.config_mut().set_extension(Arc::new(self));
         SessionSettings::add_to(existing.config_mut());
         let mut installed = SessionStateBuilder::new_from_existing(existing)
@@ -105,6 +87,7 @@ impl Coscan {
             .with_runtime_env(Arc::new(runtime))
             .with_table_factory(FILE_TYPE.to_owned(), factory)
             .with_query_planner(Arc::new(planner))
+            .with_optimizer_rules(logical_rules)
             .with_physical_optimizer_rules(rules)
             .build();
         // The builder switches this off, so as not to make the default catalog again.
@@ -113,6 +96,38 @@ impl Coscan {
         *state = installed;
         Ok(())
     }
+}
+
+/// The rules of a session, with coscan's.
+fn physical_rules(existing: &[Rule]) -> Vec<Rule> {
+    let mut rules = existing.to_vec();
+    let ours = [
+        OneTask::NAME,
+        UserPartitioning::NAME,
+        TopKPushdown::NAME,
+        NeededOrder::NAME,
+        ClusteredJoins::NAME,
+        OrderedAggregates::NAME,
+        InOrderTasks::NAME,
+        UnchangedFiles::NAME,
+        GroupingSets::NAME,
+    ];
+    rules.retain(|rule| !ours.contains(&rule.name()));
+    for rule in &mut rules {
+        if let Some(sound) = SoundFilterPushdown::instead_of(rule.name()) {
+            *rule = Arc::new(sound);
+        }
+    }
+    insert_before(&mut rules, TopKPushdown::BEFORE, Arc::new(TopKPushdown));
+    insert_before(&mut rules, ClusteredJoins::BEFORE, Arc::new(ClusteredJoins));
+    insert_before(&mut rules, OrderedAggregates::BEFORE, Arc::new(OrderedAggregates));
+    insert_before(&mut rules, InOrderTasks::BEFORE, Arc::new(InOrderTasks));
+    rules.insert(0, Arc::new(NeededOrder));
+    rules.insert(0, Arc::new(UserPartitioning));
+    rules.insert(0, Arc::new(UnchangedFiles));
+    rules.insert(0, Arc::new(GroupingSets));
+    rules.push(Arc::new(OneTask));
+    rules
 }
 
 /// Adds a rule before another, or at the end if the session does not have that one.

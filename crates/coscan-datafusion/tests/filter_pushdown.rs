@@ -11,9 +11,10 @@ use tempfile::TempDir;
 use support::{create, manager, run, shared};
 
 /// Tables with columns of the same name.
-const TABLES: [(&str, &str); 7] = [
+const TABLES: [(&str, &str); 8] = [
     ("day", "SELECT value AS d, value * 10 AS w FROM generate_series(0, 199)"),
     ("ev", "SELECT value AS d, value AS e FROM generate_series(0, 99)"),
+    ("many", "SELECT value % 100 AS d, value AS e FROM generate_series(0, 9999)"),
     ("orders", "SELECT value AS id, 1000 - value AS amount FROM generate_series(1, 900)"),
     (
         "payments",
@@ -25,12 +26,19 @@ const TABLES: [(&str, &str); 7] = [
 ];
 
 /// Queries whose filters, given or dynamic, name one of several columns of the same name, and their rows.
-const QUERIES: [(&str, &[&str]); 8] = [
+const QUERIES: [(&str, &[&str]); 10] = [
     (
         "SELECT sum(y.e), min(y.d), sum(z.w), count(*) FROM day x JOIN ev y ON x.d = y.d AND y.e IS NOT NULL \
          RIGHT JOIN day z ON x.d = z.d WHERE y.d IS NULL",
         &["NULL NULL 149500 100"],
     ),
+    // The same with inputs that the join swaps: a projection above it restores their order.
+    (
+        "SELECT sum(y.e), min(y.d), sum(z.w), count(*) FROM day x JOIN many y ON x.d = y.d AND y.e IS NOT NULL \
+         RIGHT JOIN day z ON x.d = z.d WHERE y.d IS NULL",
+        &["NULL NULL 149500 100"],
+    ),
+    ("SELECT count(*) FROM many x RIGHT JOIN day z ON x.d = z.d WHERE x.d IS NULL", &["100"]),
     (
         "SELECT o.amount, p.amount FROM orders o JOIN payments p ON o.id = p.id JOIN t ON p.id = t.k \
          ORDER BY p.amount LIMIT 2",

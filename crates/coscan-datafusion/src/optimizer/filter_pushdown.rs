@@ -152,7 +152,11 @@ fn is_understood(plan: &Plan, filter: &Filter) -> bool {
 /// what has its name there is another one.
 fn looked_up(plan: &Plan, output: usize) -> Vec<(SchemaRef, Option<usize>)> {
     if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
-        return vec![(projection.schema(), Some(output))];
+        let schema = projection.schema();
+        // Of several expressions of one name, it takes the last.
+        let name = schema.fields().get(output).map(|field| field.name());
+        let alike = schema.fields().iter().filter(|field| Some(field.name()) == name).count();
+        return vec![(schema, (alike == 1).then_some(output))];
     }
     if let Some(filter) = plan.downcast_ref::<FilterExec>() {
         let projection = filter.projection().as_ref();
