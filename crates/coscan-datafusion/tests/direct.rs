@@ -51,6 +51,21 @@ async fn a_selective_scan_reads_only_the_pages_it_needs() {
 }
 
 #[tokio::test]
+async fn columns_may_have_other_places_than_in_the_file() {
+    let data = tempfile::tempdir().unwrap();
+    let (context, _) = session(data.path(), None).await;
+    let create = format!(
+        "CREATE EXTERNAL TABLE other (\"key\" BIGINT, id BIGINT, value DOUBLE, text VARCHAR) \
+         STORED AS PARQUET LOCATION '{}'",
+        data.path().display()
+    );
+    run(&context, &create).await;
+    let sql = SELECTIVE.replace("numbers", "other");
+    assert_eq!(leaf_name(&context, &sql).await, "DataSourceExec");
+    assert_eq!(run(&context, &sql).await, ROWS);
+}
+
+#[tokio::test]
 async fn less_selective_scans_are_shared() {
     let data = tempfile::tempdir().unwrap();
     let (context, _) = session(data.path(), None).await;

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use coscan_storage::table::{ParquetFile, ParquetTable};
+use datafusion::arrow::datatypes::Schema;
 use datafusion::datasource::physical_plan::ParquetFileMetrics;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
@@ -47,7 +48,7 @@ pub(crate) fn page_plans(
 ) -> Vec<(usize, ParquetAccessPlan)> {
     let filter = PagePruningAccessPlanFilter::new(predicate, Arc::clone(table.schema()));
     let pages = |(index, plan)| match has_types_of_table(table, index) {
-        true => (index, pruned(&filter, plan, table, &table.parquet_files()[index])),
+        true => (index, pruned(&filter, plan, &table.parquet_files()[index])),
         // The page index has other types than the filter: all pages count.
         false => (index, plan),
     };
@@ -72,14 +73,15 @@ pub(crate) fn direct_bytes(
 fn pruned(
     filter: &PagePruningAccessPlanFilter,
     plan: ParquetAccessPlan,
-    table: &ParquetTable,
     file: &ParquetFile,
 ) -> ParquetAccessPlan {
     let metrics = ExecutionPlanMetricsSet::new();
     let metrics = ParquetFileMetrics::new(0, file.version().path().as_ref(), &metrics);
     let metadata = file.metadata();
+    // Columns are found by their places in the file, not in the table.
+    let schema = Schema::new(file.fields().clone());
     let descriptor = metadata.file_metadata().schema_descr();
-    filter.prune_plan_with_page_index(plan, table.schema(), descriptor, metadata, &metrics)
+    filter.prune_plan_with_page_index(plan, &schema, descriptor, metadata, &metrics)
 }
 
 /// Whether the columns of a file have the types that they have in the table.
