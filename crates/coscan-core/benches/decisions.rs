@@ -151,7 +151,7 @@ impl Load {
                     let speed = self.speeds.remove(&scan).unwrap();
                     self.start(speed);
                 }
-                Action::Evict { .. } | Action::Escalate { .. } => {}
+                Action::Evict { .. } | Action::Escalate { .. } | Action::Unneeded { .. } => {}
                 Action::Fail { .. } => unreachable!("nothing fails here"),
             }
         }

@@ -282,7 +282,7 @@ impl ManyScans {
                     self.speeds.remove(&scan);
                     self.start();
                 }
-                Action::Evict { .. } | Action::Escalate { .. } => {}
+                Action::Evict { .. } | Action::Escalate { .. } | Action::Unneeded { .. } => {}
                 Action::Fail { .. } => unreachable!("nothing fails here"),
             }
         }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{ChunkIndex, LoadId, PageId, ScanId, TableId, WorkerIndex};
+use crate::ids::{ChunkIndex, GroupIndex, LoadId, PageId, ScanId, TableId, WorkerIndex};
 
 /// A decision to be carried out.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -59,6 +59,22 @@ pub enum Action {
         /// The page.
         page: PageId,
     },
+    /// No scan needs this slice any more, of which the caller holds a column decoded: see
+    /// [`slice_decoded`](crate::ActiveBufferManager::slice_decoded). Workers that were handed the chunk may still be about
+    /// to use it.
+    ///
+    /// It is decided when the last scan that needs the slice ([`State::slice_interest`](crate::State::slice_interest)) is
+    /// handed its chunk, is pruned of it or ends, and when the slice is decoded although no scan needs it. It comes out
+    /// once for each of these, after all other actions, and only if then still no scan needs the slice and it was not
+    /// dropped meanwhile.
+    Unneeded {
+        /// The table.
+        table: TableId,
+        /// The chunk.
+        chunk: ChunkIndex,
+        /// The column group.
+        group: GroupIndex,
+    },
 }
 
 impl Action {
@@ -78,7 +94,10 @@ impl Action {
             Action::Deliver { scan, .. }
             | Action::Finish { scan, .. }
             | Action::Fail { scan, .. } => Some(*scan),
-            Action::Load { .. } | Action::Escalate { .. } | Action::Evict { .. } => None,
+            Action::Load { .. }
+            | Action::Escalate { .. }
+            | Action::Evict { .. }
+            | Action::Unneeded { .. } => None,
         }
     }
 }

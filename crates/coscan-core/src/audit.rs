@@ -34,6 +34,7 @@ fn same<T: PartialEq + std::fmt::Debug>(
 /// Recounts a state from its pages and the needs of its scans.
 pub(crate) fn audit(state: &State) -> Result<(), Discrepancy> {
     let mut held_bytes = 0;
+    let mut unpinned_bytes = 0;
     let (mut cached, mut unneeded) = (Vec::new(), Vec::new());
     for (id, table) in state.tables() {
         audit_table(state, id, table)?;
@@ -42,14 +43,32 @@ pub(crate) fn audit(state: &State) -> Result<(), Discrepancy> {
         audit_page(state, id)?;
         held_bytes += if page.residency == Residency::Cold { 0 } else { page.bytes };
         if page.residency == Residency::Cached {
+            unpinned_bytes += if page.pins == 0 { page.bytes } else { 0 };
             cached.push(id);
             unneeded.extend((page.needed_count == 0).then_some(id));
         }
     }
     audit_scan_index(state)?;
     same(|| "bytes held".into(), held_bytes, state.held_bytes())?;
+    same(|| "bytes not in use".into(), unpinned_bytes, state.unpinned_bytes())?;
+    for slice in &state.unneeded_slices {
+        audit_unneeded_slice(state, slice)?;
+    }
     same(|| "cached pages".into(), cached, sorted(state.cached_pages()))?;
     same(|| "unneeded pages".into(), unneeded, sorted(state.unneeded_pages()))
+}
+
+/// A slice that the caller is to be told of is decoded, and no scan needs it.
+fn audit_unneeded_slice(state: &State, slice: &SliceId) -> Result<(), Discrepancy> {
+    let SliceId { table, chunk, group } = *slice;
+    let is_decoded = state.table(table).decoded.contains(chunk, group);
+    same(|| format!("{slice:?} is decoded"), is_decoded, true)?;
+    let needs = |scan: &&Scan| {
+        scan.needed.contains(chunk) && scan.groups.contains(group) && !scan.is_sparse()
+    };
+    let counted = state.scans_of(table).filter(needs).count();
+    same(|| format!("scans that need {slice:?}"), counted, 0)?;
+    same(|| format!("interest in {slice:?}"), counted, state.slice_interest(table, chunk, group))
 }
 
 /// The index over the running scans.

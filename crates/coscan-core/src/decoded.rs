@@ -47,6 +47,15 @@ impl DecodedSlices {
         decoded.map(|(&(_, group), _)| group)
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.columns.is_empty()
+    }
+
+    /// Whether a column of a slice is decoded.
+    pub(crate) fn contains(&self, chunk: ChunkIndex, group: GroupIndex) -> bool {
+        self.columns.contains_key(&(chunk, group))
+    }
+
     /// The number of decoded ones of some column groups of a chunk.
     pub(crate) fn groups(&self, chunk: ChunkIndex, groups: &IndexSet<GroupIndex>) -> usize {
         self.groups_of(chunk).filter(|&group| groups.contains(group)).count()

@@ -4,7 +4,7 @@
 //! text: a line of JSON for the [`Header`], then one for each [`Entry`].
 //!
 //! ```text
-//! {"coscan_log":2,"policy":"relevance","cores":2,"config":{…}}
+//! {"coscan_log":4,"policy":"relevance","cores":2,"config":{…}}
 //! {"in":{"register_layout":{"layout":{…},"device":0}}}
 //! {"reply":{"layout":[0,0]}}
 //! {"in":{"start_scan":{"now":5,"spec":{…}}}}
@@ -32,7 +32,7 @@ pub use commands::{Command, RecordedManager, Reply};
 pub use replay::{ReplayError, Replayed};
 
 /// The version of the format that is written and read here. It changes when an older log would be misread.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// A recorded run.
 #[derive(Clone, PartialEq, Eq, Debug)]

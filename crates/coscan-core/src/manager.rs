@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::Action;
 use crate::audit::{Discrepancy, audit};
-use crate::ids::{ChunkIndex, GroupIndex, PageId, ScanId, TableId, Time};
+use crate::ids::{ChunkIndex, GroupIndex, PageId, ScanId, SliceId, TableId, Time};
 use crate::pages::Residency;
 use crate::policy::{EvictionRequest, Policy};
 use crate::scan::{PriorityClass, Scan, ScanReport};
@@ -98,7 +98,7 @@ impl Default for Config {
 ///             manager.release_chunk(now, scan, worker);
 ///             manager.request_chunk(now, scan, worker).unwrap();
 ///         }
-///         Action::Evict { .. } | Action::Escalate { .. } => {}
+///         Action::Evict { .. } | Action::Escalate { .. } | Action::Unneeded { .. } => {}
 ///         Action::Finish { scan, .. } => manager.cancel_scan(now, scan),
 ///         Action::Fail { .. } => unreachable!(),
 ///     }
@@ -175,7 +175,10 @@ impl ActiveBufferManager {
             self.escalate_loads();
             self.changed = self.start_load();
         }
-        self.actions.pop_front()
+        self.actions.pop_front().or_else(|| {
+            let SliceId { table, chunk, group } = self.state.unneeded_slices.pop_first()?;
+            Some(Action::Unneeded { table, chunk, group })
+        })
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout), unless a command or event comes before.

@@ -12,6 +12,8 @@ pub(crate) struct Pool {
     pub(crate) limit_bytes: u64,
     /// Bytes cached and being read.
     pub(crate) held_bytes: u64,
+    /// Bytes of cached pages that neither a worker nor a load holds.
+    pub(crate) unpinned_bytes: u64,
     /// Cached pages, least recently used first.
     pub(crate) cached: BTreeSet<(u64, PageId)>,
     /// Cached pages that no running scan needs, by the first table that lists them, if any does. No set is empty.
@@ -28,6 +30,7 @@ impl Pool {
         Self {
             limit_bytes,
             held_bytes: 0,
+            unpinned_bytes: 0,
             cached: BTreeSet::new(),
             unneeded: BTreeMap::new(),
             changed: BTreeSet::new(),

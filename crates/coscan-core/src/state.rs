@@ -6,11 +6,12 @@ mod load_candidates;
 mod pages;
 mod scan_index;
 mod scans;
+mod slices;
 mod transitions;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ids::{ChunkIndex, DeviceId, LoadId, PageId, ScanId, TableId, Time};
+use crate::ids::{ChunkIndex, DeviceId, LoadId, PageId, ScanId, SliceId, TableId, Time};
 use crate::pages::{Page, Pages};
 use crate::pool::Pool;
 use crate::scan::Scan;
@@ -52,6 +53,8 @@ pub struct State {
     pub(crate) scan_index: ScanIndex,
     /// Tables whose needs, or pages in the pool, have changed since victims were last chosen.
     pub(crate) changed: BTreeSet<TableId>,
+    /// Decoded slices that no scan needs any more, which the caller has not been told yet.
+    pub(crate) unneeded_slices: BTreeSet<SliceId>,
     /// Tickets given to waiting workers so far.
     pub(crate) tickets: u64,
 }
@@ -70,6 +73,7 @@ impl State {
             wait_max_ns,
             scan_index: ScanIndex::default(),
             changed: BTreeSet::new(),
+            unneeded_slices: BTreeSet::new(),
             tickets: 0,
         }
     }
@@ -102,6 +106,12 @@ impl State {
     #[must_use]
     pub fn held_bytes(&self) -> u64 {
         self.pool.held_bytes
+    }
+
+    /// Bytes of the cached pages that are not in use: neither a worker nor a load holds them. What could be evicted at most.
+    #[must_use]
+    pub fn unpinned_bytes(&self) -> u64 {
+        self.pool.unpinned_bytes
     }
 
     /// A registered table.

@@ -141,7 +141,6 @@ impl Table {
     pub(crate) fn remove_chunk(&mut self, chunk: ChunkIndex) {
         self.chunks.remove(chunk);
         self.classes.remove(chunk);
-        self.decoded.forget(chunk);
     }
 
     pub(crate) fn slice_position(&self, chunk: ChunkIndex, group: GroupIndex) -> usize {
@@ -267,6 +266,14 @@ impl Table {
             affected.union_with(&without(&[&key.cold, &key.reading]));
         }
         affected
+    }
+
+    /// See [`State::slice_interest`](crate::State::slice_interest).
+    pub(crate) fn slice_interest(&self, chunk: ChunkIndex, group: GroupIndex) -> usize {
+        let readers = self.classes.readers().get(group.as_usize());
+        let readers = readers.filter(|_| self.chunks.contains(chunk));
+        readers
+            .map_or(0, |readers| self.classes.class_of(chunk).key().scans.intersection_len(readers))
     }
 
     /// A scan of selected pages does not need a chunk any more.

@@ -71,6 +71,8 @@ struct Case {
     loads_in_flight_max: usize,
     /// Pages arrive in any order within this time; 0: one after another.
     scattered_ns: u64,
+    /// Several events may happen before actions are carried out.
+    batches: bool,
     seed: u64,
 }
 
@@ -148,7 +150,7 @@ fn any_case(faults: bool) -> impl Strategy<Value = Case> {
         prop::collection::vec((0usize..2, 0u32..30), 0..if faults { 3 } else { 1 }),
         prop_oneof![Just(0u64), 0u64..60, Just(100)],
         1usize..5,
-        prop_oneof![Just(0u64), 1u64..200],
+        (prop_oneof![Just(0u64), 1u64..200], any::<bool>()),
         any::<u64>(),
     )
         .prop_map(
@@ -159,7 +161,7 @@ fn any_case(faults: bool) -> impl Strategy<Value = Case> {
                 failing,
                 pool_percent,
                 loads_in_flight_max,
-                scattered_ns,
+                (scattered_ns, batches),
                 seed,
             )| {
                 Case {
@@ -170,6 +172,7 @@ fn any_case(faults: bool) -> impl Strategy<Value = Case> {
                     pool_percent,
                     loads_in_flight_max,
                     scattered_ns,
+                    batches,
                     seed,
                 }
             },
@@ -258,6 +261,7 @@ impl Run {
         if case.scattered_ns > 0 {
             world.disk = Disk::Scattered { random: Seeded(case.seed), ns_max: case.scattered_ns };
         }
+        world.batches = case.batches.then_some(Seeded(case.seed));
         let tables: Vec<_> = layouts.iter().map(|layout| Some(world.add_table(layout))).collect();
         for &(table, page) in &case.failing {
             let table = TableId::from_usize(table % layouts.len());
@@ -319,11 +323,7 @@ impl Run {
             Op::Decoded { table, chunk, group, held } => {
                 let Some(Some(table)) = self.tables.get(*table) else { return };
                 let (chunk, group) = (ChunkIndex(*chunk), GroupIndex(*group));
-                if *held {
-                    self.world.manager.slice_decoded(*table, chunk, group);
-                } else {
-                    self.world.manager.slice_dropped(*table, chunk, group);
-                }
+                self.world.decode(*table, chunk, group, *held);
             }
             Op::RemoveTable { table } => {
                 let Some(Some(id)) = self.tables.get(*table) else { return };

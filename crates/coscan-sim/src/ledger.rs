@@ -102,6 +102,7 @@ impl Ledger {
             Action::Deliver { scan, worker, chunk } => self.delivered(now, *scan, *worker, *chunk),
             Action::Finish { scan, worker } => self.finished(now, *scan, *worker),
             Action::Fail { scan, page } => self.scan_failed(*scan, *page),
+            Action::Unneeded { .. } => Ok(()), // Nothing is decoded here.
         }
     }
 

@@ -43,6 +43,9 @@ pub struct Options {
     /// The number of events after which all records of the manager are recounted, as they are at the end; 0 for only
     /// then. Each single action is checked in any case.
     pub audit_every: u64,
+    /// Events that happen within so many nanoseconds are one batch: only after the last one are actions carried out. 0:
+    /// each event is followed by its actions. A page that cannot be read ends a batch, and so does a timeout.
+    pub batch_ns: u64,
     /// The longest wait of a worker in nanoseconds; the run fails beyond. By default a bound that only endless waits
     /// reach.
     pub wait_ns_max: Option<u64>,
@@ -112,6 +115,10 @@ struct Simulation<'a> {
     scans: BTreeMap<ScanId, usize>,
     loads: BTreeMap<LoadId, LoadRun>,
     steps: u64,
+    /// When the first event of the batch happened whose actions are still to be carried out.
+    batch_began: Option<Time>,
+    /// Whether a page could not be read in it.
+    batch_failed: bool,
     idle_timeouts: u32,
     record: Record,
 }
@@ -153,6 +160,8 @@ impl<'a> Simulation<'a> {
             scans: BTreeMap::new(),
             loads: BTreeMap::new(),
             steps: 0,
+            batch_began: None,
+            batch_failed: false,
             idle_timeouts: 0,
             record: Record::new(machine.cores, options.timeline),
         };
@@ -180,12 +189,30 @@ impl<'a> Simulation<'a> {
             self.now = self.now.max(at);
             self.steps += 1;
             self.happen(source)?;
+            if self.batch_goes_on() {
+                continue;
+            }
             self.settle()?;
             if self.options.audit_every > 0 && self.steps.is_multiple_of(self.options.audit_every) {
                 self.ledger.audit(&self.manager)?;
             }
         }
+        self.settle()?;
         self.ledger.audit(&self.manager)
+    }
+
+    /// Whether another event happens before actions are carried out.
+    fn batch_goes_on(&mut self) -> bool {
+        let end = after(*self.batch_began.get_or_insert(self.now), self.options.batch_ns);
+        let follows = |(at, source): (Time, Source)| at <= end && source != Source::Timer;
+        let goes_on = self.options.batch_ns > 0
+            && !std::mem::take(&mut self.batch_failed)
+            && self.queries_left > 0
+            && self.next().is_some_and(follows);
+        if !goes_on {
+            self.batch_began = None;
+        }
+        goes_on
     }
 
     fn next(&self) -> Option<(Time, Source)> {

@@ -134,7 +134,7 @@ impl Engine {
                     }
                 }
             }
-            Action::Escalate { .. } | Action::Evict { .. } => {}
+            Action::Escalate { .. } | Action::Evict { .. } | Action::Unneeded { .. } => {}
             Action::Fail { .. } => panic!("nothing fails"),
         }
     }

@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use super::{ActiveBufferManager, largest_chunk_bytes};
 use crate::error::{RequestError, StartScanError};
-use crate::ids::{ChunkIndex, GroupIndex, Index, PageId, ScanId, TableId, Time, WorkerIndex};
+use crate::ids::{
+    ChunkIndex, GroupIndex, Index, PageId, ScanId, SliceId, TableId, Time, WorkerIndex,
+};
 use crate::manager::sparse::sparse_pages;
 use crate::pages::Residency;
 use crate::policy::{EvictionRequest, Strictness};
@@ -259,14 +261,15 @@ impl ActiveBufferManager {
         self.evict(pages);
     }
 
-    /// The caller holds this slice decoded; deliveries may prefer it.
+    /// The caller holds a column of this slice decoded; deliveries may prefer it. When no scan needs it any more,
+    /// [`Unneeded`](crate::Action::Unneeded) comes out. Does nothing if the table has no such slice (any more).
     pub fn slice_decoded(&mut self, table: TableId, chunk: ChunkIndex, group: GroupIndex) {
-        self.state.recount_decoded(table, chunk, |decoded| decoded.add(chunk, group));
+        self.state.add_decoded(SliceId { table, chunk, group });
     }
 
-    /// The caller no longer holds this slice decoded.
+    /// The caller no longer holds a column of this slice decoded.
     pub fn slice_dropped(&mut self, table: TableId, chunk: ChunkIndex, group: GroupIndex) {
-        self.state.recount_decoded(table, chunk, |decoded| decoded.remove(chunk, group));
+        self.state.remove_decoded(SliceId { table, chunk, group });
     }
 
     /// Offers a page that no load asked for, from another server or as part of another read. It is taken if it is cold,

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use crate::chunks::ChunkSpec;
-use crate::decoded::DecodedSlices;
 use crate::ids::{
     ChunkIndex, GroupIndex, Index, LoadId, PageId, ScanId, SliceId, SlotIndex, TableId,
 };
@@ -64,6 +63,7 @@ impl State {
             }
         }
         table.remove_chunk(chunk);
+        self.forget_decoded(table_id, chunk);
     }
 
     /// Changes the residency of a page, and with it the bytes held, the orders of eviction and the counts of its scans.
@@ -85,6 +85,11 @@ impl State {
                 page.read_for = None;
             }
             _ => unreachable!("I2: no page goes from {from:?} to {to:?}"),
+        }
+        if page.pins == 0 && from == Residency::Cached {
+            pool.unpinned_bytes -= bytes;
+        } else if page.pins == 0 && to == Residency::Cached {
+            pool.unpinned_bytes += bytes;
         }
         self.recount(id, from, to);
     }
@@ -127,6 +132,7 @@ impl State {
 
     /// Adds chunks to the needs of a scan, none of which it needs yet; one more scan needs their pages.
     pub(crate) fn need(&mut self, scan: ScanId, chunks: &IndexSet<ChunkIndex>) {
+        self.note_needed(scan, chunks);
         let Self { pages, tables, scans, pool, scan_index, changed, .. } = self;
         let scan = scans.get_mut(&scan).expect("the scan runs");
         changed.insert(scan.table);
@@ -163,9 +169,9 @@ impl State {
     }
 
     /// Removes chunks from the needs of a scan; one scan fewer needs their pages.
-    pub(crate) fn unneed(&mut self, scan: ScanId, chunks: &[ChunkIndex]) {
+    pub(crate) fn unneed(&mut self, id: ScanId, chunks: &[ChunkIndex]) {
         let Self { pages, tables, scans, pool, scan_index, changed, .. } = self;
-        let scan = scans.get_mut(&scan).expect("the scan runs");
+        let scan = scans.get_mut(&id).expect("the scan runs");
         changed.insert(scan.table);
         let table = tables.get_mut(&scan.table).expect("a scan's table stays registered");
         let slot = scan.slot;
@@ -178,39 +184,17 @@ impl State {
         }
         for &chunk in chunks {
             scan.forget(chunk);
-            for id in scan.pages(table, chunk) {
-                let page = &mut pages[id];
+            for page_id in scan.pages(table, chunk) {
+                let page = &mut pages[page_id];
                 page.needed_count =
                     page.needed_count.checked_sub(1).expect("a needed page was wanted");
                 if page.needed_count == 0 {
-                    pool.reindex_needed(id, page);
+                    pool.reindex_needed(page_id, page);
                 }
             }
         }
         scan_index.update(scan, &mut table.starvation);
-    }
-
-    /// A slice is decoded, or not any more: updates the scans that can use it.
-    pub(crate) fn recount_decoded(
-        &mut self,
-        id: TableId,
-        chunk: ChunkIndex,
-        change: impl FnOnce(&mut DecodedSlices) -> bool,
-    ) {
-        let Self { tables, scans, scan_index, .. } = self;
-        let Some(table) = tables.get_mut(&id) else { return };
-        if !change(&mut table.decoded) || !table.chunks.contains(chunk) {
-            return;
-        }
-        let counted = table.classes.class_of(chunk).key().scans.iter();
-        let sparse = table.sparse_needs.get(&chunk).into_iter().flat_map(IndexSet::iter);
-        for slot in counted.chain(sparse).collect::<Vec<_>>() {
-            let scan = scan_at(scans, table, slot);
-            if scan.is_available(chunk) {
-                scan.reindex_decoded(chunk, &table.decoded);
-                scan_index.update(scan, &mut table.starvation);
-            }
-        }
+        self.note_unneeded(id, chunks);
     }
 
     /// Changes a running scan and indexes it anew; `None` if it does not run.
@@ -241,11 +225,17 @@ impl State {
             "I2: only a page in the pool, or being read, is pinned"
         );
         page.pins += 1;
+        if page.pins == 1 && page.residency == Residency::Cached {
+            self.pool.unpinned_bytes -= page.bytes;
+        }
     }
 
     pub(crate) fn unpin(&mut self, id: PageId) {
         let page = &mut self.pages[id];
         page.pins = page.pins.checked_sub(1).expect("I2: a page released was in use");
+        if page.pins == 0 && page.residency == Residency::Cached {
+            self.pool.unpinned_bytes += page.bytes;
+        }
         self.pool.touch(id, page);
     }
 
@@ -301,7 +291,7 @@ impl State {
 }
 
 /// The running scan of a table at a slot.
-fn scan_at<'a>(
+pub(super) fn scan_at<'a>(
     scans: &'a mut BTreeMap<ScanId, Scan>,
     table: &Table,
     slot: SlotIndex,

@@ -52,7 +52,7 @@ fn the_scan_that_can_use_decoded_columns_goes_first() {
     world.drive_until(world.now + 10);
     let early = world.start(table, &[0], 0..20, &[worker(5)]);
     let late = world.start(table, &[0], 20..60, &[worker(5)]);
-    world.manager.slice_decoded(table, ChunkIndex(4), GroupIndex(0));
+    world.decode(table, ChunkIndex(4), GroupIndex(0), true);
     world.drive_until(world.now + 50);
     assert!(world.delivered_to(early).is_empty() && world.delivered_to(late).is_empty());
     world.drive();

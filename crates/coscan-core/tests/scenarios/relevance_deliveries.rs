@@ -39,7 +39,7 @@ fn decoded_chunks_are_handed_out_first() {
     world.warm(table, &[0, 1], 0..30);
     let scan = world.start(table, &[0, 1], 0..30, &[worker(1)]);
     for (chunk, group) in [(1, 0), (2, 0), (2, 1)] {
-        world.manager.slice_decoded(table, ChunkIndex(chunk), GroupIndex(group));
+        world.decode(table, ChunkIndex(chunk), GroupIndex(group), true);
     }
     world.drive();
     assert_eq!(world.delivered_to(scan), [2, 1, 0]);

@@ -103,6 +103,8 @@ pub struct World {
     pub failing: BTreeSet<PageId>,
     /// Tables that were added as a whole, and their first page.
     pub layouts: BTreeMap<TableId, (Arc<Layout>, PageId)>,
+    /// Several events happen before actions are carried out, at random; `None`: each is followed by its actions.
+    pub batches: Option<Seeded>,
     /// The actions so far, since they were last taken.
     pub actions: Vec<Action>,
     /// The same as text, a line an action.
@@ -147,6 +149,7 @@ impl World {
             disk: Disk::Serial { free_at: 0 },
             failing: BTreeSet::new(),
             layouts: BTreeMap::new(),
+            batches: None,
             actions: Vec::new(),
             trace: Vec::new(),
             finished: Vec::new(),
@@ -192,7 +195,7 @@ impl World {
             self.model.pages_removed(pages.clone());
             self.manager.remove_pages(Time(self.now), pages).unwrap();
         }
-        self.settle();
+        self.settle_at_times();
         removed
     }
 
@@ -272,19 +275,19 @@ impl World {
     pub fn set_pool_bytes(&mut self, bytes: u64) -> u64 {
         let limit = self.manager.set_pool_bytes(Time(self.now), bytes);
         self.model.pool_resized(limit);
-        self.settle();
+        self.settle_at_times();
         limit
     }
 
     pub fn evict_idle(&mut self) {
         self.manager.evict_idle(Time(self.now));
-        self.settle();
+        self.settle_at_times();
     }
 
     pub fn evict_unneeded(&mut self) {
         self.manager.evict_unneeded(Time(self.now));
         self.model.useless_loads = 0;
-        self.settle();
+        self.settle_at_times();
     }
 
     /// Carries out actions until there is none, checking after each.
@@ -301,9 +304,27 @@ impl World {
         self.events.first().map(|&(at, _, _)| at).into_iter().chain(timeout).min()
     }
 
+    /// Carries out actions, unless there is another event and the batch goes on.
+    fn settle_at_times(&mut self) {
+        let goes_on = |random: &mut Seeded| random.below(3) > 0;
+        if self.events.is_empty() || !self.batches.as_mut().is_some_and(goes_on) {
+            self.settle();
+        }
+    }
+
+    /// A column of a slice is decoded, or dropped.
+    pub fn decode(&mut self, table: TableId, chunk: ChunkIndex, group: GroupIndex, held: bool) {
+        if held {
+            self.manager.slice_decoded(table, chunk, group);
+        } else {
+            self.manager.slice_dropped(table, chunk, group);
+        }
+        self.model.decoded((table, chunk, group), held);
+    }
+
     /// Handles the next event. False if there is none.
     pub fn step(&mut self) -> bool {
-        self.settle();
+        self.settle_at_times();
         let Some(at) = self.next_at() else {
             self.model.check_idle();
             return false;
@@ -316,7 +337,7 @@ impl World {
             self.manager.handle_timeout(Time(self.now));
         }
         self.model.check(&self.manager);
-        self.settle();
+        self.settle_at_times();
         true
     }
 
@@ -336,7 +357,7 @@ impl World {
     }
 
     pub fn drive_until(&mut self, until: u64) {
-        self.settle();
+        self.settle_at_times();
         while self.next_at().is_some_and(|at| at <= until) {
             self.step();
         }
@@ -398,7 +419,7 @@ impl World {
                     self.plan(at, Event::Arrive(*load, id));
                 }
             }
-            Action::Evict { .. } | Action::Escalate { .. } => {}
+            Action::Evict { .. } | Action::Escalate { .. } | Action::Unneeded { .. } => {}
             Action::Deliver { scan, worker, .. } => self.go_through(*scan, *worker),
             Action::Finish { scan, .. } => {
                 if self.model.all_finished(*scan) {
@@ -464,6 +485,9 @@ impl World {
             Action::Fail { scan, page } => {
                 let (table, page) = self.page_of(*page);
                 format!("fail at={at} scan={scan} page={table:?}.{page:?}")
+            }
+            Action::Unneeded { table, chunk, group } => {
+                format!("unneeded at={at} table={table} chunk={chunk} group={group}")
             }
         }
     }

@@ -33,6 +33,8 @@ struct LoadModel {
     urgent: bool,
 }
 
+type Slice = (TableId, ChunkIndex, GroupIndex);
+
 pub struct Model {
     /// The chunks of each table.
     pub tables: BTreeMap<TableId, BTreeMap<ChunkIndex, ChunkSpec>>,
@@ -45,6 +47,12 @@ pub struct Model {
     loads: BTreeMap<LoadId, LoadModel>,
     scans: BTreeMap<ScanId, ScanModel>,
     failed_pages: BTreeSet<PageId>,
+    /// Scans that needed a page which could not be read, until they are told.
+    doomed: BTreeSet<ScanId>,
+    /// The number of decoded columns of slices: table, chunk, column group.
+    decoded: BTreeMap<Slice, usize>,
+    /// Decoded slices that were reported as unneeded since they were last needed or decoded.
+    unneeded_slices: BTreeSet<Slice>,
     /// Pages that the manager may evict though it has not said so yet, since they were just removed.
     removing: Range<PageId>,
     pub loaded_bytes: u64,
@@ -62,6 +70,9 @@ impl Model {
             loads: BTreeMap::new(),
             scans: BTreeMap::new(),
             failed_pages: BTreeSet::new(),
+            doomed: BTreeSet::new(),
+            decoded: BTreeMap::new(),
+            unneeded_slices: BTreeSet::new(),
             removing: PageId(0)..PageId(0),
             loaded_bytes: 0,
         }
@@ -78,6 +89,7 @@ impl Model {
             failed: false,
         };
         assert!(self.scans.insert(id, scan).is_none(), "a scan id is given once");
+        self.forget_needed();
         self.useless_loads = 0;
     }
 
@@ -105,10 +117,11 @@ impl Model {
             (0..scan.workers.len()).filter(|&it| scan.workers[it] == WorkerState::Finished);
         let finished = finished.map(WorkerIndex::from_usize).collect();
         self.useless_loads = 0;
-        if scan.failed {
+        if scan.failed || self.doomed.contains(&id) {
             return (runs, Vec::new());
         }
         scan.needed.extend(new);
+        self.forget_needed();
         (runs, finished)
     }
 
@@ -137,7 +150,47 @@ impl Model {
         );
         if removed {
             self.tables.remove(&table);
+            self.decoded.retain(|&(of, ..), _| of != table);
+            self.unneeded_slices.retain(|&(of, ..)| of != table);
         }
+    }
+
+    /// A column of a slice is decoded, or dropped.
+    pub fn decoded(&mut self, slice: Slice, held: bool) {
+        let of_table = self.tables.get(&slice.0).and_then(|chunks| chunks.get(&slice.1));
+        if !of_table.is_some_and(|chunk| slice.2.as_usize() < chunk.slices.len()) {
+            return;
+        }
+        let columns = self.decoded.get(&slice).copied().unwrap_or(0);
+        match if held { columns + 1 } else { columns.saturating_sub(1) } {
+            0 => {
+                self.decoded.remove(&slice);
+                self.unneeded_slices.remove(&slice);
+            }
+            columns => {
+                self.decoded.insert(slice, columns);
+                if held {
+                    self.unneeded_slices.remove(&slice);
+                }
+            }
+        }
+    }
+
+    fn interest(&self, (table, chunk, group): Slice) -> usize {
+        let needs = |scan: &&ScanModel| {
+            let spec = &scan.spec;
+            spec.table == table
+                && spec.pages.is_none()
+                && spec.groups.contains(&group)
+                && scan.needed.contains(&chunk)
+        };
+        self.scans.values().filter(needs).count()
+    }
+
+    /// Slices that scans need now will be reported again.
+    fn forget_needed(&mut self) {
+        let unneeded = std::mem::take(&mut self.unneeded_slices).into_iter();
+        self.unneeded_slices = unneeded.filter(|&slice| self.interest(slice) == 0).collect();
     }
 
     pub fn pages_removed(&mut self, pages: Range<PageId>) {
@@ -161,11 +214,12 @@ impl Model {
     }
 
     /// A worker asks; false if the scan does not take requests.
-    pub fn asks(&mut self, scan: ScanId, worker: WorkerIndex) -> bool {
-        let Some(scan) = self.scans.get_mut(&scan) else { return false };
+    pub fn asks(&mut self, id: ScanId, worker: WorkerIndex) -> bool {
+        let Some(scan) = self.scans.get_mut(&id) else { return false };
+        let failed = scan.failed || self.doomed.contains(&id);
         let at = &mut scan.workers[worker.as_usize()];
-        *at = if scan.failed { WorkerState::Finished } else { WorkerState::Waiting };
-        !scan.failed
+        *at = if failed { WorkerState::Finished } else { WorkerState::Waiting };
+        !failed
     }
 
     pub fn released(&mut self, scan: ScanId, worker: WorkerIndex) {
@@ -184,6 +238,13 @@ impl Model {
     pub fn page_failed(&mut self, load: LoadId, id: PageId) {
         self.reported(load, id);
         self.failed_pages.insert(id);
+        let needs = |scan: &ScanModel| {
+            let mut pages = scan.needed.iter().map(|&chunk| self.pages(&scan.spec, chunk));
+            !scan.failed && pages.any(|pages| pages.contains(&id))
+        };
+        let doomed = self.scans.iter().filter(|(_, scan)| needs(scan)).map(|(&scan, _)| scan);
+        let doomed: Vec<_> = doomed.collect();
+        self.doomed.extend(doomed);
         for load in self.loads.values_mut() {
             load.held.remove(&id);
         }
@@ -256,9 +317,7 @@ impl Model {
             }
             Action::Fail { scan, page } => {
                 assert!(self.failed_pages.contains(page), "{page:?} did not fail");
-                let spec = &self.scans[scan].spec;
-                let needs = |chunk: &&ChunkIndex| self.pages(spec, **chunk).contains(page);
-                assert!(self.scans[scan].needed.iter().any(|chunk| needs(&chunk)), "it needs it");
+                assert!(self.doomed.remove(scan), "it needed it");
                 let scan = self.scans.get_mut(scan).unwrap();
                 assert!(!scan.failed, "a scan fails once");
                 scan.failed = true;
@@ -270,7 +329,17 @@ impl Model {
                 }
                 self.useless_loads = 0;
             }
+            Action::Unneeded { table, chunk, group } => {
+                self.slice_unneeded((*table, *chunk, *group));
+            }
         }
+    }
+
+    /// A slice is reported as unneeded.
+    fn slice_unneeded(&mut self, slice: Slice) {
+        assert!(self.decoded.contains_key(&slice), "{slice:?} is not decoded");
+        assert_eq!(self.interest(slice), 0, "{slice:?} is needed");
+        assert!(self.unneeded_slices.insert(slice), "{slice:?} is reported twice");
     }
 
     fn load_started(
@@ -344,6 +413,17 @@ impl Model {
     /// Checks when all actions have been polled: model and manager know the same.
     pub fn check_settled(&mut self, manager: &ActiveBufferManager) {
         assert!(self.is_settled(manager), "an action is missing");
+        assert!(
+            self.doomed.iter().all(|scan| !self.scans.contains_key(scan)),
+            "a failure is missing"
+        );
+        for &slice in self.decoded.keys() {
+            let interest = self.interest(slice);
+            let (table, chunk, group) = slice;
+            assert_eq!(manager.state().slice_interest(table, chunk, group), interest);
+            let is_reported = self.unneeded_slices.contains(&slice);
+            assert_eq!(is_reported, interest == 0, "{slice:?} is reported as unneeded");
+        }
         self.check(manager);
     }
 
@@ -371,6 +451,8 @@ impl Model {
         let unneeded: BTreeSet<_> = state.unneeded_pages().collect();
         assert_eq!(unneeded, self.cached.difference(&wanted).copied().collect(), "unneeded");
         let pinned = self.pinned();
+        let unpinned: u64 = self.cached.difference(&pinned).map(bytes).sum();
+        assert_eq!(state.unpinned_bytes(), unpinned, "bytes not in use");
         for &page in &self.cached {
             assert_eq!(state.is_evictable(page), !pinned.contains(&page), "I2: pins of {page:?}");
             assert_eq!(state.is_unneeded(page), !wanted.contains(&page));

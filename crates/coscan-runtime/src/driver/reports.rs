@@ -119,7 +119,7 @@ impl State {
                 bytes: state.bytes_of(page),
             }),
             Action::Fail { scan, .. } => Some(EventKind::ScanFailed { scan }),
-            Action::Escalate { .. } | Action::Finish { .. } => None,
+            Action::Escalate { .. } | Action::Finish { .. } | Action::Unneeded { .. } => None,
         };
         self.taps.send_if(now, kind);
     }

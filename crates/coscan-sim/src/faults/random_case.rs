@@ -77,6 +77,10 @@ impl RandomCase {
                 smaller.push(without_query);
             }
         }
+        if self.options.batch_ns > 0 {
+            let options = Options { batch_ns: 0, ..self.options };
+            smaller.push(Self { options, ..self.clone() });
+        }
         let fewer_faults = self.options.faults.map(Faults::fewer).unwrap_or_default();
         smaller.extend(fewer_faults.into_iter().map(|faults| {
             let options = Options { faults, ..self.options };
@@ -123,7 +127,8 @@ pub fn random_case(seed: u64) -> RandomCase {
     let faults = (!random.percent(25)).then_some(Faults { seed, rates });
     let delay_ns = faults.map_or(0, |faults| faults.rates.within_ns);
     let wait_ns_max = Some(WAIT_MAX * (SPACE_TIMEOUT_NS + delay_ns));
-    let options = Options { faults, timeline: false, audit_every: 8, wait_ns_max };
+    let batch_ns = if random.percent(50) { random.between(1, SPACE_TIMEOUT_NS / 20) } else { 0 };
+    let options = Options { faults, timeline: false, audit_every: 8, batch_ns, wait_ns_max };
     RandomCase { workload, machine, options }
 }
 

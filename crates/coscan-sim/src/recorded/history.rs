@@ -231,6 +231,7 @@ impl History {
             Action::Escalate { .. }
             | Action::Evict { .. }
             | Action::Finish { .. }
+            | Action::Unneeded { .. }
             | Action::Fail { .. } => {}
         }
     }

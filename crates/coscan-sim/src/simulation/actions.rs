@@ -33,6 +33,7 @@ impl Simulation<'_> {
             Action::Deliver { scan, worker, chunk } => self.start_work(scan, worker, chunk),
             Action::Finish { scan, worker } => self.finish_worker(scan, worker),
             Action::Fail { scan, .. } => self.fail_scan(scan),
+            Action::Unneeded { .. } => {}
         }
     }
 

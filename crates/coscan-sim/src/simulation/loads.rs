@@ -102,6 +102,7 @@ impl Simulation<'_> {
             self.manager.page_loaded(self.now, load, id);
         } else {
             self.manager.page_failed(self.now, load, id);
+            self.batch_failed = true;
         }
         self.settle()
     }

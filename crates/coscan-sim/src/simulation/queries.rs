@@ -193,7 +193,7 @@ impl Simulation<'_> {
             Err(RequestError::Failed(_)) => self.end_query(query, End::Failed),
             Err(error) => panic!("a worker that may ask is refused: {error}"),
         }
-        self.settle()
+        if self.options.batch_ns > 0 { Ok(()) } else { self.settle() }
     }
 
     /// A worker is done with its chunk.
