@@ -5,7 +5,6 @@
 //! dropped first.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::ArrayRef;
@@ -132,15 +131,6 @@ impl DecodeCache {
         }
         entry.content = Content::Decoding(Arc::new(Notify::new()));
         Some(Decoding { cache: Arc::clone(self), key, has_ended: false })
-    }
-
-    /// The first decoded slices from this one on that no worker expects, at most so many.
-    pub(crate) fn unexpected_from(&self, from: Option<SliceKey>, at_most: usize) -> Vec<SliceKey> {
-        let entries = self.lock();
-        let range = from.map_or(Bound::Unbounded, Bound::Included);
-        let entries = entries.range((range, Bound::Unbounded));
-        let unexpected = entries.filter(|(_, entry)| entry.is_unexpected());
-        unexpected.map(|(&key, _)| key).take(at_most).collect()
     }
 
     /// Whether there are decoded slices that no worker expects, but queries may hold.

@@ -5,7 +5,7 @@
 //! `workers` what workers have asked for, `walks` what goes in steps. What is decided under the lock is carried out after
 //! it (`effects`). The `pump` is the task that does what destructors must not do themselves.
 //!
-//! Commands: on scans (`scans`), on answers to workers (`fetch`), on pages (`pages`), on all else (`commands`). `reports`
+//! Commands: on scans (`scans`), on answers to workers (`fetch`), on pages (`pages`), on decoded columns (`slices`), on all else (`commands`). `reports`
 //! shows all this to those who watch. `reserve` finds memory to decode, `reclaim` takes it from what is needed least.
 
 mod apply;
@@ -23,6 +23,7 @@ mod reports;
 mod reserve;
 mod running_scan;
 mod scans;
+mod slices;
 mod state;
 #[cfg(test)]
 mod tests;

@@ -148,11 +148,6 @@ impl ScanParts {
             .flat_map(|part| part.columns().iter().filter_map(move |&column| part.key(column)));
         keys.collect()
     }
-
-    /// Whether one of these is a column of a file's chunk. The chunk of core holds all rows of that chunk.
-    pub(crate) fn shares(&self, chunk: ChunkIndex, key: SliceKey) -> bool {
-        self.of_chunk(chunk).any(|part| part.shares(key))
-    }
 }
 
 impl<'a> Part<'a> {
@@ -173,14 +168,6 @@ impl<'a> Part<'a> {
     fn chunk_rows(&self) -> u64 {
         let rows = self.of.snapshot.table.layout().rows(self.chunk);
         rows.end - rows.start
-    }
-
-    fn shares(&self, key: SliceKey) -> bool {
-        let snapshot = &self.of.snapshot;
-        let is_column = |&column| snapshot.shared_column(self.chunk, column) == Some(key.column);
-        self.selection.is_none()
-            && snapshot.place_of(self.chunk) == (key.file, key.chunk)
-            && self.columns().iter().any(is_column)
     }
 
     /// The key of a column that may be decoded once for all scans that need it: if all rows are read, and as the file has

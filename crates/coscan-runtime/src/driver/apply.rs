@@ -44,11 +44,7 @@ impl State {
                 }
             }
             Message::ScanDropped(scan) => self.end_scan(scan, now),
-            Message::SliceDecoded(key) => {
-                for (table, chunk, group) in self.slices(key) {
-                    self.core.slice_decoded(table, chunk, group);
-                }
-            }
+            Message::SliceDecoded(key) => self.note_decoded(key),
             Message::SliceTaken(key) => self.drop_unneeded(key),
             Message::TableReleased { table, files } => {
                 self.release(Walk::ReleaseTable { table, files }, now);
@@ -112,6 +108,7 @@ impl State {
                 let error = self.read_errors.get(&page).cloned().unwrap_or(ScanError::Cancelled);
                 self.fail(scan, &error);
             }
+            Action::Unneeded { table, chunk, group } => self.slice_unneeded((table, chunk, group)),
         }
     }
 
@@ -204,7 +201,8 @@ impl State {
             Some(running) => running.failed.clone(),
         };
         // What an earlier stream of this worker was handed and has not opened returns.
-        if let Some(Phase::Delivered { .. } | Phase::Opening) = self.workers.phase_of(scan, worker) {
+        if let Some(Phase::Delivered { .. } | Phase::Opening) = self.workers.phase_of(scan, worker)
+        {
             self.withdraw(now, scan, worker);
         }
         let is_replaced =

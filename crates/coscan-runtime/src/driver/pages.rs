@@ -15,18 +15,9 @@ impl Driver {
         self.lock().frames.get(&page).cloned()
     }
 
-    /// Evicts all pages and decoded columns that no running scan needs.
+    /// Evicts all pages that no running scan needs.
     pub(crate) fn evict_unneeded(self: &Arc<Self>) {
         self.call(|state, now| state.core.evict_unneeded(now));
-        self.drop_unneeded_slices();
-    }
-
-    /// Drops decoded columns that no worker expects and no scan needs, a step of them at a time.
-    pub(super) fn drop_unneeded_slices(self: &Arc<Self>) {
-        let mut from = None;
-        while let Some(next) = self.call(|state, _| state.drop_slices(from)) {
-            from = Some(next);
-        }
     }
 }
 

@@ -126,9 +126,7 @@ impl Driver {
                 before - needed(state)
             })
         };
-        let pruned = chunks.chunks(STEP_CHUNKS).map(step).sum();
-        self.drop_unneeded_slices();
-        pruned
+        chunks.chunks(STEP_CHUNKS).map(step).sum()
     }
 
     /// The chunks that the workers of a scan were handed.
@@ -150,7 +148,6 @@ impl Driver {
         });
         while self.call(|state, now| state.drop_needs(scan, now)) {}
         self.call(|state, now| state.end_scan(scan, now));
-        self.drop_unneeded_slices();
         report
     }
 
@@ -180,7 +177,7 @@ impl Driver {
     pub(crate) fn close_scan(self: &Arc<Self>, scan: ScanId) -> Vec<(ChunkIndex, usize)> {
         // What workers are handed meanwhile counts as handed out.
         while self.call(|state, now| state.drop_needs(scan, now)) {}
-        let handed = self.call(|state, now| {
+        self.call(|state, now| {
             // Chunks that were returned meanwhile.
             let needed: Vec<_> = state.needed(scan).collect();
             state.core.prune_scan(now, scan, needed);
@@ -188,9 +185,7 @@ impl Driver {
                 running.is_closed = true;
             }
             handed(state, scan)
-        });
-        self.drop_unneeded_slices();
-        handed
+        })
     }
 }
 

@@ -7,16 +7,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use coscan_core::log::RecordedManager;
-use coscan_core::{
-    ActiveBufferManager, ChunkIndex, GroupIndex, LoadId, PageId, PolicyKind, ScanId, TableId, Time,
-};
+use coscan_core::{ActiveBufferManager, ChunkIndex, LoadId, PageId, PolicyKind, ScanId, Time};
 
 use super::effects::Effects;
 use super::message::Message;
 use super::running_scan::RunningScan;
+use super::slices::DecodedSlices;
 use super::walks::Walk;
 use super::workers::Workers;
-use crate::decode_cache::{DecodeCache, SliceKey};
+use crate::decode_cache::DecodeCache;
 use crate::error::ScanError;
 use crate::events::Taps;
 use crate::load::Urgency;
@@ -57,10 +56,10 @@ pub(super) struct State {
     pub(super) walks: VecDeque<Walk>,
     /// Scans that have ended and still have a walk.
     pub(super) ended_scans: usize,
-    /// A walk over all decoded columns is about to begin.
-    pub(super) drops_slices: bool,
     pub(super) grants: Grants,
     pub(super) decoded: Arc<DecodeCache>,
+    /// Of which slices of core columns are decoded.
+    pub(super) decoded_slices: DecodedSlices,
     /// The time until which the pump sleeps.
     pub(super) armed: Option<Time>,
     pub(super) effects: Effects,
@@ -98,9 +97,9 @@ impl State {
             read_errors: BTreeMap::new(),
             walks: VecDeque::new(),
             ended_scans: 0,
-            drops_slices: false,
             grants: Grants::new(options),
             decoded: Arc::clone(decoded),
+            decoded_slices: DecodedSlices::default(),
             armed: None,
             effects: Effects::default(),
             totals: Totals::default(),
@@ -126,8 +125,8 @@ impl State {
         self.scans.clear();
         self.read_errors.clear();
         self.walks.clear();
+        self.decoded_slices = DecodedSlices::default();
         self.ended_scans = 0;
-        self.drops_slices = false;
         self.taps = Taps::default();
         self.effects.woken.extend(self.workers.clear());
     }
@@ -154,44 +153,6 @@ impl State {
     /// Whether a panic has left nothing of what was registered.
     pub(super) fn is_broken(&self) -> bool {
         matches!(self.end, Some(ScanError::Broken))
-    }
-
-    /// The number of scans, of all tables that list the file, that still need a whole slice. Core counts by column
-    /// group, which may hold several columns.
-    pub(super) fn interested(&self, key: SliceKey) -> usize {
-        let of_table = |(table, chunk)| {
-            let interested = self.core.state().interested(table, chunk);
-            let running = interested.filter_map(|scan| self.scans.get(&scan.id()));
-            running.filter(|running| running.parts.shares(chunk, key)).count()
-        };
-        self.registry.listings(key.file, key.chunk).map(of_table).sum()
-    }
-
-    /// The slices of core that a decoded column belongs to, of all tables that list the file.
-    pub(super) fn slices(&self, key: SliceKey) -> Vec<(TableId, ChunkIndex, GroupIndex)> {
-        let listings = self.registry.listings(key.file, key.chunk);
-        let of_table = |(table, chunk)| {
-            let group = self.registry.group(table, key.file, key.column)?;
-            Some((table, chunk, group))
-        };
-        listings.filter_map(of_table).collect()
-    }
-
-    /// Drops a decoded column unless a worker expects it or a scan needs it.
-    pub(super) fn drop_unneeded(&mut self, key: SliceKey) {
-        if self.interested(key) == 0 {
-            self.drop_slice(key);
-        }
-    }
-
-    /// Drops a decoded column unless workers expect it; true if it was there.
-    pub(super) fn drop_slice(&mut self, key: SliceKey) -> bool {
-        let Some(slice) = self.decoded.remove_unexpected(key) else { return false };
-        self.effects.unneeded.push(slice);
-        for (table, chunk, group) in self.slices(key) {
-            self.core.slice_dropped(table, chunk, group);
-        }
-        true
     }
 
     /// Lets the budget move the pool's limit.

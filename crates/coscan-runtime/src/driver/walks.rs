@@ -3,15 +3,11 @@
 use coscan_core::{ChunkIndex, ScanId, TableId, Time};
 
 use super::state::State;
-use crate::decode_cache::SliceKey;
 use crate::events::EventKind;
 use crate::registry::{FileId, Registry};
 
 /// Chunks that a scan is registered for, or that are removed from it or from a table, while the lock is held once.
 pub(super) const STEP_CHUNKS: usize = 1024;
-
-/// Decoded columns that are looked at while the lock is held once.
-const STEP_SLICES: usize = 256;
 
 /// Files that are released while the lock is held once.
 const STEP_FILES: usize = 64;
@@ -23,8 +19,6 @@ pub(super) enum Walk {
     DropNeeds(ScanId),
     /// Drops what a scan needs that has ended, and then the scan.
     EndScan(ScanId),
-    /// Drops decoded columns that no worker expects and no scan needs, from this one on.
-    DropSlices(Option<SliceKey>),
     /// Releases the files of a table that is no longer held, and then the table.
     ReleaseTable { table: TableId, files: Vec<FileId> },
     /// Removes the chunks of a joint table that is no longer held, from this one on, and then the table.
@@ -86,14 +80,7 @@ impl State {
                 self.effects.ended.extend(self.scans.remove(&scan));
                 self.ended_scans -= 1;
                 self.taps.send(now, || EventKind::ScanEnded { scan });
-                self.note_needs_dropped(now);
                 None
-            }
-            Walk::DropSlices(from) => {
-                // Needs dropped from now on may be of columns that it has passed.
-                self.drops_slices = false;
-                let next = self.drop_slices(from)?;
-                Some(Walk::DropSlices(Some(next)))
             }
             Walk::ReleaseTable { table, mut files } => {
                 let rest = files.split_off(files.len().min(STEP_FILES));
@@ -118,29 +105,11 @@ impl State {
         }
     }
 
-    /// Drops a step of the decoded columns that no worker expects and no scan needs. Returns where the next step begins.
-    pub(super) fn drop_slices(&mut self, from: Option<SliceKey>) -> Option<SliceKey> {
-        let slices = self.decoded.unexpected_from(from, STEP_SLICES);
-        slices.iter().for_each(|&key| self.drop_unneeded(key));
-        let last = slices.last().filter(|_| slices.len() == STEP_SLICES)?;
-        Some(SliceKey { column: last.column + 1, ..*last })
-    }
-
     /// Drops a step of what a scan needs; true if there may be more.
     pub(super) fn drop_needs(&mut self, scan: ScanId, now: Time) -> bool {
         let needed: Vec<ChunkIndex> = self.needed(scan).take(STEP_CHUNKS).collect();
         let is_step = needed.len() == STEP_CHUNKS;
-        if !needed.is_empty() {
-            self.core.prune_scan(now, scan, needed);
-            self.note_needs_dropped(now);
-        }
+        self.core.prune_scan(now, scan, needed);
         is_step
-    }
-
-    /// Scans need less than before: decoded columns may be unneeded.
-    pub(super) fn note_needs_dropped(&mut self, now: Time) {
-        if !std::mem::replace(&mut self.drops_slices, true) {
-            self.begin(Walk::DropSlices(None), now);
-        }
     }
 }

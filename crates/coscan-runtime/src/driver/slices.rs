@@ -1,0 +1,106 @@
+//! Decoded columns: core is told of them, and says when no scan needs them any more.
+
+use std::collections::BTreeMap;
+
+use coscan_core::{ChunkIndex, GroupIndex, TableId};
+
+use super::state::State;
+use crate::decode_cache::SliceKey;
+
+/// A slice of core: a column group of a chunk of a table.
+type CoreSlice = (TableId, ChunkIndex, GroupIndex);
+
+/// The slices of core that core was told are decoded, with their columns. A column group may hold several columns, and
+/// several tables may list a file.
+#[derive(Debug, Default)]
+pub(super) struct DecodedSlices {
+    columns: BTreeMap<CoreSlice, Vec<SliceKey>>,
+    slices: BTreeMap<SliceKey, Vec<CoreSlice>>,
+}
+
+impl DecodedSlices {
+    /// True if it is new.
+    fn add(&mut self, key: SliceKey, slice: CoreSlice) -> bool {
+        let slices = self.slices.entry(key).or_default();
+        let is_new = !slices.contains(&slice);
+        if is_new {
+            slices.push(slice);
+            self.columns.entry(slice).or_default().push(key);
+        }
+        is_new
+    }
+
+    fn remove(&mut self, key: SliceKey) -> Vec<CoreSlice> {
+        let slices = self.slices.remove(&key).unwrap_or_default();
+        for slice in &slices {
+            let columns = self.columns.get_mut(slice).expect("added with its slice");
+            columns.retain(|&column| column != key);
+            if columns.is_empty() {
+                self.columns.remove(slice);
+            }
+        }
+        slices
+    }
+
+    fn columns_of(&self, slice: CoreSlice) -> Vec<SliceKey> {
+        self.columns.get(&slice).cloned().unwrap_or_default()
+    }
+}
+
+impl State {
+    /// The number of scans that still need a column of a chunk, of all tables that list the file. Core counts by column
+    /// group, which may hold other columns.
+    pub(super) fn interested(&self, key: SliceKey) -> usize {
+        let state = self.core.state();
+        let slices = self.slices_of(key).into_iter();
+        slices.map(|(table, chunk, group)| state.slice_interest(table, chunk, group)).sum()
+    }
+
+    /// A column of a chunk is decoded. Core says when no scan needs it any more, which may be now.
+    pub(super) fn note_decoded(&mut self, key: SliceKey) {
+        for slice in self.slices_of(key) {
+            if self.decoded_slices.add(key, slice) {
+                self.core.slice_decoded(slice.0, slice.1, slice.2);
+            }
+        }
+    }
+
+    /// No scan of this table needs the slice any more.
+    pub(super) fn slice_unneeded(&mut self, slice: CoreSlice) {
+        for key in self.decoded_slices.columns_of(slice) {
+            if self.interested(key) == 0 {
+                self.drop_slice(key);
+            } else {
+                // A table that lists the file since it was decoded: core shall say when its scans are done.
+                self.note_decoded(key);
+            }
+        }
+    }
+
+    /// Drops a decoded column unless a worker expects it or a scan needs it.
+    pub(super) fn drop_unneeded(&mut self, key: SliceKey) {
+        if self.interested(key) == 0 {
+            self.drop_slice(key);
+        }
+    }
+
+    /// Drops a decoded column unless workers expect it; true if it was there.
+    pub(super) fn drop_slice(&mut self, key: SliceKey) -> bool {
+        let Some(slice) = self.decoded.remove_unexpected(key) else { return false };
+        self.effects.unneeded.push(slice);
+        for (table, chunk, group) in self.decoded_slices.remove(key) {
+            self.core.slice_dropped(table, chunk, group);
+        }
+        true
+    }
+
+    /// The slices of core that a column of a chunk belongs to, of all tables that list the file.
+    fn slices_of(&self, key: SliceKey) -> Vec<CoreSlice> {
+        let listings = self.registry.listings(key.file, key.chunk);
+        let of_table = |(table, chunk)| {
+            let group = self.registry.group(table, key.file, key.column)?;
+            Some((table, chunk, group))
+        };
+        listings.filter_map(of_table).collect()
+    }
+}
