@@ -1,19 +1,25 @@
 //! Local files as an object store, read past the operating system's cache.
 
+use std::future::ready;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use bytes::Bytes;
+use futures::channel::mpsc;
+use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{
-    Error, GetOptions, GetRange, GetResult, GetResultPayload, ObjectMeta, ObjectStore, Result,
+    CopyOptions, Error, GetOptions, GetRange, GetResult, GetResultPayload, ListResult,
+    MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload,
+    PutResult, RenameOptions, Result,
 };
 
-use super::delegate::object_store_by_reads;
 use super::direct_file::{DirectAccess, DirectFile};
+use super::local_device::{LocalDevice, blocking, devices};
 use super::ranges::{cut, merge};
 
 const STORE_NAME: &str = "DirectFileStore";
@@ -24,17 +30,22 @@ const READS_AT_ONCE: usize = 8;
 /// Whole files are streamed in pieces of this size, so that a file need not fit in memory.
 const PIECE_BYTES: u64 = 8 * 1024 * 1024;
 
+/// Files of a listing that wait for whoever reads it.
+const LISTED_AT_A_TIME: usize = 1024;
+
 /// Local files, read past the operating system's cache (`O_DIRECT` on Linux).
 ///
 /// coscan's pool decides what stays in memory. A second copy in the operating system's cache would cost memory and
 /// hide the disk from measurements.
 ///
-/// - A request for a range is one positional read on a blocking thread; its bytes are not copied.
+/// - A request for a range is one positional read on a blocking thread; its bytes are not copied. A bounded number of
+///   threads waits for each device. While one hangs, such as a network mount, reads of others go on; its own fail after
+///   24 s without any answer, and one every 6 s asks again.
 /// - A request without a range, or from an offset to the end, is streamed in pieces of 8 MiB.
 /// - `get_ranges` joins ranges up to [`COALESCE_GAP_BYTES`](super::COALESCE_GAP_BYTES) apart and reads eight at once.
 ///   A range that reaches past the end of the file is an error there, as in [`LocalFileSystem`].
 /// - Conditions in [`GetOptions`] are checked against the file as it is now, and the bytes are those of the file that
-///   was checked. Entity tags agree with [`LocalFileSystem`].
+///   was checked: one that is overwritten meanwhile is an error. Entity tags agree with [`LocalFileSystem`].
 /// - Where the file system or the platform refuses direct reads, files are read through the cache, with one logged
 ///   warning per store.
 ///
@@ -72,38 +83,97 @@ impl DirectFileStore {
         Ok(Self { local, access: Arc::new(DirectAccess::new()) })
     }
 
-    fn inner(&self) -> &LocalFileSystem {
-        &self.local
+    /// Runs an operation of the local file system on a thread of the device of a file.
+    async fn run<T: Send + 'static, F>(
+        &self,
+        location: &Path,
+        operation: impl FnOnce(LocalFileSystem) -> F,
+    ) -> Result<(Arc<LocalDevice>, T)>
+    where
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        let path = self.local.path_to_filesystem(location)?;
+        let device = devices().of(&path).await.map_err(generic)?;
+        let operation = operation(self.local.clone());
+        let result = device.run(&path, operation).await.map_err(generic)??;
+        Ok((device, result))
+    }
+
+    async fn open(
+        &self,
+        location: &Path,
+        options: GetOptions,
+    ) -> Result<(GetResult, Arc<LocalDevice>)> {
+        let file = location.clone();
+        let get = move |local: LocalFileSystem| async move { local.get_opts(&file, options).await };
+        let (device, result) = self.run(location, get).await?;
+        Ok((result, device))
+    }
+
+    /// Reads of the file that was opened.
+    fn reads(
+        &self,
+        result: GetResult,
+        device: Arc<LocalDevice>,
+        is_conditional: bool,
+    ) -> Result<Reads> {
+        let (file, path) = opened_file(result.payload)?;
+        let file = Arc::new(DirectFile::new(file, path.clone()));
+        let meta = is_conditional.then_some(result.meta);
+        Ok(Reads { file, path, access: Arc::clone(&self.access), device, meta })
+    }
+
+    /// A listing, without waiting in the caller's threads.
+    fn list_in_background(
+        &self,
+        prefix: Option<&Path>,
+        list: impl FnOnce(LocalFileSystem) -> BoxStream<'static, Result<ObjectMeta>> + Send + 'static,
+    ) -> BoxStream<'static, Result<ObjectMeta>> {
+        let (store, prefix) = (self.clone(), prefix.cloned().unwrap_or_default());
+        let listing = async move {
+            let path = store.local.path_to_filesystem(&prefix.clone().join("*"))?;
+            let device = devices().of(&path).await.map_err(generic)?;
+            let (sender, receiver) = mpsc::channel(LISTED_AT_A_TIME);
+            let (files, answering) = (list(store.local.clone()), Arc::clone(&device));
+            let sending = async move {
+                let files = files.inspect(|_| answering.answers());
+                // The listing may have been dropped.
+                let _ = files.map(Ok).forward(sender).await;
+            };
+            let run = async move { device.run(&path, sending).await.err().map(generic) };
+            // An error of the device comes after the files that were listed before.
+            let end = stream::once(run).filter_map(|error| ready(error.map(Err)));
+            Ok::<_, Error>(stream::select(receiver, end))
+        };
+        stream::once(listing).try_flatten().boxed()
     }
 
     async fn read(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        if options.head {
-            return self.local.get_opts(location, options).await;
-        }
+        let is_head = options.head;
         let in_one_piece =
             matches!(options.range, Some(GetRange::Bounded(_) | GetRange::Suffix(_)));
-        let result = self.local.get_opts(location, options).await?;
-        let GetResult { payload, meta, range, attributes } = result;
-        let (file, path) = opened_file(payload)?;
-
+        let is_conditional = options.if_match.is_some() || options.if_unmodified_since.is_some();
+        let (result, device) = self.open(location, options).await?;
+        if is_head {
+            return Ok(result);
+        }
+        let (meta, range, attributes) =
+            (result.meta.clone(), result.range.clone(), result.attributes.clone());
+        let reads = self.reads(result, device, is_conditional)?;
         let piece_bytes = if in_one_piece { u64::MAX } else { PIECE_BYTES };
-        let file = Arc::new(DirectFile::new(file, path));
-        let access = Arc::clone(&self.access);
         let content = stream::iter(pieces(range.clone(), piece_bytes))
-            .then(move |piece| read_in_background(Arc::clone(&file), Arc::clone(&access), piece))
+            .then(move |piece| reads.clone().read(piece))
             .boxed();
         Ok(GetResult { payload: GetResultPayload::Stream(content), meta, range, attributes })
     }
 
     async fn read_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let result = self.local.get_opts(location, GetOptions::default()).await?;
+        let (result, device) = self.open(location, GetOptions::default()).await?;
         let requests = merge(ranges);
         check_within(&requests, &result.meta)?;
-        let (file, path) = opened_file(result.payload)?;
-        let file = Arc::new(DirectFile::new(file, path));
-
+        let reads = self.reads(result, device, false)?;
         let answers: Vec<Bytes> = stream::iter(requests.clone())
-            .map(|range| read_in_background(Arc::clone(&file), Arc::clone(&self.access), range))
+            .map(|range| reads.clone().read(range))
             .buffered(READS_AT_ONCE)
             .try_collect()
             .await?;
@@ -111,7 +181,99 @@ impl DirectFileStore {
     }
 }
 
-object_store_by_reads!(DirectFileStore);
+#[async_trait]
+impl ObjectStore for DirectFileStore {
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        self.read(location, options).await
+    }
+
+    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        self.read_ranges(location, ranges).await
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        let below = prefix.cloned();
+        self.list_in_background(prefix, move |local| local.list(below.as_ref()))
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        let below = prefix.cloned();
+        let inside = below.clone().unwrap_or_default().join("*");
+        let list = move |local: LocalFileSystem| async move {
+            local.list_with_delimiter(below.as_ref()).await
+        };
+        Ok(self.run(&inside, list).await?.1)
+    }
+
+    async fn put_opts(
+        &self,
+        location: &Path,
+        payload: PutPayload,
+        options: PutOptions,
+    ) -> Result<PutResult> {
+        self.local.put_opts(location, payload, options).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        options: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        self.local.put_multipart_opts(location, options).await
+    }
+
+    fn delete_stream(
+        &self,
+        locations: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
+        self.local.delete_stream(locations)
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.local.copy_opts(from, to, options).await
+    }
+
+    async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
+        self.local.rename_opts(from, to, options).await
+    }
+}
+
+/// Reads of a file that was opened and checked.
+#[derive(Clone)]
+struct Reads {
+    file: Arc<DirectFile>,
+    path: PathBuf,
+    access: Arc<DirectAccess>,
+    device: Arc<LocalDevice>,
+    /// As it was checked, if there was a condition.
+    meta: Option<ObjectMeta>,
+}
+
+impl Reads {
+    async fn read(self, range: Range<u64>) -> Result<Bytes> {
+        let Self { file, path, access, device, meta } = self;
+        let answering = Arc::clone(&device);
+        let read = move || {
+            let bytes = file.read(range, &access, &|| answering.answers()).map_err(generic)?;
+            // It may have been overwritten in place since it was checked.
+            match meta {
+                Some(meta) => {
+                    let modified = meta.last_modified.into();
+                    let is_unchanged = file.is_unchanged(meta.size, modified).map_err(generic)?;
+                    is_unchanged.then_some(bytes).ok_or_else(|| changed(&meta))
+                }
+                None => Ok(bytes),
+            }
+        };
+        let read = async move { blocking(read).await? };
+        device.run(&path, read).await.map_err(generic)?
+    }
+}
+
+fn changed(meta: &ObjectMeta) -> Error {
+    let path = meta.location.to_string();
+    Error::Precondition { path, source: "it was overwritten while it was read".into() }
+}
 
 /// The descriptor whose metadata [`LocalFileSystem`] checked.
 fn opened_file(payload: GetResultPayload) -> Result<(std::fs::File, PathBuf)> {
@@ -138,19 +300,6 @@ fn check_within(requests: &[Range<u64>], meta: &ObjectMeta) -> Result<()> {
             meta.location, meta.size, last.start, last.end
         ))),
         _ => Ok(()),
-    }
-}
-
-async fn read_in_background(
-    file: Arc<DirectFile>,
-    access: Arc<DirectAccess>,
-    range: Range<u64>,
-) -> Result<Bytes> {
-    let read = move || file.read(range, &access).map_err(generic);
-    match tokio::runtime::Handle::try_current() {
-        Ok(runtime) => runtime.spawn_blocking(read).await?,
-        // Like `LocalFileSystem`: without tokio there is no other thread to wait on.
-        Err(_) => read(),
     }
 }
 

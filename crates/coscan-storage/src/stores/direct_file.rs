@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 
@@ -14,6 +15,9 @@ use super::ranges::to_usize;
 /// Direct reads start, end and land in memory at multiples of this, the block size of common disks. A disk with
 /// larger blocks refuses the read, which then goes through the cache.
 const ALIGNMENT_BYTES: usize = 4096;
+
+/// The most bytes of one read, so that a large one on a slow disk is not taken for one that hangs.
+const READ_BYTES_MAX: usize = 8 << 20;
 
 /// Opens files for direct reads, and notes refusals.
 #[derive(Debug)]
@@ -58,13 +62,18 @@ impl DirectFile {
         Self { ordinary, direct: OnceLock::new(), path }
     }
 
-    /// Reads exactly `range`. Blocks.
+    /// Reads exactly `range`. Blocks. `answers` is called each time the disk has answered.
     ///
     /// # Errors
     /// The error of the operating system, or `UnexpectedEof` if the file ends before the range does.
-    pub(super) fn read(&self, range: Range<u64>, access: &DirectAccess) -> io::Result<Bytes> {
+    pub(super) fn read(
+        &self,
+        range: Range<u64>,
+        access: &DirectAccess,
+        answers: &dyn Fn(),
+    ) -> io::Result<Bytes> {
         if let Some(direct) = self.direct.get_or_init(|| self.open_direct(access)) {
-            match read_aligned(direct, &range) {
+            match read_aligned(direct, &range, answers) {
                 // Try through the cache: it fails too if the disk is at fault.
                 Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
                     access.note_refusal(&self.path, &error);
@@ -72,7 +81,16 @@ impl DirectFile {
                 result => return result,
             }
         }
-        read_aligned(&self.ordinary, &range)
+        read_aligned(&self.ordinary, &range, answers)
+    }
+
+    /// Whether the file has this size and time of modification, as it had when it was checked. Blocks.
+    ///
+    /// # Errors
+    /// The error of the operating system.
+    pub(super) fn is_unchanged(&self, bytes: u64, modified: SystemTime) -> io::Result<bool> {
+        let metadata = self.ordinary.metadata()?;
+        Ok(metadata.len() == bytes && metadata.modified()? == modified)
     }
 
     fn open_direct(&self, access: &DirectAccess) -> Option<File> {
@@ -90,7 +108,7 @@ impl DirectFile {
 }
 
 /// Reads the aligned window around `range` and returns the part asked for, without copying it.
-fn read_aligned(file: &File, range: &Range<u64>) -> io::Result<Bytes> {
+fn read_aligned(file: &File, range: &Range<u64>, answers: &dyn Fn()) -> io::Result<Bytes> {
     let alignment = ALIGNMENT_BYTES as u64;
     let window_start = range.start - range.start % alignment;
     let needed_bytes = to_usize(range.end - window_start);
@@ -105,7 +123,7 @@ fn read_aligned(file: &File, range: &Range<u64>) -> io::Result<Bytes> {
     let address = memory.as_ptr().addr();
     let aligned = address.next_multiple_of(ALIGNMENT_BYTES) - address;
     let window = &mut memory[aligned..aligned + window_bytes];
-    read_window(file, window, window_start, needed_bytes)?;
+    read_window(file, window, window_start, needed_bytes, answers)?;
 
     let skipped = to_usize(range.start - window_start);
     Ok(Bytes::from(memory).slice(aligned + skipped..aligned + needed_bytes))
@@ -117,15 +135,18 @@ fn read_window(
     window: &mut [u8],
     window_start: u64,
     needed_bytes: usize,
+    answers: &dyn Fn(),
 ) -> io::Result<()> {
     let mut filled = 0;
     while filled < needed_bytes {
         // A read can end anywhere, but the next one must start at a block.
         let start = filled - filled % ALIGNMENT_BYTES;
-        let count = match read_at(file, &mut window[start..], window_start + start as u64) {
+        let end = window.len().min(start + READ_BYTES_MAX);
+        let count = match read_at(file, &mut window[start..end], window_start + start as u64) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             result => result?,
         };
+        answers();
         if start + count <= filled {
             return Err(io::Error::new(
                 io::ErrorKind::UnexpectedEof,
@@ -194,7 +215,7 @@ mod tests {
         let access = DirectAccess::with_open(|_| Err(io::ErrorKind::InvalidInput.into()));
         let file = DirectFile::new(File::open(&path).unwrap(), path);
         assert!(!access.refused.load(Ordering::Relaxed));
-        assert_eq!(file.read(3..7, &access).unwrap(), "3456");
+        assert_eq!(file.read(3..7, &access, &|| {}).unwrap(), "3456");
         assert!(access.refused.load(Ordering::Relaxed));
     }
 
@@ -205,7 +226,7 @@ mod tests {
         let access =
             DirectAccess::with_open(|path| std::fs::OpenOptions::new().write(true).open(path));
         let file = DirectFile::new(File::open(&path).unwrap(), path);
-        assert_eq!(file.read(0..10, &access).unwrap(), "0123456789");
+        assert_eq!(file.read(0..10, &access, &|| {}).unwrap(), "0123456789");
         assert!(access.refused.load(Ordering::Relaxed));
     }
 
@@ -232,8 +253,8 @@ mod tests {
         let access = DirectAccess::with_open(|_| Err(io::ErrorKind::InvalidInput.into()));
         for _ in 0..3 {
             let file = DirectFile::new(File::open(&path).unwrap(), path.clone());
-            file.read(0..1, &access).unwrap();
-            file.read(1..2, &access).unwrap();
+            file.read(0..1, &access, &|| {}).unwrap();
+            file.read(1..2, &access, &|| {}).unwrap();
         }
         // Tests run side by side: only this test's file counts.
         let name = path.display().to_string();
@@ -250,14 +271,14 @@ mod tests {
         let other = directory.path().join("other");
         std::fs::write(&other, b"new").unwrap();
         std::fs::rename(&other, &path).unwrap();
-        assert_eq!(file.read(0..3, &DirectAccess::new()).unwrap(), "old");
+        assert_eq!(file.read(0..3, &DirectAccess::new(), &|| {}).unwrap(), "old");
     }
 
     #[test]
     fn a_file_that_shrank_is_an_error() {
         let (_directory, path) = file_with(&[7; 5000]);
         let file = DirectFile::new(File::open(&path).unwrap(), path);
-        let error = file.read(4000..6000, &DirectAccess::new()).unwrap_err();
+        let error = file.read(4000..6000, &DirectAccess::new(), &|| {}).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
         assert!(error.to_string().contains("ends at byte 5000"), "{error}");
     }

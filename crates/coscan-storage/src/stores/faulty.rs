@@ -11,6 +11,7 @@ use object_store::path::Path;
 use object_store::{Error, GetOptions, GetResult, GetResultPayload, ObjectStore, Result};
 
 use super::delegate::object_store_by_reads;
+use super::random::mix;
 
 /// The frequency of each fault. None by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -171,14 +172,6 @@ impl Faults {
         }
         Fault::None
     }
-}
-
-/// One step of splitmix64 (Steele, Lea, Flood 2014): well mixed bits from a counter.
-fn mix(value: u64) -> u64 {
-    let mut bits = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
 }
 
 /// The same result with half of its content; it still claims the whole range, as a broken

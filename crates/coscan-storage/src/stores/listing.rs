@@ -9,6 +9,7 @@ use url::Url;
 
 use super::error::StoreError;
 use super::glob_match::{GlobPattern, is_hidden, relative};
+use super::local_device::on_device;
 use super::location::{Location, not_found, wrong};
 use super::registry::Stores;
 
@@ -104,7 +105,8 @@ impl Place<'_> {
         let base = &self.location.base;
         match base.to_file_path() {
             Ok(path) if base.scheme() == "file" => {
-                tokio::fs::metadata(path).await.is_ok_and(|metadata| metadata.is_dir())
+                let is_directory = |path: &std::path::Path| path.is_dir();
+                on_device(&path, is_directory).await.unwrap_or(false)
             }
             _ => false,
         }

@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use url::Url;
 
 use super::error::StoreError;
+use super::local_device::on_device;
 
 /// A parsed location.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +52,9 @@ impl Location {
 
     async fn parse_path(text: &str) -> Result<Self, StoreError> {
         // A file whose name looks like a pattern is that file.
-        let exists = tokio::fs::try_exists(text).await.unwrap_or(false);
+        let absolute_path = std::path::absolute(text).unwrap_or_else(|_| text.into());
+        let exists = on_device(&absolute_path, Path::exists).await;
+        let exists = exists.map_err(|error| wrong(text, &error.to_string()))?;
         let (base, pattern) = if exists { (text, Vec::new()) } else { split_pattern(text, 0) };
         let base = absolute(text, if base.is_empty() { "." } else { base }).await?;
         let base = Url::from_file_path(&base)
@@ -90,7 +93,8 @@ async fn absolute(text: &str, base: &str) -> Result<PathBuf, StoreError> {
         return Ok(path);
     }
     // Object stores have no "..". It depends on symbolic links, so the file system resolves it.
-    tokio::fs::canonicalize(&path).await.map_err(|_| not_found(text))
+    let resolved = on_device(&path, |path| path.canonicalize()).await;
+    resolved.map_err(|error| wrong(text, &error.to_string()))?.map_err(|_| not_found(text))
 }
 
 pub(super) fn not_found(text: &str) -> StoreError {

@@ -6,9 +6,9 @@
 //!
 //! | task | files |
 //! |---|---|
-//! | The store of a URL ([`Stores`]) | `registry`; `direct` and `direct_file` (local files), `web`, `bucket` (S3, Google, Azure) |
+//! | The store of a URL ([`Stores`]) | `registry`; `direct` and `direct_file` (local files; `local_device` and `mounts`: their devices; `device`), `web`, `bucket` (S3, Google, Azure) |
 //! | Settings of the clouds ([`StoreOptions`]) | `cloud` (names of settings), `options`, `credentials` (hides them in errors) |
-//! | Stores across the network ([`Timeouts`]) | `remote` (explains errors), `timeouts`, `silence` (circuit breaker) |
+//! | Stores across the network ([`Timeouts`]) | `remote` (explains errors), `timeouts`, `silence` (circuit breaker), `throttle` (stores that ask to slow down) |
 //! | The files at a location ([`list_files`]) | `listing`, `location` (parses), `glob_match` |
 //! | Slow devices, counts and faults ([`LimitedStore`], [`MeteredStore`], [`FaultyStore`]) | `limited`, `metered`, `faulty`, all through `delegate` |
 //! | Errors ([`StoreError`]) | `error`, `error_text` |
@@ -20,6 +20,7 @@ mod bucket;
 mod cloud;
 mod credentials;
 mod delegate;
+mod device;
 mod direct;
 mod direct_file;
 mod error;
@@ -28,16 +29,21 @@ mod faulty;
 mod glob_match;
 mod limited;
 mod listing;
+mod local_device;
 mod location;
 mod metered;
+mod mounts;
 mod options;
+mod random;
 mod ranges;
 mod registry;
 mod remote;
 mod silence;
+mod throttle;
 mod timeouts;
 mod web;
 
+pub use device::Device;
 pub use direct::DirectFileStore;
 pub use error::StoreError;
 pub use error_text::error_text;
@@ -47,6 +53,8 @@ pub use listing::{Listing, list_files};
 pub use location::URL_LENGTH_MAX;
 pub use metered::{MeteredStore, ReadCounts, ReadRecord, StoreMetrics};
 pub use options::StoreOptions;
+pub use random::Jitter;
 pub use ranges::{COALESCE_GAP_BYTES, coalesce};
 pub use registry::Stores;
+pub(crate) use throttle::SLOW_DOWN;
 pub use timeouts::Timeouts;

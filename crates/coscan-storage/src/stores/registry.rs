@@ -20,6 +20,9 @@ use super::web;
 /// Schemes that work without registration, in the order in which errors list them.
 const BUILT_IN_SCHEMES: [&str; 8] = ["file", "http", "https", "s3", "gs", "az", "abfs", "abfss"];
 
+/// Built stores that are kept for the next table, in use or not.
+const UNUSED_STORES_MAX: usize = 32;
+
 /// The stores of URLs: registered ones, and built-in ones that are made on demand.
 ///
 /// | scheme | store |
@@ -107,8 +110,13 @@ impl Stores {
             Some(store) => store,
             None => {
                 let built = self.build(&root)?;
+                let mut known = self.write();
+                // Credentials that change often leave a store each behind.
+                if known.built.len() >= UNUSED_STORES_MAX {
+                    known.built.retain(|_, store| Arc::strong_count(store) > 1);
+                }
                 // Of two concurrent callers both get the store that was first.
-                Arc::clone(self.write().built.entry(identity).or_insert(built))
+                Arc::clone(known.built.entry(identity).or_insert(built))
             }
         };
         let mut root = root;

@@ -16,21 +16,24 @@ use object_store::client::{
 use object_store::{BackoffConfig, ClientOptions, RetryConfig};
 use tokio::time::{Instant, Sleep};
 
+use super::random::Jitter;
 use super::silence::Silence;
+use super::throttle::Throttle;
 
 /// Timeouts of a store across the network.
 ///
 /// The defaults suit callers that try four times, as scans do: they then fail within 25 s if a store never answers,
-/// and within 30 s if it refuses connections or keeps asking to slow down. A store that has been silent for four
-/// times `idle` counts as gone: requests fail at once, except for one per `idle` that probes the store.
+/// and within 30 s if it refuses connections. A store that has been silent for four times `idle` counts as gone: requests
+/// fail at once, except for one per `idle` that probes the store. While a store asks to slow down (429, 503), one request
+/// every second or two probes it, and all others wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timeouts {
     /// The longest wait of a read for its next bytes, the first included. In any case a request ends after 30 s.
     /// Default: 6 s.
     pub idle: Duration,
     /// The time from its start within which a request is retried, with growing pauses, if its connection breaks or is
-    /// refused, or the store is overloaded or at fault (5xx). An attempt that takes longer, such as `idle`, is not
-    /// retried. Default: 5 s.
+    /// refused, or the store is at fault (5xx); and that it waits for a store that asks to slow down. An attempt that
+    /// takes longer, such as `idle`, is not retried. Default: 5 s.
     pub retry: Duration,
 }
 
@@ -50,7 +53,9 @@ const IDLE_TIMES_MAX: u32 = 4;
 const PAUSE_MAX: Duration = Duration::from_millis(1_500);
 
 impl Timeouts {
-    pub(super) fn retry_config(self) -> RetryConfig {
+    /// How object_store retries, for programs that build stores of their own.
+    #[must_use]
+    pub fn retry_config(self) -> RetryConfig {
         RetryConfig {
             backoff: BackoffConfig { max_backoff: PAUSE_MAX, ..BackoffConfig::default() },
             max_retries: RETRIES_MAX,
@@ -58,52 +63,57 @@ impl Timeouts {
         }
     }
 
-    pub(super) fn connector(self) -> IdleTimeoutConnector {
-        IdleTimeoutConnector { idle: self.idle }
+    /// Connects as object_store does, but see [`Self::around`].
+    pub(super) fn connector(self) -> impl HttpConnector {
+        self.around(ReqwestConnector::default(), Jitter::new(None))
+    }
+
+    /// Connects as another connector does, with these timeouts, a circuit breaker, and pauses for stores that ask to slow
+    /// down: for programs that build stores of their own.
+    pub fn around(self, connector: impl HttpConnector, jitter: Jitter) -> impl HttpConnector {
+        Connector { connector, timeouts: self, jitter: Arc::new(jitter) }
     }
 }
 
-/// Connects as object_store does, with an idle timeout in addition. object_store has only a timeout for whole
-/// requests, which must allow for the slowest download; a dead store would block readers for as long.
+/// object_store has only a timeout for whole requests, which must allow for the slowest download; a dead store would
+/// block readers for as long.
 #[derive(Debug)]
-pub(super) struct IdleTimeoutConnector {
-    idle: Duration,
+struct Connector<C> {
+    connector: C,
+    timeouts: Timeouts,
+    jitter: Arc<Jitter>,
 }
 
-impl HttpConnector for IdleTimeoutConnector {
+impl<C: HttpConnector> HttpConnector for Connector<C> {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        let client = ReqwestConnector::default().connect(options)?;
-        Ok(HttpClient::new(IdleTimeout::new(client, self.idle)))
+        let client = self.connector.connect(options)?;
+        Ok(HttpClient::new(Service::new(client, self.timeouts, Arc::clone(&self.jitter))))
     }
 }
 
 #[derive(Debug)]
-struct IdleTimeout {
+struct Service {
     client: HttpClient,
-    idle: Duration,
+    timeouts: Timeouts,
     silence: Arc<Silence>,
+    throttle: Throttle,
 }
 
-impl IdleTimeout {
-    fn new(client: HttpClient, idle: Duration) -> Self {
+impl Service {
+    fn new(client: HttpClient, timeouts: Timeouts, jitter: Arc<Jitter>) -> Self {
+        let idle = timeouts.idle;
         let silence = Arc::new(Silence::new(idle * IDLE_TIMES_MAX, idle));
-        Self { client, idle, silence }
+        Self { client, timeouts, silence, throttle: Throttle::new(jitter) }
     }
-}
 
-#[async_trait]
-impl HttpService for IdleTimeout {
-    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        // During an upload the store is silent.
-        if !request.method().is_safe() {
-            return self.client.execute(request).await;
-        }
+    async fn send(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let idle = self.timeouts.idle;
         if let Some(length) = self.silence.is_gone() {
-            return Err(HttpError::new(HttpErrorKind::Unknown, Gone { length, idle: self.idle }));
+            return Err(HttpError::new(HttpErrorKind::Unknown, Gone { length, idle }));
         }
         let asked = Instant::now();
-        let answer = tokio::time::timeout(self.idle, self.client.execute(request)).await;
-        let answer = answer.unwrap_or_else(|_| Err(silent(self.idle)));
+        let answer = tokio::time::timeout(idle, self.client.execute(request)).await;
+        let answer = answer.unwrap_or_else(|_| Err(silent(idle)));
         match &answer {
             Ok(_) => self.silence.heard(),
             // This may have been the timeout of the connection.
@@ -112,11 +122,36 @@ impl HttpService for IdleTimeout {
         }
         let watch = |body| IdleTimeoutBody {
             body,
-            idle: self.idle,
+            idle,
             silence: Arc::clone(&self.silence),
             waiting: None,
         };
         Ok(answer?.map(|body| HttpResponseBody::new(watch(body))))
+    }
+}
+
+#[async_trait]
+impl HttpService for Service {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        // During an upload the store is silent.
+        if !request.method().is_safe() {
+            return self.client.execute(request).await;
+        }
+        let deadline = Instant::now() + self.timeouts.retry;
+        loop {
+            // Not tried again by object_store, which would take no turns.
+            let turn = self.throttle.turn(deadline).await;
+            let turn = turn.map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
+            let answer = self.send(request.clone()).await?;
+            let status = answer.status();
+            if !matches!(status.as_u16(), 429 | 503) {
+                self.throttle.served(&turn);
+                return Ok(answer);
+            }
+            let text = answer.into_body().bytes().await.unwrap_or_default();
+            let text = String::from_utf8_lossy(&text);
+            self.throttle.refused(&turn, &format!("{status}: {text}"));
+        }
     }
 }
 
@@ -205,7 +240,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_dead_store_times_out_four_times_and_is_then_probed_by_one_request_at_a_time() {
         let idle = Timeouts::default().idle;
-        let store = HttpClient::new(IdleTimeout::new(HttpClient::new(Dead), idle));
+        let jitter = Arc::new(Jitter::new(Some(1)));
+        let service = Service::new(HttpClient::new(Dead), Timeouts::default(), jitter);
+        let store = HttpClient::new(service);
         for _ in 0..4 {
             let (seconds, error) = ask(&store).await;
             assert_eq!(seconds, 6);

@@ -168,3 +168,16 @@ fn reads_outside_of_a_runtime() {
     let read = futures::executor::block_on(store.get_ranges(&path, &[2..4])).unwrap();
     assert_eq!(read, ["23"]);
 }
+
+#[tokio::test]
+async fn a_file_overwritten_in_place_since_it_was_checked_is_an_error() {
+    let (directory, store, path) = store_with_file(b"old content");
+    let listed = store.head(&path).await.unwrap();
+    let options = GetOptions::new().with_if_match(listed.e_tag).with_range(Some(0..3));
+    let checked = store.get_opts(&path, options).await.unwrap();
+    let mut file = fs::OpenOptions::new().write(true).open(directory.path().join("file")).unwrap();
+    std::io::Write::write_all(&mut file, b"new").unwrap();
+    file.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(1)).unwrap();
+    let error = checked.bytes().await.unwrap_err();
+    assert!(matches!(error, Error::Precondition { .. }), "{error}");
+}

@@ -108,6 +108,11 @@ impl S3Server {
         lock(&self.shared.faults).always = Some(fault);
     }
 
+    /// Answers go well again.
+    pub(crate) fn serve_again(&self) {
+        lock(&self.shared.faults).always = None;
+    }
+
     /// The requests since the last call: method, path with query, range.
     pub(crate) fn take_requests(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.shared.requests))
