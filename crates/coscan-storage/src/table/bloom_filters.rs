@@ -70,7 +70,8 @@ impl ParquetFile {
             Some(length) => u64::try_from(length).ok(),
             None => {
                 let end = start.saturating_add(HEADER_BYTES).min(self.file.meta.size);
-                let head = self.file.read(start..end.max(start)).await.map_err(TableError::Read)?;
+                let head =
+                    self.read_metadata(start..end.max(start)).await.map_err(TableError::Read)?;
                 bloom_filter_bytes(&head)
             }
         };
@@ -97,7 +98,7 @@ impl ParquetFile {
         range: Range<u64>,
     ) -> Result<BloomFilter, TableError> {
         let leaf = self.leaves(column).start;
-        let bytes = self.file.read(range).await.map_err(TableError::Read)?;
+        let bytes = self.read_metadata(range).await.map_err(TableError::Read)?;
         let filter = caught(|| Sbbf::from_bytes(&bytes));
         let descriptor = self.metadata.row_group(row_group).column(leaf).column_descr();
         Ok(BloomFilter {

@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
+use std::time::SystemTime;
 
 use bytes::{Buf, Bytes, BytesMut};
 use futures::TryStreamExt;
@@ -34,8 +35,20 @@ pub(super) async fn split_body(
     let start = result.range.start;
     match result.payload {
         GetResultPayload::File(file, _) => {
-            let ranges = ranges.to_vec();
-            blocking(move || read_file(file, &ranges)).await
+            let (ranges, meta) = (ranges.to_vec(), result.meta);
+            let read = move || {
+                let opened = file.try_clone()?;
+                let body = read_file(file, &ranges)?;
+                // It may have been overwritten in place since it was checked.
+                let found = opened.metadata()?;
+                let is_unchanged = found.len() == meta.size
+                    && found.modified()? == SystemTime::from(meta.last_modified);
+                Ok(is_unchanged.then_some(body).ok_or(meta.location))
+            };
+            blocking(read).await?.map_err(|location| StoreError::Precondition {
+                path: location.to_string(),
+                source: "it was overwritten while it was read".into(),
+            })
         }
         GetResultPayload::Stream(mut stream) => {
             let mut cutter = Cutter::new(start, ranges);
@@ -75,6 +88,21 @@ fn read_file(mut file: File, ranges: &[Range<u64>]) -> std::io::Result<Body> {
     Ok(body)
 }
 
+/// Pages below this size are copied: buffers are larger than what is in them by up to two blocks.
+const COPIED_BYTES_MAX: usize = 64 << 10;
+
+/// The same bytes, in memory that is hardly larger and holds nothing else.
+fn alone(bytes: Bytes) -> Bytes {
+    if bytes.len() < COPIED_BYTES_MAX {
+        return Bytes::copy_from_slice(&bytes);
+    }
+    match bytes.try_into_mut() {
+        Ok(whole) if whole.capacity() - whole.len() <= whole.len() / 8 => whole.freeze(),
+        Ok(part) => Bytes::copy_from_slice(&part),
+        Err(shared) => Bytes::copy_from_slice(&shared),
+    }
+}
+
 /// Cuts pages out of a stream of buffers.
 struct Cutter<'a> {
     ranges: &'a [Range<u64>],
@@ -102,8 +130,8 @@ impl<'a> Cutter<'a> {
             }
             let taken = missing.min(bytes.len());
             if taken == missing && self.page.is_empty() && self.ranges.len() == 1 {
-                // The only page arrived in one buffer: nothing else holds on to it.
-                self.pages.push(bytes.split_to(taken));
+                // The only page arrived in one buffer.
+                self.pages.push(alone(bytes.split_to(taken)));
                 self.position += taken as u64;
                 continue;
             }
@@ -155,6 +183,21 @@ mod tests {
             for (page, range) in pages.iter().zip(&ranges) {
                 assert_eq!(page[..], body[range.start as usize..range.end as usize]);
             }
+        }
+    }
+
+    #[test]
+    fn a_page_that_comes_alone_keeps_no_more_than_itself() {
+        for (page_bytes, buffer_bytes) in [(100, 12 << 10), (100_000, 1 << 20)] {
+            let buffer = Bytes::from(vec![7; buffer_bytes]);
+            let start = buffer.as_ptr();
+            let range = 5000..5000 + page_bytes as u64;
+            let mut cutter = Cutter::new(5000, std::slice::from_ref(&range));
+            cutter.push(buffer.slice(4096..4096 + page_bytes));
+            drop(buffer);
+            let page = cutter.finish().into_pages().expect("it came").remove(0);
+            assert_eq!(page.len(), page_bytes);
+            assert_ne!(page.as_ptr().addr(), start.addr() + 4096, "it is still in the buffer");
         }
     }
 

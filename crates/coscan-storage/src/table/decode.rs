@@ -170,12 +170,12 @@ fn row_selection(
     let mut ranges: Vec<Range<usize>> = Vec::new();
     let mut row_count = 0;
     for held in available {
-        for rows in selected {
+        let first = selected.partition_point(|rows| chunk_start + rows.end <= held.start);
+        let in_held =
+            selected[first..].iter().take_while(|rows| chunk_start + rows.start < held.end);
+        for rows in in_held.filter(|rows| !rows.is_empty()) {
             let start = (chunk_start + rows.start).max(held.start);
             let end = (chunk_start + rows.end).min(held.end);
-            if start >= end {
-                continue;
-            }
             let shift = |row: u64| index(row_count + row - held.start);
             match ranges.last_mut() {
                 Some(last) if last.end == shift(start) => last.end = shift(end),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use coscan_core::ChunkIndex;
 
-use crate::stores::error_text;
+use crate::stores::{SLOW_DOWN, error_text};
 
 /// Why a table cannot be opened or its statistics cannot be read.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -137,6 +137,14 @@ pub enum ReadError {
         /// The store's own words.
         source: Arc<object_store::Error>,
     },
+    /// The program that reads refused, or gave up ([`MetadataReader`](super::MetadataReader)).
+    #[error("cannot read {file}: {source}")]
+    Refused {
+        /// The file.
+        file: Arc<str>,
+        /// The reason.
+        source: Arc<dyn std::error::Error + Send + Sync>,
+    },
 }
 
 impl ReadError {
@@ -145,7 +153,7 @@ impl ReadError {
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::Changed { .. } | Self::Missing { .. } => false,
+            Self::Changed { .. } | Self::Missing { .. } | Self::Refused { .. } => false,
             Self::Truncated { .. } => true,
             Self::Store { source, .. } => {
                 matches!(
@@ -154,6 +162,28 @@ impl ReadError {
                 )
             }
         }
+    }
+}
+
+/// What stores say that have too many requests. Their status and code are known only from the text.
+const THROTTLED: [&str; 7] = [
+    SLOW_DOWN,
+    "429 Too Many Requests",
+    "503 Service Unavailable",
+    "SlowDown",
+    "ServerBusy",
+    "TooManyRequests",
+    "ThrottlingException",
+];
+
+impl ReadError {
+    /// Whether the store has too many requests: a retry may succeed, but not soon.
+    #[must_use]
+    pub fn is_throttling(&self) -> bool {
+        let Self::Store { source, .. } = self else { return false };
+        let object_store::Error::Generic { source, .. } = &**source else { return false };
+        let text = source.to_string();
+        THROTTLED.iter().any(|said| text.contains(said))
     }
 }
 

@@ -35,12 +35,13 @@ impl ParquetFile {
         data_type: &DataType,
     ) -> u64 {
         let stored = self.chunk(chunk);
-        let mut bytes = 0;
+        let mut bytes = 0_u64;
         for &row_group in &stored.row_groups {
             let row_group_rows = row_count(&self.metadata, row_group);
             for leaf in self.leaves(column) {
                 let column_chunk = self.metadata.row_group(row_group).column(leaf);
-                bytes += part_of(leaf_bytes(column_chunk, data_type), stored, row_group_rows);
+                let leaf_bytes = leaf_bytes(column_chunk, data_type);
+                bytes = part_of(leaf_bytes, stored, row_group_rows).saturating_add(bytes);
             }
         }
         bytes
@@ -54,7 +55,7 @@ pub(super) fn repeated_bytes_estimate(rows: u64, data_type: &DataType) -> u64 {
         data_type => data_type.primitive_width(),
     };
     let width = width.map_or(VIEW_BYTES, |width| width as u64);
-    rows * width + rows.div_ceil(ROWS_PER_BITMAP_BYTE)
+    rows.saturating_mul(width).saturating_add(rows.div_ceil(ROWS_PER_BITMAP_BYTE))
 }
 
 /// The share of a split row group that a part takes, rounded up.
@@ -74,34 +75,37 @@ fn leaf_bytes(column: &ColumnChunkMetaData, root_type: &DataType) -> u64 {
     let fixed_width = root_type.primitive_width().map(|width| width as u64);
     let values_bytes = match (root_type, column.column_type()) {
         (DataType::Dictionary(key, _), _) => {
-            value_count * key.primitive_width().unwrap_or(8) as u64 + encoded_bytes
+            let width = key.primitive_width().unwrap_or(8) as u64;
+            value_count.saturating_mul(width).saturating_add(encoded_bytes)
         }
         (_, PhysicalType::BYTE_ARRAY) if fixed_width.is_none() => {
             let bytes =
                 column.unencoded_byte_array_data_bytes().unwrap_or(0).max(0).cast_unsigned();
             let is_view = matches!(root_type, DataType::Utf8View | DataType::BinaryView);
             let bytes = if is_view { encoded_bytes } else { bytes.max(encoded_bytes) };
-            value_count * VIEW_BYTES + bytes
+            value_count.saturating_mul(VIEW_BYTES).saturating_add(bytes)
         }
         (_, PhysicalType::BOOLEAN) => value_count.div_ceil(ROWS_PER_BITMAP_BYTE),
         (_, PhysicalType::FIXED_LEN_BYTE_ARRAY) => {
             // Decimals are at least 16 bytes wide in Arrow, whatever Parquet stores.
             let width = descriptor.type_length().max(0).cast_unsigned().into();
-            value_count
-                * fixed_width.unwrap_or(if root_type.is_nested() {
-                    VIEW_BYTES.max(width)
-                } else {
-                    width
-                })
+            value_count.saturating_mul(fixed_width.unwrap_or(if root_type.is_nested() {
+                VIEW_BYTES.max(width)
+            } else {
+                width
+            }))
         }
-        (_, PhysicalType::INT96) => value_count * 8,
+        (_, PhysicalType::INT96) => value_count.saturating_mul(8),
         // Nested decimals may be wider in Arrow than the 4 or 8 bytes of Parquet.
-        (_, PhysicalType::INT32 | PhysicalType::FLOAT) => value_count * fixed_width.unwrap_or(4),
-        (_, _) => value_count * fixed_width.unwrap_or(8),
+        (_, PhysicalType::INT32 | PhysicalType::FLOAT) => {
+            value_count.saturating_mul(fixed_width.unwrap_or(4))
+        }
+        (_, _) => value_count.saturating_mul(fixed_width.unwrap_or(8)),
     };
     let level_count = u64::from(descriptor.max_rep_level().max(0).cast_unsigned());
-    let offsets_bytes = level_count * value_count * size_of::<i32>() as u64;
+    let offsets_bytes =
+        level_count.saturating_mul(value_count).saturating_mul(size_of::<i32>() as u64);
     let validity_count = u64::from(descriptor.max_def_level().max(0).cast_unsigned());
-    let validity_bytes = validity_count * value_count.div_ceil(ROWS_PER_BITMAP_BYTE);
-    values_bytes + offsets_bytes + validity_bytes
+    let validity_bytes = validity_count.saturating_mul(value_count.div_ceil(ROWS_PER_BITMAP_BYTE));
+    values_bytes.saturating_add(offsets_bytes).saturating_add(validity_bytes)
 }

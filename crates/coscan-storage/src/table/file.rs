@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_schema::{Field, Fields, SchemaRef};
 use coscan_core::{ChunkIndex, Index, PageIndex};
@@ -17,15 +17,18 @@ use parquet::file::metadata::ParquetMetaData;
 
 use super::layout::{FileLayout, plan};
 use super::leaves::leaves_of_columns;
+use super::metadata_reader::DirectReader;
 use super::observed::Observed;
 use super::pages::{StoredChunk, StoredPage};
 use super::panics::caught;
 use super::per_column::PerColumn;
+use super::read::from_store;
 use super::zones::Zones;
 use super::{
-    ChunkStatistics, ColumnTypes, FileOptions, FileToOpen, FileVersion, PageLayout, TableError,
-    TableFile, footer,
+    ChunkStatistics, ColumnTypes, FileOptions, FileToOpen, FileVersion, MetadataReader, PageLayout,
+    TableError, TableFile, footer,
 };
+use crate::stores::Device;
 
 /// Concurrent reads of footers: as many as object stores answer without slowing down.
 const FOOTERS_AT_A_TIME: usize = 32;
@@ -37,6 +40,10 @@ const FOOTERS_AT_A_TIME: usize = 32;
 pub struct ParquetFile {
     pub(super) file: TableFile,
     version: FileVersion,
+    pub(super) device: Device,
+    pub(super) reader: Arc<dyn MetadataReader>,
+    /// Told of memory that is taken after opening.
+    pub(super) growth: OnceLock<Box<dyn Fn(u64) + Send + Sync>>,
     /// The file's full address, for errors.
     pub(super) name: Arc<str>,
     options: FileOptions,
@@ -62,12 +69,26 @@ impl ParquetFile {
         file: impl Into<FileToOpen>,
         options: FileOptions,
     ) -> Result<Arc<Self>, TableError> {
+        Self::open_with(file, options, Arc::new(DirectReader)).await
+    }
+
+    /// As [`Self::open`], with a reader for the footer and, later, Bloom filters.
+    ///
+    /// # Errors
+    /// As [`Self::open`], and as the reader fails.
+    pub async fn open_with(
+        file: impl Into<FileToOpen>,
+        options: FileOptions,
+        reader: Arc<dyn MetadataReader>,
+    ) -> Result<Arc<Self>, TableError> {
         let FileToOpen { file, footer } = file.into();
         let version = file.version();
         let name: Arc<str> = version.to_string().into();
+        let device = Device::of(&file.store_url, &file.meta.location).await;
+        let device = device.map_err(|error| from_store(&name, error))?;
         let metadata = match footer.filter(|footer| footer::is_whole(footer)) {
             Some(footer) => footer,
-            None => footer::read(&file, &name).await?,
+            None => footer::read(&file, &device, &name, &*reader).await?,
         };
         let metadata = footer::checked(metadata, &name, file.meta.size)?;
         let schema = caught(|| read_schema(&metadata, options.types)).map_err(|reason| {
@@ -104,6 +125,9 @@ impl ParquetFile {
             file,
             options,
             version,
+            device,
+            reader,
+            growth: OnceLock::new(),
             name,
         }))
     }
@@ -124,6 +148,12 @@ impl ParquetFile {
     #[must_use]
     pub fn version(&self) -> &FileVersion {
         &self.version
+    }
+
+    /// What it is read from.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.device
     }
 
     /// The file and its store, as listed.
@@ -235,11 +265,16 @@ impl ParquetFile {
 
     /// The Arrow and Parquet levels of a column.
     pub(super) fn levels(&self, column: usize) -> Result<&FieldLevels, ParquetError> {
-        self.levels.get_or_try_make(column, || {
-            let descriptor = self.metadata.file_metadata().schema_descr();
-            let mask = ProjectionMask::roots(descriptor, [column]);
-            parquet_to_arrow_field_levels(descriptor, mask, Some(&self.fields))
-        })
+        self.made(
+            &self.levels,
+            column,
+            |_| 0,
+            || {
+                let descriptor = self.metadata.file_metadata().schema_descr();
+                let mask = ProjectionMask::roots(descriptor, [column]);
+                parquet_to_arrow_field_levels(descriptor, mask, Some(&self.fields))
+            },
+        )
     }
 }
 

@@ -4,6 +4,7 @@
 //!
 //! Source: Parquet format, "File format" and `FileMetaData` in `parquet.thrift`.
 
+use std::any::Any;
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -19,8 +20,8 @@ use parquet::file::metadata::{
 
 use super::footer_checks::{FooterShape, check, lists_are_whole, page_index_range, part_of};
 use super::panics::caught;
-use super::read::read_range;
-use super::{ReadError, TableError, TableFile};
+use super::{MetadataReader, ReadError, TableError, TableFile};
+use crate::stores::Device;
 
 /// The first read, from the end of the file: footers and most page indexes fit in.
 const TAIL_BYTES: u64 = 128 * 1024;
@@ -32,7 +33,9 @@ const MAGIC_ENCRYPTED: &[u8] = b"PARE";
 /// Reads the footer of a file, unchecked.
 pub(super) async fn read(
     file: &TableFile,
+    device: &Device,
     name: &Arc<str>,
+    reader: &dyn MetadataReader,
 ) -> Result<Arc<ParquetMetaData>, TableError> {
     let file_bytes = file.meta.size;
     if file_bytes < FILE_BYTES_MIN {
@@ -40,7 +43,16 @@ pub(super) async fn read(
         return Err(TableError::NotParquet { file: Arc::clone(name), reason });
     }
     let tail_start = file_bytes.saturating_sub(TAIL_BYTES);
-    let tail = read_range(file, name, tail_start..file_bytes).await?;
+    let mut file_end = FileEnd {
+        file,
+        device,
+        reader,
+        start: tail_start,
+        bytes: Bytes::new(),
+        memory: Vec::new(),
+    };
+    let tail = file_end.read(tail_start..file_bytes).await?;
+    file_end.bytes = tail.clone();
     if tail.ends_with(MAGIC_ENCRYPTED) {
         return Err(TableError::Encrypted { file: Arc::clone(name) });
     }
@@ -53,7 +65,6 @@ pub(super) async fn read(
     let unreadable = |reason| corrupt(format!("its footer cannot be understood ({reason})"));
     let footer = footer_range(&tail, file_bytes)
         .ok_or_else(|| corrupt("its footer would be larger than the file".to_owned()))?;
-    let file_end = FileEnd { file, name, start: tail_start, bytes: tail };
     let bytes = file_end.read(footer).await?;
     let shape = FooterShape::of(&bytes).map_err(unreadable)?;
     if shape.is_encrypted {
@@ -112,18 +123,22 @@ fn footer_range(tail: &[u8], file_bytes: u64) -> Option<Range<u64>> {
 /// The end of a file, as far as it has been read.
 struct FileEnd<'a> {
     file: &'a TableFile,
-    name: &'a Arc<str>,
+    device: &'a Device,
+    reader: &'a dyn MetadataReader,
     start: u64,
     bytes: Bytes,
+    /// For all that was read.
+    memory: Vec<Box<dyn Any + Send>>,
 }
 
 impl FileEnd<'_> {
     /// A range of the file, from what is here if that has it.
-    async fn read(&self, range: Range<u64>) -> Result<Bytes, ReadError> {
-        match part_of(self.start, &self.bytes, &range) {
-            Some(bytes) => Ok(bytes),
-            None => read_range(self.file, self.name, range).await,
+    async fn read(&mut self, range: Range<u64>) -> Result<Bytes, ReadError> {
+        if let Some(bytes) = part_of(self.start, &self.bytes, &range) {
+            return Ok(bytes);
         }
+        self.memory.push(self.reader.reserve(self.file, range.end - range.start)?);
+        self.reader.read(self.file, self.device, range).await
     }
 }
 

@@ -5,7 +5,7 @@
 //!
 //! | task | for a file | for a table |
 //! |---|---|---|
-//! | Open: [`ParquetFile::open`], [`ParquetTable::open`] | `version`, `options`, `footer`, `footer_checks`, `file`, `column_types` | `locations`, `snapshot`, `columns` (declared ones) |
+//! | Open: [`ParquetFile::open`], [`ParquetTable::open`] | `version`, `options`, `footer`, `footer_checks`, `metadata_reader`, `file`, `column_types` | `locations`, `snapshot`, `columns` (declared ones) |
 //! | One schema for all files | | `schema`, `types` (widening and casts) |
 //! | Lay out chunks and pages: [`ParquetTable::layout`] | `chunks`, `pages`, `leaves`, `layout`, `row_ranges` (where rows begin) | `starts`, `table_pages` |
 //! | Find the pages of rows: [`ParquetFile::pages_of_rows`] | `page_selection` | `table_pages` |
@@ -44,6 +44,7 @@ mod footer_checks;
 mod layout;
 mod leaves;
 mod locations;
+mod metadata_reader;
 mod observed;
 mod options;
 mod page_selection;
@@ -73,6 +74,7 @@ pub use decode::ColumnDecoder;
 pub use error::{DecodeError, ReadError, TableError};
 pub use file::ParquetFile;
 pub use locations::LocationError;
+pub use metadata_reader::MetadataReader;
 pub use options::{ColumnTypes, FileOptions, PageLayout};
 pub use prefix::ColumnPrefix;
 pub use requests::{PageRequest, put_together};

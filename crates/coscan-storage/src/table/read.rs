@@ -110,7 +110,7 @@ fn is_same(opened: &ObjectMeta, found: &ObjectMeta) -> bool {
     if is_coarse { opened.timestamp() == found.timestamp() } else { opened == found }
 }
 
-fn from_store(name: &Arc<str>, error: StoreError) -> ReadError {
+pub(super) fn from_store(name: &Arc<str>, error: StoreError) -> ReadError {
     let file = Arc::clone(name);
     match error {
         StoreError::Precondition { .. } | StoreError::NotModified { .. } => {

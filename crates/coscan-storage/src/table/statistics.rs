@@ -34,7 +34,7 @@ impl ParquetFile {
     /// If there is no such column.
     pub fn statistics(&self, column: usize) -> Result<&ChunkStatistics, TableError> {
         let compute = || self.compute_statistics(&self.layout.chunks, column);
-        self.statistics.get_or_try_make(column, compute)
+        self.made(&self.statistics, column, ChunkStatistics::memory_bytes, compute)
     }
 
     /// The zones of the file, as rows from its start: each row group of a chunk that has several, else the chunk.
@@ -59,7 +59,7 @@ impl ParquetFile {
     /// If there is no such column.
     pub fn zone_statistics(&self, column: usize) -> Result<&ChunkStatistics, TableError> {
         let compute = || self.compute_statistics(&self.zones.stored, column);
-        self.zones.statistics.get_or_try_make(column, compute)
+        self.made(&self.zones.statistics, column, ChunkStatistics::memory_bytes, compute)
     }
 
     /// The statistics of chunks or zones.
