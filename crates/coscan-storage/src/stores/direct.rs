@@ -19,10 +19,9 @@ use object_store::{
 };
 
 use super::direct_file::{DirectAccess, DirectFile};
-use super::local_device::{LocalDevice, blocking, devices};
+use super::direct_reads::{Reads, STORE_NAME, generic};
+use super::local_device::{LocalDevice, devices};
 use super::ranges::{cut, merge};
-
-const STORE_NAME: &str = "DirectFileStore";
 
 /// Requests of one `get_ranges` call that are read at the same time: enough to keep a disk busy.
 const READS_AT_ONCE: usize = 8;
@@ -238,43 +237,6 @@ impl ObjectStore for DirectFileStore {
     }
 }
 
-/// Reads of a file that was opened and checked.
-#[derive(Clone)]
-struct Reads {
-    file: Arc<DirectFile>,
-    path: PathBuf,
-    access: Arc<DirectAccess>,
-    device: Arc<LocalDevice>,
-    /// As it was checked, if there was a condition.
-    meta: Option<ObjectMeta>,
-}
-
-impl Reads {
-    async fn read(self, range: Range<u64>) -> Result<Bytes> {
-        let Self { file, path, access, device, meta } = self;
-        let answering = Arc::clone(&device);
-        let read = move || {
-            let bytes = file.read(range, &access, &|| answering.answers()).map_err(generic)?;
-            // It may have been overwritten in place since it was checked.
-            match meta {
-                Some(meta) => {
-                    let modified = meta.last_modified.into();
-                    let is_unchanged = file.is_unchanged(meta.size, modified).map_err(generic)?;
-                    is_unchanged.then_some(bytes).ok_or_else(|| changed(&meta))
-                }
-                None => Ok(bytes),
-            }
-        };
-        let read = async move { blocking(read).await? };
-        device.run(&path, read).await.map_err(generic)?
-    }
-}
-
-fn changed(meta: &ObjectMeta) -> Error {
-    let path = meta.location.to_string();
-    Error::Precondition { path, source: "it was overwritten while it was read".into() }
-}
-
 /// The descriptor whose metadata [`LocalFileSystem`] checked.
 fn opened_file(payload: GetResultPayload) -> Result<(std::fs::File, PathBuf)> {
     match payload {
@@ -301,8 +263,4 @@ fn check_within(requests: &[Range<u64>], meta: &ObjectMeta) -> Result<()> {
         ))),
         _ => Ok(()),
     }
-}
-
-fn generic(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-    Error::Generic { store: STORE_NAME, source: source.into() }
 }

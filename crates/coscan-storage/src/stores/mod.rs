@@ -6,7 +6,7 @@
 //!
 //! | task | files |
 //! |---|---|
-//! | The store of a URL ([`Stores`]) | `registry`; `direct` and `direct_file` (local files; `local_device` and `mounts`: their devices; `device`), `web`, `bucket` (S3, Google, Azure) |
+//! | The store of a URL ([`Stores`]) | `registry`; `direct`, `direct_reads` and `direct_file` (local files; `local_device` and `mounts`: their devices; `device`), `web`, `bucket` (S3, Google, Azure) |
 //! | Settings of the clouds ([`StoreOptions`]) | `cloud` (names of settings), `options`, `credentials` (hides them in errors) |
 //! | Stores across the network ([`Timeouts`]) | `remote` (explains errors), `timeouts`, `silence` (circuit breaker), `throttle` (stores that ask to slow down) |
 //! | The files at a location ([`list_files`]) | `listing`, `location` (parses), `glob_match` |
@@ -23,6 +23,7 @@ mod delegate;
 mod device;
 mod direct;
 mod direct_file;
+mod direct_reads;
 mod error;
 mod error_text;
 mod faulty;

@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, FieldRef, Fields, Schema, TimeUnit};
+use arrow_schema::{DataType, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::arrow::parquet_to_arrow_schema;
 use parquet::basic::Type as PhysicalType;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaData;
 use parquet::schema::types::SchemaDescriptor;
 
 use super::ColumnTypes;
@@ -80,4 +84,18 @@ fn in_int96_unit(
             _ => leaf.clone(),
         },
     }
+}
+
+/// The file's own Arrow schema with these types.
+pub(super) fn read_schema(
+    metadata: &Arc<ParquetMetaData>,
+    types: ColumnTypes,
+) -> Result<SchemaRef, ParquetError> {
+    let file_metadata = metadata.file_metadata();
+    let (descriptor, hint) = (file_metadata.schema_descr(), file_metadata.key_value_metadata());
+    let schema = Arc::new(types.apply(&parquet_to_arrow_schema(descriptor, hint)?, descriptor));
+    // Fails now rather than at the first decode if the file cannot be read as these types.
+    let options = ArrowReaderOptions::new().with_schema(Arc::clone(&schema));
+    ArrowReaderMetadata::try_new(Arc::clone(metadata), options)?;
+    Ok(schema)
 }

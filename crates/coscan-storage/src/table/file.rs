@@ -5,16 +5,14 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use arrow_schema::{Field, Fields, SchemaRef};
+use arrow_schema::{Field, Fields};
 use coscan_core::{ChunkIndex, Index, PageIndex};
 use futures::{StreamExt, TryStreamExt, stream};
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
-use parquet::arrow::{
-    FieldLevels, ProjectionMask, parquet_to_arrow_field_levels, parquet_to_arrow_schema,
-};
+use parquet::arrow::{FieldLevels, ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 
+use super::column_types::read_schema;
 use super::layout::{FileLayout, plan};
 use super::leaves::leaves_of_columns;
 use super::metadata_reader::DirectReader;
@@ -25,8 +23,8 @@ use super::per_column::PerColumn;
 use super::read::from_store;
 use super::zones::Zones;
 use super::{
-    ChunkStatistics, ColumnTypes, FileOptions, FileToOpen, FileVersion, MetadataReader, PageLayout,
-    TableError, TableFile, footer,
+    ChunkStatistics, FileOptions, FileToOpen, FileVersion, MetadataReader, PageLayout, TableError,
+    TableFile, footer,
 };
 use crate::stores::Device;
 
@@ -294,18 +292,4 @@ impl fmt::Debug for ParquetFile {
 fn repeated_name(fields: &Fields) -> Option<&str> {
     let mut names = HashSet::new();
     fields.iter().map(|field| field.name().as_str()).find(|&name| !names.insert(name))
-}
-
-/// The file's own Arrow schema with these types.
-fn read_schema(
-    metadata: &Arc<ParquetMetaData>,
-    types: ColumnTypes,
-) -> Result<SchemaRef, ParquetError> {
-    let file_metadata = metadata.file_metadata();
-    let (descriptor, hint) = (file_metadata.schema_descr(), file_metadata.key_value_metadata());
-    let schema = Arc::new(types.apply(&parquet_to_arrow_schema(descriptor, hint)?, descriptor));
-    // Fails now rather than at the first decode if the file cannot be read as these types.
-    let options = ArrowReaderOptions::new().with_schema(Arc::clone(&schema));
-    ArrowReaderMetadata::try_new(Arc::clone(metadata), options)?;
-    Ok(schema)
 }
