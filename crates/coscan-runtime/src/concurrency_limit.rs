@@ -3,19 +3,27 @@
 //! A device answers requests in order of arrival, so requests that urgent ones may overtake have to wait here: no more is
 //! sent than keeps the device busy, the rest is queued, and an urgent request goes ahead of the queue.
 //!
-//! The limit is learned from latencies. While requests take little longer than they do alone, the device serves them in
-//! parallel (as an object store does, or a disk with room in its queue), and the limit grows; when they take longer they
-//! queue at the device, and it shrinks.
+//! The limit is learned from latencies. While requests take little longer than requests of their size do alone, the device
+//! serves them in parallel (as an object store does, or a disk with room in its queue), and the limit grows; when they take
+//! longer they queue at the device, and it shrinks. A request that fails or is not answered halves it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use coscan_storage::stores::Device;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 /// Bytes per permit of the semaphore.
 const UNIT_BYTES: u64 = 1024;
+
+/// A smaller request counts as one of this size: devices limit requests, too.
+const REQUEST_BYTES_MIN: u64 = 64 << 10;
+
+/// Sizes whose latencies are learned together: up to [`REQUEST_BYTES_MIN`], and each time twice as much; the last one has
+/// all that are larger.
+const SIZE_CLASSES: usize = 16;
 
 /// Requests of the largest size that are always admitted: the one that the device serves, and the next.
 const REQUESTS_MIN: u64 = 2;
@@ -24,13 +32,19 @@ const REQUESTS_MIN: u64 = 2;
 /// busy, so this need not be much.
 const STRETCH_MAX: f64 = 0.5;
 
+/// Urgent requests at a device beyond its window: they are small, so their latency counts, but they are not without bound.
+const URGENT_MAX: usize = 64;
+
+/// Limits that are kept, in use or not.
+const LIMITS_MAX: usize = 64;
+
 /// The weight of a new latency in the moving average of latencies alone.
 const WEIGHT: f64 = 0.125;
 
-/// The limits of all devices, by the address of the store.
+/// The limits of all devices.
 #[derive(Debug)]
 pub(crate) struct ConcurrencyLimits {
-    limits: Mutex<BTreeMap<String, Arc<ConcurrencyLimit>>>,
+    limits: Mutex<BTreeMap<Device, Arc<ConcurrencyLimit>>>,
     floor: u32,
     wait: Duration,
 }
@@ -42,14 +56,17 @@ impl ConcurrencyLimits {
         Self { limits: Mutex::default(), floor, wait }
     }
 
-    /// The limit of a store.
-    pub(crate) fn of(&self, store: &str) -> Arc<ConcurrencyLimit> {
+    /// The limit of a device.
+    pub(crate) fn of(&self, device: &Device) -> Arc<ConcurrencyLimit> {
         let mut limits = lock(&self.limits);
-        if let Some(limit) = limits.get(store) {
+        if let Some(limit) = limits.get(device) {
             return Arc::clone(limit);
         }
+        if limits.len() >= LIMITS_MAX {
+            limits.retain(|_, limit| Arc::strong_count(limit) > 1);
+        }
         let limit = Arc::new(ConcurrencyLimit::new(self.floor, self.wait));
-        limits.insert(store.to_owned(), Arc::clone(&limit));
+        limits.insert(device.clone(), Arc::clone(&limit));
         limit
     }
 }
@@ -59,6 +76,8 @@ impl ConcurrencyLimits {
 pub(crate) struct ConcurrencyLimit {
     /// Units that may still be sent, first come, first served.
     permits: Arc<Semaphore>,
+    /// Urgent requests that may still overtake them.
+    urgent: Arc<Semaphore>,
     floor: u32,
     wait: Duration,
     state: Mutex<State>,
@@ -70,34 +89,57 @@ struct State {
     window: u32,
     /// Units that are, those of urgent requests among them.
     sent: u32,
-    /// The average latency in seconds while no more than the floor is at the device.
-    alone: Option<f64>,
+    /// Units to be taken from the window as soon as they return.
+    owed: u32,
+    /// When a failure last halved the window.
+    halved: Option<Instant>,
+    /// The average latency in seconds of each class of sizes while no more than the floor is at the device.
+    alone: [Option<f64>; SIZE_CLASSES],
+}
+
+impl State {
+    /// Learns from the latency of a request. Returns what one of its size takes alone, if that is known.
+    fn learn(&mut self, size_class: usize, took: f64, is_alone: bool) -> Option<f64> {
+        let known = &mut self.alone[size_class];
+        if is_alone {
+            let alone = known.get_or_insert(took);
+            *alone += (took - *alone) * WEIGHT;
+        }
+        *known
+    }
 }
 
 impl ConcurrencyLimit {
     fn new(floor: u32, wait: Duration) -> Self {
         let permits = Arc::new(Semaphore::new(floor as usize));
-        let state = Mutex::new(State { window: floor, sent: 0, alone: None });
-        Self { permits, floor, wait, state }
+        let alone = [None; SIZE_CLASSES];
+        let state = Mutex::new(State { window: floor, sent: 0, owed: 0, halved: None, alone });
+        Self { permits, urgent: Arc::new(Semaphore::new(URGENT_MAX)), floor, wait, state }
     }
 
-    /// Waits until a request of this size may be sent: at once when it is or becomes urgent.
+    /// Waits until a request of this size may be sent: when it is or becomes urgent, as soon as fewer than [`URGENT_MAX`]
+    /// of those are at the device.
     pub(crate) async fn admit(
         self: &Arc<Self>,
         bytes: u64,
         urgent: impl Future<Output = ()>,
     ) -> Admission {
         let units = units(bytes);
-        let permit = Arc::clone(&self.permits).acquire_many_owned(units.min(self.floor));
-        let permit = tokio::select! {
+        let ordinary = Arc::clone(&self.permits).acquire_many_owned(units.min(self.floor));
+        let overtaking = async {
+            urgent.await;
+            Arc::clone(&self.urgent).acquire_owned().await
+        };
+        let (permit, _urgent) = tokio::select! {
             biased;
-            () = urgent => None,
-            permit = permit => Some(permit.expect("the semaphore is never closed")),
+            urgent = overtaking => (None, urgent.ok()),
+            permit = ordinary => (Some(permit.expect("the semaphore is never closed")), None),
         };
         let mut state = lock(&self.state);
         state.sent = state.sent.saturating_add(units);
-        let is_alone = state.sent <= self.floor;
-        Admission { limit: Arc::clone(self), units, permit, is_alone, sent: Instant::now() }
+        let (is_alone, size_class) = (state.sent <= self.floor, size_class(bytes));
+        let (limit, sent) = (Arc::clone(self), Instant::now());
+        Admission { limit, units, permit, _urgent, size_class, is_alone, sent }
     }
 }
 
@@ -108,6 +150,8 @@ pub(crate) struct Admission {
     units: u32,
     /// `None` if it was urgent.
     permit: Option<OwnedSemaphorePermit>,
+    _urgent: Option<OwnedSemaphorePermit>,
+    size_class: usize,
     /// Little else was at the device when it was sent.
     is_alone: bool,
     sent: Instant,
@@ -118,17 +162,14 @@ impl Admission {
     pub(crate) fn answered(mut self) {
         let took = self.sent.elapsed().as_secs_f64();
         let mut state = lock(&self.limit.state);
-        if self.is_alone {
-            let alone = state.alone.get_or_insert(took);
-            *alone += (took - *alone) * WEIGHT;
-        }
-        let (Some(alone), Some(permit)) = (state.alone, &mut self.permit) else { return };
+        let alone = state.learn(self.size_class, took, self.is_alone);
+        let (Some(alone), Some(permit)) = (alone, &mut self.permit) else { return };
         let target = alone + (alone * STRETCH_MAX).max(self.limit.wait.as_secs_f64());
         let error = ((target - took) / target).max(-1.0);
         // At most as much as was answered: within the time of a request the window at most doubles or halves.
         let part = if error > 0.0 { (2.0 * error).min(1.0) } else { error / 2.0 };
         let change = (part.abs() * f64::from(self.units)) as u32;
-        let is_full = self.limit.permits.available_permits() == 0;
+        let is_full = self.limit.permits.available_permits() == 0 && state.owed == 0;
         if error > 0.0 && is_full {
             state.window = state.window.saturating_add(change);
             self.limit.permits.add_permits(change as usize);
@@ -142,16 +183,46 @@ impl Admission {
     }
 }
 
+impl Admission {
+    /// It failed, or was not answered in time: half as much is sent from now on. Of requests that were at the device
+    /// together, one counts.
+    pub(crate) fn failed(self) {
+        let mut state = lock(&self.limit.state);
+        if state.halved.is_some_and(|halved| self.sent <= halved) {
+            return;
+        }
+        state.halved = Some(Instant::now());
+        let change = (state.window / 2).min(state.window - self.limit.floor);
+        state.window -= change;
+        let taken = self.limit.permits.forget_permits(change as usize);
+        state.owed += change - u32::try_from(taken).unwrap_or(change);
+    }
+}
+
 impl Drop for Admission {
     fn drop(&mut self) {
         let mut state = lock(&self.limit.state);
         state.sent = state.sent.saturating_sub(self.units);
+        let owed = state.owed.min(
+            self.permit
+                .as_ref()
+                .map_or(0, |permit| u32::try_from(permit.num_permits()).unwrap_or(u32::MAX)),
+        );
+        if let Some(taken) = self.permit.as_mut().and_then(|permit| permit.split(owed as usize)) {
+            taken.forget();
+            state.owed -= owed;
+        }
     }
 }
 
-/// Bytes in permits, rounded up.
+/// A request in permits, rounded up.
 fn units(bytes: u64) -> u32 {
-    u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).max(1)
+    u32::try_from(bytes.max(REQUEST_BYTES_MIN).div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX)
+}
+
+fn size_class(bytes: u64) -> usize {
+    let times = bytes.div_ceil(REQUEST_BYTES_MIN).max(1);
+    (times.next_power_of_two().ilog2() as usize).min(SIZE_CLASSES - 1)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -160,127 +231,4 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
-    use std::future::pending;
-    use std::ops::Range;
-
-    use coscan_storage::stores::{LimitedStore, Limits};
-    use futures::future::join_all;
-    use object_store::memory::InMemory;
-    use object_store::path::Path;
-    use object_store::{ObjectStore, ObjectStoreExt};
-
-    use super::*;
-
-    const REQUEST_BYTES: u64 = 1 << 20;
-
-    /// A file on a device in virtual time, behind a limit.
-    struct Reader {
-        store: Arc<dyn ObjectStore>,
-        limits: Limits,
-        limit: Arc<ConcurrencyLimit>,
-    }
-
-    impl Reader {
-        async fn new(bytes_per_second: u64, latency_ms: u64) -> Self {
-            let memory = InMemory::new();
-            let bytes = vec![0; usize::try_from(REQUEST_BYTES).unwrap()];
-            memory.put(&Path::from("file"), bytes.into()).await.unwrap();
-            let latency = Duration::from_millis(latency_ms);
-            let limits = Limits { bytes_per_second: Some(bytes_per_second), latency };
-            let store = Arc::new(LimitedStore::new(Arc::new(memory), limits));
-            let limit =
-                ConcurrencyLimits::new(REQUEST_BYTES, Duration::from_millis(2)).of("memory:///");
-            Self { store, limits, limit }
-        }
-
-        async fn read(&self, bytes: Range<u64>, is_urgent: bool) -> Instant {
-            let urgent = async {
-                if !is_urgent {
-                    std::future::pending().await
-                }
-            };
-            let admission = self.limit.admit(bytes.end - bytes.start, urgent).await;
-            self.store.get_range(&Path::from("file"), bytes).await.unwrap();
-            admission.answered();
-            Instant::now()
-        }
-
-        /// When each of many requests was answered.
-        async fn stream(&self, requests: usize) -> Vec<Instant> {
-            join_all((0..requests).map(|_| self.read(0..REQUEST_BYTES, false))).await
-        }
-
-        fn transfer(&self, bytes: u64) -> Duration {
-            let bytes_per_second = self.limits.bytes_per_second.unwrap();
-            Duration::from_secs_f64(bytes as f64 / bytes_per_second as f64)
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_urgent_request_waits_only_for_what_was_sent() {
-        let reader = Reader::new(200_000_000, 0).await;
-        let urgent = async {
-            let mut longest = Duration::ZERO;
-            for _ in 0..20 {
-                tokio::time::sleep(Duration::from_millis(33)).await;
-                let asked = Instant::now();
-                reader.read(0..1000, true).await;
-                longest = longest.max(asked.elapsed());
-            }
-            longest
-        };
-        let (answered, longest) = tokio::join!(reader.stream(200), urgent);
-        assert!(longest <= reader.transfer(4 * REQUEST_BYTES), "{longest:?}");
-        assert!(answered.is_sorted(), "first come, first served");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_stream_gets_all_that_the_device_can_do() {
-        for (bytes_per_second, latency_ms) in
-            [(200_000_000, 0), (200_000_000, 20), (1_000_000_000, 30), (20_000_000, 5)]
-        {
-            let reader = Reader::new(bytes_per_second, latency_ms).await;
-            reader.stream(400).await; // by now the limit knows the device
-            let started = Instant::now();
-            reader.stream(400).await;
-            let least = reader.transfer(400 * REQUEST_BYTES) + reader.limits.latency;
-            let took = started.elapsed();
-            assert!(took < least.mul_f64(1.05), "{took:?}, {least:?} at {:?}", reader.limits);
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn less_is_sent_to_a_device_that_has_become_slow() {
-        let fast = Reader::new(1_000_000_000, 30).await;
-        fast.stream(400).await;
-        let slow = Reader { limit: fast.limit, ..Reader::new(50_000_000, 30).await };
-        let urgent = async {
-            tokio::time::sleep(slow.transfer(200 * REQUEST_BYTES)).await;
-            let asked = Instant::now();
-            slow.read(0..1000, true).await;
-            asked.elapsed()
-        };
-        let (_, waited) = tokio::join!(slow.stream(400), urgent);
-        assert!(waited < slow.transfer(10 * REQUEST_BYTES), "{waited:?}");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_request_that_is_given_up_makes_room() {
-        let reader = Reader::new(200_000_000, 0).await;
-        for _ in 0..10 {
-            drop(reader.limit.admit(REQUEST_BYTES, pending()).await);
-            drop(reader.limit.admit(100 * REQUEST_BYTES, pending()).await);
-        }
-        let held = join_all((0..2).map(|_| reader.limit.admit(REQUEST_BYTES, pending()))).await;
-        let third = reader.limit.admit(1, pending());
-        let waits = tokio::time::timeout(Duration::from_secs(1), third).await;
-        assert!(waits.is_err(), "an unknown device gets two requests");
-        let hurried = reader.limit.admit(1, tokio::time::sleep(Duration::from_secs(1)));
-        drop(
-            tokio::time::timeout(Duration::from_secs(2), hurried).await.expect("it is urgent now"),
-        );
-        drop(held);
-        reader.limit.admit(1, pending()).await;
-    }
-}
+mod tests;

@@ -127,6 +127,13 @@ impl ScanError {
     }
 }
 
+impl ScanError {
+    /// Whether the store has too many requests: then a retry may succeed, but not soon.
+    pub(crate) fn is_throttling(&self) -> bool {
+        matches!(self, Self::Read(error) if error.is_throttling())
+    }
+}
+
 /// Why a scan cannot have more chunks.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{error}")]
@@ -190,8 +197,21 @@ pub enum JointTableError {
 pub enum OpenError {
     /// A file cannot be read, or is not sound Parquet.
     #[error(transparent)]
-    File(#[from] TableError),
+    File(TableError),
     /// There is no memory for a footer.
     #[error(transparent)]
     Memory(#[from] ScanError),
+}
+
+impl From<TableError> for OpenError {
+    fn from(error: TableError) -> Self {
+        let exhausted = match &error {
+            TableError::Read(ReadError::Refused { source, .. }) => source.downcast_ref(),
+            _ => None,
+        };
+        match exhausted {
+            Some(error @ ScanError::Exhausted { .. }) => Self::Memory(error.clone()),
+            _ => Self::File(error),
+        }
+    }
 }

@@ -38,6 +38,7 @@ mod options;
 mod recorder;
 mod recording;
 mod registry;
+mod retry;
 mod row_selection;
 mod scan;
 mod scan_handle;

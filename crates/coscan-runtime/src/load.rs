@@ -1,5 +1,6 @@
-//! One load: reads its pages, retries transient failures, and always reports.
+//! One load: reads its pages, tries again what failed, and always reports. It ends early when no scan needs its pages.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,14 +16,15 @@ use tokio::sync::watch;
 use crate::destructor::InDestructor;
 use crate::error::ScanError;
 use crate::metrics::{ScanCounters, add_time};
+use crate::retry::{Attempt, Retry};
 use crate::scan_parts::{ScanParts, TablePage};
 use crate::snapshot::Snapshot;
 use crate::store_requests::StoreRequests;
 
 /// Takes the pages of loads.
 pub(crate) trait LoadOwner: fmt::Debug + Send + Sync {
-    /// Whether a scan still needs any of these pages.
-    fn needs_any(&self, pages: &[PageId]) -> bool;
+    /// Ends a load, these pages of which are not reported, unless a scan needs any of them. Whether it has ended.
+    fn give_up(self: Arc<Self>, load: LoadId, pages: &[PageId]) -> bool;
 
     /// Pages of a load, each read or not. The last report of a load says that it `is_over`.
     fn report_pages(
@@ -42,10 +44,8 @@ pub(crate) trait LoadOwner: fmt::Debug + Send + Sync {
 pub(crate) struct Load {
     pub(crate) owner: Arc<dyn LoadOwner>,
     pub(crate) id: LoadId,
-    pub(crate) unreported: Vec<TablePage>,
+    pub(crate) unreported: BTreeSet<TablePage>,
     pub(crate) source: Arc<Source>,
-    /// The number of attempts to read a page.
-    pub(crate) attempts: u32,
     /// Of the scan that it was decided for.
     pub(crate) counters: Arc<ScanCounters>,
 }
@@ -80,63 +80,106 @@ impl Urgency {
 /// A page, read or not.
 type Outcome = (TablePage, Result<Bytes, ScanError>);
 
-/// Time before the first retry; it doubles with each.
-const PAUSE_FIRST: Duration = Duration::from_millis(20);
+/// How often a load that gets nothing asks whether a scan still needs its pages.
+const NEED_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Reads the pages of a load and reports them as they come, until none is left or no scan needs the others.
 pub(crate) async fn run(mut load: Load) {
     let started = Instant::now();
-    let attempts = load.attempts;
-    let mut pause = PAUSE_FIRST;
-    for attempt in 1..=attempts {
-        let Some((pages, error)) = load.read(attempt == 1, attempt == attempts).await else {
-            break;
-        };
-        log::warn!(
-            "try {attempt} to read {pages} pages failed and is made again in {pause:?}: {error}"
-        );
-        tokio::time::sleep(pause).await;
-        pause *= 2;
-    }
+    load.read().await;
     add_time(&load.counters.read_ns, started.elapsed());
 }
 
+/// Neighbours that are read together.
+struct Group {
+    table: usize,
+    requests: Vec<PageRequest>,
+    attempt: Attempt,
+    pause: Duration,
+}
+
 impl Load {
-    /// Reads the remaining pages and reports them as they come. Returns how many are to be retried and why, if any.
-    async fn read(&mut self, is_first: bool, is_last: bool) -> Option<(usize, ScanError)> {
-        // A retry reads page by page: only pages that fail again count as failed, and only the scans that need them fail.
-        let at_once = if is_first { self.unreported.len().max(1) } else { 1 };
-        let sets = self.unreported.chunks(at_once).flat_map(|pages| self.source.requests_of(pages));
+    async fn read(&mut self) {
+        let pages: Vec<_> = self.unreported.iter().copied().collect();
         // All requests wait for admission from now on, so that no later load comes between them.
-        let mut reading: FuturesUnordered<_> =
-            sets.map(|(table, requests)| Arc::clone(&self.source).read(table, requests)).collect();
-        let mut again = None;
-        while let Some(outcomes) = reading.next().await {
-            let is_last = is_last || !self.is_needed();
-            let (failed, over): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(|(_, read)| {
-                !is_last && matches!(read, Err(error) if error.is_retryable())
-            });
-            self.report(over);
-            if let Some((_, Err(error))) = failed.first() {
-                again.get_or_insert((0, error.clone())).0 += failed.len();
+        let source = Arc::clone(&self.source);
+        let start = |group| Arc::clone(&source).read(group);
+        let groups = self.groups(&pages, Attempt::FIRST, Duration::ZERO);
+        let mut reading: FuturesUnordered<_> = groups.map(start).collect();
+        loop {
+            match tokio::time::timeout(NEED_CHECK_INTERVAL, reading.next()).await {
+                Ok(Some((attempt, outcomes))) => {
+                    reading.extend(self.take(attempt, outcomes).into_iter().map(start));
+                    if self.unreported.is_empty() {
+                        return;
+                    }
+                }
+                Ok(None) => return,
+                // Its requests are dropped: what hangs must not keep others waiting.
+                Err(_) if self.give_up() => return,
+                Err(_) => {}
             }
         }
-        again
     }
 
-    /// Whether a scan still needs any of the remaining pages.
-    fn is_needed(&self) -> bool {
+    /// Reports pages that were read, or failed for good. Returns the groups that are read again.
+    fn take(&mut self, attempt: Attempt, outcomes: Vec<Outcome>) -> Vec<Group> {
+        let mut errors = outcomes.iter().filter_map(|(_, read)| read.as_ref().err());
+        let failed = errors.find(|error| error.is_retryable()).cloned();
+        let retry =
+            failed.as_ref().and_then(|error| self.source.requests.retries().after(attempt, error));
+        let Some((Retry { attempt, pause, split }, error)) = retry.zip(failed) else {
+            self.report(outcomes);
+            return Vec::new();
+        };
+        let (failed, over): (Vec<_>, Vec<_>) = outcomes
+            .into_iter()
+            .partition(|(_, read)| matches!(read, Err(error) if error.is_retryable()));
+        self.report(over);
+        if self.give_up() {
+            return Vec::new();
+        }
+        log::warn!(
+            "reading {} pages failed and is tried again in {pause:?}: {error}",
+            failed.len()
+        );
+        let pages = failed.into_iter().map(|(page, _)| page).collect();
+        let groups = split.groups(pages).into_iter();
+        groups.flat_map(|pages| self.groups(&pages, attempt, pause).collect::<Vec<_>>()).collect()
+    }
+
+    /// Groups that read these pages, each on its own.
+    fn groups(
+        &self,
+        pages: &[TablePage],
+        attempt: Attempt,
+        pause: Duration,
+    ) -> impl Iterator<Item = Group> + use<> {
+        let groups = self.source.requests_of(pages).into_iter();
+        groups.map(move |(table, requests)| Group { table, requests, attempt, pause })
+    }
+
+    /// Ends the load if no scan needs any of the remaining pages.
+    fn give_up(&mut self) -> bool {
         let pages = self.unreported.iter().map(|&page| self.source.page_id(page));
-        self.owner.needs_any(&pages.collect::<Vec<_>>())
+        let has_ended = Arc::clone(&self.owner).give_up(self.id, &pages.collect::<Vec<_>>());
+        if has_ended {
+            self.unreported.clear();
+        }
+        has_ended
     }
 
     fn report(&mut self, outcomes: Vec<Outcome>) {
-        self.unreported.retain(|page| outcomes.iter().all(|(reported, _)| reported != page));
-        if !outcomes.is_empty() {
-            let source = &self.source;
-            let pages = outcomes.into_iter().map(|(page, read)| (source.page_id(page), read));
-            let is_over = self.unreported.is_empty();
-            Arc::clone(&self.owner).report_pages(self.id, pages.collect(), is_over);
+        if outcomes.is_empty() {
+            return;
         }
+        for (page, _) in &outcomes {
+            self.unreported.remove(page);
+        }
+        let is_over = self.unreported.is_empty();
+        let page_id = |(page, read)| (self.source.page_id(page), read);
+        let pages = outcomes.into_iter().map(page_id).collect();
+        Arc::clone(&self.owner).report_pages(self.id, pages, is_over);
     }
 }
 
@@ -163,7 +206,11 @@ impl Source {
         sets
     }
 
-    async fn read(self: Arc<Self>, table: usize, requests: Vec<PageRequest>) -> Vec<Outcome> {
+    async fn read(self: Arc<Self>, group: Group) -> (Attempt, Vec<Outcome>) {
+        let Group { table, requests, attempt, pause } = group;
+        if !pause.is_zero() {
+            tokio::time::sleep(pause).await;
+        }
         let mut pages: Vec<_> = requests.iter().flat_map(PageRequest::pages).copied().collect();
         pages.dedup();
         let send = |request: PageRequest| async {
@@ -171,14 +218,14 @@ impl Source {
             (request, answer)
         };
         let read = put_together(&pages, join_all(requests.into_iter().map(send)).await);
-        pages.into_iter().map(|page| (table, page)).zip(read).collect()
+        (attempt, pages.into_iter().map(|page| (table, page)).zip(read).collect())
     }
 
     async fn send(&self, table: usize, request: &PageRequest) -> Result<Vec<Bytes>, ScanError> {
         let table = &self.snapshot(table).table;
-        let store = &table.parquet_files()[request.file()].file().store_url;
+        let device = table.parquet_files()[request.file()].device();
         let (bytes, urgent) = (request.byte_count(), self.urgency.is_urgent());
-        self.requests.send(store.as_str(), bytes, urgent, table.read(request)).await
+        self.requests.send(device, bytes, urgent, table.read(request)).await
     }
 }
 

@@ -35,8 +35,12 @@ pub struct Options {
     pub queueing_delay_max: Duration,
     /// How long a store may take to answer a request before it is retried. Default: 30 s.
     pub read_timeout: Duration,
-    /// The number of attempts of a read that fails with a transient error. Default: 4.
+    /// The number of attempts of a read that fails with a transient error. A store that asks to slow down is asked for as
+    /// long as these attempts may take. Default: 4.
     pub read_attempts: u32,
+    /// Seed of the random part of pauses before retries. Default: another one in each process, so that processes that a
+    /// store refused at the same time do not come back at the same time.
+    pub jitter_seed: Option<u64>,
     /// How long a scan waits for memory that other queries hold before it fails. Default: 10 s.
     pub memory_timeout: Duration,
     /// The time after which pages that no running scan needs are evicted; it may take up to twice as long. So an idle
@@ -63,6 +67,7 @@ impl Options {
             queueing_delay_max: Duration::from_millis(2),
             read_timeout: Duration::from_secs(30),
             read_attempts: 4,
+            jitter_seed: None,
             memory_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(600),
             batch_rows: 8192,

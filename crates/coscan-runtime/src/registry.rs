@@ -14,6 +14,7 @@ use coscan_core::log::RecordedManager;
 use coscan_core::{
     ChunkIndex, ChunkSpec, DeviceId, GroupIndex, Index, PageId, PageIndex, TableId, Time,
 };
+use coscan_storage::stores::Device;
 use coscan_storage::table::{
     FileOptions, FileVersion, PageLayout, ParquetFile, ParquetTable, TableFile,
 };
@@ -90,7 +91,8 @@ pub(crate) struct Registry {
     by_key: BTreeMap<FileKey, FileId>,
     tables: BTreeMap<TableId, OpenTable>,
     by_name: BTreeMap<TableKey, TableId>,
-    devices: BTreeMap<String, DeviceId>,
+    /// `None` is that of tables without files.
+    devices: BTreeMap<Option<Device>, DeviceId>,
     next_file: u64,
     leaving: Vec<Leaving>,
 }
@@ -170,12 +172,12 @@ impl Registry {
         id
     }
 
-    /// The device of some tables: the store of their first file.
+    /// The device of some tables: that of their first file.
     fn device_of<'a>(&mut self, tables: impl IntoIterator<Item = &'a ParquetTable>) -> DeviceId {
         let first = tables.into_iter().flat_map(|table| table.parquet_files()).next();
-        let store = first.map_or("", |file| file.version().store_url().as_str());
+        let device = first.map(|file| file.device().clone());
         let next_device = DeviceId::from_usize(self.devices.len());
-        *self.devices.entry(store.to_owned()).or_insert(next_device)
+        *self.devices.entry(device).or_insert(next_device)
     }
 
     /// The chunks of core for the chunks of a file in a table. The caller holds them from now on.

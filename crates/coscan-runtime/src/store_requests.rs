@@ -3,12 +3,14 @@
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
+use coscan_storage::stores::{Device, Jitter};
 use coscan_storage::table::ReadError;
 use futures::FutureExt;
 
 use crate::concurrency_limit::ConcurrencyLimits;
 use crate::error::ScanError;
 use crate::options::Options;
+use crate::retry::RetryPolicy;
 
 /// Sends requests to all stores.
 #[derive(Debug)]
@@ -16,13 +18,24 @@ pub(crate) struct StoreRequests {
     limits: ConcurrencyLimits,
     bytes_max: u64,
     timeout: Duration,
+    retries: RetryPolicy,
 }
 
 impl StoreRequests {
     pub(crate) fn new(options: &Options) -> Self {
         let bytes_max = options.request_bytes_max;
         let limits = ConcurrencyLimits::new(bytes_max, options.queueing_delay_max);
-        Self { limits, bytes_max, timeout: options.read_timeout }
+        let retries = RetryPolicy {
+            attempts: options.read_attempts,
+            slow_down_max: options.read_timeout.saturating_mul(options.read_attempts),
+            jitter: Jitter::new(options.jitter_seed),
+        };
+        Self { limits, bytes_max, timeout: options.read_timeout, retries }
+    }
+
+    /// How reads that failed are tried again.
+    pub(crate) fn retries(&self) -> &RetryPolicy {
+        &self.retries
     }
 
     /// The most bytes of one request.
@@ -30,30 +43,33 @@ impl StoreRequests {
         self.bytes_max
     }
 
-    /// Sends a request for `bytes` once the concurrency limit of the store admits it, at once when it is or becomes
+    /// Sends a request for `bytes` once the concurrency limit of the device admits it, at once when it is or becomes
     /// urgent, and waits for the answer.
     ///
     /// # Errors
     /// As the request fails; or it panics, or takes too long.
     pub(crate) async fn send<T>(
         &self,
-        store: &str,
+        device: &Device,
         bytes: u64,
         urgent: impl Future<Output = ()>,
         request: impl Future<Output = Result<T, ReadError>>,
     ) -> Result<T, ScanError> {
-        let admission = self.limits.of(store).admit(bytes, urgent).await;
+        let admission = self.limits.of(device).admit(bytes, urgent).await;
         // The timeout begins here: the wait for admission is not the store's fault.
         let timeout = self.timeout;
         let answer = AssertUnwindSafe(request).catch_unwind();
-        match tokio::time::timeout(timeout, answer).await {
-            Ok(Ok(Ok(answer))) => {
-                admission.answered();
-                Ok(answer)
-            }
-            Ok(Ok(Err(error))) => Err(error.into()),
+        let answer = match tokio::time::timeout(timeout, answer).await {
+            Ok(Ok(answer)) => answer.map_err(ScanError::from),
             Ok(Err(_)) => Err(ScanError::ReadPanicked),
             Err(_) => Err(ScanError::ReadTimeout { timeout }),
+        };
+        match &answer {
+            Ok(_) => admission.answered(),
+            // Other errors are of the file: they say nothing of the device.
+            Err(error) if error.is_retryable() => admission.failed(),
+            Err(_) => drop(admission),
         }
+        answer
     }
 }

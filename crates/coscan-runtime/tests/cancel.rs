@@ -85,15 +85,14 @@ async fn a_stream_dropped_while_it_waits_frees_all_when_its_loads_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_load_that_no_scan_needs_any_more_is_not_retried() {
+async fn a_load_that_no_scan_needs_any_more_is_given_up() {
     let (manager, table, _closed) = gated(large()).await;
     let mut stream = scan(&manager, &table, &[0]);
     assert_waits(&mut stream);
     drop(stream);
     let started = tokio::time::Instant::now();
     assert_free(&manager).await;
-    let timeout = manager.options().read_timeout;
-    assert!((timeout..2 * timeout).contains(&started.elapsed()), "one try");
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

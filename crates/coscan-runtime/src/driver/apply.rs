@@ -76,6 +76,20 @@ impl State {
         self.registry.let_go(&mut self.core, now);
     }
 
+    /// Ends a load, these pages of which are not read, unless a scan needs any of them.
+    pub(super) fn give_up(&mut self, load: LoadId, pages: &[PageId], now: Time) -> bool {
+        if self.is_broken() {
+            return true;
+        }
+        if pages.iter().any(|&page| !self.core.state().is_unneeded(page)) {
+            return false;
+        }
+        pages.iter().for_each(|&page| self.core.page_failed(now, load, page));
+        self.loads.remove(&load);
+        self.registry.let_go(&mut self.core, now);
+        true
+    }
+
     fn page_loaded(&mut self, load: LoadId, page: PageId, bytes: Bytes, now: Time) {
         self.totals.bytes_read += bytes.len() as u64;
         self.frames.insert(page, bytes);

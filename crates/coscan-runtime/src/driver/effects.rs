@@ -64,9 +64,8 @@ impl Driver {
         Load {
             owner: Arc::clone(self) as _,
             id,
-            unreported: pages,
+            unreported: pages.into_iter().collect(),
             source: Arc::new(Source { requests: Arc::clone(self.requests()), parts, urgency }),
-            attempts: self.options().read_attempts,
             counters,
         }
     }

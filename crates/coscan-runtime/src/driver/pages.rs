@@ -22,9 +22,8 @@ impl Driver {
 }
 
 impl LoadOwner for Driver {
-    fn needs_any(&self, pages: &[PageId]) -> bool {
-        let state = self.lock();
-        state.check().is_ok() && pages.iter().any(|&page| !state.core.state().is_unneeded(page))
+    fn give_up(self: Arc<Self>, load: LoadId, pages: &[PageId]) -> bool {
+        self.call(|state, now| state.give_up(load, pages, now))
     }
 
     fn report_pages(self: Arc<Self>, load: LoadId, pages: Vec<PageRead>, is_over: bool) {

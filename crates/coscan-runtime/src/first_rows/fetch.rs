@@ -83,7 +83,7 @@ impl ChunkReader {
             return Ok(Vec::new());
         }
         let table = self.table.table();
-        let file = table.parquet_files()[table.chunk_file(chunk)].file().clone();
+        let file = Arc::clone(&table.parquet_files()[table.chunk_file(chunk)]);
         let ranges = ranges.to_vec();
         let reading = async move {
             let read = |request: Vec<usize>| {
@@ -91,9 +91,8 @@ impl ChunkReader {
                 let (file, store_requests) = (&file, &store_requests);
                 async move {
                     let bytes = ranges[ranges.len() - 1].end - ranges[0].start;
-                    let store = file.store_url.as_str();
-                    let read = file.read_ranges(&ranges);
-                    let read = store_requests.send(store, bytes, ready(()), read).await?;
+                    let read = file.file().read_ranges(&ranges);
+                    let read = store_requests.send(file.device(), bytes, ready(()), read).await?;
                     Ok::<Vec<_>, ScanError>(request.into_iter().zip(read).collect())
                 }
             };
