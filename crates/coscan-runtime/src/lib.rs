@@ -22,6 +22,7 @@ mod events;
 mod extensions;
 mod find_rows;
 mod first_rows;
+mod footer_reader;
 mod io_runtime;
 mod joint_layout;
 mod joint_scan;

@@ -14,6 +14,7 @@ use tokio::runtime::Handle;
 use crate::driver::Driver;
 use crate::error::{JointTableError, OpenError, ScanError};
 use crate::first_rows::FirstRows;
+use crate::footer_reader::FooterReader;
 use crate::io_runtime::IoRuntime;
 use crate::joint_scan::{JointScan, JointScanRequest};
 use crate::joint_table::JointTable;
@@ -86,18 +87,19 @@ impl BufferManager {
     }
 
     /// Opens files, in the order given. A file version that is already open with the same options is shared, not read
-    /// again; nor is a file read whose footer is given. Footers count against the memory budget.
+    /// again; nor is a file read whose footer is given. A footer that several callers ask for is read once, and what was
+    /// read before one fails is kept for the next attempt. Footers count against the memory budget as they are read.
     ///
     /// # Errors
-    /// If a file cannot be read or is not sound Parquet, or there is no memory for its footer.
+    /// If a file cannot be read, even when tried again, or is not sound Parquet, or there is no memory for its footer.
     pub async fn open_files(
         &self,
         files: impl IntoIterator<Item = impl Into<FileToOpen>>,
         options: FileOptions,
     ) -> Result<Vec<Arc<ParquetFile>>, OpenError> {
         let files = files.into_iter().map(Into::into).collect();
-        let reserve = |bytes| self.driver.reserve_metadata(bytes);
-        self.driver.open_files().open(files, options, reserve).await
+        let reader = FooterReader::new(&self.driver);
+        self.driver.open_files().open(files, options, &reader).await
     }
 
     /// Counts files that the program itself has opened against the memory budget, and shares them with later calls of

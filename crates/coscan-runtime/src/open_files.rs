@@ -4,47 +4,109 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use coscan_storage::table::{FileOptions, FileToOpen, ParquetFile, TableFile};
+use futures::future::{BoxFuture, WeakShared};
+use futures::{FutureExt, StreamExt, stream};
 
-use crate::error::{OpenError, ScanError};
+use crate::error::OpenError;
+use crate::footer_reader::FooterReader;
 use crate::memory::MemoryBudget;
 use crate::metadata_cache::MetadataReservation;
 use crate::registry::FileKey;
 
+/// Footers that are read at a time for one call: as many as object stores answer without slowing down.
+const FOOTERS_AT_A_TIME: usize = 32;
+
 /// All files that were opened, as long as they are in use.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct OpenFiles {
-    known: Mutex<BTreeMap<FileKey, OpenFile>>,
+    state: Arc<Mutex<State>>,
 }
+
+#[derive(Debug, Default)]
+struct State {
+    known: BTreeMap<FileKey, OpenFile>,
+    /// Files that are being opened, for whoever else asks for them.
+    opening: BTreeMap<FileKey, WeakShared<Opening>>,
+    /// Files that were opened in vain, because another one could not be: until the next attempt, or memory is short.
+    unclaimed: BTreeMap<FileKey, Arc<ParquetFile>>,
+}
+
+type Opening = BoxFuture<'static, Result<Arc<ParquetFile>, OpenError>>;
 
 #[derive(Debug)]
 struct OpenFile {
     file: Weak<ParquetFile>,
-    /// For its footer and page index.
-    _memory: MetadataReservation,
+    /// For its footer and page index, and what is made of them.
+    _memory: Arc<Mutex<Vec<MetadataReservation>>>,
 }
 
 impl OpenFiles {
-    /// Opens files, in the order given. Of those that are not open yet footers are read, unless they are given; `reserve`
-    /// takes memory for them.
+    /// Opens files, in the order given. Of those that are not open yet footers are read, unless they are given; each is
+    /// read once, whoever asks for it meanwhile.
     pub(crate) async fn open(
         &self,
         files: Vec<FileToOpen>,
         options: FileOptions,
-        reserve: impl Fn(u64) -> Result<MetadataReservation, ScanError>,
+        reader: &Arc<FooterReader>,
     ) -> Result<Vec<Arc<ParquetFile>>, OpenError> {
-        self.forget_closed();
+        self.remove_closed();
         let keys: Vec<_> = files.iter().map(|open| FileKey::new(&open.file, options)).collect();
-        let mut open: Vec<_> = keys.iter().map(|key| self.find(key)).collect();
-        let missing = files.into_iter().zip(&open).filter(|(_, open)| open.is_none());
-        let missing = missing.map(|(file, _)| file).collect();
-        let mut opened = ParquetFile::open_all(missing, options).await?.into_iter();
-        for (key, open) in keys.into_iter().zip(&mut open) {
-            if open.is_none() {
-                let file = opened.next().expect("a file is opened or an error");
-                *open = Some(self.keep(key, file, &reserve)?);
+        let opening = files.into_iter().zip(keys.clone()).map(|(file, key)| {
+            let (open_files, reader) = (self.clone(), Arc::clone(reader));
+            async move { open_files.open_one(key, file, options, reader).await }
+        });
+        let mut opening = stream::iter(opening).buffered(FOOTERS_AT_A_TIME);
+        let mut opened = Vec::new();
+        while let Some(file) = opening.next().await {
+            match file {
+                Ok(file) => opened.push(file),
+                Err(error) => {
+                    self.lock().unclaimed.extend(keys.iter().cloned().zip(opened));
+                    return Err(error);
+                }
             }
         }
-        Ok(open.into_iter().flatten().collect())
+        let mut state = self.lock();
+        let claimed: Vec<_> = keys.iter().map(|key| state.unclaimed.remove(key)).collect();
+        drop(state);
+        drop(claimed);
+        Ok(opened)
+    }
+
+    async fn open_one(
+        &self,
+        key: FileKey,
+        file: FileToOpen,
+        options: FileOptions,
+        reader: Arc<FooterReader>,
+    ) -> Result<Arc<ParquetFile>, OpenError> {
+        let opening = {
+            let mut state = self.lock();
+            if let Some(open) = state.known.get(&key).and_then(|open| open.file.upgrade()) {
+                return Ok(open);
+            }
+            match state.opening.get(&key).and_then(WeakShared::upgrade) {
+                Some(opening) => opening,
+                None => {
+                    state.opening.retain(|_, opening| opening.upgrade().is_some());
+                    let (open_files, known) = (self.clone(), key.clone());
+                    let opening = async move {
+                        let metadata_reader = Arc::clone(&reader) as _;
+                        let file = ParquetFile::open_with(file, options, metadata_reader).await;
+                        let file = file.map_err(OpenError::from)?;
+                        let memory = reader.reserve_metadata(file.memory_bytes())?;
+                        Ok(open_files.add(reader.memory(), known, file, memory))
+                    };
+                    let opening = opening.boxed().shared();
+                    let weak = opening.downgrade().expect("it has not ended");
+                    state.opening.insert(key.clone(), weak);
+                    opening
+                }
+            }
+        };
+        let result = opening.await;
+        self.lock().opening.remove(&key);
+        result
     }
 
     /// Whether a file is open.
@@ -53,62 +115,63 @@ impl OpenFiles {
     }
 
     fn find(&self, key: &FileKey) -> Option<Arc<ParquetFile>> {
-        self.lock().get(key)?.file.upgrade()
-    }
-
-    /// Counts the memory of a file that was just opened. If it was opened a second time meanwhile, that one is shared.
-    fn keep(
-        &self,
-        key: FileKey,
-        file: Arc<ParquetFile>,
-        reserve: &impl Fn(u64) -> Result<MetadataReservation, ScanError>,
-    ) -> Result<Arc<ParquetFile>, OpenError> {
-        if let Some(known) = self.find(&key) {
-            return Ok(known);
-        }
-        let memory = reserve(file.memory_bytes())?;
-        Ok(self.add(key, file, memory))
+        self.lock().known.get(key)?.file.upgrade()
     }
 
     /// Counts the memory of a file that the program itself has opened, and shares it, unless it is open here already.
     pub(crate) fn adopt(&self, memory: &Arc<MemoryBudget>, file: &Arc<ParquetFile>) {
         let key = FileKey::new(file.file(), file.options());
         if self.find(&key).is_none() {
-            let memory = MetadataReservation::of_held(memory, file.memory_bytes());
-            self.add(key, Arc::clone(file), memory);
+            let held = MetadataReservation::of_held(memory, file.memory_bytes());
+            self.add(memory, key, Arc::clone(file), held);
         }
     }
 
     /// The file, or the same one if it was added meanwhile.
     fn add(
         &self,
+        budget: &Arc<MemoryBudget>,
         key: FileKey,
         file: Arc<ParquetFile>,
         memory: MetadataReservation,
     ) -> Arc<ParquetFile> {
+        let memory = Arc::new(Mutex::new(vec![memory]));
+        let (budget, growing) = (Arc::clone(budget), Arc::downgrade(&memory));
+        file.on_growth(move |bytes| {
+            if let Some(memory) = growing.upgrade() {
+                let more = MetadataReservation::of_held(&budget, bytes);
+                memory.lock().unwrap_or_else(PoisonError::into_inner).push(more);
+            }
+        });
         let open = OpenFile { file: Arc::downgrade(&file), _memory: memory };
-        let mut known = self.lock();
-        let first = known.get(&key).and_then(|open| open.file.upgrade());
+        let mut state = self.lock();
+        let first = state.known.get(&key).and_then(|open| open.file.upgrade());
         let unused = match first {
             Some(_) => Some(open),
-            None => known.insert(key, open),
+            None => state.known.insert(key, open),
         };
-        drop(known);
+        drop(state);
         drop(unused); // Not under the lock: that returns memory.
         first.unwrap_or(file)
     }
 
     /// Returns the memory of files that are no longer in use; false if there are none.
     pub(crate) fn forget_closed(&self) -> bool {
+        let unclaimed = std::mem::take(&mut self.lock().unclaimed);
+        drop(unclaimed); // Not under the lock, like all files.
+        self.remove_closed()
+    }
+
+    fn remove_closed(&self) -> bool {
         let closed: Vec<_> = {
-            let mut known = self.lock();
-            known.extract_if(.., |_, open| open.file.strong_count() == 0).collect()
+            let mut state = self.lock();
+            state.known.extract_if(.., |_, open| open.file.strong_count() == 0).collect()
         };
         // They are dropped after the lock is released: that returns memory.
         !closed.is_empty()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<FileKey, OpenFile>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
