@@ -62,17 +62,27 @@ enum Command {
     Sim(sim::Sim),
 }
 
+/// The stack of each thread that plans or runs queries, in bytes: they are walked by recursion, a level for each term of
+/// `a AND b AND …`. What is not used takes no memory.
+const STACK_BYTES: usize = 64 << 20;
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    #[cfg(feature = "server")]
-    runtime.thread_stack_size(coscan_server::STACK_BYTES);
-    let runtime = match runtime.enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return fail(&format!("cannot start threads: {error}")),
+    // The stack of the main thread is what the system gives it, often 8 MB.
+    let thread = std::thread::Builder::new().name("coscan".to_owned()).stack_size(STACK_BYTES);
+    let result = match thread.spawn(|| run(arguments.command)) {
+        Ok(command) => command.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        Err(error) => Err(format!("cannot start threads: {error}").into()),
     };
+    result.unwrap_or_else(|error| fail(&error.to_string()))
+}
+
+fn run(command: Command) -> Result<ExitCode, Failure> {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.enable_all().thread_stack_size(STACK_BYTES).build();
+    let runtime = runtime.map_err(|error| format!("cannot start threads: {error}"))?;
     let result = runtime.block_on(async {
-        match arguments.command {
+        match command {
             Command::Demo(demo) => demo.run().await,
             Command::Sql(sql) => sql.run().await,
             #[cfg(feature = "server")]
@@ -87,10 +97,7 @@ fn main() -> ExitCode {
     });
     // A read that hangs in the operating system must not keep the process alive.
     runtime.shutdown_background();
-    match result {
-        Ok(code) => code,
-        Err(error) => fail(&error.to_string()),
-    }
+    result
 }
 
 /// The error of a command.

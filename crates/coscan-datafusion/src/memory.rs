@@ -165,8 +165,8 @@ fn refusal(
 ) -> DataFusionError {
     DataFusionError::ResourcesExhausted(format!(
         "Failed to allocate additional {} for {} with {} already allocated for this reservation; operators hold {} of \
-         at most {} in coscan's budget, which they share with decoded columns. Give coscan more memory, or run fewer \
-         queries at once",
+         at most {} in coscan's budget, which they share with decoded columns. Give coscan more memory; if \
+         several queries run, fewer at once need less",
         human_readable_size(additional),
         reservation.consumer().name(),
         human_readable_size(reservation.size()),

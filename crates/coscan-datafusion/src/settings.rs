@@ -1,29 +1,95 @@
 //! Settings that users make in SQL: `SET coscan.weight = 4`.
 
-use datafusion::common::config::ConfigExtension;
-use datafusion::common::extensions_options;
+use std::any::Any;
+
+use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
+use datafusion::common::config_err;
+use datafusion::error::Result;
 use datafusion::prelude::SessionConfig;
 
-extensions_options! {
-    /// Settings of a session, under the prefix `coscan`.
-    pub struct SessionSettings {
-        /// Whether scans share reads and decoding with other queries. If false, each query reads and decodes for
-        /// itself, as in plain DataFusion, to compare both on the same tables. Tables with files in several stores are
-        /// shared even then.
-        pub sharing: bool, default = true
-        /// The weight of the queries of this session, at least 1: a query of weight 2 is served as if it had half as
-        /// much left to read.
-        pub weight: u32, default = 1
-        /// The most seconds that the list of a table's files is used: a query planned later lists them again. 0 lists
-        /// them for each mention in a query. If that fails, the query sees the files of the last list, and the reason
-        /// is logged. Without this setting only [`refresh`](crate::refresh) lists files again, unless the session's
-        /// runtime has no cache of lists (`SET datafusion.runtime.list_files_cache_limit = '0K'`): that is as 0.
-        pub refresh: Option<u64>, default = None
+/// Settings of a session, under the prefix `coscan`.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SessionSettings {
+    /// Whether scans share reads and decoding with other queries. If false, each query reads and decodes for itself, as
+    /// in plain DataFusion, to compare both on the same tables. Tables with files in several stores are shared even then.
+    pub sharing: bool,
+    /// The weight of the queries of this session, at least 1: a query of weight 2 is served as if it had half as much
+    /// left to read.
+    pub weight: u32,
+    /// The most seconds that the list of a table's files is used: a query planned later lists them again. 0 lists them
+    /// for each mention in a query. If that fails, the query sees the files of the last list, and the reason is logged.
+    /// Without this setting only [`refresh`](crate::refresh) lists files again, unless the session's runtime has no cache
+    /// of lists (`SET datafusion.runtime.list_files_cache_limit = '0K'`): that is as 0.
+    pub refresh: Option<u64>,
+}
+
+impl Default for SessionSettings {
+    fn default() -> Self {
+        Self { sharing: true, weight: 1, refresh: None }
     }
 }
 
 impl ConfigExtension for SessionSettings {
     const PREFIX: &'static str = "coscan";
+}
+
+impl ExtensionOptions for SessionSettings {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn cloned(&self) -> Box<dyn ExtensionOptions> {
+        Box::new(self.clone())
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        let valid = match key {
+            "sharing" => parsed(&value.to_lowercase()).map(|sharing| self.sharing = sharing),
+            "weight" => {
+                parsed(value).filter(|weight| *weight > 0).map(|weight| self.weight = weight)
+            }
+            "refresh" => parsed(value).map(|seconds| self.refresh = Some(seconds)),
+            _ => return unknown(key),
+        };
+        match (valid, key) {
+            (Some(()), _) => Ok(()),
+            (None, "sharing") => config_err!("coscan.sharing is true or false, not `{value}`"),
+            (None, "weight") => {
+                config_err!("coscan.weight is a number of at least 1, not `{value}`")
+            }
+            (None, _) => config_err!("coscan.refresh is a number of seconds, not `{value}`"),
+        }
+    }
+
+    fn entries(&self) -> Vec<ConfigEntry> {
+        let entry = |key: &str, value, description| {
+            let key = format!("{}.{key}", Self::PREFIX);
+            ConfigEntry { key, value, description }
+        };
+        vec![
+            entry(
+                "refresh",
+                self.refresh.map(|seconds| seconds.to_string()),
+                "The most seconds that the list of a table's files is used; unset, only REFRESH lists files again",
+            ),
+            entry(
+                "sharing",
+                Some(self.sharing.to_string()),
+                "Whether scans share reads and decoding with other queries",
+            ),
+            entry(
+                "weight",
+                Some(self.weight.to_string()),
+                "The weight of the queries of this session, at least 1: a query of weight 2 is served as if it had half \
+                 as much left to read",
+            ),
+        ]
+    }
 }
 
 /// Why the scans of a query are not shared.
@@ -46,6 +112,21 @@ impl SessionSettings {
         config.options().extensions.get::<Self>().cloned().unwrap_or_default()
     }
 
+    /// Gives a setting its default. (DataFusion's `RESET` knows none but its own settings.)
+    ///
+    /// # Errors
+    /// If there is no setting of this name, which is without the prefix.
+    pub fn reset(&mut self, key: &str) -> Result<()> {
+        let Self { sharing, weight, refresh } = Self::default();
+        match key {
+            "sharing" => self.sharing = sharing,
+            "weight" => self.weight = weight,
+            "refresh" => self.refresh = refresh,
+            _ => return unknown(key),
+        }
+        Ok(())
+    }
+
     /// Makes them known to a session that does not have them yet.
     pub(crate) fn add_to(config: &mut SessionConfig) {
         let extensions = &mut config.options_mut().extensions;
@@ -53,4 +134,12 @@ impl SessionSettings {
             extensions.insert(Self::default());
         }
     }
+}
+
+fn parsed<T: std::str::FromStr>(value: &str) -> Option<T> {
+    value.trim().parse().ok()
+}
+
+fn unknown(key: &str) -> Result<()> {
+    config_err!("there is no setting coscan.{key}; there are coscan.refresh, sharing and weight")
 }

@@ -14,7 +14,7 @@ const HELP: &str = r"End a statement with ; to run it. Ctrl-C stops a query, Ctr
 
   \d               list the tables
   \d NAME          show the columns of a table
-  \table NAME URL  add a table of Parquet files: a file, directory, pattern or URL
+  \table NAME URL  add a table of Parquet files: a file, directory, pattern or URL; either may be in quotes
   \format FORMAT   print results as table, csv or json
   \timing          switch the time of each statement on or off
   \pool            show the memory and the load of the buffer manager
@@ -38,24 +38,37 @@ pub(super) enum Next {
 
 /// Runs a line that begins with a backslash.
 pub(super) async fn run(session: &mut Session, line: &str) -> Result<Next, Failure> {
-    let mut words = line.split_whitespace();
-    match (words.next().unwrap_or_default(), words.next(), words.next()) {
-        (r"\q" | r"\quit", None, None) => return Ok(Next::Quit),
-        (r"\?" | r"\h" | r"\help", _, _) => println!("{HELP}"),
-        (r"\d", None, None) => session.execute("SHOW TABLES", stdout()).await?,
-        (r"\d", Some(name), None) => {
-            session.execute(&format!("DESCRIBE {name}"), stdout()).await?;
+    let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    match (command, rest.trim()) {
+        (r"\q" | r"\quit", "") => return Ok(Next::Quit),
+        (r"\?" | r"\h" | r"\help", _) => println!("{HELP}"),
+        (r"\d", "") => session.execute("SHOW TABLES", stdout()).await?,
+        (r"\d", name) => session.execute(&format!("DESCRIBE {name}"), stdout()).await?,
+        (r"\table", table) => {
+            let (name, url) = name_and_url(table).ok_or(r"write \table NAME URL")?;
+            session.add_table(name, url, &[]).await?;
         }
-        (r"\table", Some(name), Some(url)) => session.add_table(name, url, &[]).await?,
-        (r"\timing", None, None) => {
+        (r"\timing", "") => {
             session.timing = !session.timing;
             println!("timing is {}", if session.timing { "on" } else { "off" });
         }
-        (r"\format", Some(name), None) => session.format = Format::from_str(name, true)?,
-        (r"\pool", None, None) => println!("{}", pool_text(&session.report())),
+        (r"\format", name) if !name.is_empty() => session.format = Format::from_str(name, true)?,
+        (r"\pool", "") => println!("{}", pool_text(&session.report())),
         _ => return Err(format!(r"`{line}` is not a command; type \? for help").into()),
     }
     Ok(Next::GoOn)
+}
+
+/// The name and the location of a table, either of which may be in quotes. What follows the name is the location.
+fn name_and_url(text: &str) -> Option<(&str, &str)> {
+    let (name, url) = match text.chars().next()? {
+        quote @ ('"' | '\'') => text[1..].split_once(quote)?,
+        _ => text.split_once(char::is_whitespace)?,
+    };
+    let url = url.trim();
+    let inner = |quote| url.strip_prefix(quote).and_then(|url| url.strip_suffix(quote));
+    let url = inner('"').or_else(|| inner('\'')).unwrap_or(url);
+    (!name.is_empty() && !url.is_empty()).then_some((name, url))
 }
 
 fn pool_text(report: &ManagerReport) -> String {
@@ -81,6 +94,22 @@ mod tests {
     use coscan_runtime::{BufferManager, Options};
 
     use super::*;
+
+    #[test]
+    fn names_and_locations_may_be_in_quotes_and_have_spaces() {
+        let expected = Some(("Trips", "my data/a.parquet"));
+        for text in [
+            "Trips my data/a.parquet",
+            "Trips  'my data/a.parquet'",
+            "\"Trips\" \"my data/a.parquet\"",
+            "'Trips' my data/a.parquet",
+        ] {
+            assert_eq!(name_and_url(text), expected, "{text}");
+        }
+        for text in ["", "Trips", "\"Trips", "Trips ''"] {
+            assert_eq!(name_and_url(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn the_pool_shows_all_that_is_held() {

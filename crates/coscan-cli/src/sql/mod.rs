@@ -1,13 +1,16 @@
 //! `coscan sql`: SQL on shared tables, in a shell or from scripts.
 
+mod advice;
 mod blocks;
 mod commands;
 mod jobs;
 mod output;
 mod refresh;
 mod session;
+mod settings;
 mod shell;
 mod statements;
+mod warnings;
 
 use std::io::{IsTerminal, Read, stdout};
 use std::num::NonZeroUsize;
@@ -91,6 +94,7 @@ pub(crate) struct Sql {
 
 impl Sql {
     pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
+        warnings::print();
         let mut session = Session::new(self.memory, self.policy)?;
         session.format = self.format;
         session.rows_max = (self.max_rows > 0).then_some(self.max_rows);

@@ -1,14 +1,16 @@
 //! Results as people and programs read them.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, LargeStringArray, RecordBatch, RecordBatchOptions};
 use arrow::csv::WriterBuilder;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
 use arrow::json::ArrayWriter;
 use arrow::json::writer::{JsonArray, WriterBuilder as JsonWriterBuilder};
-use arrow::util::display::FormatOptions;
-use arrow::util::pretty::pretty_format_batches_with_options;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use arrow::util::pretty::pretty_format_batches;
 use clap::ValueEnum;
 
 use crate::Failure;
@@ -32,7 +34,12 @@ pub(super) struct Printer<W: Write> {
 }
 
 enum Style<W: Write> {
-    Table { out: W, rows_max: Option<usize>, kept: Vec<RecordBatch> },
+    /// `kept` are the values as text: the values themselves count in the memory budget as long as they are kept.
+    Table {
+        out: W,
+        rows_max: Option<usize>,
+        kept: Vec<RecordBatch>,
+    },
     Csv(Box<arrow::csv::Writer<W>>),
     Json(ArrayWriter<W>),
 }
@@ -57,7 +64,7 @@ impl<W: Write> Printer<W> {
             Style::Table { rows_max, kept, .. } => {
                 let room = rows_max.map_or(usize::MAX, |max| max.saturating_sub(self.rows));
                 if room > 0 {
-                    kept.push(batch.slice(0, batch.num_rows().min(room)));
+                    kept.push(as_text(&batch.slice(0, batch.num_rows().min(room)))?);
                 }
             }
             Style::Csv(writer) => writer.write(batch)?,
@@ -74,8 +81,7 @@ impl<W: Write> Printer<W> {
                 if kept.is_empty() {
                     kept.push(RecordBatch::new_empty(self.schema));
                 }
-                let options = FormatOptions::default().with_null("NULL");
-                writeln!(out, "{}", pretty_format_batches_with_options(kept, &options)?)?;
+                writeln!(out, "{}", pretty_format_batches(kept)?)?;
                 if let Some(max) = rows_max.filter(|&max| self.rows > max) {
                     writeln!(
                         out,
@@ -96,6 +102,22 @@ impl<W: Write> Printer<W> {
         }
         Ok(self.rows)
     }
+}
+
+/// A batch of the values' text.
+fn as_text(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let options = FormatOptions::default().with_null("NULL");
+    let mut fields = Vec::new();
+    let mut columns: Vec<ArrayRef> = Vec::new();
+    for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
+        let values = ArrayFormatter::try_new(column, &options)?;
+        let texts = (0..batch.num_rows()).map(|row| values.value(row).try_to_string());
+        // 64-bit offsets: there is no bound on the text of a batch.
+        columns.push(Arc::new(texts.collect::<Result<Vec<_>, _>>().map(LargeStringArray::from)?));
+        fields.push(Field::new(field.name(), DataType::LargeUtf8, false));
+    }
+    let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &rows)
 }
 
 /// Whether an error says that the reader of the output has closed it, as with `| head`.

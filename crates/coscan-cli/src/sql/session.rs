@@ -7,13 +7,15 @@ use coscan_core::PolicyKind;
 use coscan_datafusion::QueryError;
 use coscan_runtime::{BufferManager, ManagerReport, Options};
 use datafusion::common::TableReference;
-use datafusion::error::Result as EngineResult;
+use datafusion::error::{DataFusionError, Result as EngineResult};
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::StreamExt;
 
 use crate::Failure;
 use crate::sql::output::{Format, Printer};
 use crate::sql::refresh::refreshed_table;
+use crate::sql::{advice, settings};
 
 /// A session for statements, and the format of their results.
 pub(super) struct Session {
@@ -79,11 +81,12 @@ impl Session {
         let mut sql =
             format!("CREATE EXTERNAL TABLE \"{quoted}\" STORED AS PARQUET LOCATION '{url}'");
         if !replicas.is_empty() {
-            let replicas = replicas.join(", ").replace('\'', "''");
+            let quoted = replicas.iter().map(|url| format!("\"{}\"", url.replace('"', "\"\"")));
+            let replicas = quoted.collect::<Vec<_>>().join(", ").replace('\'', "''");
             sql += &format!(" OPTIONS ('replicas' '{replicas}')");
         }
         let created = async { self.context.sql(&sql).await?.collect().await };
-        created.await.map_err(QueryError::from)?;
+        created.await.map_err(|error| self.failure(error))?;
         self.tables.push(name.to_owned());
         Ok(())
     }
@@ -96,17 +99,18 @@ impl Session {
     ) -> Result<(), Failure> {
         let started = Instant::now();
         if let Some(table) = refreshed_table(sql)? {
-            coscan_datafusion::refresh(&self.context, table).await.map_err(QueryError::from)?;
-            return Ok(());
+            let refreshed = coscan_datafusion::refresh(&self.context, table).await;
+            return refreshed.map_err(|error| self.failure(error));
         }
-        let stream = async { self.context.sql(sql).await?.execute_stream().await };
-        let mut batches = stream.await.map_err(QueryError::from)?;
+        let Some(mut batches) = self.start(sql).await.map_err(|error| self.failure(error))? else {
+            return Ok(());
+        };
         // Statements such as CREATE return a result without columns.
         let has_rows = !batches.schema().fields().is_empty();
         let out = BufWriter::new(out);
         let mut printer = Printer::new(out, self.format, self.rows_max, batches.schema());
         while let Some(batch) = batches.next().await {
-            printer.print(&batch.map_err(QueryError::from)?)?;
+            printer.print(&batch.map_err(|error| self.failure(error))?)?;
         }
         let rows = if has_rows { Some(printer.finish()?) } else { None };
         if self.timing {
@@ -117,6 +121,20 @@ impl Session {
             eprintln!("{name}{rows}{:.3} s", started.elapsed().as_secs_f64());
         }
         Ok(())
+    }
+
+    /// The rows of a statement; `None` if it has run already.
+    async fn start(&self, sql: &str) -> EngineResult<Option<SendableRecordBatchStream>> {
+        let plan = self.context.state().create_logical_plan(sql).await?;
+        if settings::run(&self.context, &plan)? {
+            return Ok(None);
+        }
+        self.context.execute_logical_plan(plan).await?.execute_stream().await.map(Some)
+    }
+
+    /// Why a statement failed, and what to do.
+    fn failure(&self, error: DataFusionError) -> Failure {
+        advice::failure(error.into(), &self.context, self.name.is_none())
     }
 
     /// The report of the buffer manager.

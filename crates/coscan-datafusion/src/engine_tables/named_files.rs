@@ -17,10 +17,13 @@ use datafusion::prelude::SessionContext;
 use url::Position;
 
 use crate::coscan::Coscan;
-use crate::tables::location::{FileLocator, wildcard_of};
+use crate::tables::location::{FileLocator, existing_path, wildcard_of};
+
+/// How names of files end.
+const EXTENSION: &str = ".parquet";
 
 /// A session whose queries may name files, as [`SessionContext::enable_url_table`] makes one; errors say why a URL
-/// leads to no files. Once coscan is installed, files are looked up in its stores.
+/// or a path leads to no files. Once coscan is installed, files are looked up in its stores.
 #[must_use]
 pub fn enable_url_table(context: SessionContext) -> SessionContext {
     let catalogs = Arc::clone(context.state_ref().read().catalog_list());
@@ -48,7 +51,11 @@ impl NamedFiles {
         }
         let session = self.engine.session_store().get_session().upgrade();
         let state = session.and_then(|session| session.read().as_any().downcast_ref().cloned());
-        let (Some(state), Ok(url)) = (state, ListingTableUrl::parse(url)) else { return Ok(None) };
+        let url = match existing_path(url).await {
+            Some(path) => ListingTableUrl::try_new(path, None),
+            None => ListingTableUrl::parse(url),
+        };
+        let (Some(state), Ok(url)) = (state, url) else { return Ok(None) };
         let state: SessionState = state;
         let store = TableReference::bare(&url.get_url()[..Position::BeforePath]);
         let config = ListingTableConfig::new(url.with_table_ref(store));
@@ -62,7 +69,10 @@ impl NamedFiles {
 impl UrlTableFactory for NamedFiles {
     async fn try_new(&self, url: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         let found = self.table(url).await;
-        if matches!(found, Ok(Some(_))) || !url.contains("://") {
+        let is_url = url.contains("://");
+        // Other names are those of tables.
+        let is_file = is_url || url.contains('/') || url.ends_with(EXTENSION);
+        if matches!(found, Ok(Some(_))) || !is_file {
             return found;
         }
         // The engine only says that there is no such table: listing the files gives the reason.
@@ -81,7 +91,7 @@ impl UrlTableFactory for NamedFiles {
                 takes_any_name: false,
             };
             locator.list(&[url.to_owned()]).await?;
-            if wildcard_of(url).is_some() {
+            if is_url && wildcard_of(url).is_some() {
                 return plan_err!(
                     "A query cannot name files of a store by a pattern ({url}). Name a file or a directory, or use \
                      CREATE EXTERNAL TABLE … LOCATION '{url}'"

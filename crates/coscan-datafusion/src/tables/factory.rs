@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use coscan_storage::stores::StoreOptions;
 use datafusion::arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
-use datafusion::common::not_impl_err;
+use datafusion::common::{not_impl_err, plan_err};
 use datafusion::datasource::listing_table_factory::ListingTableFactory;
 use datafusion::error::Result;
 use datafusion::logical_expr::CreateExternalTable;
@@ -22,7 +22,7 @@ use crate::tables::location::{ListedFile, name_of};
 use crate::tables::provider::SharedTableProvider;
 use crate::tables::replica::{has, stored_fields};
 
-/// The option that names replicas of the table: locations, separated by commas.
+/// The option that names replicas of the table: [`locations`].
 const REPLICAS: &str = "format.replicas";
 
 /// Makes shared tables; tables of the engine where a shared one does not support what is asked for.
@@ -45,7 +45,7 @@ impl TableProviderFactory for SharedTableFactory {
         command: &CreateExternalTable,
     ) -> Result<Arc<dyn TableProvider>> {
         let mut options = command.options.clone();
-        let replicas = options.remove(REPLICAS).unwrap_or_default();
+        let replicas = locations(&options.remove(REPLICAS).unwrap_or_default())?;
         let (of_store, of_format): (HashMap<_, _>, HashMap<_, _>) =
             options.into_iter().partition(|(key, _)| StoreOptions::is_for_store(key));
         // A table with options of its own has a store of its own.
@@ -92,12 +92,32 @@ impl TableProviderFactory for SharedTableFactory {
         let files = listing.files().await?;
         listing.partitions = partition_columns(command, infers, &files)?;
         let mut provider = SharedTableProvider::of_listing(listing.clone(), files).await?;
-        for location in replicas.split(',').map(str::trim).filter(|location| !location.is_empty()) {
-            let replica = replica(&listing, &provider.schema(), location).await?;
+        for location in replicas {
+            let replica = replica(&listing, &provider.schema(), &location).await?;
             provider = provider.with_replica(&replica).await?;
         }
         Ok(Arc::new(provider.with_definition(command.definition.clone())))
     }
+}
+
+/// Locations, separated by commas. One that has a comma is in double quotes, in which `""` is a quote.
+fn locations(list: &str) -> Result<Vec<String>> {
+    let (mut locations, mut is_quoted) = (vec![String::new()], false);
+    let mut characters = list.chars().peekable();
+    while let Some(character) = characters.next() {
+        let current = locations.last_mut().expect("there is one at first");
+        match character {
+            '"' if is_quoted && characters.next_if_eq(&'"').is_some() => current.push('"'),
+            '"' if is_quoted || current.trim().is_empty() => is_quoted = !is_quoted,
+            ',' if !is_quoted => locations.push(String::new()),
+            character => current.push(character),
+        }
+    }
+    if is_quoted {
+        return plan_err!("in the option 'replicas' a double quote is not closed: {list}");
+    }
+    let trimmed = locations.iter().map(|location| location.trim().to_owned());
+    Ok(trimmed.filter(|location| !location.is_empty()).collect())
 }
 
 /// A replica of a table with these columns. Its files say how they are sorted.
@@ -161,4 +181,17 @@ fn partition_columns(
     let fields = command.table_partition_cols.iter().map(field).collect::<Result<Vec<_>>>()?;
     hive::check(&fields, files)?;
     Ok(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_location_with_a_comma_is_in_quotes() {
+        let list = locations(r#" a, "b, c.parquet" ,"say ""x""",, d"e "#).unwrap_or_default();
+        assert_eq!(list, ["a", "b, c.parquet", r#"say "x""#, r#"d"e"#]);
+        assert!(locations("").is_ok_and(|list| list.is_empty()));
+        assert!(locations(r#"a, "b"#).is_err());
+    }
 }

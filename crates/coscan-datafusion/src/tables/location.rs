@@ -60,7 +60,10 @@ impl FileLocator<'_> {
     async fn list_one(&self, location: &str) -> Result<Vec<ListedFile>> {
         let stores = self.runtime.and_then(|runtime| session_store(runtime, self.stores, location));
         let stores = stores.unwrap_or_else(|| self.stores.clone());
-        if let Some(files) = self.as_the_engine_lists(&stores, location).await
+        // To the engine a path with these characters is a pattern, even if it exists.
+        let exists = existing_path(location).await.is_some();
+        if !exists
+            && let Some(files) = self.as_the_engine_lists(&stores, location).await
             && !files.is_empty()
         {
             return Ok(files);
@@ -143,6 +146,19 @@ pub(crate) fn wildcard_of(location: &str) -> Option<usize> {
         None => 0,
     };
     location[path_start..].find(WILDCARDS).map(|wildcard| path_start + wildcard)
+}
+
+/// The address of a local file or directory that exists, and whose path looks like a pattern.
+pub(crate) async fn existing_path(location: &str) -> Option<Url> {
+    if location.contains("://") || wildcard_of(location).is_none() {
+        return None;
+    }
+    let metadata = tokio::fs::metadata(location).await.ok()?;
+    let path = std::path::absolute(location).ok()?;
+    match metadata.is_dir() {
+        true => Url::from_directory_path(path).ok(),
+        false => Url::from_file_path(path).ok(),
+    }
 }
 
 /// A name for a table at a location: the last part before a pattern.

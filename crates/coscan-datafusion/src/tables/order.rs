@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use coscan_storage::table::ParquetTable;
+use datafusion::arrow::datatypes::Schema;
+use datafusion::common::plan_err;
 use datafusion::datasource::object_store::ObjectStoreUrl;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
 use datafusion::datasource::source::DataSource;
@@ -18,6 +20,9 @@ use crate::planning::nan::may_be_nan;
 ///
 /// A declaration is about each file. The plain engine decides from the bounds of their values whether files continue
 /// each other, which is right only for keys that are never null or NaN.
+///
+/// # Errors
+/// If a declaration names a column that the table does not have.
 pub(crate) fn of_files(
     table: &ParquetTable,
     files: &FileGroup,
@@ -27,6 +32,7 @@ pub(crate) fn of_files(
         return Ok(Vec::new());
     }
     let schema = table.schema();
+    check_columns(schema, declared)?;
     let orderings = create_lex_ordering(schema, declared, &ExecutionProps::new())?;
     let source = Arc::new(ParquetSource::new(Arc::clone(schema)));
     let mut kept = Vec::new();
@@ -45,6 +51,23 @@ pub(crate) fn of_files(
         }
     }
     Ok(kept)
+}
+
+/// The plain engine ends an order at the first column that there is not.
+fn check_columns(schema: &Schema, declared: &[Vec<SortExpr>]) -> Result<()> {
+    for key in declared.iter().flatten() {
+        let columns = key.expr.column_refs();
+        let unknown = columns.iter().find(|column| schema.index_of(column.name()).is_err());
+        if let Some(column) = unknown {
+            let names: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+            return plan_err!(
+                "the order of the table names column {}, but it has {}",
+                column.name(),
+                names.join(", ")
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Whether the bounds of a column hold for all its values: none is null or NaN.

@@ -9,6 +9,7 @@ use datafusion::logical_expr::SortExpr;
 use tokio::sync::Mutex;
 
 use crate::coscan::Coscan;
+use crate::error::QueryError;
 use crate::tables::cached_source::CachedSource;
 use crate::tables::listing::Listing;
 use crate::tables::location::ListedFile;
@@ -121,6 +122,7 @@ impl Snapshots {
             && self.snapshot().listed.elapsed() >= age
             && let Err(error) = self.refresh(Some(age)).await
         {
+            let error = QueryError::from(error);
             log::warn!("{} keeps its last list of files: {error}", self.name);
         }
     }
