@@ -239,7 +239,6 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_dead_store_times_out_four_times_and_is_then_probed_by_one_request_at_a_time() {
-        let idle = Timeouts::default().idle;
         let jitter = Arc::new(Jitter::new(Some(1)));
         let service = Service::new(HttpClient::new(Dead), Timeouts::default(), jitter);
         let store = HttpClient::new(service);
