@@ -44,7 +44,7 @@ pub struct Options {
     /// then. Each single action is checked in any case.
     pub audit_every: u64,
     /// Events that happen within so many nanoseconds are one batch: only after the last one are actions carried out. 0:
-    /// each event is followed by its actions. A page that cannot be read ends a batch, and so does a timeout.
+    /// each event is followed by its actions. So is a page that cannot be read, whatever the batch.
     pub batch_ns: u64,
     /// The longest wait of a worker in nanoseconds; the run fails beyond. By default a bound that only endless waits
     /// reach.
@@ -117,8 +117,6 @@ struct Simulation<'a> {
     steps: u64,
     /// When the first event of the batch happened whose actions are still to be carried out.
     batch_began: Option<Time>,
-    /// Whether a page could not be read in it.
-    batch_failed: bool,
     idle_timeouts: u32,
     record: Record,
 }
@@ -161,7 +159,6 @@ impl<'a> Simulation<'a> {
             loads: BTreeMap::new(),
             steps: 0,
             batch_began: None,
-            batch_failed: false,
             idle_timeouts: 0,
             record: Record::new(machine.cores, options.timeline),
         };
@@ -205,10 +202,8 @@ impl<'a> Simulation<'a> {
     fn batch_goes_on(&mut self) -> bool {
         let end = after(*self.batch_began.get_or_insert(self.now), self.options.batch_ns);
         let follows = |(at, source): (Time, Source)| at <= end && source != Source::Timer;
-        let goes_on = self.options.batch_ns > 0
-            && !std::mem::take(&mut self.batch_failed)
-            && self.queries_left > 0
-            && self.next().is_some_and(follows);
+        let goes_on =
+            self.options.batch_ns > 0 && self.queries_left > 0 && self.next().is_some_and(follows);
         if !goes_on {
             self.batch_began = None;
         }

@@ -19,6 +19,11 @@ impl Simulation<'_> {
         self.ledger.check_settled(&self.manager)
     }
 
+    /// Carries out actions between the commands of one event, unless those of several events come first.
+    pub(super) fn settle_unless_batched(&mut self) -> Result<(), Broken> {
+        if self.options.batch_ns > 0 { Ok(()) } else { self.settle() }
+    }
+
     fn carry_out(&mut self, action: Action) {
         match action {
             Action::Load { load, scan, table, chunk, pages, urgent } => {

@@ -100,11 +100,11 @@ impl Simulation<'_> {
         }
         if read {
             self.manager.page_loaded(self.now, load, id);
+            self.settle_unless_batched()
         } else {
             self.manager.page_failed(self.now, load, id);
-            self.batch_failed = true;
+            self.settle()
         }
-        self.settle()
     }
 
     /// The limit of the pool changes.

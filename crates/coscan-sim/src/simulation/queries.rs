@@ -153,7 +153,7 @@ impl Simulation<'_> {
         let is_sparse = self.manager.state().scan(scan).is_some_and(Scan::is_sparse);
         self.ledger.scan_started(scan, &spec, is_sparse)?;
         self.plan_fate(query);
-        self.settle()?;
+        self.settle_unless_batched()?;
         for worker in (0..spec.workers).map(WorkerIndex::from_usize) {
             self.ask(query, worker)?;
         }
@@ -193,7 +193,7 @@ impl Simulation<'_> {
             Err(RequestError::Failed(_)) => self.end_query(query, End::Failed),
             Err(error) => panic!("a worker that may ask is refused: {error}"),
         }
-        if self.options.batch_ns > 0 { Ok(()) } else { self.settle() }
+        self.settle_unless_batched()
     }
 
     /// A worker is done with its chunk.
