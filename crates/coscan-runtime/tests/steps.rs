@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::stores::{Fate, FatedStore};
-use common::{CHUNK_ROWS, Fixture, column_range, file_bytes, in_time};
+use common::{CHUNK_ROWS, Fixture, column_range, in_time, paged_file_bytes};
 use coscan_runtime::core::ChunkIndex;
 use coscan_runtime::core::log::{Command, Entry, Log};
 use coscan_runtime::storage::table::ParquetTable;
@@ -17,6 +17,9 @@ use futures::StreamExt;
 use parquet::basic::Compression;
 
 const ROWS: u64 = 4 * CHUNK_ROWS;
+
+/// So that each row is a chunk.
+const PAGE_ROWS: usize = 10;
 
 /// Chunks that core gives up while it is locked once.
 const STEP_CHUNKS: usize = 1024;
@@ -50,7 +53,8 @@ async fn steps_of(table: Arc<ParquetTable>, give_up: impl AsyncFnOnce(&Arc<Scan>
 
 /// The same of a scan that has begun.
 async fn steps(give_up: impl FnOnce(&Scan)) -> Vec<usize> {
-    let fixture = Fixture::new(ROWS).await;
+    let fixture =
+        Fixture::of_bytes(ROWS, paged_file_bytes(ROWS, Compression::SNAPPY, PAGE_ROWS)).await;
     let table = fixture.table_of_chunks(1, |store| store).await;
     steps_of(table, async |scan| {
         let mut worker = scan.worker(0);
@@ -88,7 +92,7 @@ async fn a_scan_is_cancelled_step_by_step() {
 
 #[tokio::test]
 async fn a_scan_whose_worker_fails_gives_up_its_chunks_step_by_step() {
-    let mut bytes = file_bytes(ROWS, Compression::UNCOMPRESSED);
+    let mut bytes = paged_file_bytes(ROWS, Compression::UNCOMPRESSED, PAGE_ROWS);
     let table = Fixture::of_bytes(ROWS, bytes.clone()).await.table().await;
     let range = column_range(&table, 0, 0);
     // The end of the page's header and the start of its values.
@@ -101,7 +105,8 @@ async fn a_scan_whose_worker_fails_gives_up_its_chunks_step_by_step() {
 
 #[tokio::test]
 async fn a_scan_that_cannot_be_read_for_gives_up_its_chunks_step_by_step() {
-    let fixture = Fixture::new(ROWS).await;
+    let fixture =
+        Fixture::of_bytes(ROWS, paged_file_bytes(ROWS, Compression::SNAPPY, PAGE_ROWS)).await;
     let is_opened = Arc::new(AtomicBool::new(false));
     let fails_now = Arc::clone(&is_opened);
     let judge = move |_: &_| match fails_now.load(Ordering::Relaxed) {

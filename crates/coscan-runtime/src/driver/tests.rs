@@ -12,6 +12,7 @@ use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
 use tokio::runtime::Handle;
 
 use super::handle::Driver;
@@ -28,7 +29,10 @@ async fn table() -> Arc<ParquetTable> {
 async fn table_of_chunks(chunk_rows: u64) -> Arc<ParquetTable> {
     let ids = Int64Array::from_iter_values(0..ROWS as i64);
     let batch = RecordBatch::try_from_iter([("id", Arc::new(ids) as _)]).unwrap();
-    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+    // Pages of a few rows: then it can be split into as many chunks.
+    let pages =
+        WriterProperties::builder().set_data_page_row_count_limit(10).set_write_batch_size(10);
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(pages.build())).unwrap();
     writer.write(&batch).unwrap();
     let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
     let path = Path::from("table.parquet");

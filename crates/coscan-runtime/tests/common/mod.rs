@@ -32,6 +32,11 @@ pub const LARGE: u64 = 64 << 20;
 
 /// The bytes of a Parquet file of `rows` rows: `id` counts from 0, `twice` is the double, `text` spells it out.
 pub fn file_bytes(rows: u64, compression: Compression) -> Vec<u8> {
+    paged_file_bytes(rows, compression, CHUNK_ROWS as usize)
+}
+
+/// The same in data pages of so many rows: the more there are, the more chunks a row group can be split into.
+pub fn paged_file_bytes(rows: u64, compression: Compression, page_rows: usize) -> Vec<u8> {
     let fields =
         [("id", DataType::Int64), ("twice", DataType::Int64), ("text", DataType::Utf8View)];
     let fields: Vec<_> =
@@ -39,6 +44,8 @@ pub fn file_bytes(rows: u64, compression: Compression) -> Vec<u8> {
     let schema = Arc::new(Schema::new(fields));
     let properties = WriterProperties::builder()
         .set_max_row_group_row_count(Some(CHUNK_ROWS as usize))
+        .set_data_page_row_count_limit(page_rows)
+        .set_write_batch_size(page_rows)
         .set_dictionary_enabled(false)
         .set_compression(compression)
         .build();
