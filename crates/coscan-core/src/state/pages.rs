@@ -1,6 +1,7 @@
 //! The pages as policies see them: which are cached, needed or in use, and which scans read them.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, btree_set};
 
 use crate::ids::{ChunkIndex, GroupIndex, PageId, SliceId, TableId};
 use crate::pages::{Page, Residency};
@@ -32,12 +33,15 @@ impl State {
 
     /// Cached pages that no running scan needs, least recently used first.
     pub fn unneeded_pages(&self) -> impl Iterator<Item = PageId> + '_ {
-        let mut tables: Vec<_> =
-            self.pool.unneeded.values().map(|pages| pages.iter().peekable()).collect();
+        let mut tables: Vec<_> = self.pool.unneeded.values().map(BTreeSet::iter).collect();
+        let next_of = |(table, pages): (usize, &mut btree_set::Iter<'_, _>)| {
+            pages.next().map(|&(used_at, id)| Reverse((used_at, id, table)))
+        };
+        // The next page of each table, least recently used first.
+        let mut next: BinaryHeap<_> = tables.iter_mut().enumerate().filter_map(next_of).collect();
         std::iter::from_fn(move || {
-            let oldest = tables.iter_mut().filter_map(|pages| Some((*pages.peek()?, pages)));
-            let (&(_, id), pages) = oldest.min_by_key(|((used_at, _), _)| *used_at)?;
-            pages.next();
+            let Reverse((_, id, table)) = next.pop()?;
+            next.extend(next_of((table, &mut tables[table])));
             Some(id)
         })
     }
