@@ -20,6 +20,9 @@ pub enum StartScanError {
     /// There is no such page.
     #[error("there is no page {0}")]
     UnknownPage(PageId),
+    /// As many scans have started as there are ids.
+    #[error("no scan can start any more: {} have, restart the process", u32::MAX)]
+    NoIdLeft,
     /// A scan without workers would never end.
     #[error("a scan needs at least one worker")]
     NoWorkers,

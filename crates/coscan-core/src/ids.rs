@@ -23,15 +23,18 @@ impl Index for usize {
 
 macro_rules! index {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+        index! { $(#[$doc])* $name(u32), $prefix }
+    };
+    ($(#[$doc:meta])* $name:ident($number:ty), $prefix:literal) => {
         $(#[$doc])*
         #[derive(
             Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
         )]
-        pub struct $name(pub u32);
+        pub struct $name(pub $number);
 
         impl Index for $name {
             fn from_usize(position: usize) -> Self {
-                Self(u32::try_from(position).expect("fewer than 2^32 of a kind"))
+                Self(<$number>::try_from(position).expect("fewer of a kind than there are ids"))
             }
             fn as_usize(self) -> usize {
                 self.0 as usize
@@ -88,7 +91,7 @@ index! {
 }
 index! {
     /// A decided load. Ids are given in the order of decision and never again.
-    LoadId, "l"
+    LoadId(u64), "l"
 }
 
 index! {

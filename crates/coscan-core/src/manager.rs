@@ -137,7 +137,7 @@ pub struct ActiveBufferManager {
     changed: bool,
     next_table: u32,
     next_scan: u32,
-    next_load: u32,
+    next_load: u64,
 }
 
 impl ActiveBufferManager {

@@ -18,8 +18,8 @@ impl ActiveBufferManager {
     /// Registers a scan with its needs.
     ///
     /// # Errors
-    /// If the table, a chunk, a group or a page is unknown, it has no worker or no weight, or the pool can never hold
-    /// one of its chunks.
+    /// If the table, a chunk, a group or a page is unknown, it has no worker or no weight, the pool can never hold one of
+    /// its chunks, or no id is left.
     pub fn start_scan(&mut self, now: Time, spec: &ScanSpec) -> Result<ScanId, StartScanError> {
         let table =
             self.state.tables.get(&spec.table).ok_or(StartScanError::UnknownTable(spec.table))?;
@@ -39,9 +39,10 @@ impl ActiveBufferManager {
         let selected_pages =
             sparse_pages(&self.state, spec, &groups, &chunks, self.config.request_bytes)?;
         let chunk_bytes = self.check_size(spec.table, &chunks, &groups)?;
-        self.at(now);
         let id = ScanId(self.next_scan);
-        self.next_scan += 1;
+        let next_scan = self.next_scan.checked_add(1).ok_or(StartScanError::NoIdLeft)?;
+        self.at(now);
+        self.next_scan = next_scan;
         let table = self.state.tables.get_mut(&spec.table).expect("looked up above");
         let slot = table.take_slot(id);
         let device = table.device;

@@ -50,7 +50,7 @@ impl ActiveBufferManager {
     /// Adds a table without chunks, of `group_count` column groups, read from this device.
     pub fn register_table(&mut self, group_count: usize, device: DeviceId) -> TableId {
         let id = TableId(self.next_table);
-        self.next_table += 1;
+        self.next_table = self.next_table.checked_add(1).expect("fewer than 2^32 tables ever");
         self.state.add_table(id, Table::new(group_count, device));
         id
     }

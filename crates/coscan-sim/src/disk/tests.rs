@@ -15,13 +15,13 @@ fn layout(pages: &[u64]) -> Arc<Layout> {
 }
 
 /// Submits these loads (time, pages) and returns when each page arrives: load, page, time.
-fn arrivals(reader: &mut Reader, loads: &[(u64, &[u32])]) -> Vec<(u32, u32, u64)> {
+fn arrivals(reader: &mut Reader, loads: &[(u64, &[u32])]) -> Vec<(u64, u32, u64)> {
     let loads: Vec<_> = loads.iter().map(|&(at, pages)| (at, false, pages)).collect();
     arrivals_urgent(reader, &loads)
 }
 
 /// The same with loads of which some are urgent.
-fn arrivals_urgent(reader: &mut Reader, loads: &[(u64, bool, &[u32])]) -> Vec<(u32, u32, u64)> {
+fn arrivals_urgent(reader: &mut Reader, loads: &[(u64, bool, &[u32])]) -> Vec<(u64, u32, u64)> {
     let mut arrivals = Vec::new();
     let mut drain = |reader: &mut Reader, until: u64| {
         while let Some(at) = reader.next_at().filter(|at| at.0 < until) {
