@@ -15,6 +15,8 @@ use coscan_storage::stores::Device;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
+use crate::destructor::InDestructor;
+
 /// Bytes per permit of the semaphore.
 const UNIT_BYTES: u64 = 1024;
 
@@ -201,6 +203,7 @@ impl Admission {
 
 impl Drop for Admission {
     fn drop(&mut self) {
+        let _destructor = InDestructor::enter();
         let mut state = lock(&self.limit.state);
         state.sent = state.sent.saturating_sub(self.units);
         let owed = state.owed.min(

@@ -9,6 +9,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
+use crate::destructor::InDestructor;
 use crate::worker_activity::WorkerActivity;
 
 /// Tracks which workers have a chunk to work on.
@@ -111,6 +112,7 @@ pub(crate) struct Runnable {
 
 impl Drop for Runnable {
     fn drop(&mut self) {
+        let _destructor = InDestructor::enter();
         let removed = self.scheduler.lock().workers.remove(&self.id);
         if removed.is_some_and(|(activity, _)| activity.priority() < PriorityClass::Long) {
             self.scheduler.done.notify_waiters();

@@ -12,6 +12,7 @@ use coscan_core::ChunkIndex;
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
+use crate::destructor::InDestructor;
 use crate::registry::FileId;
 
 /// One column of one chunk of a file, whichever tables list it.
@@ -58,6 +59,14 @@ impl Entry {
     fn is_unexpected(&self) -> bool {
         self.expected == 0 && matches!(self.content, Content::Ready { .. })
     }
+
+    /// Its memory if so.
+    fn unexpected_bytes(&self) -> u64 {
+        match self.content {
+            Content::Ready { bytes, .. } if self.expected == 0 => bytes,
+            _ => 0,
+        }
+    }
 }
 
 /// The state of a slice, as a worker finds it.
@@ -75,40 +84,73 @@ pub(crate) enum Lookup {
 /// Dropping an array returns memory, which may take other locks: no array is dropped under this lock.
 #[derive(Debug, Default)]
 pub(crate) struct DecodeCache {
-    entries: Mutex<BTreeMap<SliceKey, Entry>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    entries: BTreeMap<SliceKey, Entry>,
+    /// Memory of the decoded slices that no worker expects. Queries may hold some of it.
+    unexpected_bytes: u64,
+}
+
+impl State {
+    /// Changes an entry, or removes it if the result says so; `None` if there is none. Returns what `change` returns, and
+    /// the entry if it was removed: the caller drops it, not under the lock.
+    fn change<R>(
+        &mut self,
+        key: SliceKey,
+        change: impl FnOnce(&mut Entry) -> (R, Keep),
+    ) -> Option<(R, Option<Entry>)> {
+        let entry = self.entries.get_mut(&key)?;
+        self.unexpected_bytes -= entry.unexpected_bytes();
+        let (result, keep) = change(entry);
+        let removed = match keep {
+            Keep::Yes => {
+                self.unexpected_bytes += entry.unexpected_bytes();
+                None
+            }
+            Keep::No => self.entries.remove(&key),
+        };
+        Some((result, removed))
+    }
+}
+
+/// Whether an entry stays.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    Yes,
+    No,
 }
 
 impl DecodeCache {
     /// A worker was handed the chunk and will take the slice, or drop the claim.
     pub(crate) fn expect(&self, key: SliceKey) {
-        self.lock()
-            .entry(key)
-            .or_insert(Entry { content: Content::Absent, expected: 0 })
-            .expected += 1;
+        let mut state = self.lock();
+        state.entries.entry(key).or_insert(Entry { content: Content::Absent, expected: 0 });
+        state.change(key, |entry| {
+            entry.expected += 1;
+            ((), Keep::Yes)
+        });
     }
 
     /// The worker has taken the slice, or will not. True if the slice is decoded and no other worker expects it.
     pub(crate) fn taken(&self, key: SliceKey) -> bool {
-        let mut entries = self.lock();
-        let entry = entries.get_mut(&key).expect("a slice that is taken was expected");
-        entry.expected =
-            entry.expected.checked_sub(1).expect("a slice is taken as often as it was expected");
-        let is_last = entry.expected == 0;
-        match entry.content {
-            Content::Ready { .. } => is_last,
-            Content::Decoding(_) => false,
-            Content::Absent => {
-                if is_last {
-                    entries.remove(&key);
-                }
-                false
+        let taken = self.lock().change(key, |entry| {
+            let expected = entry.expected.checked_sub(1);
+            entry.expected = expected.expect("a slice is taken as often as it was expected");
+            match (&entry.content, entry.expected) {
+                (Content::Ready { .. }, 0) => (true, Keep::Yes),
+                (Content::Absent, 0) => (false, Keep::No),
+                _ => (false, Keep::Yes),
             }
-        }
+        });
+        taken.expect("a slice that is taken was expected").0
     }
 
     /// Looks up a slice for a worker that expects it.
     pub(crate) fn look_up(&self, key: SliceKey) -> Lookup {
-        match self.lock().get(&key) {
+        match self.lock().entries.get(&key) {
             Some(Entry { content: Content::Ready { slice, .. }, .. }) => {
                 Lookup::Ready(Arc::clone(slice))
             }
@@ -124,24 +166,27 @@ impl DecodeCache {
 
     /// Claims the decoding of an absent slice; `None` if another worker has claimed it meanwhile.
     pub(crate) fn begin(self: &Arc<Self>, key: SliceKey) -> Option<Decoding> {
-        let mut entries = self.lock();
-        let entry = entries.get_mut(&key).expect("a slice that is decoded is expected");
-        if !matches!(entry.content, Content::Absent) {
-            return None;
-        }
-        entry.content = Content::Decoding(Arc::new(Notify::new()));
-        Some(Decoding { cache: Arc::clone(self), key, has_ended: false })
+        let begun = self.lock().change(key, |entry| {
+            let is_absent = matches!(entry.content, Content::Absent);
+            if is_absent {
+                entry.content = Content::Decoding(Arc::new(Notify::new()));
+            }
+            (is_absent, Keep::Yes)
+        });
+        let (is_begun, _) = begun.expect("a slice that is decoded is expected");
+        is_begun.then(|| Decoding { cache: Arc::clone(self), key, has_ended: false })
     }
 
-    /// Whether there are decoded slices that no worker expects, but queries may hold.
-    pub(crate) fn holds_unexpected(&self) -> bool {
-        self.lock().values().any(Entry::is_unexpected)
+    /// Memory of the decoded slices that no worker expects, but queries may hold: no more can be free once all of them are
+    /// dropped.
+    pub(crate) fn unexpected_bytes(&self) -> u64 {
+        self.lock().unexpected_bytes
     }
 
     /// The slices whose memory is free once they are dropped: no worker expects them, no query holds their arrays.
     pub(crate) fn kept(&self) -> Vec<Kept> {
-        let entries = self.lock();
-        let kept = entries.iter().filter_map(|(&key, entry)| match &entry.content {
+        let state = self.lock();
+        let kept = state.entries.iter().filter_map(|(&key, entry)| match &entry.content {
             Content::Ready { slice, bytes } if entry.expected == 0 && is_unshared(slice) => {
                 Some(Kept { key, bytes: *bytes })
             }
@@ -152,29 +197,30 @@ impl DecodeCache {
 
     /// Removes a decoded slice unless workers expect it. The caller drops it, not under a lock.
     pub(crate) fn remove_unexpected(&self, key: SliceKey) -> Option<Slice> {
-        let mut entries = self.lock();
-        if !entries.get(&key).is_some_and(Entry::is_unexpected) {
-            return None;
-        }
-        match entries.remove(&key)?.content {
+        let removed = self.lock().change(key, |entry| match entry.is_unexpected() {
+            true => ((), Keep::No),
+            false => ((), Keep::Yes),
+        });
+        match removed?.1?.content {
             Content::Ready { slice, .. } => Some(slice),
             Content::Absent | Content::Decoding(_) => None,
         }
     }
 
     fn end(&self, key: SliceKey, content: Content) {
-        let mut entries = self.lock();
-        let entry = entries.get_mut(&key).expect("a slice that is being decoded has an entry");
-        if let Content::Decoding(ended) = std::mem::replace(&mut entry.content, content) {
-            ended.notify_waiters();
-        }
-        if entry.expected == 0 && matches!(entry.content, Content::Absent) {
-            entries.remove(&key);
+        let ended = self.lock().change(key, |entry| {
+            let before = std::mem::replace(&mut entry.content, content);
+            let is_over = entry.expected == 0 && matches!(entry.content, Content::Absent);
+            (before, if is_over { Keep::No } else { Keep::Yes })
+        });
+        let (before, _) = ended.expect("a slice that is being decoded has an entry");
+        if let Content::Decoding(waiting) = before {
+            waiting.notify_waiters(); // Not under the lock: wakers are others' code.
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<SliceKey, Entry>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -202,6 +248,7 @@ impl Decoding {
 
 impl Drop for Decoding {
     fn drop(&mut self) {
+        let _destructor = InDestructor::enter();
         if !self.has_ended {
             self.cache.end(self.key, Content::Absent);
         }
@@ -250,12 +297,14 @@ mod tests {
     #[test]
     fn a_slice_stays_while_workers_expect_it() {
         let cache = cache_expected_by(2);
-        cache.begin(KEY).expect("it is not being decoded").finish(Slice::from([]), 0);
+        cache.begin(KEY).expect("it is not being decoded").finish(Slice::from([]), 100);
         assert!(!cache.taken(KEY), "another expects it");
-        assert!(cache.remove_unexpected(KEY).is_none() && !cache.holds_unexpected());
+        assert!(cache.remove_unexpected(KEY).is_none() && cache.unexpected_bytes() == 0);
         assert!(cache.taken(KEY));
-        assert!(cache.holds_unexpected() && cache.remove_unexpected(KEY).is_some());
-        assert!(cache.lock().is_empty());
+        assert_eq!(cache.unexpected_bytes(), 100);
+        assert!(cache.remove_unexpected(KEY).is_some());
+        assert_eq!(cache.unexpected_bytes(), 0);
+        assert!(cache.lock().entries.is_empty());
     }
 
     #[test]
@@ -264,6 +313,6 @@ mod tests {
         let decoding = cache.begin(KEY);
         assert!(!cache.taken(KEY));
         drop(decoding);
-        assert!(cache.lock().is_empty());
+        assert!(cache.lock().entries.is_empty());
     }
 }

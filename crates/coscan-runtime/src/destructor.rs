@@ -11,7 +11,7 @@ thread_local! {
 /// destructor runs wherever a query drops something, also under locks of its own, and would wait there for all scans.
 pub(crate) struct InDestructor {
     before: usize,
-    /// It is about this thread.
+    /// The mark is of this thread, so the guard must stay on it.
     not_send: PhantomData<*const ()>,
 }
 

@@ -1,4 +1,4 @@
-//! Core under the machine's clock: who owns its state, and what may happen when.
+//! Runs core in real time: who owns its state, and what may happen when.
 //!
 //! [`Driver`] is the process-wide object (`handle`). `owner` says who may change the [`State`](state::State) and how: by a
 //! call, by an offer, or by a [`Message`] in the `inbox`. `apply` has what messages and core's actions do to the state,
@@ -32,5 +32,4 @@ mod workers;
 
 pub(crate) use handle::Driver;
 pub(crate) use message::{Message, RequestId};
-pub(crate) use reserve::RETRY_INTERVAL;
 pub(crate) use running_scan::RunningScan;

@@ -22,7 +22,8 @@ impl IoRuntime {
     /// On threads of its own.
     pub(crate) fn on_own_threads() -> Result<Self, OptionsError> {
         let runtime = Builder::new_multi_thread()
-            .worker_threads(cores().div_ceil(CORES_PER_THREAD))
+            // One more, so that loads go on while the pump looks for memory.
+            .worker_threads(cores().div_ceil(CORES_PER_THREAD) + 1)
             .thread_name("coscan-reads")
             .enable_all()
             .build()

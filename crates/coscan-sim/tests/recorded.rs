@@ -297,7 +297,7 @@ fn bandwidth_is_shared_or_not_as_the_loads_were() {
             let pages: Vec<_> = (first..first + at_once).map(|chunk| PageId(2 * chunk)).collect();
             let bytes = layout.bytes_of(PageIndex(pages[0].0));
             for &page in &pages {
-                let (load, pages) = (LoadId(page.0), vec![page]);
+                let (load, pages) = (LoadId(u64::from(page.0)), vec![page]);
                 let chunk = ChunkIndex(page.0 / 2);
                 let (scan, table) = (ScanId(0), TableId(0));
                 entries.push(Entry::Action(Action::Load {
@@ -311,7 +311,7 @@ fn bandwidth_is_shared_or_not_as_the_loads_were() {
             }
             now += time_of(bytes, u64::from(at_once));
             for page in pages {
-                let (now, load) = (Time(now), LoadId(page.0));
+                let (now, load) = (Time(now), LoadId(u64::from(page.0)));
                 entries.push(Entry::Command(Command::PageLoaded { now, load, page }));
             }
         }

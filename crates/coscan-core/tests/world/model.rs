@@ -158,7 +158,7 @@ impl Model {
     /// A column of a slice is decoded, or dropped.
     pub fn decoded(&mut self, slice: Slice, held: bool) {
         let of_table = self.tables.get(&slice.0).and_then(|chunks| chunks.get(&slice.1));
-        if !of_table.is_some_and(|chunk| slice.2.as_usize() < chunk.slices.len()) {
+        if of_table.is_none_or(|chunk| slice.2.as_usize() >= chunk.slices.len()) {
             return;
         }
         let columns = self.decoded.get(&slice).copied().unwrap_or(0);

@@ -1,13 +1,13 @@
 //! Columns of a chunk decoded whole, once for all scans that need them.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use coscan_storage::table::ColumnDecoder;
 
 use super::memory_needs::{batch_rows, whole_bytes};
 use crate::decode_cache::{Decoding, Lookup, Slice, SliceKey};
-use crate::driver::{Message, RETRY_INTERVAL};
+use crate::driver::Message;
 use crate::error::ScanError;
 use crate::lease::Lease;
 use crate::memory::{Charges, Reservation};
@@ -15,6 +15,9 @@ use crate::metrics::add_time;
 use crate::scan_handle::ScanHandle;
 use crate::scan_parts::Part;
 use crate::yield_policy::TIME_SLICE;
+
+/// How often a worker looks what can be reclaimed to share a column: that takes a pass over all decoded columns.
+const RECLAIM_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A column of a part of a chunk that may be decoded once for all scans that need it.
 #[derive(Clone, Copy)]
@@ -87,7 +90,7 @@ async fn share(
         let now = tokio::time::Instant::now();
         let reclaims = now >= reclaims_at;
         if reclaims {
-            reclaims_at = now + RETRY_INTERVAL;
+            reclaims_at = now + RECLAIM_INTERVAL;
         }
         if let Some(memory) = driver.try_reserve_to_share(bytes, reclaims.then_some(needed_by)) {
             if let Some(decoding) = driver.decoded().begin(key) {

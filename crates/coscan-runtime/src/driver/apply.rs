@@ -47,12 +47,13 @@ impl State {
             Message::SliceDecoded(key) => self.note_decoded(key),
             Message::SliceTaken(key) => self.drop_unneeded(key),
             Message::TableReleased { table, files } => {
-                self.release(Walk::ReleaseTable { table, files }, now);
+                self.begin_after_ended_scans(Walk::ReleaseTable { table, files }, now);
             }
             Message::JointTableReleased { table, chunks } => {
                 // From now on nobody finds it, and nothing lists the pages of its tables.
                 if self.registry.release_joint(table) {
-                    self.release(Walk::RemoveJointTable { table, next: 0, chunks }, now);
+                    let walk = Walk::RemoveJointTable { table, next: 0, chunks };
+                    self.begin_after_ended_scans(walk, now);
                 }
             }
         }
@@ -70,10 +71,14 @@ impl State {
             }
         }
         if is_over {
-            self.loads.remove(&load);
-            self.taps.send(now, || EventKind::LoadEnded { load, pages_failed });
+            self.load_ended(load, pages_failed, now);
         }
         self.registry.let_go(&mut self.core, now);
+    }
+
+    fn load_ended(&mut self, load: LoadId, pages_failed: usize, now: Time) {
+        self.loads.remove(&load);
+        self.taps.send(now, || EventKind::LoadEnded { load, pages_failed });
     }
 
     /// Ends a load, these pages of which are not read, unless a scan needs any of them.
@@ -85,7 +90,7 @@ impl State {
             return false;
         }
         pages.iter().for_each(|&page| self.core.page_failed(now, load, page));
-        self.loads.remove(&load);
+        self.load_ended(load, pages.len(), now);
         self.registry.let_go(&mut self.core, now);
         true
     }
@@ -202,8 +207,7 @@ impl State {
         for worker in self.workers.waiting(scan) {
             self.answer(scan, worker, Phase::Ended(Err(error.clone())));
         }
-        self.walks.push_back(Walk::DropNeeds(scan));
-        self.effects.rings = true;
+        self.leave_to_pump(Walk::DropNeeds(scan));
     }
 
     /// A worker asks for its next chunk. Core answers, or the answer is there already.

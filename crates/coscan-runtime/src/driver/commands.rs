@@ -29,7 +29,7 @@ impl Driver {
             |state, now| {
                 // What nobody holds is the pool's.
                 let credit = self.memory.credit();
-                state.with_pool(now, |grants, pool| grants.collect(credit, pool, 0));
+                state.with_pool(now, |grants, pool| grants.collect(credit, pool));
             },
             |state, ()| (StateReport::of(state), self.memory.usage()),
         );

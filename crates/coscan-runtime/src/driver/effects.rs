@@ -6,14 +6,13 @@ use std::task::Waker;
 use bytes::Bytes;
 use coscan_core::LoadId;
 
-use super::handle::Driver;
 use super::running_scan::RunningScan;
 use crate::decode_cache::Slice;
-use crate::load::{self, Load, Source, Urgency};
+use crate::load::Urgency;
 use crate::metrics::ScanCounters;
 use crate::scan_parts::{ScanParts, TablePage};
 
-/// Under the lock nothing is started, woken or dropped: wakers and destructors are others' code.
+/// Under the lock nothing is started, and nothing of others is woken or dropped: wakers and destructors are their code.
 #[derive(Debug, Default)]
 pub(super) struct Effects {
     pub(super) loads: Vec<DecidedLoad>,
@@ -41,32 +40,4 @@ pub(super) struct DecidedLoad {
     pub(super) parts: Arc<ScanParts>,
     pub(super) urgency: Urgency,
     pub(super) counters: Arc<ScanCounters>,
-}
-
-impl Driver {
-    /// Carries out what this thread has decided. Threads may do so in another order than they decided in.
-    pub(super) fn carry_out(self: &Arc<Self>, effects: Effects) {
-        let Effects { loads, escalated, woken, replaced, evicted, unneeded, ended, rings } =
-            effects;
-        for load in loads {
-            self.runtime().spawn(load::run(self.load(load)));
-        }
-        escalated.iter().for_each(Urgency::escalate);
-        woken.into_iter().for_each(Waker::wake);
-        if rings {
-            self.bell().ring();
-        }
-        drop((replaced, evicted, unneeded, ended));
-    }
-
-    fn load(self: &Arc<Self>, decided: DecidedLoad) -> Load {
-        let DecidedLoad { id, pages, parts, urgency, counters } = decided;
-        Load {
-            owner: Arc::clone(self) as _,
-            id,
-            unreported: pages.into_iter().collect(),
-            source: Arc::new(Source { requests: Arc::clone(self.requests()), parts, urgency }),
-            counters,
-        }
-    }
 }

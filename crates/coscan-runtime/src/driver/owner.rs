@@ -8,22 +8,26 @@
 //! |---|---|---|
 //! | [`Driver::call`] | whoever needs an answer or starts something | yes |
 //! | [`Driver::offer`] | reports of reads, of workers | no: if another thread owns the state, that one applies it |
-//! | [`Driver::post`] | destructors | no: the pump applies it, or the next call |
+//! | [`Driver::post`] | destructors | no: whoever owns the state next applies it, at the latest the pump |
 //!
-//! A thread that holds the lock takes no other but the inbox's and those of the decode cache and of the list of running
-//! workers. A destructor takes none but the inbox's: in debug builds [`InDestructor`] makes sure of that.
+//! Reports may look with [`Driver::lock`]: what was posted just before may not be applied yet.
+//!
+//! A thread that holds the lock takes no other but those of the inbox and of the decode cache. A destructor never takes it:
+//! in debug builds [`InDestructor`] makes sure of that.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
+use std::task::Waker;
 
 use coscan_core::Time;
 
-use super::effects::Effects;
+use super::effects::{DecidedLoad, Effects};
 use super::handle::Driver;
 use super::message::Message;
 use super::state::State;
 use crate::destructor::InDestructor;
+use crate::load::{self, Load, Source, Urgency};
 
 impl Driver {
     /// Gives the state a command.
@@ -96,6 +100,10 @@ impl Driver {
         if !self.inbox.is_empty() {
             self.drain(&mut state, now); // What was offered meanwhile.
         }
+        if self.is_closed.load(Ordering::Acquire) {
+            while state.step(now) {} // There is no pump any more.
+            state.decide(now);
+        }
         let effects = self.settle(&mut state, now);
         drop(state);
         self.carry_out(effects);
@@ -155,6 +163,34 @@ impl Driver {
             Err(TryLockError::WouldBlock) => return None,
         };
         Some(Locked::new(self, state))
+    }
+}
+
+impl Driver {
+    /// Carries out what this thread has decided. Threads may do so in another order than they decided in.
+    pub(super) fn carry_out(self: &Arc<Self>, effects: Effects) {
+        let Effects { loads, escalated, woken, replaced, evicted, unneeded, ended, rings } =
+            effects;
+        for load in loads {
+            self.runtime().spawn(load::run(self.load(load)));
+        }
+        escalated.iter().for_each(Urgency::escalate);
+        woken.into_iter().for_each(Waker::wake);
+        if rings {
+            self.bell().ring();
+        }
+        drop((replaced, evicted, unneeded, ended));
+    }
+
+    fn load(self: &Arc<Self>, decided: DecidedLoad) -> Load {
+        let DecidedLoad { id, pages, parts, urgency, counters } = decided;
+        Load {
+            owner: Arc::clone(self) as _,
+            id,
+            unreported: pages.into_iter().collect(),
+            source: Arc::new(Source { requests: Arc::clone(self.requests()), parts, urgency }),
+            counters,
+        }
     }
 }
 

@@ -79,8 +79,8 @@ impl Driver {
         let search_in = match search {
             MemorySearch::Resting(until) => Some(until.saturating_duration_since(Instant::now())),
             MemorySearch::Idle => {
-                let waits = !self.memory_queue.is_empty() && self.decoded().holds_unexpected();
-                waits.then_some(HELD_SLICES_INTERVAL)
+                let has_held = || self.decoded().unexpected_bytes() > 0;
+                (!self.memory_queue.is_empty() && has_held()).then_some(HELD_SLICES_INTERVAL)
             }
         };
         Next::Bell(timeout.into_iter().chain(search_in).min())
@@ -99,8 +99,8 @@ impl Driver {
         let has_rested = matches!(search, MemorySearch::Resting(_));
         // What is returned from now on is found below, or rings the bell later.
         match has_rested {
-            true => credit.want(),
-            false => drop(credit.take_wanted()),
+            true => credit.mark_wanted(),
+            false => drop(credit.clear_wanted()),
         }
         self.serve_memory_queue();
         // Those who wait to share a column look themselves, and mark again that they wait.

@@ -13,8 +13,8 @@ impl Driver {
         slices.into_iter().map(|key| state.interested(key)).collect()
     }
 
-    /// Drops metadata that is not in use, then decoded columns that no worker expects, then footers of files closed
-    /// meanwhile. If all of them are too few, none is dropped, and the result is false.
+    /// One round: drops metadata that is not in use, or if there is none decoded columns that no worker expects, or if
+    /// neither is enough footers of files closed meanwhile. True if it is worth trying again.
     pub(crate) fn reclaim(self: &Arc<Self>, missing: Missing) -> bool {
         // The search for closed files takes longest.
         self.reclaim_unused(missing) || self.open_files().forget_closed()
@@ -25,8 +25,10 @@ impl Driver {
         if unused_bytes == 0 {
             return self.reclaim_slices(missing, usize::MAX);
         }
-        let decoded_bytes: u64 = self.decoded.kept().iter().map(|kept| kept.bytes).sum();
-        unused_bytes.saturating_add(decoded_bytes) >= missing.bytes
+        let is_enough = |decoded_bytes| unused_bytes.saturating_add(decoded_bytes) >= missing.bytes;
+        // The pass over all decoded columns comes last.
+        is_enough(self.decoded.unexpected_bytes())
+            && is_enough(self.decoded.kept().iter().map(|kept| kept.bytes).sum())
             && self.reclaim_metadata(missing)
     }
 
@@ -43,8 +45,11 @@ impl Driver {
     /// Drops decoded columns that no worker expects and at most `scans_max` scans need, those that fewest scans need
     /// first, until the missing bytes are free. If all of them are too few, none is dropped, and the result is false.
     pub(super) fn reclaim_slices(self: &Arc<Self>, missing: Missing, scans_max: usize) -> bool {
-        let kept = self.decoded.kept();
         let is_enough = |bytes: u64| bytes >= missing.bytes;
+        if !is_enough(self.decoded.unexpected_bytes()) {
+            return false; // Whatever a pass over all of them would find.
+        }
+        let kept = self.decoded.kept();
         if !is_enough(kept.iter().map(|kept| kept.bytes).sum()) {
             return false;
         }

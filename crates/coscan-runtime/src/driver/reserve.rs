@@ -11,9 +11,8 @@ use crate::error::ScanError;
 use crate::memory::{Missing, Reservation, Stage};
 use crate::metadata_cache::MetadataReservation;
 
-/// A worker that has waited for memory for longer is a shortage. Sharers look at this interval what can be reclaimed: that
-/// takes a pass over all decoded columns.
-pub(crate) const RETRY_INTERVAL: Duration = Duration::from_millis(10);
+/// Memory is short once a worker has waited for longer than this.
+const SHORTAGE_AFTER: Duration = Duration::from_millis(10);
 
 impl Driver {
     /// Memory for a column that other scans will take, too. If there is too little, decoded columns that at most
@@ -90,12 +89,12 @@ impl Driver {
 
     /// Whether a worker has waited for memory for longer than a moment.
     pub(crate) fn is_memory_short(&self) -> bool {
-        self.memory_queue.has_waited(RETRY_INTERVAL)
+        self.memory_queue.has_waited(SHORTAGE_AFTER)
     }
 
     /// Waits until [`Self::is_memory_short`].
     pub(crate) async fn memory_shortage(&self) {
-        self.memory_queue.until_waited(RETRY_INTERVAL, self.runtime()).await;
+        self.memory_queue.until_waited(SHORTAGE_AFTER, self.runtime()).await;
     }
 
     /// Meets queued requests as far as there is memory.
@@ -105,14 +104,14 @@ impl Driver {
 
     /// Memory that is returned from now on goes to those who wait.
     fn want_memory(&self) {
-        self.memory.credit().want();
+        self.memory.credit().mark_wanted();
         self.bell().ring();
     }
 
     /// Waits until memory is returned, at most until `end`. `freed` was made before memory was looked for.
     pub(crate) async fn wait_for_memory(&self, freed: Notified<'_>, end: Instant) {
         // Without a ring: the pump would look for memory, wake this worker, and so on.
-        self.memory.credit().want();
+        self.memory.credit().mark_wanted();
         let freed = {
             let _runtime = self.runtime().enter();
             tokio::time::timeout_at(end, freed)

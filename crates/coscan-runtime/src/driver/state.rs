@@ -122,7 +122,7 @@ impl State {
         let frames = std::mem::take(&mut self.frames);
         self.effects.evicted.extend(frames.into_values());
         self.loads.clear();
-        self.scans.clear();
+        self.effects.ended.extend(std::mem::take(&mut self.scans).into_values());
         self.read_errors.clear();
         self.walks.clear();
         self.decoded_slices = DecodedSlices::default();

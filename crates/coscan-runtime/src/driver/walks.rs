@@ -43,7 +43,7 @@ impl State {
         }
     }
 
-    fn leave_to_pump(&mut self, walk: Walk) {
+    pub(super) fn leave_to_pump(&mut self, walk: Walk) {
         self.walks.push_back(walk);
         self.effects.rings = true;
     }
@@ -63,8 +63,8 @@ impl State {
         self.begin(Walk::EndScan(scan), now);
     }
 
-    /// A table is no longer held. It is released after the scans of it.
-    pub(super) fn release(&mut self, walk: Walk, now: Time) {
+    /// Begins a walk after those of scans that have ended: a table is released after the scans of it.
+    pub(super) fn begin_after_ended_scans(&mut self, walk: Walk, now: Time) {
         if self.ended_scans == 0 { self.begin(walk, now) } else { self.leave_to_pump(walk) }
     }
 

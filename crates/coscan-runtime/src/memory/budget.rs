@@ -7,6 +7,7 @@ use tokio::sync::Notify;
 
 use super::credit::Credit;
 use super::grants::Missing;
+use super::pool_limits::PoolLimits;
 use super::usage::{MemoryUse, MemoryUser};
 use crate::bell::Bell;
 use crate::options::Options;
@@ -23,7 +24,7 @@ pub(crate) trait CreditOwner: Send + Sync {
 }
 
 /// How often the owner is asked for what others take before it can be taken.
-const ROUNDS: usize = 8;
+const GRANT_ATTEMPTS_MAX: usize = 8;
 
 /// The budget.
 pub(crate) struct MemoryBudget {
@@ -47,7 +48,8 @@ impl std::fmt::Debug for MemoryBudget {
 
 impl MemoryBudget {
     pub(crate) fn new(options: &Options, owner: Weak<dyn CreditOwner>, bell: Arc<Bell>) -> Self {
-        let free_bytes_max = super::pool_limits::PoolLimits::new(options).quantum_bytes();
+        // The ceiling moves; that much free memory is worth a turn of the pump, whatever it is later.
+        let free_bytes_max = PoolLimits::new(options).quantum_bytes();
         Self {
             budget_bytes: options.memory_bytes,
             pool_bytes_min: options.pool_bytes_min,
@@ -112,15 +114,15 @@ impl MemoryBudget {
     pub(crate) fn try_take(&self, user: MemoryUser, bytes: u64) -> Result<(), Missing> {
         // Nothing is never refused, however short memory is: going on may be what frees some.
         if bytes > 0 && !self.credit.try_take(user, bytes) {
-            self.take_of_owner(user, bytes)?;
+            self.take_from_owner(user, bytes)?;
         }
         self.note_peak();
         Ok(())
     }
 
-    fn take_of_owner(&self, user: MemoryUser, bytes: u64) -> Result<(), Missing> {
+    fn take_from_owner(&self, user: MemoryUser, bytes: u64) -> Result<(), Missing> {
         let owner = self.owner.upgrade().ok_or(Missing { bytes })?;
-        for _ in 0..ROUNDS {
+        for _ in 0..GRANT_ATTEMPTS_MAX {
             owner.grant(bytes)?;
             if self.credit.try_take(user, bytes) {
                 return Ok(());

@@ -98,13 +98,21 @@ impl Credit {
         free(self.word.load(Ordering::Acquire))
     }
 
-    /// Whether there is so much free that it rang the bell.
-    pub(super) fn is_plenty(&self) -> bool {
-        self.free_bytes() > self.free_bytes_max
+    /// The owner takes back half of what is free, if there is so much that the bell rang. Returns how much that was.
+    pub(super) fn collect_surplus(&self) -> u64 {
+        match self.free_bytes() > self.free_bytes_max {
+            true => self.collect(self.free_bytes_max.unsigned_abs() / 2),
+            false => 0,
+        }
     }
 
-    /// From now on returned memory rings the bell, until [`Self::take_wanted`].
-    pub(crate) fn want(&self) {
+    /// More free bytes than this ring the bell.
+    pub(super) fn free_bytes_max(&self) -> u64 {
+        self.free_bytes_max.unsigned_abs()
+    }
+
+    /// From now on returned memory rings the bell, until [`Self::clear_wanted`].
+    pub(crate) fn mark_wanted(&self) {
         self.word.fetch_or(WANTED, Ordering::AcqRel);
     }
 
@@ -114,7 +122,7 @@ impl Credit {
     }
 
     /// Ends [`Self::want`]; false if nobody did. The caller looks for memory after this, not before.
-    pub(crate) fn take_wanted(&self) -> bool {
+    pub(crate) fn clear_wanted(&self) -> bool {
         self.word.fetch_and(!WANTED, Ordering::AcqRel) & WANTED != 0
     }
 
@@ -176,10 +184,10 @@ mod tests {
     fn the_bell_rings_for_those_who_wait_until_they_have_looked() {
         let (credit, bell) = credit(50);
         assert!(credit.try_take(USER, 50));
-        credit.want();
+        credit.mark_wanted();
         credit.give(USER, 1);
         assert!(has_rung(&bell));
-        assert!(credit.take_wanted() && !credit.take_wanted());
+        assert!(credit.clear_wanted() && !credit.clear_wanted());
         credit.give(USER, 1);
         assert!(!has_rung(&bell));
         assert_eq!(credit.free_bytes(), 2, "the mark is no memory");
@@ -190,7 +198,7 @@ mod tests {
         let (credit, bell) = credit(10);
         assert!(credit.take(USER, 30) && has_rung(&bell));
         assert_eq!(credit.free_bytes(), -20);
-        credit.want();
+        credit.mark_wanted();
         credit.give(USER, 20);
         assert!(!credit.try_take(USER, 1), "it was made good");
         assert!(credit.is_wanted());
@@ -208,7 +216,7 @@ mod tests {
         assert!(!has_rung(&bell));
         credit.give(USER, 50);
         assert!(has_rung(&bell), "more than it keeps");
-        credit.want();
+        credit.mark_wanted();
         assert_eq!((credit.collect(40), credit.collect(40)), (110, 0));
         assert!(credit.is_wanted() && credit.free_bytes() == 40);
     }
@@ -223,7 +231,7 @@ mod tests {
     fn sizes_that_no_machine_has_are_refused() {
         let (credit, _) = credit(10);
         assert!(!credit.try_take(USER, u64::MAX));
-        credit.want();
+        credit.mark_wanted();
         assert!(!credit.try_take(USER, u64::MAX) && credit.try_take(USER, 10));
     }
 }

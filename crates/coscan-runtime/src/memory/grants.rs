@@ -68,7 +68,7 @@ impl Grants {
         }
         match over_bytes + limit_bytes.saturating_sub(left_bytes) {
             0 => {
-                let slack_bytes = (left_bytes - limit_bytes).min(self.limits.quantum_bytes());
+                let slack_bytes = (left_bytes - limit_bytes).min(credit.free_bytes_max());
                 self.add(credit, short_bytes + slack_bytes);
                 Ok(())
             }
@@ -112,24 +112,20 @@ impl Grants {
         self.add(credit, short_bytes.min(spare_bytes));
     }
 
-    /// Takes back free credit above `keep_bytes`, and lets the pool grow by it.
-    pub(crate) fn collect(
-        &mut self,
-        credit: &Credit,
-        pool: &mut impl ElasticPool,
-        keep_bytes: u64,
-    ) {
-        let collected_bytes = credit.collect(keep_bytes);
-        let left = self.granted_bytes.checked_sub(collected_bytes);
-        self.granted_bytes = left.expect("credit collected was handed out");
-        self.fit(pool);
+    /// Takes back all free credit, and lets the pool grow by it.
+    pub(crate) fn collect(&mut self, credit: &Credit, pool: &mut impl ElasticPool) {
+        self.take_back(credit.collect(0), pool);
     }
 
-    /// Takes back most of the free credit if there is plenty.
+    /// Takes back much of the free credit if there is plenty.
     pub(crate) fn collect_surplus(&mut self, credit: &Credit, pool: &mut impl ElasticPool) {
-        if credit.is_plenty() {
-            self.collect(credit, pool, self.limits.quantum_bytes() / 2);
-        }
+        self.take_back(credit.collect_surplus(), pool);
+    }
+
+    fn take_back(&mut self, bytes: u64, pool: &mut impl ElasticPool) {
+        let left = self.granted_bytes.checked_sub(bytes);
+        self.granted_bytes = left.expect("credit taken back was handed out");
+        self.fit(pool);
     }
 
     /// Grows the pool as far as it may now.
@@ -142,7 +138,7 @@ impl Grants {
         pool: &mut impl ElasticPool,
         bytes: u64,
     ) -> Result<(), Missing> {
-        self.collect(credit, pool, 0);
+        self.collect(credit, pool);
         let left_bytes = self.limits.left_bytes(self.granted_bytes);
         let left_bytes = left_bytes.min(self.limits.ceiling_bytes());
         let mut limit_bytes = pool.limit_bytes();
@@ -163,7 +159,7 @@ impl Grants {
         bytes: u64,
     ) {
         self.limits.set_ceiling_bytes(bytes);
-        self.collect(credit, pool, 0);
+        self.collect(credit, pool);
         pool.set_limit_bytes(self.limits.target_bytes(self.granted_bytes));
     }
 

@@ -27,7 +27,7 @@ impl PoolLimits {
         self.budget_bytes
     }
 
-    /// Credit is handed out with at most so much to spare.
+    /// The most credit handed out beyond what was asked for.
     pub(super) fn quantum_bytes(&self) -> u64 {
         self.ceiling_bytes / GROWTH_STEPS / 2
     }

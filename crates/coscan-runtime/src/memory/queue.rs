@@ -14,6 +14,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 use super::reservation::Reservation;
+use crate::destructor::InDestructor;
 
 /// The purpose of requested memory. Workers that already hold memory come first: others may wait for it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -169,6 +170,7 @@ pub(crate) struct Queued<'a> {
 
 impl Drop for Queued<'_> {
     fn drop(&mut self) {
+        let _destructor = InDestructor::enter();
         self.queue.lock().requests.remove(&self.position);
     }
 }

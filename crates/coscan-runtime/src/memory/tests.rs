@@ -60,7 +60,7 @@ impl Memory {
     fn give(&mut self, bytes: u64) {
         self.credit.give(MemoryUser::Operators, bytes);
         if self.credit.free_bytes() > 500 {
-            self.grants.collect(&self.credit, &mut self.pool, 0);
+            self.grants.collect(&self.credit, &mut self.pool);
         }
         self.check();
     }
@@ -92,7 +92,7 @@ fn memory_taken_and_returned_in_small_pieces_does_not_move_the_pool_each_time() 
         memory.give(10);
     }
     assert!((1..200).contains(&memory.asked()));
-    memory.grants.collect(&memory.credit, &mut memory.pool, 0);
+    memory.grants.collect(&memory.credit, &mut memory.pool);
     assert_eq!(memory.grants.granted_bytes(), 1_000);
 }
 
@@ -106,7 +106,7 @@ fn a_pool_that_cannot_give_way_is_asked_again_when_it_may_be_able_to() {
     assert_eq!(memory.pool.limit_bytes, POOL_BYTES);
     memory.try_take(5_000).unwrap();
     memory.give(5_000);
-    memory.grants.collect(&memory.credit, &mut memory.pool, 0);
+    memory.grants.collect(&memory.credit, &mut memory.pool);
 
     memory.pool.least_bytes = 0;
     assert!(memory.try_take(6_000).is_err(), "nothing happened since");
@@ -134,7 +134,7 @@ fn an_overdraft_takes_from_the_pool_what_it_can_give() {
     memory.check();
     assert!(memory.try_take(1).is_err(), "all is held");
     memory.credit.give(MemoryUser::Decoded, BUDGET_BYTES);
-    memory.grants.collect(&memory.credit, &mut memory.pool, 0);
+    memory.grants.collect(&memory.credit, &mut memory.pool);
     memory.check();
     assert_eq!((memory.grants.granted_bytes(), memory.pool.limit_bytes), (0, POOL_BYTES));
 }

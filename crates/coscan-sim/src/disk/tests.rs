@@ -169,7 +169,7 @@ fn a_load_that_is_hastened_passes_what_came_before_it() {
     let mut reader = Reader::new(disk, 10, vec![layout(&[20, 20, 20, 20])]);
     for load in 0..3 {
         let page = [PageIndex(load)];
-        reader.submit(Time(0), LoadId(load), false, TableId(0), &page);
+        reader.submit(Time(0), LoadId(u64::from(load)), false, TableId(0), &page);
     }
     reader.pass(Time(5));
     reader.escalate(LoadId(2));
