@@ -80,6 +80,8 @@ impl OpenFiles {
         options: FileOptions,
         reader: Arc<FooterReader>,
     ) -> Result<Arc<ParquetFile>, OpenError> {
+        // They outlive the lock: the last reference to a read must not be dropped under it.
+        let mut others = Vec::new();
         let opening = {
             let mut state = self.lock();
             if let Some(open) = state.known.get(&key).and_then(|open| open.file.upgrade()) {
@@ -88,7 +90,12 @@ impl OpenFiles {
             match state.opening.get(&key).and_then(WeakShared::upgrade) {
                 Some(opening) => opening,
                 None => {
-                    state.opening.retain(|_, opening| opening.upgrade().is_some());
+                    state.opening.retain(|_, opening| {
+                        let read = opening.upgrade();
+                        let is_read = read.is_some();
+                        others.extend(read);
+                        is_read
+                    });
                     let (open_files, known) = (self.clone(), key.clone());
                     let opening = async move {
                         let metadata_reader = Arc::clone(&reader) as _;
@@ -104,8 +111,14 @@ impl OpenFiles {
                 }
             }
         };
-        let result = opening.await;
-        self.lock().opening.remove(&key);
+        drop(others);
+        let result = opening.clone().await;
+        let mut state = self.lock();
+        let current = state.opening.get(&key).and_then(WeakShared::upgrade);
+        if current.as_ref().is_some_and(|current| current.ptr_eq(&opening)) {
+            state.opening.remove(&key);
+        }
+        drop(state);
         result
     }
 

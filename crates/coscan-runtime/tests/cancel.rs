@@ -412,3 +412,25 @@ fn however_many_scans_wait_when_the_runtime_of_the_manager_goes_all_are_told() {
         assert!(matches!(answer, Some(Err(ScanError::ShutDown))), "{answer:?}");
     }
 }
+
+#[test]
+fn scans_that_wait_for_memory_learn_that_the_runtime_of_the_manager_is_gone() {
+    let new_runtime = || {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_all().start_paused(true).build().unwrap()
+    };
+    let runtime = new_runtime();
+    let (manager, table, gate) = runtime.block_on(gated(large()));
+    gate.open();
+    let operators = manager.operator_memory();
+    let rest = manager.options().memory_bytes - manager.options().pool_bytes_min;
+    assert!(operators.try_take(rest - 1));
+    let mut waiting = scan(&manager, &table, &[0, 1]);
+    let waited = runtime
+        .block_on(async { tokio::time::timeout(Duration::from_secs(1), waiting.next()).await });
+    assert!(waited.is_err(), "there is no memory");
+    drop(runtime);
+    let answer = new_runtime().block_on(waiting.next());
+    assert!(matches!(answer, Some(Err(ScanError::ShutDown))), "{answer:?}");
+    operators.give(rest - 1);
+}

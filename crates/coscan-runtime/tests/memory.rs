@@ -546,3 +546,19 @@ async fn only_long_scans_wait_for_memory_to_share_what_they_decode() {
     assert_eq!(time_to_first(0..CHUNK_ROWS).await, Duration::ZERO);
     assert!(time_to_first(0..rows).await > Duration::ZERO);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_higher_ceiling_does_not_grow_the_pool_into_what_others_hold() {
+    let options =
+        Options { pool_bytes_min: 64 << 10, ..Options::with_pool_bytes(512 << 10, 512 << 10) };
+    let manager = manager_with(options);
+    let operators = manager.operator_memory();
+    manager.set_pool_bytes(8 << 10).unwrap();
+    let taken = (1 << 20) - (8 << 10);
+    assert!(operators.try_take(taken));
+    manager.set_pool_bytes(512 << 10).unwrap();
+    let report = manager.report();
+    assert!(report.pool_limit_bytes + report.operator_bytes <= report.memory_bytes, "{report:?}");
+    operators.give(taken);
+    assert_eq!(manager.report().pool_limit_bytes, 512 << 10);
+}

@@ -96,7 +96,7 @@ async fn share(
             if let Some(decoding) = driver.decoded().begin(key) {
                 return decode_whole(scan, lease, wanted, decoding, memory).map(Some);
             }
-        } else if now >= until {
+        } else if now >= until || driver.is_closed() {
             return Ok(None);
         } else {
             driver.wait_for_memory(freed, until.min(reclaims_at)).await;

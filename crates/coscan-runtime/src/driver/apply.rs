@@ -165,12 +165,14 @@ impl State {
 
     /// A worker stops, or returns the chunk that it was handed.
     pub(super) fn withdraw(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
-        match self.workers.remove(scan, worker) {
+        let phase = self.workers.remove(scan, worker);
+        self.core.withdraw_worker(now, scan, worker);
+        match phase {
             Some(Phase::Waiting { waker }) => self.effects.replaced.extend(waker),
+            // After the chunk has returned: its columns may be needed again.
             Some(Phase::Delivered { expected, .. }) => self.expect_no_longer(expected),
             _ => {}
         }
-        self.core.withdraw_worker(now, scan, worker);
         if let Some(returned) = self.take_returned(scan, worker)
             && self.scans[&scan].is_over()
         {
@@ -204,8 +206,11 @@ impl State {
     pub(super) fn fail(&mut self, scan: ScanId, error: &ScanError) {
         let Some(running) = self.scans.get_mut(&scan) else { return };
         running.failed.get_or_insert_with(|| error.clone());
+        let now = self.core.state().now();
         for worker in self.workers.waiting(scan) {
             self.answer(scan, worker, Phase::Ended(Err(error.clone())));
+            // Core does not know of it, and would go on answering the worker.
+            self.core.withdraw_worker(now, scan, worker);
         }
         self.leave_to_pump(Walk::DropNeeds(scan));
     }
@@ -218,14 +223,14 @@ impl State {
             Some(running) if running.has_ended => Some(ScanError::Cancelled),
             Some(running) => running.failed.clone(),
         };
-        // What an earlier stream of this worker was handed and has not opened returns.
-        if let Some(Phase::Delivered { .. } | Phase::Opening) = self.workers.phase_of(scan, worker)
-        {
+        // What an earlier stream of this worker was handed and has not fetched returns.
+        if let Some(Phase::Delivered { .. }) = self.workers.phase_of(scan, worker) {
             self.withdraw(now, scan, worker);
         }
         let is_replaced =
             matches!(self.workers.phase_of(scan, worker), Some(Phase::Waiting { .. }));
-        self.effects.replaced.extend(self.workers.ask(id).and_then(Phase::into_waker));
+        // Another stream of this worker that waits is told.
+        self.effects.woken.extend(self.workers.ask(id).and_then(Phase::into_waker));
         if let Some(error) = refusal {
             return self.answer(scan, worker, Phase::Ended(Err(error)));
         }

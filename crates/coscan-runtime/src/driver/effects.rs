@@ -8,6 +8,7 @@ use coscan_core::LoadId;
 
 use super::running_scan::RunningScan;
 use crate::decode_cache::Slice;
+use crate::events::Taps;
 use crate::load::Urgency;
 use crate::metrics::ScanCounters;
 use crate::scan_parts::{ScanParts, TablePage};
@@ -28,6 +29,8 @@ pub(super) struct Effects {
     pub(super) unneeded: Vec<Slice>,
     /// Scans that have ended.
     pub(super) ended: Vec<RunningScan>,
+    /// Whom nobody tells anything any more.
+    pub(super) subscribers: Vec<Taps>,
     /// The pump has something to do.
     pub(super) rings: bool,
 }

@@ -168,18 +168,17 @@ impl Driver {
 
 impl Driver {
     /// Carries out what this thread has decided. Threads may do so in another order than they decided in.
-    pub(super) fn carry_out(self: &Arc<Self>, effects: Effects) {
-        let Effects { loads, escalated, woken, replaced, evicted, unneeded, ended, rings } =
-            effects;
-        for load in loads {
+    pub(super) fn carry_out(self: &Arc<Self>, mut effects: Effects) {
+        let Effects { loads, escalated, woken, rings, .. } = &mut effects;
+        for load in loads.drain(..) {
             self.runtime().spawn(load::run(self.load(load)));
         }
         escalated.iter().for_each(Urgency::escalate);
-        woken.into_iter().for_each(Waker::wake);
-        if rings {
+        woken.drain(..).for_each(Waker::wake);
+        if *rings {
             self.bell().ring();
         }
-        drop((replaced, evicted, unneeded, ended));
+        // All else is dropped.
     }
 
     fn load(self: &Arc<Self>, decided: DecidedLoad) -> Load {

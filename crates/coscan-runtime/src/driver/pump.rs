@@ -18,9 +18,9 @@ use crate::recorder::Recorder;
 /// returned.
 const MEMORY_PAUSE: Duration = Duration::from_millis(1);
 
-/// Decoded columns that a query holds become free without a word when it drops them: while requests wait and there are
-/// such columns, the pump looks at them at this interval.
-const HELD_SLICES_INTERVAL: Duration = Duration::from_millis(10);
+/// Decoded columns and metadata that queries hold can be dropped once they do not, which they do not say: while requests
+/// wait and there are such columns or metadata, the pump looks at this interval.
+const UNUSED_INTERVAL: Duration = Duration::from_millis(10);
 
 /// When the pump looks for memory for those who wait.
 enum MemorySearch {
@@ -79,8 +79,9 @@ impl Driver {
         let search_in = match search {
             MemorySearch::Resting(until) => Some(until.saturating_duration_since(Instant::now())),
             MemorySearch::Idle => {
-                let has_held = || self.decoded().unexpected_bytes() > 0;
-                (!self.memory_queue.is_empty() && has_held()).then_some(HELD_SLICES_INTERVAL)
+                let in_use =
+                    || self.decoded().unexpected_bytes() + self.memory.usage().metadata_bytes;
+                (!self.memory_queue.is_empty() && in_use() > 0).then_some(UNUSED_INTERVAL)
             }
         };
         Next::Bell(timeout.into_iter().chain(search_in).min())
@@ -128,6 +129,8 @@ impl Driver {
     fn close(self: &Arc<Self>) {
         self.is_closed.store(true, Ordering::Release);
         self.call(|state, now| state.close(now));
+        self.memory_queue.close();
+        self.memory.freed.notify_waiters();
     }
 
     /// Makes all turns that there are.

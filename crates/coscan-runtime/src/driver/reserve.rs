@@ -1,6 +1,7 @@
 //! Memory for decoding and metadata: found at once, reclaimed from others, or waited for.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::futures::Notified;
@@ -69,6 +70,9 @@ impl Driver {
             return Err(self.exhausted(bytes));
         }
         let mut queued = self.memory_queue.enter(stage, bytes);
+        if self.is_closed() {
+            return Err(self.why_closed());
+        }
         // The pump looks for memory from now on, also for what was returned before the request was queued.
         self.want_memory();
         let granted = {
@@ -79,6 +83,7 @@ impl Driver {
         drop(queued);
         match granted {
             Ok(Ok(reservation)) => Ok(reservation),
+            _ if self.is_closed() => Err(self.why_closed()),
             _ => {
                 // Requests that could not overtake this one may be met now.
                 self.want_memory();
@@ -100,6 +105,15 @@ impl Driver {
     /// Meets queued requests as far as there is memory.
     pub(super) fn serve_memory_queue(self: &Arc<Self>) {
         self.memory_queue.serve(|bytes| self.find_memory(bytes));
+    }
+
+    /// Whether the pump is gone, and with it who would serve those who wait.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    fn why_closed(&self) -> ScanError {
+        self.lock().check().err().unwrap_or(ScanError::ShutDown)
     }
 
     /// Memory that is returned from now on goes to those who wait.

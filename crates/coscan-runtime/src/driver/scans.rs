@@ -78,7 +78,7 @@ impl Driver {
         chunks: &[Range<ChunkIndex>],
     ) -> Result<(), ScanError> {
         self.growing_pool(|state, now| {
-            let Some(running) = state.scans.get(&scan).filter(|scan| scan.failed.is_none()) else {
+            let Some(running) = state.scans.get(&scan).filter(|scan| !scan.is_over()) else {
                 return Ok(()); // Its workers are told when they ask.
             };
             state.core.extend_scan(now, scan, chunks.to_vec())?;

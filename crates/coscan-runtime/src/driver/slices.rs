@@ -88,8 +88,12 @@ impl State {
     pub(super) fn drop_slice(&mut self, key: SliceKey) -> bool {
         let Some(slice) = self.decoded.remove_unexpected(key) else { return false };
         self.effects.unneeded.push(slice);
-        for (table, chunk, group) in self.decoded_slices.remove(key) {
-            self.core.slice_dropped(table, chunk, group);
+        let listed = self.slices_of(key);
+        for slice in self.decoded_slices.remove(key) {
+            // The index of a chunk that was retired meanwhile may be another's.
+            if listed.contains(&slice) {
+                self.core.slice_dropped(slice.0, slice.1, slice.2);
+            }
         }
         true
     }

@@ -127,7 +127,7 @@ impl State {
         self.walks.clear();
         self.decoded_slices = DecodedSlices::default();
         self.ended_scans = 0;
-        self.taps = Taps::default();
+        self.effects.subscribers.push(std::mem::take(&mut self.taps));
         self.effects.woken.extend(self.workers.clear());
     }
 

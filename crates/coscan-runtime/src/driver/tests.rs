@@ -201,3 +201,48 @@ async fn a_worker_that_nobody_polls_holds_no_memory() {
     drop(unpolled);
     assert_eq!(scan.remaining().len(), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_whose_request_is_replaced_is_told() {
+    let (manager, scan) = two_chunks().await;
+    let driver = manager.operator_memory().driver;
+    let (id, worker) = (scan.handle().id(), WorkerIndex(0));
+    let mut replaced = driver.request_chunk(id, worker);
+    assert!((&mut replaced).now_or_never().is_none());
+    let replaced = tokio::spawn(replaced);
+    tokio::task::yield_now().await;
+    let successor = driver.request_chunk(id, worker);
+    assert!(successor.await.unwrap().is_some());
+    let told = tokio::time::timeout(Duration::from_secs(1), replaced).await.unwrap().unwrap();
+    assert!(matches!(told, Ok(Some(_)) | Err(ScanError::Cancelled)), "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scan_that_fails_while_core_is_about_to_answer_it_harms_no_other() {
+    let options = Options { active_workers_max: 1, ..Options::with_memory_bytes(1 << 20) };
+    let manager = BufferManager::on_runtime(options, &Handle::current()).unwrap();
+    let table = manager.register(table_of_chunks(10).await);
+    let driver = manager.operator_memory().driver;
+    let start = || {
+        let request = ScanRequest { workers: 2, ..ScanRequest::of_columns(&table, vec![0]) };
+        manager.start_scan(&table, request).unwrap()
+    };
+    let (working, fails) = (start(), start());
+    let mut worker = working.worker(0);
+    worker.next().await.unwrap().unwrap();
+    let mut held_back = [0, 1].map(|worker| fails.worker(worker));
+    for worker in &mut held_back {
+        // Its chunks are there, but other workers are at work.
+        while worker.next().now_or_never().is_some() {}
+    }
+    driver.call(|state, now| {
+        state.fail(fails.handle().id(), &ScanError::Cancelled);
+        for worker in [0, 1].map(WorkerIndex) {
+            state.withdraw(now, working.handle().id(), worker);
+        }
+    });
+    for mut worker in held_back {
+        assert!(matches!(worker.next().await, Some(Err(ScanError::Cancelled))));
+    }
+    assert!(manager.start_scan(&table, ScanRequest::of_columns(&table, vec![0])).is_ok());
+}

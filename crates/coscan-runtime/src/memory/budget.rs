@@ -125,6 +125,8 @@ impl MemoryBudget {
         for _ in 0..GRANT_ATTEMPTS_MAX {
             owner.grant(bytes)?;
             if self.credit.try_take(user, bytes) {
+                // What was returned meanwhile did not ring, since what was granted hid it.
+                self.credit.ring_if_plenty();
                 return Ok(());
             }
         }

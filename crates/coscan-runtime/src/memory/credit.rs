@@ -106,6 +106,13 @@ impl Credit {
         }
     }
 
+    /// Rings the bell if there is so much free that it is worth collecting.
+    pub(super) fn ring_if_plenty(&self) {
+        if self.free_bytes() > self.free_bytes_max {
+            self.bell.ring();
+        }
+    }
+
     /// More free bytes than this ring the bell.
     pub(super) fn free_bytes_max(&self) -> u64 {
         self.free_bytes_max.unsigned_abs()

@@ -82,19 +82,21 @@ impl Grants {
         if bytes < floor_bytes {
             return floor_bytes;
         }
-        let generation = pool.generation();
-        if let Some(refusal) = self.refusal
-            && refusal.generation == generation
-            && bytes < refusal.limit_bytes
-        {
-            return refusal.limit_bytes;
+        if let Some(limit_bytes) = self.refused(pool, bytes) {
+            return limit_bytes;
         }
         let limit_bytes = pool.set_limit_bytes(self.limits.with_slack(bytes));
         if limit_bytes > bytes {
-            self.refusal = Some(Refusal { limit_bytes, generation });
+            self.refusal = Some(Refusal { limit_bytes, generation: pool.generation() });
             self.fit(pool);
         }
         limit_bytes
+    }
+
+    /// The limit that the pool could not go below when it was last asked to, if nothing has changed since.
+    fn refused(&self, pool: &impl ElasticPool, bytes: u64) -> Option<u64> {
+        let refusal = self.refusal.filter(|refusal| refusal.generation == pool.generation())?;
+        (bytes < refusal.limit_bytes).then_some(refusal.limit_bytes)
     }
 
     /// Covers the overdraft as far as the pool can give way.
@@ -105,8 +107,12 @@ impl Grants {
         }
         let left_bytes = self.limits.left_bytes(self.granted_bytes.saturating_add(short_bytes));
         let mut limit_bytes = pool.limit_bytes();
-        if left_bytes < limit_bytes {
-            limit_bytes = pool.set_limit_bytes(left_bytes.max(self.limits.floor_bytes()));
+        let least_bytes = left_bytes.max(self.limits.floor_bytes());
+        if least_bytes < limit_bytes && self.refused(pool, least_bytes).is_none() {
+            limit_bytes = pool.set_limit_bytes(least_bytes);
+            if limit_bytes > least_bytes {
+                self.refusal = Some(Refusal { limit_bytes, generation: pool.generation() });
+            }
         }
         let spare_bytes = self.limits.left_bytes(self.granted_bytes.saturating_add(limit_bytes));
         self.add(credit, short_bytes.min(spare_bytes));
@@ -160,12 +166,13 @@ impl Grants {
     ) {
         self.limits.set_ceiling_bytes(bytes);
         self.collect(credit, pool);
-        pool.set_limit_bytes(self.limits.target_bytes(self.granted_bytes));
+        let target_bytes = self.limits.target_bytes(self.granted_bytes, pool.limit_bytes());
+        pool.set_limit_bytes(target_bytes);
     }
 
     /// Moves the pool's limit to its target if that is worth it.
     fn fit(&self, pool: &mut impl ElasticPool) {
-        let target_bytes = self.limits.target_bytes(self.granted_bytes);
+        let target_bytes = self.limits.target_bytes(self.granted_bytes, pool.limit_bytes());
         if self.limits.is_worth_moving(pool.limit_bytes(), target_bytes) {
             pool.set_limit_bytes(target_bytes);
         }

@@ -49,9 +49,12 @@ impl PoolLimits {
         self.budget_bytes.saturating_sub(outside_bytes)
     }
 
-    /// The size to aim at while the other holders have `outside_bytes`.
-    pub(super) fn target_bytes(&self, outside_bytes: u64) -> u64 {
-        self.left_bytes(outside_bytes).clamp(self.floor_bytes(), self.ceiling_bytes)
+    /// The size to aim at while the other users have `outside_bytes`, of a pool whose limit is `limit_bytes`: between floor
+    /// and ceiling, but it does not grow into what others have.
+    pub(super) fn target_bytes(&self, outside_bytes: u64, limit_bytes: u64) -> u64 {
+        let left_bytes = self.left_bytes(outside_bytes);
+        let wanted_bytes = left_bytes.clamp(self.floor_bytes(), self.ceiling_bytes);
+        wanted_bytes.min(left_bytes.max(limit_bytes))
     }
 
     /// Whether to move the limit to the target: down at once, up in steps that are worth the work.

@@ -147,6 +147,12 @@ impl MemoryQueue {
         }
     }
 
+    /// Gives up all requests, because nobody will meet them.
+    pub(crate) fn close(&self) {
+        let requests = std::mem::take(&mut self.lock().requests);
+        drop(requests); // Not under the lock: those who wait are woken.
+    }
+
     /// The first request at this position or behind it.
     fn first_from(&self, position: Position) -> Option<(Position, u64, Instant)> {
         let state = self.lock();

@@ -1,0 +1,143 @@
+//! Many scans of one table in memory: what the runtime itself costs, with enough memory and with too little.
+//!
+//! `cargo bench -p coscan-runtime --bench scans -- [SCANS]` prints a line for each case: the time of all scans together, the
+//! 99.9th percentile and the longest time that dropping a batch took (it returns memory), and how often an operator that
+//! asked for memory was refused. Compare two versions by running both several times in turn.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use arrow_array::{Int64Array, RecordBatch, StringArray};
+use coscan_runtime::storage::table::{FileOptions, ParquetTable, TableFile};
+use coscan_runtime::{BufferManager, Options, ScanRequest};
+use futures::StreamExt;
+use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
+
+const ROW_GROUPS: i64 = 64;
+const ROWS: i64 = 16_384;
+
+/// Operators that take and return memory all the time.
+const OPERATORS: usize = 8;
+
+async fn table() -> Arc<ParquetTable> {
+    let batch = |group: i64| {
+        let ids = group * ROWS..(group + 1) * ROWS;
+        let numbers =
+            |factor: i64| Arc::new(ids.clone().map(|id| id * factor).collect::<Int64Array>());
+        let texts: StringArray =
+            ids.clone().map(|id| Some(format!("number {}", id % 1000))).collect();
+        let columns: [(&str, Arc<dyn arrow_array::Array>); 4] =
+            [("a", numbers(1)), ("b", numbers(7)), ("c", numbers(13)), ("d", Arc::new(texts))];
+        RecordBatch::try_from_iter(columns).unwrap()
+    };
+    let properties = WriterProperties::builder().set_max_row_group_row_count(Some(ROWS as usize));
+    let mut writer =
+        ArrowWriter::try_new(Vec::new(), batch(0).schema(), Some(properties.build())).unwrap();
+    for group in 0..ROW_GROUPS {
+        writer.write(&batch(group)).unwrap();
+    }
+    let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    let path = Path::from("table.parquet");
+    store.put(&path, writer.into_inner().unwrap().into()).await.unwrap();
+    let meta = store.head(&path).await.unwrap();
+    let file = TableFile { store, store_url: "memory:///".parse().unwrap(), meta };
+    let options = FileOptions { chunk_rows: ROWS as u64, ..FileOptions::default() };
+    Arc::new(ParquetTable::open(vec![file], options).await.unwrap())
+}
+
+/// What one case took.
+struct Measured {
+    all: Duration,
+    drops: Vec<Duration>,
+    refused: u64,
+}
+
+async fn measure(
+    table: &Arc<ParquetTable>,
+    options: Options,
+    scans: usize,
+    operators: usize,
+) -> Measured {
+    let manager = BufferManager::new(options).unwrap();
+    let shared = manager.register(Arc::clone(table));
+    let (is_over, refused) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let operators: Vec<_> = (0..operators)
+        .map(|_| {
+            let (memory, is_over, refused) =
+                (manager.operator_memory(), Arc::clone(&is_over), Arc::clone(&refused));
+            tokio::spawn(async move {
+                while !is_over.load(Ordering::Relaxed) {
+                    let taken = (0..16).filter(|_| memory.try_take(64 << 10)).count() as u64;
+                    refused.fetch_add(16 - taken, Ordering::Relaxed);
+                    tokio::task::yield_now().await;
+                    (0..taken).for_each(|_| memory.give(64 << 10));
+                }
+            })
+        })
+        .collect();
+    let started = Instant::now();
+    let running: Vec<_> = (0..scans)
+        .map(|_| {
+            let scan = manager
+                .start_scan(&shared, ScanRequest::of_columns(&shared, vec![0, 1, 2, 3]))
+                .unwrap();
+            tokio::spawn(async move {
+                let (mut stream, mut drops, mut rows) = (scan.worker(0), Vec::new(), 0);
+                while let Some(batch) = stream.next().await {
+                    let batch = batch.unwrap();
+                    rows += batch.num_rows() as i64;
+                    let dropped = Instant::now();
+                    drop(batch);
+                    drops.push(dropped.elapsed());
+                }
+                assert_eq!(rows, ROW_GROUPS * ROWS);
+                drops
+            })
+        })
+        .collect();
+    let mut drops = Vec::new();
+    for scan in running {
+        drops.extend(scan.await.unwrap());
+    }
+    let all = started.elapsed();
+    is_over.store(true, Ordering::Relaxed);
+    for operator in operators {
+        operator.await.unwrap();
+    }
+    drops.sort_unstable();
+    Measured { all, drops, refused: refused.load(Ordering::Relaxed) }
+}
+
+fn main() {
+    let scans = std::env::args().filter_map(|argument| argument.parse().ok()).next().unwrap_or(64);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let table = table().await;
+        let stored = table.layout().page_bytes().iter().sum::<u64>();
+        let enough = || Options::with_pool_bytes(2 * stored, 1 << 30);
+        let short = || Options { memory_timeout: Duration::from_secs(60), ..Options::with_pool_bytes(stored / 4, 12 << 20) };
+        println!("{scans} scans of {ROW_GROUPS} chunks, {stored} bytes stored");
+        for (name, options, operators) in [
+            ("enough memory", enough(), 0),
+            ("memory is short", short(), 0),
+            ("memory is short, with operators", short(), OPERATORS),
+        ] {
+            for _ in 0..3 {
+                let Measured { all, drops, refused } = measure(&table, options.clone(), scans, operators).await;
+                let percentile = drops[drops.len() * 999 / 1000];
+                println!(
+                    "{name}: {:.3} s; drop of a batch: 99.9 % {:.1} us, longest {:.1} us; refused {refused}",
+                    all.as_secs_f64(),
+                    percentile.as_secs_f64() * 1e6,
+                    drops[drops.len() - 1].as_secs_f64() * 1e6,
+                );
+            }
+        }
+    });
+}
