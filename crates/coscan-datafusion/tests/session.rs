@@ -74,7 +74,6 @@ async fn unsupported_statements_are_refused_with_the_reason() {
     let file = format!("'{at}/numbers.parquet'");
     for (middle, location, wanted) in [
         ("PARTITIONED BY (key)", file.clone(), "no file is in directories named key="),
-        ("OPTIONS ('pushdown_filters' 'true')", file.clone(), "option format.pushdown_filters"),
         ("OPTIONS ('coerce_int96' 'days')", file.clone(), "must be ns, us, ms or s"),
         ("OPTIONS ('binary_as_string' 'maybe')", file.clone(), "maybe"),
         ("", format!("'{at}/'"), "name different columns (key and none)"),
