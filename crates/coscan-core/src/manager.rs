@@ -128,6 +128,8 @@ pub struct ActiveBufferManager {
     largest_chunks: BTreeSet<(u64, ScanId)>,
     /// The next phase of a scan that waits for space, see [`space`].
     space_deadline: Option<Time>,
+    /// Whether the last decision found no space for a load.
+    lacks_space: bool,
     /// When ready workers are looked at again that are held back from processors; `None` if none is.
     recheck_held_back: Option<Time>,
     /// In the decision that is being made, for loads of scans that do not wait and of those that do: bytes of victims that
@@ -155,6 +157,7 @@ impl ActiveBufferManager {
             actions: VecDeque::new(),
             largest_chunks: BTreeSet::new(),
             space_deadline: None,
+            lacks_space: false,
             recheck_held_back: None,
             victim_bytes_max: [None; 2],
             changed: false,
@@ -233,6 +236,12 @@ impl ActiveBufferManager {
     /// If one differs from the one kept, which is a bug.
     pub fn audit(&self) -> Result<(), Discrepancy> {
         audit(&self.state)
+    }
+
+    /// Whether a load waits for space in the pool. Workers that are not about to use their chunks should return them.
+    #[must_use]
+    pub fn lacks_space(&self) -> bool {
+        self.lacks_space
     }
 
     /// Loads in flight.

@@ -23,7 +23,7 @@ use crate::memory::{Charges, Reservation, Stage};
 use crate::metrics::add_time;
 use crate::scan_handle::ScanHandle;
 use memory_needs::{BatchNeeds, MemoryNeeds};
-use sharing::{decoder, take_shared};
+use sharing::{Unopened, decoder, take_shared};
 
 /// The time for which a worker of a long scan waits for memory to share the columns of a chunk, before it decodes for
 /// itself.
@@ -35,6 +35,8 @@ pub(crate) enum Opening {
     Opened(VecDeque<PartColumns>),
     /// The chunk has returned to its scan: opening it takes this much memory, which queries hold now.
     NeedsMemory { bytes: u64 },
+    /// The chunk was taken back, because others lacked space while the worker waited.
+    Revoked,
 }
 
 /// The columns of a part of a chunk, opened.
@@ -60,23 +62,28 @@ enum Column {
     Batches(Box<ColumnDecoder>),
 }
 
-/// Opens the columns that a scan reads of a chunk, in all its parts. `memory` is what the worker has waited for.
+/// Opens the columns that a scan reads of a chunk, in all its parts. `memory` is what the worker has waited for. If it
+/// `may_wait`, it may wait for memory to share columns.
 pub(crate) async fn open(
     scan: &ScanHandle,
-    mut lease: Lease,
+    lease: Lease,
     memory: Option<Reservation>,
+    may_wait: bool,
 ) -> Result<Opening, ScanError> {
     // A worker that holds memory must not wait for more: with others that do the same it would wait for ever.
     let timeout = match (&memory, scan.priority()) {
-        (None, PriorityClass::Long) => SHARING_TIMEOUT,
+        (None, PriorityClass::Long) if may_wait => SHARING_TIMEOUT,
         _ => Duration::ZERO,
     };
     let until = tokio::time::Instant::now() + timeout;
     let mut slice_started = Instant::now();
     let mut parts = Vec::new();
     for part in scan.parts().of_chunk(lease.chunk()) {
-        let slices = take_shared(scan, &mut lease, part, until, &mut slice_started).await?;
-        parts.push((part, slices));
+        match take_shared(scan, &lease, part, until, &mut slice_started).await {
+            Ok(slices) => parts.push((part, slices)),
+            Err(Unopened::Revoked) => return Ok(Opening::Revoked),
+            Err(Unopened::Failed(error)) => return Err(error),
+        }
     }
     let needs: Vec<_> = parts
         .iter()

@@ -21,6 +21,7 @@ mod pump;
 mod reclaim;
 mod reports;
 mod reserve;
+mod revoke;
 mod running_scan;
 mod scans;
 mod slices;

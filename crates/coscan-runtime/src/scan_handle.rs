@@ -54,6 +54,7 @@ impl ScanHandle {
             activity: Arc::clone(&activity),
             handed: Vec::new(),
             failed: None,
+            revocations: 0,
             is_closed: false,
             has_ended: false,
         };

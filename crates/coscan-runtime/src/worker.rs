@@ -144,6 +144,7 @@ impl Worker {
     /// Waits for the next chunk, and for memory to open it; false if there is none.
     async fn open_next_chunk(&mut self) -> Result<bool, ScanError> {
         let driver = Arc::clone(self.scan.driver());
+        let mut may_wait = true;
         loop {
             let asked = Instant::now();
             let request = driver.request_chunk(self.scan.id(), self.index);
@@ -156,7 +157,7 @@ impl Worker {
             let activity = Arc::clone(self.scan.activity());
             let runnable = driver.cpu_scheduler().add(activity, self.index);
             let chunk = lease.chunk();
-            match open(&self.scan, lease, self.memory.take()).await? {
+            match open(&self.scan, lease, self.memory.take(), may_wait).await? {
                 Opening::Opened(parts) => {
                     self.current = Some(ChunkBatches { chunk, parts, _runnable: runnable });
                     return Ok(true);
@@ -165,6 +166,8 @@ impl Worker {
                     drop(runnable);
                     self.memory = Some(self.scan.reserve(self.index, bytes, Stage::Opening).await?);
                 }
+                // Or it could wait and be sent back again and again.
+                Opening::Revoked => may_wait = false,
             }
         }
     }

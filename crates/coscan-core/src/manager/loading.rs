@@ -20,6 +20,7 @@ impl ActiveBufferManager {
     /// Starts the load of the highest rank that fits. True if one was started.
     pub(super) fn start_load(&mut self) -> bool {
         self.space_deadline = None;
+        self.lacks_space = false;
         let bounds = self.policy.priority_bounds(&self.state);
         let mut slots = Slots::new(&self.state, self.config.loads_in_flight_max, bounds);
         if slots.are_closed(self.state.devices()) {
@@ -45,6 +46,7 @@ impl ActiveBufferManager {
                     return true;
                 }
             }
+            self.lacks_space = true;
             if let SpacePhase::Reserved { until } = phase {
                 self.space_deadline = Some(until);
                 return false;

@@ -9,7 +9,7 @@ use super::memory_needs::{batch_rows, whole_bytes};
 use crate::decode_cache::{Decoding, Lookup, Slice, SliceKey};
 use crate::driver::Message;
 use crate::error::ScanError;
-use crate::lease::Lease;
+use crate::lease::{Lease, Revoked};
 use crate::memory::{Charges, Reservation};
 use crate::metrics::add_time;
 use crate::scan_handle::ScanHandle;
@@ -18,6 +18,26 @@ use crate::yield_policy::TIME_SLICE;
 
 /// How often a worker looks what can be reclaimed to share a column: that takes a pass over all decoded columns.
 const RECLAIM_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Why a chunk could not be opened.
+#[derive(Debug)]
+pub(super) enum Unopened {
+    /// It was taken back meanwhile.
+    Revoked,
+    Failed(ScanError),
+}
+
+impl From<Revoked> for Unopened {
+    fn from(Revoked: Revoked) -> Self {
+        Self::Revoked
+    }
+}
+
+impl From<ScanError> for Unopened {
+    fn from(error: ScanError) -> Self {
+        Self::Failed(error)
+    }
+}
 
 /// A column of a part of a chunk that may be decoded once for all scans that need it.
 #[derive(Clone, Copy)]
@@ -31,16 +51,16 @@ struct Shareable<'a> {
 /// until then. `slice_started` is when other tasks last got the processor.
 pub(super) async fn take_shared(
     scan: &ScanHandle,
-    lease: &mut Lease,
+    lease: &Lease,
     part: Part<'_>,
     until: tokio::time::Instant,
     slice_started: &mut Instant,
-) -> Result<Vec<Option<Slice>>, ScanError> {
+) -> Result<Vec<Option<Slice>>, Unopened> {
     let mut slices = Vec::with_capacity(part.columns().len());
     for &column in part.columns() {
         if slice_started.elapsed() > TIME_SLICE {
             // Decoding takes a while: other tasks get the processor meanwhile.
-            tokio::task::yield_now().await;
+            lease.wait(tokio::task::yield_now()).await?;
             *slice_started = Instant::now();
         }
         slices.push(match part.key(column) {
@@ -63,7 +83,7 @@ async fn share(
     lease: &Lease,
     wanted: Shareable<'_>,
     until: tokio::time::Instant,
-) -> Result<Option<Slice>, ScanError> {
+) -> Result<Option<Slice>, Unopened> {
     let (driver, key) = (scan.driver(), wanted.key);
     let mut reclaims_at = tokio::time::Instant::now();
     loop {
@@ -76,7 +96,7 @@ async fn share(
                 return Ok(Some(slice));
             }
             Lookup::Decoding(ended) => {
-                ended.await;
+                lease.wait(ended).await?;
                 continue;
             }
             Lookup::Absent { others } => others,
@@ -94,12 +114,13 @@ async fn share(
         }
         if let Some(memory) = driver.try_reserve_to_share(bytes, reclaims.then_some(needed_by)) {
             if let Some(decoding) = driver.decoded().begin(key) {
-                return decode_whole(scan, lease, wanted, decoding, memory).map(Some);
+                let slice = decode_whole(scan, lease, wanted, decoding, memory)?;
+                return Ok(Some(slice));
             }
         } else if now >= until || driver.is_closed() {
             return Ok(None);
         } else {
-            driver.wait_for_memory(freed, until.min(reclaims_at)).await;
+            lease.wait(driver.wait_for_memory(freed, until.min(reclaims_at))).await?;
         }
     }
 }

@@ -27,13 +27,16 @@ impl State {
                 self.pages_read(load, pages.into_iter().map(dropped).collect(), true, now);
             }
             Message::ChunkOpened(request) => {
-                if let Some(Phase::Opening) = self.workers.phase(request) {
-                    self.workers.advance(request, Phase::Opened);
+                if let Some(Phase::Opening(_)) = self.workers.phase(request) {
+                    self.workers.advance(request, Phase::Opened, now);
                     self.core.release_chunk(now, request.scan, request.worker);
+                    if let Some(running) = self.scans.get_mut(&request.scan) {
+                        running.revocations = 0;
+                    }
                 }
             }
             Message::ChunkReturned { request, untaken } => {
-                if let Some(Phase::Opening) = self.workers.phase(request) {
+                if let Some(Phase::Opening(_)) = self.workers.phase(request) {
                     self.withdraw(now, request.scan, request.worker);
                 }
                 self.expect_no_longer(untaken);
@@ -122,7 +125,9 @@ impl State {
             }
             Action::Evict { page } => self.effects.evicted.extend(self.frames.remove(&page)),
             Action::Deliver { scan, worker, chunk } => self.deliver(scan, worker, chunk, now),
-            Action::Finish { scan, worker } => self.answer(scan, worker, Phase::Ended(Ok(()))),
+            Action::Finish { scan, worker } => {
+                self.answer(scan, worker, Phase::Ended(Ok(())), now);
+            }
             Action::Fail { scan, page } => {
                 let error = self.read_errors.get(&page).cloned().unwrap_or(ScanError::Cancelled);
                 self.fail(scan, &error);
@@ -142,14 +147,14 @@ impl State {
         self.totals.chunks_delivered += 1;
         let expected = running.parts.shared(chunk);
         expected.iter().for_each(|&key| self.decoded.expect(key));
-        match self.workers.answer(scan, worker, Phase::Delivered { chunk, expected }) {
+        match self.workers.answer(scan, worker, Phase::Delivered { chunk, expected }, now) {
             Ok(waker) => self.effects.woken.extend(waker),
             Err(NotWaiting) => unreachable!("core answers workers that wait"),
         }
     }
 
     /// A worker will not take these decoded columns.
-    fn expect_no_longer(&mut self, slices: Vec<SliceKey>) {
+    pub(super) fn expect_no_longer(&mut self, slices: Vec<SliceKey>) {
         for key in slices {
             if self.decoded.taken(key) {
                 self.drop_unneeded(key);
@@ -157,9 +162,9 @@ impl State {
         }
     }
 
-    fn answer(&mut self, scan: ScanId, worker: WorkerIndex, answer: Phase) {
+    fn answer(&mut self, scan: ScanId, worker: WorkerIndex, answer: Phase, now: Time) {
         // Workers that are gone need not know.
-        let waker = self.workers.answer(scan, worker, answer).ok().flatten();
+        let waker = self.workers.answer(scan, worker, answer, now).ok().flatten();
         self.effects.woken.extend(waker);
     }
 
@@ -208,7 +213,7 @@ impl State {
         running.failed.get_or_insert_with(|| error.clone());
         let now = self.core.state().now();
         for worker in self.workers.waiting(scan) {
-            self.answer(scan, worker, Phase::Ended(Err(error.clone())));
+            self.answer(scan, worker, Phase::Ended(Err(error.clone())), now);
             // Core does not know of it, and would go on answering the worker.
             self.core.withdraw_worker(now, scan, worker);
         }
@@ -230,9 +235,9 @@ impl State {
         let is_replaced =
             matches!(self.workers.phase_of(scan, worker), Some(Phase::Waiting { .. }));
         // Another stream of this worker that waits is told.
-        self.effects.woken.extend(self.workers.ask(id).and_then(Phase::into_waker));
+        self.effects.woken.extend(self.workers.ask(id, now).and_then(Phase::into_waker));
         if let Some(error) = refusal {
-            return self.answer(scan, worker, Phase::Ended(Err(error)));
+            return self.answer(scan, worker, Phase::Ended(Err(error)), now);
         }
         if !is_replaced {
             let asked = self.core.request_chunk(now, scan, worker);

@@ -90,7 +90,17 @@ impl CreditOwner for Driver {
         let driver = self.this.upgrade().ok_or(Missing { bytes })?;
         driver.call_for_memory(|state, now| {
             let credit = self.memory.credit();
-            state.with_pool(now, |grants, pool| grants.grant(credit, pool, bytes))
+            let grant = |state: &mut State| {
+                state.with_pool(now, |grants, pool| grants.grant(credit, pool, bytes))
+            };
+            let granted = grant(state);
+            match granted.is_err() && state.revoke_unused(now) {
+                true => {
+                    state.generation += 1;
+                    grant(state)
+                }
+                false => granted,
+            }
         })
     }
 

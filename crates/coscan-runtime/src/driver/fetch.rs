@@ -7,16 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
-use coscan_core::{ChunkIndex, PageId, ScanId, WorkerIndex};
+use coscan_core::{ChunkIndex, ScanId, Time, WorkerIndex};
 
 use super::handle::Driver;
 use super::message::RequestId;
 use super::state::State;
 use super::workers::Phase;
-use crate::decode_cache::SliceKey;
 use crate::error::ScanError;
-use crate::lease::{Answer, Lease};
+use crate::lease::{Answer, ChunkResources, HeldChunk, Lease};
 
 /// The answer to a request, which is made when this is first polled.
 pub(crate) struct ChunkRequest {
@@ -26,12 +24,7 @@ pub(crate) struct ChunkRequest {
 }
 
 /// A chunk as the state gives it to its worker.
-struct Fetched {
-    chunk: ChunkIndex,
-    pages: Vec<(PageId, Bytes)>,
-    /// Columns that others may take decoded, too.
-    expected: Vec<SliceKey>,
-}
+type Fetched = (ChunkIndex, Arc<HeldChunk>);
 
 impl Driver {
     /// A request of a worker for its next chunk. It replaces the one before.
@@ -58,29 +51,33 @@ impl Future for ChunkRequest {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
         let (id, is_made) = (self.id, std::mem::replace(&mut self.is_made, true));
         let ask = |state: &mut State, now| {
-            if !is_made {
+            if !is_made || matches!(state.workers.phase(id), Some(Phase::Revoked)) {
                 state.ask(id, now);
             }
+            now
         };
         let waker = context.waker().clone(); // Others' code: not under the lock.
-        let fetched = self.driver.call_then(ask, |state, ()| state.fetch(id, waker));
-        let lease = |Fetched { chunk, pages, expected }| {
-            Lease::new(Arc::clone(&self.driver), id, chunk, pages, expected)
-        };
+        let fetched = self.driver.call_then(ask, |state, now| state.fetch(id, waker, now));
+        let lease = |(chunk, held)| Lease::new(Arc::clone(&self.driver), id, chunk, held);
         fetched.map(|answer| answer.map(|fetched| fetched.map(lease)))
     }
 }
 
 impl State {
     /// The answer to a request, if core has decided. If not, `waker` is woken when it has.
-    fn fetch(&mut self, id: RequestId, waker: Waker) -> Poll<Result<Option<Fetched>, ScanError>> {
+    fn fetch(
+        &mut self,
+        id: RequestId,
+        waker: Waker,
+        now: Time,
+    ) -> Poll<Result<Option<Fetched>, ScanError>> {
         if let Some(kept) = self.workers.waker(id) {
             self.effects.replaced.extend(kept.replace(waker));
             return Poll::Pending;
         }
         self.effects.replaced.push(waker);
         match self.workers.phase(id) {
-            Some(Phase::Delivered { .. }) => Poll::Ready(Ok(self.hand_over(id))),
+            Some(Phase::Delivered { .. }) => Poll::Ready(Ok(self.hand_over(id, now))),
             Some(Phase::Ended(ended)) => {
                 let ended = ended.clone();
                 self.workers.remove(id.scan, id.worker);
@@ -92,9 +89,11 @@ impl State {
     }
 
     /// What a worker needs to open the chunk that it was handed.
-    fn hand_over(&mut self, id: RequestId) -> Option<Fetched> {
-        let delivered = self.workers.advance(id, Phase::Opening);
-        let Some(Phase::Delivered { chunk, expected }) = delivered else { return None };
+    fn hand_over(&mut self, id: RequestId, now: Time) -> Option<Fetched> {
+        let Some(Phase::Delivered { chunk, expected }) = self.workers.phase(id) else {
+            return None;
+        };
+        let (chunk, untaken) = (*chunk, expected.clone());
         let state = self.core.state();
         let registered = state.scan(id.scan).expect("core delivers to running scans");
         let running = &self.scans[&id.scan];
@@ -105,6 +104,8 @@ impl State {
         let chunk_ns = chunk_ns.or_else(|| state.average_chunk_ns()).unwrap_or(1.0);
         running.activity.set_priority(self.core.class_of(id.scan));
         running.activity.set_work_left_ns((registered.needed().len() as f64 * chunk_ns) as u64);
-        Some(Fetched { chunk, pages, expected })
+        let held = HeldChunk::new(ChunkResources { pages, untaken });
+        self.workers.advance(id, Phase::Opening(Arc::clone(&held)), now);
+        Some((chunk, held))
     }
 }

@@ -203,9 +203,10 @@ impl State {
         }
     }
 
-    /// When core wants to be called again, if no decision is due by then.
+    /// When to look again, if no decision is due by then.
     pub(super) fn timeout(&self, now: Time) -> Option<Time> {
-        self.core.poll_timeout().filter(|&time| time > now)
+        let of_core = self.core.poll_timeout().filter(|&time| time > now);
+        of_core.into_iter().chain(self.revocation_due(now)).min()
     }
 }
 

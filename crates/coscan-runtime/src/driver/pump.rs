@@ -60,6 +60,9 @@ impl Driver {
                 state.core.handle_timeout(now);
                 state.generation += 1;
             }
+            if state.core.lacks_space() && state.revoke_unused(now) {
+                state.generation += 1;
+            }
             state.generation += u64::from(state.step(now));
             let credit = self.memory.credit();
             state.with_pool(now, |grants, pool| {

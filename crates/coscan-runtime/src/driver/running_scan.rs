@@ -24,6 +24,8 @@ pub(crate) struct RunningScan {
     pub(crate) activity: Arc<WorkerActivity>,
     /// The chunks that its workers were handed.
     pub(crate) handed: Vec<(ChunkIndex, WorkerIndex)>,
+    /// How often in a row a chunk was taken back from its workers.
+    pub(crate) revocations: u32,
     pub(crate) failed: Option<ScanError>,
     /// No more chunks are handed out, nor those that are returned.
     pub(crate) is_closed: bool,

@@ -2,18 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::task::Waker;
 
-use coscan_core::{ChunkIndex, ScanId, WorkerIndex};
+use coscan_core::{ChunkIndex, ScanId, Time, WorkerIndex};
 
 use super::message::RequestId;
 use crate::decode_cache::SliceKey;
 use crate::error::ScanError;
+use crate::lease::HeldChunk;
 
 /// A worker's latest request.
 #[derive(Debug)]
 struct Request {
     serial: u64,
+    /// When this phase began.
+    since: Time,
     phase: Phase,
 }
 
@@ -26,7 +30,9 @@ pub(super) enum Phase {
     /// polled. Until then it expects these decoded columns of it.
     Delivered { chunk: ChunkIndex, expected: Vec<SliceKey> },
     /// The worker opens its chunk.
-    Opening,
+    Opening(Arc<HeldChunk>),
+    /// The chunk was taken back from a worker that did not use it. The worker asks again when it is polled.
+    Revoked,
     /// The worker has opened its chunk, whose pages are no longer in use.
     Opened,
     /// No more chunks, or the reason why there are none. The worker fetches it when it is polled.
@@ -42,7 +48,7 @@ impl Phase {
     }
 
     fn uses_pages(&self) -> bool {
-        matches!(self, Self::Delivered { .. } | Self::Opening)
+        matches!(self, Self::Delivered { .. } | Self::Opening(_))
     }
 }
 
@@ -52,18 +58,34 @@ pub(super) struct Workers {
     requests: BTreeMap<(ScanId, WorkerIndex), Request>,
     /// Workers that core counts as at work: they were handed a chunk, and neither ask, nor pause, nor have stopped.
     pub(super) at_work: BTreeSet<(ScanId, WorkerIndex)>,
-    /// Chunks whose pages are in use.
-    chunks_in_use: usize,
+    /// Workers whose chunks' pages are in use, by the time since when they are.
+    using_pages: BTreeSet<(Time, ScanId, WorkerIndex)>,
 }
 
 impl Workers {
+    /// Chunks whose pages are in use.
     pub(super) fn chunks_in_use(&self) -> usize {
-        self.chunks_in_use
+        self.using_pages.len()
+    }
+
+    /// Since when the first of them are.
+    pub(super) fn first_using_pages(&self) -> Option<Time> {
+        self.using_pages.first().map(|&(since, ..)| since)
+    }
+
+    /// Workers that have held the pages of a chunk since this time or before, with the time since when they have.
+    pub(super) fn using_pages_since(&self, time: Time) -> Vec<(Time, ScanId, WorkerIndex)> {
+        self.using_pages.iter().copied().take_while(|(since, ..)| *since <= time).collect()
     }
 
     /// The phase of the worker's latest request, whichever that is.
     pub(super) fn phase_of(&self, scan: ScanId, worker: WorkerIndex) -> Option<&Phase> {
         self.requests.get(&(scan, worker)).map(|request| &request.phase)
+    }
+
+    /// The worker's latest request, whichever that is: its serial number and phase.
+    pub(super) fn request_of(&self, scan: ScanId, worker: WorkerIndex) -> Option<(u64, &Phase)> {
+        self.requests.get(&(scan, worker)).map(|request| (request.serial, &request.phase))
     }
 
     /// The phase of a request; `None` if a later one has replaced it, or the scan has ended.
@@ -75,7 +97,9 @@ impl Workers {
     /// The place for the waker of a request that waits.
     pub(super) fn waker(&mut self, id: RequestId) -> Option<&mut Option<Waker>> {
         match self.requests.get_mut(&(id.scan, id.worker)) {
-            Some(Request { serial, phase: Phase::Waiting { waker } }) if *serial == id.serial => {
+            Some(Request { serial, phase: Phase::Waiting { waker }, .. })
+                if *serial == id.serial =>
+            {
                 Some(waker)
             }
             _ => None,
@@ -91,9 +115,8 @@ impl Workers {
     }
 
     /// A worker asks. Returns the phase of the request that this one replaces.
-    pub(super) fn ask(&mut self, id: RequestId) -> Option<Phase> {
-        let phase = Phase::Waiting { waker: None };
-        let replaced = self.set(id.scan, id.worker, Request { serial: id.serial, phase });
+    pub(super) fn ask(&mut self, id: RequestId, now: Time) -> Option<Phase> {
+        let replaced = self.advance(id, Phase::Waiting { waker: None }, now);
         self.at_work.remove(&(id.scan, id.worker));
         replaced
     }
@@ -104,38 +127,44 @@ impl Workers {
         scan: ScanId,
         worker: WorkerIndex,
         phase: Phase,
+        now: Time,
     ) -> Result<Option<Waker>, NotWaiting> {
         let serial = match self.requests.get(&(scan, worker)) {
-            Some(Request { serial, phase: Phase::Waiting { .. } }) => *serial,
+            Some(Request { serial, phase: Phase::Waiting { .. }, .. }) => *serial,
             _ => return Err(NotWaiting),
         };
         if let Phase::Delivered { .. } = phase {
             self.at_work.insert((scan, worker));
         }
-        Ok(self.set(scan, worker, Request { serial, phase }).and_then(Phase::into_waker))
+        let before = self.advance(RequestId { scan, worker, serial }, phase, now);
+        Ok(before.and_then(Phase::into_waker))
     }
 
     /// The worker goes on to its next phase. Returns the one before.
-    pub(super) fn advance(&mut self, id: RequestId, phase: Phase) -> Option<Phase> {
-        self.set(id.scan, id.worker, Request { serial: id.serial, phase })
-    }
-
-    fn set(&mut self, scan: ScanId, worker: WorkerIndex, request: Request) -> Option<Phase> {
-        self.chunks_in_use += usize::from(request.phase.uses_pages());
-        let before = self.requests.insert((scan, worker), request);
-        self.note_removed(before)
+    pub(super) fn advance(&mut self, id: RequestId, phase: Phase, now: Time) -> Option<Phase> {
+        let (key, uses_pages) = ((id.scan, id.worker), phase.uses_pages());
+        let before = self.requests.insert(key, Request { serial: id.serial, since: now, phase });
+        let before = self.note_removed(key, before);
+        if uses_pages {
+            self.using_pages.insert((now, id.scan, id.worker));
+        }
+        before
     }
 
     /// Forgets the worker: it has gone. Returns the phase of its request.
     pub(super) fn remove(&mut self, scan: ScanId, worker: WorkerIndex) -> Option<Phase> {
         self.at_work.remove(&(scan, worker));
         let before = self.requests.remove(&(scan, worker));
-        self.note_removed(before)
+        self.note_removed((scan, worker), before)
     }
 
-    fn note_removed(&mut self, request: Option<Request>) -> Option<Phase> {
-        let phase = request?.phase;
-        self.chunks_in_use -= usize::from(phase.uses_pages());
+    fn note_removed(
+        &mut self,
+        (scan, worker): (ScanId, WorkerIndex),
+        request: Option<Request>,
+    ) -> Option<Phase> {
+        let Request { since, phase, .. } = request?;
+        self.using_pages.remove(&(since, scan, worker));
         Some(phase)
     }
 
