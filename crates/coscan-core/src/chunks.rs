@@ -32,6 +32,9 @@ pub(crate) struct Chunks {
     ends: Vec<u32>,
     /// The number of `pages` that belong to removed chunks.
     removed: usize,
+    /// Slices and pages that compaction has walked over.
+    #[cfg(test)]
+    walked: usize,
 }
 
 impl Chunks {
@@ -45,6 +48,8 @@ impl Chunks {
             starts: Vec::new(),
             ends: Vec::new(),
             removed: 0,
+            #[cfg(test)]
+            walked: 0,
         }
     }
 
@@ -73,15 +78,32 @@ impl Chunks {
         self.removed += self.all_pages(chunk).len();
         self.row_count -= std::mem::take(&mut self.rows[position]);
         self.free.insert(chunk);
-        if self.removed > self.pages.len() / 2 {
+        self.truncate();
+        let slices = self.rows.len() * self.group_count;
+        if self.removed > self.pages.len() / 2 && self.removed >= slices / 2 {
             self.compact();
         }
     }
 
-    /// Drops the pages of removed chunks: in constant time for each of them, since they are half of all.
+    /// Drops the free indexes behind the last chunk.
+    fn truncate(&mut self) {
+        while self.rows.last() == Some(&0) {
+            self.rows.pop();
+            self.free.pop_last();
+        }
+        self.starts.truncate(self.rows.len());
+        self.ends.truncate(self.rows.len() * self.group_count);
+    }
+
+    /// Drops the pages of removed chunks: in constant time for each of them, since they are half of all, and at least half
+    /// as many as there are slices to walk over.
     fn compact(&mut self) {
         let before = std::mem::take(&mut self.pages);
         self.removed = 0;
+        #[cfg(test)]
+        {
+            self.walked += before.len() + self.ends.len();
+        }
         for position in 0..self.rows.len() {
             let end = self.end();
             let mut start = std::mem::replace(&mut self.starts[position], end) as usize;
@@ -179,5 +201,43 @@ mod tests {
         assert_eq!(chunks.add(&chunk(5, &[&[7], &[8, 9]])), ChunkIndex(0));
         assert_eq!((chunks.count(), chunks.index_end(), chunks.row_count()), (2, 3, 35));
         assert_eq!(slices(&chunks), [(0, vec![vec![7], vec![8, 9]]), (2, vec![vec![4], vec![]])]);
+    }
+
+    /// So many chunks of one page in each of two column groups.
+    fn full(count: u32) -> Chunks {
+        let mut chunks = Chunks::new(2);
+        (0..count).for_each(|page| {
+            chunks.add(&chunk(1, &[&[page], &[page]]));
+        });
+        chunks
+    }
+
+    #[test]
+    fn a_table_is_emptied_in_constant_time_for_each_chunk() {
+        for reversed in [false, true] {
+            let mut chunks = full(10_000);
+            for index in 0..10_000 {
+                chunks.remove(ChunkIndex(if reversed { 9_999 - index } else { index }));
+            }
+            assert!(chunks.walked <= 10 * 10_000, "{} steps", chunks.walked);
+            assert_eq!((chunks.index_end(), chunks.pages.len(), chunks.ends.len()), (0, 0, 0));
+            assert_eq!(chunks.add(&chunk(1, &[&[0], &[0]])), ChunkIndex(0));
+        }
+    }
+
+    #[test]
+    fn what_a_table_has_shrunk_from_does_not_make_refreshes_slow() {
+        let mut chunks = full(10_000);
+        (0..9_990).for_each(|index| chunks.remove(ChunkIndex(index)));
+        chunks.walked = 0;
+        for _ in 0..10_000 {
+            let added = chunks.add(&chunk(1, &[&[0], &[0]]));
+            assert_eq!(added, ChunkIndex(0), "the lowest free index");
+            chunks.remove(added);
+        }
+        assert!(chunks.walked <= 10 * 10_000, "{} steps", chunks.walked);
+        assert_eq!(slices(&chunks).first(), Some(&(9_990, vec![vec![9_990], vec![9_990]])));
+        let pages = chunks.pages.len();
+        assert!(pages <= 2 * 10_000, "{pages} pages of ten chunks are kept");
     }
 }

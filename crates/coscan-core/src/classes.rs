@@ -148,6 +148,11 @@ impl Classes {
         self.members[chunk.as_usize()].class = NO_CLASS;
     }
 
+    /// Forgets the indexes from `end` on, at which there are no chunks any more.
+    pub(crate) fn truncate(&mut self, end: usize) {
+        self.members.truncate(end);
+    }
+
     /// The class with this index.
     ///
     /// # Panics

@@ -141,6 +141,9 @@ impl Table {
     pub(crate) fn remove_chunk(&mut self, chunk: ChunkIndex) {
         self.chunks.remove(chunk);
         self.classes.remove(chunk);
+        let end = self.chunks.index_end();
+        self.slices.truncate(end * self.group_count());
+        self.classes.truncate(end);
     }
 
     pub(crate) fn slice_position(&self, chunk: ChunkIndex, group: GroupIndex) -> usize {
