@@ -11,6 +11,8 @@ mod loading;
 mod space;
 mod sparse;
 mod tables;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -282,13 +284,13 @@ impl ActiveBufferManager {
 fn largest_chunk_bytes(
     state: &State,
     table: TableId,
-    chunks: impl Iterator<Item = ChunkIndex>,
+    chunks: &[ChunkIndex],
     groups: &IndexSet<GroupIndex>,
 ) -> u64 {
     let table = state.table(table);
-    let chunk_bytes = |chunk| {
+    let chunk_bytes = |&chunk| {
         let pages = groups.iter().flat_map(|group| table.slice(chunk, group));
         pages.map(|&page| state.bytes_of(page)).sum()
     };
-    chunks.map(chunk_bytes).max().unwrap_or(0)
+    chunks.iter().map(chunk_bytes).max().unwrap_or(0)
 }

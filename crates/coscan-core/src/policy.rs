@@ -102,8 +102,9 @@ pub trait Policy: fmt::Debug + Send {
     /// A scan was registered.
     fn on_scan_started(&mut self, _state: &State, _scan: ScanId) {}
 
-    /// A running scan needs more chunks.
-    fn on_scan_extended(&mut self, _state: &State, _scan: ScanId) {}
+    /// A running scan needs these chunks, too, which are in order. A scan of many is registered in steps: each should cost
+    /// no more than its chunks.
+    fn on_scan_extended(&mut self, _state: &State, _scan: ScanId, _chunks: &[ChunkIndex]) {}
 
     /// A scan was removed.
     fn on_scan_ended(&mut self, _scan: ScanId) {}

@@ -71,14 +71,12 @@ impl ActiveBufferManager {
         };
         let table_id = running.table;
         let mut chunks = known_chunks(self.state.table(table_id), chunks)?;
-        running.needed.iter().for_each(|needed| {
-            chunks.remove(needed);
-        });
+        chunks.retain(|&chunk| !running.needed.contains(chunk));
         let groups = running.groups.clone();
         let chunk_bytes = self.check_size(table_id, &chunks, &groups)?;
         self.at(now);
         self.add_needs(scan, &chunks, chunk_bytes);
-        self.policy.on_scan_extended(&self.state, scan);
+        self.policy.on_scan_extended(&self.state, scan, &chunks);
         Ok(())
     }
 
@@ -86,10 +84,10 @@ impl ActiveBufferManager {
     fn check_size(
         &self,
         table: TableId,
-        chunks: &IndexSet<ChunkIndex>,
+        chunks: &[ChunkIndex],
         groups: &IndexSet<GroupIndex>,
     ) -> Result<u64, StartScanError> {
-        let chunk_bytes = largest_chunk_bytes(&self.state, table, chunks.iter(), groups);
+        let chunk_bytes = largest_chunk_bytes(&self.state, table, chunks, groups);
         let pool_bytes = self.state.pool_bytes();
         match chunk_bytes <= pool_bytes {
             true => Ok(chunk_bytes),
@@ -97,7 +95,7 @@ impl ActiveBufferManager {
         }
     }
 
-    fn add_needs(&mut self, scan: ScanId, chunks: &IndexSet<ChunkIndex>, chunk_bytes: u64) {
+    fn add_needs(&mut self, scan: ScanId, chunks: &[ChunkIndex], chunk_bytes: u64) {
         let registered = self.state.scans.get_mut(&scan).expect("the scan runs");
         registered.report.chunks_needed += chunks.len() as u64;
         let before = registered.chunk_bytes_max;
@@ -174,7 +172,7 @@ impl ActiveBufferManager {
                 self.state.unpin(id);
             }
             if is_needed {
-                self.state.need(scan, &IndexSet::from_iter([chunk]));
+                self.state.need(scan, &[chunk]);
                 self.policy.on_delivered(&self.state, scan, chunk);
             }
         }
@@ -200,9 +198,10 @@ impl ActiveBufferManager {
     ) {
         self.at(now);
         let Some(registered) = self.state.scans.get_mut(&scan) else { return };
-        let unneeded: IndexSet<_> = unneeded.into_iter().collect();
-        let unneeded: Vec<_> =
-            unneeded.iter().filter(|&chunk| registered.needed.contains(chunk)).collect();
+        let needed = unneeded.into_iter().filter(|&chunk| registered.needed.contains(chunk));
+        let mut unneeded: Vec<_> = needed.collect();
+        unneeded.sort_unstable();
+        unneeded.dedup();
         if !registered.failed {
             registered.report.chunks_pruned_dynamic += unneeded.len() as u64;
         }
@@ -291,14 +290,17 @@ impl ActiveBufferManager {
     }
 }
 
-/// These chunks of a table, if it has them.
+/// These chunks of a table, each once and in order, if it has them.
 fn known_chunks(
     table: &Table,
     chunks: &[Range<ChunkIndex>],
-) -> Result<IndexSet<ChunkIndex>, StartScanError> {
+) -> Result<Vec<ChunkIndex>, StartScanError> {
     let unknown = |chunk: &ChunkIndex| !table.chunks.contains(*chunk);
-    match indexes(chunks).find(unknown) {
-        Some(chunk) => Err(StartScanError::UnknownChunk(chunk)),
-        None => Ok(indexes(chunks).collect()),
+    if let Some(chunk) = indexes(chunks).find(unknown) {
+        return Err(StartScanError::UnknownChunk(chunk));
     }
+    let mut chunks: Vec<_> = indexes(chunks).collect();
+    chunks.sort_unstable();
+    chunks.dedup();
+    Ok(chunks)
 }

@@ -12,7 +12,7 @@ pub(super) fn sparse_pages(
     state: &State,
     spec: &ScanSpec,
     groups: &IndexSet<GroupIndex>,
-    chunks: &IndexSet<ChunkIndex>,
+    chunks: &[ChunkIndex],
     request_bytes: u64,
 ) -> Result<Option<Vec<PageId>>, StartScanError> {
     let Some(listed) = &spec.pages else { return Ok(None) };
@@ -25,7 +25,7 @@ pub(super) fn sparse_pages(
     selected.sort_unstable();
     selected.dedup();
     let (mut sparse_cost, mut whole_cost) = (0u64, 0u64);
-    for chunk in chunks.iter() {
+    for &chunk in chunks {
         let mut pages = state.pages(spec.table, chunk, groups);
         whole_cost = whole_cost.saturating_add(cost(state, &mut pages, request_bytes));
         pages.retain(|page| selected.binary_search(page).is_ok());

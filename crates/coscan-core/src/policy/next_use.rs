@@ -26,11 +26,24 @@ pub(super) struct Walk {
 }
 
 impl NextUseIndex {
-    /// Adds a scan.
-    pub(super) fn add(&mut self, state: &State, scan: &Scan) {
-        self.estimator.add(state, scan);
-        // Pages that no scan needed were not indexed. Those of other scans are checked when a walk reaches them.
-        for id in state.cached_pages_of(scan) {
+    /// Adds a scan, or adds it anew with the chunks that it needs now.
+    pub(super) fn start(&mut self, state: &State, scan: &Scan) {
+        let needed: Vec<_> = scan.needed().iter().collect();
+        self.estimator.start(state, scan, &needed);
+        self.insert_pages(state, scan, &needed);
+    }
+
+    /// A scan that was added needs these chunks, too.
+    pub(super) fn extend(&mut self, state: &State, scan: &Scan, chunks: &[ChunkIndex]) {
+        match self.estimator.extend(state, scan, chunks) {
+            true => self.insert_pages(state, scan, chunks),
+            false => self.start(state, scan),
+        }
+    }
+
+    /// Pages that no scan needed were not indexed. Those of other scans are checked when a walk reaches them.
+    fn insert_pages(&mut self, state: &State, scan: &Scan, chunks: &[ChunkIndex]) {
+        for id in state.cached_pages_of(scan, chunks) {
             self.insert(state, id);
         }
     }

@@ -118,13 +118,13 @@ impl Policy for Predictive {
 
     fn on_scan_started(&mut self, state: &State, scan: ScanId) {
         let Some(scan) = state.scan(scan) else { return };
-        self.next_use_index.add(state, scan);
+        self.next_use_index.start(state, scan);
         self.throttle.add(state.now(), scan.id());
     }
 
-    fn on_scan_extended(&mut self, state: &State, scan: ScanId) {
+    fn on_scan_extended(&mut self, state: &State, scan: ScanId, chunks: &[ChunkIndex]) {
         if let Some(scan) = state.scan(scan) {
-            self.next_use_index.add(state, scan);
+            self.next_use_index.extend(state, scan, chunks);
         }
     }
 

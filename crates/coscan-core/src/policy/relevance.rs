@@ -171,16 +171,17 @@ impl Policy for Relevance {
     }
 
     fn on_scan_started(&mut self, state: &State, scan: ScanId) {
-        if let Some(scan) = state.scan(scan) {
-            self.reuse.note(state, scan);
+        let Some(scan) = state.scan(scan) else { return };
+        self.reuse.note(state, scan);
+        if scan.goes_in_order() {
+            self.in_order.start(state, scan);
         }
-        self.on_scan_extended(state, scan);
     }
 
-    fn on_scan_extended(&mut self, state: &State, scan: ScanId) {
+    fn on_scan_extended(&mut self, state: &State, scan: ScanId, chunks: &[ChunkIndex]) {
         let Some(scan) = state.scan(scan) else { return };
         if scan.goes_in_order() {
-            self.in_order.add(state, scan);
+            self.in_order.extend(state, scan, chunks);
         }
     }
 

@@ -12,11 +12,19 @@ pub struct HierarchicalBitSet<T> {
     members: IndexSet<T>,
     /// Words of `members` that are not 0.
     filled: IndexSet<usize>,
+    /// Members that iterators have returned.
+    #[cfg(test)]
+    visited: std::cell::Cell<usize>,
 }
 
 impl<T> Default for HierarchicalBitSet<T> {
     fn default() -> Self {
-        Self { members: IndexSet::default(), filled: IndexSet::default() }
+        Self {
+            members: IndexSet::default(),
+            filled: IndexSet::default(),
+            #[cfg(test)]
+            visited: std::cell::Cell::default(),
+        }
     }
 }
 
@@ -84,7 +92,16 @@ impl<T: Index> HierarchicalBitSet<T> {
     /// The members from `start` on, smallest first.
     pub fn iter_from(&self, start: T) -> impl Iterator<Item = T> + '_ {
         let words = self.filled.iter_from(start.as_usize() / 64);
-        words.flat_map(move |word| self.members.members_of(word, start))
+        let members = words.flat_map(move |word| self.members.members_of(word, start));
+        #[cfg(test)]
+        let members = members.inspect(|_| self.visited.set(self.visited.get() + 1));
+        members
+    }
+
+    /// The members that iterators have returned since the last call.
+    #[cfg(test)]
+    pub(crate) fn take_visited(&self) -> usize {
+        self.visited.take()
     }
 
     /// The members from `start` on, then those before it.

@@ -15,14 +15,14 @@ impl State {
         self.pool.cached.iter().map(|&(_, id)| id)
     }
 
-    /// Cached pages that a scan still needs, each once, least recently used first.
+    /// Cached pages that a scan reads of these chunks, each once, least recently used first.
     #[must_use]
-    pub fn cached_pages_of(&self, scan: &Scan) -> Vec<PageId> {
+    pub fn cached_pages_of(&self, scan: &Scan, chunks: &[ChunkIndex]) -> Vec<PageId> {
         let table = self.table(scan.table);
         let is_partly_cached =
             |chunk: &ChunkIndex| !table.classes.class_of(*chunk).key().cached.is_empty();
-        let pages =
-            scan.needed.iter().filter(is_partly_cached).flat_map(|chunk| scan.pages(table, chunk));
+        let cached = chunks.iter().copied().filter(is_partly_cached);
+        let pages = cached.flat_map(|chunk| scan.pages(table, chunk));
         let used = pages.map(|id| (self.page(id).used_at, id));
         let mut cached: Vec<_> =
             used.filter(|&(_, id)| self.page(id).residency == Residency::Cached).collect();

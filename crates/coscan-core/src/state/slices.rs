@@ -51,8 +51,8 @@ impl State {
         self.unneeded_slices.extract_if(slices, |_| true).for_each(drop);
     }
 
-    /// A scan needs chunks now: what is decoded of them is needed again.
-    pub(crate) fn note_needed(&mut self, scan: ScanId, chunks: &IndexSet<ChunkIndex>) {
+    /// A scan needs chunks now, in order: what is decoded of them is needed again.
+    pub(crate) fn note_needed(&mut self, scan: ScanId, chunks: &[ChunkIndex]) {
         if self.unneeded_slices.is_empty() {
             return;
         }
@@ -60,7 +60,8 @@ impl State {
         let scan = &scans[&scan];
         if !scan.is_sparse() {
             unneeded_slices.retain(|slice| {
-                let needs = chunks.contains(slice.chunk) && scan.groups.contains(slice.group);
+                let needs =
+                    chunks.binary_search(&slice.chunk).is_ok() && scan.groups.contains(slice.group);
                 slice.table != scan.table || !needs
             });
         }

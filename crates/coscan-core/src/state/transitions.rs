@@ -130,8 +130,8 @@ impl State {
         }
     }
 
-    /// Adds chunks to the needs of a scan, none of which it needs yet; one more scan needs their pages.
-    pub(crate) fn need(&mut self, scan: ScanId, chunks: &IndexSet<ChunkIndex>) {
+    /// Adds chunks in order to the needs of a scan, none of which it needs yet; one more scan needs their pages.
+    pub(crate) fn need(&mut self, scan: ScanId, chunks: &[ChunkIndex]) {
         self.note_needed(scan, chunks);
         let Self { pages, tables, scans, pool, scan_index, changed, .. } = self;
         let scan = scans.get_mut(&scan).expect("the scan runs");
@@ -139,15 +139,15 @@ impl State {
         let table = tables.get_mut(&scan.table).expect("a scan's table stays registered");
         let slot = scan.slot;
         if scan.is_sparse() {
-            chunks.iter().for_each(|chunk| {
+            chunks.iter().for_each(|&chunk| {
                 table.sparse_needs.entry(chunk).or_default().insert(slot);
             });
         } else {
-            table.classes.change_all(chunks.iter(), |key| {
+            table.classes.change_all(chunks.iter().copied(), |key| {
                 key.scans.insert(slot);
             });
         }
-        for chunk in chunks.iter() {
+        for &chunk in chunks {
             scan.needed.insert(chunk);
             if scan.is_sparse() {
                 let residencies: Vec<_> =

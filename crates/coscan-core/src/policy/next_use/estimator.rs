@@ -15,8 +15,19 @@ pub(super) struct NextUseEstimator {
 
 impl NextUseEstimator {
     /// Adds a scan with the chunks that it needs now.
-    pub(super) fn add(&mut self, state: &State, scan: &Scan) {
-        self.routes.insert(scan.id(), Route::new(scan, state.table(scan.table())));
+    pub(super) fn start(&mut self, state: &State, scan: &Scan, needed: &[ChunkIndex]) {
+        let mut route = Route::default();
+        route.append(state.table(scan.table()), needed);
+        self.routes.insert(scan.id(), route);
+    }
+
+    /// A scan goes through these chunks, too. False, and nothing is added, if they are not behind all others.
+    pub(super) fn extend(&mut self, state: &State, scan: &Scan, chunks: &[ChunkIndex]) -> bool {
+        let route = self.routes.get_mut(&scan.id());
+        let is_behind = |route: &&mut Route| chunks.first().is_none_or(|&first| first >= route.end);
+        let Some(route) = route.filter(is_behind) else { return false };
+        route.append(state.table(scan.table()), chunks);
+        true
     }
 
     pub(super) fn remove(&mut self, scan: ScanId) {
@@ -64,9 +75,13 @@ pub(in crate::policy) fn row_ps(state: &State, scan: &Scan) -> u64 {
 }
 
 /// The chunks of a scan as runs of neighbours with the same number of rows, so that a chunk is found in a few steps.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Route {
     legs: Vec<Leg>,
+    /// Rows of all its chunks.
+    rows: u64,
+    /// The index behind its last chunk.
+    end: ChunkIndex,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -79,19 +94,17 @@ struct Leg {
 }
 
 impl Route {
-    fn new(scan: &Scan, table: &Table) -> Self {
-        let mut legs: Vec<Leg> = Vec::new();
-        let (mut rows_before, mut end) = (0, None);
-        for chunk in scan.needed().iter() {
+    /// Adds chunks behind all others, in order.
+    fn append(&mut self, table: &Table, chunks: &[ChunkIndex]) {
+        for &chunk in chunks {
             let chunk_rows = table.rows(chunk);
-            let continues = legs.last().is_some_and(|leg| leg.chunk_rows == chunk_rows);
-            if end != Some(chunk) || !continues {
-                legs.push(Leg { first: chunk, chunk_rows, rows_before });
+            let continues = self.legs.last().is_some_and(|leg| leg.chunk_rows == chunk_rows);
+            if self.end != chunk || !continues {
+                self.legs.push(Leg { first: chunk, chunk_rows, rows_before: self.rows });
             }
-            rows_before += chunk_rows;
-            end = Some(ChunkIndex(chunk.0 + 1));
+            self.rows += chunk_rows;
+            self.end = ChunkIndex(chunk.0 + 1);
         }
-        Self { legs }
     }
 
     /// Rows of the scan before a chunk of it.
@@ -99,5 +112,27 @@ impl Route {
         let after = self.legs.partition_point(|leg| leg.first <= chunk);
         let leg = after.checked_sub(1).and_then(|position| self.legs.get(position));
         leg.map_or(0, |leg| leg.rows_before + u64::from(chunk.0 - leg.first.0) * leg.chunk_rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunks::ChunkSpec;
+    use crate::ids::DeviceId;
+
+    #[test]
+    fn a_route_that_is_added_in_steps_is_that_of_all_chunks_at_once() {
+        let mut table = Table::new(0, DeviceId(0));
+        for rows in [5, 5, 5, 7, 7, 5, 5, 5, 5] {
+            table.add_chunk(&ChunkSpec { rows, slices: Vec::new() }, &[]);
+        }
+        let chunks = [0, 1, 2, 3, 5, 6, 8].map(ChunkIndex);
+        let mut at_once = Route::default();
+        at_once.append(&table, &chunks);
+        assert_eq!(chunks.map(|chunk| at_once.rows_before(chunk)), [0, 5, 10, 15, 22, 27, 32]);
+        let mut in_steps = Route::default();
+        chunks.chunks(2).for_each(|step| in_steps.append(&table, step));
+        assert_eq!(format!("{in_steps:?}"), format!("{at_once:?}"));
     }
 }
