@@ -183,7 +183,7 @@ fn key_of(state: &State, id: TableId, table: &Table, chunk: ChunkIndex) -> Class
     ClassKey {
         scans: needing.map(Scan::slot).collect(),
         cold: groups_with(|residency| residency == Residency::Cold),
-        reading: groups_with(|residency| matches!(residency, Residency::Reading(_))),
+        reading: groups_with(|residency| residency == Residency::Reading),
         cached: groups_with(|residency| residency == Residency::Cached),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut, Range};
 
-use crate::ids::{Index as _, LoadId, PageId, ScanId, SliceId, TableId};
+use crate::ids::{Index as _, PageId, ScanId, SliceId, TableId};
 
 /// Whether a page is in the pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,7 +11,7 @@ pub(crate) enum Residency {
     /// Not in the pool.
     Cold,
     /// Being read; its space in the pool is taken already.
-    Reading(LoadId),
+    Reading,
     /// In the pool.
     Cached,
 }

@@ -75,7 +75,7 @@ impl ResidencyCounts {
     pub(crate) fn count(&mut self, residency: Residency) -> &mut u32 {
         match residency {
             Residency::Cold => &mut self.cold,
-            Residency::Reading(_) => &mut self.reading,
+            Residency::Reading => &mut self.reading,
             Residency::Cached => &mut self.cached,
         }
     }

@@ -58,8 +58,7 @@ impl ActiveBufferManager {
     /// they keep their chunk whole.
     fn end_finished_loads(&mut self) {
         let finished = |load: &Load| {
-            let arrived =
-                |&page: &PageId| !matches!(self.state.page(page).residency, Residency::Reading(_));
+            let arrived = |&page: &PageId| self.state.page(page).residency != Residency::Reading;
             load.unreported.is_empty() && load.held.iter().all(arrived)
         };
         let ended: Vec<_> =

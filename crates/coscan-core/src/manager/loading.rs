@@ -146,7 +146,7 @@ impl ActiveBufferManager {
         let load = LoadId(self.next_load);
         self.next_load += 1;
         for &id in &plan.pages {
-            self.state.move_page(id, Residency::Reading(load));
+            self.state.move_page(id, Residency::Reading);
             self.state.set_read_for(id, Some(plan.scan));
         }
         for &id in &held {

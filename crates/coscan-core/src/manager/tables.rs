@@ -36,7 +36,7 @@ impl ActiveBufferManager {
         let ids = || (pages.start.0..pages.end.0).map(PageId);
         for id in ids() {
             let page = self.state.page(id);
-            let is_free = page.pins == 0 && !matches!(page.residency, Residency::Reading(_));
+            let is_free = page.pins == 0 && page.residency != Residency::Reading;
             if !page.slices().is_empty() || !is_free {
                 return Err(RemovePagesError::InUse(id));
             }

@@ -72,13 +72,13 @@ impl State {
         let (bytes, from) = (page.bytes, std::mem::replace(&mut page.residency, to));
         assert!(to != Residency::Cold || page.pins == 0, "I2: a page in use is not evicted");
         match (from, to) {
-            (Residency::Cold, Residency::Reading(_)) => pool.take(bytes),
-            (Residency::Reading(_), Residency::Cached) => pool.touch(id, page),
+            (Residency::Cold, Residency::Reading) => pool.take(bytes),
+            (Residency::Reading, Residency::Cached) => pool.touch(id, page),
             (Residency::Cold, Residency::Cached) => {
                 pool.take(bytes);
                 pool.touch(id, page);
             }
-            (Residency::Reading(_), Residency::Cold) => pool.give(bytes),
+            (Residency::Reading, Residency::Cold) => pool.give(bytes),
             (Residency::Cached, Residency::Cold) => {
                 pool.unindex(id, page);
                 pool.give(bytes);
