@@ -23,12 +23,22 @@ pub struct Slots {
 pub(crate) struct DeviceLoads {
     pub(crate) usual: usize,
     pub(crate) urgent: usize,
-    is_overdue: bool,
+    /// Those that are not urgent and have taken too long.
+    overdue: usize,
+}
+
+impl DeviceLoads {
+    /// Whether another urgent load may start, of `max` at most. One that is overdue takes the slot of an urgent one: it may
+    /// be waiting for a device that answers urgent requests first, and when all are overdue, none passes them any more
+    /// (I5). Or it is stuck, and others need not wait for it.
+    pub(crate) fn admit_urgent(self, max: usize) -> bool {
+        self.urgent + self.overdue < max
+    }
 }
 
 impl Slots {
-    /// The slots that the loads in flight leave. Each device takes `max` loads and as many urgent ones. Urgent loads do
-    /// not pass an overdue one (I5). They are for scans that are tiny by `bounds`.
+    /// The slots that the loads in flight leave. Each device takes `max` loads and as many urgent ones, less those that are
+    /// overdue. Urgent loads are for scans that are tiny by `bounds`.
     pub(crate) fn new(state: &State, max: usize, bounds: PriorityBounds) -> Self {
         let mut slots = Self { bounds, ..Self::default() };
         for (device, loads) in loads_by_device(state) {
@@ -39,7 +49,7 @@ impl Slots {
                 slots.closed.insert(device);
             } else if loads.usual < max {
                 // Slots for all.
-            } else if !loads.is_overdue {
+            } else if loads.admit_urgent(max) {
                 slots.urgent_only.insert(device);
             } else {
                 slots.closed.insert(device);
@@ -97,11 +107,12 @@ pub(crate) fn loads_by_device(state: &State) -> BTreeMap<DeviceId, DeviceLoads> 
     let mut devices: BTreeMap<_, DeviceLoads> = BTreeMap::new();
     for load in state.loads.values() {
         let loads = devices.entry(load.device).or_default();
-        match load.urgent {
-            true => loads.urgent += 1,
-            false => loads.usual += 1,
+        if load.urgent {
+            loads.urgent += 1;
+        } else {
+            loads.usual += 1;
+            loads.overdue += usize::from(state.is_overdue(load.started));
         }
-        loads.is_overdue |= state.is_overdue(load.started);
     }
     devices
 }

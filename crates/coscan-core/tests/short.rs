@@ -56,6 +56,41 @@ fn no_load_for_a_tiny_scan_passes_one_that_is_overdue() {
 }
 
 #[test]
+fn an_overdue_load_takes_one_slot_of_the_urgent_ones_and_leaves_the_others() {
+    let config = Config { loads_in_flight_max: 2, wait_max_ns: 10_000, ..Config::default() };
+    let mut manager = ActiveBufferManager::new(config, PolicyKind::Relevance.build());
+    let (table, _) = manager.register_layout(&table(40, &[100]), DeviceId(0));
+    // The load that a scan starts at this time, and whether it is urgent.
+    let start = |manager: &mut ActiveBufferManager, now, chunks: std::ops::Range<u32>| {
+        let chunks = vec![ChunkIndex(chunks.start)..ChunkIndex(chunks.end)];
+        let groups = vec![GroupIndex(0)];
+        let order = Order::Any;
+        let spec = ScanSpec { table, groups, chunks, order, workers: 1, weight: 1, pages: None };
+        let scan = manager.start_scan(Time(now), &spec).unwrap();
+        manager.request_chunk(Time(now), scan, WorkerIndex(0)).unwrap();
+        loads(manager)
+    };
+    let long = start(&mut manager, 0, 0..30);
+    assert_eq!(long, [(LoadId(0), false), (LoadId(1), false)]);
+    manager.page_loaded(Time(5_000), LoadId(1), PageId(1));
+    assert_eq!(loads(&mut manager), [], "the worker is handed the chunk");
+    manager.request_chunk(Time(5_000), ScanId(0), WorkerIndex(0)).unwrap();
+    assert_eq!(loads(&mut manager), [(LoadId(2), false)]);
+    assert_eq!(start(&mut manager, 10_000, 38..39), [(LoadId(3), true)], "one slot is left");
+    assert_eq!(start(&mut manager, 10_000, 39..40), [], "the other is that of load 0");
+}
+
+/// The loads that are started now, and whether they are urgent.
+fn loads(manager: &mut ActiveBufferManager) -> Vec<(LoadId, bool)> {
+    let actions = std::iter::from_fn(|| manager.poll_action());
+    let load = |action| match action {
+        Action::Load { load, urgent, .. } => Some((load, urgent)),
+        _ => None,
+    };
+    actions.filter_map(load).collect()
+}
+
+#[test]
 fn loads_that_become_urgent_make_room_for_no_more_than_as_many_again() {
     let mut world = world(10_000);
     let table = world.add_table(&table(40, &[100]));

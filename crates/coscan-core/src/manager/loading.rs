@@ -153,7 +153,7 @@ impl ActiveBufferManager {
             self.state.pin(id);
         }
         let under_way = loads_by_device(&self.state).remove(&device).unwrap_or_default();
-        let urgent = under_way.urgent < self.config.loads_in_flight_max
+        let urgent = under_way.admit_urgent(self.config.loads_in_flight_max)
             && self.class_of(plan.scan) == PriorityClass::Tiny;
         let record = Load {
             table,
