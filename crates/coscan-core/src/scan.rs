@@ -5,6 +5,7 @@
 mod chunk_sets;
 mod index_keys;
 mod rate;
+mod size;
 mod spec;
 mod status;
 mod worker;
@@ -37,6 +38,8 @@ pub struct Scan {
     pub(crate) workers: Vec<Worker>,
     /// Bytes of the largest chunk that it was registered for.
     pub(crate) chunk_bytes_max: u64,
+    /// Bytes of the selected pages of all chunks that it was registered for, chunk by chunk, if it is sparse.
+    pub(crate) selected_bytes: u64,
     /// Chunks still to be handed out.
     pub(crate) needed: HierarchicalBitSet<ChunkIndex>,
     /// Needed chunks of which all pages are in the pool.
@@ -74,6 +77,7 @@ impl Scan {
             weight: spec.weight,
             workers: vec![Worker::Idle; spec.workers],
             chunk_bytes_max: 0,
+            selected_bytes: 0,
             needed: HierarchicalBitSet::new(),
             available: HierarchicalBitSet::new(),
             cold: HierarchicalBitSet::new(),
@@ -161,19 +165,6 @@ impl Scan {
     #[must_use]
     pub fn goes_in_order(&self) -> bool {
         self.order == Order::InOrder && !self.is_sparse()
-    }
-
-    /// The bytes that it reads in all, if all its chunks are as wide as the widest, which decide its priority class; 0
-    /// if it reads selected pages only.
-    #[must_use]
-    pub fn size(&self) -> u64 {
-        self.chunks_in_all().saturating_mul(self.chunk_bytes_max)
-    }
-
-    /// The chunks that it reads in all. 0 if it reads selected pages only.
-    #[must_use]
-    pub fn chunks_in_all(&self) -> u64 {
-        if self.is_sparse() { 0 } else { self.report.chunks_needed }
     }
 
     /// Chunks that it has still to be handed.
@@ -269,10 +260,9 @@ impl Scan {
 
     /// Bytes of memory for its needs.
     pub(crate) fn memory_bytes(&self) -> usize {
-        [&self.needed, &self.available, &self.cold]
-            .into_iter()
-            .map(HierarchicalBitSet::memory_bytes)
-            .sum()
+        let chunks = [&self.needed, &self.available, &self.cold].into_iter();
+        let pages = self.selected_pages.as_ref().map_or(0, Vec::capacity);
+        chunks.map(HierarchicalBitSet::memory_bytes).sum::<usize>() + pages * size_of::<PageId>()
     }
 
     /// Whether a page that it needs could not be read: it gets nothing any more.

@@ -163,6 +163,105 @@ fn an_index_selection_reads_single_pages_up_to_the_break_even() {
     assert_eq!(selection(&[3, 4], u64::MAX / 4), [3, 4]);
 }
 
+/// A table of 300 chunks, each with a page of 10 bytes and nine of 110, beside a scan that keeps a third of it, and with a
+/// single processor.
+struct Selections {
+    manager: ActiveBufferManager,
+    table: TableId,
+}
+
+impl Selections {
+    fn new() -> Self {
+        let mut builder = Layout::builder(1);
+        for _ in 0..300 {
+            let page = |page| builder.add_page(GroupIndex(0), if page == 0 { 10 } else { 110 });
+            let pages = (0..10).map(page).collect();
+            builder.add_chunk(10, vec![pages]);
+        }
+        let config = Config { active_workers_max: 1, request_bytes: 0, ..Config::default() };
+        let mut manager = ActiveBufferManager::new(config, PolicyKind::Relevance.build());
+        let (table, _) = manager.register_layout(&builder.build(), DeviceId(0));
+        let mut selections = Self { manager, table };
+        selections.start(0..100, None);
+        selections
+    }
+
+    /// Starts a scan of chunks whose worker asks; of each chunk it reads this page, if one is given.
+    fn start(&mut self, chunks: std::ops::Range<u32>, page: Option<u32>) -> ScanId {
+        let spec = ScanSpec {
+            table: self.table,
+            groups: vec![GroupIndex(0)],
+            chunks: vec![ChunkIndex(chunks.start)..ChunkIndex(chunks.end)],
+            order: Order::Any,
+            workers: 1,
+            weight: 1,
+            pages: page.map(|page| (0..300).map(|chunk| PageId(chunk * 10 + page)).collect()),
+        };
+        let scan = self.manager.start_scan(Time(0), &spec).unwrap();
+        self.manager.request_chunk(Time(0), scan, WorkerIndex(0)).unwrap();
+        scan
+    }
+
+    /// The class of a selection of a page of each of these chunks.
+    fn class_of(&mut self, chunks: std::ops::Range<u32>, page: u32) -> PriorityClass {
+        let scan = self.start(chunks, Some(page));
+        self.manager.class_of(scan)
+    }
+
+    /// Carries out all actions. Returns the scans that were handed a chunk.
+    fn run(&mut self) -> Vec<ScanId> {
+        let mut handed = Vec::new();
+        while let Some(action) = self.manager.poll_action() {
+            match action {
+                Action::Load { load, pages, .. } => {
+                    pages.iter().for_each(|&page| self.manager.page_loaded(Time(0), load, page));
+                }
+                Action::Deliver { scan, .. } => handed.push(scan),
+                _ => {}
+            }
+        }
+        handed
+    }
+}
+
+#[test]
+fn a_selection_is_tiny_if_it_reads_few_bytes_of_few_chunks() {
+    let mut selections = Selections::new(); // The long scan reads 100,000 bytes.
+    assert_eq!(selections.class_of(100..118, 1), PriorityClass::Tiny, "1,980 bytes: two chunks");
+    assert_eq!(selections.class_of(100..119, 1), PriorityClass::Short, "2,090 bytes");
+    assert_eq!(selections.class_of(100..164, 0), PriorityClass::Tiny, "640 bytes of 64 chunks");
+    assert_eq!(selections.class_of(100..165, 0), PriorityClass::Short, "of 65");
+    assert_eq!(selections.class_of(100..200, 1), PriorityClass::Long, "11,000 bytes");
+}
+
+#[test]
+fn only_a_small_selection_bypasses_the_limit_of_workers() {
+    let mut selections = Selections::new();
+    let first = selections.run();
+    assert_eq!(first.len(), 1, "one worker is at work");
+    selections.start(100..200, Some(1));
+    assert_eq!(selections.run(), [], "a large selection waits for the processor");
+    let lookup = selections.start(100..101, Some(1));
+    assert_eq!(selections.run(), [lookup]);
+}
+
+#[test]
+fn a_selection_is_registered_in_steps() {
+    let mut selections = Selections::new();
+    let scan = selections.start(100..110, Some(1));
+    assert_eq!(selections.manager.class_of(scan), PriorityClass::Tiny);
+    for step in 11..30 {
+        let chunks = ChunkIndex(step * 10)..ChunkIndex(step * 10 + 10);
+        selections.manager.extend_scan(Time(0), scan, &[chunks]).unwrap();
+    }
+    assert_eq!(selections.manager.class_of(scan), PriorityClass::Long, "22,000 bytes");
+    let registered = selections.manager.state().scan(scan).unwrap();
+    assert_eq!((registered.needed().len(), registered.size()), (200, 22_000));
+    let pages = selections.manager.state().pages_of(registered, ChunkIndex(299));
+    assert_eq!(pages, [PageId(2_991)], "only what was selected");
+    selections.manager.audit().unwrap();
+}
+
 #[test]
 fn pages_that_scans_in_order_need_last_are_evicted() {
     const SECOND: u64 = 1_000_000_000;

@@ -52,8 +52,9 @@ impl ActiveBufferManager {
         Ok(id)
     }
 
-    /// Adds chunks to the needs of a scan. Chunks that it still needs are not added twice; chunks that it was handed
-    /// are handed out again. Workers that were told that no chunk is left may ask again.
+    /// Adds chunks to the needs of a scan: a scan of many is registered in steps. Chunks that it still needs are not added
+    /// twice; chunks that it was handed are handed out again. Workers that were told that no chunk is left may ask again.
+    /// Of a sparse scan the pages of these chunks are among those that it was started with.
     ///
     /// Does nothing if the scan does not run any more, or has failed.
     ///
@@ -96,7 +97,14 @@ impl ActiveBufferManager {
     }
 
     fn add_needs(&mut self, scan: ScanId, chunks: &[ChunkIndex], chunk_bytes: u64) {
+        let registered = &self.state.scans[&scan];
+        let pages = chunks
+            .iter()
+            .filter(|_| registered.is_sparse())
+            .flat_map(|&chunk| registered.pages(self.state.table(registered.table), chunk));
+        let selected_bytes: u64 = pages.map(|page| self.state.bytes_of(page)).sum();
         let registered = self.state.scans.get_mut(&scan).expect("the scan runs");
+        registered.selected_bytes += selected_bytes;
         registered.report.chunks_needed += chunks.len() as u64;
         let before = registered.chunk_bytes_max;
         let largest = before.max(chunk_bytes);

@@ -30,7 +30,7 @@ impl ActiveBufferManager {
             // I5: workers that may never be done with their chunks do not count.
             Some(first).filter(|_| (active - self.state.overdue_workers()) / 2 < max)
         } else if let Some(short) = self.preferred(&self.ready_short()) {
-            let may_bypass = || active / 2 < max || self.state.scans[&short].is_sparse();
+            let may_bypass = || active / 2 < max || self.state.scans[&short].is_lookup();
             Some(short).filter(|_| active < max || may_bypass())
         } else if active < max {
             self.preferred(&self.ready())

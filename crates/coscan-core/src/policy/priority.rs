@@ -11,7 +11,7 @@ const SHORT_FACTOR: u64 = 16;
 /// device.
 const TINY_CHUNKS_MAX: u64 = 2;
 
-/// The bounds below which the running scans are short and tiny. Scans of selected pages have size 0, so they are tiny.
+/// The bounds below which the running scans are short and tiny. Lookups have size 0, so they are tiny.
 pub(super) fn priority_bounds(state: &State) -> PriorityBounds {
     let short_below = state.largest_size() / SHORT_FACTOR + 1;
     PriorityBounds { short_below, tiny_chunks_max: TINY_CHUNKS_MAX }

@@ -20,7 +20,7 @@ pub enum Order {
 /// The priority of a scan, by its size in bytes relative to the others: shorter scans go first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum PriorityClass {
-    /// A scan of selected pages, or a short scan of at most a few chunks.
+    /// A [lookup](crate::Scan::is_lookup), or a short scan of at most a few chunks.
     Tiny,
     /// A scan of a small part of the bytes of the largest running scan.
     Short,
@@ -67,9 +67,10 @@ pub struct ScanSpec {
     /// Its weight among the running scans, at least 1: policies that schedule serve a scan of weight 2 as if it had
     /// half the work left and had waited twice as long.
     pub weight: u32,
-    /// Of an index selection: the pages, in any order, that hold its rows; `None` if any page of its chunks may. If
-    /// those cost less to read than whole chunks, see [`request_bytes`](crate::Config::request_bytes), the scan is
-    /// sparse: other pages of its chunks may be missing from the pool [CS04 §4.2].
+    /// Of an index selection: the pages, in any order, that hold its rows, also of chunks that are added later; `None` if
+    /// any page of its chunks may. If those of `chunks` cost less to read than whole chunks, see
+    /// [`request_bytes`](crate::Config::request_bytes), the scan is sparse: other pages of its chunks may be missing from
+    /// the pool [CS04 §4.2].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages: Option<Vec<PageId>>,
 }

@@ -1,0 +1,37 @@
+//! The size of a scan, which decides its priority class.
+
+use super::Scan;
+
+/// A sparse scan is a lookup if its pages have no more bytes than so many of its chunks: as many as a tiny scan of whole
+/// chunks reads at most.
+const LOOKUP_BYTES_IN_CHUNKS_MAX: u64 = 2;
+
+/// Chunks of a lookup, at most. However few bytes it reads of each, that takes a request.
+const LOOKUP_CHUNKS_MAX: u64 = 64;
+
+impl Scan {
+    /// Whether it reads so few selected pages that it is tiny, whatever else runs.
+    #[must_use]
+    pub fn is_lookup(&self) -> bool {
+        let bytes_max = self.chunk_bytes_max.saturating_mul(LOOKUP_BYTES_IN_CHUNKS_MAX);
+        self.is_sparse()
+            && self.selected_bytes <= bytes_max
+            && self.report.chunks_needed <= LOOKUP_CHUNKS_MAX
+    }
+
+    /// The bytes that it reads in all, which decide its priority class: those of its pages if it is sparse, otherwise those
+    /// of its chunks if all are as wide as the widest. 0 for a lookup.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        if self.is_sparse() {
+            return if self.is_lookup() { 0 } else { self.selected_bytes };
+        }
+        self.chunks_in_all().saturating_mul(self.chunk_bytes_max)
+    }
+
+    /// The chunks that it reads in all, or reads pages of. 0 for a lookup.
+    #[must_use]
+    pub fn chunks_in_all(&self) -> u64 {
+        if self.is_lookup() { 0 } else { self.report.chunks_needed }
+    }
+}
