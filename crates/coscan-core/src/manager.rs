@@ -8,6 +8,7 @@ mod delivering;
 mod escalating;
 mod events;
 mod loading;
+mod registering;
 mod space;
 mod sparse;
 mod tables;

@@ -3,6 +3,7 @@
 //! Policies read it; only the state machine in [`crate::ActiveBufferManager`] changes it, through `transitions`.
 
 mod load_candidates;
+mod needs;
 mod pages;
 mod scan_index;
 mod scans;

@@ -1,13 +1,18 @@
 //! A registered table: its chunks, the residency of their pages, its scans, and the classes of its chunks.
 
+mod residency;
+mod starvation;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::chunks::{ChunkSpec, Chunks};
 use crate::classes::{ClassKey, Classes};
 use crate::decoded::DecodedSlices;
 use crate::ids::{ChunkIndex, DeviceId, GroupIndex, Index, PageId, ScanId, SlotIndex};
-use crate::pages::Residency;
 use crate::set::IndexSet;
+
+pub(crate) use residency::ResidencyCounts;
+pub(crate) use starvation::StarvationSets;
 
 /// A registered table.
 #[derive(Clone, Debug)]
@@ -32,70 +37,6 @@ pub struct Table {
     /// The chunk of the last load that was started.
     pub(crate) last_load: Option<ChunkIndex>,
     pub(crate) decoded: DecodedSlices,
-}
-
-/// The slots of a table's scans that wait for data, or soon will: at each position those that would be starved with so
-/// many chunks less.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct StarvationSets([IndexSet<SlotIndex>; 8]);
-
-impl StarvationSets {
-    /// Ready chunks that a scan can spare, at most, for it to be in one of the sets.
-    pub(crate) const SPARE_MAX: usize = 7;
-
-    /// The slots of scans that are starved with so many chunks less; `None` if they are not kept for as many.
-    pub(crate) fn with_less(&self, chunks: usize) -> Option<&IndexSet<SlotIndex>> {
-        self.0.get(chunks)
-    }
-
-    /// Sets the chunks that a scan can spare before it starves; `None` if it never does, or can spare more than
-    /// [`Self::SPARE_MAX`].
-    pub(crate) fn set(&mut self, slot: SlotIndex, spare: Option<usize>) {
-        for (less, set) in self.0.iter_mut().enumerate() {
-            set.set(slot, spare.is_some_and(|spare| spare <= less));
-        }
-    }
-}
-
-/// The numbers of pages of a slice that are cold, being read and cached.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct ResidencyCounts {
-    pub(crate) cold: u32,
-    pub(crate) reading: u32,
-    pub(crate) cached: u32,
-}
-
-impl ResidencyCounts {
-    pub(crate) fn of(residencies: impl Iterator<Item = Residency>) -> Self {
-        let mut counts = Self::default();
-        residencies.for_each(|residency| *counts.count(residency) += 1);
-        counts
-    }
-
-    pub(crate) fn count(&mut self, residency: Residency) -> &mut u32 {
-        match residency {
-            Residency::Cold => &mut self.cold,
-            Residency::Reading => &mut self.reading,
-            Residency::Cached => &mut self.cached,
-        }
-    }
-
-    /// Whether some are cold, being read, cached.
-    pub(crate) fn kinds(self) -> (bool, bool, bool) {
-        (self.cold > 0, self.reading > 0, self.cached > 0)
-    }
-
-    /// Whether some are not in the pool.
-    fn has_missing(self) -> bool {
-        self.cold > 0 || self.reading > 0
-    }
-
-    /// Writes into the key of a chunk whether a column group has cold pages, pages being read and cached ones.
-    pub(crate) fn write_to(self, key: &mut ClassKey, group: GroupIndex) {
-        key.cold.set(group, self.cold > 0);
-        key.reading.set(group, self.reading > 0);
-        key.cached.set(group, self.cached > 0);
-    }
 }
 
 impl Table {

@@ -1,0 +1,127 @@
+//! Commands that register the needs of scans.
+
+use std::ops::Range;
+
+use super::{ActiveBufferManager, largest_chunk_bytes};
+use crate::error::StartScanError;
+use crate::ids::{ChunkIndex, GroupIndex, Index, ScanId, TableId, Time};
+use crate::manager::sparse::sparse_pages;
+use crate::scan::{Scan, ScanSpec, indexes};
+use crate::set::IndexSet;
+use crate::table::Table;
+
+impl ActiveBufferManager {
+    /// Registers a scan with its needs.
+    ///
+    /// # Errors
+    /// If the table, a chunk, a group or a page is unknown, it has no worker or no weight, the pool can never hold one of
+    /// its chunks, or no id is left.
+    pub fn start_scan(&mut self, now: Time, spec: &ScanSpec) -> Result<ScanId, StartScanError> {
+        let table =
+            self.state.tables.get(&spec.table).ok_or(StartScanError::UnknownTable(spec.table))?;
+        if let Some(&group) =
+            spec.groups.iter().find(|group| group.as_usize() >= table.group_count())
+        {
+            return Err(StartScanError::UnknownGroup(group));
+        }
+        if spec.workers == 0 {
+            return Err(StartScanError::NoWorkers);
+        }
+        if spec.weight == 0 {
+            return Err(StartScanError::NoWeight);
+        }
+        let groups: IndexSet<GroupIndex> = spec.groups.iter().copied().collect();
+        let chunks = known_chunks(table, &spec.chunks)?;
+        let selected_pages =
+            sparse_pages(&self.state, spec, &groups, &chunks, self.config.request_bytes)?;
+        let chunk_bytes = self.check_size(spec.table, &chunks, &groups)?;
+        let id = ScanId(self.next_scan);
+        let next_scan = self.next_scan.checked_add(1).ok_or(StartScanError::NoIdLeft)?;
+        self.at(now);
+        self.next_scan = next_scan;
+        let table = self.state.tables.get_mut(&spec.table).expect("looked up above");
+        let slot = table.take_slot(id);
+        let device = table.device;
+        self.state.add_scan(Scan::new(id, (slot, device), spec, groups, selected_pages));
+        self.add_needs(id, &chunks, chunk_bytes);
+        self.policy.on_scan_started(&self.state, id);
+        Ok(id)
+    }
+
+    /// Adds chunks to the needs of a scan: a scan of many is registered in steps. Chunks that it still needs are not added
+    /// twice; chunks that it was handed are handed out again. Workers that were told that no chunk is left may ask again.
+    /// Of a sparse scan the pages of these chunks are among those that it was started with.
+    ///
+    /// Does nothing if the scan does not run any more, or has failed.
+    ///
+    /// # Errors
+    /// If the table has no such chunk, or the pool can never hold one of them. The needs of the scan are then
+    /// unchanged.
+    pub fn extend_scan(
+        &mut self,
+        now: Time,
+        scan: ScanId,
+        chunks: &[Range<ChunkIndex>],
+    ) -> Result<(), StartScanError> {
+        let Some(running) = self.state.scan(scan).filter(|scan| !scan.failed) else {
+            return Ok(());
+        };
+        let table_id = running.table;
+        let mut chunks = known_chunks(self.state.table(table_id), chunks)?;
+        chunks.retain(|&chunk| !running.needed.contains(chunk));
+        let groups = running.groups.clone();
+        let chunk_bytes = self.check_size(table_id, &chunks, &groups)?;
+        self.at(now);
+        self.add_needs(scan, &chunks, chunk_bytes);
+        self.policy.on_scan_extended(&self.state, scan, &chunks);
+        Ok(())
+    }
+
+    /// Bytes of the largest of some chunks, if the pool can hold it.
+    fn check_size(
+        &self,
+        table: TableId,
+        chunks: &[ChunkIndex],
+        groups: &IndexSet<GroupIndex>,
+    ) -> Result<u64, StartScanError> {
+        let chunk_bytes = largest_chunk_bytes(&self.state, table, chunks, groups);
+        let pool_bytes = self.state.pool_bytes();
+        match chunk_bytes <= pool_bytes {
+            true => Ok(chunk_bytes),
+            false => Err(StartScanError::PoolTooSmall { pool_bytes, chunk_bytes }),
+        }
+    }
+
+    fn add_needs(&mut self, scan: ScanId, chunks: &[ChunkIndex], chunk_bytes: u64) {
+        let registered = &self.state.scans[&scan];
+        let pages = chunks
+            .iter()
+            .filter(|_| registered.is_sparse())
+            .flat_map(|&chunk| registered.pages(self.state.table(registered.table), chunk));
+        let selected_bytes: u64 = pages.map(|page| self.state.bytes_of(page)).sum();
+        let registered = self.state.scans.get_mut(&scan).expect("the scan runs");
+        registered.selected_bytes += selected_bytes;
+        registered.report.chunks_needed += chunks.len() as u64;
+        let before = registered.chunk_bytes_max;
+        let largest = before.max(chunk_bytes);
+        registered.chunk_bytes_max = largest;
+        self.largest_chunks.remove(&(before, scan));
+        self.largest_chunks.insert((largest, scan));
+        self.state.need(scan, chunks);
+    }
+}
+
+/// These chunks of a table, each once and in order, if it has them.
+fn known_chunks(
+    table: &Table,
+    chunks: &[Range<ChunkIndex>],
+) -> Result<Vec<ChunkIndex>, StartScanError> {
+    let unknown = |chunk: &ChunkIndex| !table.chunks.contains(*chunk);
+    if let Some(chunk) = indexes(chunks).find(unknown) {
+        return Err(StartScanError::UnknownChunk(chunk));
+    }
+    let mut chunks: Vec<_> = indexes(chunks).collect();
+    chunks.sort_unstable();
+    chunks.dedup();
+    Ok(chunks)
+}
