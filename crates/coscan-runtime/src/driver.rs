@@ -5,8 +5,8 @@
 //! `workers` what workers have asked for, `walks` what goes in steps. What is decided under the lock is carried out after
 //! it (`effects`). The `pump` is the task that does what destructors must not do themselves.
 //!
-//! Commands: on scans (`scans`), on answers to workers (`fetch`), on pages (`pages`), on decoded columns (`slices`), on all else (`commands`). `reports`
-//! shows all this to those who watch. `reserve` finds memory to decode, `reclaim` takes it from what is needed least.
+//! Commands: on scans (`scans`), on answers to workers (`fetch`, `revoke`), on pages (`pages`), on decoded columns (`slices`), on all
+//! else (`commands`). `reports` shows all this to those who watch. `reserve` finds memory to decode, `reclaim` takes it from what is needed least.
 
 mod apply;
 mod commands;

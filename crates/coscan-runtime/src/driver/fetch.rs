@@ -1,6 +1,7 @@
 //! A worker asks for a chunk, and fetches the answer when it is polled.
 //!
-//! Until then the answer waits in the state: a worker that nobody polls holds no memory, only the pages of its chunk.
+//! Until then the answer waits in the state: a worker that nobody polls holds no memory, only the pages of its chunk. Those
+//! may be [taken back](super::revoke).
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -12,7 +12,8 @@
 //!
 //! Reports may look with [`Driver::lock`]: what was posted just before may not be applied yet.
 //!
-//! A thread that holds the lock takes no other but those of the inbox and of the decode cache. A destructor never takes it:
+//! A thread that holds the lock takes no other but those of the inbox, of the decode cache and of what a
+//! [lease](crate::lease) holds. A destructor never takes it:
 //! in debug builds [`InDestructor`] makes sure of that.
 
 use std::ops::{Deref, DerefMut};
