@@ -35,8 +35,8 @@ pub(crate) enum Opening {
     Opened(VecDeque<PartColumns>),
     /// The chunk has returned to its scan: opening it takes this much memory, which queries hold now.
     NeedsMemory { bytes: u64 },
-    /// The chunk was taken back, because others lacked space while the worker waited.
-    Revoked,
+    /// The chunk was taken back, because others lacked space while the worker waited. It keeps its memory.
+    Revoked { memory: Option<Reservation> },
 }
 
 /// The columns of a part of a chunk, opened.
@@ -81,7 +81,7 @@ pub(crate) async fn open(
     for part in scan.parts().of_chunk(lease.chunk()) {
         match take_shared(scan, &lease, part, until, &mut slice_started).await {
             Ok(slices) => parts.push((part, slices)),
-            Err(Unopened::Revoked) => return Ok(Opening::Revoked),
+            Err(Unopened::Revoked) => return Ok(Opening::Revoked { memory }),
             Err(Unopened::Failed(error)) => return Err(error),
         }
     }

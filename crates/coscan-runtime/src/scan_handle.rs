@@ -1,5 +1,6 @@
 //! A registered scan, as its workers know it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -54,7 +55,7 @@ impl ScanHandle {
             activity: Arc::clone(&activity),
             handed: Vec::new(),
             failed: None,
-            revocations: 0,
+            revocations: BTreeMap::new(),
             is_closed: false,
             has_ended: false,
         };

@@ -166,8 +166,10 @@ impl Worker {
                     drop(runnable);
                     self.memory = Some(self.scan.reserve(self.index, bytes, Stage::Opening).await?);
                 }
-                // Or it could wait and be sent back again and again.
-                Opening::Revoked => may_wait = false,
+                Opening::Revoked { memory } => {
+                    self.memory = memory;
+                    may_wait = false; // Or it could wait and lose its chunk again and again.
+                }
             }
         }
     }

@@ -110,6 +110,12 @@ impl WorkerActivity {
         (until > now).then_some(until)
     }
 
+    /// Since when a worker has not been at work; `None` if it is now.
+    pub(crate) fn worker_idle_since(&self, worker: WorkerIndex, now: Time) -> Option<Time> {
+        let until = Time(self.of(worker).until_ns.load(Ordering::Relaxed));
+        (until <= now).then_some(until)
+    }
+
     fn of(&self, worker: WorkerIndex) -> &Activity {
         &self.workers[worker.as_usize()]
     }

@@ -127,8 +127,9 @@ impl Model {
 
     pub fn scan_pruned(&mut self, id: ScanId, chunks: impl Iterator<Item = ChunkIndex>) {
         let Some(scan) = self.scans.get_mut(&id) else { return };
+        let is_doomed = self.doomed.contains(&id); // Then core does not count them.
         for chunk in chunks {
-            if scan.needed.remove(&chunk) {
+            if scan.needed.remove(&chunk) && !is_doomed {
                 scan.pruned.insert(chunk);
             }
         }

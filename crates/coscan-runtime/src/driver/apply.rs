@@ -31,7 +31,7 @@ impl State {
                     self.workers.advance(request, Phase::Opened, now);
                     self.core.release_chunk(now, request.scan, request.worker);
                     if let Some(running) = self.scans.get_mut(&request.scan) {
-                        running.revocations = 0;
+                        running.revocations.remove(&request.worker);
                     }
                 }
             }

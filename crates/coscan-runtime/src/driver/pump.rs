@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use coscan_core::Time;
 use tokio::time::Instant;
 
 use super::handle::Driver;
@@ -54,7 +55,7 @@ impl Driver {
 
     /// One turn: one drain, and one step of one walk.
     fn turn(self: &Arc<Self>, search: &mut MemorySearch) -> Next {
-        let (has_walks, timeout) = self.own(self.lock(), |state, now| {
+        let (has_walks, timeout, revocation) = self.own(self.lock(), |state, now| {
             if state.core.poll_timeout().is_some_and(|time| time <= now) {
                 state.report_pauses(now);
                 state.core.handle_timeout(now);
@@ -72,13 +73,13 @@ impl Driver {
             state.decide(now);
             state.searched_generation = state.generation;
             state.armed = state.timeout(now);
-            (!state.walks.is_empty(), state.armed.map(|time| time.since(now)))
+            let until = |time: Time| Duration::from_nanos(time.since(now));
+            (!state.walks.is_empty(), state.armed.map(until), state.next_revocation(now).map(until))
         });
         self.hand_out_memory(search);
         if has_walks {
             return Next::Step;
         }
-        let timeout = timeout.map(Duration::from_nanos);
         let search_in = match search {
             MemorySearch::Resting(until) => Some(until.saturating_duration_since(Instant::now())),
             MemorySearch::Idle => {
@@ -87,7 +88,9 @@ impl Driver {
                 (!self.memory_queue.is_empty() && in_use() > 0).then_some(UNUSED_INTERVAL)
             }
         };
-        Next::Bell(timeout.into_iter().chain(search_in).min())
+        // Those who wait for memory look for chunks to take back, too.
+        let revocation = revocation.filter(|_| !self.memory_queue.is_empty());
+        Next::Bell(timeout.into_iter().chain(search_in).chain(revocation).min())
     }
 
     /// Serves those who wait for memory, if some was returned or it is time to look again.

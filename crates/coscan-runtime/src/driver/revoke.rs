@@ -9,11 +9,11 @@ use super::state::State;
 use super::workers::Phase;
 
 /// A chunk is taken back at the earliest when its worker was not polled for so long: longer than the processors are
-/// busy with other workers. Each time that a scan loses a chunk it has twice as long for the next one, so that it gets
-/// on however slow its consumer is.
+/// busy with other workers. Each time that a worker loses a chunk it has twice as long for the next one, so that it gets
+/// on with a slow consumer.
 const REVOKE_AFTER: Duration = Duration::from_millis(500);
 
-/// The time doubles at most so often.
+/// The time doubles at most so often, to half a minute.
 const DOUBLINGS_MAX: u32 = 6;
 
 fn after(time: Time, wait: Duration) -> Time {
@@ -23,7 +23,12 @@ fn after(time: Time, wait: Duration) -> Time {
 impl State {
     /// When to look for chunks to take back, if a load lacks space.
     pub(super) fn revocation_due(&self, now: Time) -> Option<Time> {
-        let first = self.workers.first_using_pages().filter(|_| self.core.lacks_space())?;
+        if self.core.lacks_space() { self.next_revocation(now) } else { None }
+    }
+
+    /// When to look for chunks to take back, if others lack the space of those.
+    pub(super) fn next_revocation(&self, now: Time) -> Option<Time> {
+        let first = self.workers.first_using_pages()?;
         let due = after(first, REVOKE_AFTER);
         // Those that are due and were not taken back are at work, or have longer.
         Some(if due > now { due } else { after(now, REVOKE_AFTER) })
@@ -41,9 +46,12 @@ impl State {
 
     fn revoke(&mut self, since: Time, scan: ScanId, worker: WorkerIndex, now: Time) -> bool {
         let Some(running) = self.scans.get_mut(&scan) else { return false };
-        let doublings = running.revocations.min(DOUBLINGS_MAX);
-        let is_at_work = running.activity.active_until(worker, now).is_some();
-        if is_at_work || after(since, REVOKE_AFTER * 2u32.pow(doublings)) > now {
+        let Some(idle_since) = running.activity.worker_idle_since(worker, now) else {
+            return false;
+        };
+        let doublings =
+            running.revocations.get(&worker).map_or(0, |&times| times.min(DOUBLINGS_MAX));
+        if after(since.max(idle_since), REVOKE_AFTER * 2u32.pow(doublings)) > now {
             return false;
         }
         let Some((serial, phase)) = self.workers.request_of(scan, worker) else { return false };
@@ -55,7 +63,7 @@ impl State {
             },
             _ => return false,
         };
-        running.revocations += 1;
+        *running.revocations.entry(worker).or_default() += 1;
         self.withdraw(now, scan, worker);
         if let Some(resources) = resources {
             self.effects.evicted.extend(resources.pages.into_iter().map(|(_, bytes)| bytes));

@@ -1,5 +1,6 @@
 //! The driver's record of a registered scan, beside that of core.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use coscan_core::{ChunkIndex, Time, WorkerIndex};
@@ -24,8 +25,8 @@ pub(crate) struct RunningScan {
     pub(crate) activity: Arc<WorkerActivity>,
     /// The chunks that its workers were handed.
     pub(crate) handed: Vec<(ChunkIndex, WorkerIndex)>,
-    /// How often in a row a chunk was taken back from its workers.
-    pub(crate) revocations: u32,
+    /// How often in a row a chunk was taken back from each of its workers.
+    pub(crate) revocations: BTreeMap<WorkerIndex, u32>,
     pub(crate) failed: Option<ScanError>,
     /// No more chunks are handed out, nor those that are returned.
     pub(crate) is_closed: bool,
