@@ -152,7 +152,9 @@ impl Load {
                     self.start(speed);
                 }
                 Action::Evict { .. } | Action::Escalate { .. } | Action::Unneeded { .. } => {}
-                Action::Fail { .. } => unreachable!("nothing fails here"),
+                Action::Fail { .. } | Action::GrantMemory { .. } => {
+                    unreachable!("not in this world")
+                }
             }
         }
     }

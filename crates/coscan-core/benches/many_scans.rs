@@ -283,7 +283,9 @@ impl ManyScans {
                     self.start();
                 }
                 Action::Evict { .. } | Action::Escalate { .. } | Action::Unneeded { .. } => {}
-                Action::Fail { .. } => unreachable!("nothing fails here"),
+                Action::Fail { .. } | Action::GrantMemory { .. } => {
+                    unreachable!("not in this world")
+                }
             }
         }
         self.decisions.0.push(spent);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{ChunkIndex, GroupIndex, LoadId, PageId, ScanId, TableId, WorkerIndex};
+use crate::ids::{ChunkIndex, GroupIndex, LoadId, PageId, ScanId, TableId, TicketId, WorkerIndex};
 
 /// A decision to be carried out.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -75,6 +75,14 @@ pub enum Action {
         /// The column group.
         group: GroupIndex,
     },
+    /// Memory [requested](crate::ActiveBufferManager::request_memory) under this ticket is handed out. It is free once the
+    /// pages of all [`Evict`](Self::Evict)s that came out before are dropped.
+    GrantMemory {
+        /// The ticket.
+        ticket: TicketId,
+        /// The bytes requested.
+        bytes: u64,
+    },
 }
 
 impl Action {
@@ -97,7 +105,8 @@ impl Action {
             Action::Load { .. }
             | Action::Escalate { .. }
             | Action::Evict { .. }
-            | Action::Unneeded { .. } => None,
+            | Action::Unneeded { .. }
+            | Action::GrantMemory { .. } => None,
         }
     }
 }

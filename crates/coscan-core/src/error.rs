@@ -107,6 +107,24 @@ pub enum RemoveTableError {
     InUse(TableId),
 }
 
+/// Memory was refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{bytes} bytes of memory are missing: give coscan more, or run less at once")]
+pub struct MissingMemory {
+    /// The bytes that are missing.
+    pub bytes: u64,
+}
+
+impl MissingMemory {
+    /// Whether there are as many bytes as are needed.
+    pub(crate) fn check(needed_bytes: u64, bytes: u64) -> Result<(), Self> {
+        match needed_bytes.saturating_sub(bytes) {
+            0 => Ok(()),
+            bytes => Err(Self { bytes }),
+        }
+    }
+}
+
 /// Why a worker cannot ask for a chunk.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]

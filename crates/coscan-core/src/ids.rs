@@ -95,6 +95,11 @@ index! {
 }
 
 index! {
+    /// A request for memory. Ids ascend in the order of requests and are never reused.
+    TicketId(u64), "m"
+}
+
+index! {
     /// The position of a running scan among those of its table, so that sets of them take a few bits. Given to another scan
     /// after it has ended.
     SlotIndex, "q"

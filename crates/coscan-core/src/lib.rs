@@ -6,7 +6,7 @@
 //!
 //! Start at [`ActiveBufferManager`]. Pages are the units that are read and cached; a table is a list of chunks, each a list
 //! of pages ([`ChunkSpec`], or a whole [`Layout`] at once), and tables may share pages. A [`ScanSpec`] is the request of a
-//! query, a [`Policy`] decides by the [`State`]. The papers are cited as `[CS04]`: the technical report of 2004; `[CS07]`:
+//! query, a [`Policy`] decides by the [`State`]. Memory beside the pool is decided here, too: see [`MemoryLimits`]. The papers are cited as `[CS04]`: the technical report of 2004; `[CS07]`:
 //! Cooperative Scans, VLDB 2007; `[CS11]`: Świtakowski's thesis, 2011.
 
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
@@ -21,6 +21,7 @@ mod ids;
 mod layout;
 pub mod log;
 mod manager;
+mod memory;
 mod pages;
 pub mod policy;
 mod pool;
@@ -37,15 +38,16 @@ pub use audit::Discrepancy;
 pub use chunks::ChunkSpec;
 pub use classes::{Class, ClassKey, Classes};
 pub use error::{
-    AddChunksError, RemovePagesError, RemoveTableError, RequestError, RetireChunksError,
-    StartScanError,
+    AddChunksError, MissingMemory, RemovePagesError, RemoveTableError, RequestError,
+    RetireChunksError, StartScanError,
 };
 pub use ids::{
     ChunkIndex, ClassIndex, DeviceId, GroupIndex, Index, LoadId, PageId, PageIndex, ScanId,
-    SliceId, SlotIndex, TableId, Time, WorkerIndex,
+    SliceId, SlotIndex, TableId, TicketId, Time, WorkerIndex,
 };
 pub use layout::{Layout, LayoutBuilder};
 pub use manager::{ActiveBufferManager, Config};
+pub use memory::{MemoryLimits, MemoryStage, UnmetMemoryRequest};
 pub use policy::{Policy, PolicyKind, UnknownPolicy};
 pub use scan::{Order, PriorityBounds, PriorityClass, Scan, ScanReport, ScanSpec};
 pub use set::{HierarchicalBitSet, IndexSet};

@@ -17,6 +17,7 @@
 mod commands;
 mod layouts;
 mod replay;
+mod replies;
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,8 +29,9 @@ use crate::action::Action;
 use crate::ids::Time;
 use crate::manager::Config;
 
-pub use commands::{Command, RecordedManager, Reply};
+pub use commands::{Command, RecordedManager};
 pub use replay::{ReplayError, Replayed};
+pub use replies::Reply;
 
 /// The version of the format that is written and read here. It changes when an older log would be misread.
 pub const VERSION: u32 = 4;

@@ -1,6 +1,6 @@
 //! The state machine: commands and events in, decisions out.
 //!
-//! Commands, events, deliveries, loads and the wait for space have a file each below this one. They change the state
+//! Commands, events, deliveries, loads, memory and the wait for space have a file each below this one. They change the state
 //! through the transitions of [`State`] only.
 
 mod commands;
@@ -8,6 +8,7 @@ mod delivering;
 mod escalating;
 mod events;
 mod loading;
+mod memory;
 mod registering;
 mod space;
 mod sparse;
@@ -20,12 +21,12 @@ use std::collections::{BTreeSet, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use crate::action::Action;
-use crate::audit::{Discrepancy, audit};
-use crate::ids::{ChunkIndex, GroupIndex, PageId, ScanId, SliceId, TableId, Time};
+use crate::audit::{Discrepancy, audit, audit_memory};
+use crate::ids::{PageId, ScanId, SliceId, Time};
+use crate::memory::Arbitrator;
 use crate::pages::Residency;
 use crate::policy::{EvictionRequest, Policy};
 use crate::scan::{PriorityClass, Scan, ScanReport};
-use crate::set::IndexSet;
 use crate::state::State;
 
 /// The limits of a manager, whatever its policy.
@@ -102,6 +103,7 @@ impl Default for Config {
 ///             manager.request_chunk(now, scan, worker).unwrap();
 ///         }
 ///         Action::Evict { .. } | Action::Escalate { .. } | Action::Unneeded { .. } => {}
+///         Action::GrantMemory { .. } => unreachable!(),
 ///         Action::Finish { scan, .. } => manager.cancel_scan(now, scan),
 ///         Action::Fail { .. } => unreachable!(),
 ///     }
@@ -120,13 +122,16 @@ impl Default for Config {
 /// - I4 while a scan waits and no worker is busy, some load is in flight or some action comes out;
 /// - I5 no scan waits forever: waiting raises its priority, see [`Config::space_timeout_ns`] and
 ///   [`Config::wait_max_ns`];
-/// - I6 a scan that asked for order gets order.
+/// - I6 a scan that asked for order gets order;
+/// - I7 the pool and the memory handed out beside it never exceed the budget.
 #[derive(Debug)]
 pub struct ActiveBufferManager {
     config: Config,
     state: State,
     policy: Box<dyn Policy>,
     actions: VecDeque<Action>,
+    /// Memory beside the pool, once its limits are set.
+    memory: Option<Arbitrator>,
     /// Running scans by the bytes of the largest chunk that they were registered for: the pool can always hold it.
     largest_chunks: BTreeSet<(u64, ScanId)>,
     /// The next phase of a scan that waits for space, see [`space`].
@@ -158,6 +163,7 @@ impl ActiveBufferManager {
             state: State::new(config.pool_bytes, config.wait_max_ns),
             policy,
             actions: VecDeque::new(),
+            memory: None,
             largest_chunks: BTreeSet::new(),
             space_deadline: None,
             lacks_space: false,
@@ -176,6 +182,10 @@ impl ActiveBufferManager {
     pub fn poll_action(&mut self) -> Option<Action> {
         if self.actions.is_empty() {
             self.answer_waiting();
+        }
+        // After deliveries: what a worker waits for is not evicted for others.
+        if self.actions.is_empty() {
+            self.meet_requests();
         }
         if self.actions.is_empty() && self.changed {
             self.escalate_loads();
@@ -238,7 +248,8 @@ impl ActiveBufferManager {
     /// # Errors
     /// If one differs from the one kept, which is a bug.
     pub fn audit(&self) -> Result<(), Discrepancy> {
-        audit(&self.state)
+        audit(&self.state)?;
+        self.memory.as_ref().map_or(Ok(()), |memory| audit_memory(&self.state, memory))
     }
 
     /// Whether a load waits for space in the pool. Workers that are not about to use their chunks should return them.
@@ -256,8 +267,13 @@ impl ActiveBufferManager {
     // Internals.
 
     fn at(&mut self, now: Time) {
-        self.state.now = self.state.now.max(now);
+        self.pass_time(now);
         self.changed = true;
+    }
+
+    /// It is later, which alone lets no load start.
+    fn pass_time(&mut self, now: Time) {
+        self.state.now = self.state.now.max(now);
     }
 
     fn choose_victims(&mut self, request: &EvictionRequest<'_>) -> Vec<PageId> {
@@ -279,19 +295,4 @@ impl ActiveBufferManager {
             self.actions.push_back(Action::Evict { page });
         }
     }
-}
-
-/// Bytes of the largest of some chunks of a table, counting some column groups.
-fn largest_chunk_bytes(
-    state: &State,
-    table: TableId,
-    chunks: &[ChunkIndex],
-    groups: &IndexSet<GroupIndex>,
-) -> u64 {
-    let table = state.table(table);
-    let chunk_bytes = |&chunk| {
-        let pages = groups.iter().flat_map(|group| table.slice(chunk, group));
-        pages.map(|&page| state.bytes_of(page)).sum()
-    };
-    chunks.iter().map(chunk_bytes).max().unwrap_or(0)
 }

@@ -1,6 +1,6 @@
 //! The policies, one file each: the next load, the victims, the deliveries.
 //!
-//! A policy only chooses. The state machine keeps the safety rules I1 to I6 whatever it chooses.
+//! A policy only chooses. The state machine keeps the safety rules I1 to I7 whatever it chooses.
 
 mod attach;
 mod elevator;

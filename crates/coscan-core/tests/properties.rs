@@ -1,5 +1,6 @@
 //! Random tables, pools, scans and operations, under every policy: the model in `world` checks the rules after each
-//! step, and whoever is neither cancelled nor failed finishes.
+//! step, and whoever is neither cancelled nor failed finishes. So does `world::memory` for memory beside the pool: nobody is
+//! refused, or waits, for memory that could be had.
 
 #![allow(clippy::unwrap_used)]
 
@@ -57,6 +58,28 @@ enum Op {
     EvictIdle,
     Decoded { table: usize, chunk: u32, group: u32, held: bool },
     RemoveTable { table: usize },
+    Memory(MemoryOp),
+}
+
+/// A command of memory; sizes are in percent of the budget.
+#[derive(Clone, Debug)]
+enum MemoryOp {
+    Take { percent: u64, spare_bytes_max: u64 },
+    Cover { percent: u64 },
+    Request { stage: MemoryStage, scan: usize, percent: u64 },
+    Withdraw { waiting: usize },
+    GrowPool { percent: u64 },
+    Ceiling { percent: u64 },
+}
+
+/// Memory beside the pool, in percent of it.
+#[derive(Clone, Debug)]
+struct MemoryCase {
+    beside_percent: u64,
+    floor_percent: u64,
+    overtaking_ns: u64,
+    /// Nanoseconds for which memory is held that was handed out.
+    held_ns: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -73,6 +96,7 @@ struct Case {
     scattered_ns: u64,
     /// Several events may happen before actions are carried out.
     batches: bool,
+    memory: Option<MemoryCase>,
     seed: u64,
 }
 
@@ -138,11 +162,38 @@ fn any_op() -> impl Strategy<Value = Op> {
         3 => (0usize..3, 0u32..9, 0u32..4, any::<bool>())
             .prop_map(|(table, chunk, group, held)| Op::Decoded { table, chunk, group, held }),
         1 => (0usize..3).prop_map(|table| Op::RemoveTable { table }),
+        12 => any_memory_op().prop_map(Op::Memory),
     ]
 }
 
+fn any_memory_op() -> impl Strategy<Value = MemoryOp> {
+    let stage = prop_oneof![Just(MemoryStage::Working), Just(MemoryStage::Opening)];
+    prop_oneof![
+        4 => (0u64..120, 0u64..9)
+            .prop_map(|(percent, spare_bytes_max)| MemoryOp::Take { percent, spare_bytes_max }),
+        1 => (0u64..120).prop_map(|percent| MemoryOp::Cover { percent }),
+        6 => (stage, 0usize..10, 0u64..110)
+            .prop_map(|(stage, scan, percent)| MemoryOp::Request { stage, scan, percent }),
+        2 => (0usize..4).prop_map(|waiting| MemoryOp::Withdraw { waiting }),
+        1 => (0u64..120).prop_map(|percent| MemoryOp::GrowPool { percent }),
+        1 => (0u64..150).prop_map(|percent| MemoryOp::Ceiling { percent }),
+    ]
+}
+
+fn any_memory() -> impl Strategy<Value = MemoryCase> {
+    let held_ns = prop_oneof![0u64..50, 200u64..2_000];
+    (0u64..100, 0u64..120, 0u64..800, held_ns).prop_map(
+        |(beside_percent, floor_percent, overtaking_ns, held_ns)| MemoryCase {
+            beside_percent,
+            floor_percent,
+            overtaking_ns,
+            held_ns,
+        },
+    )
+}
+
 fn any_case(faults: bool) -> impl Strategy<Value = Case> {
-    let count = if faults { 0..12 } else { 0..1 };
+    let count = if faults { 0..24 } else { 0..1 };
     (
         prop::collection::vec(any_table(), 1..3),
         prop::collection::vec(any_scan(), 1..9),
@@ -150,7 +201,7 @@ fn any_case(faults: bool) -> impl Strategy<Value = Case> {
         prop::collection::vec((0usize..2, 0u32..30), 0..if faults { 3 } else { 1 }),
         prop_oneof![Just(0u64), 0u64..60, Just(100)],
         1usize..5,
-        (prop_oneof![Just(0u64), 1u64..200], any::<bool>()),
+        (prop_oneof![Just(0u64), 1u64..200], any::<bool>(), prop::option::of(any_memory())),
         any::<u64>(),
     )
         .prop_map(
@@ -161,7 +212,7 @@ fn any_case(faults: bool) -> impl Strategy<Value = Case> {
                 failing,
                 pool_percent,
                 loads_in_flight_max,
-                (scattered_ns, batches),
+                (scattered_ns, batches, memory),
                 seed,
             )| {
                 Case {
@@ -173,6 +224,7 @@ fn any_case(faults: bool) -> impl Strategy<Value = Case> {
                     loads_in_flight_max,
                     scattered_ns,
                     batches,
+                    memory,
                     seed,
                 }
             },
@@ -262,6 +314,16 @@ impl Run {
             world.disk = Disk::Scattered { random: Seeded(case.seed), ns_max: case.scattered_ns };
         }
         world.batches = case.batches.then_some(Seeded(case.seed));
+        if let Some(memory) = &case.memory {
+            world.memory.held_ns = Some(memory.held_ns);
+            let limits = MemoryLimits {
+                budget_bytes: pool_bytes + pool_bytes * memory.beside_percent / 100,
+                pool_ceiling_bytes: pool_bytes,
+                pool_floor_bytes: pool_bytes * memory.floor_percent / 100,
+                overtaking_ns: memory.overtaking_ns,
+            };
+            world.set_memory_limits(limits).unwrap();
+        }
         let tables: Vec<_> = layouts.iter().map(|layout| Some(world.add_table(layout))).collect();
         for &(table, page) in &case.failing {
             let table = TableId::from_usize(table % layouts.len());
@@ -288,6 +350,9 @@ impl Run {
             let pages = some_pages(&layout, seed).into_iter();
             pages.map(|page| self.world.page(table, page)).collect()
         });
+        if self.world.manager.memory_limits().is_some() {
+            let _ = self.world.grow_pool(self.widest);
+        }
         let started = self.world.try_start(table, &groups, rows, case.order, &workers);
         match started {
             Ok(scan) => self.scans[index] = Some(scan),
@@ -331,6 +396,38 @@ impl Run {
                     self.tables[*table] = None;
                 }
             }
+            Op::Memory(op) => self.apply_to_memory(op),
+        }
+    }
+
+    /// Does nothing in worlds without memory beside the pool.
+    fn apply_to_memory(&mut self, op: &MemoryOp) {
+        let Some(limits) = self.world.manager.memory_limits() else { return };
+        let bytes = |percent: u64| limits.budget_bytes * percent / 100;
+        match *op {
+            MemoryOp::Take { percent, spare_bytes_max } => {
+                let _ = self.world.take(bytes(percent), spare_bytes_max);
+            }
+            MemoryOp::Cover { percent } => {
+                self.world.cover(bytes(percent));
+            }
+            MemoryOp::Request { stage, scan, percent } => {
+                let scan = self.scans.get(scan).copied().flatten();
+                let _ = self.world.request(stage, scan, bytes(percent));
+            }
+            MemoryOp::Withdraw { waiting } => {
+                if let Some(&ticket) = self.world.waiting().get(waiting) {
+                    self.world.withdraw(ticket);
+                }
+            }
+            MemoryOp::GrowPool { percent } => {
+                let _ = self.world.grow_pool(bytes(percent));
+            }
+            MemoryOp::Ceiling { percent } => {
+                let pool_ceiling_bytes = bytes(percent);
+                let limits = MemoryLimits { pool_ceiling_bytes, ..limits };
+                self.world.set_memory_limits(limits).unwrap();
+            }
         }
     }
 
@@ -347,6 +444,17 @@ impl Run {
         if let Some(scan) = self.world.manager.state().scans().next() {
             panic!("I5: {:?} never got {:?}", scan.id(), scan.needed());
         }
+        let Some(limits) = self.world.manager.memory_limits() else { return };
+        // The floor may have been lower when it was requested.
+        let most_bytes = limits.handed_out_bytes_max();
+        let too_large =
+            self.world.manager.unmet_memory_requests().filter(|it| it.bytes > most_bytes);
+        for unmet in too_large.collect::<Vec<_>>() {
+            self.world.withdraw(unmet.ticket);
+        }
+        self.world.drive_bounded(steps_max);
+        assert_eq!(self.world.handed_out_bytes(), 0);
+        assert_eq!(self.world.waiting(), [], "all is returned, yet requests wait");
     }
 }
 

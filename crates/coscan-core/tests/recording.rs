@@ -42,7 +42,7 @@ fn a_replay_counts_what_went_in_and_what_came_out() {
     let replayed = log.replay().unwrap();
     assert_eq!((replayed.commands, replayed.decisions), (commands, log.entries.len() - commands));
     let layout = Reply::Layout(TableId(0), PageId(0));
-    for reply in [layout, Reply::Scan(ScanId(1)), Reply::PoolBytes(90), Reply::Refused] {
+    for reply in [layout, Reply::Scan(ScanId(1)), Reply::Bytes(90), Reply::Refused] {
         assert!(log.entries.contains(&Entry::Reply(reply.clone())), "{reply:?}");
     }
 }

@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow_array::ArrayRef;
-use coscan_core::PriorityClass;
+use coscan_core::{MemoryStage, PriorityClass};
 use coscan_storage::table::ColumnDecoder;
 
 use crate::decode_cache::Slice;
 use crate::error::ScanError;
 use crate::lease::Lease;
-use crate::memory::{Charges, Reservation, Stage};
+use crate::memory::{Charges, Reservation};
 use crate::metrics::add_time;
 use crate::scan_handle::ScanHandle;
 use memory_needs::{BatchNeeds, MemoryNeeds};
@@ -152,7 +152,7 @@ impl PartColumns {
         let batch = self
             .batch
             .take()
-            .or_else(|| scan.driver().try_reserve(self.batch_bytes(), Stage::Working));
+            .or_else(|| scan.driver().try_reserve(self.batch_bytes(), MemoryStage::Working));
         let Some(mut reservation) = batch else { return Ok(None) };
         let (started, decodes) = (Instant::now(), reservation.left_bytes() > 0);
         let mut arrays = Vec::with_capacity(self.columns.len());
@@ -192,9 +192,9 @@ impl PartColumns {
 /// A reservation of `bytes`, part of which may be reserved already; `None` if the rest is not available.
 fn reserve_all(scan: &ScanHandle, memory: Option<Reservation>, bytes: u64) -> Option<Reservation> {
     let Some(mut memory) = memory else {
-        return scan.driver().try_reserve(bytes, Stage::Opening);
+        return scan.driver().try_reserve(bytes, MemoryStage::Opening);
     };
     let missing_bytes = bytes.saturating_sub(memory.left_bytes());
-    memory.add(scan.driver().try_reserve(missing_bytes, Stage::Opening)?);
+    memory.add(scan.driver().try_reserve(missing_bytes, MemoryStage::Opening)?);
     Some(memory.split_off(bytes))
 }

@@ -5,15 +5,20 @@
 //! `workers` what workers have asked for, `walks` what goes in steps. What is decided under the lock is carried out after
 //! it (`effects`). The `pump` is the task that does what destructors must not do themselves.
 //!
-//! Commands: on scans (`scans`), on answers to workers (`fetch`, `revoke`), on pages (`pages`), on decoded columns (`slices`), on all
-//! else (`commands`). `reports` shows all this to those who watch. `reserve` finds memory to decode, `reclaim` takes it from what is needed least.
+//! Commands: on scans (`scans`), on answers to workers (`fetch`, `revoke`), on pages (`pages`), on decoded columns
+//! (`slices`), on all else (`commands`). `reports` shows all this to those who watch.
+//!
+//! Memory: `reserve` finds some to decode, `memory_requests` has the workers that wait for it, `reclaim` takes it from
+//! where it is needed least, `credit` gets it from core for users who take it without the lock.
 
 mod apply;
 mod commands;
+mod credit;
 mod effects;
 mod fetch;
 mod handle;
 mod inbox;
+mod memory_requests;
 mod message;
 mod owner;
 mod pages;

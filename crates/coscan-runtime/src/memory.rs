@@ -12,22 +12,19 @@
 //!
 //! Decoded columns are counted until the last reference to their buffers is gone, also after a query has passed them on.
 //!
-//! The owner of core hands out [`Credit`] in quanta ([`Grants`]); users take and return it without a lock.
-//! [`Reservation`] is memory taken to decode, [`MemoryQueue`] the line of requests for it, which the pump serves.
+//! Core decides how far the pool gives way and who gets memory. Its owner hands out [`Credit`] in quanta; users take and
+//! return it without a lock. [`Reservation`] is memory taken to decode. A worker that waits for some has an [`AnswerSlot`].
 
+mod answer;
 mod budget;
 mod credit;
-mod grants;
-mod pool_limits;
-mod queue;
 mod reservation;
-#[cfg(test)]
-mod tests;
 mod usage;
+mod waiting;
 
+pub(crate) use answer::{Answer, AnswerSlot};
 pub(crate) use budget::{CreditOwner, MemoryBudget};
 pub(crate) use credit::Credit;
-pub(crate) use grants::{ElasticPool, Grants, Missing};
-pub(crate) use queue::{MemoryQueue, Stage};
 pub(crate) use reservation::{Charges, Reservation};
 pub(crate) use usage::MemoryUser;
+pub(crate) use waiting::WaitingRequests;

@@ -8,8 +8,10 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use coscan_core::MissingMemory;
+
 use crate::destructor::InDestructor;
-use crate::memory::{Credit, MemoryBudget, MemoryUser, Missing};
+use crate::memory::{Credit, MemoryBudget, MemoryUser};
 
 /// Optional metadata of one type takes at most this part of the budget.
 const OPTIONAL_PART: u64 = 8;
@@ -118,7 +120,7 @@ impl MetadataCache {
     /// Drops unused values, least recently used first, until `is_enough` says so; false if none was dropped. What a
     /// value frees is an estimate: if it was not enough, twice as much is dropped next. So the values are looked
     /// through only a few times, however many have to go.
-    pub(crate) fn drop_unused(&self, missing: Missing, is_enough: impl Fn() -> bool) -> bool {
+    pub(crate) fn drop_unused(&self, missing: MissingMemory, is_enough: impl Fn() -> bool) -> bool {
         let mut bytes = missing.bytes;
         let mut has_dropped = false;
         loop {
@@ -173,7 +175,7 @@ pub struct MetadataReservation {
 impl MetadataReservation {
     /// # Errors
     /// The missing bytes.
-    pub(crate) fn try_new(memory: &Arc<MemoryBudget>, bytes: u64) -> Result<Self, Missing> {
+    pub(crate) fn try_new(memory: &Arc<MemoryBudget>, bytes: u64) -> Result<Self, MissingMemory> {
         memory.try_take(MemoryUser::Metadata, bytes)?;
         Ok(Self { credit: Arc::clone(memory.credit()), bytes })
     }
@@ -242,7 +244,7 @@ mod tests {
         let (cache, slots) = values(6);
         let in_use = slots[1].get().unwrap();
         drop(slots[0].get());
-        assert!(cache.drop_unused(Missing { bytes: 201 }, || true));
+        assert!(cache.drop_unused(MissingMemory { bytes: 201 }, || true));
         let left = slots.iter().filter_map(CacheSlot::get).map(|value| *value);
         assert_eq!(left.collect::<Vec<_>>(), [0, 1, 5]);
         drop(in_use);
@@ -256,9 +258,9 @@ mod tests {
             looks.set(looks.get() + 1);
             false
         };
-        assert!(cache.drop_unused(Missing { bytes: 1 }, frees_nothing));
+        assert!(cache.drop_unused(MissingMemory { bytes: 1 }, frees_nothing));
         assert!(slots.iter().all(|slot| slot.get().is_none()));
         assert!(looks.get() <= 20, "{}", looks.get());
-        assert!(!cache.drop_unused(Missing { bytes: 1 }, || true), "none is left");
+        assert!(!cache.drop_unused(MissingMemory { bytes: 1 }, || true), "none is left");
     }
 }

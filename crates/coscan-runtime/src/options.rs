@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use coscan_core::{Config, PolicyKind};
+use coscan_core::{Config, MemoryLimits, PolicyKind};
 
 /// Settings of a [`crate::BufferManager`]. All have defaults that suit one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,6 +99,16 @@ impl Options {
             active_workers_max: self.active_workers_max,
             request_bytes: self.request_bytes,
             ..Config::default()
+        }
+    }
+
+    /// The limits on memory as core knows them. A request is overdue after half of `memory_timeout`.
+    pub(crate) fn memory_limits(&self) -> MemoryLimits {
+        MemoryLimits {
+            budget_bytes: self.memory_bytes,
+            pool_ceiling_bytes: self.pool_bytes,
+            pool_floor_bytes: self.pool_bytes_min,
+            overtaking_ns: u64::try_from(self.memory_timeout.as_nanos() / 2).unwrap_or(u64::MAX),
         }
     }
 

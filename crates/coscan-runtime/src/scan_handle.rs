@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use coscan_core::{PriorityClass, ScanId, ScanReport, ScanSpec, WorkerIndex};
+use coscan_core::{MemoryStage, PriorityClass, ScanId, ScanReport, ScanSpec, WorkerIndex};
 
 use crate::destructor::InDestructor;
 use crate::driver::{Driver, Message, RunningScan};
 use crate::error::ScanError;
-use crate::memory::{Reservation, Stage};
+use crate::memory::Reservation;
 use crate::metrics::{ScanCounters, ScanMetrics};
 use crate::scan_parts::ScanParts;
 use crate::scan_request::ScanLabel;
@@ -96,10 +96,10 @@ impl ScanHandle {
         &self,
         worker: WorkerIndex,
         bytes: u64,
-        stage: Stage,
+        stage: MemoryStage,
     ) -> Result<Reservation, ScanError> {
         let _waiting = self.activity.in_memory_queue(worker, self.driver.now());
-        self.driver.reserve(bytes, stage).await
+        self.driver.reserve(self.id, bytes, stage).await
     }
 
     pub(crate) fn driver(&self) -> &Arc<Driver> {

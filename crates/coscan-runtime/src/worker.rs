@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
-use coscan_core::{ChunkIndex, WorkerIndex};
+use coscan_core::{ChunkIndex, MemoryStage, WorkerIndex};
 
 use crate::batch::record_batch;
 use crate::columns::{Opening, PartColumns, open};
@@ -16,7 +16,7 @@ use crate::cpu_scheduler::Runnable;
 use crate::destructor::InDestructor;
 use crate::driver::{Message, RequestId};
 use crate::error::ScanError;
-use crate::memory::{Reservation, Stage};
+use crate::memory::Reservation;
 use crate::metrics::add_time;
 use crate::scan_handle::ScanHandle;
 use crate::yield_policy::{YieldDecision, YieldPolicy};
@@ -127,7 +127,8 @@ impl Worker {
             match self.next_at_once() {
                 Step::Batch(batch) => return batch.map(Some),
                 Step::NeedsMemory { bytes } => {
-                    let reservation = self.scan.reserve(self.index, bytes, Stage::Working).await?;
+                    let reservation =
+                        self.scan.reserve(self.index, bytes, MemoryStage::Working).await?;
                     if let Some(current) = &mut self.current {
                         current.provide(reservation);
                     }
@@ -164,7 +165,8 @@ impl Worker {
                 }
                 Opening::NeedsMemory { bytes } => {
                     drop(runnable);
-                    self.memory = Some(self.scan.reserve(self.index, bytes, Stage::Opening).await?);
+                    self.memory =
+                        Some(self.scan.reserve(self.index, bytes, MemoryStage::Opening).await?);
                 }
                 Opening::Revoked { memory } => {
                     self.memory = memory;

@@ -449,6 +449,33 @@ async fn a_large_request_is_not_overtaken_for_ever_by_small_ones() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_that_nobody_polls_for_ends_and_holds_up_no_other() {
+    const OUTSIDE: u64 = 300 << 10;
+    /// Enough for a chunk of one column, not for one of all.
+    const NARROW: u64 = 60 << 10;
+    let (manager, table) = smallest(OUTSIDE, PolicyKind::Relevance).await;
+    let operators = manager.operator_memory();
+    let mut wide = scan(&manager, &table, &[0, 1, 2]);
+    assert!(operators.try_take(OUTSIDE));
+    while !manager.is_memory_short() {
+        assert!(wide.next().now_or_never().is_none());
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    // It is not polled any more, and nothing may overtake it soon.
+    tokio::time::sleep(manager.options().memory_timeout / 2).await;
+    let narrow = tokio::spawn(ids(scan(&manager, &table, &[0])));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    operators.give(NARROW);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(!narrow.is_finished(), "all that is returned is kept for the other");
+    assert!(are_rows(in_time(narrow).await.unwrap(), 0..ROWS));
+    assert!(matches!(wide.next().await, Some(Err(ScanError::Exhausted { .. }))));
+    operators.give(OUTSIDE - NARROW);
+    drop(wide);
+    assert_free(&manager).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_request_beyond_the_budget_does_not_wait() {
     let (manager, table) = smallest(20 << 10, PolicyKind::Relevance).await;
     let others = [(); 4].map(|()| ids(scan(&manager, &table, &[0])));

@@ -1,4 +1,4 @@
-//! A stream that nobody polls any more keeps no chunk that others need the space of, and loses no row by it.
+//! A stream that nobody polls any more keeps no chunk and no memory that others need, and loses no row by it.
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
 mod common;
@@ -72,6 +72,27 @@ async fn a_chunk_that_waits_to_be_opened_is_taken_back_for_another_scan() {
     operators.give(OUTSIDE);
     assert!(are_rows(in_time(ids(other)).await, 0..ROWS));
     assert!(are_rows(in_time(ids(unpolled)).await, 0..ROWS), "it loses no row");
+    assert_free(&manager).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn memory_that_was_not_fetched_is_taken_back_for_others() {
+    let (manager, table, gate) = gated().await;
+    let operators = manager.operator_memory();
+    let mut unpolled = scan(&manager, &table);
+    assert!(operators.try_take(OUTSIDE));
+    assert!(unpolled.next().now_or_never().is_none(), "its pages are not read yet");
+    gate.open();
+    until_in_use(&manager, 1).await;
+    assert!(unpolled.next().now_or_never().is_none(), "it waits for memory");
+    operators.give(OUTSIDE);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(!operators.try_take(OUTSIDE), "the scan has been granted some");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(operators.try_take(OUTSIDE), "which it did not fetch");
+    assert!(unpolled.next().now_or_never().is_none(), "it waits again");
+    operators.give(OUTSIDE);
+    assert!(are_rows(in_time(ids(unpolled)).await, 0..ROWS));
     assert_free(&manager).await;
 }
 

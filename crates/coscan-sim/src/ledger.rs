@@ -102,7 +102,8 @@ impl Ledger {
             Action::Deliver { scan, worker, chunk } => self.delivered(now, *scan, *worker, *chunk),
             Action::Finish { scan, worker } => self.finished(now, *scan, *worker),
             Action::Fail { scan, page } => self.scan_failed(*scan, *page),
-            Action::Unneeded { .. } => Ok(()), // Nothing is decoded here.
+            // Nothing is decoded here.
+            Action::Unneeded { .. } | Action::GrantMemory { .. } => Ok(()),
         }
     }
 
@@ -129,6 +130,15 @@ impl Ledger {
         })?;
         self.limit_bytes = limit;
         Ok(())
+    }
+
+    /// Enters the limit of the pool after it has moved for the sake of others.
+    pub(crate) fn pool_moved(&mut self, manager: &ActiveBufferManager) {
+        let limit_bytes = manager.state().pool_bytes();
+        if limit_bytes != self.limit_bytes {
+            self.useless_loads = 0;
+            self.limit_bytes = limit_bytes;
+        }
     }
 
     /// Checks what must hold when no more actions come out.

@@ -29,10 +29,32 @@ pub struct Outcome {
     pub decisions: u64,
     /// Cores of the machine.
     pub cores: u32,
+    /// Memory beside the pool.
+    pub memory: MemoryOutcome,
     /// Which chunks were handed out, first ones first: the query, as a position in [`Outcome::queries`], and the chunk.
     pub deliveries: Vec<(usize, ChunkIndex)>,
     /// The events in order. Empty unless [`crate::Options::timeline`] is set.
     pub timeline: Vec<Step>,
+}
+
+/// What came of memory beside the pool. All is 0 without [`crate::Options::memory`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MemoryOutcome {
+    /// Requests that were met after they had been queued.
+    pub requests: u64,
+    /// The longest time, in nanoseconds, that one of them waited.
+    pub longest_wait_ns: u64,
+    /// How often someone tried to take memory at once.
+    pub takes: u64,
+    /// How often it was refused.
+    pub refused: u64,
+    /// Nanoseconds during which someone waited for memory.
+    pub short_ns: u64,
+    /// Nanoseconds during which nothing was read, although a scan waited for data that would have fitted into the pool with
+    /// all memory that nobody had.
+    pub idle_ns: u64,
+    /// The most bytes in use that were not there.
+    pub overdraft_bytes_max: u64,
 }
 
 /// The outcome of a query.

@@ -19,6 +19,7 @@
 
 mod disk;
 mod history;
+mod memory;
 mod tables;
 
 use std::collections::BTreeMap;

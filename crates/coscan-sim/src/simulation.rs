@@ -6,6 +6,7 @@
 
 mod actions;
 mod loads;
+mod memory;
 mod queries;
 mod record;
 mod wait;
@@ -27,6 +28,8 @@ use crate::sharing::ProcessorSharing;
 use crate::violation::{Broken, Rule, Violation, ensure};
 use crate::workload::{PageNumbers, Workload};
 use loads::LoadRun;
+use memory::MemoryRun;
+pub use memory::MemoryWorkload;
 use queries::QueryRun;
 use record::Record;
 
@@ -49,6 +52,8 @@ pub struct Options {
     /// The longest wait of a worker in nanoseconds; the run fails beyond. By default a bound that only endless waits
     /// reach.
     pub wait_ns_max: Option<u64>,
+    /// Memory beside the pool; `None` for a run without any.
+    pub memory: Option<MemoryWorkload>,
 }
 
 /// Runs a workload on a machine under a policy.
@@ -82,6 +87,7 @@ enum Event {
     Page { load: LoadId, page: PageIndex },
     CancelLoad { load: LoadId },
     Pool { bytes: u64 },
+    Operator { operator: u32 },
 }
 
 /// The source of the next event, in order of precedence.
@@ -114,6 +120,7 @@ struct Simulation<'a> {
     /// The query of each running scan.
     scans: BTreeMap<ScanId, usize>,
     loads: BTreeMap<LoadId, LoadRun>,
+    memory: Option<MemoryRun>,
     steps: u64,
     /// When the first event of the batch happened whose actions are still to be carried out.
     batch_began: Option<Time>,
@@ -157,11 +164,15 @@ impl<'a> Simulation<'a> {
             queries,
             scans: BTreeMap::new(),
             loads: BTreeMap::new(),
+            memory: None,
             steps: 0,
             batch_began: None,
             idle_timeouts: 0,
             record: Record::new(machine.cores, options.timeline),
         };
+        if let Some(usage) = options.memory {
+            simulation.set_up_memory(usage);
+        }
         simulation.plan_beginnings();
         simulation
     }
@@ -183,6 +194,7 @@ impl<'a> Simulation<'a> {
     fn go(&mut self) -> Result<(), Broken> {
         while self.queries_left > 0 {
             let (at, source) = self.next().ok_or_else(|| self.all_stands_still())?;
+            self.count_memory_time(at);
             self.now = self.now.max(at);
             self.steps += 1;
             self.happen(source)?;
@@ -267,6 +279,7 @@ impl<'a> Simulation<'a> {
             Event::Page { load, page } => self.report(load, page),
             Event::CancelLoad { load } => self.cancel_load(load),
             Event::Pool { bytes } => self.change_pool(bytes),
+            Event::Operator { operator } => self.operator_step(operator),
         }
     }
 

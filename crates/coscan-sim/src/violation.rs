@@ -26,7 +26,7 @@ pub struct Violation {
     pub what: String,
 }
 
-/// A rule. I1 to I6 are the safety rules of [`coscan_core::ActiveBufferManager`].
+/// A rule. I1 to I7 are the safety rules of [`coscan_core::ActiveBufferManager`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Rule {
     /// Every scan gets every chunk that it needs exactly once.
@@ -43,6 +43,8 @@ pub enum Rule {
     Order,
     /// The manager's own records agree with its inputs and actions.
     Records,
+    /// Memory beside the pool: no more is in use than there is, and nobody is refused what could be had.
+    Memory,
     /// Actions fit the state: only waiting workers are answered, only cold pages are read, within the limits.
     Protocol,
     /// An assertion of the manager.
@@ -59,6 +61,7 @@ impl fmt::Display for Rule {
             Rule::NoStarving => "I5 (no starving)",
             Rule::Order => "I6 (order)",
             Rule::Records => "the manager's records",
+            Rule::Memory => "I7 (memory)",
             Rule::Protocol => "the protocol",
             Rule::Assertion => "an assertion",
         })

@@ -136,6 +136,7 @@ impl Engine {
             }
             Action::Escalate { .. } | Action::Evict { .. } | Action::Unneeded { .. } => {}
             Action::Fail { .. } => panic!("nothing fails"),
+            Action::GrantMemory { .. } => panic!("nothing is requested"),
         }
     }
 }

@@ -9,18 +9,20 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::replies::{Reply, Returned};
 use super::{Entry, layouts};
 use crate::action::Action;
 use crate::chunks::ChunkSpec;
 use crate::error::{
-    AddChunksError, RemovePagesError, RemoveTableError, RequestError, RetireChunksError,
-    StartScanError,
+    AddChunksError, MissingMemory, RemovePagesError, RemoveTableError, RequestError,
+    RetireChunksError, StartScanError,
 };
 use crate::ids::{
-    ChunkIndex, DeviceId, GroupIndex, LoadId, PageId, ScanId, TableId, Time, WorkerIndex,
+    ChunkIndex, DeviceId, GroupIndex, LoadId, PageId, ScanId, TableId, TicketId, Time, WorkerIndex,
 };
 use crate::layout::Layout;
 use crate::manager::ActiveBufferManager;
+use crate::memory::{MemoryLimits, MemoryStage};
 use crate::scan::ScanSpec;
 
 /// An [`ActiveBufferManager`] that may keep a record. Read it like one; change it by the methods of the same names here.
@@ -75,87 +77,6 @@ impl Deref for RecordedManager {
 
     fn deref(&self) -> &ActiveBufferManager {
         &self.manager
-    }
-}
-
-/// The return value of a command.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reply {
-    /// The first of new pages.
-    Pages(PageId),
-    /// A new table and the first of its pages.
-    Layout(TableId, PageId),
-    /// The indexes of new chunks.
-    Chunks(Vec<ChunkIndex>),
-    /// Whether a page that was offered was taken.
-    Taken(bool),
-    /// The name of a new table.
-    Table(TableId),
-    /// The name of a new scan.
-    Scan(ScanId),
-    /// The bytes that the pool may hold.
-    PoolBytes(u64),
-    /// An error.
-    Refused,
-}
-
-/// The recorded part of a return value.
-trait Returned {
-    fn reply(&self) -> Option<Reply>;
-}
-
-impl Returned for () {
-    fn reply(&self) -> Option<Reply> {
-        None
-    }
-}
-
-impl Returned for PageId {
-    fn reply(&self) -> Option<Reply> {
-        Some(Reply::Pages(*self))
-    }
-}
-
-impl Returned for (TableId, PageId) {
-    fn reply(&self) -> Option<Reply> {
-        Some(Reply::Layout(self.0, self.1))
-    }
-}
-
-impl Returned for Vec<ChunkIndex> {
-    fn reply(&self) -> Option<Reply> {
-        Some(Reply::Chunks(self.clone()))
-    }
-}
-
-impl Returned for bool {
-    fn reply(&self) -> Option<Reply> {
-        Some(Reply::Taken(*self))
-    }
-}
-
-impl Returned for TableId {
-    fn reply(&self) -> Option<Reply> {
-        Some(Reply::Table(*self))
-    }
-}
-
-impl Returned for ScanId {
-    fn reply(&self) -> Option<Reply> {
-        Some(Reply::Scan(*self))
-    }
-}
-
-impl Returned for u64 {
-    fn reply(&self) -> Option<Reply> {
-        Some(Reply::PoolBytes(*self))
-    }
-}
-
-impl<T: Returned, E> Returned for Result<T, E> {
-    fn reply(&self) -> Option<Reply> {
-        self.as_ref().map_or(Some(Reply::Refused), T::reply)
     }
 }
 
@@ -237,6 +158,20 @@ commands! {
         = cancel_scan(now, scan);
     SetPoolBytes { now: Time, pool_bytes: u64 } -> u64
         = set_pool_bytes(now, pool_bytes);
+    SetMemoryLimits { now: Time, limits: MemoryLimits } -> Result<(), MissingMemory>
+        = set_memory_limits(now, limits);
+    TakeMemory { now: Time, bytes: u64, spare_bytes_max: u64 } -> Result<u64, MissingMemory>
+        = take_memory(now, bytes, spare_bytes_max);
+    CoverOverdraft { now: Time, overdraft_bytes: u64 } -> u64
+        = cover_overdraft(now, overdraft_bytes);
+    ReturnMemory { now: Time, bytes: u64 } -> ()
+        = return_memory(now, bytes);
+    GrowPool { now: Time, pool_bytes: u64 } -> Result<(), MissingMemory>
+        = grow_pool(now, pool_bytes);
+    RequestMemory { now: Time, stage: MemoryStage, scan: Option<ScanId>, bytes: u64 } -> Result<TicketId, MissingMemory>
+        = request_memory(now, stage, scan, bytes);
+    WithdrawMemoryRequest { now: Time, ticket: TicketId } -> ()
+        = withdraw_memory_request(now, ticket);
     EvictUnneeded { now: Time } -> ()
         = evict_unneeded(now);
     EvictIdle { now: Time } -> ()
@@ -279,6 +214,13 @@ impl Command {
             | Self::PruneScan { now, .. }
             | Self::CancelScan { now, .. }
             | Self::SetPoolBytes { now, .. }
+            | Self::SetMemoryLimits { now, .. }
+            | Self::TakeMemory { now, .. }
+            | Self::CoverOverdraft { now, .. }
+            | Self::ReturnMemory { now, .. }
+            | Self::GrowPool { now, .. }
+            | Self::RequestMemory { now, .. }
+            | Self::WithdrawMemoryRequest { now, .. }
             | Self::EvictUnneeded { now }
             | Self::EvictIdle { now }
             | Self::PageLoaded { now, .. }

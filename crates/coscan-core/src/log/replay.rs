@@ -24,7 +24,7 @@ pub enum ReplayError {
     #[error("the log's config allows no load in flight")]
     NoLoads,
     /// A command contradicts the entries before it: the log was changed, or its middle is missing.
-    #[error("line {line} of the log reports a page that is not being read: {command}")]
+    #[error("line {line} of the log reports what cannot be after those before it: {command}")]
     Unexpected {
         /// The line, counted from 1, the header being the first.
         line: usize,
@@ -116,6 +116,7 @@ impl Command {
                 .loads
                 .get(load)
                 .is_some_and(|record| record.unreported.contains(page)),
+            Self::ReturnMemory { bytes, .. } => *bytes <= manager.handed_out_bytes(),
             _ => true,
         }
     }

@@ -1,4 +1,4 @@
-//! Commands of scans and workers, and of the size of the pool.
+//! Commands of scans and workers, and on pages that no scan asked for.
 
 use super::ActiveBufferManager;
 use crate::error::RequestError;
@@ -6,7 +6,6 @@ use crate::ids::{
     ChunkIndex, GroupIndex, Index, PageId, ScanId, SliceId, TableId, Time, WorkerIndex,
 };
 use crate::pages::Residency;
-use crate::policy::{EvictionRequest, Strictness};
 use crate::scan::{Scan, Worker};
 
 impl ActiveBufferManager {
@@ -126,24 +125,6 @@ impl ActiveBufferManager {
         self.actions.retain(|action| action.answered_scan() != Some(scan));
         self.state.remove_scan(scan);
         self.policy.on_scan_ended(scan);
-    }
-
-    /// Sets the bytes that the pool may hold and evicts down to them. Returns the new limit: more than asked for if
-    /// pages in use or being read, or the largest chunk of a running scan, take more.
-    pub fn set_pool_bytes(&mut self, now: Time, pool_bytes: u64) -> u64 {
-        self.at(now);
-        let largest = self.largest_chunks.last().map_or(0, |&(bytes, _)| bytes);
-        let target = pool_bytes.max(largest);
-        for strictness in Strictness::ALL {
-            let bytes = self.state.held_bytes().saturating_sub(target);
-            if bytes > 0 {
-                let request = EvictionRequest { plan: None, bytes, strictness };
-                let victims = self.choose_victims(&request);
-                self.evict(victims);
-            }
-        }
-        self.state.pool.limit_bytes = target.max(self.state.held_bytes());
-        self.state.pool.limit_bytes
     }
 
     /// Evicts every page that no running scan needs.

@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
-use super::{ActiveBufferManager, largest_chunk_bytes};
+use super::ActiveBufferManager;
 use crate::error::StartScanError;
 use crate::ids::{ChunkIndex, GroupIndex, Index, ScanId, TableId, Time};
 use crate::manager::sparse::sparse_pages;
 use crate::scan::{Scan, ScanSpec, indexes};
 use crate::set::IndexSet;
+use crate::state::State;
 use crate::table::Table;
 
 impl ActiveBufferManager {
@@ -124,4 +125,19 @@ fn known_chunks(
     chunks.sort_unstable();
     chunks.dedup();
     Ok(chunks)
+}
+
+/// Bytes of the largest of some chunks of a table, counting some column groups.
+fn largest_chunk_bytes(
+    state: &State,
+    table: TableId,
+    chunks: &[ChunkIndex],
+    groups: &IndexSet<GroupIndex>,
+) -> u64 {
+    let table = state.table(table);
+    let chunk_bytes = |&chunk| {
+        let pages = groups.iter().flat_map(|group| table.slice(chunk, group));
+        pages.map(|&page| state.bytes_of(page)).sum()
+    };
+    chunks.iter().map(chunk_bytes).max().unwrap_or(0)
 }

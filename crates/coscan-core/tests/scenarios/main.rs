@@ -8,6 +8,7 @@ mod world;
 
 mod attach;
 mod elevator;
+mod memory;
 mod normal;
 mod pool;
 mod processors;

@@ -1,11 +1,12 @@
 //! A world for the buffer manager to live in: a virtual clock, a disk and workers, and beside them a naive model that
 //! keeps its own record of everything and checks the safety rules after every step.
 //!
-//! [`World`] drives, [`model::Model`] checks, `observed` says which chunks and pages were read, handed out and evicted,
-//! [`table`] builds layouts in one line.
+//! [`World`] drives. [`model::Model`] checks pages and scans, `memory` checks memory beside the pool, `observed` says which
+//! chunks and pages were read, handed out and evicted, [`table`] builds layouts in one line.
 
 #![allow(dead_code, clippy::unwrap_used, unreachable_pub)]
 
+pub mod memory;
 pub mod model;
 mod observed;
 
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 use coscan_core::log::{Header, Log, RecordedManager};
 use coscan_core::*;
+use memory::MemoryModel;
 use model::Model;
 
 pub const SPACE_TIMEOUT_NS: u64 = 10_000;
@@ -82,6 +84,8 @@ enum Event {
     Ask(ScanId, WorkerIndex),
     Release(ScanId, WorkerIndex),
     Arrive(LoadId, PageId),
+    /// Memory that was handed out is returned.
+    Return(u64),
 }
 
 /// What a finished scan got.
@@ -94,6 +98,7 @@ pub struct Ended {
 pub struct World {
     pub manager: RecordedManager,
     pub model: Model,
+    pub memory: MemoryModel,
     pub now: u64,
     /// Of scans that start from now on.
     pub weight: u32,
@@ -143,6 +148,7 @@ impl World {
         Self {
             manager: RecordedManager::recording(ActiveBufferManager::new(config, policy)),
             model: Model::new(pool_bytes, loads_in_flight_max),
+            memory: MemoryModel::default(),
             now: 0,
             weight: 1,
             pages: None,
@@ -274,6 +280,7 @@ impl World {
 
     pub fn set_pool_bytes(&mut self, bytes: u64) -> u64 {
         let limit = self.manager.set_pool_bytes(Time(self.now), bytes);
+        self.memory.is_pool_set_by_hand = true;
         self.model.pool_resized(limit);
         self.settle_at_times();
         limit
@@ -293,9 +300,14 @@ impl World {
     /// Carries out actions until there is none, checking after each.
     pub fn settle(&mut self) {
         while let Some(action) = self.manager.poll_action() {
+            // The pool gives way while actions are polled, too.
+            self.model.pool_bytes = self.manager.state().pool_bytes();
             self.carry_out(&action);
         }
+        self.model.pool_bytes = self.manager.state().pool_bytes();
         self.model.check_settled(&self.manager);
+        self.check_memory_settled();
+        self.check_unmet();
     }
 
     /// The time of the next event, if there is one.
@@ -402,6 +414,7 @@ impl World {
                 self.model.page_loaded(load, id);
                 self.manager.page_loaded(now, load, id);
             }
+            Event::Return(bytes) => self.give(bytes),
         }
     }
 
@@ -420,6 +433,7 @@ impl World {
                 }
             }
             Action::Evict { .. } | Action::Escalate { .. } | Action::Unneeded { .. } => {}
+            Action::GrantMemory { ticket, bytes } => self.granted(*ticket, *bytes),
             Action::Deliver { scan, worker, .. } => self.go_through(*scan, *worker),
             Action::Finish { scan, .. } => {
                 if self.model.all_finished(*scan) {
@@ -488,6 +502,9 @@ impl World {
             }
             Action::Unneeded { table, chunk, group } => {
                 format!("unneeded at={at} table={table} chunk={chunk} group={group}")
+            }
+            Action::GrantMemory { ticket, bytes } => {
+                format!("grant at={at} ticket={ticket} bytes={bytes}")
             }
         }
     }

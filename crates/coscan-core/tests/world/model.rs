@@ -17,6 +17,8 @@ enum WorkerState {
 struct ScanModel {
     spec: ScanSpec,
     needed: BTreeSet<ChunkIndex>,
+    /// All that it ever needed.
+    registered: BTreeSet<ChunkIndex>,
     delivered: BTreeSet<ChunkIndex>,
     pruned: BTreeSet<ChunkIndex>,
     workers: Vec<WorkerState>,
@@ -41,7 +43,7 @@ pub struct Model {
     pub page_bytes: BTreeMap<PageId, u64>,
     /// Loads started since a scan last got something: two that evict each other's pages would let it grow.
     pub useless_loads: usize,
-    pool_bytes: u64,
+    pub pool_bytes: u64,
     loads_in_flight_max: usize,
     cached: BTreeSet<PageId>,
     loads: BTreeMap<LoadId, LoadModel>,
@@ -82,6 +84,7 @@ impl Model {
         let scan = ScanModel {
             spec: spec.clone(),
             needed: spec.chunk_indexes().collect(),
+            registered: spec.chunk_indexes().collect(),
             delivered: BTreeSet::new(),
             pruned: BTreeSet::new(),
             workers: vec![WorkerState::Away; spec.workers],
@@ -120,6 +123,7 @@ impl Model {
         if scan.failed || self.doomed.contains(&id) {
             return (runs, Vec::new());
         }
+        scan.registered.extend(&new);
         scan.needed.extend(new);
         self.forget_needed();
         (runs, finished)
@@ -333,7 +337,22 @@ impl Model {
             Action::Unneeded { table, chunk, group } => {
                 self.slice_unneeded((*table, *chunk, *group));
             }
+            Action::GrantMemory { .. } => {}
         }
+    }
+
+    /// The largest chunk that a running scan was registered for.
+    pub fn largest_chunk_bytes(&self) -> u64 {
+        let chunk_bytes = |scan: &ScanModel, chunk: ChunkIndex| {
+            let slices = &self.tables[&scan.spec.table][&chunk].slices;
+            let groups: BTreeSet<_> = scan.spec.groups.iter().collect();
+            let pages = groups.into_iter().flat_map(|group| &slices[group.as_usize()]);
+            pages.map(|page| self.page_bytes[page]).sum::<u64>()
+        };
+        let of_scan = |scan: &ScanModel| {
+            scan.registered.iter().map(|&chunk| chunk_bytes(scan, chunk)).max().unwrap_or(0)
+        };
+        self.scans.values().map(of_scan).max().unwrap_or(0)
     }
 
     /// A slice is reported as unneeded.

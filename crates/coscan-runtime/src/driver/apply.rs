@@ -52,6 +52,7 @@ impl State {
             Message::TableReleased { table, files } => {
                 self.begin_after_ended_scans(Walk::ReleaseTable { table, files }, now);
             }
+            Message::MemoryRequestOver(ticket) => self.end_request(ticket, now),
             Message::JointTableReleased { table, chunks } => {
                 // From now on nobody finds it, and nothing lists the pages of its tables.
                 if self.registry.release_joint(table) {
@@ -132,6 +133,7 @@ impl State {
                 let error = self.read_errors.get(&page).cloned().unwrap_or(ScanError::Cancelled);
                 self.fail(scan, &error);
             }
+            Action::GrantMemory { ticket, bytes } => self.grant_request(ticket, bytes, now),
             Action::Unneeded { table, chunk, group } => self.slice_unneeded((table, chunk, group)),
         }
     }

@@ -8,7 +8,6 @@ use coscan_core::log::RecordedManager;
 
 use super::handle::Driver;
 use super::state::{State, Totals};
-use crate::memory::{CreditOwner, Missing};
 use crate::metrics::ManagerReport;
 use crate::registry::Registry;
 
@@ -26,11 +25,7 @@ impl Driver {
     pub(crate) fn report(self: &Arc<Self>) -> ManagerReport {
         let slices = self.slices_of_all();
         let (state, usage) = self.call_then(
-            |state, now| {
-                // What nobody holds is the pool's.
-                let credit = self.memory.credit();
-                state.with_pool(now, |grants, pool| grants.collect(credit, pool));
-            },
+            |state, now| state.collect_credit(now), // What nobody holds is the pool's.
             |state, ()| (StateReport::of(state), self.memory.usage()),
         );
         ManagerReport {
@@ -62,55 +57,6 @@ impl Driver {
             state.pass_on_record();
             state.stop_recording();
         });
-    }
-
-    /// Grows the pool as far as it may now.
-    ///
-    /// # Errors
-    /// The bytes missing to the requested size.
-    pub(super) fn grow_pool(self: &Arc<Self>, bytes: u64) -> Result<(), Missing> {
-        let credit = self.memory.credit();
-        self.call_for_memory(|state, now| {
-            state.with_pool(now, |grants, pool| grants.grow_pool(credit, pool, bytes))
-        })
-    }
-
-    /// Changes the pool's ceiling, and resizes the pool to what it may have under it.
-    pub(crate) fn set_pool_ceiling_bytes(self: &Arc<Self>, bytes: u64) {
-        self.memory.note_pool_ceiling(bytes);
-        let credit = self.memory.credit();
-        self.call_for_memory(|state, now| {
-            state.with_pool(now, |grants, pool| grants.set_ceiling_bytes(credit, pool, bytes));
-        });
-    }
-}
-
-impl CreditOwner for Driver {
-    fn grant(&self, bytes: u64) -> Result<(), Missing> {
-        let driver = self.this.upgrade().ok_or(Missing { bytes })?;
-        driver.call_for_memory(|state, now| {
-            let credit = self.memory.credit();
-            let grant = |state: &mut State| {
-                state.with_pool(now, |grants, pool| grants.grant(credit, pool, bytes))
-            };
-            let granted = grant(state);
-            match granted.is_err() && state.revoke_unused(now) {
-                true => {
-                    state.generation += 1;
-                    grant(state)
-                }
-                false => granted,
-            }
-        })
-    }
-
-    fn cover(&self) {
-        if let Some(driver) = self.this.upgrade() {
-            driver.call_for_memory(|state, now| {
-                let credit = self.memory.credit();
-                state.with_pool(now, |grants, pool| grants.cover(credit, pool));
-            });
-        }
     }
 }
 

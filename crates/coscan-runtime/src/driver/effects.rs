@@ -10,6 +10,7 @@ use super::running_scan::RunningScan;
 use crate::decode_cache::Slice;
 use crate::events::Taps;
 use crate::load::Urgency;
+use crate::memory::AnswerSlot;
 use crate::metrics::ScanCounters;
 use crate::scan_parts::{ScanParts, TablePage};
 
@@ -27,6 +28,10 @@ pub(super) struct Effects {
     pub(super) evicted: Vec<Bytes>,
     /// Decoded columns that nobody needs.
     pub(super) unneeded: Vec<Slice>,
+    /// A stage has requests for memory that wait, and had none before.
+    pub(super) memory_wait_began: bool,
+    /// Requests for memory that have ended.
+    pub(super) slots: Vec<Arc<AnswerSlot>>,
     /// Scans that have ended.
     pub(super) ended: Vec<RunningScan>,
     /// Whom nobody tells anything any more.

@@ -15,7 +15,7 @@ use crate::cpu_scheduler::CpuScheduler;
 use crate::decode_cache::DecodeCache;
 use crate::extensions::Extensions;
 use crate::io_runtime::IoRuntime;
-use crate::memory::{MemoryBudget, MemoryQueue};
+use crate::memory::{MemoryBudget, WaitingRequests};
 use crate::metadata_cache::MetadataCache;
 use crate::metrics::SliceCounters;
 use crate::open_files::OpenFiles;
@@ -35,7 +35,7 @@ pub(crate) struct Driver {
     pub(super) requests_made: AtomicU64,
     pub(super) decoded: Arc<DecodeCache>,
     pub(super) memory: Arc<MemoryBudget>,
-    pub(super) memory_queue: MemoryQueue,
+    pub(super) waiting_requests: WaitingRequests,
     requests: Arc<StoreRequests>,
     pub(super) cpu_scheduler: Arc<CpuScheduler>,
     pub(super) options: Options,
@@ -55,25 +55,28 @@ impl Driver {
         recorder: Option<Recorder>,
     ) -> Arc<Self> {
         let (bell, decoded) = (Arc::<Bell>::default(), Arc::default());
-        Arc::new_cyclic(|driver: &Weak<Driver>| Self {
-            state: Mutex::new(State::new(&options, &decoded, recorder)),
-            inbox: Inbox::default(),
-            is_closed: AtomicBool::new(false),
-            requests_made: AtomicU64::new(0),
-            decoded,
-            memory: Arc::new(MemoryBudget::new(&options, driver.clone() as _, Arc::clone(&bell))),
-            bell,
-            memory_queue: MemoryQueue::new(options.memory_timeout),
-            requests: Arc::new(StoreRequests::new(&options)),
-            cpu_scheduler: Arc::new(CpuScheduler::new(Instant::now())),
-            options,
-            io_runtime,
-            this: driver.clone(),
-            slices_of_all: Arc::default(),
-            stores: Stores::new(),
-            open_files: OpenFiles::default(),
-            metadata_cache: Arc::default(),
-            extensions: Extensions::default(),
+        Arc::new_cyclic(|driver: &Weak<Driver>| {
+            let memory = MemoryBudget::new(&options, driver.clone() as _, Arc::clone(&bell));
+            Self {
+                state: Mutex::new(State::new(&options, &decoded, memory.credit(), recorder)),
+                inbox: Inbox::default(),
+                is_closed: AtomicBool::new(false),
+                requests_made: AtomicU64::new(0),
+                decoded,
+                memory: Arc::new(memory),
+                waiting_requests: WaitingRequests::new(options.memory_limits()),
+                bell,
+                requests: Arc::new(StoreRequests::new(&options)),
+                cpu_scheduler: Arc::new(CpuScheduler::new(Instant::now())),
+                options,
+                io_runtime,
+                this: driver.clone(),
+                slices_of_all: Arc::default(),
+                stores: Stores::new(),
+                open_files: OpenFiles::default(),
+                metadata_cache: Arc::default(),
+                extensions: Extensions::default(),
+            }
         })
     }
 

@@ -1,7 +1,7 @@
 //! Messages to the owner of the state: what has ended, by name.
 
 use bytes::Bytes;
-use coscan_core::{LoadId, PageId, ScanId, TableId, WorkerIndex};
+use coscan_core::{LoadId, PageId, ScanId, TableId, TicketId, WorkerIndex};
 
 use crate::decode_cache::SliceKey;
 use crate::error::ScanError;
@@ -35,6 +35,8 @@ pub(crate) enum Message {
     WorkerGone(RequestId),
     /// A scan is no longer held.
     ScanDropped(ScanId),
+    /// Nobody waits for this memory any more: it was fetched, or is not wanted.
+    MemoryRequestOver(TicketId),
     /// A column of a chunk is decoded.
     SliceDecoded(SliceKey),
     /// The last worker that expected a decoded column has taken it.

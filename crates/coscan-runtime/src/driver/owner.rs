@@ -44,22 +44,8 @@ impl Driver {
     ) -> A {
         self.own(self.lock(), |state, now| {
             let result = command(state, now);
-            state.generation += 1;
             state.decide(now);
             answer(state, result)
-        })
-    }
-
-    /// Moves the pool's limit, on behalf of the budget: that does not count as a command after which the pool may be
-    /// able to shrink further.
-    pub(super) fn call_for_memory<R>(
-        self: &Arc<Self>,
-        change: impl FnOnce(&mut State, Time) -> R,
-    ) -> R {
-        self.own(self.lock(), |state, now| {
-            let result = change(state, now);
-            state.decide(now);
-            result
         })
     }
 
@@ -115,11 +101,11 @@ impl Driver {
     fn drain(&self, state: &mut State, now: Time) {
         let mut messages = std::mem::take(&mut state.spare);
         self.inbox.swap(&mut messages);
-        if !messages.is_empty() {
+        let has_collected = state.collect_surplus(now);
+        if has_collected || !messages.is_empty() {
             for message in messages.drain(..) {
                 state.apply(message, now);
             }
-            state.generation += 1;
             state.decide(now);
         }
         state.spare = messages;
@@ -134,16 +120,17 @@ impl Driver {
             state.armed = Some(time);
             state.effects.rings = true;
         }
-        // What was decided may let the pool shrink.
-        let is_changed = state.generation != state.searched_generation;
-        state.effects.rings |= is_changed && self.memory.credit().is_wanted();
-        let held_bytes = state.core.state().held_bytes();
-        self.memory.note_pool_held(held_bytes);
-        debug_assert!(
-            state.grants.granted_bytes() + state.core.state().pool_bytes()
-                <= self.memory.budget_bytes(),
-            "the pool and what was handed out share the budget"
-        );
+        // What was decided may let the pool shrink for those who wait to share a column.
+        let available_bytes = state.core.available_bytes();
+        let has_grown = available_bytes > state.searched_available_bytes;
+        state.searched_available_bytes = state.searched_available_bytes.min(available_bytes);
+        if state.pool_lacks_memory() {
+            state.credit.mark_wanted(); // Who returns some rings.
+        } else {
+            state.effects.rings |= has_grown && state.credit.is_wanted();
+        }
+        self.memory.note_pool_held(state.core.state().held_bytes());
+        state.effects.memory_wait_began |= self.waiting_requests.note(&state.core);
         state.totals.decision_ns += self.now().since(now);
         std::mem::take(&mut state.effects)
     }
@@ -170,12 +157,15 @@ impl Driver {
 impl Driver {
     /// Carries out what this thread has decided. Threads may do so in another order than they decided in.
     pub(super) fn carry_out(self: &Arc<Self>, mut effects: Effects) {
-        let Effects { loads, escalated, woken, rings, .. } = &mut effects;
+        let Effects { loads, escalated, woken, memory_wait_began, rings, .. } = &mut effects;
         for load in loads.drain(..) {
             self.runtime().spawn(load::run(self.load(load)));
         }
         escalated.iter().for_each(Urgency::escalate);
         woken.drain(..).for_each(Waker::wake);
+        if *memory_wait_began {
+            self.waiting_requests.notify();
+        }
         if *rings {
             self.bell().ring();
         }
@@ -197,6 +187,7 @@ impl Driver {
 impl State {
     /// Lets core decide, to the end.
     pub(super) fn decide(&mut self, now: Time) {
+        self.cover_overdraft(now); // Before others get what was returned.
         while let Some(action) = self.core.poll_action() {
             self.totals.decisions += 1;
             self.note_event(&action);
@@ -207,7 +198,8 @@ impl State {
     /// When to look again, if no decision is due by then.
     pub(super) fn timeout(&self, now: Time) -> Option<Time> {
         let of_core = self.core.poll_timeout().filter(|&time| time > now);
-        of_core.into_iter().chain(self.revocation_due(now)).min()
+        let of_memory = self.revocation_due(now).into_iter().chain(self.request_timeout());
+        of_core.into_iter().chain(of_memory).min()
     }
 }
 

@@ -1,5 +1,5 @@
-//! The pump: the task that applies what was posted, makes the steps of walks, calls core in time, and hands out memory
-//! that was returned.
+//! The pump: the task that applies what was posted, makes the steps of walks, calls core in time, and reclaims memory for
+//! those who wait.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -55,28 +55,21 @@ impl Driver {
 
     /// One turn: one drain, and one step of one walk.
     fn turn(self: &Arc<Self>, search: &mut MemorySearch) -> Next {
-        let (has_walks, timeout, revocation) = self.own(self.lock(), |state, now| {
+        let (has_walks, timeout) = self.own(self.lock(), |state, now| {
             if state.core.poll_timeout().is_some_and(|time| time <= now) {
                 state.report_pauses(now);
                 state.core.handle_timeout(now);
-                state.generation += 1;
             }
-            if state.core.lacks_space() && state.revoke_unused(now) {
-                state.generation += 1;
-            }
-            state.generation += u64::from(state.step(now));
-            let credit = self.memory.credit();
-            state.with_pool(now, |grants, pool| {
-                grants.cover(credit, pool);
-                grants.collect_surplus(credit, pool);
-            });
+            state.time_out_requests(now);
+            state.revoke_for_others(now);
+            state.step(now);
             state.decide(now);
-            state.searched_generation = state.generation;
+            state.searched_available_bytes = state.core.available_bytes();
             state.armed = state.timeout(now);
             let until = |time: Time| Duration::from_nanos(time.since(now));
-            (!state.walks.is_empty(), state.armed.map(until), state.next_revocation(now).map(until))
+            (!state.walks.is_empty(), state.armed.map(until))
         });
-        self.hand_out_memory(search);
+        self.search_memory(search);
         if has_walks {
             return Next::Step;
         }
@@ -85,16 +78,14 @@ impl Driver {
             MemorySearch::Idle => {
                 let in_use =
                     || self.decoded().unexpected_bytes() + self.memory.usage().metadata_bytes;
-                (!self.memory_queue.is_empty() && in_use() > 0).then_some(UNUSED_INTERVAL)
+                (!self.waiting_requests.is_empty() && in_use() > 0).then_some(UNUSED_INTERVAL)
             }
         };
-        // Those who wait for memory look for chunks to take back, too.
-        let revocation = revocation.filter(|_| !self.memory_queue.is_empty());
-        Next::Bell(timeout.into_iter().chain(search_in).chain(revocation).min())
+        Next::Bell(timeout.into_iter().chain(search_in).min())
     }
 
-    /// Serves those who wait for memory, if some was returned or it is time to look again.
-    fn hand_out_memory(self: &Arc<Self>, search: &mut MemorySearch) {
+    /// Looks for memory that can be reclaimed for those who wait, if some was returned or it is time to look again.
+    fn search_memory(self: &Arc<Self>, search: &mut MemorySearch) {
         let credit = self.memory.credit();
         let is_due = match search {
             MemorySearch::Resting(until) => Instant::now() >= *until,
@@ -109,10 +100,10 @@ impl Driver {
             true => credit.mark_wanted(),
             false => drop(credit.clear_wanted()),
         }
-        self.serve_memory_queue();
+        self.reclaim_for_requests();
         // Those who wait to share a column look themselves, and mark again that they wait.
         self.memory.freed.notify_waiters();
-        *search = match (self.memory_queue.is_empty(), has_rested) {
+        *search = match (self.waiting_requests.is_empty(), has_rested) {
             (true, _) | (false, true) => MemorySearch::Idle,
             (false, false) => MemorySearch::Resting(Instant::now() + MEMORY_PAUSE),
         };
@@ -135,7 +126,6 @@ impl Driver {
     fn close(self: &Arc<Self>) {
         self.is_closed.store(true, Ordering::Release);
         self.call(|state, now| state.close(now));
-        self.memory_queue.close();
         self.memory.freed.notify_waiters();
     }
 

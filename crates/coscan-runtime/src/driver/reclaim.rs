@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use coscan_core::MissingMemory;
+
 use super::handle::Driver;
 use crate::decode_cache::SliceKey;
-use crate::memory::Missing;
 
 impl Driver {
     /// The number of scans that still need each of these decoded columns.
@@ -15,12 +16,12 @@ impl Driver {
 
     /// One round: drops metadata that is not in use, or if there is none decoded columns that no worker expects, or if
     /// neither is enough footers of files closed meanwhile. True if it is worth trying again.
-    pub(crate) fn reclaim(self: &Arc<Self>, missing: Missing) -> bool {
+    pub(crate) fn reclaim(self: &Arc<Self>, missing: MissingMemory) -> bool {
         // The search for closed files takes longest.
         self.reclaim_unused(missing) || self.open_files().forget_closed()
     }
 
-    fn reclaim_unused(self: &Arc<Self>, missing: Missing) -> bool {
+    fn reclaim_unused(self: &Arc<Self>, missing: MissingMemory) -> bool {
         let unused_bytes = self.metadata_cache().unused_bytes();
         if unused_bytes == 0 {
             return self.reclaim_slices(missing, usize::MAX);
@@ -33,7 +34,7 @@ impl Driver {
     }
 
     /// Drops unused metadata until the missing bytes are free, or there is no more; false if none was dropped.
-    pub(super) fn reclaim_metadata(&self, missing: Missing) -> bool {
+    pub(super) fn reclaim_metadata(&self, missing: MissingMemory) -> bool {
         let metadata_bytes = || self.memory.usage().metadata_bytes;
         let before_bytes = metadata_bytes();
         self.metadata_cache().drop_unused(missing, || {
@@ -44,7 +45,11 @@ impl Driver {
 
     /// Drops decoded columns that no worker expects and at most `scans_max` scans need, those that fewest scans need
     /// first, until the missing bytes are free. If all of them are too few, none is dropped, and the result is false.
-    pub(super) fn reclaim_slices(self: &Arc<Self>, missing: Missing, scans_max: usize) -> bool {
+    pub(super) fn reclaim_slices(
+        self: &Arc<Self>,
+        missing: MissingMemory,
+        scans_max: usize,
+    ) -> bool {
         let is_enough = |bytes: u64| bytes >= missing.bytes;
         if !is_enough(self.decoded.unexpected_bytes()) {
             return false; // Whatever a pass over all of them would find.

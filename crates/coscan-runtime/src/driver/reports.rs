@@ -119,7 +119,10 @@ impl State {
                 bytes: state.bytes_of(page),
             }),
             Action::Fail { scan, .. } => Some(EventKind::ScanFailed { scan }),
-            Action::Escalate { .. } | Action::Finish { .. } | Action::Unneeded { .. } => None,
+            Action::Escalate { .. }
+            | Action::Finish { .. }
+            | Action::Unneeded { .. }
+            | Action::GrantMemory { .. } => None,
         };
         self.taps.send_if(now, kind);
     }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use coscan_core::{MemoryStage, MissingMemory, ScanId};
 use tokio::sync::futures::Notified;
 use tokio::time::Instant;
 
 use super::handle::Driver;
 use crate::error::ScanError;
-use crate::memory::{Missing, Reservation, Stage};
+use crate::memory::{Answer, Reservation};
 use crate::metadata_cache::MetadataReservation;
 
 /// Memory is short once a worker has waited for longer than this.
@@ -23,7 +24,7 @@ impl Driver {
         bytes: u64,
         scans_max: Option<usize>,
     ) -> Option<Reservation> {
-        if self.memory_queue.is_closed_to(Stage::Opening) {
+        if self.waiting_requests.is_closed_to(MemoryStage::Opening, self.now()) {
             return None;
         }
         loop {
@@ -34,7 +35,7 @@ impl Driver {
                     Err(missing) if self.reclaim_metadata(missing) => continue,
                     Err(missing) => missing,
                 },
-                bytes => Missing { bytes },
+                bytes => MissingMemory { bytes },
             };
             if !scans_max.is_some_and(|scans_max| self.reclaim_slices(missing, scans_max)) {
                 return None;
@@ -43,9 +44,13 @@ impl Driver {
     }
 
     /// Memory for decoding, if there is or can be enough, and no request has waited for too long to be overtaken.
-    pub(crate) fn try_reserve(self: &Arc<Self>, bytes: u64, stage: Stage) -> Option<Reservation> {
+    pub(crate) fn try_reserve(
+        self: &Arc<Self>,
+        bytes: u64,
+        stage: MemoryStage,
+    ) -> Option<Reservation> {
         // A request for nothing overtakes all.
-        let may_overtake = bytes == 0 || !self.memory_queue.is_closed_to(stage);
+        let may_overtake = bytes == 0 || !self.waiting_requests.is_closed_to(stage, self.now());
         if may_overtake { self.find_memory(bytes) } else { None }
     }
 
@@ -53,58 +58,40 @@ impl Driver {
         self.reclaiming(|| Reservation::try_new(&self.memory, bytes))
     }
 
-    /// Memory for decoding, as soon as there is enough.
+    /// Memory for a scan to decode, as soon as there is enough.
     ///
     /// # Errors
     /// [`ScanError::Exhausted`] if queries hold it for too long, or it is more than there can ever be.
     pub(crate) async fn reserve(
         self: &Arc<Self>,
+        scan: ScanId,
         bytes: u64,
-        stage: Stage,
+        stage: MemoryStage,
     ) -> Result<Reservation, ScanError> {
         if let Some(reservation) = self.try_reserve(bytes, stage) {
             return Ok(reservation);
         }
-        if bytes > self.memory.outside_bytes_max() {
-            // A request that can never be met would hold up those behind it.
-            return Err(self.exhausted(bytes));
-        }
-        let mut queued = self.memory_queue.enter(stage, bytes);
-        if self.is_closed() {
-            return Err(self.why_closed());
-        }
-        // The pump looks for memory from now on, also for what was returned before the request was queued.
-        self.want_memory();
-        let granted = {
-            let _runtime = self.runtime().enter();
-            tokio::time::timeout(self.options.memory_timeout, &mut queued.granted)
-        };
-        let granted = granted.await;
-        drop(queued);
-        match granted {
-            Ok(Ok(reservation)) => Ok(reservation),
-            _ if self.is_closed() => Err(self.why_closed()),
-            _ => {
-                // Requests that could not overtake this one may be met now.
-                self.want_memory();
-                Err(self.exhausted(bytes))
+        let mut times_taken_back = 0;
+        loop {
+            let request = self.request_memory(stage, scan, bytes, times_taken_back)?;
+            match request.answered().await {
+                Answer::Granted(memory) => return Ok(memory),
+                Answer::TakenBack => times_taken_back += 1,
+                Answer::TimedOut => return Err(self.exhausted(bytes)),
+                Answer::Closed => return Err(self.why_closed()),
             }
         }
     }
 
     /// Whether a worker has waited for memory for longer than a moment.
     pub(crate) fn is_memory_short(&self) -> bool {
-        self.memory_queue.has_waited(SHORTAGE_AFTER)
+        self.waiting_requests.has_waited(SHORTAGE_AFTER, self.now())
     }
 
     /// Waits until [`Self::is_memory_short`].
     pub(crate) async fn memory_shortage(&self) {
-        self.memory_queue.until_waited(SHORTAGE_AFTER, self.runtime()).await;
-    }
-
-    /// Meets queued requests as far as there is memory.
-    pub(super) fn serve_memory_queue(self: &Arc<Self>) {
-        self.memory_queue.serve(|bytes| self.find_memory(bytes));
+        let now = || self.now();
+        self.waiting_requests.until_waited(SHORTAGE_AFTER, now, self.runtime()).await;
     }
 
     /// Whether the pump is gone, and with it who would serve those who wait.
@@ -114,12 +101,6 @@ impl Driver {
 
     fn why_closed(&self) -> ScanError {
         self.lock().check().err().unwrap_or(ScanError::ShutDown)
-    }
-
-    /// Memory that is returned from now on goes to those who wait.
-    fn want_memory(&self) {
-        self.memory.credit().mark_wanted();
-        self.bell().ring();
     }
 
     /// Waits until memory is returned, at most until `end`. `freed` was made before memory was looked for.
@@ -147,7 +128,10 @@ impl Driver {
     }
 
     /// Tries to take memory, reclaiming what is missing as long as that is possible.
-    fn reclaiming<R>(self: &Arc<Self>, try_take: impl Fn() -> Result<R, Missing>) -> Option<R> {
+    fn reclaiming<R>(
+        self: &Arc<Self>,
+        try_take: impl Fn() -> Result<R, MissingMemory>,
+    ) -> Option<R> {
         loop {
             let missing = match try_take() {
                 Ok(taken) => return Some(taken),

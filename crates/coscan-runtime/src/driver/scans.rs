@@ -92,24 +92,30 @@ impl Driver {
         self: &Arc<Self>,
         register: impl Fn(&mut State, Time) -> Result<R, StartScanError>,
     ) -> Result<R, ScanError> {
+        let pool_bytes = self.memory.pool_ceiling_bytes();
         loop {
-            let registered = self.call(|state, now| {
-                state.check()?;
-                register(state, now).map_err(ScanError::from)
+            // In one call: what the pool has grown by could be gone before the next one.
+            let (registered, missing) = self.call(|state, now| {
+                let registered = state.check().and_then(|()| Ok(register(state, now)?));
+                let chunk_bytes = match registered {
+                    Err(ScanError::Start(StartScanError::PoolTooSmall { chunk_bytes, .. })) => {
+                        chunk_bytes
+                    }
+                    registered => return (registered, None),
+                };
+                if chunk_bytes > pool_bytes {
+                    let too_small = StartScanError::PoolTooSmall { pool_bytes, chunk_bytes };
+                    return (Err(too_small.into()), None);
+                }
+                state.collect_credit(now);
+                match state.core.grow_pool(now, chunk_bytes) {
+                    Ok(()) => (register(state, now).map_err(ScanError::from), None),
+                    Err(missing) => (Err(self.exhausted(chunk_bytes)), Some(missing)),
+                }
             });
-            let Err(ScanError::Start(StartScanError::PoolTooSmall { chunk_bytes, .. })) =
-                registered
-            else {
-                return registered;
-            };
-            let pool_bytes = self.memory.pool_ceiling_bytes();
-            if chunk_bytes > pool_bytes {
-                return Err(StartScanError::PoolTooSmall { pool_bytes, chunk_bytes }.into());
-            }
-            if let Err(missing) = self.grow_pool(chunk_bytes)
-                && !self.reclaim(missing)
-            {
-                return Err(self.exhausted(chunk_bytes));
+            match missing {
+                Some(missing) if self.reclaim(missing) => {}
+                _ => return registered,
             }
         }
     }

@@ -10,6 +10,7 @@ use coscan_core::log::RecordedManager;
 use coscan_core::{ActiveBufferManager, ChunkIndex, LoadId, PageId, PolicyKind, ScanId, Time};
 
 use super::effects::Effects;
+use super::memory_requests::MemoryRequests;
 use super::message::Message;
 use super::running_scan::RunningScan;
 use super::slices::DecodedSlices;
@@ -19,7 +20,7 @@ use crate::decode_cache::DecodeCache;
 use crate::error::ScanError;
 use crate::events::Taps;
 use crate::load::Urgency;
-use crate::memory::{ElasticPool, Grants};
+use crate::memory::Credit;
 use crate::options::Options;
 use crate::recorder::Recorder;
 use crate::registry::Registry;
@@ -56,19 +57,21 @@ pub(super) struct State {
     pub(super) walks: VecDeque<Walk>,
     /// Scans that have ended and still have a walk.
     pub(super) ended_scans: usize,
-    pub(super) grants: Grants,
+    /// Memory that core has handed out, for those who take some without the lock.
+    pub(super) credit: Arc<Credit>,
+    pub(super) memory_requests: MemoryRequests,
     pub(super) decoded: Arc<DecodeCache>,
     /// Of which slices of core columns are decoded.
     pub(super) decoded_slices: DecodedSlices,
+    /// When the pump last looked for what it could take back from workers that nobody polls.
+    pub(super) looked_for_unused: Time,
     /// The time until which the pump sleeps.
     pub(super) armed: Option<Time>,
     pub(super) effects: Effects,
     pub(super) totals: Totals,
     pub(super) taps: Taps,
-    /// The number of commands given to core, except those that change the limit of the pool.
-    pub(super) generation: u64,
-    /// That number when the pump last looked for memory.
-    pub(super) searched_generation: u64,
+    /// Memory that core could have handed out when the pump last looked for some.
+    pub(super) searched_available_bytes: u64,
     /// Messages are swapped with this.
     pub(super) spare: Vec<Message>,
     /// Why no scan runs any more, if so.
@@ -79,13 +82,16 @@ impl State {
     pub(super) fn new(
         options: &Options,
         decoded: &Arc<DecodeCache>,
+        credit: &Arc<Credit>,
         recorder: Option<Recorder>,
     ) -> Self {
         let core = ActiveBufferManager::new(options.core_config(), options.policy.build());
-        let core = match recorder {
+        let mut core = match recorder {
             Some(_) => RecordedManager::recording(core),
             None => RecordedManager::unrecorded(core),
         };
+        let set = core.set_memory_limits(Time(0), options.memory_limits());
+        set.expect("nothing is held yet");
         Self {
             core,
             recorder,
@@ -97,15 +103,16 @@ impl State {
             read_errors: BTreeMap::new(),
             walks: VecDeque::new(),
             ended_scans: 0,
-            grants: Grants::new(options),
+            credit: Arc::clone(credit),
+            memory_requests: MemoryRequests::default(),
             decoded: Arc::clone(decoded),
             decoded_slices: DecodedSlices::default(),
+            looked_for_unused: Time(0),
             armed: None,
             effects: Effects::default(),
             totals: Totals::default(),
             taps: Taps::default(),
-            generation: 0,
-            searched_generation: 0,
+            searched_available_bytes: 0,
             spare: Vec::new(),
             end: None,
         }
@@ -113,7 +120,8 @@ impl State {
 
     /// Gives up all scans and registrations, because a panic has left them half changed. No scan can start any more.
     pub(super) fn break_off(&mut self) {
-        let core = ActiveBufferManager::new(self.core.config(), PolicyKind::default().build());
+        let mut core = ActiveBufferManager::new(self.core.config(), PolicyKind::default().build());
+        self.keep_handed_out(&mut core);
         self.core = RecordedManager::unrecorded(core);
         self.recorder = None;
         self.armed = None;
@@ -129,6 +137,7 @@ impl State {
         self.ended_scans = 0;
         self.effects.subscribers.push(std::mem::take(&mut self.taps));
         self.effects.woken.extend(self.workers.clear());
+        self.close_requests();
     }
 
     /// No scan can run any more, because the runtime of loads is gone: all fail now, and nothing is read for them.
@@ -140,6 +149,7 @@ impl State {
         }
         // Nobody makes their steps from now on.
         while self.step(now) {}
+        self.close_requests();
     }
 
     /// Whether scans may run.
@@ -153,16 +163,6 @@ impl State {
     /// Whether a panic has left nothing of what was registered.
     pub(super) fn is_broken(&self) -> bool {
         matches!(self.end, Some(ScanError::Broken))
-    }
-
-    /// Lets the budget move the pool's limit.
-    pub(super) fn with_pool<R>(
-        &mut self,
-        now: Time,
-        change: impl FnOnce(&mut Grants, &mut Pool<'_>) -> R,
-    ) -> R {
-        let Self { grants, core, generation, .. } = self;
-        change(grants, &mut Pool { core, now, generation: *generation })
     }
 
     /// The chunks that a scan was not handed yet.
@@ -187,26 +187,5 @@ impl State {
     pub(super) fn stop_recording(&mut self) {
         self.core.stop_recording();
         self.recorder = None;
-    }
-}
-
-/// The pool of core.
-pub(super) struct Pool<'a> {
-    core: &'a mut RecordedManager,
-    now: Time,
-    generation: u64,
-}
-
-impl ElasticPool for Pool<'_> {
-    fn limit_bytes(&self) -> u64 {
-        self.core.state().pool_bytes()
-    }
-
-    fn set_limit_bytes(&mut self, bytes: u64) -> u64 {
-        self.core.set_pool_bytes(self.now, bytes)
-    }
-
-    fn generation(&self) -> u64 {
-        self.generation
     }
 }

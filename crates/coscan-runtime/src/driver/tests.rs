@@ -246,3 +246,20 @@ async fn a_scan_that_fails_while_core_is_about_to_answer_it_harms_no_other() {
     }
     assert!(manager.start_scan(&table, ScanRequest::of_columns(&table, vec![0])).is_ok());
 }
+
+#[tokio::test(start_paused = true)]
+async fn memory_that_comes_and_goes_with_each_batch_does_not_wake_the_pump() {
+    let options = Options::with_memory_bytes(16 << 20);
+    let manager = BufferManager::on_runtime(options, &Handle::current()).unwrap();
+    let operators = manager.operator_memory();
+    let driver = &operators.driver;
+    driver.settled();
+    let has_rung = || driver.bell().listen(None).now_or_never().is_some();
+    let _ = has_rung();
+    for _ in 0..1_000 {
+        assert!(operators.try_take(9 << 20));
+        operators.give(9 << 20);
+    }
+    assert!(!has_rung());
+    assert_eq!(manager.report().pool_limit_bytes, 8 << 20, "it has what is free again");
+}

@@ -8,14 +8,14 @@ use std::time::Instant;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
-use coscan_core::ChunkIndex;
+use coscan_core::{ChunkIndex, MemoryStage};
 use coscan_storage::table::{ColumnPrefix, DecodeError};
 
 use super::Progress;
 use crate::batch::record_batch;
 use crate::driver::Driver;
 use crate::error::ScanError;
-use crate::memory::{Charges, Reservation, Stage};
+use crate::memory::{Charges, Reservation};
 use crate::metrics::add_time;
 use crate::table::SharedTable;
 use crate::yield_policy::TIME_SLICE;
@@ -135,7 +135,7 @@ impl ChunkReader {
             columns.extend(pending.pop_front());
         }
         let mut memory =
-            self.driver.try_reserve(window_bytes, Stage::Opening).ok_or(Unfit::Memory)?;
+            self.driver.try_reserve(window_bytes, MemoryStage::Opening).ok_or(Unfit::Memory)?;
         for column in &mut columns {
             let more = memory.split_off(column.needed_bytes());
             match &mut column.memory {

@@ -3,33 +3,28 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
+use coscan_core::MissingMemory;
 use tokio::sync::Notify;
 
 use super::credit::Credit;
-use super::grants::Missing;
-use super::pool_limits::PoolLimits;
 use super::usage::{MemoryUse, MemoryUser};
 use crate::bell::Bell;
 use crate::options::Options;
 
 /// The owner of the budget, who hands out credit.
 pub(crate) trait CreditOwner: Send + Sync {
-    /// Hands out so much credit that `bytes` are free.
+    /// Takes memory that is not free. Waits for nobody.
     ///
     /// # Errors
     /// The missing bytes.
-    fn grant(&self, bytes: u64) -> Result<(), Missing>;
+    fn take(&self, user: MemoryUser, bytes: u64) -> Result<(), MissingMemory>;
     /// Covers what was taken beyond the credit, as far as the pool can give way.
     fn cover(&self);
 }
 
-/// How often the owner is asked for what others take before it can be taken.
-const GRANT_ATTEMPTS_MAX: usize = 8;
-
 /// The budget.
 pub(crate) struct MemoryBudget {
     budget_bytes: u64,
-    pool_bytes_min: u64,
     pool_ceiling_bytes: AtomicU64,
     credit: Arc<Credit>,
     owner: Weak<dyn CreditOwner>,
@@ -48,11 +43,10 @@ impl std::fmt::Debug for MemoryBudget {
 
 impl MemoryBudget {
     pub(crate) fn new(options: &Options, owner: Weak<dyn CreditOwner>, bell: Arc<Bell>) -> Self {
-        // The ceiling moves; that much free memory is worth a turn of the pump, whatever it is later.
-        let free_bytes_max = PoolLimits::new(options).quantum_bytes();
+        // A part of the ceiling at the start: so much free memory is worth collecting, wherever the ceiling moves.
+        let free_bytes_max = options.memory_limits().quantum_bytes();
         Self {
             budget_bytes: options.memory_bytes,
-            pool_bytes_min: options.pool_bytes_min,
             pool_ceiling_bytes: AtomicU64::new(options.pool_bytes),
             credit: Arc::new(Credit::new(free_bytes_max, bell)),
             owner,
@@ -68,11 +62,6 @@ impl MemoryBudget {
 
     pub(crate) fn credit(&self) -> &Arc<Credit> {
         &self.credit
-    }
-
-    /// The most that the users beside the pool can have together.
-    pub(crate) fn outside_bytes_max(&self) -> u64 {
-        self.budget_bytes.saturating_sub(self.pool_bytes_min.min(self.pool_ceiling_bytes()))
     }
 
     pub(crate) fn pool_ceiling_bytes(&self) -> u64 {
@@ -111,26 +100,14 @@ impl MemoryBudget {
     ///
     /// # Errors
     /// The missing bytes.
-    pub(crate) fn try_take(&self, user: MemoryUser, bytes: u64) -> Result<(), Missing> {
+    pub(crate) fn try_take(&self, user: MemoryUser, bytes: u64) -> Result<(), MissingMemory> {
         // Nothing is never refused, however short memory is: going on may be what frees some.
         if bytes > 0 && !self.credit.try_take(user, bytes) {
-            self.take_from_owner(user, bytes)?;
+            let owner = self.owner.upgrade().ok_or(MissingMemory { bytes })?;
+            owner.take(user, bytes)?;
         }
         self.note_peak();
         Ok(())
-    }
-
-    fn take_from_owner(&self, user: MemoryUser, bytes: u64) -> Result<(), Missing> {
-        let owner = self.owner.upgrade().ok_or(Missing { bytes })?;
-        for _ in 0..GRANT_ATTEMPTS_MAX {
-            owner.grant(bytes)?;
-            if self.credit.try_take(user, bytes) {
-                // What was returned meanwhile did not ring, since what was granted hid it.
-                self.credit.ring_if_plenty();
-                return Ok(());
-            }
-        }
-        Err(Missing { bytes })
     }
 
     /// Takes memory that is in use already, even beyond the budget; the pool gives way as far as it can.

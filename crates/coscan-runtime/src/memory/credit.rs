@@ -1,8 +1,8 @@
 //! Credit: memory that the owner of the budget has handed out, free or held. Taking and returning it locks nothing.
 //!
 //! Credit is taken for a batch and returned buffer by buffer, by one atomic addition each. It knows neither the budget nor
-//! the pool: what is free beyond need goes back to the owner when the pump collects it, and who finds too little asks the
-//! owner for more.
+//! the pool: what is free beyond need goes back to the owner the next time it has the lock, and whoever finds too
+//! little asks the owner for more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -30,8 +30,8 @@ pub(crate) struct Credit {
 const WANTED: i64 = 1;
 
 impl Credit {
-    /// Without any. The bell rings when there is more free than `free_bytes_max`, less than none, or some is free while
-    /// someone waits.
+    /// Without any. The bell rings when there is less than none, or some is free while someone waits. More free bytes
+    /// than `free_bytes_max` are a surplus.
     pub(crate) fn new(free_bytes_max: u64, bell: Arc<Bell>) -> Self {
         let (word, held) = (AtomicI64::new(0), Default::default());
         Self { word, held, free_bytes_max: signed(free_bytes_max), bell }
@@ -70,27 +70,43 @@ impl Credit {
         if bytes == 0 {
             return;
         }
-        let held = self.held(user).fetch_sub(bytes, Ordering::Relaxed);
-        assert!(held >= bytes, "memory returned was taken: {bytes} of {held} bytes ({user:?})");
+        self.hold_no_longer(user, bytes);
         let before = self.word.fetch_add(2 * signed(bytes), Ordering::AcqRel);
-        let (free_before, free_now) = (free(before), free(before) + signed(bytes));
-        let is_plenty = free_before <= self.free_bytes_max && free_now > self.free_bytes_max;
-        if is_plenty || before & WANTED != 0 {
+        if before & WANTED != 0 {
             self.bell.ring();
         }
     }
 
+    /// A user holds memory that was handed out for it, and never free.
+    pub(crate) fn hold(&self, user: MemoryUser, bytes: u64) {
+        self.held(user).fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// A user's memory goes back to the owner, without being free in between.
+    ///
+    /// # Panics
+    /// If the user held less.
+    pub(super) fn hold_no_longer(&self, user: MemoryUser, bytes: u64) {
+        let held = self.held(user).fetch_sub(bytes, Ordering::Relaxed);
+        assert!(held >= bytes, "memory returned was taken: {bytes} of {held} bytes ({user:?})");
+    }
+
     /// The owner hands out more.
-    pub(super) fn add(&self, bytes: u64) {
+    pub(crate) fn add(&self, bytes: u64) {
         self.word.fetch_add(2 * signed(bytes), Ordering::AcqRel);
     }
 
     /// The owner takes back what is free above this. Returns how much that was.
-    pub(super) fn collect(&self, keep_bytes: u64) -> u64 {
+    pub(crate) fn collect(&self, keep_bytes: u64) -> u64 {
         let keep = signed(keep_bytes);
         let collect = |word: i64| (free(word) > keep).then(|| 2 * keep + (word & WANTED));
         let before = self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, collect);
         before.map_or(0, |word| (free(word) - keep).unsigned_abs())
+    }
+
+    /// Bytes held beyond what was handed out.
+    pub(crate) fn overdraft_bytes(&self) -> u64 {
+        0u64.saturating_add_signed(-self.free_bytes())
     }
 
     /// Free bytes; below zero, the overdraft.
@@ -98,23 +114,17 @@ impl Credit {
         free(self.word.load(Ordering::Acquire))
     }
 
-    /// The owner takes back half of what is free, if there is so much that the bell rang. Returns how much that was.
-    pub(super) fn collect_surplus(&self) -> u64 {
+    /// The owner takes back a surplus of free bytes, down to half of the bound. Returns how much that was. A surplus rings
+    /// no bell, which would wake the pump for each batch: the owner looks whenever it has the lock.
+    pub(crate) fn collect_surplus(&self) -> u64 {
         match self.free_bytes() > self.free_bytes_max {
             true => self.collect(self.free_bytes_max.unsigned_abs() / 2),
             false => 0,
         }
     }
 
-    /// Rings the bell if there is so much free that it is worth collecting.
-    pub(super) fn ring_if_plenty(&self) {
-        if self.free_bytes() > self.free_bytes_max {
-            self.bell.ring();
-        }
-    }
-
-    /// More free bytes than this ring the bell.
-    pub(super) fn free_bytes_max(&self) -> u64 {
+    /// More free bytes than this are a surplus.
+    pub(crate) fn free_bytes_max(&self) -> u64 {
         self.free_bytes_max.unsigned_abs()
     }
 
@@ -128,7 +138,7 @@ impl Credit {
         self.word.load(Ordering::Acquire) & WANTED != 0
     }
 
-    /// Ends [`Self::want`]; false if nobody did. The caller looks for memory after this, not before.
+    /// Ends [`Self::mark_wanted`]; false if nothing was marked. The caller looks for memory after this, not before.
     pub(crate) fn clear_wanted(&self) -> bool {
         self.word.fetch_and(!WANTED, Ordering::AcqRel) & WANTED != 0
     }
@@ -220,9 +230,11 @@ mod tests {
         assert!(has_rung(&bell));
         credit.add(150);
         credit.give(USER, 100);
-        assert!(!has_rung(&bell));
+        assert_eq!(credit.collect_surplus(), 0);
         credit.give(USER, 50);
-        assert!(has_rung(&bell), "more than it keeps");
+        assert!(!has_rung(&bell), "nobody waits");
+        assert_eq!((credit.collect_surplus(), credit.free_bytes()), (100, 50));
+        credit.add(100);
         credit.mark_wanted();
         assert_eq!((credit.collect(40), credit.collect(40)), (110, 0));
         assert!(credit.is_wanted() && credit.free_bytes() == 40);

@@ -10,10 +10,10 @@ use std::sync::{Arc, Weak};
 use arrow::array::ArrayData;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{Buffer, MemoryPool, MemoryReservation};
+use coscan_core::MissingMemory;
 
 use super::budget::MemoryBudget;
 use super::credit::Credit;
-use super::grants::Missing;
 use super::usage::MemoryUser;
 use crate::destructor::InDestructor;
 
@@ -33,9 +33,22 @@ impl Reservation {
     ///
     /// # Errors
     /// The missing bytes.
-    pub(crate) fn try_new(memory: &Arc<MemoryBudget>, bytes: u64) -> Result<Self, Missing> {
+    pub(crate) fn try_new(memory: &Arc<MemoryBudget>, bytes: u64) -> Result<Self, MissingMemory> {
         memory.try_take(MemoryUser::Decoded, bytes)?;
         Ok(Self { credit: Arc::clone(memory.credit()), left_bytes: bytes })
+    }
+
+    /// Memory that core has handed out for it.
+    pub(crate) fn granted(credit: &Arc<Credit>, bytes: u64) -> Self {
+        credit.hold(MemoryUser::Decoded, bytes);
+        Self { credit: Arc::clone(credit), left_bytes: bytes }
+    }
+
+    /// Gives it back to core instead of to others: as many bytes.
+    pub(crate) fn into_bytes(mut self) -> u64 {
+        let bytes = std::mem::take(&mut self.left_bytes);
+        self.credit.hold_no_longer(MemoryUser::Decoded, bytes);
+        bytes
     }
 
     /// Bytes not charged yet.

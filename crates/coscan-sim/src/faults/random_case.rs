@@ -128,7 +128,8 @@ pub fn random_case(seed: u64) -> RandomCase {
     let delay_ns = faults.map_or(0, |faults| faults.rates.within_ns);
     let wait_ns_max = Some(WAIT_MAX * (SPACE_TIMEOUT_NS + delay_ns));
     let batch_ns = if random.percent(50) { random.between(1, SPACE_TIMEOUT_NS / 20) } else { 0 };
-    let options = Options { faults, timeline: false, audit_every: 8, batch_ns, wait_ns_max };
+    let options =
+        Options { faults, timeline: false, audit_every: 8, batch_ns, wait_ns_max, memory: None };
     RandomCase { workload, machine, options }
 }
 

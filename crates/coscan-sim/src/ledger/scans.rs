@@ -106,6 +106,16 @@ impl Ledger {
         }
     }
 
+    /// Enters that a worker gives its chunk back before it has used it, and asks for none.
+    pub(crate) fn withdrawn(&mut self, id: ScanId, worker: WorkerIndex) {
+        self.pages_released(id, worker);
+        let Some(scan) = self.scans.get_mut(&id) else { return };
+        if let WorkerState::Busy { chunk, .. } = scan.workers[worker.as_usize()] {
+            scan.needed.insert(chunk);
+        }
+        self.place_worker(id, worker, WorkerState::Idle);
+    }
+
     pub(super) fn check_load_helps(
         &self,
         id: ScanId,

@@ -8,6 +8,7 @@ use coscan_core::{
     WorkerIndex,
 };
 
+use super::memory::PastMemory;
 use super::tables::{PastPage, PastTables};
 
 /// A recorded run, read from its log.
@@ -20,6 +21,7 @@ pub(super) struct History {
     pub(super) loads: BTreeMap<LoadId, PastLoad>,
     /// The limits of the pool in bytes, and the times from which they hold.
     pub(super) pool_changes: Vec<(Time, u64)>,
+    memory: PastMemory,
     cores: u128,
     now: Time,
     /// The command whose reply has not been read yet.
@@ -37,6 +39,8 @@ enum PendingCommand {
     Layout(Vec<u64>, usize, Vec<ChunkSpec>),
     Chunks(usize, Vec<ChunkSpec>),
     Scan(ScanSpec),
+    /// Memory that is handed out.
+    Memory,
 }
 
 /// A recorded scan.
@@ -78,7 +82,8 @@ pub(super) struct PastLoad {
 impl History {
     pub(super) fn of(log: &Log) -> Self {
         let cores = log.header.cores.max(1) as u128;
-        let mut history = Self { cores, ..Self::default() };
+        let memory = PastMemory::new(log.header.config.pool_bytes);
+        let mut history = Self { cores, memory, ..Self::default() };
         for entry in &log.entries {
             match entry {
                 Entry::Command(command) => {
@@ -88,6 +93,9 @@ impl History {
                 Entry::Reply(reply) => history.answered(reply),
                 Entry::Action(action) => history.act(action),
                 Entry::Settled { .. } => {}
+            }
+            if let Some(pool_bytes) = history.memory.new_pool_bytes() {
+                history.pool_changes.push((history.now, pool_bytes));
             }
         }
         history
@@ -140,9 +148,20 @@ impl History {
             Command::SetPoolBytes { now, pool_bytes } => {
                 self.pool_changes.push((*now, *pool_bytes));
             }
+            Command::SetMemoryLimits { limits, .. } => self.memory.limits = Some(*limits),
+            Command::TakeMemory { .. } | Command::CoverOverdraft { .. } => {
+                self.asked = Some(PendingCommand::Memory);
+            }
+            Command::ReturnMemory { bytes, .. } => {
+                let left_bytes = self.memory.handed_out_bytes.saturating_sub(*bytes);
+                self.memory.handed_out_bytes = left_bytes; // A log may be cut.
+            }
             Command::PageLoaded { load, .. } => self.page_reported(*load, true),
             Command::PageFailed { load, .. } => self.page_reported(*load, false),
-            Command::RemoveTable { .. }
+            Command::GrowPool { .. }
+            | Command::RequestMemory { .. }
+            | Command::WithdrawMemoryRequest { .. }
+            | Command::RemoveTable { .. }
             | Command::RemovePages { .. }
             | Command::RetireChunks { .. }
             | Command::OfferPage { .. }
@@ -176,6 +195,9 @@ impl History {
                 self.tables.add_chunks(table, &chunks, indexes);
             }
             (Some(PendingCommand::Scan(spec)), Reply::Scan(id)) => self.start(*id, spec),
+            (Some(PendingCommand::Memory), Reply::Bytes(bytes)) => {
+                self.memory.handed_out_bytes += bytes;
+            }
             _ => {}
         }
     }
@@ -228,6 +250,7 @@ impl History {
                 scan.needed.remove(chunk);
                 scan.rows_handed += self.tables.rows(table, chunk);
             }
+            Action::GrantMemory { bytes, .. } => self.memory.handed_out_bytes += bytes,
             Action::Escalate { .. }
             | Action::Evict { .. }
             | Action::Finish { .. }

@@ -10,12 +10,17 @@ use crate::workload::TablePage;
 impl Simulation<'_> {
     /// Carries out actions until there is none.
     pub(super) fn settle(&mut self) -> Result<(), Broken> {
+        self.cover_overdraft();
         while let Some(action) = self.manager.poll_action() {
             self.record.decisions += 1;
             self.idle_timeouts = 0;
+            if self.memory.is_some() {
+                self.ledger.pool_moved(&self.manager);
+            }
             self.ledger.acted(self.now, &action)?;
-            self.carry_out(action);
+            self.carry_out(action)?;
         }
+        self.check_memory()?;
         self.ledger.check_settled(&self.manager)
     }
 
@@ -24,7 +29,7 @@ impl Simulation<'_> {
         if self.options.batch_ns > 0 { Ok(()) } else { self.settle() }
     }
 
-    fn carry_out(&mut self, action: Action) {
+    fn carry_out(&mut self, action: Action) -> Result<(), Broken> {
         match action {
             Action::Load { load, scan, table, chunk, pages, urgent } => {
                 let pages = pages.into_iter().map(|id| self.numbers.page(id).page).collect();
@@ -35,14 +40,16 @@ impl Simulation<'_> {
                 let TablePage { table, page } = self.numbers.page(page);
                 self.record.step(self.now, || EventKind::Evicted { table, page });
             }
-            Action::Deliver { scan, worker, chunk } => self.start_work(scan, worker, chunk),
+            Action::Deliver { scan, worker, chunk } => return self.open(scan, worker, chunk),
             Action::Finish { scan, worker } => self.finish_worker(scan, worker),
             Action::Fail { scan, .. } => self.fail_scan(scan),
             Action::Unneeded { .. } => {}
+            Action::GrantMemory { ticket, bytes } => return self.granted(ticket, bytes),
         }
+        Ok(())
     }
 
-    fn start_work(&mut self, scan: ScanId, worker: WorkerIndex, chunk: ChunkIndex) {
+    pub(super) fn start_work(&mut self, scan: ScanId, worker: WorkerIndex, chunk: ChunkIndex) {
         let query = self.scans[&scan];
         let layout = &self.workload.tables[self.queries[query].query.table].layout;
         let bytes: u64 =
@@ -63,6 +70,7 @@ impl Simulation<'_> {
 
     fn finish_worker(&mut self, scan: ScanId, worker: WorkerIndex) {
         let query = self.scans[&scan];
+        self.give_all(query, worker);
         self.queries[query].told_to_stop(self.now, worker);
         if self.queries[query].all_stopped() {
             self.end_query(query, End::Done);

@@ -106,6 +106,10 @@ impl QueryRun<'_> {
         }
     }
 
+    pub(super) fn scan(&self) -> Option<ScanId> {
+        self.scan
+    }
+
     fn has_started(&self) -> bool {
         self.scan.is_some() || self.ended.is_some()
     }
@@ -181,7 +185,7 @@ impl Simulation<'_> {
     }
 
     /// A worker asks for its next chunk.
-    fn ask(&mut self, query: usize, worker: WorkerIndex) -> Result<(), Broken> {
+    pub(super) fn ask(&mut self, query: usize, worker: WorkerIndex) -> Result<(), Broken> {
         let Some(scan) = self.queries[query].scan else { return Ok(()) };
         match self.manager.request_chunk(self.now, scan, worker) {
             Ok(()) => {
@@ -201,6 +205,7 @@ impl Simulation<'_> {
         if let Worker::Working { chunk, .. } = self.queries[query].workers[worker.as_usize()] {
             self.record.step(self.now, || EventKind::Released { query, worker, chunk });
         }
+        self.give_all(query, worker);
         self.ask(query, worker)
     }
 
@@ -237,6 +242,10 @@ impl Simulation<'_> {
     /// Ends a query and plans the next one of its stream.
     pub(super) fn end_query(&mut self, query: usize, end: End) {
         let now = self.now;
+        let workers = self.queries[query].workers.len();
+        for worker in (0..workers).map(WorkerIndex::from_usize) {
+            self.give_all(query, worker);
+        }
         let run = &mut self.queries[query];
         for worker in (0..run.workers.len()).map(WorkerIndex::from_usize) {
             if let Worker::Working { job, .. } = run.workers[worker.as_usize()] {

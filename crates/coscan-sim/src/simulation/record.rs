@@ -57,6 +57,7 @@ impl Simulation<'_> {
             disk_busy_ns: self.disk.busy_ns,
             decisions: self.record.decisions,
             cores: self.record.cores,
+            memory: self.memory.as_ref().map(|memory| memory.outcome).unwrap_or_default(),
             deliveries: std::mem::take(&mut self.record.deliveries),
             timeline: self.record.timeline.take().unwrap_or_default(),
         }
