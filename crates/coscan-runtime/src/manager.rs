@@ -13,21 +13,21 @@ use tokio::runtime::Handle;
 
 use crate::driver::Driver;
 use crate::error::{JointTableError, OpenError, ScanError};
-use crate::first_rows::FirstRows;
-use crate::footer_reader::FooterReader;
-use crate::io_runtime::IoRuntime;
-use crate::joint_scan::{JointScan, JointScanRequest};
-use crate::joint_table::JointTable;
-use crate::metadata_cache::{CacheSlot, MetadataReservation};
-use crate::metrics::ManagerReport;
+use crate::io::runtime::IoRuntime;
+use crate::joint::scan::{JointScan, JointScanRequest};
+use crate::joint::table::JointTable;
+use crate::lookup::first_rows::FirstRows;
+use crate::observe::metrics::ManagerReport;
+use crate::observe::recorder;
+use crate::observe::recording::Recording;
 use crate::operator_memory::OperatorMemory;
 use crate::options::{Options, OptionsError, cores};
-use crate::recorder;
-use crate::recording::Recording;
-use crate::scan::Scan;
-use crate::scan_request::ScanRequest;
-use crate::stream::ScanStream;
-use crate::table::SharedTable;
+use crate::scans::request::ScanRequest;
+use crate::scans::scan::Scan;
+use crate::scans::stream::ScanStream;
+use crate::tables::footer_reader::FooterReader;
+use crate::tables::metadata_cache::{CacheSlot, MetadataReservation};
+use crate::tables::table::SharedTable;
 
 /// Reads, caches and decodes for all scans of all tables registered with it.
 ///
@@ -167,7 +167,7 @@ impl BufferManager {
     /// If there are no tables, they have a file in common, or the ranges of a table do not ascend within it as `u` does, or
     /// overlap.
     ///
-    /// [`find_rows`]: crate::find_rows
+    /// [`find_rows`]: crate::lookup::find_rows
     pub fn register_joint(
         &self,
         tables: &[SharedTable],

@@ -8,10 +8,10 @@ use super::message::{Message, PageRead, RequestId};
 use super::state::State;
 use super::walks::Walk;
 use super::workers::{NotWaiting, Phase};
-use crate::decode_cache::SliceKey;
+use crate::chunks::decode_cache::SliceKey;
 use crate::error::ScanError;
-use crate::events::EventKind;
-use crate::load::Urgency;
+use crate::io::load::Urgency;
+use crate::observe::events::EventKind;
 
 impl State {
     pub(super) fn apply(&mut self, message: Message, now: Time) {

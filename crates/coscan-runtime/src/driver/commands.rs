@@ -8,8 +8,8 @@ use coscan_core::log::RecordedManager;
 
 use super::handle::Driver;
 use super::state::{State, Totals};
-use crate::metrics::ManagerReport;
-use crate::registry::Registry;
+use crate::observe::metrics::ManagerReport;
+use crate::tables::registry::Registry;
 
 impl Driver {
     /// Registers a table or a file; `None` if the manager has panicked: then all registrations are lost.

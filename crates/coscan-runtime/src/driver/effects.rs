@@ -7,12 +7,12 @@ use bytes::Bytes;
 use coscan_core::LoadId;
 
 use super::running_scan::RunningScan;
-use crate::decode_cache::Slice;
-use crate::events::Taps;
-use crate::load::Urgency;
+use crate::chunks::decode_cache::Slice;
+use crate::chunks::parts::{ScanParts, TablePage};
+use crate::io::load::Urgency;
 use crate::memory::AnswerSlot;
-use crate::metrics::ScanCounters;
-use crate::scan_parts::{ScanParts, TablePage};
+use crate::observe::events::Taps;
+use crate::observe::metrics::ScanCounters;
 
 /// Under the lock nothing is started, and nothing of others is woken or dropped: wakers and destructors are their code.
 #[derive(Debug, Default)]

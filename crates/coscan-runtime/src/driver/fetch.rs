@@ -14,8 +14,8 @@ use super::handle::Driver;
 use super::message::RequestId;
 use super::state::State;
 use super::workers::Phase;
+use crate::chunks::lease::{Answer, ChunkResources, HeldChunk, Lease};
 use crate::error::ScanError;
-use crate::lease::{Answer, ChunkResources, HeldChunk, Lease};
 
 /// The answer to a request, which is made when this is first polled.
 pub(crate) struct ChunkRequest {

@@ -10,18 +10,18 @@ use tokio::time::Instant;
 
 use super::inbox::Inbox;
 use super::state::State;
-use crate::bell::Bell;
-use crate::cpu_scheduler::CpuScheduler;
-use crate::decode_cache::DecodeCache;
-use crate::extensions::Extensions;
-use crate::io_runtime::IoRuntime;
+use crate::chunks::decode_cache::DecodeCache;
+use crate::cpu::scheduler::CpuScheduler;
+use crate::io::requests::StoreRequests;
+use crate::io::runtime::IoRuntime;
 use crate::memory::{MemoryBudget, WaitingRequests};
-use crate::metadata_cache::MetadataCache;
-use crate::metrics::SliceCounters;
-use crate::open_files::OpenFiles;
+use crate::observe::metrics::SliceCounters;
+use crate::observe::recorder::Recorder;
 use crate::options::Options;
-use crate::recorder::Recorder;
-use crate::store_requests::StoreRequests;
+use crate::sync::bell::Bell;
+use crate::tables::extensions::Extensions;
+use crate::tables::metadata_cache::MetadataCache;
+use crate::tables::open_files::OpenFiles;
 
 /// Drives core.
 #[derive(Debug)]

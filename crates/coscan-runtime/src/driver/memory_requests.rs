@@ -9,9 +9,9 @@ use super::handle::Driver;
 use super::message::Message;
 use super::revoke::{after, revocable_at};
 use super::state::State;
-use crate::destructor::InDestructor;
 use crate::error::ScanError;
 use crate::memory::{Answer, AnswerSlot, Reservation};
+use crate::sync::destructor::InDestructor;
 
 /// How often the pump reclaims memory for those who wait before it does something else.
 const RECLAIM_ATTEMPTS_MAX: usize = 16;

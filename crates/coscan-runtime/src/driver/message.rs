@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use coscan_core::{LoadId, PageId, ScanId, TableId, TicketId, WorkerIndex};
 
-use crate::decode_cache::SliceKey;
+use crate::chunks::decode_cache::SliceKey;
 use crate::error::ScanError;
-use crate::registry::FileId;
+use crate::tables::registry::FileId;
 
 /// A worker's request for a chunk, and the chunk that answers it. The number is never used again: a message about a
 /// request touches nothing that came after it.

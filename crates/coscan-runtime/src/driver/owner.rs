@@ -13,7 +13,7 @@
 //! Reports may look with [`Driver::lock`]: what was posted just before may not be applied yet.
 //!
 //! A thread that holds the lock takes no other but those of the inbox, of the decode cache and of what a
-//! [lease](crate::lease) holds. A destructor never takes it:
+//! [lease](crate::chunks::lease) holds. A destructor never takes it:
 //! in debug builds [`InDestructor`] makes sure of that.
 
 use std::ops::{Deref, DerefMut};
@@ -27,8 +27,8 @@ use super::effects::{DecidedLoad, Effects};
 use super::handle::Driver;
 use super::message::Message;
 use super::state::State;
-use crate::destructor::InDestructor;
-use crate::load::{self, Load, Source, Urgency};
+use crate::io::load::{self, Load, Source, Urgency};
+use crate::sync::destructor::InDestructor;
 
 impl Driver {
     /// Gives the state a command.

@@ -7,7 +7,7 @@ use coscan_core::{LoadId, PageId};
 
 use super::handle::Driver;
 use super::message::{Message, PageRead};
-use crate::load::LoadOwner;
+use crate::io::load::LoadOwner;
 
 impl Driver {
     /// The bytes of a page if it is in the pool. They are not pinned: the page may be evicted while they are in use.

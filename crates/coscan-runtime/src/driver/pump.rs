@@ -9,11 +9,11 @@ use coscan_core::Time;
 use tokio::time::Instant;
 
 use super::handle::Driver;
-use crate::bell::Bell;
-use crate::destructor::InDestructor;
-use crate::io_runtime::IoRuntime;
+use crate::io::runtime::IoRuntime;
+use crate::observe::recorder::Recorder;
 use crate::options::Options;
-use crate::recorder::Recorder;
+use crate::sync::bell::Bell;
+use crate::sync::destructor::InDestructor;
 
 /// After memory was looked for in vain the pump looks again at the earliest after this time, however often some is
 /// returned.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use coscan_core::MissingMemory;
 
 use super::handle::Driver;
-use crate::decode_cache::SliceKey;
+use crate::chunks::decode_cache::SliceKey;
 
 impl Driver {
     /// The number of scans that still need each of these decoded columns.

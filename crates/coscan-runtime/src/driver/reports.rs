@@ -8,10 +8,10 @@ use coscan_core::{Action, PageId, PoolMap, ScanId, Survey, TableId, Time};
 use super::handle::Driver;
 use super::running_scan::RunningScan;
 use super::state::State;
-use crate::events::{EventKind, Events};
-use crate::registry::TableNames;
-use crate::scan_report::{ScanReport, ScanWait};
-use crate::watching::{ScanBytes, TableReport};
+use crate::observe::events::{EventKind, Events};
+use crate::observe::scan_report::{ScanReport, ScanWait};
+use crate::observe::watching::{ScanBytes, TableReport};
+use crate::tables::registry::TableNames;
 
 /// Scans that are reported on while the lock is held once.
 const STEP_SCANS: usize = 16;

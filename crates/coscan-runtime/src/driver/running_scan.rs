@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use coscan_core::{ChunkIndex, Time, WorkerIndex};
 
+use crate::chunks::parts::ScanParts;
+use crate::cpu::activity::WorkerActivity;
 use crate::error::ScanError;
-use crate::metrics::ScanCounters;
-use crate::scan_parts::ScanParts;
-use crate::scan_request::ScanLabel;
-use crate::worker_activity::WorkerActivity;
+use crate::observe::metrics::ScanCounters;
+use crate::scans::request::ScanLabel;
 
 /// A registered scan.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use super::running_scan::RunningScan;
 use super::state::State;
 use super::walks::STEP_CHUNKS;
 use crate::error::ScanError;
-use crate::events::EventKind;
+use crate::observe::events::EventKind;
 
 impl Driver {
     /// Registers a scan, step by step: the lock is not held for all its chunks.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use coscan_core::{ChunkIndex, GroupIndex, TableId};
 
 use super::state::State;
-use crate::decode_cache::SliceKey;
+use crate::chunks::decode_cache::SliceKey;
 
 /// A slice of core: a column group of a chunk of a table.
 type CoreSlice = (TableId, ChunkIndex, GroupIndex);

@@ -16,14 +16,14 @@ use super::running_scan::RunningScan;
 use super::slices::DecodedSlices;
 use super::walks::Walk;
 use super::workers::Workers;
-use crate::decode_cache::DecodeCache;
+use crate::chunks::decode_cache::DecodeCache;
 use crate::error::ScanError;
-use crate::events::Taps;
-use crate::load::Urgency;
+use crate::io::load::Urgency;
 use crate::memory::Credit;
+use crate::observe::events::Taps;
+use crate::observe::recorder::Recorder;
 use crate::options::Options;
-use crate::recorder::Recorder;
-use crate::registry::Registry;
+use crate::tables::registry::Registry;
 
 /// Totals since the start.
 #[derive(Clone, Copy, Debug, Default)]

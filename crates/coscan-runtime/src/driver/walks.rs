@@ -3,8 +3,8 @@
 use coscan_core::{ChunkIndex, ScanId, TableId, Time};
 
 use super::state::State;
-use crate::events::EventKind;
-use crate::registry::{FileId, Registry};
+use crate::observe::events::EventKind;
+use crate::tables::registry::{FileId, Registry};
 
 /// Chunks that a scan is registered for, or that are removed from it or from a table, while the lock is held once.
 pub(super) const STEP_CHUNKS: usize = 1024;

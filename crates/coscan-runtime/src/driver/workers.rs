@@ -8,9 +8,9 @@ use std::task::Waker;
 use coscan_core::{ChunkIndex, ScanId, Time, WorkerIndex};
 
 use super::message::RequestId;
-use crate::decode_cache::SliceKey;
+use crate::chunks::decode_cache::SliceKey;
+use crate::chunks::lease::HeldChunk;
 use crate::error::ScanError;
-use crate::lease::HeldChunk;
 
 /// A worker's latest request.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use tokio::sync::Notify;
 
 use super::credit::Credit;
 use super::usage::{MemoryUse, MemoryUser};
-use crate::bell::Bell;
 use crate::options::Options;
+use crate::sync::bell::Bell;
 
 /// The owner of the budget, who hands out credit.
 pub(crate) trait CreditOwner: Send + Sync {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use super::usage::{MemoryUse, MemoryUser};
-use crate::bell::Bell;
+use crate::sync::bell::Bell;
 
 /// Bytes handed out of the budget, beside the pool.
 ///

@@ -15,7 +15,7 @@ use coscan_core::MissingMemory;
 use super::budget::MemoryBudget;
 use super::credit::Credit;
 use super::usage::MemoryUser;
-use crate::destructor::InDestructor;
+use crate::sync::destructor::InDestructor;
 
 /// Memory taken for decoding. What is not charged to buffers returns when this is dropped.
 #[derive(Debug)]

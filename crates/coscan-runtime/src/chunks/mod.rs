@@ -1,0 +1,8 @@
+//! A chunk in the hands of a worker: its pages while it is opened, what is read of it, and its columns, decoded once for all
+//! scans where that pays.
+
+pub(crate) mod batch;
+pub(crate) mod columns;
+pub(crate) mod decode_cache;
+pub(crate) mod lease;
+pub(crate) mod parts;

@@ -1,0 +1,7 @@
+//! From a decided load to bytes: threads, requests in flight, retries. It decides nothing about what to read.
+
+pub(crate) mod concurrency_limit;
+pub(crate) mod load;
+pub(crate) mod requests;
+pub(crate) mod retry;
+pub(crate) mod runtime;

@@ -1,0 +1,266 @@
+//! Values made of the metadata of files, which can be made again: they are kept as long as there is memory for them.
+//!
+//! Values in use stay in any case. The others are dropped least recently used first.
+
+use std::any::{Any, TypeId};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use coscan_core::MissingMemory;
+
+use crate::memory::{Credit, MemoryBudget, MemoryUser};
+use crate::sync::destructor::InDestructor;
+
+/// Optional metadata of one type takes at most this part of the budget.
+const OPTIONAL_PART: u64 = 8;
+
+/// A place for a value that can be made again. It is empty until a value is put in, and again after memory was short
+/// while the value was not in use.
+pub struct CacheSlot<T> {
+    values: Arc<MetadataCache>,
+    id: u64,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T: Any + Send + Sync> CacheSlot<T> {
+    pub(crate) fn new(values: &Arc<MetadataCache>) -> Self {
+        let mut state = values.lock();
+        state.next_id += 1;
+        Self { values: Arc::clone(values), id: state.next_id, of: PhantomData }
+    }
+
+    /// The value, if it is there. As long as the result is held, it stays.
+    #[must_use]
+    pub fn get(&self) -> Option<Arc<T>> {
+        let mut state = self.values.lock();
+        let now = state.tick();
+        let value = state.values.get_mut(&self.id)?;
+        value.used = now;
+        Arc::clone(&value.value).downcast().ok()
+    }
+
+    /// Puts a value in. `bytes` is about what is free once it is dropped.
+    pub fn put(&self, value: Arc<T>, bytes: u64) {
+        let mut state = self.values.lock();
+        let before = state.take(self.id);
+        let used = state.tick();
+        *state.bytes.entry(TypeId::of::<T>()).or_default() += bytes;
+        state.values.insert(self.id, Value { value, bytes, used });
+        drop(state);
+        drop(before); // Not under the lock: that returns memory.
+    }
+}
+
+impl<T> Drop for CacheSlot<T> {
+    fn drop(&mut self) {
+        let _destructor = InDestructor::enter();
+        let value = self.values.lock().take(self.id);
+        drop(value); // Not under the lock: that returns memory.
+    }
+}
+
+impl<T> fmt::Debug for CacheSlot<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CacheSlot").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// The values of all slots.
+#[derive(Debug, Default)]
+pub(crate) struct MetadataCache {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    values: BTreeMap<u64, Value>,
+    /// Of all values of a type.
+    bytes: BTreeMap<TypeId, u64>,
+    next_id: u64,
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct Value {
+    value: Arc<dyn Any + Send + Sync>,
+    bytes: u64,
+    /// When it was last used.
+    used: u64,
+}
+
+impl Value {
+    fn is_unused(&self) -> bool {
+        Arc::strong_count(&self.value) == 1
+    }
+}
+
+impl State {
+    fn tick(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
+    }
+
+    fn take(&mut self, id: u64) -> Option<Arc<dyn Any + Send + Sync>> {
+        let Value { value, bytes, .. } = self.values.remove(&id)?;
+        let of_type = self.bytes.entry((*value).type_id()).or_default();
+        *of_type = of_type.saturating_sub(bytes);
+        Some(value)
+    }
+}
+
+impl MetadataCache {
+    /// About how many bytes are free once all unused values are dropped.
+    pub(crate) fn unused_bytes(&self) -> u64 {
+        let state = self.lock();
+        state.values.values().filter(|value| value.is_unused()).map(|value| value.bytes).sum()
+    }
+
+    /// Drops unused values, least recently used first, until `is_enough` says so; false if none was dropped. What a
+    /// value frees is an estimate: if it was not enough, twice as much is dropped next. So the values are looked
+    /// through only a few times, however many have to go.
+    pub(crate) fn drop_unused(&self, missing: MissingMemory, is_enough: impl Fn() -> bool) -> bool {
+        let mut bytes = missing.bytes;
+        let mut has_dropped = false;
+        loop {
+            let unused = self.take_unused(None, bytes);
+            if unused.is_empty() {
+                return has_dropped;
+            }
+            drop(unused);
+            has_dropped = true;
+            if is_enough() {
+                return true;
+            }
+            bytes = bytes.saturating_mul(2);
+        }
+    }
+
+    /// Removes unused values of one type, or of all, least recently used first, until they make so many bytes; none if
+    /// all are in use. The caller drops them, not under a lock: that returns memory.
+    fn take_unused(&self, of: Option<TypeId>, bytes: u64) -> Vec<Arc<dyn Any + Send + Sync>> {
+        let mut state = self.lock();
+        let is_candidate = |value: &&Value| {
+            value.is_unused() && of.is_none_or(|of| (*value.value).type_id() == of)
+        };
+        let unused = state.values.iter().filter(|(_, value)| is_candidate(value));
+        let mut unused: Vec<_> = unused.map(|(&id, value)| (value.used, id, value.bytes)).collect();
+        unused.sort_unstable();
+        let mut taken_bytes = 0;
+        let taken = unused.into_iter().take_while(|&(.., of_value)| {
+            let takes = taken_bytes < bytes.max(1);
+            taken_bytes += of_value;
+            takes
+        });
+        taken.filter_map(|(_, id, _)| state.take(id)).collect()
+    }
+
+    fn bytes_of(&self, of: TypeId) -> u64 {
+        self.lock().bytes.get(&of).copied().unwrap_or(0)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Memory for metadata, until this is dropped.
+#[derive(Debug)]
+pub struct MetadataReservation {
+    credit: Arc<Credit>,
+    bytes: u64,
+}
+
+impl MetadataReservation {
+    /// # Errors
+    /// The missing bytes.
+    pub(crate) fn try_new(memory: &Arc<MemoryBudget>, bytes: u64) -> Result<Self, MissingMemory> {
+        memory.try_take(MemoryUser::Metadata, bytes)?;
+        Ok(Self { credit: Arc::clone(memory.credit()), bytes })
+    }
+
+    /// Memory that is in use already, even beyond the budget.
+    pub(crate) fn of_held(memory: &Arc<MemoryBudget>, bytes: u64) -> Self {
+        memory.take(MemoryUser::Metadata, bytes);
+        Self { credit: Arc::clone(memory.credit()), bytes }
+    }
+
+    /// Memory for a value that queries can do without. Only unused values of its type are dropped for it.
+    pub(crate) fn try_optional(
+        memory: &Arc<MemoryBudget>,
+        cache: &MetadataCache,
+        of: TypeId,
+        bytes: u64,
+    ) -> Option<Self> {
+        let bytes_max = memory.budget_bytes() / OPTIONAL_PART;
+        if bytes > bytes_max {
+            return None; // However many others are dropped.
+        }
+        loop {
+            let over_bytes = cache.bytes_of(of).saturating_add(bytes).saturating_sub(bytes_max);
+            let missing = match over_bytes {
+                0 => match Self::try_new(memory, bytes) {
+                    Ok(reservation) => return Some(reservation),
+                    Err(missing) => missing.bytes,
+                },
+                over_bytes => over_bytes,
+            };
+            if cache.take_unused(Some(of), missing).is_empty() {
+                return None;
+            }
+        }
+    }
+}
+
+impl Drop for MetadataReservation {
+    fn drop(&mut self) {
+        let _destructor = InDestructor::enter();
+        self.credit.give(MemoryUser::Metadata, self.bytes);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// Values of 100 bytes.
+    fn values(count: u64) -> (Arc<MetadataCache>, Vec<CacheSlot<u64>>) {
+        let cache = Arc::default();
+        let slots = (0..count).map(|value| {
+            let slot = CacheSlot::new(&cache);
+            slot.put(Arc::new(value), 100);
+            slot
+        });
+        let slots = slots.collect();
+        (cache, slots)
+    }
+
+    #[test]
+    fn those_used_longest_ago_are_dropped_as_far_as_needed() {
+        let (cache, slots) = values(6);
+        let in_use = slots[1].get().unwrap();
+        drop(slots[0].get());
+        assert!(cache.drop_unused(MissingMemory { bytes: 201 }, || true));
+        let left = slots.iter().filter_map(CacheSlot::get).map(|value| *value);
+        assert_eq!(left.collect::<Vec<_>>(), [0, 1, 5]);
+        drop(in_use);
+    }
+
+    #[test]
+    fn however_many_have_to_go_they_are_looked_through_a_few_times() {
+        let (cache, slots) = values(1_000);
+        let looks = Cell::new(0);
+        let frees_nothing = || {
+            looks.set(looks.get() + 1);
+            false
+        };
+        assert!(cache.drop_unused(MissingMemory { bytes: 1 }, frees_nothing));
+        assert!(slots.iter().all(|slot| slot.get().is_none()));
+        assert!(looks.get() <= 20, "{}", looks.get());
+        assert!(!cache.drop_unused(MissingMemory { bytes: 1 }, || true), "none is left");
+    }
+}

@@ -1,0 +1,138 @@
+//! Joint tables: tables of core whose chunks hold rows of several tables.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use coscan_core::log::RecordedManager;
+use coscan_core::{ChunkIndex, ChunkSpec, GroupIndex, Index, TableId, Time};
+
+use super::{FileId, Leaving, Listing, OpenTable, Registry, TableKey, TableNames};
+use crate::tables::snapshot::Snapshot;
+
+/// Identifies a joint table: the files and columns of its tables, and the rows of its chunks.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct JointKey {
+    tables: Vec<(Vec<FileId>, Arc<str>)>,
+    rows: Vec<(u64, u64)>,
+}
+
+impl JointKey {
+    /// `chunks[u][t]`: the rows of table `t` in joint chunk `u`.
+    pub(crate) fn new(tables: &[Arc<Snapshot>], chunks: &[Vec<Range<u64>>]) -> Self {
+        let table = |snapshot: &Arc<Snapshot>| {
+            let files = snapshot.files().iter().map(|file| file.id).collect();
+            (files, Registry::columns(&snapshot.table))
+        };
+        let rows = chunks.iter().flatten().map(|rows| (rows.start, rows.end));
+        Self { tables: tables.iter().map(table).collect(), rows: rows.collect() }
+    }
+}
+
+impl Registry {
+    /// Registers a joint table without chunks, or finds it. Returns its id and the number of chunks that it has. The
+    /// caller holds it from now on, and its tables.
+    pub(crate) fn hold_joint(
+        &mut self,
+        core: &mut RecordedManager,
+        key: JointKey,
+        tables: &[Arc<Snapshot>],
+    ) -> (TableId, usize) {
+        let key = TableKey::Joint(key);
+        if let Some(&id) = self.by_name.get(&key) {
+            self.tables.get_mut(&id).expect("a name that is known is a table's").holders += 1;
+            return (id, core.state().table(id).chunk_count());
+        }
+        let device = self.device_of(tables.iter().map(|snapshot| &*snapshot.table));
+        let groups = tables.iter().map(|snapshot| snapshot.table.group_count()).sum();
+        let id = core.register_table(groups, device);
+        self.by_name.insert(key.clone(), id);
+        let titled = tables.iter().map(|snapshot| (self.name_of(snapshot.id), &*snapshot.table));
+        let names = TableNames::joint(titled);
+        self.tables.insert(id, OpenTable { key, names, files: BTreeMap::new(), holders: 1 });
+        (id, 0)
+    }
+
+    /// Adds chunks to a joint table, the first of them at this index, unless it has them.
+    pub(crate) fn add_joint_chunks(
+        core: &mut RecordedManager,
+        id: TableId,
+        first: usize,
+        specs: Vec<ChunkSpec>,
+    ) {
+        if core.state().table(id).chunk_count() > first {
+            return;
+        }
+        let added = core.append_chunks(id, specs);
+        let added = added.expect("joint chunks have rows, and each page of their files once");
+        assert_eq!(added.first().map(|chunk| chunk.as_usize()), Some(first), "none was retired");
+    }
+
+    /// Lists the files of a joint table, if it has all its chunks: `whole` are the chunks of files that one of its chunks
+    /// holds whole, each with that chunk.
+    pub(crate) fn list_joint_files(
+        &mut self,
+        id: TableId,
+        tables: &[Arc<Snapshot>],
+        whole: &[(FileId, ChunkIndex, ChunkIndex)],
+    ) {
+        let open = self.tables.get_mut(&id).expect("held by the caller");
+        if !open.files.is_empty() {
+            return;
+        }
+        let all: usize = tables.iter().map(|snapshot| snapshot.table.group_count()).sum();
+        let mut first_group = 0;
+        for snapshot in tables {
+            let table = &snapshot.table;
+            for (position, file) in snapshot.files().iter().enumerate() {
+                let mut columns = vec![None; all];
+                for group in 0..table.group_count() {
+                    columns[first_group + group] =
+                        table.column_of_group(position, GroupIndex::from_usize(group));
+                }
+                let chunks = vec![None; table.parquet_files()[position].chunk_count()];
+                open.files.insert(file.id, Listing { chunks, columns, holders: 1 });
+                self.files.get_mut(&file.id).expect("held by the caller").tables.push(id);
+            }
+            first_group += table.group_count();
+        }
+        for &(file, in_file, chunk) in whole {
+            let listing = open.files.get_mut(&file).expect("the table has the file");
+            listing.chunks[in_file.as_usize()] = Some(chunk);
+        }
+    }
+
+    /// A joint table has one holder less. Its tables are still held. If that was the last one, nobody finds it any more, and
+    /// the caller removes it: chunks in steps, then the rest.
+    pub(crate) fn release_joint(&mut self, id: TableId) -> bool {
+        let open = self.tables.get_mut(&id).expect("held by the caller");
+        open.holders -= 1;
+        if open.holders > 0 {
+            return false;
+        }
+        let open = self.tables.remove(&id).expect("found above");
+        self.by_name.remove(&open.key);
+        for file in open.files.keys() {
+            let file = self.files.get_mut(file).expect("held by its tables");
+            file.tables.retain(|&table| table != id);
+        }
+        true
+    }
+
+    /// Removes some chunks of a joint table without holders, unless one of them is still being read.
+    pub(crate) fn remove_joint_chunks(
+        core: &mut RecordedManager,
+        now: Time,
+        id: TableId,
+        chunks: Range<usize>,
+    ) {
+        let chunks = ChunkIndex::from_usize(chunks.start)..ChunkIndex::from_usize(chunks.end);
+        core.retire_chunks(now, id, vec![chunks]).ok();
+    }
+
+    /// Removes a joint table without holders, at the latest when its last read has ended.
+    pub(crate) fn remove_joint(&mut self, core: &mut RecordedManager, now: Time, id: TableId) {
+        self.leaving.push(Leaving::Table(id));
+        self.let_go(core, now);
+    }
+}

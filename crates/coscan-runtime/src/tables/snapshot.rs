@@ -1,0 +1,123 @@
+//! A snapshot of a table as core knows it: which of core's chunks and pages are its own.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use coscan_core::{ChunkIndex, Index, PageId, PageIndex, TableId};
+use coscan_storage::table::ParquetTable;
+
+use crate::tables::registry::FileId;
+
+/// A snapshot of a table, and the chunks and pages of core that it has. Plain data: it keeps nothing registered.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) id: TableId,
+    pub(crate) table: Arc<ParquetTable>,
+    files: Vec<SnapshotFile>,
+    /// The chunk of core of each chunk of the table.
+    chunks: Vec<ChunkIndex>,
+    /// The inverse: chunks of core with those of the table, sorted.
+    of_core: Vec<(ChunkIndex, ChunkIndex)>,
+}
+
+/// A file that a table lists.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SnapshotFile {
+    pub(crate) id: FileId,
+    /// Its pages have consecutive ids from here on.
+    pub(crate) first_page: PageId,
+}
+
+impl Snapshot {
+    pub(crate) fn new(
+        id: TableId,
+        table: Arc<ParquetTable>,
+        files: Vec<SnapshotFile>,
+        chunks: Vec<ChunkIndex>,
+    ) -> Self {
+        let mut of_core: Vec<_> = chunks.iter().copied().zip((0..).map(ChunkIndex)).collect();
+        of_core.sort_unstable();
+        Self { id, table, files, chunks, of_core }
+    }
+
+    /// The files of the table, in its order.
+    pub(crate) fn files(&self) -> &[SnapshotFile] {
+        &self.files
+    }
+
+    /// Whether core has the chunks in the table's order: only then can it hand them out in that order.
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.chunks.is_sorted()
+    }
+
+    /// The chunk of core that a chunk of the table is.
+    pub(crate) fn to_core(&self, chunk: ChunkIndex) -> ChunkIndex {
+        self.chunks[chunk.as_usize()]
+    }
+
+    /// The chunks of core that hold any of these rows, as ascending runs of neighbours.
+    pub(crate) fn to_core_runs(&self, rows: &[Range<u64>]) -> Vec<Range<ChunkIndex>> {
+        let layout = self.table.layout();
+        let held = rows.iter().flat_map(|rows| layout.chunks_in(rows.clone()));
+        self.core_runs_of(&held.collect::<Vec<_>>())
+    }
+
+    /// The chunks of core that some chunks of the table are, as ascending runs of neighbours.
+    pub(crate) fn core_runs_of(&self, chunks: &[ChunkIndex]) -> Vec<Range<ChunkIndex>> {
+        let mut chunks: Vec<_> = chunks.iter().map(|&chunk| self.to_core(chunk)).collect();
+        chunks.sort_unstable();
+        runs(chunks)
+    }
+
+    /// The chunk of the table that a chunk of core is.
+    ///
+    /// # Panics
+    /// If it is none of this snapshot.
+    pub(crate) fn to_table(&self, chunk: ChunkIndex) -> ChunkIndex {
+        let position = self.of_core.binary_search_by_key(&chunk, |(core, _)| *core);
+        self.of_core[position.expect("a scan is handed chunks of its snapshot")].1
+    }
+
+    /// The file that holds a chunk of the table, and which chunk of that file it is.
+    pub(crate) fn place_of(&self, chunk: ChunkIndex) -> (FileId, ChunkIndex) {
+        let (file, chunk) = self.table.place_of(chunk);
+        (self.files[file].id, chunk)
+    }
+
+    /// A column of the table as the column of the file that holds a chunk, if it is decoded as that file has it: then all
+    /// tables that list the file can use it.
+    pub(crate) fn shared_column(&self, chunk: ChunkIndex, column: usize) -> Option<usize> {
+        let file = self.table.chunk_file(chunk);
+        let in_file = self.table.file_column(file, column)?;
+        let fields = self.table.parquet_files()[file].fields();
+        let data_type = self.table.schema().field(column).data_type();
+        (fields[in_file].data_type() == data_type).then_some(in_file)
+    }
+
+    /// The page of core that a page of the table is.
+    pub(crate) fn page_id(&self, page: PageIndex) -> PageId {
+        let (file, page) = self.table.place_of_page(page);
+        PageId(self.files[file].first_page.0 + page.0)
+    }
+
+    /// The page of the table that a page of core is, of the file that holds a chunk of the table.
+    pub(crate) fn page_of(&self, chunk: ChunkIndex, id: PageId) -> PageIndex {
+        let file = self.table.chunk_file(chunk);
+        let page = PageIndex(id.0 - self.files[file].first_page.0);
+        self.table.page_of_file(file, page)
+    }
+}
+
+/// Ascending chunks as runs of neighbours.
+pub(crate) fn runs(chunks: impl IntoIterator<Item = ChunkIndex>) -> Vec<Range<ChunkIndex>> {
+    let mut runs: Vec<Range<ChunkIndex>> = Vec::new();
+    for chunk in chunks {
+        let after = ChunkIndex(chunk.0 + 1);
+        match runs.last_mut() {
+            Some(last) if last.end == chunk => last.end = after,
+            Some(last) if last.end == after => {}
+            _ => runs.push(chunk..after),
+        }
+    }
+    runs
+}

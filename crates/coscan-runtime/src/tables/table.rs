@@ -1,0 +1,169 @@
+//! A table that scans share: registered with a manager as long as it is held.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use coscan_core::{ChunkIndex, PageId, TableId};
+use coscan_storage::table::{ParquetTable, TableFile};
+
+use crate::driver::{Driver, Message};
+use crate::sync::destructor::InDestructor;
+use crate::tables::registry::{FileId, Registry};
+use crate::tables::snapshot::{Snapshot, SnapshotFile};
+
+/// A table that scans can share: a snapshot of its files. Cheap to clone.
+///
+/// Tables that list the same version of a file share its pages and decoded columns, whatever else they list. Scans of
+/// tables of the same files, or of snapshots of one name, are scheduled together.
+#[derive(Clone, Debug)]
+pub struct SharedTable {
+    open: Arc<OpenTable>,
+}
+
+#[derive(Debug)]
+struct OpenTable {
+    registration: Registration,
+    snapshot: Arc<Snapshot>,
+    /// The same files for scans in order, if core has their chunks in another order.
+    in_order: OnceLock<SharedTable>,
+}
+
+/// Keeps a table registered, with its pages, without its footers. Cheap to clone.
+///
+/// A table of the same name and files that is registered meanwhile finds the pages in the pool.
+#[derive(Clone, Debug)]
+pub struct Registration {
+    registered: Arc<Registered>,
+}
+
+#[derive(Debug)]
+struct Registered {
+    driver: Arc<Driver>,
+    name: Option<String>,
+    id: TableId,
+    files: Vec<FileId>,
+    /// A file of each store. Files are told apart by where their store is in memory, so it stays there meanwhile.
+    _of_stores: Vec<TableFile>,
+}
+
+impl Registration {
+    /// Registers a table under the same name, if this registration has one.
+    #[must_use]
+    pub fn register(&self, table: Arc<ParquetTable>) -> SharedTable {
+        let Registered { driver, name, .. } = &*self.registered;
+        SharedTable::register(driver, name.as_deref(), table)
+    }
+}
+
+impl SharedTable {
+    pub(crate) fn register(
+        driver: &Arc<Driver>,
+        name: Option<&str>,
+        table: Arc<ParquetTable>,
+    ) -> Self {
+        // On a manager that has panicked no scan starts: any ids will do.
+        let Places { id, files, chunks } =
+            Places::register(driver, name, &table).unwrap_or_else(|| Places::unregistered(&table));
+        let ids = files.iter().map(|file| file.id).collect();
+        let mut of_stores: Vec<_> = table.parquet_files().iter().map(|file| file.file()).collect();
+        of_stores.dedup_by(|a, b| Arc::ptr_eq(&a.store, &b.store));
+        let _of_stores = of_stores.into_iter().cloned().collect();
+        let snapshot = Arc::new(Snapshot::new(id, table, files, chunks));
+        let (driver, name) = (Arc::clone(driver), name.map(str::to_owned));
+        let registered = Arc::new(Registered { driver, name, id, files: ids, _of_stores });
+        let registration = Registration { registered };
+        let in_order = OnceLock::new();
+        Self { open: Arc::new(OpenTable { registration, snapshot, in_order }) }
+    }
+
+    /// The table itself.
+    #[must_use]
+    pub fn table(&self) -> &Arc<ParquetTable> {
+        &self.open.snapshot.table
+    }
+
+    /// Its id with the scheduler. Tables of the same files have the same, and so have snapshots of one name.
+    #[must_use]
+    pub fn id(&self) -> TableId {
+        self.open.snapshot.id
+    }
+
+    /// Calls it so in reports, until a scan calls it otherwise: names of snapshots need not be for people.
+    pub fn set_title(&self, title: &str) {
+        self.open.registration.registered.driver.name_table(self.id(), &title.into());
+    }
+
+    /// Keeps it registered after this is dropped, to be found again by its name.
+    #[must_use]
+    pub fn registration(&self) -> Registration {
+        self.open.registration.clone()
+    }
+
+    pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.open.snapshot
+    }
+
+    /// The table for scans in order: itself, unless files that were added later come before others in its list.
+    pub(crate) fn in_order(&self) -> Self {
+        let OpenTable { registration, snapshot, in_order } = &*self.open;
+        if snapshot.is_in_order() {
+            return self.clone();
+        }
+        let register = || {
+            // Under a unique name, so that no files are added to it.
+            static NEXT: AtomicU64 = AtomicU64::new(0);
+            let name = format!("in order {}", NEXT.fetch_add(1, Ordering::Relaxed));
+            let driver = &registration.registered.driver;
+            Self::register(driver, Some(&name), Arc::clone(&snapshot.table))
+        };
+        in_order.get_or_init(register).clone()
+    }
+}
+
+/// The ids of a table, its files and chunks in core.
+struct Places {
+    id: TableId,
+    files: Vec<SnapshotFile>,
+    chunks: Vec<ChunkIndex>,
+}
+
+impl Places {
+    /// Registers file by file: the lock is not held for all of them. `None` if the manager has panicked.
+    fn register(driver: &Arc<Driver>, name: Option<&str>, table: &ParquetTable) -> Option<Self> {
+        let columns = Registry::columns(table);
+        let files = table.parquet_files().iter();
+        let files = files
+            .map(|file| driver.registering(|registry, core| registry.hold_file(core, file)))
+            .collect::<Option<Vec<_>>>()?;
+        let id = driver.registering(|registry, core| {
+            let files = files.iter().map(|(id, _)| *id).collect();
+            registry.hold_table(core, table, name, files, &columns)
+        })?;
+        let mut chunks = Vec::new();
+        for (position, &file) in files.iter().enumerate() {
+            chunks.extend(driver.registering(|registry, core| {
+                registry.hold_chunks(core, id, file, table, position)
+            })?);
+        }
+        let placed = |(id, first_page)| SnapshotFile { id, first_page };
+        Some(Self { id, files: files.into_iter().map(placed).collect(), chunks })
+    }
+
+    /// Those of no registered table.
+    fn unregistered(table: &ParquetTable) -> Self {
+        let nowhere = SnapshotFile { id: FileId(0), first_page: PageId(0) };
+        Self {
+            id: TableId(0),
+            files: vec![nowhere; table.parquet_files().len()],
+            chunks: table.layout().chunks().collect(),
+        }
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        let _destructor = InDestructor::enter();
+        let files = std::mem::take(&mut self.files);
+        self.driver.post(Message::TableReleased { table: self.id, files });
+    }
+}
