@@ -70,9 +70,9 @@ struct Run {
 
 const LONG_HELP: &str = concat!(
     "A file describes the machine and the workload. Sizes, times and speeds have units:\n\n",
-    include_str!("sim/example.toml"),
+    include_str!("example.toml"),
     "\nWith it, `coscan sim run mine.toml --policies normal,relevance` prints\n\n",
-    include_str!("sim/example.txt"),
+    include_str!("example.txt"),
     "\nTimes are in seconds of virtual time. A normalized latency of 2 is twice the time that the query takes alone \
      with an empty pool. The lower bound is the least that any schedule must read, even one that knows the future. \
      `coscan sim show NAME` prints the papers' files, which also show column layouts, other disks and sweeps.",
