@@ -1,4 +1,4 @@
-//! However many chunks a scan gives up, the manager is not locked for all of them at once.
+//! However many chunks a scan gives up or a file has, the manager is not locked for all of them at once.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -119,5 +119,57 @@ async fn a_scan_that_cannot_be_read_for_gives_up_its_chunks_step_by_step() {
 }
 
 async fn fails(scan: &Arc<Scan>) {
-    in_time(scan.worker(0).next()).await.unwrap().unwrap_err();
+    let mut worker = scan.worker(0);
+    while in_time(worker.next()).await.unwrap().is_ok() {} // Chunks come in any order.
+}
+
+/// Slices that core learns of or forgets while it is locked once.
+const STEP_SLICES: usize = 4 << 10;
+
+#[tokio::test]
+async fn a_file_is_registered_and_removed_step_by_step() {
+    let fixture =
+        Fixture::of_bytes(ROWS, paged_file_bytes(ROWS, Compression::SNAPPY, PAGE_ROWS)).await;
+    let table = fixture.table_of_chunks(1, |store| store).await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let written = tokio::fs::File::create(file.path()).await.unwrap();
+    let options = Options::with_pool_bytes(16 << 20, 16 << 20);
+    let (manager, recording) = BufferManager::recorded(options, written).unwrap();
+    let chunks = table.layout().chunk_count();
+    let groups = table.group_count();
+    assert!(chunks * groups > 2 * STEP_SLICES);
+    // Two at the same time: the chunks are added once.
+    let registering = [0, 1].map(|_| {
+        let (manager, table) = (manager.clone(), Arc::clone(&table));
+        std::thread::spawn(move || manager.register(table))
+    });
+    let tables = registering.map(|registering| registering.join().unwrap());
+    let scan = |table| manager.start_scan(table, ScanRequest::of_columns(table, vec![0])).unwrap();
+    assert_eq!(tables.each_ref().map(|table| scan(table).remaining().len()), [chunks; 2]);
+    drop(tables);
+    in_time(async {
+        while !std::fs::read_to_string(file.path()).unwrap().contains("\"remove_table\"") {
+            manager.evict_unneeded(); // Fills the writer's buffer.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+    recording.finish().await.unwrap();
+    let log: Log = std::fs::read_to_string(file.path()).unwrap().parse().unwrap();
+    let (mut added, mut retired, mut removed) = (Vec::new(), Vec::new(), Vec::new());
+    for entry in &log.entries {
+        match entry {
+            Entry::Command(Command::AppendChunks { chunks, .. }) => added.push(chunks.len()),
+            Entry::Command(Command::RetireChunks { chunks, .. }) => retired.push(chunks.len()),
+            Entry::Command(Command::RemovePages { pages, .. }) => {
+                removed.push((pages.end.0 - pages.start.0) as usize);
+            }
+            _ => {}
+        }
+    }
+    for counts in [added, retired] {
+        assert_eq!(counts.iter().sum::<usize>(), chunks, "{counts:?}");
+        assert!(counts.iter().all(|&count| count * groups <= STEP_SLICES), "{counts:?}");
+    }
+    assert!(removed.len() > 1 && removed.iter().all(|&count| count <= STEP_SLICES), "{removed:?}");
 }

@@ -77,7 +77,7 @@ impl State {
         if is_over {
             self.load_ended(load, pages_failed, now);
         }
-        self.registry.let_go(&mut self.core, now);
+        self.let_go(now);
     }
 
     fn load_ended(&mut self, load: LoadId, pages_failed: usize, now: Time) {
@@ -95,7 +95,7 @@ impl State {
         }
         pages.iter().for_each(|&page| self.core.page_failed(now, load, page));
         self.load_ended(load, pages.len(), now);
-        self.registry.let_go(&mut self.core, now);
+        self.let_go(now);
         true
     }
 

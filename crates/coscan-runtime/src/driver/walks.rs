@@ -23,6 +23,8 @@ pub(super) enum Walk {
     ReleaseTable { table: TableId, files: Vec<FileId> },
     /// Removes the chunks of a joint table that is no longer held, from this one on, and then the table.
     RemoveJointTable { table: TableId, next: usize, chunks: usize },
+    /// Removes from core what nobody holds any more.
+    LetGo,
 }
 
 impl State {
@@ -68,6 +70,14 @@ impl State {
         if self.ended_scans == 0 { self.begin(walk, now) } else { self.leave_to_pump(walk) }
     }
 
+    /// A load has ended: what it has kept in use may go.
+    pub(super) fn let_go(&mut self, now: Time) {
+        let is_at_it = self.walks.iter().any(|walk| matches!(walk, Walk::LetGo));
+        if !is_at_it {
+            self.begin(Walk::LetGo, now);
+        }
+    }
+
     /// Makes one step. Returns what is left, if anything is.
     fn walk(&mut self, walk: Walk, now: Time) -> Option<Walk> {
         match walk {
@@ -85,13 +95,13 @@ impl State {
             Walk::ReleaseTable { table, mut files } => {
                 let rest = files.split_off(files.len().min(STEP_FILES));
                 for file in files {
-                    self.registry.release_file(&mut self.core, now, table, file);
+                    self.registry.release_file(table, file);
                 }
                 if !rest.is_empty() {
                     return Some(Walk::ReleaseTable { table, files: rest });
                 }
-                self.registry.release_table(&mut self.core, now, table);
-                None
+                self.registry.release_table(table);
+                self.walk(Walk::LetGo, now)
             }
             Walk::RemoveJointTable { table, next, chunks } => {
                 let end = chunks.min(next + STEP_CHUNKS);
@@ -99,9 +109,10 @@ impl State {
                 if end < chunks {
                     return Some(Walk::RemoveJointTable { table, next: end, chunks });
                 }
-                self.registry.remove_joint(&mut self.core, now, table);
-                None
+                self.registry.remove_joint(table);
+                self.walk(Walk::LetGo, now)
             }
+            Walk::LetGo => self.registry.let_go(&mut self.core, now).then_some(walk),
         }
     }
 

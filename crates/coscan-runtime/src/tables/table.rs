@@ -1,14 +1,15 @@
 //! A table that scans share: registered with a manager as long as it is held.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use coscan_core::{ChunkIndex, PageId, TableId};
-use coscan_storage::table::{ParquetTable, TableFile};
+use coscan_core::{ChunkIndex, ChunkSpec, GroupIndex, Index, PageId, PageIndex, TableId};
+use coscan_storage::table::{ParquetFile, ParquetTable, TableFile};
 
 use crate::driver::{Driver, Message};
 use crate::sync::destructor::InDestructor;
-use crate::tables::registry::{FileId, Registry};
+use crate::tables::registry::{FileId, Registry, STEP_SLICES};
 use crate::tables::snapshot::{Snapshot, SnapshotFile};
 
 /// A table that scans can share: a snapshot of its files. Cheap to clone.
@@ -128,22 +129,19 @@ struct Places {
 }
 
 impl Places {
-    /// Registers file by file: the lock is not held for all of them. `None` if the manager has panicked.
+    /// Registers step by step: the lock is not held for all files, nor for all chunks of one. `None` if the manager has
+    /// panicked.
     fn register(driver: &Arc<Driver>, name: Option<&str>, table: &ParquetTable) -> Option<Self> {
         let columns = Registry::columns(table);
-        let files = table.parquet_files().iter();
-        let files = files
-            .map(|file| driver.registering(|registry, core| registry.hold_file(core, file)))
-            .collect::<Option<Vec<_>>>()?;
+        let files = table.parquet_files().iter().map(|file| register_file(driver, file));
+        let files = files.collect::<Option<Vec<_>>>()?;
         let id = driver.registering(|registry, core| {
             let files = files.iter().map(|(id, _)| *id).collect();
             registry.hold_table(core, table, name, files, &columns)
         })?;
         let mut chunks = Vec::new();
         for (position, &file) in files.iter().enumerate() {
-            chunks.extend(driver.registering(|registry, core| {
-                registry.hold_chunks(core, id, file, table, position)
-            })?);
+            chunks.extend(register_chunks(driver, id, file, table, position)?);
         }
         let placed = |(id, first_page)| SnapshotFile { id, first_page };
         Some(Self { id, files: files.into_iter().map(placed).collect(), chunks })
@@ -160,10 +158,62 @@ impl Places {
     }
 }
 
+fn register_file(driver: &Arc<Driver>, file: &ParquetFile) -> Option<(FileId, PageId)> {
+    let known = driver.registering(|registry, _| registry.hold_known_file(file))?;
+    if known.is_some() {
+        return known;
+    }
+    let pages = (0..file.page_count()).map(PageIndex::from_usize);
+    let page_bytes = pages.map(|page| file.page_bytes(page)).collect();
+    driver.registering(|registry, core| registry.hold_file(core, file, page_bytes))
+}
+
+/// The chunks of core for those of a file in a table, which are registered if they are not yet.
+fn register_chunks(
+    driver: &Arc<Driver>,
+    table_id: TableId,
+    (file, first_page): (FileId, PageId),
+    table: &ParquetTable,
+    position: usize,
+) -> Option<Vec<ChunkIndex>> {
+    let groups = (0..table.group_count()).map(GroupIndex::from_usize);
+    let columns: Vec<_> = groups.map(|group| table.column_of_group(position, group)).collect();
+    let parquet_file = &table.parquet_files()[position];
+    let count = parquet_file.chunk_count();
+    let known =
+        driver.registering(|registry, _| registry.hold_listing(table_id, file, &columns))?;
+    let step = (STEP_SLICES / columns.len().max(1)).max(1);
+    for first in (known..count).step_by(step) {
+        let specs = chunk_specs(parquet_file, first..count.min(first + step), &columns, first_page);
+        driver.registering(|registry, core| {
+            registry.add_chunks(core, table_id, file, first, specs);
+        })?;
+    }
+    driver.registering(|registry, _| registry.chunks_of(table_id, file))
+}
+
 impl Drop for Registered {
     fn drop(&mut self) {
         let _destructor = InDestructor::enter();
         let files = std::mem::take(&mut self.files);
         self.driver.post(Message::TableReleased { table: self.id, files });
     }
+}
+
+/// Chunks of a file as core knows them, in a table whose column groups hold these columns of the file.
+fn chunk_specs(
+    file: &ParquetFile,
+    chunks: Range<usize>,
+    columns: &[Option<usize>],
+    first_page: PageId,
+) -> Vec<ChunkSpec> {
+    let slice = |chunk, column: Option<usize>| {
+        let pages = column.map_or(&[][..], |column| file.slice(chunk, column));
+        pages.iter().map(|page| PageId(first_page.0 + page.0)).collect()
+    };
+    let spec = |chunk| ChunkSpec {
+        rows: file.chunk_rows(chunk),
+        slices: columns.iter().map(|&column| slice(chunk, column)).collect(),
+    };
+    chunks.map(ChunkIndex::from_usize).map(spec).collect()
 }

@@ -130,9 +130,8 @@ impl Registry {
         core.retire_chunks(now, id, vec![chunks]).ok();
     }
 
-    /// Removes a joint table without holders, at the latest when its last read has ended.
-    pub(crate) fn remove_joint(&mut self, core: &mut RecordedManager, now: Time, id: TableId) {
+    /// A joint table without holders [is to go](Self::let_go), at the latest when its last read has ended.
+    pub(crate) fn remove_joint(&mut self, id: TableId) {
         self.leaving.push(Leaving::Table(id));
-        self.let_go(core, now);
     }
 }

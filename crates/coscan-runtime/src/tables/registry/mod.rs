@@ -5,22 +5,25 @@
 //! their last holder is gone and nothing of them is in use.
 
 mod joint;
+mod leaving;
 mod names;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use coscan_core::log::RecordedManager;
-use coscan_core::{
-    ChunkIndex, ChunkSpec, DeviceId, GroupIndex, Index, PageId, PageIndex, TableId, Time,
-};
+use coscan_core::{ChunkIndex, ChunkSpec, DeviceId, GroupIndex, Index, PageId, PageIndex, TableId};
 use coscan_storage::stores::Device;
 use coscan_storage::table::{
     FileOptions, FileVersion, PageLayout, ParquetFile, ParquetTable, TableFile,
 };
 
 pub(crate) use joint::JointKey;
+use leaving::Leaving;
 pub(crate) use names::TableNames;
+
+/// Slices (chunks times column groups) or pages that are added or removed while the lock is held once.
+pub(crate) const STEP_SLICES: usize = 4 << 10;
 
 /// An open file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -76,14 +79,6 @@ struct Listing {
     holders: usize,
 }
 
-/// Without holders, but still in use in core.
-#[derive(Debug)]
-enum Leaving {
-    Chunks(TableId, Vec<ChunkIndex>),
-    Pages(PageId, u32),
-    Table(TableId),
-}
-
 /// All open files and tables.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
@@ -117,20 +112,27 @@ impl Registry {
         columns.collect::<Vec<_>>().join(", ").into()
     }
 
-    /// Registers a file, or finds it. The caller holds it from now on.
+    /// Finds a file. If it is registered, the caller holds it from now on.
+    pub(crate) fn hold_known_file(&mut self, file: &ParquetFile) -> Option<(FileId, PageId)> {
+        let key = FileKey::new(file.file(), file.options());
+        let id = *self.by_key.get(&key)?;
+        let open = self.files.get_mut(&id).expect("a version that is known is open");
+        open.holders += 1;
+        Some((id, open.first_page))
+    }
+
+    /// Registers a file whose pages have these sizes, or finds it. The caller holds it from now on.
     pub(crate) fn hold_file(
         &mut self,
         core: &mut RecordedManager,
         file: &ParquetFile,
+        page_bytes: Vec<u64>,
     ) -> (FileId, PageId) {
-        let key = FileKey::new(file.file(), file.options());
-        if let Some(&id) = self.by_key.get(&key) {
-            let open = self.files.get_mut(&id).expect("a version that is known is open");
-            open.holders += 1;
-            return (id, open.first_page);
+        if let Some(known) = self.hold_known_file(file) {
+            return known;
         }
-        let pages = (0..file.page_count()).map(PageIndex::from_usize);
-        let first_page = core.add_pages(pages.map(|page| file.page_bytes(page)).collect());
+        let key = FileKey::new(file.file(), file.options());
+        let first_page = core.add_pages(page_bytes);
         let id = FileId(self.next_file);
         self.next_file += 1;
         self.by_key.insert(key.clone(), id);
@@ -180,40 +182,50 @@ impl Registry {
         *self.devices.entry(device).or_insert(next_device)
     }
 
-    /// The chunks of core for the chunks of a file in a table. The caller holds them from now on.
-    pub(crate) fn hold_chunks(
+    /// Lists a file in a table. Returns how many of its chunks core has: the caller [adds](Self::add_chunks) the others, and
+    /// holds them from now on.
+    pub(crate) fn hold_listing(
+        &mut self,
+        id: TableId,
+        file: FileId,
+        columns: &[Option<usize>],
+    ) -> usize {
+        let open = self.tables.get_mut(&id).expect("held by the caller");
+        let listing = open.files.entry(file).or_insert_with(|| {
+            self.files.get_mut(&file).expect("held by the caller").tables.push(id);
+            Listing { chunks: Vec::new(), columns: columns.to_vec(), holders: 0 }
+        });
+        listing.holders += 1;
+        listing.chunks.len()
+    }
+
+    /// Adds chunks of a file to a table, the first of them at this position in the file, unless others who hold it have
+    /// added them meanwhile.
+    pub(crate) fn add_chunks(
         &mut self,
         core: &mut RecordedManager,
         id: TableId,
-        (file, first_page): (FileId, PageId),
-        table: &ParquetTable,
-        position: usize,
-    ) -> Vec<ChunkIndex> {
+        file: FileId,
+        first: usize,
+        specs: Vec<ChunkSpec>,
+    ) {
         let open = self.tables.get_mut(&id).expect("held by the caller");
-        if let Some(listing) = open.files.get_mut(&file) {
-            listing.holders += 1;
-            return listing.chunks.iter().flatten().copied().collect();
+        let listing = open.files.get_mut(&file).expect("held by the caller");
+        if listing.chunks.len() == first {
+            let chunks = core
+                .append_chunks(id, specs)
+                .expect("the chunks of a file list its pages, a slice for each column group");
+            listing.chunks.extend(chunks.into_iter().map(Some));
         }
-        let groups = (0..table.group_count()).map(GroupIndex::from_usize);
-        let columns: Vec<_> = groups.map(|group| table.column_of_group(position, group)).collect();
-        let specs = chunk_specs(&table.parquet_files()[position], &columns, first_page);
-        let chunks = core
-            .append_chunks(id, specs)
-            .expect("the chunks of a file list its pages, a slice for each column group");
-        let listed = chunks.iter().copied().map(Some).collect();
-        open.files.insert(file, Listing { chunks: listed, columns, holders: 1 });
-        self.files.get_mut(&file).expect("held by the caller").tables.push(id);
-        chunks
     }
 
-    /// A snapshot no longer lists a file.
-    pub(crate) fn release_file(
-        &mut self,
-        core: &mut RecordedManager,
-        now: Time,
-        table: TableId,
-        file: FileId,
-    ) {
+    /// The chunks of core for the chunks of a file in a table.
+    pub(crate) fn chunks_of(&self, id: TableId, file: FileId) -> Vec<ChunkIndex> {
+        self.tables[&id].files[&file].chunks.iter().flatten().copied().collect()
+    }
+
+    /// A snapshot no longer lists a file. What nobody holds any more [is to go](Self::let_go).
+    pub(crate) fn release_file(&mut self, table: TableId, file: FileId) {
         let open = self.files.get_mut(&file).expect("held by the caller");
         open.holders -= 1;
         let listed = self.tables.get_mut(&table).expect("held by the caller");
@@ -226,15 +238,15 @@ impl Registry {
             open.tables.retain(|&other| other != table);
         }
         if open.holders == 0 {
-            self.leaving.push(Leaving::Pages(open.first_page, open.page_count));
+            let pages = open.first_page..PageId(open.first_page.0 + open.page_count);
+            self.leaving.push(Leaving::Pages(pages));
             self.by_key.remove(&open.key);
             self.files.remove(&file);
         }
-        self.let_go(core, now);
     }
 
-    /// A snapshot is gone, with all its files.
-    pub(crate) fn release_table(&mut self, core: &mut RecordedManager, now: Time, table: TableId) {
+    /// A snapshot is gone, with all its files. What nobody holds any more [is to go](Self::let_go).
+    pub(crate) fn release_table(&mut self, table: TableId) {
         let open = self.tables.get_mut(&table).expect("held by the caller");
         open.holders -= 1;
         if open.holders == 0 {
@@ -242,21 +254,6 @@ impl Registry {
             self.tables.remove(&table);
             self.leaving.push(Leaving::Table(table));
         }
-        self.let_go(core, now);
-    }
-
-    /// Removes from core what has no holders and is not in use. Call it when a load has ended.
-    pub(crate) fn let_go(&mut self, core: &mut RecordedManager, now: Time) {
-        self.leaving.retain(|leaving| match leaving {
-            Leaving::Chunks(table, chunks) => {
-                let runs = chunks.iter().map(|&chunk| chunk..ChunkIndex(chunk.0 + 1)).collect();
-                core.retire_chunks(now, *table, runs).is_err()
-            }
-            Leaving::Pages(first, count) => {
-                core.remove_pages(now, *first..PageId(first.0 + count)).is_err()
-            }
-            Leaving::Table(table) => core.remove_table(now, *table).is_err(),
-        });
     }
 
     /// The tables that list a file, each with its chunk for a chunk of the file. Joint tables only if one of their chunks
@@ -268,7 +265,9 @@ impl Registry {
     ) -> impl Iterator<Item = (TableId, ChunkIndex)> + '_ {
         let tables = self.files.get(&file).into_iter().flat_map(|open| &open.tables);
         tables.filter_map(move |&table| {
-            let chunk = self.tables[&table].files[&file].chunks[chunk.as_usize()]?;
+            // While a file is registered, some of its chunks are still missing.
+            let chunk = *self.tables[&table].files[&file].chunks.get(chunk.as_usize())?;
+            let chunk = chunk?;
             Some((table, chunk))
         })
     }
@@ -285,21 +284,4 @@ impl Registry {
             .position(|&file_column| file_column == Some(column))
             .map(GroupIndex::from_usize)
     }
-}
-
-/// The chunks of a file as core knows them, in a table whose column groups hold these columns of the file.
-fn chunk_specs(
-    file: &ParquetFile,
-    columns: &[Option<usize>],
-    first_page: PageId,
-) -> Vec<ChunkSpec> {
-    let slice = |chunk, column: Option<usize>| {
-        let pages = column.map_or(&[][..], |column| file.slice(chunk, column));
-        pages.iter().map(|page| PageId(first_page.0 + page.0)).collect()
-    };
-    let spec = |chunk| ChunkSpec {
-        rows: file.chunk_rows(chunk),
-        slices: columns.iter().map(|&column| slice(chunk, column)).collect(),
-    };
-    (0..file.chunk_count()).map(ChunkIndex::from_usize).map(spec).collect()
 }

@@ -1,0 +1,70 @@
+//! What nobody holds any more leaves core step by step, once it is not in use.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use coscan_core::log::RecordedManager;
+use coscan_core::{ChunkIndex, PageId, TableId, Time};
+
+use super::{Registry, STEP_SLICES};
+
+/// Without holders, but still in use in core.
+#[derive(Debug)]
+pub(super) enum Leaving {
+    Chunks(TableId, Vec<ChunkIndex>),
+    Pages(Range<PageId>),
+    Table(TableId),
+}
+
+impl Leaving {
+    /// Removes as much from core as is left of a step; true if something stays.
+    fn step(&mut self, core: &mut RecordedManager, now: Time, slices_left: &mut usize) -> bool {
+        match self {
+            Self::Chunks(table, chunks) => {
+                let groups = core.state().table(*table).group_count().max(1);
+                let count = (*slices_left / groups).max(1).min(chunks.len());
+                let step = chunks.split_off(chunks.len() - count);
+                let runs = step.iter().map(|&chunk| chunk..ChunkIndex(chunk.0 + 1)).collect();
+                match core.retire_chunks(now, *table, runs) {
+                    Ok(()) => *slices_left = slices_left.saturating_sub(count * groups),
+                    Err(_) => chunks.extend(step), // One is in use.
+                }
+                !chunks.is_empty()
+            }
+            Self::Pages(pages) => {
+                let count = (*slices_left).min((pages.end.0 - pages.start.0) as usize);
+                let end = PageId(pages.start.0 + u32::try_from(count).unwrap_or(u32::MAX));
+                if core.remove_pages(now, pages.start..end).is_ok() {
+                    *slices_left -= count;
+                    pages.start = end;
+                }
+                pages.start < pages.end
+            }
+            Self::Table(table) => core.remove_table(now, *table).is_err(),
+        }
+    }
+}
+
+impl Registry {
+    /// Removes from core a step of what has no holders and is not in use. Call it when a load has ended. True if
+    /// some has gone and some is left, which may go next.
+    pub(crate) fn let_go(&mut self, core: &mut RecordedManager, now: Time) -> bool {
+        let mut slices_left = STEP_SLICES;
+        let mut held_up = BTreeSet::new();
+        self.leaving.retain_mut(|leaving| {
+            if let Leaving::Table(table) = leaving
+                && held_up.contains(table)
+            {
+                return true; // After its chunks.
+            }
+            let stays = slices_left == 0 || leaving.step(core, now, &mut slices_left);
+            if let Leaving::Chunks(table, _) = leaving
+                && stays
+            {
+                held_up.insert(*table);
+            }
+            stays
+        });
+        slices_left < STEP_SLICES && !self.leaving.is_empty()
+    }
+}
