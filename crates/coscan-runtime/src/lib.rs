@@ -13,6 +13,7 @@ mod chunks;
 mod cpu;
 mod driver;
 mod error;
+mod extensions;
 mod io;
 mod joint;
 mod lookup;

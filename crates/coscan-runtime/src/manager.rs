@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 
 use crate::driver::Driver;
 use crate::error::{JointTableError, OpenError, ScanError};
-use crate::io::runtime::IoRuntime;
+use crate::io::load_threads::IoRuntime;
 use crate::joint::scan::{JointScan, JointScanRequest};
 use crate::joint::table::JointTable;
 use crate::lookup::first_rows::FirstRows;

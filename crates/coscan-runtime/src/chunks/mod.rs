@@ -5,4 +5,3 @@ pub(crate) mod batch;
 pub(crate) mod columns;
 pub(crate) mod decode_cache;
 pub(crate) mod lease;
-pub(crate) mod parts;

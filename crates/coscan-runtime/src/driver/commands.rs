@@ -1,4 +1,4 @@
-//! Commands on all but scans: tables and files come and go, reports.
+//! Registering tables and files; the manager's report; the end of recording.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -8,11 +8,11 @@ use coscan_core::LoadId;
 
 use super::running_scan::RunningScan;
 use crate::chunks::decode_cache::Slice;
-use crate::chunks::parts::{ScanParts, TablePage};
 use crate::io::load::Urgency;
 use crate::memory::AnswerSlot;
 use crate::observe::events::Taps;
 use crate::observe::metrics::ScanCounters;
+use crate::scans::parts::{ScanParts, TablePage};
 
 /// Under the lock nothing is started, and nothing of others is woken or dropped: wakers and destructors are their code.
 #[derive(Debug, Default)]

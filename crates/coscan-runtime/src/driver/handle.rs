@@ -12,14 +12,14 @@ use super::inbox::Inbox;
 use super::state::State;
 use crate::chunks::decode_cache::DecodeCache;
 use crate::cpu::scheduler::CpuScheduler;
+use crate::extensions::Extensions;
+use crate::io::load_threads::IoRuntime;
 use crate::io::requests::StoreRequests;
-use crate::io::runtime::IoRuntime;
 use crate::memory::{MemoryBudget, WaitingRequests};
 use crate::observe::metrics::SliceCounters;
 use crate::observe::recorder::Recorder;
 use crate::options::Options;
 use crate::sync::bell::Bell;
-use crate::tables::extensions::Extensions;
 use crate::tables::metadata_cache::MetadataCache;
 use crate::tables::open_files::OpenFiles;
 

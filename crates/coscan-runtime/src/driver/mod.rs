@@ -1,21 +1,22 @@
 //! Runs core in real time: who owns its state, and what may happen when.
 //!
-//! [`Driver`] is the process-wide object (`handle`). `owner` says who may change the [`State`](state::State) and how: by a
+//! [`Driver`] is what all of a manager share (`handle`). `owner` says who may change the [`State`](state::State) and how: by a
 //! call, by an offer, or by a [`Message`] in the `inbox`. `apply` has what messages and core's actions do to the state,
 //! `workers` what workers have asked for, `walks` what goes in steps. What is decided under the lock is carried out after
 //! it (`effects`). The `pump` is the task that does what destructors must not do themselves.
 //!
-//! Commands: on scans (`scans`), on answers to workers (`fetch`, `revoke`), on pages (`pages`), on decoded columns
-//! (`slices`), on all else (`commands`). `reports` shows all this to those who watch.
+//! Commands: on scans (`scans`), on answers to workers (`chunk_requests`, `revoke`), on pages (`pages`), on decoded columns
+//! (`slices`); registering, the manager's report and its record (`commands`). `reports` shows scans, tables and the pool to
+//! those who watch.
 //!
 //! Memory: `reserve` finds some to decode, `memory_requests` has the workers that wait for it, `reclaim` takes it from
 //! where it is needed least, `credit` gets it from core for users who take it without the lock.
 
 mod apply;
+mod chunk_requests;
 mod commands;
 mod credit;
 mod effects;
-mod fetch;
 mod handle;
 mod inbox;
 mod memory_requests;

@@ -10,11 +10,12 @@
 //! | [`Driver::offer`] | reports of reads, of workers | no: if another thread owns the state, that one applies it |
 //! | [`Driver::post`] | destructors | no: whoever owns the state next applies it, at the latest the pump |
 //!
-//! Reports may look with [`Driver::lock`]: what was posted just before may not be applied yet.
+//! Beside these, [`Driver::lock`] waits for the lock to look, or to change what core need not know. It applies nothing that
+//! was posted. The pump takes its turns as a call does.
 //!
-//! A thread that holds the lock takes no other but those of the inbox, of the decode cache and of what a
-//! [lease](crate::chunks::lease) holds. A destructor never takes it:
-//! in debug builds [`InDestructor`] makes sure of that.
+//! A thread that holds the lock takes no other but those of the inbox, of [leases](crate::chunks::lease), of the decode
+//! cache, and of answers to requests for memory. A destructor never takes it: in debug builds [`InDestructor`] makes sure
+//! of that.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering;

@@ -9,7 +9,7 @@ use coscan_core::Time;
 use tokio::time::Instant;
 
 use super::handle::Driver;
-use crate::io::runtime::IoRuntime;
+use crate::io::load_threads::IoRuntime;
 use crate::observe::recorder::Recorder;
 use crate::options::Options;
 use crate::sync::bell::Bell;

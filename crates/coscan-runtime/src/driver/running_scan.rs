@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use coscan_core::{ChunkIndex, Time, WorkerIndex};
 
-use crate::chunks::parts::ScanParts;
 use crate::cpu::activity::WorkerActivity;
 use crate::error::ScanError;
 use crate::observe::metrics::ScanCounters;
+use crate::scans::parts::ScanParts;
 use crate::scans::request::ScanLabel;
 
 /// A registered scan.

@@ -1,4 +1,4 @@
-//! Commands on scans: start, extend, prune, ask for chunks, end.
+//! Commands on scans: start, extend, prune, fail, close, end, and what they were handed.
 
 use std::ops::Range;
 use std::sync::Arc;

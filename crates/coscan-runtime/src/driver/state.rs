@@ -1,6 +1,6 @@
 //! The state that the driver's lock guards: core, the bytes of pages, registered scans and tables.
 //!
-//! Pure: it is given the time, calls nobody, and what it decides to do outside is noted in its [`Effects`].
+//! It is given the time and waits for nobody; what it decides to do outside is noted in its [`Effects`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -13,11 +13,11 @@ use futures::future::join_all;
 use futures::stream::FuturesUnordered;
 use tokio::sync::watch;
 
-use crate::chunks::parts::{ScanParts, TablePage};
 use crate::error::ScanError;
 use crate::io::requests::StoreRequests;
 use crate::io::retry::{Attempt, Retry};
 use crate::observe::metrics::{ScanCounters, add_time};
+use crate::scans::parts::{ScanParts, TablePage};
 use crate::sync::destructor::InDestructor;
 use crate::tables::snapshot::Snapshot;
 

@@ -2,6 +2,6 @@
 
 pub(crate) mod concurrency_limit;
 pub(crate) mod load;
+pub(crate) mod load_threads;
 pub(crate) mod requests;
 pub(crate) mod retry;
-pub(crate) mod runtime;

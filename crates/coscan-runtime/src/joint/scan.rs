@@ -9,12 +9,12 @@ use arrow_schema::SchemaRef;
 use coscan_core::{GroupIndex, Index, Order, ScanSpec};
 use futures::{Stream, StreamExt};
 
-use crate::chunks::parts::{ScanColumns, ScanParts};
 use crate::driver::Driver;
 use crate::error::ScanError;
 use crate::joint::table::JointTable;
 use crate::observe::metrics::ScanMetrics;
 use crate::scans::handle::ScanHandle;
+use crate::scans::parts::{ScanColumns, ScanParts};
 use crate::scans::request::ScanLabel;
 use crate::scans::worker_stream::WorkerStream;
 use crate::tables::joint_layout::JointLayout;

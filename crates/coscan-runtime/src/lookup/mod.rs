@@ -1,4 +1,5 @@
-//! Reads past the scheduler: the first rows of a table, and where keys begin in a sorted one.
+//! A few rows: the first ones of a table, read past the scheduler, and those where keys begin in a sorted one, by
+//! statistics and a scan.
 
 pub(crate) mod find_rows;
 pub(crate) mod first_rows;

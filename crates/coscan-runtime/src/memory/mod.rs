@@ -12,7 +12,7 @@
 //!
 //! Decoded columns are counted until the last reference to their buffers is gone, also after a query has passed them on.
 //!
-//! Core decides how far the pool gives way and who gets memory. Its owner hands out [`Credit`] in quanta; users take and
+//! Core decides how far the pool gives way and who gets memory. Whoever owns the state hands out [`Credit`] in quanta; users take and
 //! return it without a lock. [`Reservation`] is memory taken to decode. A worker that waits for some has an [`AnswerSlot`].
 
 mod answer;

@@ -6,12 +6,12 @@ use std::sync::{Arc, OnceLock};
 
 use coscan_core::{MemoryStage, PriorityClass, ScanId, ScanReport, ScanSpec, WorkerIndex};
 
-use crate::chunks::parts::ScanParts;
 use crate::cpu::activity::WorkerActivity;
 use crate::driver::{Driver, Message, RunningScan};
 use crate::error::ScanError;
 use crate::memory::Reservation;
 use crate::observe::metrics::{ScanCounters, ScanMetrics};
+use crate::scans::parts::ScanParts;
 use crate::scans::request::ScanLabel;
 use crate::sync::destructor::InDestructor;
 

@@ -1,12 +1,13 @@
 //! Scans, from a request to batches.
 //!
-//! A query asks with a [`request`]. Core knows its needs as a `ScanSpec`; what is decoded of each chunk is in the
-//! [parts](crate::chunks::parts). The state has it as a [`RunningScan`](crate::driver::RunningScan), the query as a
-//! [`handle`], whose owner in public is a [`scan`]. Each partition has a [`worker`], which opens one chunk after the other,
-//! and a [`stream`], which polls it. What others see of it while it runs is a
-//! [report](crate::observe::scan_report).
+//! A query asks with a [`request`]; its rows become whole chunks, parts of chunks, or pages only ([`selection`]). What is
+//! read of each chunk are its [`parts`]. Core has the scan as a `ScanSpec`, the state as a
+//! [`RunningScan`](crate::driver::RunningScan); workers hold a [`handle`] to it, and so does the public [`scan`]. A [`worker`]
+//! opens one chunk after the other, its [`worker_stream`] polls it, and the public [`stream`] gives the batches of one table.
+//! What others see while it runs is a [report](crate::observe::scan_report).
 
 pub(crate) mod handle;
+pub(crate) mod parts;
 pub(crate) mod request;
 pub(crate) mod scan;
 pub(crate) mod selection;

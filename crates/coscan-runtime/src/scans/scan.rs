@@ -6,11 +6,11 @@ use arrow_schema::SchemaRef;
 use coscan_core::{ChunkIndex, Order, ScanId, ScanSpec};
 use coscan_storage::table::ParquetTable;
 
-use crate::chunks::parts::{ScanColumns, ScanParts};
 use crate::driver::Driver;
 use crate::error::{ExtendError, ScanError};
 use crate::observe::metrics::ScanMetrics;
 use crate::scans::handle::ScanHandle;
+use crate::scans::parts::{ScanColumns, ScanParts};
 use crate::scans::request::ScanRequest;
 use crate::scans::selection::{check_rows, partial_chunks, sparse_pages};
 use crate::tables::snapshot::Snapshot;

@@ -1,4 +1,4 @@
-//! Destructors only post: a check in debug builds.
+//! Destructors never lock the state: a check in debug builds.
 
 use std::cell::Cell;
 use std::marker::PhantomData;

@@ -1,6 +1,6 @@
-//! What is registered: tables, their files and snapshots, the metadata of files.
+//! Tables and files: what is open (`open_files`, `footer_reader`, `metadata_cache`), what core knows of it (`registry`,
+//! `snapshot`, `joint_layout`), and what a program holds (`table`).
 
-pub(crate) mod extensions;
 pub(crate) mod footer_reader;
 pub(crate) mod joint_layout;
 pub(crate) mod metadata_cache;

@@ -1,7 +1,7 @@
 //! Estimates of the memory that opening and decoding columns of a chunk takes, in bytes.
 
-use crate::chunks::parts::Part;
 use crate::scans::handle::ScanHandle;
+use crate::scans::parts::Part;
 
 /// The largest page that writers of Parquet make by default.
 const PAGE_BYTES: u64 = 1 << 20;

@@ -8,13 +8,13 @@ use coscan_storage::table::ColumnDecoder;
 use super::memory_needs::{batch_rows, whole_bytes};
 use crate::chunks::decode_cache::{Decoding, Lookup, Slice, SliceKey};
 use crate::chunks::lease::{Lease, Revoked};
-use crate::chunks::parts::Part;
 use crate::cpu::yield_policy::TIME_SLICE;
 use crate::driver::Message;
 use crate::error::ScanError;
 use crate::memory::{Charges, Reservation};
 use crate::observe::metrics::add_time;
 use crate::scans::handle::ScanHandle;
+use crate::scans::parts::Part;
 
 /// How often a worker looks what can be reclaimed to share a column: that takes a pass over all decoded columns.
 const RECLAIM_INTERVAL: Duration = Duration::from_millis(10);

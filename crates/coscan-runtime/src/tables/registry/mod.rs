@@ -1,4 +1,4 @@
-//! Open files and the tables that list them, and when two of them are the same.
+//! Files and tables as core knows them: their ids, who holds them, and when two of them are the same.
 //!
 //! A file is one version of it, opened in one way: all tables that list it share its pages and decoded columns. A table of
 //! core is scheduled as one: all snapshots of one name, or all tables of the same files. Files and tables are removed when
@@ -49,7 +49,7 @@ enum TableKey {
 }
 
 #[derive(Debug)]
-struct OpenFile {
+struct RegisteredFile {
     key: FileKey,
     first_page: PageId,
     page_count: u32,
@@ -82,7 +82,7 @@ struct Listing {
 /// All open files and tables.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
-    files: BTreeMap<FileId, OpenFile>,
+    files: BTreeMap<FileId, RegisteredFile>,
     by_key: BTreeMap<FileKey, FileId>,
     tables: BTreeMap<TableId, OpenTable>,
     by_name: BTreeMap<TableKey, TableId>,
@@ -136,7 +136,7 @@ impl Registry {
         let id = FileId(self.next_file);
         self.next_file += 1;
         self.by_key.insert(key.clone(), id);
-        let open = OpenFile {
+        let open = RegisteredFile {
             key,
             first_page,
             page_count: PageIndex::from_usize(file.page_count()).0,
