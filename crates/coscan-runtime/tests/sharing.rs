@@ -12,6 +12,7 @@ use common::{
     text_of,
 };
 use coscan_runtime::core::{Order, PolicyKind};
+use coscan_runtime::storage::table::{FileOptions, PageLayout};
 use coscan_runtime::{Options, ScanRequest};
 use futures::TryStreamExt;
 use futures::future::try_join_all;
@@ -143,4 +144,18 @@ async fn a_query_that_pauses_keeps_no_processor_from_others() {
     assert!(sorted(others).into_iter().eq(0..20_000));
     // In virtual time: once until the pause is noticed, not once per chunk until the space timeout.
     assert!(started.elapsed() < Duration::from_millis(100), "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn a_name_may_stand_for_tables_that_are_read_in_other_ways() {
+    let fixture = Fixture::new(2 * CHUNK_ROWS).await;
+    let manager = manager(PolicyKind::Relevance, LARGE);
+    let row = FileOptions { layout: PageLayout::Row, ..FileOptions::default() };
+    let tables = [fixture.table().await, fixture.table_opened(row, |store| store).await];
+    let tables = tables.map(|table| manager.register_snapshot("name", table));
+    assert_ne!(tables[0].id(), tables[1].id());
+    for table in &tables {
+        let scan = manager.scan(table, &[0, 1], &[fixture.all_rows()]).unwrap();
+        assert!(sorted(ids(scan).await.unwrap()).into_iter().eq(0..2_000));
+    }
 }

@@ -76,8 +76,8 @@ impl State {
         }
         if is_over {
             self.load_ended(load, pages_failed, now);
+            self.let_go(now);
         }
-        self.let_go(now);
     }
 
     fn load_ended(&mut self, load: LoadId, pages_failed: usize, now: Time) {

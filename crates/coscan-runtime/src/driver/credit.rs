@@ -1,12 +1,17 @@
 //! Credit: memory that core hands out, for users who take and return it without the lock.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use coscan_core::{ActiveBufferManager, MemoryLimits, MissingMemory, Time};
 
 use super::handle::Driver;
+use super::revoke::after;
 use super::state::State;
 use crate::memory::{CreditOwner, MemoryUser};
+
+/// Credit returned for the pool rings at most once in this time.
+const RING_PAUSE: Duration = Duration::from_millis(1);
 
 impl Driver {
     /// Changes the pool's ceiling, and resizes the pool to what it may have under it.
@@ -26,7 +31,7 @@ impl CreditOwner for Driver {
         let driver = self.this.upgrade().ok_or(MissingMemory { bytes })?;
         driver.call(|state, now| {
             state.take_memory(user, bytes, now).or_else(|missing| {
-                match state.revoke_for_memory(now) {
+                match state.revoke_for_operator(now) {
                     true => state.take_memory(user, bytes, now),
                     false => Err(missing),
                 }
@@ -92,6 +97,14 @@ impl State {
         };
         self.return_memory(bytes, now);
         bytes > 0
+    }
+
+    /// Who returns credit rings, since the pool lacks it: not each time, that would wake the pump for each buffer.
+    pub(super) fn want_for_pool(&mut self, now: Time) {
+        if self.wanted_for_pool.is_none_or(|last| now >= after(last, RING_PAUSE)) {
+            self.wanted_for_pool = Some(now);
+            self.credit.mark_wanted();
+        }
     }
 
     /// Whether a load waits for space that the pool would have if others had less memory.

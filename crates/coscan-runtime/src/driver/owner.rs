@@ -30,6 +30,7 @@ use super::message::Message;
 use super::state::State;
 use crate::io::load::{self, Load, Source, Urgency};
 use crate::sync::destructor::InDestructor;
+use crate::tables::registry::STEP_SLICES;
 
 impl Driver {
     /// Gives the state a command.
@@ -115,6 +116,7 @@ impl Driver {
     /// What is to be done after the lock is released.
     fn settle(&self, state: &mut State, now: Time) -> Effects {
         state.read_errors.clear();
+        state.slices_left = STEP_SLICES;
         state.pass_on_record();
         let is_earlier = |time: &Time| state.armed.is_none_or(|armed| *time < armed);
         if let Some(time) = state.timeout(now).filter(is_earlier) {
@@ -126,7 +128,7 @@ impl Driver {
         let has_grown = available_bytes > state.searched_available_bytes;
         state.searched_available_bytes = state.searched_available_bytes.min(available_bytes);
         if state.pool_lacks_memory() {
-            state.credit.mark_wanted(); // Who returns some rings.
+            state.want_for_pool(now);
         } else {
             state.effects.rings |= has_grown && state.credit.is_wanted();
         }

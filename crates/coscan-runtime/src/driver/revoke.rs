@@ -12,6 +12,9 @@ use super::workers::Phase;
 /// workers. After each loss it has twice as long, so that a slow consumer makes progress.
 const REVOKE_AFTER: Duration = Duration::from_millis(500);
 
+/// Operators that are refused look for chunks to take back at most once in this time.
+const OPERATOR_PAUSE: Duration = Duration::from_millis(10);
+
 /// The time doubles at most so often, to half a minute.
 const DOUBLINGS_MAX: u32 = 6;
 
@@ -57,6 +60,16 @@ impl State {
         let is_any = self.revoke_unfetched_memory(now);
         // Chunks that are returned do not always make the pool give up more.
         is_any | (self.core.bytes_kept_in_use() > 0 && self.revoke_chunks(now))
+    }
+
+    /// The same for an operator, which may ask often: chunks are looked for now and then.
+    pub(super) fn revoke_for_operator(&mut self, now: Time) -> bool {
+        if now >= after(self.looked_for_unused, OPERATOR_PAUSE) {
+            self.looked_for_unused = now;
+            self.revoke_for_memory(now)
+        } else {
+            self.revoke_unfetched_memory(now)
+        }
     }
 
     /// Takes back the chunks of workers that were not polled for long. True if there were any.

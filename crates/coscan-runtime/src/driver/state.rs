@@ -23,7 +23,7 @@ use crate::memory::Credit;
 use crate::observe::events::Taps;
 use crate::observe::recorder::Recorder;
 use crate::options::Options;
-use crate::tables::registry::Registry;
+use crate::tables::registry::{Registry, STEP_SLICES};
 
 /// Totals since the start.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,6 +55,8 @@ pub(super) struct State {
     pub(super) read_errors: BTreeMap<PageId, ScanError>,
     /// What goes in steps. The pump makes the steps, one walk after the other.
     pub(super) walks: VecDeque<Walk>,
+    /// Slices that core may still forget while the lock is held this time.
+    pub(super) slices_left: usize,
     /// Scans that have ended and still have a walk.
     pub(super) ended_scans: usize,
     /// Memory that core has handed out, for those who take some without the lock.
@@ -65,6 +67,8 @@ pub(super) struct State {
     pub(super) decoded_slices: DecodedSlices,
     /// When the pump last looked for what it could take back from workers that nobody polls.
     pub(super) looked_for_unused: Time,
+    /// When credit was last marked as wanted because the pool lacks it.
+    pub(super) wanted_for_pool: Option<Time>,
     /// The time until which the pump sleeps.
     pub(super) armed: Option<Time>,
     pub(super) effects: Effects,
@@ -102,12 +106,14 @@ impl State {
             workers: Workers::default(),
             read_errors: BTreeMap::new(),
             walks: VecDeque::new(),
+            slices_left: STEP_SLICES,
             ended_scans: 0,
             credit: Arc::clone(credit),
             memory_requests: MemoryRequests::default(),
             decoded: Arc::clone(decoded),
             decoded_slices: DecodedSlices::default(),
             looked_for_unused: Time(0),
+            wanted_for_pool: None,
             armed: None,
             effects: Effects::default(),
             totals: Totals::default(),

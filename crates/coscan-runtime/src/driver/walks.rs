@@ -31,9 +31,12 @@ impl State {
     /// Makes a step of the first walk; false if there is none.
     pub(super) fn step(&mut self, now: Time) -> bool {
         let Some(walk) = self.walks.pop_front() else { return false };
-        // Later walks may rely on earlier ones: a table is released after the scans of it.
-        if let Some(rest) = self.walk(walk, now) {
-            self.walks.push_front(rest);
+        match self.walk(walk, now) {
+            // No other walk relies on it.
+            Some(Walk::LetGo) => self.walks.push_back(Walk::LetGo),
+            // Later walks may rely on earlier ones: a table is released after the scans of it.
+            Some(rest) => self.walks.push_front(rest),
+            None => {}
         }
         true
     }
@@ -70,7 +73,7 @@ impl State {
         if self.ended_scans == 0 { self.begin(walk, now) } else { self.leave_to_pump(walk) }
     }
 
-    /// A load has ended: what it has kept in use may go.
+    /// Something was released, or a load has ended: what nobody holds may go.
     pub(super) fn let_go(&mut self, now: Time) {
         let is_at_it = self.walks.iter().any(|walk| matches!(walk, Walk::LetGo));
         if !is_at_it {
@@ -101,7 +104,8 @@ impl State {
                     return Some(Walk::ReleaseTable { table, files: rest });
                 }
                 self.registry.release_table(table);
-                self.walk(Walk::LetGo, now)
+                self.let_go(now);
+                None
             }
             Walk::RemoveJointTable { table, next, chunks } => {
                 let end = chunks.min(next + STEP_CHUNKS);
@@ -110,9 +114,13 @@ impl State {
                     return Some(Walk::RemoveJointTable { table, next: end, chunks });
                 }
                 self.registry.remove_joint(table);
-                self.walk(Walk::LetGo, now)
+                self.let_go(now);
+                None
             }
-            Walk::LetGo => self.registry.let_go(&mut self.core, now).then_some(walk),
+            Walk::LetGo => {
+                let Self { registry, core, slices_left, .. } = self;
+                registry.let_go(core, now, slices_left).then_some(walk)
+            }
         }
     }
 

@@ -107,6 +107,15 @@ impl Fixture {
         chunk_rows: u64,
         wrap: impl FnOnce(Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore>,
     ) -> Arc<ParquetTable> {
+        self.table_opened(FileOptions { chunk_rows, ..FileOptions::default() }, wrap).await
+    }
+
+    /// The same, opened like this.
+    pub async fn table_opened(
+        &self,
+        options: FileOptions,
+        wrap: impl FnOnce(Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore>,
+    ) -> Arc<ParquetTable> {
         let counted = MeteredStore::new(Arc::clone(&self.files) as _, Arc::clone(&self.metrics));
         let meta = self.files.head(&Path::from("table.parquet")).await.unwrap();
         let file = TableFile {
@@ -114,7 +123,6 @@ impl Fixture {
             store_url: "memory:///".parse().unwrap(),
             meta,
         };
-        let options = FileOptions { chunk_rows, ..FileOptions::default() };
         let table = ParquetTable::open(vec![file], options).await.unwrap();
         self.metrics.reset();
         Arc::new(table)

@@ -6,7 +6,7 @@ use std::ops::Range;
 use coscan_core::log::RecordedManager;
 use coscan_core::{ChunkIndex, PageId, TableId, Time};
 
-use super::{Registry, STEP_SLICES};
+use super::Registry;
 
 /// Without holders, but still in use in core.
 #[derive(Debug)]
@@ -46,10 +46,15 @@ impl Leaving {
 }
 
 impl Registry {
-    /// Removes from core a step of what has no holders and is not in use. Call it when a load has ended. True if
-    /// some has gone and some is left, which may go next.
-    pub(crate) fn let_go(&mut self, core: &mut RecordedManager, now: Time) -> bool {
-        let mut slices_left = STEP_SLICES;
+    /// Removes from core what has no holders and is not in use, at most so many slices and pages. Call it when a load has
+    /// ended. True if some is left that may go next.
+    pub(crate) fn let_go(
+        &mut self,
+        core: &mut RecordedManager,
+        now: Time,
+        slices_left: &mut usize,
+    ) -> bool {
+        let before = (self.leaving.len(), *slices_left);
         let mut held_up = BTreeSet::new();
         self.leaving.retain_mut(|leaving| {
             if let Leaving::Table(table) = leaving
@@ -57,7 +62,7 @@ impl Registry {
             {
                 return true; // After its chunks.
             }
-            let stays = slices_left == 0 || leaving.step(core, now, &mut slices_left);
+            let stays = *slices_left == 0 || leaving.step(core, now, slices_left);
             if let Leaving::Chunks(table, _) = leaving
                 && stays
             {
@@ -65,6 +70,7 @@ impl Registry {
             }
             stays
         });
-        slices_left < STEP_SLICES && !self.leaving.is_empty()
+        let has_gone = (self.leaving.len(), *slices_left) != before;
+        !self.leaving.is_empty() && (has_gone || *slices_left == 0)
     }
 }

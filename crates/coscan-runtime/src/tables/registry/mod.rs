@@ -40,8 +40,8 @@ pub(crate) struct FileKey {
 /// Identifies a table.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum TableKey {
-    /// By name and columns: successive snapshots of one table.
-    Named(String, Arc<str>),
+    /// By name, columns, and how many groups these are in: successive snapshots of one table.
+    Named(String, Arc<str>, usize),
     /// By its files, in order.
     Listed(Vec<FileId>, Arc<str>),
     /// By its tables and the rows of each chunk.
@@ -159,7 +159,7 @@ impl Registry {
     ) -> TableId {
         let columns = Arc::clone(columns);
         let key = match name {
-            Some(name) => TableKey::Named(name.to_owned(), columns),
+            Some(name) => TableKey::Named(name.to_owned(), columns, table.group_count()),
             None => TableKey::Listed(files, columns),
         };
         if let Some(&id) = self.by_name.get(&key) {
