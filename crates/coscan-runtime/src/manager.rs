@@ -167,7 +167,7 @@ impl BufferManager {
     /// If there are no tables, they have a file in common, or the ranges of a table do not ascend within it as `u` does, or
     /// overlap.
     ///
-    /// [`find_rows`]: crate::lookup::find_rows
+    /// [`find_rows`]: crate::find_rows
     pub fn register_joint(
         &self,
         tables: &[SharedTable],
