@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::classes::ClassKey;
 use crate::ids::{ChunkIndex, GroupIndex, Index, PageId, SliceId, SlotIndex, TableId};
-use crate::memory::{Arbitrator, MemoryStage};
 use crate::pages::Residency;
 use crate::scan::Scan;
 use crate::set::IndexSet;
@@ -57,14 +56,6 @@ pub(crate) fn audit(state: &State) -> Result<(), Discrepancy> {
     }
     same(|| "cached pages".into(), cached, sorted(state.cached_pages()))?;
     same(|| "unneeded pages".into(), unneeded, sorted(state.unneeded_pages()))
-}
-
-/// I7, and the orders of the requests that wait.
-pub(crate) fn audit_memory(state: &State, memory: &Arbitrator) -> Result<(), Discrepancy> {
-    let most_bytes = memory.limits().budget_bytes.saturating_sub(memory.handed_out_bytes());
-    let pool_bytes = state.pool_bytes();
-    same(|| "limit of the pool".into(), pool_bytes.min(most_bytes), pool_bytes)?;
-    MemoryStage::ALL.into_iter().try_for_each(|stage| memory.queue(stage).audit())
 }
 
 /// A slice that the caller is to be told of is decoded, and no scan needs it.

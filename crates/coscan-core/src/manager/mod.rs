@@ -21,7 +21,7 @@ use std::collections::{BTreeSet, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use crate::action::Action;
-use crate::audit::{Discrepancy, audit, audit_memory};
+use crate::audit::{Discrepancy, audit};
 use crate::ids::{PageId, ScanId, SliceId, Time};
 use crate::memory::Arbitrator;
 use crate::pages::Residency;
@@ -249,7 +249,7 @@ impl ActiveBufferManager {
     /// If one differs from the one kept, which is a bug.
     pub fn audit(&self) -> Result<(), Discrepancy> {
         audit(&self.state)?;
-        self.memory.as_ref().map_or(Ok(()), |memory| audit_memory(&self.state, memory))
+        self.memory.as_ref().map_or(Ok(()), |memory| memory.audit(self.state.pool_bytes()))
     }
 
     /// Whether a load waits for space in the pool. Workers that are not about to use their chunks should return them.

@@ -18,6 +18,7 @@ mod queue;
 pub use limits::MemoryLimits;
 pub use queue::MemoryStage;
 
+use crate::audit::{Discrepancy, same};
 use crate::error::MissingMemory;
 use crate::ids::{TicketId, Time};
 use crate::scan::PriorityClass;
@@ -218,5 +219,12 @@ impl Arbitrator {
 
     pub(crate) fn queue(&self, stage: MemoryStage) -> &RequestQueue {
         &self.queues[stage as usize]
+    }
+
+    /// Checks I7, and recounts the orders of the requests.
+    pub(crate) fn audit(&self, pool_bytes: u64) -> Result<(), Discrepancy> {
+        let most_bytes = self.limits.budget_bytes.saturating_sub(self.handed_out_bytes);
+        same(|| "limit of the pool".into(), pool_bytes.min(most_bytes), pool_bytes)?;
+        self.queues.iter().try_for_each(RequestQueue::audit)
     }
 }

@@ -6,7 +6,7 @@ use coscan_core::{Action, ChunkIndex, LoadId, PageId, ScanId, Time, WorkerIndex}
 use super::effects::DecidedLoad;
 use super::message::{Message, PageRead, RequestId};
 use super::state::State;
-use super::walks::Walk;
+use super::walk::Walk;
 use super::workers::{NotWaiting, Phase};
 use crate::chunks::decode_cache::SliceKey;
 use crate::error::ScanError;

@@ -9,13 +9,15 @@
 //! (`slices`); registering, the manager's report and its record (`commands`). `reports` shows scans, tables and the pool to
 //! those who watch.
 //!
-//! Memory: `reserve` finds some to decode, `memory_requests` has the workers that wait for it, `reclaim` takes it from
+//! Memory: `reserve` finds some to decode, `request_memory` and
+//! `memory_requests` have the workers that wait for it, `reclaim` takes it from
 //! where it is needed least, `credit` gets it from core for users who take it without the lock.
 
 mod apply;
 mod chunk_requests;
 mod commands;
 mod credit;
+mod decoded_slices;
 mod effects;
 mod handle;
 mod inbox;
@@ -26,6 +28,7 @@ mod pages;
 mod pump;
 mod reclaim;
 mod reports;
+mod request_memory;
 mod reserve;
 mod revoke;
 mod running_scan;
@@ -34,6 +37,7 @@ mod slices;
 mod state;
 #[cfg(test)]
 mod tests;
+mod walk;
 mod walks;
 mod workers;
 

@@ -8,7 +8,7 @@ use coscan_core::{ChunkIndex, Index, ScanId, ScanReport, ScanSpec, StartScanErro
 use super::handle::Driver;
 use super::running_scan::RunningScan;
 use super::state::State;
-use super::walks::STEP_CHUNKS;
+use super::walk::STEP_CHUNKS;
 use crate::error::ScanError;
 use crate::observe::events::EventKind;
 

@@ -9,12 +9,12 @@ use bytes::Bytes;
 use coscan_core::log::RecordedManager;
 use coscan_core::{ActiveBufferManager, ChunkIndex, LoadId, PageId, PolicyKind, ScanId, Time};
 
+use super::decoded_slices::DecodedSlices;
 use super::effects::Effects;
 use super::memory_requests::MemoryRequests;
 use super::message::Message;
 use super::running_scan::RunningScan;
-use super::slices::DecodedSlices;
-use super::walks::Walk;
+use super::walk::Walk;
 use super::workers::Workers;
 use crate::chunks::decode_cache::DecodeCache;
 use crate::error::ScanError;

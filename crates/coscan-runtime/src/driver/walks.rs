@@ -1,31 +1,14 @@
 //! What takes too long for one hold of the lock goes in steps, which the pump makes between other work.
 
-use coscan_core::{ChunkIndex, ScanId, TableId, Time};
+use coscan_core::{ChunkIndex, ScanId, Time};
 
 use super::state::State;
+use super::walk::{STEP_CHUNKS, Walk};
 use crate::observe::events::EventKind;
-use crate::tables::registry::{FileId, Registry};
-
-/// Chunks that a scan is registered for, or that are removed from it or from a table, while the lock is held once.
-pub(super) const STEP_CHUNKS: usize = 1024;
+use crate::tables::registry::Registry;
 
 /// Files that are released while the lock is held once.
 const STEP_FILES: usize = 64;
-
-/// Something that goes in steps, and how far it is.
-#[derive(Debug)]
-pub(super) enum Walk {
-    /// Drops what a scan needs that has failed.
-    DropNeeds(ScanId),
-    /// Drops what a scan needs that has ended, and then the scan.
-    EndScan(ScanId),
-    /// Releases the files of a table that is no longer held, and then the table.
-    ReleaseTable { table: TableId, files: Vec<FileId> },
-    /// Removes the chunks of a joint table that is no longer held, from this one on, and then the table.
-    RemoveJointTable { table: TableId, next: usize, chunks: usize },
-    /// Removes from core what nobody holds any more.
-    LetGo,
-}
 
 impl State {
     /// Makes a step of the first walk; false if there is none.

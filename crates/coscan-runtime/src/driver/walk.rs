@@ -1,0 +1,23 @@
+//! What goes in steps, and how far it is.
+
+use coscan_core::{ScanId, TableId};
+
+use crate::tables::registry::FileId;
+
+/// Chunks that a scan is registered for, or that are removed from it or from a table, while the lock is held once.
+pub(super) const STEP_CHUNKS: usize = 1024;
+
+/// Something that goes in steps, and how far it is.
+#[derive(Debug)]
+pub(super) enum Walk {
+    /// Drops what a scan needs that has failed.
+    DropNeeds(ScanId),
+    /// Drops what a scan needs that has ended, and then the scan.
+    EndScan(ScanId),
+    /// Releases the files of a table that is no longer held, and then the table.
+    ReleaseTable { table: TableId, files: Vec<FileId> },
+    /// Removes the chunks of a joint table that is no longer held, from this one on, and then the table.
+    RemoveJointTable { table: TableId, next: usize, chunks: usize },
+    /// Removes from core what nobody holds any more.
+    LetGo,
+}
