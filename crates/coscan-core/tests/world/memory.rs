@@ -101,7 +101,8 @@ impl World {
         let class = scan.map_or(PriorityClass::Tiny, |scan| self.manager.class_of(scan));
         let ticket = self.manager.request_memory(Time(self.now), stage, scan, bytes);
         let limits = self.memory.limits;
-        let most_bytes = limits.map_or(0, |limits| limits.budget_bytes - floor_bytes(&limits));
+        let beside_floor = |it: MemoryLimits| it.budget_bytes.saturating_sub(floor_bytes(&it));
+        let most_bytes = limits.map_or(0, beside_floor);
         assert_eq!(ticket.is_ok(), limits.is_some() && bytes <= most_bytes);
         if let Ok(ticket) = ticket {
             let waiting = Waiting { stage, class, bytes, since: self.now };
