@@ -350,9 +350,7 @@ impl Run {
             let pages = some_pages(&layout, seed).into_iter();
             pages.map(|page| self.world.page(table, page)).collect()
         });
-        if self.world.manager.memory_limits().is_some() {
-            let _ = self.world.grow_pool(self.widest);
-        }
+        self.grow_pool();
         let started = self.world.try_start(table, &groups, rows, case.order, &workers);
         match started {
             Ok(scan) => self.scans[index] = Some(scan),
@@ -361,11 +359,19 @@ impl Run {
         }
     }
 
+    /// Before chunks are added the pool grows as far as it can: it may have given way to others.
+    fn grow_pool(&mut self) {
+        if self.world.manager.memory_limits().is_some() {
+            let _ = self.world.grow_pool(self.widest);
+        }
+    }
+
     fn apply(&mut self, op: &Op) {
         let scan = |scan: usize| self.scans.get(scan).copied().flatten();
         match op {
             Op::Extend { scan: index, chunks } => {
                 if let Some(scan) = scan(*index) {
+                    self.grow_pool();
                     self.world.extend(scan, chunks);
                 }
             }

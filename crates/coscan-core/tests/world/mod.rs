@@ -261,12 +261,20 @@ impl World {
         self.model.check(&self.manager);
     }
 
-    /// Adds those of these chunks that the scan neither needs, had, nor gave up. Workers that had finished ask again.
+    /// Adds those of these chunks that the scan neither needs, had, nor gave up, if the pool can hold them. Workers that had
+    /// finished ask again.
     pub fn extend(&mut self, scan: ScanId, chunks: &[u32]) {
-        let (chunks, finished) = self.model.scan_extended(scan, chunks);
-        self.manager.extend_scan(Time(self.now), scan, chunks).unwrap();
-        for worker in finished {
-            self.plan(self.now, Event::Ask(scan, worker));
+        let chunks = self.model.new_chunks(scan, chunks);
+        match self.manager.extend_scan(Time(self.now), scan, chunks.clone()) {
+            Ok(()) => {
+                for worker in self.model.scan_extended(scan, &chunks) {
+                    self.plan(self.now, Event::Ask(scan, worker));
+                }
+            }
+            Err(StartScanError::PoolTooSmall { pool_bytes, chunk_bytes }) => {
+                assert!(chunk_bytes > pool_bytes);
+            }
+            Err(error) => panic!("{error}"),
         }
         self.model.check(&self.manager);
     }

@@ -101,32 +101,33 @@ impl Model {
         self.useless_loads = 0;
     }
 
-    /// Those chunks that are new to a scan, and its workers that have finished.
-    pub fn scan_extended(
-        &mut self,
-        id: ScanId,
-        chunks: &[u32],
-    ) -> (Vec<Range<ChunkIndex>>, Vec<WorkerIndex>) {
-        let Some(scan) = self.scans.get_mut(&id) else { return Default::default() };
+    /// Those of these chunks that a scan neither needs, had, nor gave up.
+    pub fn new_chunks(&self, id: ScanId, chunks: &[u32]) -> Vec<Range<ChunkIndex>> {
+        let Some(scan) = self.scans.get(&id) else { return Vec::new() };
         let table = &self.tables[&scan.spec.table];
         let chunks: BTreeSet<_> = chunks.iter().copied().map(ChunkIndex).collect();
         let is_new = |chunk: &ChunkIndex| {
             let known = [&scan.needed, &scan.delivered, &scan.pruned];
             table.contains_key(chunk) && !known.iter().any(|it| it.contains(chunk))
         };
-        let new: Vec<_> = chunks.into_iter().filter(is_new).collect();
-        let runs = new.iter().map(|&chunk| chunk..ChunkIndex(chunk.0 + 1)).collect();
-        let finished =
-            (0..scan.workers.len()).filter(|&it| scan.workers[it] == WorkerState::Finished);
-        let finished = finished.map(WorkerIndex::from_usize).collect();
+        let run = |chunk: ChunkIndex| chunk..ChunkIndex(chunk.0 + 1);
+        chunks.into_iter().filter(is_new).map(run).collect()
+    }
+
+    /// A scan needs these new chunks, too. Returns the workers that may ask again.
+    pub fn scan_extended(&mut self, id: ScanId, chunks: &[Range<ChunkIndex>]) -> Vec<WorkerIndex> {
         self.useless_loads = 0;
+        let Some(scan) = self.scans.get_mut(&id) else { return Vec::new() };
         if scan.failed || self.doomed.contains(&id) {
-            return (runs, Vec::new());
+            return Vec::new();
         }
-        scan.registered.extend(&new);
-        scan.needed.extend(new);
+        let has_finished = |&it: &usize| scan.workers[it] == WorkerState::Finished;
+        let finished = (0..scan.workers.len()).filter(has_finished);
+        let finished = finished.map(WorkerIndex::from_usize).collect();
+        scan.registered.extend(chunks.iter().map(|run| run.start));
+        scan.needed.extend(chunks.iter().map(|run| run.start));
         self.forget_needed();
-        (runs, finished)
+        finished
     }
 
     pub fn scan_pruned(&mut self, id: ScanId, chunks: impl Iterator<Item = ChunkIndex>) {
