@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::ids::{ChunkIndex, PageId, ScanId};
+use super::rates::Rates;
+use crate::ids::{ChunkIndex, Index, PageId, ScanId, SlotIndex, TableId};
 use crate::scan::Scan;
+use crate::set::IndexSet;
 use crate::state::State;
 use crate::table::Table;
 
@@ -11,14 +13,18 @@ use crate::table::Table;
 #[derive(Clone, Debug, Default)]
 pub(super) struct NextUseEstimator {
     routes: BTreeMap<ScanId, Route>,
+    /// The slots of those scans.
+    slots: BTreeMap<TableId, IndexSet<SlotIndex>>,
+    rates: Rates,
 }
 
 impl NextUseEstimator {
     /// Adds a scan with the chunks that it needs now.
     pub(super) fn start(&mut self, state: &State, scan: &Scan, needed: &[ChunkIndex]) {
-        let mut route = Route::default();
+        let mut route = Route::new(scan.table(), scan.slot());
         route.append(state.table(scan.table()), needed);
         self.routes.insert(scan.id(), route);
+        self.slots.entry(scan.table()).or_default().insert(scan.slot());
     }
 
     /// A scan goes through these chunks, too. False, and nothing is added, if they are not behind all others.
@@ -31,7 +37,12 @@ impl NextUseEstimator {
     }
 
     pub(super) fn remove(&mut self, scan: ScanId) {
-        self.routes.remove(&scan);
+        let Some(Route { table, slot, .. }) = self.routes.remove(&scan) else { return };
+        let slots = self.slots.get_mut(&table).expect("its scan was added");
+        slots.remove(slot);
+        if slots.is_empty() {
+            self.slots.remove(&table);
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -41,10 +52,15 @@ impl NextUseEstimator {
     /// Nanoseconds until the first of its scans uses a page; `None` if none of them needs it.
     pub(super) fn next_use_ns(&self, state: &State, id: PageId) -> Option<u64> {
         let uses = state.slices_of(id).iter().flat_map(|slice| {
-            let counted = state.interested(slice.table, slice.chunk);
-            let scans = counted.chain(state.sparse_interested(slice.table, slice.chunk));
-            let reads = scans.filter(move |scan| scan.reads(slice.group, id));
-            reads.filter_map(|scan| self.ns_to(state, scan, slice.chunk))
+            let table = state.table(slice.table);
+            let needing = &table.classes().class_of(slice.chunk).key().scans;
+            let readers = &table.classes().readers()[slice.group.as_usize()];
+            let added = self.slots.get(&slice.table).into_iter();
+            let slots = added.flat_map(move |added| IndexSet::common([needing, readers, added]));
+            let counted = slots.filter_map(move |slot| state.scan_at(table, slot));
+            let sparse = state.sparse_interested(slice.table, slice.chunk);
+            let scans = counted.chain(sparse.filter(move |scan| scan.reads(slice.group, id)));
+            scans.filter_map(|scan| self.ns_to(state, scan, slice.chunk))
         });
         uses.min()
     }
@@ -55,28 +71,16 @@ impl NextUseEstimator {
         let route = self.routes.get(&scan.id())?;
         let next = scan.needed().first()?;
         let rows = route.rows_before(chunk).saturating_sub(route.rows_before(next));
-        let ns = u128::from(rows) * u128::from(row_ps(state, scan)) / 1_000;
+        let ns = u128::from(rows) * u128::from(self.rates.row_ps(state, scan)) / 1_000;
         Some(u64::try_from(ns).unwrap_or(u64::MAX))
     }
 }
 
-/// Scans in the average rate: the bound on its cost.
-const AVERAGED_MAX: usize = 64;
-
-/// The rate of a scan in picoseconds a row: as measured, or until then the average of the oldest other scans.
-pub(in crate::policy) fn row_ps(state: &State, scan: &Scan) -> u64 {
-    let measured = |scan: &Scan| scan.row_ps(state.now());
-    measured(scan).unwrap_or_else(|| {
-        let known = state.scans().take(AVERAGED_MAX).filter_map(measured);
-        let (count, sum) =
-            known.fold((0, 0u64), |(count, sum), ps| (count + 1, sum.saturating_add(ps)));
-        sum.checked_div(count).unwrap_or(1)
-    })
-}
-
 /// The chunks of a scan as runs of neighbours with the same number of rows, so that a chunk is found in a few steps.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Route {
+    table: TableId,
+    slot: SlotIndex,
     legs: Vec<Leg>,
     /// Rows of all its chunks.
     rows: u64,
@@ -94,6 +98,10 @@ struct Leg {
 }
 
 impl Route {
+    fn new(table: TableId, slot: SlotIndex) -> Self {
+        Self { table, slot, legs: Vec::new(), rows: 0, end: ChunkIndex(0) }
+    }
+
     /// Adds chunks behind all others, in order.
     fn append(&mut self, table: &Table, chunks: &[ChunkIndex]) {
         for &chunk in chunks {
@@ -128,10 +136,11 @@ mod tests {
             table.add_chunk(&ChunkSpec { rows, slices: Vec::new() }, &[]);
         }
         let chunks = [0, 1, 2, 3, 5, 6, 8].map(ChunkIndex);
-        let mut at_once = Route::default();
+        let route = || Route::new(TableId(0), SlotIndex(0));
+        let mut at_once = route();
         at_once.append(&table, &chunks);
         assert_eq!(chunks.map(|chunk| at_once.rows_before(chunk)), [0, 5, 10, 15, 22, 27, 32]);
-        let mut in_steps = Route::default();
+        let mut in_steps = route();
         chunks.chunks(2).for_each(|step| in_steps.append(&table, step));
         assert_eq!(format!("{in_steps:?}"), format!("{at_once:?}"));
     }

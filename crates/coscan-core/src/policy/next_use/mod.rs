@@ -3,13 +3,16 @@
 
 mod calendar_queue;
 mod estimator;
+mod rates;
 
 use crate::ids::{ChunkIndex, PageId, ScanId, Time};
 use crate::scan::Scan;
 use crate::state::State;
 
 use calendar_queue::{CalendarQueue, bucket};
-use estimator::{NextUseEstimator, row_ps};
+use estimator::NextUseEstimator;
+
+pub(super) use rates::Rates;
 
 /// Pages by their next use by the scans that were added.
 #[derive(Clone, Debug, Default)]
@@ -80,16 +83,6 @@ impl NextUseIndex {
         self.estimator.ns_to(state, scan, chunk)
     }
 
-    /// Nanoseconds until a scan in any order is expected to use a chunk that it needs: half of the time that it has left
-    /// [CS11 Figure 4.3, `ChunkNextConsumption`].
-    pub(super) fn any_order_ns(state: &State, scan: &Scan) -> u64 {
-        let table = state.table(scan.table());
-        let chunk_rows = table.row_count() / table.chunk_count().max(1) as u64;
-        let rows = chunk_rows * scan.needed().len() as u64;
-        let ns = u128::from(rows) * u128::from(row_ps(state, scan)) / 2_000;
-        u64::try_from(ns).unwrap_or(u64::MAX)
-    }
-
     /// Starts a walk over the pages, latest next use first.
     pub(super) fn walk(&mut self, state: &State) -> Walk {
         for id in self.queue.take_due(state.now()) {
@@ -98,14 +91,23 @@ impl NextUseIndex {
         Walk { bucket: self.queue.last_before(None), position: 0 }
     }
 
-    /// The next page of a walk, and nanoseconds until its next use. A page that is indexed too late, since a scan was added
-    /// or became faster, is indexed anew and follows where it belongs.
-    pub(super) fn next_last(&mut self, state: &State, walk: &mut Walk) -> Option<(u64, PageId)> {
+    /// The next page of a walk that is admitted, and nanoseconds until its next use. A page that is indexed too late, since
+    /// a scan was added or became faster, is indexed anew and follows where it belongs.
+    pub(super) fn next_last(
+        &mut self,
+        state: &State,
+        walk: &mut Walk,
+        mut admits: impl FnMut(PageId) -> bool,
+    ) -> Option<(u64, PageId)> {
         while let Some(start) = walk.bucket {
             let Some(id) = self.queue.get(start, walk.position) else {
                 *walk = Walk { bucket: self.queue.last_before(Some(start)), position: 0 };
                 continue;
             };
+            if !admits(id) {
+                walk.position += 1;
+                continue;
+            }
             match self.next_use_ns(state, id) {
                 Some(ns) if bucket(state.now(), ns) >= start => {
                     walk.position += 1;

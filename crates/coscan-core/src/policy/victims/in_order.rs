@@ -1,9 +1,9 @@
 //! Pages that scans in order need, merged with the classes of scans in any order by their next use [CS11 §4.4].
 
 use crate::classes::Class;
-use crate::ids::{GroupIndex, PageId, TableId};
+use crate::ids::{GroupIndex, PageId};
 use crate::policy::next_use::{NextUseIndex, Walk};
-use crate::scan::Order;
+use crate::policy::victims::any_order::AnyOrderScans;
 use crate::set::IndexSet;
 use crate::state::State;
 use crate::table::Table;
@@ -16,28 +16,28 @@ pub(super) struct InOrderPages<'a> {
     reached: Option<(u64, PageId)>,
 }
 
-/// Nanoseconds until the first of a class's scans in any order is expected to use one of its chunks.
-pub(super) fn any_order_ns(state: &State, table: TableId, class: &Class) -> u64 {
-    let scans = state.scans_at(state.table(table), &class.key().scans);
-    let any = scans.filter(|scan| scan.order() == Order::Any);
-    any.map(|scan| NextUseIndex::any_order_ns(state, scan)).min().unwrap_or(u64::MAX)
-}
-
 impl<'a> InOrderPages<'a> {
     pub(super) fn new(state: &State, next_use_index: &'a mut NextUseIndex) -> Self {
         let walk = next_use_index.walk(state);
         Self { next_use_index, walk, reached: None }
     }
 
-    /// The next page and the nanoseconds until its next use, if those are at least `ns`.
-    pub(super) fn next_after(&mut self, state: &State, ns: u64) -> Option<(u64, PageId)> {
+    /// The next page that is admitted and the nanoseconds until its next use, if those are at least `ns`.
+    pub(super) fn next_after(
+        &mut self,
+        any_order: &mut AnyOrderScans<'_>,
+        state: &State,
+        ns: u64,
+        admits: impl FnMut(PageId) -> bool,
+    ) -> Option<(u64, PageId)> {
         let (page_ns, id) = match self.reached {
             Some(reached) => reached,
             None => {
-                let (in_order_ns, id) = self.next_use_index.next_last(state, &mut self.walk)?;
+                let (in_order_ns, id) =
+                    self.next_use_index.next_last(state, &mut self.walk, admits)?;
                 let any_order_ns = state.slices_of(id).iter().map(|slice| {
                     let classes = state.table(slice.table).classes();
-                    any_order_ns(state, slice.table, classes.class_of(slice.chunk))
+                    any_order.next_use_ns(slice.table, classes.class_of(slice.chunk))
                 });
                 (any_order_ns.min().unwrap_or(u64::MAX).min(in_order_ns), id)
             }

@@ -11,6 +11,7 @@
 //! 5. *sparse*: pages that only scans of selected pages need;
 //! 6. *any*: all other pages.
 
+mod any_order;
 mod in_order;
 mod starvation_guard;
 
@@ -24,7 +25,8 @@ use crate::policy::reuse::UnneededPages;
 use crate::policy::{EvictionRequest, Strictness, VictimList};
 use crate::set::IndexSet;
 use crate::state::State;
-use in_order::{InOrderPages, any_order_ns, in_order_groups};
+use any_order::AnyOrderScans;
+use in_order::{InOrderPages, in_order_groups};
 use starvation_guard::{StarvationGuard, Verdict};
 
 /// Pages to evict, see above. `classes` are those of all tables, the ones to go first in front.
@@ -79,6 +81,7 @@ struct Sources<'a, 'r, 'n> {
     guard: StarvationGuard<'a>,
     expected_back: UnneededPages<'n>,
     in_order: Option<InOrderPages<'n>>,
+    any_order: AnyOrderScans<'a>,
     /// Classes that were taken from.
     visited: BTreeSet<(TableId, ClassIndex)>,
 }
@@ -93,7 +96,8 @@ impl<'a, 'r, 'n> Sources<'a, 'r, 'n> {
         expected_back: UnneededPages<'n>,
     ) -> Self {
         let in_order = next_uses.map(|next_uses| InOrderPages::new(state, next_uses));
-        Self { state, request, victims, guard, expected_back, in_order, visited: BTreeSet::new() }
+        let (any_order, visited) = (AnyOrderScans::new(state), BTreeSet::new());
+        Self { state, request, victims, guard, expected_back, in_order, any_order, visited }
     }
 
     /// Merges the classes with the two other sources whose next use is known: before each class go the pages that are
@@ -101,7 +105,8 @@ impl<'a, 'r, 'n> Sources<'a, 'r, 'n> {
     fn take_by_next_use<'c>(&mut self, classes: impl Iterator<Item = (TableId, &'c Class)>) {
         let compares = self.in_order.is_some() || !self.expected_back.is_empty();
         for (table, class) in classes.take(CLASSES_MAX) {
-            let class_ns = if compares { any_order_ns(self.state, table, class) } else { u64::MAX };
+            let class_ns =
+                if compares { self.any_order.next_use_ns(table, class) } else { u64::MAX };
             self.expected_back.take_before(self.state, &mut self.victims, table, class_ns);
             self.take_in_order(class_ns);
             if self.victims.enough() {
@@ -119,16 +124,20 @@ impl<'a, 'r, 'n> Sources<'a, 'r, 'n> {
 
     /// Takes pages that scans in order need, and no scan within `ns`. Pages of their tables that no scan needs go before.
     fn take_in_order(&mut self, ns: u64) {
-        let Some(in_order) = &mut self.in_order else { return };
-        while !self.victims.enough()
-            && let Some((page_ns, id)) = in_order.next_after(self.state, ns)
+        let Self { state, victims, guard, expected_back, in_order, any_order, .. } = self;
+        let Some(in_order) = in_order else { return };
+        while !victims.enough()
+            && let Some((page_ns, id)) = in_order.next_after(any_order, state, ns, |id| {
+                // What is kept now will be kept later, too: it need not wait for its turn.
+                victims.may_take(state, id) && guard.verdict(id) == Verdict::Evictable
+            })
         {
-            if let Some(table) = self.state.home(id) {
-                self.expected_back.take_before(self.state, &mut self.victims, table, page_ns);
+            if let Some(table) = state.home(id) {
+                expected_back.take_before(state, victims, table, page_ns);
             }
-            let may_take = !self.victims.enough() && self.victims.may_take(self.state, id);
-            if may_take && matches!(self.guard.judge(id), Verdict::Evictable) {
-                self.victims.take(self.state, id);
+            let may_take = !victims.enough() && victims.may_take(state, id);
+            if may_take && guard.judge(id) == Verdict::Evictable {
+                victims.take(state, id);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::ids::{ChunkIndex, GroupIndex, Index, PageId, SliceId, SlotIndex, TableId};
+use crate::ids::{ChunkIndex, ClassIndex, GroupIndex, Index, PageId, SliceId, SlotIndex, TableId};
 use crate::policy::{EvictionRequest, Strictness};
 use crate::scan::{Order, Scan};
 use crate::set::IndexSet;
@@ -10,6 +10,7 @@ use crate::state::State;
 use crate::table::Table;
 
 /// Whether a page may be a victim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
     Evictable,
     /// The page stays.
@@ -31,6 +32,8 @@ pub(super) struct StarvationGuard<'a> {
     forgets: bool,
     /// For the table that was asked about last: the scans that may lose by one more of its chunks.
     may_object: Option<(TableId, IndexSet<SlotIndex>)>,
+    /// For the class that was asked about last: those of them that lose one of its chunks.
+    of_class: Option<(TableId, ClassIndex, IndexSet<SlotIndex>)>,
     /// The pages that may be victims, with their column groups, by their chunks.
     lost: BTreeMap<TableId, BTreeMap<ChunkIndex, Vec<(GroupIndex, PageId)>>>,
 }
@@ -45,6 +48,7 @@ impl<'a> StarvationGuard<'a> {
             trigger_waits: trigger.is_some_and(|scan| scan.starving_since().is_some()),
             forgets: false,
             may_object: None,
+            of_class: None,
             lost: BTreeMap::new(),
         }
     }
@@ -57,24 +61,30 @@ impl<'a> StarvationGuard<'a> {
         Self { trigger_waits: waits, forgets: true, ..Self::new(state, &request) }
     }
 
+    /// Whether a page may be a victim.
+    pub(super) fn verdict(&mut self, id: PageId) -> Verdict {
+        let kept = match self.state.slices_of(id) {
+            _ if self.strictness == Strictness::MayEvictOwn => None,
+            [slice] => self.verdict_of_slice(slice, id),
+            // Other chunks of the class may share pages with other neighbours.
+            _ => self.verdict_of_shared(id),
+        };
+        kept.unwrap_or(Verdict::Evictable)
+    }
+
     /// Whether a page may be a victim; if so, its chunks count as lost.
     pub(super) fn judge(&mut self, id: PageId) -> Verdict {
-        if self.strictness < Strictness::MayEvictOwn {
-            let kept = match self.state.slices_of(id) {
-                [slice] => self.verdict_of_slice(slice, id),
-                // Other chunks of the class may share pages with other neighbours.
-                _ => self.verdict_of_shared(id),
-            };
-            if let Some(kept) = kept {
-                return kept;
-            }
+        let verdict = self.verdict(id);
+        if verdict != Verdict::Evictable {
+            return verdict;
         }
         for slice in self.state.slices_of(id).iter().filter(|_| !self.forgets) {
             self.may_object = None;
+            self.of_class = None;
             let lost = self.lost.entry(slice.table).or_default().entry(slice.chunk).or_default();
             lost.push((slice.group, id));
         }
-        Verdict::Evictable
+        verdict
     }
 
     /// Whether a page of several slices stays.
@@ -89,13 +99,10 @@ impl<'a> StarvationGuard<'a> {
     /// Whether the page of a slice stays.
     fn verdict_of_slice(&mut self, slice: &SliceId, id: PageId) -> Option<Verdict> {
         let table = self.state.table(slice.table);
-        if self.may_object.as_ref().is_none_or(|(id, _)| *id != slice.table) {
-            self.may_object = Some((slice.table, self.objectors(slice.table, table)));
-        }
-        let (_, may_object) = self.may_object.as_ref()?;
-        let needing = &table.classes().class_of(slice.chunk).key().scans;
+        self.choose_class(slice, table);
+        let (.., of_class) = self.of_class.as_ref()?;
         let readers = &table.classes().readers()[slice.group.as_usize()];
-        let slots = IndexSet::common([needing, readers, may_object]);
+        let slots = IndexSet::common([of_class, readers]);
         let mut counted = slots.filter_map(|slot| self.state.scan_at(table, slot));
         let chunks = [slice.chunk];
         counted.find_map(|scan| self.verdict_of(scan, &chunks)).or_else(|| {
@@ -104,6 +111,28 @@ impl<'a> StarvationGuard<'a> {
             // Other chunks of the class may not be of the selected pages.
             sparse.any(|scan| self.verdict_of(scan, &chunks).is_some()).then_some(Verdict::Kept)
         })
+    }
+
+    /// Finds the scans that may keep a chunk of the class of a slice. A scan that lacks a page of the chunk does not count on
+    /// it, so it loses nothing; only the one that the load is for keeps its pages in any case.
+    fn choose_class(&mut self, slice: &SliceId, table: &Table) {
+        let class = table.classes().class_of(slice.chunk);
+        let (id, index) = (slice.table, class.index());
+        if self.of_class.as_ref().is_some_and(|(of, class, _)| (*of, *class) == (id, index)) {
+            return;
+        }
+        if self.may_object.as_ref().is_none_or(|(of, _)| *of != id) {
+            self.may_object = Some((id, self.objectors(id, table)));
+        }
+        let Some((_, may_object)) = &self.may_object else { return };
+        let mut slots = class.key().scans.intersection(may_object);
+        let readers = table.classes().readers();
+        class.key().cold.iter().for_each(|group| slots.subtract(&readers[group.as_usize()]));
+        let trigger = self.trigger.filter(|trigger| trigger.table() == id).map(Scan::slot);
+        if let Some(slot) = trigger.filter(|&slot| class.key().scans.contains(slot)) {
+            slots.insert(slot);
+        }
+        self.of_class = Some((id, index, slots));
     }
 
     /// The slots of the scans that may keep a chunk of a table: all others have more chunks to spare than were lost.
@@ -117,9 +146,6 @@ impl<'a> StarvationGuard<'a> {
             }
             // However much of one in order is ready, its next chunk is the only one that it could be handed.
             slots.union_with(table.in_order());
-        }
-        if let Some(trigger) = self.trigger.filter(|trigger| trigger.table() == id) {
-            slots.insert(trigger.slot());
         }
         slots
     }
