@@ -53,6 +53,13 @@ impl Chunks {
         }
     }
 
+    /// Bytes of memory for a chunk.
+    pub(crate) fn bytes_of(chunk: &ChunkSpec) -> usize {
+        let pages: usize = chunk.slices.iter().map(|slice| size_of_val(slice.as_slice())).sum();
+        // Its rows and where its pages begin, and where those of each slice end.
+        size_of::<u64>() + size_of::<u32>() + chunk.slices.len() * size_of::<u32>() + pages
+    }
+
     /// Adds a chunk at the lowest free index.
     pub(crate) fn add(&mut self, chunk: &ChunkSpec) -> ChunkIndex {
         let index = self.free.pop_first().unwrap_or(ChunkIndex::from_usize(self.rows.len()));

@@ -95,12 +95,18 @@ async fn a_load_that_no_scan_needs_any_more_is_given_up() {
     assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
 }
 
+/// What operators can have: all but the floor of the pool, and what the table takes.
+fn beside_pool_bytes(manager: &BufferManager) -> u64 {
+    let Options { memory_bytes, pool_bytes_min, .. } = manager.options();
+    memory_bytes - pool_bytes_min - manager.report().metadata_bytes
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_stream_dropped_while_it_waits_for_memory_lets_others_have_it() {
     let (manager, table, gate) = gated(large()).await;
     gate.open();
     let operators = manager.operator_memory();
-    let rest = manager.options().memory_bytes - manager.options().pool_bytes_min;
+    let rest = beside_pool_bytes(&manager);
     assert!(operators.try_take(rest - 1));
     let mut first = scan(&manager, &table, &[0, 1]);
     let mut second = scan(&manager, &table, &[0, 1]);
@@ -423,7 +429,7 @@ fn scans_that_wait_for_memory_learn_that_the_runtime_of_the_manager_is_gone() {
     let (manager, table, gate) = runtime.block_on(gated(large()));
     gate.open();
     let operators = manager.operator_memory();
-    let rest = manager.options().memory_bytes - manager.options().pool_bytes_min;
+    let rest = beside_pool_bytes(&manager);
     assert!(operators.try_take(rest - 1));
     let mut waiting = scan(&manager, &table, &[0, 1]);
     let waited = runtime

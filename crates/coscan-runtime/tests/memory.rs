@@ -10,7 +10,7 @@ use arrow_array::RecordBatch;
 use common::stores::{FatedStore, Gate};
 use common::{
     CHUNK_ROWS, Fixture, LARGE, are_rows, assert_free, file_bytes, ids, in_time, int64s,
-    largest_chunk_bytes, manager_with,
+    largest_chunk_bytes, manager_with, registered_bytes,
 };
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options, ScanError, ScanStream, SharedTable};
@@ -20,10 +20,11 @@ use parquet::basic::Compression;
 
 const ROWS: u64 = 12 * CHUNK_ROWS;
 
-/// A manager and the test table. The pool holds a chunk of all columns; beside it is room for this many bytes.
+/// A manager and the test table. The pool holds a chunk of all columns; beside it and the table is room for this many bytes.
 async fn smallest(decode_bytes: u64, policy: PolicyKind) -> (BufferManager, SharedTable) {
     let table = Fixture::new(ROWS).await.table().await;
-    let options = Options::with_pool_bytes(largest_chunk_bytes(&table), decode_bytes);
+    let beside_bytes = decode_bytes + registered_bytes(&table);
+    let options = Options::with_pool_bytes(largest_chunk_bytes(&table), beside_bytes);
     let manager = manager_with(options.policy(policy));
     let table = manager.register(table);
     (manager, table)
@@ -51,6 +52,26 @@ async fn many_scans_stay_within_a_small_budget() {
             assert_free(&manager).await;
         }
     }
+}
+
+#[tokio::test]
+async fn what_is_registered_is_counted_as_long_as_it_is() {
+    let parquet = Fixture::new(ROWS).await.table().await;
+    let pages: usize = parquet.parquet_files().iter().map(|file| file.page_count()).sum();
+    let manager = manager_with(Options::with_pool_bytes(LARGE, LARGE));
+    let counted_bytes = || manager.report().metadata_bytes;
+
+    let first = manager.register(parquet.clone());
+    let of_one = counted_bytes();
+    assert!(of_one >= 64 * pages as u64, "{of_one} bytes for {pages} pages");
+    // Its pages and chunks are there once, only the snapshot has lists of its own.
+    let second = manager.register(parquet.clone());
+    let of_both = counted_bytes();
+    assert!(of_both > of_one && of_both < of_one * 3 / 2, "{of_one} bytes, then {of_both}");
+    drop(first);
+    assert_eq!(counted_bytes(), of_one);
+    drop(second);
+    assert_eq!(counted_bytes(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -147,7 +168,7 @@ async fn the_pool_gives_way_to_operators_down_to_its_floor_and_grows_back() {
     assert!(held_bytes > 500 << 10, "{held_bytes}");
 
     let operators = manager.operator_memory();
-    let most = (2 << 20) - (100 << 10);
+    let most = (2 << 20) - (100 << 10) - manager.report().metadata_bytes;
     assert!(!operators.try_take(most + 1));
     assert_eq!(manager.report().pool_held_bytes, held_bytes, "nothing goes in vain");
     assert!(operators.try_take(most));
@@ -260,8 +281,8 @@ async fn operators_come_before_columns_kept_for_later() {
     assert!(are_rows(in_time(ids(scan(&manager, &table, &[0]))).await, 0..ROWS));
     assert!(manager.report().decoded_bytes > 0, "kept for the later one");
     let operators = manager.operator_memory();
-    // All but room for a chunk of the later scan.
-    let most = manager.options().memory_bytes - 10_000;
+    // All but the table and room for a chunk of the later scan.
+    let most = manager.options().memory_bytes - manager.report().metadata_bytes - 10_000;
     assert!(operators.try_take(most));
     assert_eq!(manager.report().decoded_bytes, 0);
     operators.give(most);

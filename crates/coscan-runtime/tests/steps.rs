@@ -3,12 +3,15 @@
 
 mod common;
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::stores::{Fate, FatedStore};
-use common::{CHUNK_ROWS, Fixture, column_range, in_time, paged_file_bytes};
+use common::{
+    CHUNK_ROWS, Fixture, column_range, grouped_file_bytes, ids, in_time, paged_file_bytes, sorted,
+};
 use coscan_runtime::core::ChunkIndex;
 use coscan_runtime::core::log::{Command, Entry, Log};
 use coscan_runtime::storage::table::ParquetTable;
@@ -121,6 +124,43 @@ async fn a_scan_that_cannot_be_read_for_gives_up_its_chunks_step_by_step() {
 async fn fails(scan: &Arc<Scan>) {
     let mut worker = scan.worker(0);
     while in_time(worker.next()).await.unwrap().is_ok() {} // Chunks come in any order.
+}
+
+#[tokio::test]
+async fn a_selection_of_pages_is_registered_step_by_step() {
+    /// One of these row groups has less than a quarter of its chunk.
+    const GROUPS_OF_CHUNK: u64 = 5;
+    let chunks = STEP_CHUNKS as u64 + 100;
+    let rows = chunks * GROUPS_OF_CHUNK;
+    let bytes = grouped_file_bytes(rows, Compression::UNCOMPRESSED, 1, 1);
+    let fixture = Fixture::of_bytes(rows, bytes).await;
+    let table = fixture.table_of_chunks(GROUPS_OF_CHUNK, |store| store).await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let written = tokio::fs::File::create(file.path()).await.unwrap();
+    let options = Options { request_bytes: 0, ..Options::with_pool_bytes(16 << 20, 16 << 20) };
+    let (manager, recording) = BufferManager::recorded(options, written).unwrap();
+    let table = manager.register(table);
+    let wanted: Vec<_> = (0..chunks).map(|chunk| chunk * GROUPS_OF_CHUNK + 2).collect();
+    let selected: Vec<_> = wanted.iter().map(|&row| row..row + 1).collect();
+    let found = in_time(ids(manager.scan(&table, &[0], &selected).unwrap())).await;
+    assert!(sorted(found.unwrap()).iter().map(|&id| id as u64).eq(wanted));
+    drop(table);
+    recording.finish().await.unwrap();
+    let log: Log = std::fs::read_to_string(file.path()).unwrap().parse().unwrap();
+    let counted = |chunks: &[Range<ChunkIndex>]| -> u32 {
+        chunks.iter().map(|run| run.end.0 - run.start.0).sum()
+    };
+    let steps = log.entries.iter().filter_map(|entry| match entry {
+        Entry::Command(Command::StartScan { spec, .. }) => {
+            assert!(spec.pages.is_some());
+            Some(counted(&spec.chunks) as usize)
+        }
+        Entry::Command(Command::ExtendScan { chunks, .. }) => Some(counted(chunks) as usize),
+        _ => None,
+    });
+    let steps: Vec<_> = steps.collect();
+    assert_short(&steps);
+    assert_eq!(steps.iter().sum::<usize>() as u64, chunks);
 }
 
 /// Slices that core learns of or forgets while it is locked once.

@@ -6,7 +6,9 @@ mod common;
 use std::time::Duration;
 
 use common::stores::{FatedStore, Gate};
-use common::{CHUNK_ROWS, Fixture, are_rows, assert_free, ids, in_time, manager_with};
+use common::{
+    CHUNK_ROWS, Fixture, are_rows, assert_free, ids, in_time, manager_with, registered_bytes,
+};
 use coscan_runtime::{BufferManager, Options, ScanStream, SharedTable};
 use futures::{FutureExt, StreamExt};
 
@@ -22,7 +24,7 @@ async fn gated() -> (BufferManager, SharedTable, Gate) {
     let (fixture, gate) = (Fixture::new(ROWS).await, Gate::opened());
     let table = fixture.table_behind(|store| FatedStore::gated(store, &gate)).await;
     let manager = manager_with(Options {
-        memory_bytes: POOL + OUTSIDE,
+        memory_bytes: POOL + OUTSIDE + registered_bytes(&table),
         pool_bytes_min: POOL,
         ..Options::with_pool_bytes(POOL, POOL)
     });

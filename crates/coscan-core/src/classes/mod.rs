@@ -45,6 +45,9 @@ pub struct Classes {
 }
 
 impl Classes {
+    /// Bytes of memory for a chunk.
+    pub(crate) const BYTES_OF_CHUNK: usize = size_of::<Member>();
+
     /// Those of a table of so many column groups, without chunks.
     pub(crate) fn new(group_count: usize) -> Self {
         Self {

@@ -7,7 +7,7 @@ use crate::chunks::ChunkSpec;
 use crate::error::{AddChunksError, RemovePagesError, RemoveTableError, RetireChunksError};
 use crate::ids::{ChunkIndex, DeviceId, PageId, TableId, Time};
 use crate::layout::Layout;
-use crate::pages::Residency;
+use crate::pages::{Page, Residency};
 use crate::scan::{Worker, indexes};
 use crate::table::Table;
 
@@ -16,6 +16,18 @@ impl ActiveBufferManager {
     /// yet. Their ids are consecutive; returns the first.
     pub fn add_pages(&mut self, bytes: &[u64]) -> PageId {
         self.state.pages.add(bytes)
+    }
+
+    /// Bytes of memory that so many pages take here once they are added, whether or not they are in the pool.
+    #[must_use]
+    pub fn bytes_of_pages(pages: usize) -> u64 {
+        (pages * size_of::<Page>()) as u64
+    }
+
+    /// Bytes of memory that these chunks take here once they are appended.
+    #[must_use]
+    pub fn bytes_of_chunks(chunks: &[ChunkSpec]) -> u64 {
+        chunks.iter().map(Table::bytes_of).sum::<usize>() as u64
     }
 
     /// Removes pages that no table lists any more, and evicts those that are in the pool.

@@ -245,6 +245,12 @@ impl Table {
         self.free_slots.insert(slot);
     }
 
+    /// Bytes of memory for a chunk.
+    pub(crate) fn bytes_of(chunk: &ChunkSpec) -> usize {
+        let counts = chunk.slices.len() * size_of::<ResidencyCounts>();
+        Chunks::bytes_of(chunk) + Classes::BYTES_OF_CHUNK + counts
+    }
+
     /// Bytes of memory for the state of its chunks, not for their lists of pages.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.slices.capacity() * size_of::<ResidencyCounts>() + self.classes.memory_bytes()

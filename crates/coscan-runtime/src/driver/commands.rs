@@ -5,10 +5,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use coscan_core::log::RecordedManager;
+use coscan_core::{ActiveBufferManager, ChunkSpec};
 
 use super::handle::Driver;
 use super::state::{State, Totals};
 use crate::observe::metrics::ManagerReport;
+use crate::tables::metadata_cache::MetadataReservation;
 use crate::tables::registry::Registry;
 
 impl Driver {
@@ -20,6 +22,18 @@ impl Driver {
         self.call(|state, _| {
             (!state.is_broken()).then(|| register(&mut state.registry, &mut state.core))
         })
+    }
+
+    /// Counts the memory that core takes for some pages. Before the lock is taken: counting may take it.
+    pub(crate) fn memory_for_pages(&self, pages: usize) -> MetadataReservation {
+        let bytes = ActiveBufferManager::bytes_of_pages(pages);
+        MetadataReservation::of_held(&self.memory, bytes)
+    }
+
+    /// Counts the memory that core takes for some chunks. Before the lock is taken: counting may take it.
+    pub(crate) fn memory_for_chunks(&self, chunks: &[ChunkSpec]) -> MetadataReservation {
+        let bytes = ActiveBufferManager::bytes_of_chunks(chunks);
+        MetadataReservation::of_held(&self.memory, bytes)
     }
 
     pub(crate) fn report(self: &Arc<Self>) -> ManagerReport {

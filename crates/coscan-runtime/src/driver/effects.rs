@@ -5,6 +5,7 @@ use std::task::Waker;
 
 use bytes::Bytes;
 use coscan_core::LoadId;
+use coscan_storage::table::TableFile;
 
 use super::running_scan::RunningScan;
 use crate::chunks::decode_cache::Slice;
@@ -34,6 +35,8 @@ pub(super) struct Effects {
     pub(super) slots: Vec<Arc<AnswerSlot>>,
     /// Scans that have ended.
     pub(super) ended: Vec<RunningScan>,
+    /// Files of tables that are released, with their stores.
+    pub(super) released: Vec<TableFile>,
     /// Whom nobody tells anything any more.
     pub(super) subscribers: Vec<Taps>,
     /// The pump has something to do.

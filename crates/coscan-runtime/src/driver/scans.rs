@@ -21,11 +21,8 @@ impl Driver {
     ) -> Result<ScanId, ScanError> {
         let mut steps = steps(&spec.chunks).into_iter();
         let chunks = steps.next().unwrap_or_default();
-        // Core decides by all chunks of a selection whether its pages are read or its chunks.
-        let first = match spec.pages {
-            None => ScanSpec { chunks, ..spec.clone() },
-            Some(_) => spec.clone(),
-        };
+        // Core decides by these chunks whether the pages of a selection are read or its chunks.
+        let first = ScanSpec { chunks, ..spec.clone() };
         let id = self.growing_pool(|state, now| {
             let id = state.core.start_scan(now, first.clone())?;
             running.activity.set_priority(state.core.class_of(id));
@@ -40,9 +37,6 @@ impl Driver {
             });
             Ok(id)
         })?;
-        if spec.pages.is_some() {
-            return Ok(id);
-        }
         for chunks in steps {
             if let Err(error) = self.extend_step(id, &chunks) {
                 self.cancel_scan(id);

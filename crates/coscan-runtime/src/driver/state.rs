@@ -138,7 +138,11 @@ impl State {
         self.loads.clear();
         self.effects.ended.extend(std::mem::take(&mut self.scans).into_values());
         self.read_errors.clear();
-        self.walks.clear();
+        for walk in std::mem::take(&mut self.walks) {
+            if let Walk::ReleaseTable { of_stores, .. } = walk {
+                self.effects.released.extend(of_stores);
+            }
+        }
         self.decoded_slices = DecodedSlices::default();
         self.ended_scans = 0;
         self.effects.subscribers.push(std::mem::take(&mut self.taps));

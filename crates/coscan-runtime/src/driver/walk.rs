@@ -1,6 +1,7 @@
 //! What goes in steps, and how far it is.
 
 use coscan_core::{ScanId, TableId};
+use coscan_storage::table::TableFile;
 
 use crate::tables::registry::FileId;
 
@@ -15,9 +16,7 @@ pub(super) enum Walk {
     /// Drops what a scan needs that has ended, and then the scan.
     EndScan(ScanId),
     /// Releases the files of a table that is no longer held, and then the table.
-    ReleaseTable { table: TableId, files: Vec<FileId> },
-    /// Removes the chunks of a joint table that is no longer held, from this one on, and then the table.
-    RemoveJointTable { table: TableId, next: usize, chunks: usize },
+    ReleaseTable { table: TableId, files: Vec<FileId>, of_stores: Vec<TableFile> },
     /// Removes from core what nobody holds any more.
     LetGo,
 }

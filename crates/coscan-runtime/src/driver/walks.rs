@@ -5,7 +5,6 @@ use coscan_core::{ChunkIndex, ScanId, Time};
 use super::state::State;
 use super::walk::{STEP_CHUNKS, Walk};
 use crate::observe::events::EventKind;
-use crate::tables::registry::Registry;
 
 /// Files that are released while the lock is held once.
 const STEP_FILES: usize = 64;
@@ -56,6 +55,11 @@ impl State {
         if self.ended_scans == 0 { self.begin(walk, now) } else { self.leave_to_pump(walk) }
     }
 
+    /// A table was released, maybe before scans of it have ended: what nobody holds goes after those.
+    pub(super) fn let_go_after_ended_scans(&mut self, now: Time) {
+        if self.ended_scans == 0 { self.let_go(now) } else { self.leave_to_pump(Walk::LetGo) }
+    }
+
     /// Something was released, or a load has ended: what nobody holds may go.
     pub(super) fn let_go(&mut self, now: Time) {
         let is_at_it = self.walks.iter().any(|walk| matches!(walk, Walk::LetGo));
@@ -78,25 +82,16 @@ impl State {
                 self.taps.send(now, || EventKind::ScanEnded { scan });
                 None
             }
-            Walk::ReleaseTable { table, mut files } => {
+            Walk::ReleaseTable { table, mut files, of_stores } => {
                 let rest = files.split_off(files.len().min(STEP_FILES));
                 for file in files {
                     self.registry.release_file(table, file);
                 }
                 if !rest.is_empty() {
-                    return Some(Walk::ReleaseTable { table, files: rest });
+                    return Some(Walk::ReleaseTable { table, files: rest, of_stores });
                 }
                 self.registry.release_table(table);
-                self.let_go(now);
-                None
-            }
-            Walk::RemoveJointTable { table, next, chunks } => {
-                let end = chunks.min(next + STEP_CHUNKS);
-                Registry::remove_joint_chunks(&mut self.core, now, table, next..end);
-                if end < chunks {
-                    return Some(Walk::RemoveJointTable { table, next: end, chunks });
-                }
-                self.registry.remove_joint(table);
+                self.effects.released.extend(of_stores);
                 self.let_go(now);
                 None
             }

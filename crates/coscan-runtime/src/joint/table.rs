@@ -9,12 +9,10 @@ use crate::driver::{Driver, Message};
 use crate::error::JointTableError;
 use crate::sync::destructor::InDestructor;
 use crate::tables::joint_layout::JointLayout;
-use crate::tables::registry::{JointKey, Registry};
+use crate::tables::metadata_cache::MetadataReservation;
+use crate::tables::registry::{JointKey, STEP_SLICES};
 use crate::tables::snapshot::Snapshot;
 use crate::tables::table::SharedTable;
-
-/// Joint chunks that are registered while the lock is held once.
-const STEP_CHUNKS: usize = 1024;
 
 /// Tables that are scanned together, and the rows of each that belong together. Cheap to clone.
 ///
@@ -32,6 +30,8 @@ struct OpenJoint {
     id: TableId,
     tables: Vec<SharedTable>,
     layout: Arc<JointLayout>,
+    /// For the layout.
+    _memory: MetadataReservation,
 }
 
 impl JointTable {
@@ -45,8 +45,9 @@ impl JointTable {
         let layout = Arc::new(JointLayout::new(&snapshots, chunks));
         // On a manager that has panicked no scan starts: any id will do.
         let id = place(driver, &snapshots, chunks, &layout).unwrap_or(TableId(0));
-        let open = OpenJoint { driver: Arc::clone(driver), id, tables: tables.to_vec(), layout };
-        Ok(Self { open: Arc::new(open) })
+        let _memory = MetadataReservation::of_held(driver.memory(), layout.memory_bytes());
+        let (driver, tables) = (Arc::clone(driver), tables.to_vec());
+        Ok(Self { open: Arc::new(OpenJoint { driver, id, tables, layout, _memory }) })
     }
 
     /// The tables, in the order in which they were given.
@@ -103,11 +104,16 @@ fn place(
     let key = JointKey::new(tables, chunks);
     let (id, known) =
         driver.registering(|registry, core| registry.hold_joint(core, key, tables))?;
-    for first in (0..layout.chunk_count()).step_by(STEP_CHUNKS) {
-        let end = layout.chunk_count().min(first + STEP_CHUNKS);
+    let groups: usize = tables.iter().map(|snapshot| snapshot.table.group_count()).sum();
+    let step = (STEP_SLICES / groups.max(1)).max(1);
+    for first in (0..layout.chunk_count()).step_by(step) {
+        let end = layout.chunk_count().min(first + step);
         if end > known {
             let specs = layout.specs(tables, first..end);
-            driver.registering(|_, core| Registry::add_joint_chunks(core, id, first, specs))?;
+            let memory = driver.memory_for_chunks(&specs);
+            driver.registering(|registry, core| {
+                registry.add_joint_chunks(core, id, first, specs, memory);
+            })?;
         }
     }
     let whole: Vec<_> = layout.whole_chunks(tables).collect();
@@ -152,7 +158,6 @@ impl Drop for OpenJoint {
     fn drop(&mut self) {
         let _destructor = InDestructor::enter();
         // Before its tables, which are dropped after this: then nothing lists their pages any more.
-        let chunks = self.layout.chunk_count();
-        self.driver.post(Message::JointTableReleased { table: self.id, chunks });
+        self.driver.post(Message::JointTableReleased(self.id));
     }
 }

@@ -72,6 +72,13 @@ impl JointLayout {
         layout
     }
 
+    /// Its size in memory, in bytes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let lists =
+            size_of_val(&*self.chunks) + size_of_val(&*self.parts) + size_of_val(&*self.files);
+        lists as u64
+    }
+
     /// The number of joint chunks.
     pub(crate) fn joint_chunks(&self) -> usize {
         self.joint_chunks

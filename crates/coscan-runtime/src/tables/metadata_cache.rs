@@ -186,6 +186,14 @@ impl MetadataReservation {
         Self { credit: Arc::clone(memory.credit()), bytes }
     }
 
+    /// Makes two of them one.
+    pub(crate) fn add_to(sum: &mut Option<Self>, mut other: Self) {
+        match sum {
+            Some(sum) => sum.bytes += std::mem::take(&mut other.bytes),
+            None => *sum = Some(other),
+        }
+    }
+
     /// Memory for a value that queries can do without. Only unused values of its type are dropped for it.
     pub(crate) fn try_optional(
         memory: &Arc<MemoryBudget>,

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use coscan_core::{ChunkIndex, Index, PageId, PageIndex, TableId};
 use coscan_storage::table::ParquetTable;
 
+use crate::memory::MemoryBudget;
+use crate::tables::metadata_cache::MetadataReservation;
 use crate::tables::registry::FileId;
 
 /// A snapshot of a table, and the chunks and pages of core that it has. Plain data: it keeps nothing registered.
@@ -18,6 +20,8 @@ pub(crate) struct Snapshot {
     chunks: Vec<ChunkIndex>,
     /// The inverse: chunks of core with those of the table, sorted.
     of_core: Vec<(ChunkIndex, ChunkIndex)>,
+    /// For these lists.
+    _memory: MetadataReservation,
 }
 
 /// A file that a table lists.
@@ -30,6 +34,7 @@ pub(crate) struct SnapshotFile {
 
 impl Snapshot {
     pub(crate) fn new(
+        memory: &Arc<MemoryBudget>,
         id: TableId,
         table: Arc<ParquetTable>,
         files: Vec<SnapshotFile>,
@@ -37,7 +42,9 @@ impl Snapshot {
     ) -> Self {
         let mut of_core: Vec<_> = chunks.iter().copied().zip((0..).map(ChunkIndex)).collect();
         of_core.sort_unstable();
-        Self { id, table, files, chunks, of_core }
+        let lists = size_of_val(&*files) + size_of_val(&*chunks) + size_of_val(&*of_core);
+        let _memory = MetadataReservation::of_held(memory, lists as u64);
+        Self { id, table, files, chunks, of_core, _memory }
     }
 
     /// The files of the table, in its order.

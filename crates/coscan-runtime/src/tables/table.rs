@@ -44,7 +44,7 @@ struct Registered {
     id: TableId,
     files: Vec<FileId>,
     /// A file of each store. Files are told apart by where their store is in memory, so it stays there meanwhile.
-    _of_stores: Vec<TableFile>,
+    of_stores: Vec<TableFile>,
 }
 
 impl Registration {
@@ -68,10 +68,10 @@ impl SharedTable {
         let ids = files.iter().map(|file| file.id).collect();
         let mut of_stores: Vec<_> = table.parquet_files().iter().map(|file| file.file()).collect();
         of_stores.dedup_by(|a, b| Arc::ptr_eq(&a.store, &b.store));
-        let _of_stores = of_stores.into_iter().cloned().collect();
-        let snapshot = Arc::new(Snapshot::new(id, table, files, chunks));
+        let of_stores = of_stores.into_iter().cloned().collect();
+        let snapshot = Arc::new(Snapshot::new(driver.memory(), id, table, files, chunks));
         let (driver, name) = (Arc::clone(driver), name.map(str::to_owned));
-        let registered = Arc::new(Registered { driver, name, id, files: ids, _of_stores });
+        let registered = Arc::new(Registered { driver, name, id, files: ids, of_stores });
         let registration = Registration { registered };
         let in_order = OnceLock::new();
         Self { open: Arc::new(OpenTable { registration, snapshot, in_order }) }
@@ -165,7 +165,8 @@ fn register_file(driver: &Arc<Driver>, file: &ParquetFile) -> Option<(FileId, Pa
     }
     let pages = (0..file.page_count()).map(PageIndex::from_usize);
     let page_bytes = pages.map(|page| file.page_bytes(page)).collect();
-    driver.registering(|registry, core| registry.hold_file(core, file, page_bytes))
+    let memory = driver.memory_for_pages(file.page_count());
+    driver.registering(|registry, core| registry.hold_file(core, file, page_bytes, memory))
 }
 
 /// The chunks of core for those of a file in a table, which are registered if they are not yet.
@@ -185,8 +186,9 @@ fn register_chunks(
     let step = (STEP_SLICES / columns.len().max(1)).max(1);
     for first in (known..count).step_by(step) {
         let specs = chunk_specs(parquet_file, first..count.min(first + step), &columns, first_page);
+        let memory = driver.memory_for_chunks(&specs);
         driver.registering(|registry, core| {
-            registry.add_chunks(core, table_id, file, first, specs);
+            registry.add_chunks(core, table_id, file, first, specs, memory);
         })?;
     }
     driver.registering(|registry, _| registry.chunks_of(table_id, file))
@@ -196,7 +198,8 @@ impl Drop for Registered {
     fn drop(&mut self) {
         let _destructor = InDestructor::enter();
         let files = std::mem::take(&mut self.files);
-        self.driver.post(Message::TableReleased { table: self.id, files });
+        let of_stores = std::mem::take(&mut self.of_stores);
+        self.driver.post(Message::TableReleased { table: self.id, files, of_stores });
     }
 }
 

@@ -37,13 +37,23 @@ pub fn file_bytes(rows: u64, compression: Compression) -> Vec<u8> {
 
 /// The same in data pages of so many rows: the more there are, the more chunks a row group can be split into.
 pub fn paged_file_bytes(rows: u64, compression: Compression, page_rows: usize) -> Vec<u8> {
+    grouped_file_bytes(rows, compression, page_rows, CHUNK_ROWS as usize)
+}
+
+/// The same in row groups of so many rows.
+pub fn grouped_file_bytes(
+    rows: u64,
+    compression: Compression,
+    page_rows: usize,
+    group_rows: usize,
+) -> Vec<u8> {
     let fields =
         [("id", DataType::Int64), ("twice", DataType::Int64), ("text", DataType::Utf8View)];
     let fields: Vec<_> =
         fields.into_iter().map(|(name, kind)| Field::new(name, kind, false)).collect();
     let schema = Arc::new(Schema::new(fields));
     let properties = WriterProperties::builder()
-        .set_max_row_group_row_count(Some(CHUNK_ROWS as usize))
+        .set_max_row_group_row_count(Some(group_rows))
         .set_data_page_row_count_limit(page_rows)
         .set_write_batch_size(page_rows)
         .set_dictionary_enabled(false)
@@ -60,7 +70,11 @@ pub fn paged_file_bytes(rows: u64, compression: Compression, page_rows: usize) -
             Arc::new(StringViewArray::from_iter_values(ids.map(text_of))),
         ],
     );
-    writer.write(&batch.unwrap()).unwrap();
+    let batch = batch.unwrap();
+    // The writer recurses for each row group of a batch.
+    for start in (0..batch.num_rows()).step_by(group_rows) {
+        writer.write(&batch.slice(start, group_rows.min(batch.num_rows() - start))).unwrap();
+    }
     writer.into_inner().unwrap()
 }
 
@@ -145,6 +159,13 @@ pub fn manager_with(options: Options) -> BufferManager {
 /// A manager with a policy and a pool of this many bytes.
 pub fn manager(policy: PolicyKind, pool_bytes: u64) -> BufferManager {
     manager_with(Options::with_pool_bytes(pool_bytes, 4 << 20).policy(policy))
+}
+
+/// Bytes of memory that a manager counts for a table that is registered with it.
+pub fn registered_bytes(table: &Arc<ParquetTable>) -> u64 {
+    let manager = manager_with(Options::with_pool_bytes(LARGE, LARGE));
+    let _registered = manager.register(Arc::clone(table));
+    manager.report().metadata_bytes
 }
 
 /// Stored bytes of all columns of the largest chunk: the smallest pool that serves every scan.

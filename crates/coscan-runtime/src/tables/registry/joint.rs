@@ -1,13 +1,13 @@
 //! Joint tables: tables of core whose chunks hold rows of several tables.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use coscan_core::log::RecordedManager;
-use coscan_core::{ChunkIndex, ChunkSpec, GroupIndex, Index, TableId, Time};
+use coscan_core::{ChunkIndex, ChunkSpec, GroupIndex, Index, TableId};
 
 use super::{FileId, Leaving, Listing, OpenTable, Registry, TableKey, TableNames};
+use crate::tables::metadata_cache::MetadataReservation;
 use crate::tables::snapshot::Snapshot;
 
 /// Identifies a joint table: the files and columns of its tables, and the rows of its chunks.
@@ -49,16 +49,18 @@ impl Registry {
         self.by_name.insert(key.clone(), id);
         let titled = tables.iter().map(|snapshot| (self.name_of(snapshot.id), &*snapshot.table));
         let names = TableNames::joint(titled);
-        self.tables.insert(id, OpenTable { key, names, files: BTreeMap::new(), holders: 1 });
+        self.tables.insert(id, OpenTable::new(key, names));
         (id, 0)
     }
 
     /// Adds chunks to a joint table, the first of them at this index, unless it has them.
     pub(crate) fn add_joint_chunks(
+        &mut self,
         core: &mut RecordedManager,
         id: TableId,
         first: usize,
         specs: Vec<ChunkSpec>,
+        memory: MetadataReservation,
     ) {
         if core.state().table(id).chunk_count() > first {
             return;
@@ -66,6 +68,8 @@ impl Registry {
         let added = core.append_chunks(id, specs);
         let added = added.expect("joint chunks have rows, and each page of their files once");
         assert_eq!(added.first().map(|chunk| chunk.as_usize()), Some(first), "none was retired");
+        let open = self.tables.get_mut(&id).expect("held by the caller");
+        MetadataReservation::add_to(&mut open.memory, memory);
     }
 
     /// Lists the files of a joint table, if it has all its chunks: `whole` are the chunks of files that one of its chunks
@@ -91,7 +95,7 @@ impl Registry {
                         table.column_of_group(position, GroupIndex::from_usize(group));
                 }
                 let chunks = vec![None; table.parquet_files()[position].chunk_count()];
-                open.files.insert(file.id, Listing { chunks, columns, holders: 1 });
+                open.files.insert(file.id, Listing { chunks, columns, holders: 1, memory: None });
                 self.files.get_mut(&file.id).expect("held by the caller").tables.push(id);
             }
             first_group += table.group_count();
@@ -103,12 +107,12 @@ impl Registry {
     }
 
     /// A joint table has one holder less. Its tables are still held. If that was the last one, nobody finds it any more, and
-    /// the caller removes it: chunks in steps, then the rest.
-    pub(crate) fn release_joint(&mut self, id: TableId) -> bool {
+    /// it [is to go](Self::let_go).
+    pub(crate) fn release_joint(&mut self, core: &RecordedManager, id: TableId) {
         let open = self.tables.get_mut(&id).expect("held by the caller");
         open.holders -= 1;
         if open.holders > 0 {
-            return false;
+            return;
         }
         let open = self.tables.remove(&id).expect("found above");
         self.by_name.remove(&open.key);
@@ -116,22 +120,8 @@ impl Registry {
             let file = self.files.get_mut(file).expect("held by its tables");
             file.tables.retain(|&table| table != id);
         }
-        true
-    }
-
-    /// Removes some chunks of a joint table without holders, unless one of them is still being read.
-    pub(crate) fn remove_joint_chunks(
-        core: &mut RecordedManager,
-        now: Time,
-        id: TableId,
-        chunks: Range<usize>,
-    ) {
-        let chunks = ChunkIndex::from_usize(chunks.start)..ChunkIndex::from_usize(chunks.end);
-        core.retire_chunks(now, id, vec![chunks]).ok();
-    }
-
-    /// A joint table without holders [is to go](Self::let_go), at the latest when its last read has ended.
-    pub(crate) fn remove_joint(&mut self, id: TableId) {
+        let chunks = core.state().table(id).chunks().collect();
+        self.leaving.push(Leaving::Chunks { table: id, chunks, _memory: open.memory });
         self.leaving.push(Leaving::Table(id));
     }
 }

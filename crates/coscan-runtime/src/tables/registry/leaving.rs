@@ -7,12 +7,13 @@ use coscan_core::log::RecordedManager;
 use coscan_core::{ChunkIndex, PageId, TableId, Time};
 
 use super::Registry;
+use crate::tables::metadata_cache::MetadataReservation;
 
-/// Without holders, but still in use in core.
+/// Without holders, but still in use in core; its memory returns once it is gone.
 #[derive(Debug)]
 pub(super) enum Leaving {
-    Chunks(TableId, Vec<ChunkIndex>),
-    Pages(Range<PageId>),
+    Chunks { table: TableId, chunks: Vec<ChunkIndex>, _memory: Option<MetadataReservation> },
+    Pages { pages: Range<PageId>, _memory: MetadataReservation },
     Table(TableId),
 }
 
@@ -20,7 +21,7 @@ impl Leaving {
     /// Removes as much from core as is left of a step; true if something stays.
     fn step(&mut self, core: &mut RecordedManager, now: Time, slices_left: &mut usize) -> bool {
         match self {
-            Self::Chunks(table, chunks) => {
+            Self::Chunks { table, chunks, .. } => {
                 let groups = core.state().table(*table).group_count().max(1);
                 let count = (*slices_left / groups).max(1).min(chunks.len());
                 let step = chunks.split_off(chunks.len() - count);
@@ -31,7 +32,7 @@ impl Leaving {
                 }
                 !chunks.is_empty()
             }
-            Self::Pages(pages) => {
+            Self::Pages { pages, .. } => {
                 let count = (*slices_left).min((pages.end.0 - pages.start.0) as usize);
                 let end = PageId(pages.start.0 + u32::try_from(count).unwrap_or(u32::MAX));
                 if core.remove_pages(now, pages.start..end).is_ok() {
@@ -63,7 +64,7 @@ impl Registry {
                 return true; // After its chunks.
             }
             let stays = *slices_left == 0 || leaving.step(core, now, slices_left);
-            if let Leaving::Chunks(table, _) = leaving
+            if let Leaving::Chunks { table, .. } = leaving
                 && stays
             {
                 held_up.insert(*table);

@@ -18,6 +18,7 @@ use coscan_storage::table::{
     FileOptions, FileVersion, PageLayout, ParquetFile, ParquetTable, TableFile,
 };
 
+use crate::tables::metadata_cache::MetadataReservation;
 pub(crate) use joint::JointKey;
 use leaving::Leaving;
 pub(crate) use names::TableNames;
@@ -57,6 +58,8 @@ struct RegisteredFile {
     /// The tables that list it.
     tables: Vec<TableId>,
     holders: usize,
+    /// For its pages.
+    memory: MetadataReservation,
 }
 
 #[derive(Debug)]
@@ -66,6 +69,8 @@ struct OpenTable {
     names: TableNames,
     files: BTreeMap<FileId, Listing>,
     holders: usize,
+    /// For the chunks of a joint table.
+    memory: Option<MetadataReservation>,
 }
 
 /// A file in a table.
@@ -77,6 +82,8 @@ struct Listing {
     columns: Vec<Option<usize>>,
     /// The number of snapshots that list it.
     holders: usize,
+    /// For its chunks.
+    memory: Option<MetadataReservation>,
 }
 
 /// All open files and tables.
@@ -90,6 +97,12 @@ pub(crate) struct Registry {
     devices: BTreeMap<Option<Device>, DeviceId>,
     next_file: u64,
     leaving: Vec<Leaving>,
+}
+
+impl OpenTable {
+    fn new(key: TableKey, names: TableNames) -> Self {
+        Self { key, names, files: BTreeMap::new(), holders: 1, memory: None }
+    }
 }
 
 impl FileKey {
@@ -127,6 +140,7 @@ impl Registry {
         core: &mut RecordedManager,
         file: &ParquetFile,
         page_bytes: Vec<u64>,
+        memory: MetadataReservation,
     ) -> (FileId, PageId) {
         if let Some(known) = self.hold_known_file(file) {
             return known;
@@ -143,6 +157,7 @@ impl Registry {
             layout: file.options().layout,
             tables: Vec::new(),
             holders: 1,
+            memory,
         };
         self.files.insert(id, open);
         (id, first_page)
@@ -170,7 +185,7 @@ impl Registry {
         let id = core.register_table(table.group_count(), device);
         self.by_name.insert(key.clone(), id);
         let names = TableNames::of(table, name);
-        self.tables.insert(id, OpenTable { key, names, files: BTreeMap::new(), holders: 1 });
+        self.tables.insert(id, OpenTable::new(key, names));
         id
     }
 
@@ -193,7 +208,7 @@ impl Registry {
         let open = self.tables.get_mut(&id).expect("held by the caller");
         let listing = open.files.entry(file).or_insert_with(|| {
             self.files.get_mut(&file).expect("held by the caller").tables.push(id);
-            Listing { chunks: Vec::new(), columns: columns.to_vec(), holders: 0 }
+            Listing { chunks: Vec::new(), columns: columns.to_vec(), holders: 0, memory: None }
         });
         listing.holders += 1;
         listing.chunks.len()
@@ -208,6 +223,7 @@ impl Registry {
         file: FileId,
         first: usize,
         specs: Vec<ChunkSpec>,
+        memory: MetadataReservation,
     ) {
         let open = self.tables.get_mut(&id).expect("held by the caller");
         let listing = open.files.get_mut(&file).expect("held by the caller");
@@ -216,6 +232,7 @@ impl Registry {
                 .append_chunks(id, specs)
                 .expect("the chunks of a file list its pages, a slice for each column group");
             listing.chunks.extend(chunks.into_iter().map(Some));
+            MetadataReservation::add_to(&mut listing.memory, memory);
         }
     }
 
@@ -232,16 +249,16 @@ impl Registry {
         let listing = listed.files.get_mut(&file).expect("held by the caller");
         listing.holders -= 1;
         if listing.holders == 0 {
-            let chunks = listing.chunks.iter().flatten().copied().collect();
-            self.leaving.push(Leaving::Chunks(table, chunks));
-            listed.files.remove(&file);
+            let listing = listed.files.remove(&file).expect("found above");
+            let chunks = listing.chunks.into_iter().flatten().collect();
+            self.leaving.push(Leaving::Chunks { table, chunks, _memory: listing.memory });
             open.tables.retain(|&other| other != table);
         }
         if open.holders == 0 {
+            let open = self.files.remove(&file).expect("found above");
             let pages = open.first_page..PageId(open.first_page.0 + open.page_count);
-            self.leaving.push(Leaving::Pages(pages));
+            self.leaving.push(Leaving::Pages { pages, _memory: open.memory });
             self.by_key.remove(&open.key);
-            self.files.remove(&file);
         }
     }
 
