@@ -54,9 +54,9 @@ impl Chunks {
     }
 
     /// Bytes of memory for a chunk.
-    pub(crate) fn bytes_of(chunk: &ChunkSpec) -> usize {
+    pub(crate) fn memory_bytes_for(chunk: &ChunkSpec) -> usize {
         let pages: usize = chunk.slices.iter().map(|slice| size_of_val(slice.as_slice())).sum();
-        // Its rows and where its pages begin, and where those of each slice end.
+        // An entry in `rows` and in `starts`, and one in `ends` for each slice.
         size_of::<u64>() + size_of::<u32>() + chunk.slices.len() * size_of::<u32>() + pages
     }
 

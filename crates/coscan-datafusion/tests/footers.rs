@@ -128,7 +128,7 @@ async fn a_file_replaced_after_its_footer_was_dropped_is_an_error_until_it_is_li
     let bytes = 14 * one + one / 2;
     assert!(memory.try_take(bytes));
     memory.give(bytes);
-    assert_eq!(manager.report().metadata_bytes, 0);
+    assert!(manager.report().metadata_bytes < one / 4, "what core knows of the table stays");
     write(&path(data.path(), 0), 5000);
     let error =
         support::slt::run(&context, "SELECT sum(c7) FROM t0").await.unwrap_err().to_string();
@@ -196,16 +196,18 @@ async fn footers_of_registered_tables_are_counted_and_give_way() {
     let memory = manager.operator_memory();
     assert!(!memory.try_take(12 * one), "the program holds the table: {:?}", manager.report());
     drop(table);
-    // The query's last task may end a moment after its rows.
+    // All but what core knows of the table. The query's last task may end a moment after its rows.
+    let most = 12 * one - one / 4;
     let taken = async {
-        while !memory.try_take(12 * one) {
+        while !memory.try_take(most) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     let taken = tokio::time::timeout(Duration::from_secs(60), taken).await;
     assert!(taken.is_ok(), "{:?}", manager.report());
-    assert_eq!((manager.report().metadata_bytes, manager.report().pool_held_bytes), (0, pages));
-    memory.give(12 * one);
+    let report = manager.report();
+    assert!(report.metadata_bytes < one / 4 && report.pool_held_bytes == pages, "{report:?}");
+    memory.give(most);
     for sql in queries {
         assert_eq!(run(&context, sql).await, [sum(0).to_string()]);
     }

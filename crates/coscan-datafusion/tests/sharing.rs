@@ -257,5 +257,6 @@ async fn footers_count_as_memory_as_long_as_their_file_is_open() {
     let held = files.manager.report().metadata_bytes;
     assert!(held > 3 * 1000, "{held}");
     create(&context, "u", files.path()).await;
-    assert_eq!(files.manager.report().metadata_bytes, held, "they are there once");
+    let of_both = files.manager.report().metadata_bytes;
+    assert!(of_both < held + held / 100, "they are there once: {held} bytes, then {of_both}");
 }

@@ -42,7 +42,8 @@ pub use options::{Options, OptionsError};
 pub use scans::request::{ScanLabel, ScanRequest};
 pub use scans::scan::Scan;
 pub use scans::stream::ScanStream;
-pub use tables::metadata_cache::{CacheSlot, MetadataReservation};
+pub use tables::metadata_cache::CacheSlot;
+pub use tables::metadata_reservation::MetadataReservation;
 pub use tables::table::{Registration, SharedTable};
 
 pub use coscan_core as core;

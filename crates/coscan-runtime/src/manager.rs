@@ -26,7 +26,8 @@ use crate::scans::request::ScanRequest;
 use crate::scans::scan::Scan;
 use crate::scans::stream::ScanStream;
 use crate::tables::footer_reader::FooterReader;
-use crate::tables::metadata_cache::{CacheSlot, MetadataReservation};
+use crate::tables::metadata_cache::CacheSlot;
+use crate::tables::metadata_reservation::MetadataReservation;
 use crate::tables::table::SharedTable;
 
 /// Reads, caches and decodes for all scans of all tables registered with it.

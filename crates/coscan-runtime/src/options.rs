@@ -9,7 +9,7 @@ use coscan_core::{Config, MemoryLimits, PolicyKind};
 pub struct Options {
     /// The policy, which decides what to read next, evict and hand out.
     pub policy: PolicyKind,
-    /// The memory budget in bytes: pages as stored, decoded columns, metadata of files, and the operators of queries
+    /// The memory budget in bytes: pages as stored, decoded columns, metadata of files and tables, and the operators of queries
     /// that draw on the same budget. Default: half of the machine's memory.
     pub memory_bytes: u64,
     /// The most bytes of pages as stored. Default: half of `memory_bytes`.

@@ -1,5 +1,5 @@
 //! However many chunks a scan gives up or a file has, the manager is not locked for all of them at once.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
 mod common;
 
@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use common::stores::{Fate, FatedStore};
 use common::{
-    CHUNK_ROWS, Fixture, column_range, grouped_file_bytes, ids, in_time, paged_file_bytes, sorted,
+    CHUNK_ROWS, Fixture, column_range, grouped_file_bytes, ids, in_time, manager_with,
+    paged_file_bytes, sorted,
 };
 use coscan_runtime::core::ChunkIndex;
 use coscan_runtime::core::log::{Command, Entry, Log};
@@ -128,7 +129,7 @@ async fn fails(scan: &Arc<Scan>) {
 
 #[tokio::test]
 async fn a_selection_of_pages_is_registered_step_by_step() {
-    /// One of these row groups has less than a quarter of its chunk.
+    /// Row groups of a chunk: one of them is less than a quarter of it.
     const GROUPS_OF_CHUNK: u64 = 5;
     let chunks = STEP_CHUNKS as u64 + 100;
     let rows = chunks * GROUPS_OF_CHUNK;
@@ -212,4 +213,29 @@ async fn a_file_is_registered_and_removed_step_by_step() {
         assert!(counts.iter().all(|&count| count * groups <= STEP_SLICES), "{counts:?}");
     }
     assert!(removed.len() > 1 && removed.iter().all(|&count| count <= STEP_SLICES), "{removed:?}");
+}
+
+/// A manager whose runtime is gone makes all steps in the thread that drops the last holder.
+#[test]
+fn large_tables_go_although_the_runtime_of_the_manager_is_gone() {
+    let (done, all_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (manager, table, joint) = runtime.block_on(async {
+            let bytes = paged_file_bytes(ROWS, Compression::SNAPPY, PAGE_ROWS);
+            let table =
+                Fixture::of_bytes(ROWS, bytes).await.table_of_chunks(1, |store| store).await;
+            assert!(table.layout().chunk_count() * table.group_count() > 2 * STEP_SLICES);
+            let manager = manager_with(Options::with_pool_bytes(16 << 20, 16 << 20));
+            let table = manager.register(table);
+            let chunks: Vec<_> = (0..ROWS).map(|row| vec![row..row + 1]).collect();
+            let joint = manager.register_joint(std::slice::from_ref(&table), chunks).unwrap();
+            (manager, table, joint)
+        });
+        drop(runtime);
+        drop(joint);
+        drop(table);
+        done.send(manager.report().metadata_bytes).unwrap();
+    });
+    assert_eq!(all_done.recv_timeout(Duration::from_secs(60)), Ok(0));
 }

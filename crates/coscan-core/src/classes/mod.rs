@@ -46,7 +46,7 @@ pub struct Classes {
 
 impl Classes {
     /// Bytes of memory for a chunk.
-    pub(crate) const BYTES_OF_CHUNK: usize = size_of::<Member>();
+    pub(crate) const CHUNK_MEMORY_BYTES: usize = size_of::<Member>();
 
     /// Those of a table of so many column groups, without chunks.
     pub(crate) fn new(group_count: usize) -> Self {

@@ -18,16 +18,16 @@ impl ActiveBufferManager {
         self.state.pages.add(bytes)
     }
 
-    /// Bytes of memory that so many pages take here once they are added, whether or not they are in the pool.
+    /// About how many bytes of memory core needs for so many pages, whether or not they are in the pool.
     #[must_use]
-    pub fn bytes_of_pages(pages: usize) -> u64 {
+    pub fn memory_bytes_for_pages(pages: usize) -> u64 {
         (pages * size_of::<Page>()) as u64
     }
 
-    /// Bytes of memory that these chunks take here once they are appended.
+    /// About how many bytes of memory core needs for these chunks.
     #[must_use]
-    pub fn bytes_of_chunks(chunks: &[ChunkSpec]) -> u64 {
-        chunks.iter().map(Table::bytes_of).sum::<usize>() as u64
+    pub fn memory_bytes_for_chunks(chunks: &[ChunkSpec]) -> u64 {
+        chunks.iter().map(Table::memory_bytes_for).sum::<usize>() as u64
     }
 
     /// Removes pages that no table lists any more, and evicts those that are in the pool.

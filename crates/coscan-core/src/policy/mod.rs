@@ -12,6 +12,7 @@ mod page_map;
 mod predictive;
 mod priority;
 mod ranking;
+mod rates;
 mod relevance;
 mod relevance_2004;
 mod relevance_2007;

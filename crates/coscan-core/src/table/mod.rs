@@ -245,10 +245,10 @@ impl Table {
         self.free_slots.insert(slot);
     }
 
-    /// Bytes of memory for a chunk.
-    pub(crate) fn bytes_of(chunk: &ChunkSpec) -> usize {
+    /// About the bytes of memory for a chunk.
+    pub(crate) fn memory_bytes_for(chunk: &ChunkSpec) -> usize {
         let counts = chunk.slices.len() * size_of::<ResidencyCounts>();
-        Chunks::bytes_of(chunk) + Classes::BYTES_OF_CHUNK + counts
+        Chunks::memory_bytes_for(chunk) + Classes::CHUNK_MEMORY_BYTES + counts
     }
 
     /// Bytes of memory for the state of its chunks, not for their lists of pages.

@@ -72,6 +72,15 @@ pub fn manager(policy: PolicyKind) -> BufferManager {
     BufferManager::new(Options::with_pool_bytes(64 << 20, 256 << 20).policy(policy)).unwrap()
 }
 
+/// Takes as much memory as possible for an operator, and gives it back: what can be dropped is dropped.
+pub fn drop_unused(manager: &BufferManager) {
+    let (memory, mut bytes) = (manager.operator_memory(), manager.options().memory_bytes);
+    while !memory.try_take(bytes) {
+        bytes -= 4096;
+    }
+    memory.give(bytes);
+}
+
 /// A session of four partitions without coscan.
 pub fn plain() -> SessionContext {
     SessionContext::new_with_config(SessionConfig::new().with_target_partitions(4))

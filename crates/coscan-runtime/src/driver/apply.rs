@@ -49,14 +49,13 @@ impl State {
             Message::ScanDropped(scan) => self.end_scan(scan, now),
             Message::SliceDecoded(key) => self.note_decoded(key),
             Message::SliceTaken(key) => self.drop_unneeded(key),
-            Message::TableReleased { table, files, of_stores } => {
-                let walk = Walk::ReleaseTable { table, files, of_stores };
-                self.begin_after_ended_scans(walk, now);
+            Message::TableReleased { table, files } => {
+                self.begin_after_ended_scans(Walk::ReleaseTable { table, files }, now);
             }
             Message::MemoryRequestOver(ticket) => self.end_request(ticket, now),
             Message::JointTableReleased(table) => {
                 self.registry.release_joint(&self.core, table);
-                self.let_go_after_ended_scans(now);
+                self.let_go(now);
             }
         }
     }

@@ -10,7 +10,7 @@ use coscan_core::{ActiveBufferManager, ChunkSpec};
 use super::handle::Driver;
 use super::state::{State, Totals};
 use crate::observe::metrics::ManagerReport;
-use crate::tables::metadata_cache::MetadataReservation;
+use crate::tables::metadata_reservation::MetadataReservation;
 use crate::tables::registry::Registry;
 
 impl Driver {
@@ -24,15 +24,17 @@ impl Driver {
         })
     }
 
-    /// Counts the memory that core takes for some pages. Before the lock is taken: counting may take it.
-    pub(crate) fn memory_for_pages(&self, pages: usize) -> MetadataReservation {
-        let bytes = ActiveBufferManager::bytes_of_pages(pages);
+    /// Counts the memory that core needs for so many pages, as long as the result is held. Not to be called under the
+    /// lock, which this may take.
+    pub(crate) fn reserve_for_pages(&self, pages: usize) -> MetadataReservation {
+        let bytes = ActiveBufferManager::memory_bytes_for_pages(pages);
         MetadataReservation::of_held(&self.memory, bytes)
     }
 
-    /// Counts the memory that core takes for some chunks. Before the lock is taken: counting may take it.
-    pub(crate) fn memory_for_chunks(&self, chunks: &[ChunkSpec]) -> MetadataReservation {
-        let bytes = ActiveBufferManager::bytes_of_chunks(chunks);
+    /// Counts the memory that core needs for these chunks, as long as the result is held. Not to be called under the
+    /// lock, which this may take.
+    pub(crate) fn reserve_for_chunks(&self, chunks: &[ChunkSpec]) -> MetadataReservation {
+        let bytes = ActiveBufferManager::memory_bytes_for_chunks(chunks);
         MetadataReservation::of_held(&self.memory, bytes)
     }
 

@@ -14,6 +14,7 @@ use crate::memory::AnswerSlot;
 use crate::observe::events::Taps;
 use crate::observe::metrics::ScanCounters;
 use crate::scans::parts::{ScanParts, TablePage};
+use crate::tables::registry::Registry;
 
 /// Under the lock nothing is started, and nothing of others is woken or dropped: wakers and destructors are their code.
 #[derive(Debug, Default)]
@@ -35,8 +36,10 @@ pub(super) struct Effects {
     pub(super) slots: Vec<Arc<AnswerSlot>>,
     /// Scans that have ended.
     pub(super) ended: Vec<RunningScan>,
-    /// Files of tables that are released, with their stores.
-    pub(super) released: Vec<TableFile>,
+    /// Files that are released, with their stores.
+    pub(super) files: Vec<TableFile>,
+    /// The registry, after a panic.
+    pub(super) registry: Registry,
     /// Whom nobody tells anything any more.
     pub(super) subscribers: Vec<Taps>,
     /// The pump has something to do.

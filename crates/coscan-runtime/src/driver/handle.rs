@@ -9,6 +9,7 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::inbox::Inbox;
+use super::message::Message;
 use super::state::State;
 use crate::chunks::decode_cache::DecodeCache;
 use crate::cpu::scheduler::CpuScheduler;
@@ -27,7 +28,7 @@ use crate::tables::open_files::OpenFiles;
 #[derive(Debug)]
 pub(crate) struct Driver {
     pub(super) state: Mutex<State>,
-    pub(super) inbox: Inbox,
+    pub(super) inbox: Inbox<Message>,
     bell: Arc<Bell>,
     /// The runtime of loads is gone: whoever posts applies it.
     pub(super) is_closed: AtomicBool,

@@ -1,24 +1,49 @@
 //! What others have posted for the owner of the state.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
-use super::message::Message;
+use crate::sync::bell::Bell;
+use crate::sync::{Mutex, MutexGuard};
 
 /// Messages in the order in which they came. It needs no bound: a message is the end of something that was counted when
 /// it began.
-#[derive(Debug, Default)]
-pub(super) struct Inbox(Mutex<Vec<Message>>);
+///
+/// Each is applied without delay: by the owner before it lets go, by a thread that becomes the owner, or by the pump, for
+/// which the bell rings.
+#[derive(Debug)]
+pub(super) struct Inbox<M>(Mutex<Vec<M>>);
 
-impl Inbox {
-    /// True if it was empty before.
-    pub(super) fn push(&self, message: Message) -> bool {
-        let mut messages = self.lock();
-        messages.push(message);
-        messages.len() == 1
+impl<M> Default for Inbox<M> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<M> Inbox<M> {
+    /// Posts a message. Waits for nobody, and owns nothing.
+    pub(super) fn post(&self, message: M, bell: &Bell) {
+        if self.push(message) {
+            bell.ring();
+        }
+    }
+
+    /// Posts a message that is applied at once: by `try_own`, or if another thread owns the state, by that one.
+    pub(super) fn offer(&self, message: M, try_own: impl FnOnce()) {
+        self.push(message);
+        if !self.is_empty() {
+            try_own(); // If it fails, the owner has still to let go.
+        }
+    }
+
+    /// The owner has let go. What was offered since it last looked is left to the pump: this thread has done its part.
+    pub(super) fn let_go(&self, bell: &Bell) {
+        if !self.is_empty() {
+            bell.ring();
+        }
     }
 
     /// Swaps all messages for an empty list, whose space is used for the next ones.
-    pub(super) fn swap(&self, empty: &mut Vec<Message>) {
+    pub(super) fn swap(&self, empty: &mut Vec<M>) {
         debug_assert!(empty.is_empty());
         std::mem::swap(&mut *self.lock(), empty);
     }
@@ -27,7 +52,97 @@ impl Inbox {
         self.lock().is_empty()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Message>> {
+    /// True if it was empty before.
+    fn push(&self, message: M) -> bool {
+        let mut messages = self.lock();
+        messages.push(message);
+        messages.len() == 1
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<M>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Under random schedules, see [`crate::sync`].
+#[cfg(all(test, feature = "shuttle"))]
+mod model {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::sync::{RUNS, check};
+    use shuttle::future::block_on;
+    use shuttle::thread;
+
+    const SENDERS: u32 = 3;
+    const MESSAGES: u32 = 3;
+
+    /// Who sent a message, and the how manyth it is.
+    type Message = (u32, u32);
+
+    /// A state that knows what was applied to it.
+    #[derive(Default)]
+    struct World {
+        inbox: Inbox<Message>,
+        applied: Mutex<Vec<Message>>,
+        expected: usize,
+        bell: Bell,
+    }
+
+    impl World {
+        fn own(&self, mut applied: MutexGuard<'_, Vec<Message>>) -> usize {
+            let mut messages = Vec::new();
+            self.inbox.swap(&mut messages);
+            applied.append(&mut messages);
+            let count = applied.len();
+            drop(applied);
+            self.inbox.let_go(&self.bell);
+            if count == self.expected {
+                self.bell.ring(); // The pump may end.
+            }
+            count
+        }
+
+        fn offer(&self, message: Message) {
+            self.inbox.offer(message, || {
+                if let Ok(applied) = self.applied.try_lock() {
+                    self.own(applied);
+                }
+            });
+        }
+
+        /// Ends when all messages are applied.
+        async fn pump(&self) {
+            while self.own(self.applied.lock().unwrap()) < self.expected {
+                self.bell.listen(None).await;
+            }
+        }
+    }
+
+    #[test]
+    fn every_message_is_applied_once_and_those_of_a_thread_in_order() {
+        check(RUNS, || {
+            let expected = (SENDERS * MESSAGES) as usize;
+            let world = Arc::new(World { expected, ..World::default() });
+            let senders = (0..SENDERS).map(|sender| {
+                let world = Arc::clone(&world);
+                thread::spawn(move || {
+                    for message in (0..MESSAGES).map(|number| (sender, number)) {
+                        match sender {
+                            0 => world.inbox.post(message, &world.bell),
+                            _ => world.offer(message),
+                        }
+                    }
+                })
+            });
+            let senders: Vec<_> = senders.collect();
+            block_on(world.pump());
+            senders.into_iter().for_each(|sender| sender.join().unwrap());
+            let applied = world.applied.lock().unwrap().clone();
+            for sender in 0..SENDERS {
+                let of_sender = applied.iter().filter(|message| message.0 == sender);
+                assert!(of_sender.map(|message| message.1).eq(0..MESSAGES), "{applied:?}");
+            }
+        });
     }
 }

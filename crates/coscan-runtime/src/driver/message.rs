@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use coscan_core::{LoadId, PageId, ScanId, TableId, TicketId, WorkerIndex};
-use coscan_storage::table::TableFile;
 
 use crate::chunks::decode_cache::SliceKey;
 use crate::error::ScanError;
@@ -42,8 +41,8 @@ pub(crate) enum Message {
     SliceDecoded(SliceKey),
     /// The last worker that expected a decoded column has taken it.
     SliceTaken(SliceKey),
-    /// A table is no longer held, nor are its files. Until they are released their stores stay where they are.
-    TableReleased { table: TableId, files: Vec<FileId>, of_stores: Vec<TableFile> },
+    /// A table is no longer held, nor are its files.
+    TableReleased { table: TableId, files: Vec<FileId> },
     /// A joint table is no longer held.
     JointTableReleased(TableId),
 }

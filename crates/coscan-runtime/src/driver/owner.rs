@@ -53,26 +53,20 @@ impl Driver {
 
     /// Reports what has ended. Waits for nobody; the messages of a thread are applied in order.
     pub(crate) fn offer(self: &Arc<Self>, message: Message) {
-        self.inbox.push(message);
-        // Twice: whoever owned the state at the first look may have let go meanwhile.
-        for _ in 0..2 {
-            if self.inbox.is_empty() {
-                return;
+        self.inbox.offer(message, || {
+            if let Some(state) = self.try_lock() {
+                self.own(state, |_, _| ());
             }
-            let Some(state) = self.try_lock() else { return };
-            self.own(state, |_, _| ());
-        }
+        });
     }
 
     /// Posts what has ended. It locks nothing but the inbox and calls nobody: destructors may do it.
     pub(crate) fn post(self: &Arc<Self>, message: Message) {
-        let was_empty = self.inbox.push(message);
+        self.inbox.post(message, self.bell());
         if self.is_closed.load(Ordering::Acquire) {
             // Nobody answers the bell any more.
             let _allowed = InDestructor::except();
             self.call(|_, _| ());
-        } else if was_empty {
-            self.bell().ring();
         }
     }
 
@@ -90,7 +84,7 @@ impl Driver {
             self.drain(&mut state, now); // What was offered meanwhile.
         }
         if self.is_closed.load(Ordering::Acquire) {
-            while state.step(now) {} // There is no pump any more.
+            state.make_all_steps(now); // There is no pump any more.
             state.decide(now);
         }
         let effects = self.settle(&mut state, now);
@@ -246,9 +240,6 @@ impl Drop for Locked<'_> {
         for waker in effects.into_iter().flat_map(|effects| effects.woken) {
             waker.wake(); // Nobody else tells them.
         }
-        if !self.driver.inbox.is_empty() {
-            // Offered just now. This thread has done its part: the pump goes on.
-            self.driver.bell().ring();
-        }
+        self.driver.inbox.let_go(self.driver.bell());
     }
 }

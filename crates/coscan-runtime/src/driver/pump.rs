@@ -47,8 +47,8 @@ impl Driver {
         recorder: Option<Recorder>,
     ) -> Arc<Self> {
         let driver = Self::new(options, io_runtime, recorder);
-        let this = Arc::downgrade(&driver);
-        driver.runtime().spawn(pump(this, Arc::clone(driver.bell())));
+        let closing = Closing(Arc::downgrade(&driver));
+        driver.runtime().spawn(pump(closing, Arc::clone(driver.bell())));
         driver.drop_idle_regularly();
         driver
     }
@@ -136,8 +136,8 @@ impl Driver {
     }
 }
 
-async fn pump(driver: Weak<Driver>, bell: Arc<Bell>) {
-    let _closing = Closing(driver.clone());
+async fn pump(closing: Closing, bell: Arc<Bell>) {
+    let Closing(driver) = &closing;
     let mut search = MemorySearch::Idle;
     loop {
         // The manager may go while this sleeps, and then rings.
@@ -150,7 +150,7 @@ async fn pump(driver: Weak<Driver>, bell: Arc<Bell>) {
     }
 }
 
-/// The runtime may go before the manager. Then this is dropped, and tells all that wait.
+/// The runtime may go before the manager, even before it has polled the pump. Then this is dropped, and tells all that wait.
 struct Closing(Weak<Driver>);
 
 impl Drop for Closing {

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::handle::Driver;
 use crate::error::ScanError;
 use crate::memory::{Answer, Reservation};
-use crate::tables::metadata_cache::MetadataReservation;
+use crate::tables::metadata_reservation::MetadataReservation;
 
 /// Memory is short once a worker has waited for longer than this.
 const SHORTAGE_AFTER: Duration = Duration::from_millis(10);

@@ -21,7 +21,7 @@ impl Driver {
     ) -> Result<ScanId, ScanError> {
         let mut steps = steps(&spec.chunks).into_iter();
         let chunks = steps.next().unwrap_or_default();
-        // Core decides by these chunks whether the pages of a selection are read or its chunks.
+        // By this first step core decides whether the scan reads selected pages or whole chunks.
         let first = ScanSpec { chunks, ..spec.clone() };
         let id = self.growing_pool(|state, now| {
             let id = state.core.start_scan(now, first.clone())?;

@@ -132,17 +132,13 @@ impl State {
         self.recorder = None;
         self.armed = None;
         self.end = Some(ScanError::Broken);
-        self.registry = Registry::default();
+        self.effects.registry = std::mem::take(&mut self.registry);
         let frames = std::mem::take(&mut self.frames);
         self.effects.evicted.extend(frames.into_values());
         self.loads.clear();
         self.effects.ended.extend(std::mem::take(&mut self.scans).into_values());
         self.read_errors.clear();
-        for walk in std::mem::take(&mut self.walks) {
-            if let Walk::ReleaseTable { of_stores, .. } = walk {
-                self.effects.released.extend(of_stores);
-            }
-        }
+        self.walks.clear();
         self.decoded_slices = DecodedSlices::default();
         self.ended_scans = 0;
         self.effects.subscribers.push(std::mem::take(&mut self.taps));
@@ -158,7 +154,7 @@ impl State {
             self.fail(scan, &ScanError::ShutDown);
         }
         // Nobody makes their steps from now on.
-        while self.step(now) {}
+        self.make_all_steps(now);
         self.close_requests();
     }
 

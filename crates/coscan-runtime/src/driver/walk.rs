@@ -1,11 +1,10 @@
 //! What goes in steps, and how far it is.
 
 use coscan_core::{ScanId, TableId};
-use coscan_storage::table::TableFile;
 
 use crate::tables::registry::FileId;
 
-/// Chunks that a scan is registered for, or that are removed from it or from a table, while the lock is held once.
+/// Chunks that a scan is registered for, or that are removed from it, while the lock is held once.
 pub(super) const STEP_CHUNKS: usize = 1024;
 
 /// Something that goes in steps, and how far it is.
@@ -16,7 +15,7 @@ pub(super) enum Walk {
     /// Drops what a scan needs that has ended, and then the scan.
     EndScan(ScanId),
     /// Releases the files of a table that is no longer held, and then the table.
-    ReleaseTable { table: TableId, files: Vec<FileId>, of_stores: Vec<TableFile> },
+    ReleaseTable { table: TableId, files: Vec<FileId> },
     /// Removes from core what nobody holds any more.
     LetGo,
 }

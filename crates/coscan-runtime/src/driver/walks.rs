@@ -5,6 +5,7 @@ use coscan_core::{ChunkIndex, ScanId, Time};
 use super::state::State;
 use super::walk::{STEP_CHUNKS, Walk};
 use crate::observe::events::EventKind;
+use crate::tables::registry::STEP_SLICES;
 
 /// Files that are released while the lock is held once.
 const STEP_FILES: usize = 64;
@@ -21,6 +22,16 @@ impl State {
             None => {}
         }
         true
+    }
+
+    /// Makes all steps of all walks, however long that takes.
+    pub(super) fn make_all_steps(&mut self, now: Time) {
+        loop {
+            self.slices_left = STEP_SLICES;
+            if !self.step(now) {
+                return;
+            }
+        }
     }
 
     /// Makes the first step at once, and leaves the rest to the pump.
@@ -55,12 +66,7 @@ impl State {
         if self.ended_scans == 0 { self.begin(walk, now) } else { self.leave_to_pump(walk) }
     }
 
-    /// A table was released, maybe before scans of it have ended: what nobody holds goes after those.
-    pub(super) fn let_go_after_ended_scans(&mut self, now: Time) {
-        if self.ended_scans == 0 { self.let_go(now) } else { self.leave_to_pump(Walk::LetGo) }
-    }
-
-    /// Something was released, or a load has ended: what nobody holds may go.
+    /// Something was released, or a scan or a load has ended: what nobody holds may go.
     pub(super) fn let_go(&mut self, now: Time) {
         let is_at_it = self.walks.iter().any(|walk| matches!(walk, Walk::LetGo));
         if !is_at_it {
@@ -80,18 +86,18 @@ impl State {
                 self.effects.ended.extend(self.scans.remove(&scan));
                 self.ended_scans -= 1;
                 self.taps.send(now, || EventKind::ScanEnded { scan });
+                self.let_go(now);
                 None
             }
-            Walk::ReleaseTable { table, mut files, of_stores } => {
+            Walk::ReleaseTable { table, mut files } => {
                 let rest = files.split_off(files.len().min(STEP_FILES));
                 for file in files {
-                    self.registry.release_file(table, file);
+                    self.effects.files.extend(self.registry.release_file(table, file));
                 }
                 if !rest.is_empty() {
-                    return Some(Walk::ReleaseTable { table, files: rest, of_stores });
+                    return Some(Walk::ReleaseTable { table, files: rest });
                 }
                 self.registry.release_table(table);
-                self.effects.released.extend(of_stores);
                 self.let_go(now);
                 None
             }

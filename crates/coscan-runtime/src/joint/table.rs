@@ -9,8 +9,8 @@ use crate::driver::{Driver, Message};
 use crate::error::JointTableError;
 use crate::sync::destructor::InDestructor;
 use crate::tables::joint_layout::JointLayout;
-use crate::tables::metadata_cache::MetadataReservation;
-use crate::tables::registry::{JointKey, STEP_SLICES};
+use crate::tables::metadata_reservation::MetadataReservation;
+use crate::tables::registry::{JointKey, joint_groups, step_chunks};
 use crate::tables::snapshot::Snapshot;
 use crate::tables::table::SharedTable;
 
@@ -45,9 +45,14 @@ impl JointTable {
         let layout = Arc::new(JointLayout::new(&snapshots, chunks));
         // On a manager that has panicked no scan starts: any id will do.
         let id = place(driver, &snapshots, chunks, &layout).unwrap_or(TableId(0));
-        let _memory = MetadataReservation::of_held(driver.memory(), layout.memory_bytes());
-        let (driver, tables) = (Arc::clone(driver), tables.to_vec());
-        Ok(Self { open: Arc::new(OpenJoint { driver, id, tables, layout, _memory }) })
+        let open = OpenJoint {
+            _memory: MetadataReservation::of_held(driver.memory(), layout.memory_bytes()),
+            driver: Arc::clone(driver),
+            id,
+            tables: tables.to_vec(),
+            layout,
+        };
+        Ok(Self { open: Arc::new(open) })
     }
 
     /// The tables, in the order in which they were given.
@@ -104,13 +109,12 @@ fn place(
     let key = JointKey::new(tables, chunks);
     let (id, known) =
         driver.registering(|registry, core| registry.hold_joint(core, key, tables))?;
-    let groups: usize = tables.iter().map(|snapshot| snapshot.table.group_count()).sum();
-    let step = (STEP_SLICES / groups.max(1)).max(1);
+    let step = step_chunks(joint_groups(tables));
     for first in (0..layout.chunk_count()).step_by(step) {
         let end = layout.chunk_count().min(first + step);
         if end > known {
             let specs = layout.specs(tables, first..end);
-            let memory = driver.memory_for_chunks(&specs);
+            let memory = driver.reserve_for_chunks(&specs);
             driver.registering(|registry, core| {
                 registry.add_joint_chunks(core, id, first, specs, memory);
             })?;

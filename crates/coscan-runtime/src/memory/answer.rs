@@ -1,9 +1,10 @@
 //! The answer to a request for memory, until it is fetched.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 use std::task::{Context, Poll, Waker};
 
 use super::reservation::Reservation;
+use crate::sync::{Mutex, MutexGuard};
 
 /// What comes of a request for memory.
 #[derive(Debug)]
@@ -73,5 +74,66 @@ impl AnswerSlot {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Under random schedules, see [`crate::sync`].
+#[cfg(all(test, feature = "shuttle"))]
+mod model {
+    use std::future::poll_fn;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::memory::credit::Credit;
+    use crate::sync::{RUNS, check};
+    use shuttle::future::block_on;
+    use shuttle::thread;
+
+    const BYTES: u64 = 10;
+
+    fn wake(waker: Option<Waker>) {
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    #[test]
+    fn a_worker_is_answered_once_and_memory_has_one_owner() {
+        check(RUNS, || {
+            let credit = Arc::new(Credit::new(100, Arc::default()));
+            let slot = Arc::new(AnswerSlot::default());
+            let filler = {
+                let (credit, slot) = (Arc::clone(&credit), Arc::clone(&slot));
+                thread::spawn(move || {
+                    let memory = Reservation::granted(&credit, BYTES);
+                    wake(slot.fill(Answer::Granted(memory)));
+                    slot.take_back()
+                })
+            };
+            let answer = block_on(poll_fn(|context| slot.poll_fetch(context)));
+            let taken_back = filler.join().unwrap();
+            match (answer, taken_back) {
+                (Answer::Granted(memory), None) => assert_eq!(memory.left_bytes(), BYTES),
+                (Answer::TakenBack, Some(memory)) => assert_eq!(memory.left_bytes(), BYTES),
+                answers => panic!("{answers:?}"),
+            }
+            drop(slot);
+            assert_eq!(credit.usage().total_bytes(), 0);
+        });
+    }
+
+    #[test]
+    fn a_worker_learns_that_nobody_will_answer_unless_somebody_has() {
+        check(RUNS, || {
+            let slot = Arc::new(AnswerSlot::default());
+            let others = [true, false].map(|closes| {
+                let slot = Arc::clone(&slot);
+                thread::spawn(move || match closes {
+                    true => wake(slot.close()),
+                    false => wake(slot.fill(Answer::TimedOut)),
+                })
+            });
+            let answer = block_on(poll_fn(|context| slot.poll_fetch(context)));
+            assert!(matches!(answer, Answer::Closed | Answer::TimedOut), "{answer:?}");
+            others.into_iter().for_each(|other| other.join().unwrap());
+        });
     }
 }

@@ -1,4 +1,4 @@
-//! One budget for all memory: stored pages, decoded columns, metadata of files, operators of queries.
+//! One budget for all memory: stored pages, decoded columns, metadata of files and tables, operators of queries.
 //!
 //! Stored pages are in the pool, which is elastic: it has what the other users leave. When decoding or an operator needs
 //! memory, the pool shrinks at once; when they return it, the pool grows again. Its size is bounded four times, in bytes:

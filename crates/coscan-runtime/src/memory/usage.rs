@@ -19,7 +19,7 @@ pub(crate) struct MemoryUse {
     pub(crate) decoded_bytes: u64,
     /// Operators of queries.
     pub(crate) operator_bytes: u64,
-    /// Footers and page indexes of open files, and Bloom filters.
+    /// Footers, page indexes and Bloom filters of open files, and what is known of registered tables.
     pub(crate) metadata_bytes: u64,
 }
 

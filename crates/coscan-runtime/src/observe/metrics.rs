@@ -133,7 +133,7 @@ pub struct ManagerReport {
     pub decoded_bytes: u64,
     /// Bytes of the operators that draw on the same budget.
     pub operator_bytes: u64,
-    /// Bytes of metadata: footers and page indexes of open files, and Bloom filters.
+    /// Bytes of metadata: footers, page indexes and Bloom filters of open files, and what is known of registered tables.
     pub metadata_bytes: u64,
     /// The most bytes of all kinds held at once so far.
     pub held_bytes_max: u64,

@@ -18,7 +18,7 @@ use crate::error::ScanError;
 use crate::io::requests::StoreRequests;
 use crate::io::retry::Attempt;
 use crate::memory::MemoryBudget;
-use crate::tables::metadata_cache::MetadataReservation;
+use crate::tables::metadata_reservation::MetadataReservation;
 
 /// Reads metadata for a driver. Open files hold it, so it does not hold the driver.
 #[derive(Debug)]

@@ -10,11 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use coscan_core::MissingMemory;
 
-use crate::memory::{Credit, MemoryBudget, MemoryUser};
 use crate::sync::destructor::InDestructor;
-
-/// Optional metadata of one type takes at most this part of the budget.
-const OPTIONAL_PART: u64 = 8;
 
 /// A place for a value that can be made again. It is empty until a value is put in, and again after memory was short
 /// while the value was not in use.
@@ -139,7 +135,11 @@ impl MetadataCache {
 
     /// Removes unused values of one type, or of all, least recently used first, until they make so many bytes; none if
     /// all are in use. The caller drops them, not under a lock: that returns memory.
-    fn take_unused(&self, of: Option<TypeId>, bytes: u64) -> Vec<Arc<dyn Any + Send + Sync>> {
+    pub(super) fn take_unused(
+        &self,
+        of: Option<TypeId>,
+        bytes: u64,
+    ) -> Vec<Arc<dyn Any + Send + Sync>> {
         let mut state = self.lock();
         let is_candidate = |value: &&Value| {
             value.is_unused() && of.is_none_or(|of| (*value.value).type_id() == of)
@@ -156,75 +156,12 @@ impl MetadataCache {
         taken.filter_map(|(_, id, _)| state.take(id)).collect()
     }
 
-    fn bytes_of(&self, of: TypeId) -> u64 {
+    pub(super) fn bytes_of(&self, of: TypeId) -> u64 {
         self.lock().bytes.get(&of).copied().unwrap_or(0)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Memory for metadata, until this is dropped.
-#[derive(Debug)]
-pub struct MetadataReservation {
-    credit: Arc<Credit>,
-    bytes: u64,
-}
-
-impl MetadataReservation {
-    /// # Errors
-    /// The missing bytes.
-    pub(crate) fn try_new(memory: &Arc<MemoryBudget>, bytes: u64) -> Result<Self, MissingMemory> {
-        memory.try_take(MemoryUser::Metadata, bytes)?;
-        Ok(Self { credit: Arc::clone(memory.credit()), bytes })
-    }
-
-    /// Memory that is in use already, even beyond the budget.
-    pub(crate) fn of_held(memory: &Arc<MemoryBudget>, bytes: u64) -> Self {
-        memory.take(MemoryUser::Metadata, bytes);
-        Self { credit: Arc::clone(memory.credit()), bytes }
-    }
-
-    /// Makes two of them one.
-    pub(crate) fn add_to(sum: &mut Option<Self>, mut other: Self) {
-        match sum {
-            Some(sum) => sum.bytes += std::mem::take(&mut other.bytes),
-            None => *sum = Some(other),
-        }
-    }
-
-    /// Memory for a value that queries can do without. Only unused values of its type are dropped for it.
-    pub(crate) fn try_optional(
-        memory: &Arc<MemoryBudget>,
-        cache: &MetadataCache,
-        of: TypeId,
-        bytes: u64,
-    ) -> Option<Self> {
-        let bytes_max = memory.budget_bytes() / OPTIONAL_PART;
-        if bytes > bytes_max {
-            return None; // However many others are dropped.
-        }
-        loop {
-            let over_bytes = cache.bytes_of(of).saturating_add(bytes).saturating_sub(bytes_max);
-            let missing = match over_bytes {
-                0 => match Self::try_new(memory, bytes) {
-                    Ok(reservation) => return Some(reservation),
-                    Err(missing) => missing.bytes,
-                },
-                over_bytes => over_bytes,
-            };
-            if cache.take_unused(Some(of), missing).is_empty() {
-                return None;
-            }
-        }
-    }
-}
-
-impl Drop for MetadataReservation {
-    fn drop(&mut self) {
-        let _destructor = InDestructor::enter();
-        self.credit.give(MemoryUser::Metadata, self.bytes);
     }
 }
 

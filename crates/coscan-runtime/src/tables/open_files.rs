@@ -10,7 +10,7 @@ use futures::{FutureExt, StreamExt, stream};
 use crate::error::OpenError;
 use crate::memory::MemoryBudget;
 use crate::tables::footer_reader::FooterReader;
-use crate::tables::metadata_cache::MetadataReservation;
+use crate::tables::metadata_reservation::MetadataReservation;
 use crate::tables::registry::FileKey;
 
 /// Footers that are read at a time for one call: as many as object stores answer without slowing down.

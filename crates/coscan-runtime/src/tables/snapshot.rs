@@ -7,7 +7,7 @@ use coscan_core::{ChunkIndex, Index, PageId, PageIndex, TableId};
 use coscan_storage::table::ParquetTable;
 
 use crate::memory::MemoryBudget;
-use crate::tables::metadata_cache::MetadataReservation;
+use crate::tables::metadata_reservation::MetadataReservation;
 use crate::tables::registry::FileId;
 
 /// A snapshot of a table, and the chunks and pages of core that it has. Plain data: it keeps nothing registered.
@@ -43,8 +43,8 @@ impl Snapshot {
         let mut of_core: Vec<_> = chunks.iter().copied().zip((0..).map(ChunkIndex)).collect();
         of_core.sort_unstable();
         let lists = size_of_val(&*files) + size_of_val(&*chunks) + size_of_val(&*of_core);
-        let _memory = MetadataReservation::of_held(memory, lists as u64);
-        Self { id, table, files, chunks, of_core, _memory }
+        let memory = MetadataReservation::of_held(memory, lists as u64);
+        Self { id, table, files, chunks, of_core, _memory: memory }
     }
 
     /// The files of the table, in its order.

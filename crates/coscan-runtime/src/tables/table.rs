@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use coscan_core::{ChunkIndex, ChunkSpec, GroupIndex, Index, PageId, PageIndex, TableId};
-use coscan_storage::table::{ParquetFile, ParquetTable, TableFile};
+use coscan_storage::table::{ParquetFile, ParquetTable};
 
 use crate::driver::{Driver, Message};
 use crate::sync::destructor::InDestructor;
-use crate::tables::registry::{FileId, Registry, STEP_SLICES};
+use crate::tables::registry::{FileId, Registry, step_chunks};
 use crate::tables::snapshot::{Snapshot, SnapshotFile};
 
 /// A table that scans can share: a snapshot of its files. Cheap to clone.
@@ -43,8 +43,6 @@ struct Registered {
     name: Option<String>,
     id: TableId,
     files: Vec<FileId>,
-    /// A file of each store. Files are told apart by where their store is in memory, so it stays there meanwhile.
-    of_stores: Vec<TableFile>,
 }
 
 impl Registration {
@@ -66,12 +64,9 @@ impl SharedTable {
         let Places { id, files, chunks } =
             Places::register(driver, name, &table).unwrap_or_else(|| Places::unregistered(&table));
         let ids = files.iter().map(|file| file.id).collect();
-        let mut of_stores: Vec<_> = table.parquet_files().iter().map(|file| file.file()).collect();
-        of_stores.dedup_by(|a, b| Arc::ptr_eq(&a.store, &b.store));
-        let of_stores = of_stores.into_iter().cloned().collect();
         let snapshot = Arc::new(Snapshot::new(driver.memory(), id, table, files, chunks));
         let (driver, name) = (Arc::clone(driver), name.map(str::to_owned));
-        let registered = Arc::new(Registered { driver, name, id, files: ids, of_stores });
+        let registered = Arc::new(Registered { driver, name, id, files: ids });
         let registration = Registration { registered };
         let in_order = OnceLock::new();
         Self { open: Arc::new(OpenTable { registration, snapshot, in_order }) }
@@ -165,7 +160,7 @@ fn register_file(driver: &Arc<Driver>, file: &ParquetFile) -> Option<(FileId, Pa
     }
     let pages = (0..file.page_count()).map(PageIndex::from_usize);
     let page_bytes = pages.map(|page| file.page_bytes(page)).collect();
-    let memory = driver.memory_for_pages(file.page_count());
+    let memory = driver.reserve_for_pages(file.page_count());
     driver.registering(|registry, core| registry.hold_file(core, file, page_bytes, memory))
 }
 
@@ -183,10 +178,10 @@ fn register_chunks(
     let count = parquet_file.chunk_count();
     let known =
         driver.registering(|registry, _| registry.hold_listing(table_id, file, &columns))?;
-    let step = (STEP_SLICES / columns.len().max(1)).max(1);
+    let step = step_chunks(columns.len());
     for first in (known..count).step_by(step) {
         let specs = chunk_specs(parquet_file, first..count.min(first + step), &columns, first_page);
-        let memory = driver.memory_for_chunks(&specs);
+        let memory = driver.reserve_for_chunks(&specs);
         driver.registering(|registry, core| {
             registry.add_chunks(core, table_id, file, first, specs, memory);
         })?;
@@ -198,8 +193,7 @@ impl Drop for Registered {
     fn drop(&mut self) {
         let _destructor = InDestructor::enter();
         let files = std::mem::take(&mut self.files);
-        let of_stores = std::mem::take(&mut self.of_stores);
-        self.driver.post(Message::TableReleased { table: self.id, files, of_stores });
+        self.driver.post(Message::TableReleased { table: self.id, files });
     }
 }
 

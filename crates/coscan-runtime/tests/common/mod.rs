@@ -71,7 +71,7 @@ pub fn grouped_file_bytes(
         ],
     );
     let batch = batch.unwrap();
-    // The writer recurses for each row group of a batch.
+    // The writer calls itself for each row group of a batch: a large batch would overflow the stack.
     for start in (0..batch.num_rows()).step_by(group_rows) {
         writer.write(&batch.slice(start, group_rows.min(batch.num_rows() - start))).unwrap();
     }

@@ -60,7 +60,11 @@ fn gauges(registry: &mut Registry, report: &ManagerReport) {
     memory("pool_limit", "What the pool may hold now", report.pool_limit_bytes);
     memory("decoded", "Decoded columns", report.decoded_bytes);
     memory("operators", "Operators of queries", report.operator_bytes);
-    memory("metadata", "Footers, page indexes and Bloom filters", report.metadata_bytes);
+    memory(
+        "metadata",
+        "Footers, page indexes, Bloom filters, registered tables",
+        report.metadata_bytes,
+    );
     memory("memory_budget", "The budget for all of these", report.memory_bytes);
     memory("memory_peak", "The most of all kinds held at once", report.held_bytes_max);
 }

@@ -9,6 +9,9 @@ use crate::policy::page_map::PageMap;
 /// The width of a bucket is at most one part in this many of its distance.
 const WIDTH_PART: u64 = 16;
 
+/// The furthest next use that is told apart, in nanoseconds.
+const NS_MAX: u64 = u64::MAX / 4;
+
 /// The width of the nearest buckets, in nanoseconds: 17 ms.
 const WIDTH_MIN_NS: u64 = 1 << 24;
 
@@ -73,9 +76,22 @@ impl CalendarQueue {
 
 /// The bucket of pages that are used in `ns` nanoseconds.
 pub(super) fn bucket(now: Time, ns: u64) -> Time {
-    let ns = ns.clamp(WIDTH_MIN_NS, u64::MAX / 4);
-    let width = (ns / WIDTH_PART).max(WIDTH_MIN_NS).next_power_of_two();
+    let ns = ns.clamp(WIDTH_MIN_NS, NS_MAX);
+    let width = width(ns);
     Time(now.0.saturating_add(ns) / width * width)
+}
+
+/// The earliest start of a bucket for pages that are used in `ns` nanoseconds or later. It may be before that of `ns`
+/// itself: wider buckets begin at multiples of their own width.
+pub(super) fn earliest_bucket(now: Time, ns: u64) -> Time {
+    match ns.min(NS_MAX) {
+        ns if ns <= WIDTH_MIN_NS => Time(0),
+        ns => Time(now.0.saturating_add(ns.saturating_sub(2 * width(ns)))),
+    }
+}
+
+fn width(ns: u64) -> u64 {
+    (ns / WIDTH_PART).max(WIDTH_MIN_NS).next_power_of_two()
 }
 
 #[cfg(test)]
@@ -141,6 +157,18 @@ mod tests {
         };
         let (near, far) = (buckets(SECOND, 2 * SECOND), buckets(9 * SECOND, 10 * SECOND));
         assert!((8..=32).contains(&near) && far <= 3, "{near} near, {far} far");
+    }
+
+    #[test]
+    fn no_page_that_is_used_later_is_in_a_bucket_before_the_earliest() {
+        for now in [0, 1, WIDTH_MIN_NS - 1, 3 * SECOND + 7] {
+            for ns in (0..20 * SECOND).step_by(WIDTH_MIN_NS as usize / 3) {
+                let earliest = earliest_bucket(Time(now), ns);
+                let later = (0..40).map(|step| bucket(Time(now), ns + step * ns / 20));
+                assert!(later.min() >= Some(earliest), "{ns} ns from {now}");
+            }
+        }
+        assert!(earliest_bucket(Time(0), u64::MAX) <= bucket(Time(0), u64::MAX));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::rates::Rates;
 use crate::ids::{ChunkIndex, Index, PageId, ScanId, SlotIndex, TableId};
+use crate::policy::rates::ScanRates;
 use crate::scan::Scan;
 use crate::set::IndexSet;
 use crate::state::State;
@@ -13,9 +13,9 @@ use crate::table::Table;
 #[derive(Clone, Debug, Default)]
 pub(super) struct NextUseEstimator {
     routes: BTreeMap<ScanId, Route>,
-    /// The slots of those scans.
+    /// Their slots, by table.
     slots: BTreeMap<TableId, IndexSet<SlotIndex>>,
-    rates: Rates,
+    rates: ScanRates,
 }
 
 impl NextUseEstimator {
@@ -71,14 +71,14 @@ impl NextUseEstimator {
         let route = self.routes.get(&scan.id())?;
         let next = scan.needed().first()?;
         let rows = route.rows_before(chunk).saturating_sub(route.rows_before(next));
-        let ns = u128::from(rows) * u128::from(self.rates.row_ps(state, scan)) / 1_000;
-        Some(u64::try_from(ns).unwrap_or(u64::MAX))
+        Some(self.rates.ns_for(state, scan, rows))
     }
 }
 
 /// The chunks of a scan as runs of neighbours with the same number of rows, so that a chunk is found in a few steps.
 #[derive(Clone, Debug)]
 struct Route {
+    /// Where its slot is in [`NextUseEstimator::slots`].
     table: TableId,
     slot: SlotIndex,
     legs: Vec<Leg>,

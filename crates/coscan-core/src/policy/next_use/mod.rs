@@ -3,16 +3,13 @@
 
 mod calendar_queue;
 mod estimator;
-mod rates;
 
 use crate::ids::{ChunkIndex, PageId, ScanId, Time};
 use crate::scan::Scan;
 use crate::state::State;
 
-use calendar_queue::{CalendarQueue, bucket};
+use calendar_queue::{CalendarQueue, bucket, earliest_bucket};
 use estimator::NextUseEstimator;
-
-pub(super) use rates::Rates;
 
 /// Pages by their next use by the scans that were added.
 #[derive(Clone, Debug, Default)]
@@ -91,15 +88,18 @@ impl NextUseIndex {
         Walk { bucket: self.queue.last_before(None), position: 0 }
     }
 
-    /// The next page of a walk that is admitted, and nanoseconds until its next use. A page that is indexed too late, since
-    /// a scan was added or became faster, is indexed anew and follows where it belongs.
+    /// The next page that `admits` accepts, and the nanoseconds until its next use. A page whose entry is too late, because
+    /// a scan was added or became faster, is indexed anew and comes up again in its place. The walk may stop, to go on
+    /// later, where pages are used sooner than in `ns_min`.
     pub(super) fn next_last(
         &mut self,
         state: &State,
         walk: &mut Walk,
+        ns_min: u64,
         mut admits: impl FnMut(PageId) -> bool,
     ) -> Option<(u64, PageId)> {
-        while let Some(start) = walk.bucket {
+        let earliest = earliest_bucket(state.now(), ns_min);
+        while let Some(start) = walk.bucket.filter(|&start| start >= earliest) {
             let Some(id) = self.queue.get(start, walk.position) else {
                 *walk = Walk { bucket: self.queue.last_before(Some(start)), position: 0 };
                 continue;

@@ -61,7 +61,7 @@ impl Predictive {
     fn take_last_used(&mut self, state: &State, victims: &mut VictimList<'_>, spared: &[PageId]) {
         let mut walk = self.next_use_index.walk(state);
         while !victims.enough()
-            && let Some((_, id)) = self.next_use_index.next_last(state, &mut walk, |id| {
+            && let Some((_, id)) = self.next_use_index.next_last(state, &mut walk, 0, |id| {
                 victims.may_take(state, id) && spared.binary_search(&id).is_err()
             })
         {

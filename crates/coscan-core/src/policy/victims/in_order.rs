@@ -22,11 +22,12 @@ impl<'a> InOrderPages<'a> {
         Self { next_use_index, walk, reached: None }
     }
 
-    /// The next page that is admitted and the nanoseconds until its next use, if those are at least `ns`.
+    /// The next page that `admits` accepts, and the nanoseconds until its next use, if they are at least `ns`. A page that
+    /// an earlier call held back is not asked about again.
     pub(super) fn next_after(
         &mut self,
-        any_order: &mut AnyOrderScans<'_>,
         state: &State,
+        any_order: &mut AnyOrderScans<'_>,
         ns: u64,
         admits: impl FnMut(PageId) -> bool,
     ) -> Option<(u64, PageId)> {
@@ -34,7 +35,7 @@ impl<'a> InOrderPages<'a> {
             Some(reached) => reached,
             None => {
                 let (in_order_ns, id) =
-                    self.next_use_index.next_last(state, &mut self.walk, admits)?;
+                    self.next_use_index.next_last(state, &mut self.walk, ns, admits)?;
                 let any_order_ns = state.slices_of(id).iter().map(|slice| {
                     let classes = state.table(slice.table).classes();
                     any_order.next_use_ns(slice.table, classes.class_of(slice.chunk))

@@ -73,6 +73,7 @@ pub(super) fn victim_bytes_max<'a, 'n>(
     }
     victims.bytes
 }
+
 /// The sources of victims, and those that were taken from them.
 struct Sources<'a, 'r, 'n> {
     state: &'a State,
@@ -127,16 +128,18 @@ impl<'a, 'r, 'n> Sources<'a, 'r, 'n> {
         let Self { state, victims, guard, expected_back, in_order, any_order, .. } = self;
         let Some(in_order) = in_order else { return };
         while !victims.enough()
-            && let Some((page_ns, id)) = in_order.next_after(any_order, state, ns, |id| {
-                // What is kept now will be kept later, too: it need not wait for its turn.
+            && let Some((page_ns, id)) = in_order.next_after(state, any_order, ns, |id| {
+                // The guard never lets go of a page that it keeps now: its next use need not be computed.
                 victims.may_take(state, id) && guard.verdict(id) == Verdict::Evictable
             })
         {
             if let Some(table) = state.home(id) {
                 expected_back.take_before(state, victims, table, page_ns);
             }
+            // Asked again: pages may have been taken since the walk reached this one.
             let may_take = !victims.enough() && victims.may_take(state, id);
-            if may_take && guard.judge(id) == Verdict::Evictable {
+            if may_take && guard.verdict(id) == Verdict::Evictable {
+                guard.count_lost(id);
                 victims.take(state, id);
             }
         }
@@ -165,8 +168,11 @@ impl<'a, 'r, 'n> Sources<'a, 'r, 'n> {
                 if !self.victims.may_take(state, id) || self.is_of_later_class(id) {
                     continue;
                 }
-                match self.guard.judge(id) {
-                    Verdict::Evictable => self.victims.take(state, id),
+                match self.guard.verdict(id) {
+                    Verdict::Evictable => {
+                        self.guard.count_lost(id);
+                        self.victims.take(state, id);
+                    }
                     Verdict::Kept => {}
                     Verdict::ClassKept => {
                         kept.insert(group);

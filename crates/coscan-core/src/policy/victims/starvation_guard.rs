@@ -19,6 +19,18 @@ pub(super) enum Verdict {
     ClassKept,
 }
 
+/// The scans that may object to losing one more chunk.
+#[derive(Default)]
+struct Objectors {
+    /// The table that was asked about last, and the slots of its scans that another lost chunk may starve.
+    table: Option<TableId>,
+    of_table: IndexSet<SlotIndex>,
+    /// The class that was asked about last, and those of them that need it and lack none of its pages, and the scan that
+    /// the load is for.
+    class: Option<(TableId, ClassIndex)>,
+    of_class: IndexSet<SlotIndex>,
+}
+
 /// The chunks that scans lose by the victims chosen so far [CS07 Figure 3, `usefulForStarvedQuery`].
 ///
 /// A load for a waiting scan may take from all scans that are not starved, since it ends in a delivery. A load that reads
@@ -30,10 +42,7 @@ pub(super) struct StarvationGuard<'a> {
     trigger_waits: bool,
     /// Whether lost chunks do not count, see [`Self::most_lenient`].
     forgets: bool,
-    /// For the table that was asked about last: the scans that may lose by one more of its chunks.
-    may_object: Option<(TableId, IndexSet<SlotIndex>)>,
-    /// For the class that was asked about last: those of them that lose one of its chunks.
-    of_class: Option<(TableId, ClassIndex, IndexSet<SlotIndex>)>,
+    objectors: Objectors,
     /// The pages that may be victims, with their column groups, by their chunks.
     lost: BTreeMap<TableId, BTreeMap<ChunkIndex, Vec<(GroupIndex, PageId)>>>,
 }
@@ -47,8 +56,7 @@ impl<'a> StarvationGuard<'a> {
             trigger,
             trigger_waits: trigger.is_some_and(|scan| scan.starving_since().is_some()),
             forgets: false,
-            may_object: None,
-            of_class: None,
+            objectors: Objectors::default(),
             lost: BTreeMap::new(),
         }
     }
@@ -72,19 +80,13 @@ impl<'a> StarvationGuard<'a> {
         kept.unwrap_or(Verdict::Evictable)
     }
 
-    /// Whether a page may be a victim; if so, its chunks count as lost.
-    pub(super) fn judge(&mut self, id: PageId) -> Verdict {
-        let verdict = self.verdict(id);
-        if verdict != Verdict::Evictable {
-            return verdict;
-        }
+    /// The page is a victim: its chunks count as lost.
+    pub(super) fn count_lost(&mut self, id: PageId) {
         for slice in self.state.slices_of(id).iter().filter(|_| !self.forgets) {
-            self.may_object = None;
-            self.of_class = None;
+            self.objectors = Objectors::default();
             let lost = self.lost.entry(slice.table).or_default().entry(slice.chunk).or_default();
             lost.push((slice.group, id));
         }
-        verdict
     }
 
     /// Whether a page of several slices stays.
@@ -99,10 +101,9 @@ impl<'a> StarvationGuard<'a> {
     /// Whether the page of a slice stays.
     fn verdict_of_slice(&mut self, slice: &SliceId, id: PageId) -> Option<Verdict> {
         let table = self.state.table(slice.table);
-        self.choose_class(slice, table);
-        let (.., of_class) = self.of_class.as_ref()?;
+        self.find_objectors(slice, table);
         let readers = &table.classes().readers()[slice.group.as_usize()];
-        let slots = IndexSet::common([of_class, readers]);
+        let slots = IndexSet::common([&self.objectors.of_class, readers]);
         let mut counted = slots.filter_map(|slot| self.state.scan_at(table, slot));
         let chunks = [slice.chunk];
         counted.find_map(|scan| self.verdict_of(scan, &chunks)).or_else(|| {
@@ -113,30 +114,35 @@ impl<'a> StarvationGuard<'a> {
         })
     }
 
-    /// Finds the scans that may keep a chunk of the class of a slice. A scan that lacks a page of the chunk does not count on
-    /// it, so it loses nothing; only the one that the load is for keeps its pages in any case.
-    fn choose_class(&mut self, slice: &SliceId, table: &Table) {
+    /// Finds the scans that may object to losing a chunk of the class of a slice. A scan that lacks a page of the chunk does
+    /// not count on it and loses nothing. The scan that the load is for is always asked.
+    fn find_objectors(&mut self, slice: &SliceId, table: &Table) {
         let class = table.classes().class_of(slice.chunk);
-        let (id, index) = (slice.table, class.index());
-        if self.of_class.as_ref().is_some_and(|(of, class, _)| (*of, *class) == (id, index)) {
+        let key = (slice.table, class.index());
+        if self.objectors.class == Some(key) {
             return;
         }
-        if self.may_object.as_ref().is_none_or(|(of, _)| *of != id) {
-            self.may_object = Some((id, self.objectors(id, table)));
+        if self.objectors.table != Some(slice.table) {
+            self.objectors.of_table = self.objectors_of(slice.table, table);
+            self.objectors.table = Some(slice.table);
         }
-        let Some((_, may_object)) = &self.may_object else { return };
-        let mut slots = class.key().scans.intersection(may_object);
+        let mut slots = class.key().scans.intersection(&self.objectors.of_table);
         let readers = table.classes().readers();
-        class.key().cold.iter().for_each(|group| slots.subtract(&readers[group.as_usize()]));
-        let trigger = self.trigger.filter(|trigger| trigger.table() == id).map(Scan::slot);
-        if let Some(slot) = trigger.filter(|&slot| class.key().scans.contains(slot)) {
-            slots.insert(slot);
+        for group in class.key().cold.iter() {
+            slots.subtract(&readers[group.as_usize()]);
         }
-        self.of_class = Some((id, index, slots));
+        if let Some(trigger) = self.trigger
+            && trigger.table() == slice.table
+            && class.key().scans.contains(trigger.slot())
+        {
+            slots.insert(trigger.slot());
+        }
+        (self.objectors.class, self.objectors.of_class) = (Some(key), slots);
     }
 
-    /// The slots of the scans that may keep a chunk of a table: all others have more chunks to spare than were lost.
-    fn objectors(&self, id: TableId, table: &Table) -> IndexSet<SlotIndex> {
+    /// The slots of the scans that one more lost chunk of a table may starve, or that take chunks in order: all others
+    /// have more chunks to spare than were lost. None unless [`Strictness::Strict`].
+    fn objectors_of(&self, id: TableId, table: &Table) -> IndexSet<SlotIndex> {
         let mut slots = IndexSet::new();
         if self.strictness == Strictness::Strict {
             let lost = self.lost.get(&id).map_or(0, BTreeMap::len);

@@ -7,7 +7,7 @@ use coscan_core::log::RecordedManager;
 use coscan_core::{ChunkIndex, ChunkSpec, GroupIndex, Index, TableId};
 
 use super::{FileId, Leaving, Listing, OpenTable, Registry, TableKey, TableNames};
-use crate::tables::metadata_cache::MetadataReservation;
+use crate::tables::metadata_reservation::MetadataReservation;
 use crate::tables::snapshot::Snapshot;
 
 /// Identifies a joint table: the files and columns of its tables, and the rows of its chunks.
@@ -29,6 +29,11 @@ impl JointKey {
     }
 }
 
+/// The column groups of a joint table of these tables.
+pub(crate) fn joint_groups(tables: &[Arc<Snapshot>]) -> usize {
+    tables.iter().map(|snapshot| snapshot.table.group_count()).sum()
+}
+
 impl Registry {
     /// Registers a joint table without chunks, or finds it. Returns its id and the number of chunks that it has. The
     /// caller holds it from now on, and its tables.
@@ -44,8 +49,7 @@ impl Registry {
             return (id, core.state().table(id).chunk_count());
         }
         let device = self.device_of(tables.iter().map(|snapshot| &*snapshot.table));
-        let groups = tables.iter().map(|snapshot| snapshot.table.group_count()).sum();
-        let id = core.register_table(groups, device);
+        let id = core.register_table(joint_groups(tables), device);
         self.by_name.insert(key.clone(), id);
         let titled = tables.iter().map(|snapshot| (self.name_of(snapshot.id), &*snapshot.table));
         let names = TableNames::joint(titled);
@@ -69,7 +73,7 @@ impl Registry {
         let added = added.expect("joint chunks have rows, and each page of their files once");
         assert_eq!(added.first().map(|chunk| chunk.as_usize()), Some(first), "none was retired");
         let open = self.tables.get_mut(&id).expect("held by the caller");
-        MetadataReservation::add_to(&mut open.memory, memory);
+        open.memory.push(memory);
     }
 
     /// Lists the files of a joint table, if it has all its chunks: `whole` are the chunks of files that one of its chunks
@@ -84,7 +88,7 @@ impl Registry {
         if !open.files.is_empty() {
             return;
         }
-        let all: usize = tables.iter().map(|snapshot| snapshot.table.group_count()).sum();
+        let all = joint_groups(tables);
         let mut first_group = 0;
         for snapshot in tables {
             let table = &snapshot.table;
@@ -95,7 +99,8 @@ impl Registry {
                         table.column_of_group(position, GroupIndex::from_usize(group));
                 }
                 let chunks = vec![None; table.parquet_files()[position].chunk_count()];
-                open.files.insert(file.id, Listing { chunks, columns, holders: 1, memory: None });
+                open.files
+                    .insert(file.id, Listing { chunks, columns, holders: 1, memory: Vec::new() });
                 self.files.get_mut(&file.id).expect("held by the caller").tables.push(id);
             }
             first_group += table.group_count();

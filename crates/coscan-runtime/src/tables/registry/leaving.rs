@@ -7,12 +7,12 @@ use coscan_core::log::RecordedManager;
 use coscan_core::{ChunkIndex, PageId, TableId, Time};
 
 use super::Registry;
-use crate::tables::metadata_cache::MetadataReservation;
+use crate::tables::metadata_reservation::MetadataReservation;
 
-/// Without holders, but still in use in core; its memory returns once it is gone.
+/// No longer held, but still in core. `_memory` returns when it is gone.
 #[derive(Debug)]
 pub(super) enum Leaving {
-    Chunks { table: TableId, chunks: Vec<ChunkIndex>, _memory: Option<MetadataReservation> },
+    Chunks { table: TableId, chunks: Vec<ChunkIndex>, _memory: Vec<MetadataReservation> },
     Pages { pages: Range<PageId>, _memory: MetadataReservation },
     Table(TableId),
 }

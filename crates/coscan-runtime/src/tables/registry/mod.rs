@@ -18,13 +18,19 @@ use coscan_storage::table::{
     FileOptions, FileVersion, PageLayout, ParquetFile, ParquetTable, TableFile,
 };
 
-use crate::tables::metadata_cache::MetadataReservation;
-pub(crate) use joint::JointKey;
+pub(crate) use joint::{JointKey, joint_groups};
 use leaving::Leaving;
 pub(crate) use names::TableNames;
 
+use crate::tables::metadata_reservation::MetadataReservation;
+
 /// Slices (chunks times column groups) or pages that are added or removed while the lock is held once.
 pub(crate) const STEP_SLICES: usize = 4 << 10;
+
+/// Chunks of so many column groups that are added while the lock is held once.
+pub(crate) fn step_chunks(groups: usize) -> usize {
+    (STEP_SLICES / groups.max(1)).max(1)
+}
 
 /// An open file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -52,13 +58,15 @@ enum TableKey {
 #[derive(Debug)]
 struct RegisteredFile {
     key: FileKey,
+    /// As long as it is held, no other store has the address in the key.
+    file: TableFile,
     first_page: PageId,
     page_count: u32,
     layout: PageLayout,
     /// The tables that list it.
     tables: Vec<TableId>,
     holders: usize,
-    /// For its pages.
+    /// Memory that core uses for its pages.
     memory: MetadataReservation,
 }
 
@@ -69,8 +77,8 @@ struct OpenTable {
     names: TableNames,
     files: BTreeMap<FileId, Listing>,
     holders: usize,
-    /// For the chunks of a joint table.
-    memory: Option<MetadataReservation>,
+    /// Memory that core uses for the chunks of a joint table.
+    memory: Vec<MetadataReservation>,
 }
 
 /// A file in a table.
@@ -82,8 +90,8 @@ struct Listing {
     columns: Vec<Option<usize>>,
     /// The number of snapshots that list it.
     holders: usize,
-    /// For its chunks.
-    memory: Option<MetadataReservation>,
+    /// Memory that core uses for its chunks.
+    memory: Vec<MetadataReservation>,
 }
 
 /// All open files and tables.
@@ -101,7 +109,7 @@ pub(crate) struct Registry {
 
 impl OpenTable {
     fn new(key: TableKey, names: TableNames) -> Self {
-        Self { key, names, files: BTreeMap::new(), holders: 1, memory: None }
+        Self { key, names, files: BTreeMap::new(), holders: 1, memory: Vec::new() }
     }
 }
 
@@ -152,6 +160,7 @@ impl Registry {
         self.by_key.insert(key.clone(), id);
         let open = RegisteredFile {
             key,
+            file: file.file().clone(),
             first_page,
             page_count: PageIndex::from_usize(file.page_count()).0,
             layout: file.options().layout,
@@ -208,7 +217,12 @@ impl Registry {
         let open = self.tables.get_mut(&id).expect("held by the caller");
         let listing = open.files.entry(file).or_insert_with(|| {
             self.files.get_mut(&file).expect("held by the caller").tables.push(id);
-            Listing { chunks: Vec::new(), columns: columns.to_vec(), holders: 0, memory: None }
+            Listing {
+                chunks: Vec::new(),
+                columns: columns.to_vec(),
+                holders: 0,
+                memory: Vec::new(),
+            }
         });
         listing.holders += 1;
         listing.chunks.len()
@@ -232,7 +246,7 @@ impl Registry {
                 .append_chunks(id, specs)
                 .expect("the chunks of a file list its pages, a slice for each column group");
             listing.chunks.extend(chunks.into_iter().map(Some));
-            MetadataReservation::add_to(&mut listing.memory, memory);
+            listing.memory.push(memory);
         }
     }
 
@@ -241,8 +255,8 @@ impl Registry {
         self.tables[&id].files[&file].chunks.iter().flatten().copied().collect()
     }
 
-    /// A snapshot no longer lists a file. What nobody holds any more [is to go](Self::let_go).
-    pub(crate) fn release_file(&mut self, table: TableId, file: FileId) {
+    /// A snapshot no longer lists a file. What nobody holds any more [is to go](Self::let_go); the caller drops its store.
+    pub(crate) fn release_file(&mut self, table: TableId, file: FileId) -> Option<TableFile> {
         let open = self.files.get_mut(&file).expect("held by the caller");
         open.holders -= 1;
         let listed = self.tables.get_mut(&table).expect("held by the caller");
@@ -254,12 +268,14 @@ impl Registry {
             self.leaving.push(Leaving::Chunks { table, chunks, _memory: listing.memory });
             open.tables.retain(|&other| other != table);
         }
-        if open.holders == 0 {
-            let open = self.files.remove(&file).expect("found above");
-            let pages = open.first_page..PageId(open.first_page.0 + open.page_count);
-            self.leaving.push(Leaving::Pages { pages, _memory: open.memory });
-            self.by_key.remove(&open.key);
+        if open.holders > 0 {
+            return None;
         }
+        let open = self.files.remove(&file).expect("found above");
+        let pages = open.first_page..PageId(open.first_page.0 + open.page_count);
+        self.leaving.push(Leaving::Pages { pages, _memory: open.memory });
+        self.by_key.remove(&open.key);
+        Some(open.file)
     }
 
     /// A snapshot is gone, with all its files. What nobody holds any more [is to go](Self::let_go).

@@ -1,4 +1,4 @@
-//! The rates of scans, for estimates of when they use something.
+//! The rates of scans, for estimates of when they use something [CS11 §4.3, `scan.speed`].
 
 use std::cell::Cell;
 
@@ -11,15 +11,17 @@ const AVERAGED_MAX: usize = 64;
 
 /// The rates of scans: as measured, or until then the average of the oldest other scans.
 #[derive(Clone, Debug, Default)]
-pub(in crate::policy) struct Rates {
-    /// That average, and the time of it: it is computed once for all questions at one time.
+pub(super) struct ScanRates {
+    /// The average, and the time at which it was computed. It is not computed again at that time, even if a scan starts,
+    /// ends or is handed a chunk: it is an estimate.
     average: Cell<Option<(Time, u64)>>,
 }
 
-impl Rates {
-    /// Picoseconds a row.
-    pub(in crate::policy) fn row_ps(&self, state: &State, scan: &Scan) -> u64 {
-        scan.row_ps(state.now()).unwrap_or_else(|| self.average_ps(state))
+impl ScanRates {
+    /// Nanoseconds that a scan takes for so many rows.
+    pub(super) fn ns_for(&self, state: &State, scan: &Scan, rows: u64) -> u64 {
+        let row_ps = scan.row_ps(state.now()).unwrap_or_else(|| self.average_ps(state));
+        u64::try_from(u128::from(rows) * u128::from(row_ps) / 1_000).unwrap_or(u64::MAX)
     }
 
     fn average_ps(&self, state: &State) -> u64 {

@@ -1,0 +1,70 @@
+//! Memory counted as metadata: footers and what is made of them, and what is known of registered tables.
+
+use std::any::TypeId;
+use std::sync::Arc;
+
+use coscan_core::MissingMemory;
+
+use crate::memory::{Credit, MemoryBudget, MemoryUser};
+use crate::sync::destructor::InDestructor;
+use crate::tables::metadata_cache::MetadataCache;
+
+/// Optional metadata of one type takes at most this part of the budget.
+const OPTIONAL_PART: u64 = 8;
+
+/// Memory that is counted as metadata, until this is dropped.
+#[derive(Debug)]
+pub struct MetadataReservation {
+    credit: Arc<Credit>,
+    bytes: u64,
+}
+
+impl MetadataReservation {
+    /// # Errors
+    /// The missing bytes.
+    pub(crate) fn try_new(memory: &Arc<MemoryBudget>, bytes: u64) -> Result<Self, MissingMemory> {
+        memory.try_take(MemoryUser::Metadata, bytes)?;
+        Ok(Self { credit: Arc::clone(memory.credit()), bytes })
+    }
+
+    /// Memory that is in use already, even beyond the budget. Not to be called under the lock, which this may take.
+    pub(crate) fn of_held(memory: &Arc<MemoryBudget>, bytes: u64) -> Self {
+        if memory.try_take(MemoryUser::Metadata, bytes).is_err() {
+            memory.take(MemoryUser::Metadata, bytes);
+        }
+        Self { credit: Arc::clone(memory.credit()), bytes }
+    }
+
+    /// Memory for a value that queries can do without. Only unused values of its type are dropped for it.
+    pub(crate) fn try_optional(
+        memory: &Arc<MemoryBudget>,
+        cache: &MetadataCache,
+        of: TypeId,
+        bytes: u64,
+    ) -> Option<Self> {
+        let bytes_max = memory.budget_bytes() / OPTIONAL_PART;
+        if bytes > bytes_max {
+            return None; // However many others are dropped.
+        }
+        loop {
+            let over_bytes = cache.bytes_of(of).saturating_add(bytes).saturating_sub(bytes_max);
+            let missing = match over_bytes {
+                0 => match Self::try_new(memory, bytes) {
+                    Ok(reservation) => return Some(reservation),
+                    Err(missing) => missing.bytes,
+                },
+                over_bytes => over_bytes,
+            };
+            if cache.take_unused(Some(of), missing).is_empty() {
+                return None;
+            }
+        }
+    }
+}
+
+impl Drop for MetadataReservation {
+    fn drop(&mut self) {
+        let _destructor = InDestructor::enter();
+        self.credit.give(MemoryUser::Metadata, self.bytes);
+    }
+}
