@@ -2,7 +2,9 @@
 //!
 //! `cargo bench -p coscan-runtime --bench scans -- [SCANS]` prints a line for each case: the time of all scans together, the
 //! 99.9th percentile and the longest time that dropping a batch took (it returns memory), and how often an operator that
-//! asked for memory was refused. Compare two versions by running both several times in turn.
+//! asked for memory was refused. Then one scan goes chunk by chunk: how long it waits for each, from its request to its
+//! rows, alone and beside as many busy threads as there are processors. Compare two versions by running both several
+//! times in turn.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::sync::Arc;
@@ -114,6 +116,42 @@ async fn measure(
     Measured { all, drops, refused: refused.load(Ordering::Relaxed) }
 }
 
+/// The times that one scan waits for its chunks, where the pool has room for one: none is read before it is asked for.
+async fn waits(table: &Arc<ParquetTable>, busy_threads: usize) -> Vec<Duration> {
+    const SCANS: usize = 100;
+    let pages = table.layout().page_bytes();
+    // Of two chunks, less a tenth.
+    let pool_bytes = pages.iter().sum::<u64>() / ROW_GROUPS as u64 * 19 / 10;
+    let manager = BufferManager::new(Options::with_pool_bytes(pool_bytes, 64 << 20)).unwrap();
+    let shared = manager.register(Arc::clone(table));
+    let is_over = Arc::new(AtomicBool::new(false));
+    let busy: Vec<_> = (0..busy_threads)
+        .map(|_| {
+            let is_over = Arc::clone(&is_over);
+            std::thread::spawn(move || while !is_over.load(Ordering::Relaxed) {})
+        })
+        .collect();
+    let waiting = tokio::spawn(async move {
+        let mut waits = Vec::new();
+        for _ in 0..SCANS {
+            let request = ScanRequest::of_columns(&shared, vec![0, 1, 2, 3]);
+            let mut worker = manager.start_scan(&shared, request).unwrap().worker(0);
+            loop {
+                let asked = Instant::now();
+                let Some(batch) = worker.next().await else { break };
+                batch.unwrap();
+                waits.push(asked.elapsed());
+            }
+        }
+        waits.sort_unstable();
+        waits
+    });
+    let waits = waiting.await.unwrap();
+    is_over.store(true, Ordering::Relaxed);
+    busy.into_iter().for_each(|thread| thread.join().unwrap());
+    waits
+}
+
 fn main() {
     let scans = std::env::args().filter_map(|argument| argument.parse().ok()).next().unwrap_or(64);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
@@ -136,6 +174,17 @@ fn main() {
                     all.as_secs_f64(),
                     percentile.as_secs_f64() * 1e6,
                     drops[drops.len() - 1].as_secs_f64() * 1e6,
+                );
+            }
+        }
+        let processors = std::thread::available_parallelism().unwrap().get();
+        for (name, busy_threads) in [("alone", 0), ("beside busy threads", processors)] {
+            for _ in 0..3 {
+                let waits = waits(&table, busy_threads).await;
+                println!(
+                    "one scan, {name}: waits for a chunk, median {:.1} us, 99.9 % {:.1} us",
+                    waits[waits.len() / 2].as_secs_f64() * 1e6,
+                    waits[waits.len() * 999 / 1000].as_secs_f64() * 1e6,
                 );
             }
         }
