@@ -49,7 +49,7 @@ pub use layout::{Layout, LayoutBuilder};
 pub use manager::{ActiveBufferManager, Config};
 pub use memory::{MemoryLimits, MemoryStage, UnmetMemoryRequest};
 pub use policy::{Policy, PolicyKind, UnknownPolicy};
-pub use scan::{Order, PriorityBounds, PriorityClass, Scan, ScanReport, ScanSpec};
+pub use scan::{Order, PriorityBounds, PriorityClass, Scan, ScanCounts, ScanSpec};
 pub use set::{HierarchicalBitSet, IndexSet};
 pub use slots::Slots;
 pub use state::{CandidateKind, LoadCandidates, State};

@@ -25,7 +25,7 @@ fn trace(policy: PolicyKind) -> String {
     let bytes_read = world.model.loaded_bytes;
     let mut lines = vec![format!("# {policy}: {bytes_read} bytes read, done at {}", world.now)];
     for (scan, ended) in &world.ended {
-        let ScanReport { chunks_found, bytes_read, bytes_reused, .. } = ended.report;
+        let ScanCounts { chunks_found, bytes_read, bytes_reused, .. } = ended.report;
         lines.push(format!(
             "# scan={scan} done={} found={chunks_found} read={bytes_read} reused={bytes_reused}",
             ended.at

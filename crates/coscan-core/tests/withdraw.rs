@@ -62,7 +62,7 @@ impl Run {
         self.answers[worker as usize].expect("it is answered")
     }
 
-    fn report(&self) -> ScanReport {
+    fn report(&self) -> ScanCounts {
         self.manager.report(self.scan).unwrap()
     }
 
@@ -104,12 +104,12 @@ fn a_chunk_is_counted_once_however_often_it_is_given_back() {
         for _ in 0..2 {
             run.ask(0).unwrap();
             run.withdraw(0);
-            let ScanReport { chunks_delivered, chunks_found, bytes_read, bytes_reused, .. } =
+            let ScanCounts { chunks_delivered, chunks_found, bytes_read, bytes_reused, .. } =
                 run.report();
             assert_eq!((chunks_delivered, chunks_found, bytes_read, bytes_reused), (0, 0, 0, 0));
         }
         run.rest(1);
-        let ScanReport { chunks_delivered, chunks_found, bytes_read, bytes_reused, .. } =
+        let ScanCounts { chunks_delivered, chunks_found, bytes_read, bytes_reused, .. } =
             run.report();
         assert_eq!((chunks_delivered, bytes_read, bytes_reused), (CHUNKS, CHUNKS, 0));
         assert!(chunks_found <= chunks_delivered, "{chunks_found}");

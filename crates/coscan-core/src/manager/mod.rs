@@ -26,7 +26,7 @@ use crate::ids::{PageId, ScanId, SliceId, Time};
 use crate::memory::Arbitrator;
 use crate::pages::Residency;
 use crate::policy::{EvictionRequest, Policy};
-use crate::scan::{PriorityClass, Scan, ScanReport};
+use crate::scan::{PriorityClass, Scan, ScanCounts};
 use crate::state::State;
 
 /// The limits of a manager, whatever its policy.
@@ -231,7 +231,7 @@ impl ActiveBufferManager {
 
     /// The progress of a running scan.
     #[must_use]
-    pub fn report(&self, scan: ScanId) -> Option<ScanReport> {
+    pub fn report(&self, scan: ScanId) -> Option<ScanCounts> {
         self.state.scan(scan).map(Scan::report)
     }
 

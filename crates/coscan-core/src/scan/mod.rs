@@ -20,7 +20,7 @@ use crate::table::Table;
 pub(crate) use index_keys::IndexKeys;
 pub(crate) use rate::ScanRate;
 pub(crate) use spec::indexes;
-pub use spec::{Order, PriorityBounds, PriorityClass, ScanReport, ScanSpec};
+pub use spec::{Order, PriorityBounds, PriorityClass, ScanCounts, ScanSpec};
 pub(crate) use worker::{Ticket, Worker};
 
 /// A registered scan.
@@ -50,7 +50,7 @@ pub struct Scan {
     pub(crate) chunk_ns: u64,
     pub(crate) rate: ScanRate,
     pub(crate) failed: bool,
-    pub(crate) report: ScanReport,
+    pub(crate) report: ScanCounts,
     /// Available chunks of which some column groups that it reads are decoded.
     pub(crate) decoded: DecodedChunks,
     /// The keys under which it is indexed.
@@ -84,7 +84,7 @@ impl Scan {
             chunk_ns: 0,
             rate: ScanRate::default(),
             failed: false,
-            report: ScanReport::default(),
+            report: ScanCounts::default(),
             decoded: DecodedChunks::default(),
             indexed: None,
         }
@@ -254,7 +254,7 @@ impl Scan {
 
     /// Its progress.
     #[must_use]
-    pub fn report(&self) -> ScanReport {
+    pub fn report(&self) -> ScanCounts {
         self.report
     }
 

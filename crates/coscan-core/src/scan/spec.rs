@@ -89,7 +89,7 @@ pub(crate) fn indexes(chunks: &[Range<ChunkIndex>]) -> impl Iterator<Item = Chun
 
 /// The progress of a scan, for EXPLAIN and reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct ScanReport {
+pub struct ScanCounts {
     /// Chunks that it needed when it started, and those that were added.
     pub chunks_needed: u64,
     /// Chunks that were pruned while it ran.

@@ -91,7 +91,7 @@ enum Event {
 /// What a finished scan got.
 #[derive(Clone, Debug, Default)]
 pub struct Ended {
-    pub report: ScanReport,
+    pub report: ScanCounts,
     pub at: u64,
 }
 

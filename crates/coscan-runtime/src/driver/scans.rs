@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use coscan_core::{ChunkIndex, Index, ScanId, ScanReport, ScanSpec, StartScanError, Time};
+use coscan_core::{ChunkIndex, Index, ScanCounts, ScanId, ScanSpec, StartScanError, Time};
 
 use super::handle::Driver;
 use super::running_scan::RunningScan;
@@ -140,7 +140,7 @@ impl Driver {
     }
 
     /// Ends a scan and reports on it. All that it held is released when this returns.
-    pub(crate) fn cancel_scan(self: &Arc<Self>, scan: ScanId) -> ScanReport {
+    pub(crate) fn cancel_scan(self: &Arc<Self>, scan: ScanId) -> ScanCounts {
         let report = self.call(|state, _| {
             // First: a worker must not end as if it had been handed all chunks because the others are dropped.
             state.fail(scan, &ScanError::Cancelled);
@@ -151,7 +151,7 @@ impl Driver {
         report
     }
 
-    pub(crate) fn report_scan(self: &Arc<Self>, scan: ScanId) -> ScanReport {
+    pub(crate) fn report_scan(self: &Arc<Self>, scan: ScanId) -> ScanCounts {
         self.call(|state, _| state.core.report(scan).unwrap_or_default())
     }
 

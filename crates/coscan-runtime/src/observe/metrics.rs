@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use coscan_core::ScanReport;
+use coscan_core::ScanCounts;
 
 /// Counters of one scan so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanMetrics {
     /// Chunks and bytes, as the scheduler counts them.
-    pub chunks: ScanReport,
+    pub chunks: ScanCounts,
     /// Columns of chunks that it decoded.
     pub slices_decoded: u64,
     /// Columns of chunks that it took decoded from another scan.
@@ -28,7 +28,7 @@ impl ScanMetrics {
     pub(crate) fn plus(self, other: &Self) -> Self {
         let (a, b) = (&self.chunks, &other.chunks);
         Self {
-            chunks: ScanReport {
+            chunks: ScanCounts {
                 chunks_needed: a.chunks_needed + b.chunks_needed,
                 chunks_pruned_dynamic: a.chunks_pruned_dynamic + b.chunks_pruned_dynamic,
                 chunks_delivered: a.chunks_delivered + b.chunks_delivered,
@@ -78,7 +78,7 @@ impl ScanCounters {
         self.slices_of_all.reused.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn with_chunks(&self, chunks: ScanReport) -> ScanMetrics {
+    pub(crate) fn with_chunks(&self, chunks: ScanCounts) -> ScanMetrics {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let time = |counter: &AtomicU64| Duration::from_nanos(count(counter));
         ScanMetrics {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use coscan_core::{MemoryStage, PriorityClass, ScanId, ScanReport, ScanSpec, WorkerIndex};
+use coscan_core::{MemoryStage, PriorityClass, ScanCounts, ScanId, ScanSpec, WorkerIndex};
 
 use crate::cpu::activity::WorkerActivity;
 use crate::driver::{Driver, Message, RunningScan};
@@ -25,7 +25,7 @@ pub(crate) struct ScanHandle {
     activity: Arc<WorkerActivity>,
     workers: usize,
     /// The report, once the scan has ended.
-    ended: OnceLock<ScanReport>,
+    ended: OnceLock<ScanCounts>,
     /// Keeps what it reads registered.
     _registered: Box<dyn fmt::Debug + Send + Sync>,
 }

@@ -16,7 +16,7 @@ use std::task::{Context, Poll};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use coscan_core::{ChunkIndex, ScanReport};
+use coscan_core::{ChunkIndex, ScanCounts};
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
 use log::debug;
@@ -90,10 +90,10 @@ impl FirstRows {
     #[must_use]
     pub fn metrics(&self) -> ScanMetrics {
         let Progress { counters, bytes_read, bytes_reused, scan } = &*self.progress;
-        let metrics = counters.with_chunks(ScanReport {
+        let metrics = counters.with_chunks(ScanCounts {
             bytes_read: bytes_read.load(Ordering::Relaxed),
             bytes_reused: bytes_reused.load(Ordering::Relaxed),
-            ..ScanReport::default()
+            ..ScanCounts::default()
         });
         scan.get().map_or(metrics, |scan| metrics.plus(&scan.metrics()))
     }

@@ -5,6 +5,7 @@
 //! their last holder is gone and nothing of them is in use.
 
 mod joint;
+mod keys;
 mod leaving;
 mod names;
 
@@ -14,11 +15,11 @@ use std::sync::Arc;
 use coscan_core::log::RecordedManager;
 use coscan_core::{ChunkIndex, ChunkSpec, DeviceId, GroupIndex, Index, PageId, PageIndex, TableId};
 use coscan_storage::stores::Device;
-use coscan_storage::table::{
-    FileOptions, FileVersion, PageLayout, ParquetFile, ParquetTable, TableFile,
-};
+use coscan_storage::table::{PageLayout, ParquetFile, ParquetTable, TableFile};
 
 pub(crate) use joint::{JointKey, joint_groups};
+use keys::TableKey;
+pub(crate) use keys::{FileId, FileKey};
 use leaving::Leaving;
 pub(crate) use names::TableNames;
 
@@ -30,29 +31,6 @@ pub(crate) const STEP_SLICES: usize = 4 << 10;
 /// Chunks of so many column groups that are added while the lock is held once.
 pub(crate) fn step_chunks(groups: usize) -> usize {
     (STEP_SLICES / groups.max(1)).max(1)
-}
-
-/// An open file.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct FileId(pub(crate) u64);
-
-/// Identifies a file: its version, how it was opened, and its store. Two stores of one address may hold different files.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct FileKey {
-    version: FileVersion,
-    options: FileOptions,
-    store: usize,
-}
-
-/// Identifies a table.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum TableKey {
-    /// By name, columns, and how many groups these are in: successive snapshots of one table.
-    Named(String, Arc<str>, usize),
-    /// By its files, in order.
-    Listed(Vec<FileId>, Arc<str>),
-    /// By its tables and the rows of each chunk.
-    Joint(JointKey),
 }
 
 #[derive(Debug)]
@@ -110,13 +88,6 @@ pub(crate) struct Registry {
 impl OpenTable {
     fn new(key: TableKey, names: TableNames) -> Self {
         Self { key, names, files: BTreeMap::new(), holders: 1, memory: Vec::new() }
-    }
-}
-
-impl FileKey {
-    pub(crate) fn new(file: &TableFile, options: FileOptions) -> Self {
-        let store = Arc::as_ptr(&file.store).cast::<()>().addr();
-        Self { version: file.version(), options, store }
     }
 }
 

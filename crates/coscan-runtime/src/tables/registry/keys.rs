@@ -1,0 +1,37 @@
+//! When two files or tables are the same.
+
+use std::sync::Arc;
+
+use coscan_storage::table::{FileOptions, FileVersion, TableFile};
+
+use super::joint::JointKey;
+
+/// An open file.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct FileId(pub(crate) u64);
+
+/// Identifies a file: its version, how it was opened, and its store. Two stores of one address may hold different files.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct FileKey {
+    version: FileVersion,
+    options: FileOptions,
+    store: usize,
+}
+
+/// Identifies a table.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum TableKey {
+    /// By name, columns, and how many groups these are in: successive snapshots of one table.
+    Named(String, Arc<str>, usize),
+    /// By its files, in order.
+    Listed(Vec<FileId>, Arc<str>),
+    /// By its tables and the rows of each chunk.
+    Joint(JointKey),
+}
+
+impl FileKey {
+    pub(crate) fn new(file: &TableFile, options: FileOptions) -> Self {
+        let store = Arc::as_ptr(&file.store).cast::<()>().addr();
+        Self { version: file.version(), options, store }
+    }
+}
