@@ -1,12 +1,10 @@
 //! Deliveries: waiting workers are answered first come, first served. A policy that schedules processors chooses among
 //! them instead, and no more are at work than the processors can use.
 
-use std::collections::BTreeSet;
-
 use super::ActiveBufferManager;
 use crate::action::Action;
 use crate::ids::{ChunkIndex, ScanId, Time, WorkerIndex};
-use crate::scan::{Order, Worker};
+use crate::scan::{IndexKeys, Order, Worker};
 
 /// Ready scans that a decision looks at in each order: the bound on its cost.
 const CANDIDATES_MAX: usize = 32;
@@ -76,8 +74,10 @@ impl ActiveBufferManager {
 
     /// These scans in the order in which they began to wait, each once.
     fn in_turn(&self, scans: impl Iterator<Item = ScanId>) -> Vec<ScanId> {
-        let ticket = |id| self.state.scans[&id].longest_waiting().map(|(ticket, ..)| (ticket, id));
-        let queue: BTreeSet<_> = scans.filter_map(ticket).collect();
+        let ticket = |id| self.state.scans[&id].indexed.and_then(IndexKeys::ticket);
+        let mut queue: Vec<_> = scans.filter_map(|id| Some((ticket(id)?, id))).collect();
+        queue.sort_unstable();
+        queue.dedup();
         queue.into_iter().map(|(_, id)| id).collect()
     }
 

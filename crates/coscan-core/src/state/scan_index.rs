@@ -71,15 +71,16 @@ impl ScanIndex {
             let from = scan.indexed.replace(keys);
             self.move_scan(scan, from, Some(keys));
             if from.is_none_or(|from| from.spare_chunks != keys.spare_chunks) {
-                starvation.set(scan.slot, keys.spare_chunks);
+                starvation.set_spare(scan.slot, keys.spare_chunks);
             }
         }
+        starvation.set_next(scan);
     }
 
     pub(crate) fn remove(&mut self, scan: &mut Scan, starvation: &mut StarvationSets) {
         let from = scan.indexed.take();
         self.move_scan(scan, from, None);
-        starvation.set(scan.slot, None);
+        starvation.remove(scan.slot);
     }
 
     fn move_scan(&mut self, scan: &Scan, from: Option<IndexKeys>, to: Option<IndexKeys>) {

@@ -159,13 +159,13 @@ impl Table {
     /// The slots of its starved scans.
     #[must_use]
     pub fn starved(&self) -> &IndexSet<SlotIndex> {
-        &self.starvation.0[0]
+        self.starvation.starved()
     }
 
     /// The slots of its scans that are starved, or would be with one chunk less.
     #[must_use]
     pub fn almost_starved(&self) -> &IndexSet<SlotIndex> {
-        &self.starvation.0[1]
+        self.starvation.almost_starved()
     }
 
     /// The slots of its scans that go in order and read whole chunks.

@@ -1,12 +1,21 @@
-//! The scans of a table that wait for data, or soon will.
+//! The scans of a table that wait for data, or soon will, and the chunks that scans in order use next.
 
-use crate::ids::SlotIndex;
+use std::collections::BTreeMap;
+
+use crate::ids::{ChunkIndex, SlotIndex};
+use crate::scan::Scan;
 use crate::set::IndexSet;
 
-/// The slots of a table's scans that wait for data, or soon will: at each position those that would be starved with so
-/// many chunks less.
+/// The scans of a table that may starve if it loses pages, by their slots.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct StarvationSets(pub(super) [IndexSet<SlotIndex>; 8]);
+pub(crate) struct StarvationSets {
+    /// At each position those that would be starved with so many chunks less.
+    with_less: [IndexSet<SlotIndex>; 8],
+    /// Of the scans that go in order and read whole chunks: by chunk, those that use it next. They count on no other.
+    next: BTreeMap<ChunkIndex, IndexSet<SlotIndex>>,
+    /// The same by scan.
+    next_of: BTreeMap<SlotIndex, Vec<ChunkIndex>>,
+}
 
 impl StarvationSets {
     /// Ready chunks that a scan can spare, at most, for it to be in one of the sets.
@@ -14,14 +23,62 @@ impl StarvationSets {
 
     /// The slots of scans that are starved with so many chunks less; `None` if they are not kept for as many.
     pub(crate) fn with_less(&self, chunks: usize) -> Option<&IndexSet<SlotIndex>> {
-        self.0.get(chunks)
+        self.with_less.get(chunks)
+    }
+
+    /// Those that are starved.
+    pub(super) fn starved(&self) -> &IndexSet<SlotIndex> {
+        &self.with_less[0]
+    }
+
+    /// Those that are starved, or would be with one chunk less.
+    pub(super) fn almost_starved(&self) -> &IndexSet<SlotIndex> {
+        &self.with_less[1]
+    }
+
+    /// The slots of scans in order that use a chunk [soon](Scan::chunks_ahead).
+    pub(crate) fn next(&self, chunk: ChunkIndex) -> Option<&IndexSet<SlotIndex>> {
+        self.next.get(&chunk)
     }
 
     /// Sets the chunks that a scan can spare before it starves; `None` if it never does, or can spare more than
     /// [`Self::SPARE_MAX`].
-    pub(crate) fn set(&mut self, slot: SlotIndex, spare: Option<usize>) {
-        for (less, set) in self.0.iter_mut().enumerate() {
+    pub(crate) fn set_spare(&mut self, slot: SlotIndex, spare: Option<usize>) {
+        for (less, set) in self.with_less.iter_mut().enumerate() {
             set.set(slot, spare.is_some_and(|spare| spare <= less));
+        }
+    }
+
+    /// Notes the chunks that a scan uses next, if it goes in order.
+    pub(crate) fn set_next(&mut self, scan: &Scan) {
+        if scan.goes_in_order() {
+            let next = || scan.needed.iter().take(scan.chunks_ahead());
+            let known = self.next_of.get(&scan.slot).map_or(&[][..], Vec::as_slice);
+            if !next().eq(known.iter().copied()) {
+                self.move_next(scan.slot, next().collect());
+            }
+        }
+    }
+
+    /// Forgets a scan.
+    pub(crate) fn remove(&mut self, slot: SlotIndex) {
+        self.set_spare(slot, None);
+        self.move_next(slot, Vec::new());
+    }
+
+    fn move_next(&mut self, slot: SlotIndex, to: Vec<ChunkIndex>) {
+        for chunk in self.next_of.remove(&slot).into_iter().flatten() {
+            let slots = self.next.get_mut(&chunk).expect("both ways are kept");
+            slots.remove(slot);
+            if slots.is_empty() {
+                self.next.remove(&chunk);
+            }
+        }
+        for &chunk in &to {
+            self.next.entry(chunk).or_default().insert(slot);
+        }
+        if !to.is_empty() {
+            self.next_of.insert(slot, to);
         }
     }
 }

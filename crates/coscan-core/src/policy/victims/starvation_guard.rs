@@ -22,7 +22,7 @@ pub(super) enum Verdict {
 /// The scans that may object to losing one more chunk.
 #[derive(Default)]
 struct Objectors {
-    /// The table that was asked about last, and the slots of its scans that another lost chunk may starve.
+    /// The table that was asked about last, and the slots of its scans in any order that another lost chunk may starve.
     table: Option<TableId>,
     of_table: IndexSet<SlotIndex>,
     /// The class that was asked about last, and those of them that need it and lack none of its pages, and the scan that
@@ -103,7 +103,11 @@ impl<'a> StarvationGuard<'a> {
         let table = self.state.table(slice.table);
         self.find_objectors(slice, table);
         let readers = &table.classes().readers()[slice.group.as_usize()];
-        let slots = IndexSet::common([&self.objectors.of_class, readers]);
+        let of_class = IndexSet::common([&self.objectors.of_class, readers]);
+        // However much of a scan in order is ready, it counts on its next chunks only.
+        let next = table.starvation.next(slice.chunk);
+        let next = next.filter(|_| self.strictness == Strictness::Strict).into_iter();
+        let slots = of_class.chain(next.flat_map(|next| IndexSet::common([next, readers])));
         let mut counted = slots.filter_map(|slot| self.state.scan_at(table, slot));
         let chunks = [slice.chunk];
         counted.find_map(|scan| self.verdict_of(scan, &chunks)).or_else(|| {
@@ -140,8 +144,8 @@ impl<'a> StarvationGuard<'a> {
         (self.objectors.class, self.objectors.of_class) = (Some(key), slots);
     }
 
-    /// The slots of the scans that one more lost chunk of a table may starve, or that take chunks in order: all others
-    /// have more chunks to spare than were lost. None unless [`Strictness::Strict`].
+    /// The slots of the scans in any order that one more lost chunk of a table may starve: all others have more chunks to
+    /// spare than were lost. None unless [`Strictness::Strict`].
     fn objectors_of(&self, id: TableId, table: &Table) -> IndexSet<SlotIndex> {
         let mut slots = IndexSet::new();
         if self.strictness == Strictness::Strict {
@@ -150,8 +154,7 @@ impl<'a> StarvationGuard<'a> {
                 Some(starving) => slots.union_with(starving),
                 None => slots = self.state.scans_of(id).map(Scan::slot).collect(),
             }
-            // However much of one in order is ready, its next chunk is the only one that it could be handed.
-            slots.union_with(table.in_order());
+            slots.subtract(table.in_order());
         }
         slots
     }
