@@ -90,7 +90,9 @@ impl MemoryBudget {
 
     fn note_peak(&self) {
         let pool_bytes = self.pool_held_bytes.load(Ordering::Relaxed);
-        let held_bytes = self.usage().total_bytes() + pool_bytes;
+        // Read one after the other, while memory moves between them: all together they hold no more than this (I7).
+        let most_bytes = self.budget_bytes.saturating_add(self.credit.overdraft_bytes());
+        let held_bytes = (self.usage().total_bytes() + pool_bytes).min(most_bytes);
         if held_bytes > self.held_bytes_max() {
             self.held_bytes_max.fetch_max(held_bytes, Ordering::Relaxed);
         }
