@@ -74,7 +74,9 @@ impl ScanIndex {
                 starvation.set_spare(scan.slot, keys.spare_chunks);
             }
         }
-        starvation.set_next(scan);
+        if scan.goes_in_order() {
+            starvation.set_next(scan.slot, || scan.needed.iter().take(scan.chunks_ahead()));
+        }
     }
 
     pub(crate) fn remove(&mut self, scan: &mut Scan, starvation: &mut StarvationSets) {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use crate::ids::{ChunkIndex, SlotIndex};
-use crate::scan::Scan;
 use crate::set::IndexSet;
 
 /// The scans of a table that may starve if it loses pages, by their slots.
@@ -36,7 +35,7 @@ impl StarvationSets {
         &self.with_less[1]
     }
 
-    /// The slots of scans in order that use a chunk [soon](Scan::chunks_ahead).
+    /// The slots of scans in order that use a chunk next.
     pub(crate) fn next(&self, chunk: ChunkIndex) -> Option<&IndexSet<SlotIndex>> {
         self.next.get(&chunk)
     }
@@ -49,14 +48,15 @@ impl StarvationSets {
         }
     }
 
-    /// Notes the chunks that a scan uses next, if it goes in order.
-    pub(crate) fn set_next(&mut self, scan: &Scan) {
-        if scan.goes_in_order() {
-            let next = || scan.needed.iter().take(scan.chunks_ahead());
-            let known = self.next_of.get(&scan.slot).map_or(&[][..], Vec::as_slice);
-            if !next().eq(known.iter().copied()) {
-                self.move_next(scan.slot, next().collect());
-            }
+    /// Sets the chunks that a scan in order uses next.
+    pub(crate) fn set_next<I: Iterator<Item = ChunkIndex>>(
+        &mut self,
+        slot: SlotIndex,
+        next: impl Fn() -> I,
+    ) {
+        let known = self.next_of.get(&slot).map_or(&[][..], Vec::as_slice);
+        if !next().eq(known.iter().copied()) {
+            self.move_next(slot, next().collect());
         }
     }
 

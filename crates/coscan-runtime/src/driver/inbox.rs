@@ -77,7 +77,7 @@ mod model {
     const SENDERS: u32 = 3;
     const MESSAGES: u32 = 3;
 
-    /// Who sent a message, and the how manyth it is.
+    /// The sender of a message, and its number.
     type Message = (u32, u32);
 
     /// A state that knows what was applied to it.

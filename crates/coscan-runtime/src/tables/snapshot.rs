@@ -8,7 +8,7 @@ use coscan_storage::table::ParquetTable;
 
 use crate::memory::MemoryBudget;
 use crate::tables::metadata_reservation::MetadataReservation;
-use crate::tables::registry::FileId;
+use crate::tables::registry::keys::FileId;
 
 /// A snapshot of a table, and the chunks and pages of core that it has. Plain data: it keeps nothing registered.
 #[derive(Debug)]

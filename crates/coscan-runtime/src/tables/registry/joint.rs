@@ -6,16 +6,10 @@ use std::sync::Arc;
 use coscan_core::log::RecordedManager;
 use coscan_core::{ChunkIndex, ChunkSpec, GroupIndex, Index, TableId};
 
-use super::{FileId, Leaving, Listing, OpenTable, Registry, TableKey, TableNames};
+use super::keys::{FileId, JointKey, TableKey};
+use super::{Leaving, Listing, OpenTable, Registry, TableNames};
 use crate::tables::metadata_reservation::MetadataReservation;
 use crate::tables::snapshot::Snapshot;
-
-/// Identifies a joint table: the files and columns of its tables, and the rows of its chunks.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct JointKey {
-    tables: Vec<(Vec<FileId>, Arc<str>)>,
-    rows: Vec<(u64, u64)>,
-}
 
 impl JointKey {
     /// `chunks[u][t]`: the rows of table `t` in joint chunk `u`.

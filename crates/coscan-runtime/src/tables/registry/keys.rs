@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use coscan_storage::table::{FileOptions, FileVersion, TableFile};
 
-use super::joint::JointKey;
-
 /// An open file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct FileId(pub(crate) u64);
@@ -27,6 +25,13 @@ pub(super) enum TableKey {
     Listed(Vec<FileId>, Arc<str>),
     /// By its tables and the rows of each chunk.
     Joint(JointKey),
+}
+
+/// Identifies a joint table: the files and columns of its tables, and the rows of its chunks.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct JointKey {
+    pub(super) tables: Vec<(Vec<FileId>, Arc<str>)>,
+    pub(super) rows: Vec<(u64, u64)>,
 }
 
 impl FileKey {

@@ -5,7 +5,7 @@
 //! their last holder is gone and nothing of them is in use.
 
 mod joint;
-mod keys;
+pub(super) mod keys;
 mod leaving;
 mod names;
 
@@ -17,9 +17,9 @@ use coscan_core::{ChunkIndex, ChunkSpec, DeviceId, GroupIndex, Index, PageId, Pa
 use coscan_storage::stores::Device;
 use coscan_storage::table::{PageLayout, ParquetFile, ParquetTable, TableFile};
 
-pub(crate) use joint::{JointKey, joint_groups};
+pub(crate) use joint::joint_groups;
 use keys::TableKey;
-pub(crate) use keys::{FileId, FileKey};
+pub(crate) use keys::{FileId, FileKey, JointKey};
 use leaving::Leaving;
 pub(crate) use names::TableNames;
 
