@@ -152,6 +152,7 @@ impl Load {
                     self.start(speed);
                 }
                 Action::Evict { .. } | Action::Escalate { .. } | Action::Unneeded { .. } => {}
+                Action::NoSpace { .. } => unreachable!(),
                 Action::Fail { .. } | Action::GrantMemory { .. } => {
                     unreachable!("not in this world")
                 }

@@ -283,6 +283,7 @@ impl ManyScans {
                     self.start();
                 }
                 Action::Evict { .. } | Action::Escalate { .. } | Action::Unneeded { .. } => {}
+                Action::NoSpace { .. } => unreachable!(),
                 Action::Fail { .. } | Action::GrantMemory { .. } => {
                     unreachable!("not in this world")
                 }

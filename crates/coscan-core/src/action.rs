@@ -59,6 +59,13 @@ pub enum Action {
         /// The page.
         page: PageId,
     },
+    /// The pool has no space for the chunk of this scan, which reads for a [`RemoteQuery`](crate::RemoteQuery). Cancel the
+    /// scan, and read its pages without the pool, or let the other server read them: nothing more is delivered to it.
+    /// Waiting could deadlock: what fills this pool may itself wait for that server.
+    NoSpace {
+        /// The scan.
+        scan: ScanId,
+    },
     /// No scan needs this slice any more, of which the caller holds a column decoded: see
     /// [`slice_decoded`](crate::ActiveBufferManager::slice_decoded). Workers that were handed the chunk may still be about
     /// to use it.
@@ -101,6 +108,7 @@ impl Action {
         match self {
             Action::Deliver { scan, .. }
             | Action::Finish { scan, .. }
+            | Action::NoSpace { scan }
             | Action::Fail { scan, .. } => Some(*scan),
             Action::Load { .. }
             | Action::Escalate { .. }

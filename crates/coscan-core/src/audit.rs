@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::classes::ClassKey;
 use crate::ids::{ChunkIndex, GroupIndex, Index, PageId, SliceId, SlotIndex, TableId};
-use crate::pages::Residency;
+use crate::pages::{Page, Residency, Source};
 use crate::scan::Scan;
 use crate::set::IndexSet;
 use crate::state::{ScanIndex, State};
@@ -143,6 +143,12 @@ fn audit_table(state: &State, id: TableId, table: &Table) -> Result<(), Discrepa
                 (needed && available, needed && cold),
                 (scan.available.contains(chunk), scan.cold.contains(chunk)),
             )?;
+            let nearby = needed && !scan.is_sparse() && key.is_nearby(&scan.groups);
+            same(
+                || format!("{chunk:?} is nearby for {:?}", scan.id),
+                nearby,
+                scan.nearby.contains(chunk),
+            )?;
             let decoded = table.decoded.groups(chunk, &scan.groups);
             same(
                 || format!("decoded of {chunk:?} for {:?}", scan.id),
@@ -171,20 +177,29 @@ fn audit_table(state: &State, id: TableId, table: &Table) -> Result<(), Discrepa
 fn key_of(state: &State, id: TableId, table: &Table, chunk: ChunkIndex) -> ClassKey {
     let counted = |scan: &&Scan| scan.needed.contains(chunk) && !scan.is_sparse();
     let needing = state.scans_of(id).filter(counted);
-    let groups_with = |test: fn(Residency) -> bool| -> IndexSet<GroupIndex> {
+    let groups_with = |test: fn(&Page) -> bool| -> IndexSet<GroupIndex> {
         let groups = (0..table.group_count()).map(GroupIndex::from_usize);
         groups
             .filter(|&group| {
                 let mut pages = table.slice(chunk, group).iter();
-                pages.any(|page| test(state.page(*page).residency))
+                pages.any(|page| test(state.page(*page)))
             })
             .collect()
     };
     ClassKey {
         scans: needing.map(Scan::slot).collect(),
-        cold: groups_with(|residency| residency == Residency::Cold),
-        reading: groups_with(|residency| residency == Residency::Reading),
-        cached: groups_with(|residency| residency == Residency::Cached),
+        nearby: groups_with(|page| page.residency == Residency::Cold)
+            .iter()
+            .filter(|&group| {
+                let mut pages = table.slice(chunk, group).iter().map(|&page| state.page(page));
+                pages.all(|page| {
+                    page.source == Source::PeerPool || page.residency != Residency::Cold
+                })
+            })
+            .collect(),
+        cold: groups_with(|page| page.residency == Residency::Cold),
+        reading: groups_with(|page| page.residency == Residency::Reading),
+        cached: groups_with(|page| page.residency == Residency::Cached),
     }
 }
 

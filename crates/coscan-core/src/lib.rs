@@ -48,8 +48,9 @@ pub use ids::{
 pub use layout::{Layout, LayoutBuilder};
 pub use manager::{ActiveBufferManager, Config};
 pub use memory::{MemoryLimits, MemoryStage, UnmetMemoryRequest};
+pub use pages::Source;
 pub use policy::{Policy, PolicyKind, UnknownPolicy};
-pub use scan::{Order, PriorityBounds, PriorityClass, Scan, ScanCounts, ScanSpec};
+pub use scan::{Order, PriorityBounds, PriorityClass, RemoteQuery, Scan, ScanCounts, ScanSpec};
 pub use set::{HierarchicalBitSet, IndexSet};
 pub use slots::Slots;
 pub use state::{CandidateKind, LoadCandidates, State};

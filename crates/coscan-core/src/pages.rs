@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut, Range};
 
+use serde::{Deserialize, Serialize};
+
 use crate::ids::{Index as _, PageId, ScanId, SliceId, TableId};
 
 /// Whether a page is in the pool.
@@ -16,12 +18,37 @@ pub(crate) enum Residency {
     Cached,
 }
 
+/// Where a page comes from when it is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// The device of its table.
+    #[default]
+    Device,
+    /// Another server, which reads it from its device.
+    Peer,
+    /// Another server, which has it in its pool: it costs less.
+    PeerPool,
+}
+
+/// Where a page is, as slices count it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    /// Not in the pool, nor in that of another server as far as is known.
+    Far,
+    /// In the pool of another server only.
+    Nearby,
+    Reading,
+    Cached,
+}
+
 /// A page.
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
     /// Bytes to be read and held.
     pub(crate) bytes: u64,
     pub(crate) residency: Residency,
+    pub(crate) source: Source,
     /// Workers that use it and loads that hold it. While above 0 it stays (I2).
     pub(crate) pins: u32,
     /// The number of needed chunks, over all running scans, that it is part of.
@@ -46,11 +73,21 @@ impl Page {
         Self {
             bytes,
             residency: Residency::Cold,
+            source: Source::Device,
             pins: 0,
             needed_count: 0,
             used_at: 0,
             read_for: None,
             slices: Slices::Many(Box::default()),
+        }
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        match (self.residency, self.source) {
+            (Residency::Cold, Source::PeerPool) => Place::Nearby,
+            (Residency::Cold, _) => Place::Far,
+            (Residency::Reading, _) => Place::Reading,
+            (Residency::Cached, _) => Place::Cached,
         }
     }
 

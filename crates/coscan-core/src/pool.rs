@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::{PageId, TableId};
-use crate::pages::{Page, Residency};
+use crate::pages::{Page, Residency, Source};
 
 /// The bytes held and the cached pages by their last use.
 #[derive(Clone, Debug)]
@@ -18,6 +18,8 @@ pub(crate) struct Pool {
     pub(crate) cached: BTreeSet<(u64, PageId)>,
     /// Cached pages that no running scan needs, by the first table that lists them, if any does. No set is empty.
     pub(crate) unneeded: BTreeMap<Option<TableId>, BTreeSet<(u64, PageId)>>,
+    /// Cached pages that are in the pool of another server, too, least recently used first.
+    pub(crate) copies: BTreeSet<(u64, PageId)>,
     /// Tables whose unneeded pages have changed, or were used, since this was last taken.
     pub(crate) changed: BTreeSet<TableId>,
     uses: u64,
@@ -33,6 +35,7 @@ impl Pool {
             unpinned_bytes: 0,
             cached: BTreeSet::new(),
             unneeded: BTreeMap::new(),
+            copies: BTreeSet::new(),
             changed: BTreeSet::new(),
             uses: 0,
             period_began: 0,
@@ -68,6 +71,9 @@ impl Pool {
     pub(crate) fn reindex(&mut self, id: PageId, page: &Page) {
         if page.residency == Residency::Cached {
             self.cached.insert((page.used_at, id));
+            if page.source == Source::PeerPool {
+                self.copies.insert((page.used_at, id));
+            }
             self.reindex_needed(id, page);
         }
     }
@@ -89,6 +95,7 @@ impl Pool {
     /// Removes a page from all indexes.
     pub(crate) fn unindex(&mut self, id: PageId, page: &Page) {
         self.cached.remove(&(page.used_at, id));
+        self.copies.remove(&(page.used_at, id));
         self.unindex_unneeded(id, page);
     }
 

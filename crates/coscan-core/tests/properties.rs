@@ -40,6 +40,7 @@ struct ScanCase {
     groups: u32,
     ranges: Vec<(u64, u64)>,
     order: Order,
+    kind: Kind,
     /// Seed of its selected pages, if it is an index selection.
     selection: Option<u64>,
     workers: Vec<WorkerProfile>,
@@ -48,8 +49,19 @@ struct ScanCase {
     stall: Option<(usize, usize)>,
 }
 
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// A query of this server.
+    Local,
+    /// One of another server.
+    Remote(RemoteQuery),
+    /// What is wanted at another server.
+    Interest,
+}
+
 #[derive(Clone, Debug)]
 enum Op {
+    Source { table: usize, page: u32, source: Source },
     Extend { scan: usize, chunks: Vec<u32> },
     Prune { scan: usize, chunks: Vec<u32> },
     Cancel { scan: usize },
@@ -135,12 +147,26 @@ fn any_scan() -> impl Strategy<Value = ScanCase> {
     );
     let stall = prop::option::weighted(0.25, (0usize..4, 0usize..8));
     let selection = prop::option::weighted(0.2, any::<u64>());
-    (0usize..3, 0u32..16, ranges, order, selection, workers, 0u64..600, stall).prop_map(
-        |(table, groups, ranges, order, selection, workers, start, stall)| ScanCase {
+    let query = (0u64..20_000, 0u64..20, 0u64..20, 0u64..500).prop_map(
+        |(waited_ns, chunks_left, chunks_in_all, bytes_in_all)| RemoteQuery {
+            waited_ns,
+            chunks_left,
+            chunks_in_all,
+            bytes_in_all,
+        },
+    );
+    let kind = prop_oneof![
+        5 => Just(Kind::Local),
+        1 => query.prop_map(Kind::Remote),
+        1 => Just(Kind::Interest),
+    ];
+    ((0usize..3, kind), 0u32..16, ranges, order, selection, workers, 0u64..600, stall).prop_map(
+        |((table, kind), groups, ranges, order, selection, workers, start, stall)| ScanCase {
             table,
             groups,
             ranges,
             order,
+            kind,
             selection,
             workers,
             start,
@@ -162,6 +188,10 @@ fn any_op() -> impl Strategy<Value = Op> {
         3 => (0usize..3, 0u32..9, 0u32..4, any::<bool>())
             .prop_map(|(table, chunk, group, held)| Op::Decoded { table, chunk, group, held }),
         1 => (0usize..3).prop_map(|table| Op::RemoveTable { table }),
+        4 => (0usize..3, 0u32..30, prop_oneof![
+            Just(Source::Device), Just(Source::Peer), Just(Source::PeerPool),
+        ])
+            .prop_map(|(table, page, source)| Op::Source { table, page, source }),
         12 => any_memory_op().prop_map(Op::Memory),
     ]
 }
@@ -294,6 +324,7 @@ struct Run {
     tables: Vec<Option<TableId>>,
     scans: Vec<Option<ScanId>>,
     cancelled: BTreeSet<ScanId>,
+    interests: BTreeSet<ScanId>,
     widest: u64,
     total: u64,
 }
@@ -330,7 +361,15 @@ impl Run {
             world.failing.insert(world.page(table, PageIndex(page)));
         }
         let scans = vec![None; case.scans.len()];
-        Self { world, tables, scans, cancelled: BTreeSet::new(), widest, total }
+        Self {
+            world,
+            tables,
+            scans,
+            cancelled: BTreeSet::new(),
+            interests: BTreeSet::new(),
+            widest,
+            total,
+        }
     }
 
     fn start(&mut self, index: usize, case: &ScanCase) {
@@ -351,6 +390,21 @@ impl Run {
             pages.map(|page| self.world.page(table, page)).collect()
         });
         self.grow_pool();
+        self.world.remote = None;
+        match case.kind {
+            Kind::Local => {}
+            Kind::Remote(query) => {
+                self.world.remote = Some(query);
+                workers.truncate(1);
+                workers[0] = WorkerProfile { first_ns: 0, stall: None, ..workers[0] };
+            }
+            Kind::Interest => {
+                let interest = self.world.register_interest(table, &groups, rows);
+                self.interests.insert(interest);
+                self.scans[index] = Some(interest);
+                return;
+            }
+        }
         let started = self.world.try_start(table, &groups, rows, case.order, &workers);
         match started {
             Ok(scan) => self.scans[index] = Some(scan),
@@ -388,6 +442,12 @@ impl Run {
             }
             Op::Pool { percent } => {
                 self.world.set_pool_bytes(self.widest + self.total * percent / 100);
+            }
+            Op::Source { table, page, source } => {
+                let Some(Some(table)) = self.tables.get(*table) else { return };
+                let pages = self.world.layouts[table].0.page_count() as u32;
+                let page = self.world.page(*table, PageIndex(page % pages));
+                self.world.set_source(page, *source);
             }
             Op::EvictUnneeded => self.world.evict_unneeded(),
             Op::EvictIdle => self.world.evict_idle(),
@@ -441,7 +501,7 @@ impl Run {
     fn finish(&mut self, steps_max: usize) {
         loop {
             self.world.drive_bounded(steps_max);
-            let done = |scan: &&Scan| scan.needed().is_empty();
+            let done = |scan: &&Scan| scan.needed().is_empty() || scan.is_interest();
             let Some(scan) = self.world.manager.state().scans().find(done).map(Scan::id) else {
                 break;
             };
@@ -502,7 +562,9 @@ proptest! {
         for policy in PolicyKind::variants() {
             let first = run(&case, policy);
             prop_assert!(first.world.failed.is_empty());
-            for scan in first.scans.iter().flatten() {
+            let of_server = |scan: &&ScanId| !first.world.model.remote_scans.contains(scan);
+            let whole = first.scans.iter().flatten().filter(of_server);
+            for scan in whole.filter(|scan| !first.interests.contains(scan)) {
                 let report = first.world.ended[scan].report;
                 prop_assert_eq!(report.chunks_delivered, report.chunks_needed);
             }

@@ -39,6 +39,7 @@
 
 pub mod bound;
 pub mod claim;
+mod cluster;
 mod disk;
 pub mod experiment;
 pub mod faults;
@@ -59,12 +60,13 @@ mod standalone;
 mod violation;
 mod workload;
 
+pub use cluster::{Cluster, ClusterOutcome, Incident, Network, Racks, run_cluster};
 pub use faults::{Faults, Rates};
 pub use machine::{Disk, Machine};
 pub use metric::{Metric, UnknownMetric};
 pub use outcome::{End, EventKind, MemoryOutcome, Outcome, QueryOutcome, Step};
 pub use random::Random;
-pub use simulation::{MemoryWorkload, Options, run};
+pub use simulation::{MemoryWorkload, Options, SharedFiles, run};
 pub use spec::{Case, Spec, SpecError};
 pub use standalone::standalone;
 pub use violation::{Rule, Violation};

@@ -135,6 +135,7 @@ impl Engine {
                 }
             }
             Action::Escalate { .. } | Action::Evict { .. } | Action::Unneeded { .. } => {}
+            Action::NoSpace { .. } => unreachable!("no scan reads for another server"),
             Action::Fail { .. } => panic!("nothing fails"),
             Action::GrantMemory { .. } => panic!("nothing is requested"),
         }

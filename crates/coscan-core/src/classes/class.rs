@@ -10,6 +10,8 @@ pub struct ClassKey {
     pub scans: IndexSet<SlotIndex>,
     /// Column groups with a page that is neither in the pool nor being read.
     pub cold: IndexSet<GroupIndex>,
+    /// Of those, the column groups of which all these pages are in the pool of another server.
+    pub nearby: IndexSet<GroupIndex>,
     /// Column groups with a page that is being read.
     pub reading: IndexSet<GroupIndex>,
     /// Column groups with a page that is in the pool.
@@ -21,6 +23,17 @@ impl ClassKey {
     #[must_use]
     pub fn covers(&self, groups: &IndexSet<GroupIndex>) -> bool {
         !self.cold.intersects(groups)
+    }
+
+    /// Whether pages of these column groups are neither in the pool nor being read, and all of them in the pool of another
+    /// server.
+    #[must_use]
+    pub fn is_nearby(&self, groups: &IndexSet<GroupIndex>) -> bool {
+        if self.nearby.is_empty() {
+            return false;
+        }
+        let cold = self.cold.intersection(groups);
+        !cold.is_empty() && cold.intersection_len(&self.nearby) == cold.len()
     }
 
     /// Whether all pages of these column groups are in the pool.

@@ -23,7 +23,8 @@ use crate::ids::{
 use crate::layout::Layout;
 use crate::manager::ActiveBufferManager;
 use crate::memory::{MemoryLimits, MemoryStage};
-use crate::scan::ScanSpec;
+use crate::pages::Source;
+use crate::scan::{RemoteQuery, ScanSpec};
 
 /// An [`ActiveBufferManager`] that may keep a record. Read it like one; change it by the methods of the same names here.
 #[derive(Debug)]
@@ -142,6 +143,10 @@ commands! {
         = remove_table(now, table);
     StartScan { now: Time, spec: ScanSpec } -> Result<ScanId, StartScanError>
         = start_scan(now, &spec);
+    StartRemoteScan { now: Time, spec: ScanSpec, query: RemoteQuery } -> Result<ScanId, StartScanError>
+        = start_remote_scan(now, &spec, query);
+    RegisterInterest { now: Time, table: TableId, groups: Vec<GroupIndex>, chunks: Vec<Range<ChunkIndex>> } -> Result<ScanId, StartScanError>
+        = register_interest(now, table, &groups, &chunks);
     ExtendScan { now: Time, scan: ScanId, chunks: Vec<Range<ChunkIndex>> } -> Result<(), StartScanError>
         = extend_scan(now, scan, &chunks);
     RequestChunk { now: Time, scan: ScanId, worker: WorkerIndex } -> Result<(), RequestError>
@@ -180,6 +185,8 @@ commands! {
         = slice_decoded(table, chunk, group);
     SliceDropped { table: TableId, chunk: ChunkIndex, group: GroupIndex } -> ()
         = slice_dropped(table, chunk, group);
+    SetSource { now: Time, pages: Range<PageId>, source: Source } -> ()
+        = set_source(now, pages, source);
     OfferPage { now: Time, page: PageId } -> bool
         = offer_page(now, page);
     PageLoaded { now: Time, load: LoadId, page: PageId } -> ()
@@ -203,9 +210,12 @@ impl Command {
             | Self::SliceDropped { .. } => None,
             Self::RemovePages { now, .. }
             | Self::RetireChunks { now, .. }
+            | Self::SetSource { now, .. }
             | Self::OfferPage { now, .. }
             | Self::RemoveTable { now, .. }
             | Self::StartScan { now, .. }
+            | Self::StartRemoteScan { now, .. }
+            | Self::RegisterInterest { now, .. }
             | Self::ExtendScan { now, .. }
             | Self::RequestChunk { now, .. }
             | Self::ReleaseChunk { now, .. }

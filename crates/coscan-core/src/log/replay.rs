@@ -29,7 +29,7 @@ pub enum ReplayError {
         /// The line, counted from 1, the header being the first.
         line: usize,
         /// The command as recorded.
-        command: Entry,
+        command: Box<Entry>,
     },
     /// A decision differs from the recorded one.
     #[error(
@@ -78,7 +78,8 @@ impl Log {
             let decided = match recorded {
                 Entry::Command(command) if reply.is_none() => {
                     if !command.fits(&manager) {
-                        return Err(ReplayError::Unexpected { line, command: recorded.clone() });
+                        let command = Box::new(recorded.clone());
+                        return Err(ReplayError::Unexpected { line, command });
                     }
                     reply = command.clone().apply(&mut manager);
                     replayed.commands += 1;

@@ -1,11 +1,13 @@
 //! Commands of scans and workers, and on pages that no scan asked for.
 
+use std::ops::Range;
+
 use super::ActiveBufferManager;
 use crate::error::RequestError;
 use crate::ids::{
     ChunkIndex, GroupIndex, Index, PageId, ScanId, SliceId, TableId, Time, WorkerIndex,
 };
-use crate::pages::Residency;
+use crate::pages::{Residency, Source};
 use crate::scan::{Scan, Worker};
 
 impl ActiveBufferManager {
@@ -21,9 +23,11 @@ impl ActiveBufferManager {
         worker: WorkerIndex,
     ) -> Result<(), RequestError> {
         self.release_chunk(now, scan, worker);
-        let (ticket, since) = (self.state.next_ticket(), self.state.now);
+        let (ticket, now) = (self.state.next_ticket(), self.state.now);
         let wait = |registered: &mut Scan| {
             let failed = registered.failed;
+            let waited_ns = registered.remote.map_or(0, |query| query.waited_ns);
+            let since = Time(now.0.saturating_sub(waited_ns));
             let state =
                 registered.worker(worker).ok_or(RequestError::UnknownWorker(scan, worker))?;
             if failed {
@@ -35,7 +39,7 @@ impl ActiveBufferManager {
             }
             let stood = std::mem::replace(state, Worker::Waiting { since, ticket });
             if let Worker::Busy { since: began, active: true, .. } = stood {
-                registered.worked(since.since(began));
+                registered.worked(now.since(began));
             }
             Ok(())
         };
@@ -155,6 +159,16 @@ impl ActiveBufferManager {
     /// The caller no longer holds a column of this slice decoded.
     pub fn slice_dropped(&mut self, table: TableId, chunk: ChunkIndex, group: GroupIndex) {
         self.state.remove_decoded(SliceId { table, chunk, group });
+    }
+
+    /// Sets where these pages are read from next. Does nothing if one of them does not exist. Loads that read only from other
+    /// servers take no slot of a device, because those servers may be waiting for one.
+    pub fn set_source(&mut self, now: Time, pages: Range<PageId>, source: Source) {
+        if self.state.pages.contains(&pages) {
+            self.at(now);
+            (pages.start.0..pages.end.0)
+                .for_each(|page| self.state.set_source(PageId(page), source));
+        }
     }
 
     /// Offers a page that no load asked for, from another server or as part of another read. It is taken if it is cold,

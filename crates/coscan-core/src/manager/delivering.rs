@@ -15,8 +15,8 @@ impl ActiveBufferManager {
         if !self.policy.schedules_workers() {
             return self.answer_in_turn();
         }
-        if let Some(&(_, finished)) = self.state.scan_index.finished.first() {
-            self.answer(finished);
+        if let Some(&(_, first)) = self.state.scan_index.at_once.first() {
+            self.answer(first);
             return;
         }
         let Some(&(_, first)) = self.state.scan_index.ready.by_ticket.first() else {
@@ -47,7 +47,7 @@ impl ActiveBufferManager {
     fn answer_in_turn(&mut self) {
         let scan_index = &self.state.scan_index;
         let queue: Vec<_> =
-            scan_index.finished.union(&scan_index.ready.by_ticket).copied().collect();
+            scan_index.at_once.union(&scan_index.ready.by_ticket).copied().collect();
         for (_, scan) in queue {
             if self.answer(scan) {
                 return;
@@ -60,7 +60,7 @@ impl ActiveBufferManager {
     fn ready(&self) -> Vec<ScanId> {
         let ready = &self.state.scan_index.ready;
         let waited = ready.by_ticket.iter().map(|&(_, id)| id).take(CANDIDATES_MAX);
-        let needing = ready.by_needed.iter().map(|&(_, id)| id).take(CANDIDATES_MAX);
+        let needing = ready.by_left.iter().map(|&(_, id)| id).take(CANDIDATES_MAX);
         let decoded = ready.by_decoded.iter().map(|&(_, id)| id).take(CANDIDATES_MAX);
         self.in_turn(waited.chain(needing).chain(decoded))
     }
@@ -128,9 +128,10 @@ impl ActiveBufferManager {
         let now = self.state.now;
         let rows = self.state.tables[&self.state.scans[&id].table].rows(chunk);
         self.state.change_scan(id, |scan| {
+            let active = !scan.is_remote();
             let worker = scan.worker(worker).expect("a waiting worker exists");
             let found = matches!(*worker, Worker::Waiting { since, .. } if since == now);
-            *worker = Worker::Busy { chunk, since: now, found, pinned: true, active: true };
+            *worker = Worker::Busy { chunk, since: now, found, pinned: true, active };
             scan.rate.delivered(now, rows);
             scan.report.chunks_delivered += 1;
         });

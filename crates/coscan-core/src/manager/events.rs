@@ -20,7 +20,7 @@ impl ActiveBufferManager {
         self.end_finished_loads();
     }
 
-    /// A page of a load could not be read, also not when tried again. All scans that need it fail at once: to read it
+    /// A page of a load could not be read, also not when tried again. All scans that need it fail at once, interests do not: to read it
     /// again for each of them would only delay their errors. Each gives up what it needs when the caller
     /// [prunes](Self::prune_scan) or cancels it.
     ///
@@ -31,7 +31,8 @@ impl ActiveBufferManager {
         self.reported(load, page);
         self.state.give_up_holds(page);
         self.state.move_page(page, Residency::Cold);
-        let running = self.state.readers(page).into_iter().filter(|scan| !scan.failed);
+        let running =
+            self.state.readers(page).into_iter().filter(|scan| !scan.failed && !scan.is_interest());
         let mut scans: Vec<_> = running.map(Scan::id).collect();
         scans.sort_unstable();
         for scan in scans {
@@ -52,6 +53,7 @@ impl ActiveBufferManager {
         let record = self.state.loads.get_mut(&load).expect("only a load in flight is reported");
         let position = record.unreported.iter().position(|&unreported| unreported == page);
         record.unreported.remove(position.expect("a page of a load is reported once"));
+        record.from_peers.retain(|&from_peer| from_peer != page);
     }
 
     /// Ends the loads that have reported all their pages and hold no page that another load still reads: until then

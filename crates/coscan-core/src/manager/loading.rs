@@ -5,40 +5,57 @@ use std::collections::BTreeSet;
 use super::ActiveBufferManager;
 use super::space::{RELAXED, SpacePhase};
 use crate::action::Action;
-use crate::ids::{LoadId, PageId, ScanId};
-use crate::pages::Residency;
+use crate::ids::{DeviceId, LoadId, PageId, ScanId};
+use crate::pages::{Residency, Source};
 use crate::policy::{Attempt, EvictionRequest, LoadPlan, Strictness};
-use crate::scan::PriorityClass;
+use crate::scan::{PriorityClass, Scan};
 use crate::slots::{Slots, loads_by_device};
-use crate::state::Load;
+use crate::state::{Load, LoadOrigin};
 
 /// Loads that a decision proposes without finding space for them: the bound on its cost. Scans of lower rank are proposed
 /// as soon as space comes free, or their waiting has raised their rank.
 const REFUSED_MAX: usize = 8;
 
 impl ActiveBufferManager {
-    /// Starts the load of the highest rank that fits. True if one was started.
+    /// Starts the load of the highest rank that fits. True if one was started, or a scan was told that there is no space.
     pub(super) fn start_load(&mut self) -> bool {
         self.space_deadline = None;
-        self.lacks_space = false;
+        let lacked_space = std::mem::take(&mut self.lacks_space);
+        self.victim_bytes_max = [None; 2];
+        if self.start_nearby_load(lacked_space) {
+            return true;
+        }
         let bounds = self.policy.priority_bounds(&self.state);
         let mut slots = Slots::new(&self.state, self.config.loads_in_flight_max, bounds);
         if slots.are_closed(self.state.devices()) {
             return false;
         }
+        let open = slots.clone();
+        let mut kept = BTreeSet::new();
+        self.start_ranked_load(&mut slots, &mut kept) || self.answer_remote(&open, &kept)
+    }
+
+    /// Notes in `kept` the devices for which space that comes free is kept for a scan.
+    fn start_ranked_load(&mut self, slots: &mut Slots, kept: &mut BTreeSet<DeviceId>) -> bool {
         let mut without_space = BTreeSet::new();
-        self.victim_bytes_max = [None; 2];
         while without_space.len() < REFUSED_MAX
-            && let Some(plan) = self.propose(Strictness::Strict, &without_space, &slots)
+            && let Some(plan) = self.propose(Strictness::Strict, &without_space, slots)
         {
             if self.try_load(&plan, Strictness::Strict) {
                 return true;
             }
+            let scan = &self.state.scans[&plan.scan];
+            if scan.is_remote() {
+                without_space.insert(plan.scan);
+                continue;
+            }
             let phase = self.space_phase(plan.scan);
             if phase != SpacePhase::Timeout {
                 // Loads in flight from its device end first: the deliveries that follow may free some space.
-                let device = self.state.scans[&plan.scan].device;
-                if self.state.loads.values().any(|load| load.device == device) {
+                let device = scan.device;
+                kept.insert(device);
+                let takes_slot = |load: &Load| load.device == device && load.takes_slot();
+                if self.state.loads.values().any(takes_slot) {
                     slots.close(device);
                     continue;
                 }
@@ -54,8 +71,51 @@ impl ActiveBufferManager {
             without_space.insert(plan.scan);
         }
         slots.close_busy(&self.state);
-        self.may_relax(&slots)
-            && RELAXED.into_iter().any(|strictness| self.try_loads(strictness, &slots))
+        self.may_relax(slots)
+            && RELAXED.into_iter().any(|strictness| self.try_loads(strictness, slots))
+    }
+
+    /// After no load could be started: each scan that reads for another server, and may take a slot, is read for or told that
+    /// there is no space. It never waits for space, whoever ranks before it: that may be what the other server waits for. Nor
+    /// does it take space that is kept for a scan: others that keep coming would take it all.
+    fn answer_remote(&mut self, open: &Slots, kept: &BTreeSet<DeviceId>) -> bool {
+        let Some(scan) = self.next_remote(open) else { return false };
+        let id = scan.id();
+        let chunk = scan.loadable().next().filter(|_| !kept.contains(&scan.device));
+        let plan = chunk.map(|chunk| LoadPlan::of_missing(&self.state, scan, chunk));
+        if !plan.is_some_and(|plan| self.try_load(&plan, Strictness::Strict)) {
+            self.state.change_scan(id, Scan::fail).expect("it was looked up above");
+            self.actions.push_back(Action::NoSpace { scan: id });
+        }
+        true
+    }
+
+    /// A scan that reads for another server and may take a slot.
+    fn next_remote(&self, open: &Slots) -> Option<&Scan> {
+        let candidates = &self.state.scan_index.remote_candidates;
+        let of_device = |device| {
+            candidates.range((device, ScanId(0))..=(device, ScanId(u32::MAX))).take(REFUSED_MAX)
+        };
+        let scans = self.state.devices().flat_map(of_device);
+        scans.filter_map(|&(_, id)| self.state.scan(id)).find(|scan| open.admit(scan))
+    }
+
+    /// Starts a load of pages in the pools of other servers, which takes no slot of a device. True if one was started.
+    fn start_nearby_load(&mut self, lacked_space: bool) -> bool {
+        // Space that is kept for a scan is not for these.
+        let waiting = self.state.scan_index.waiting.iter().take(REFUSED_MAX);
+        let mut phases = waiting.map(|&(_, scan)| self.space_phase(scan));
+        if self.state.scan_index.nearby_candidates.is_empty()
+            || lacked_space && phases.any(|phase| phase != SpacePhase::Timeout)
+        {
+            return false;
+        }
+        let candidates = self.state.scan_index.nearby_candidates.iter().take(REFUSED_MAX);
+        let candidates: Vec<_> = candidates.map(|&(_, scan)| scan).collect();
+        candidates.into_iter().any(|scan| {
+            let plan = self.policy.choose_nearby_load(&self.state, scan);
+            plan.is_some_and(|plan| self.try_load(&plan, Strictness::Strict))
+        })
     }
 
     /// The load that the policy chooses next.
@@ -139,6 +199,17 @@ impl ActiveBufferManager {
     fn begin_load(&mut self, plan: &LoadPlan) {
         let scan = self.state.scan(plan.scan).expect("a load is for a running scan");
         let (table, device) = (scan.table, scan.device);
+        let source = |&id: &PageId| self.state.page(id).source;
+        // Whoever asked this server is never told to ask another.
+        let may_ask = |id: &&PageId| !scan.is_remote() && source(id) != Source::Device;
+        let from_peers: Vec<_> = plan.pages.iter().filter(may_ask).copied().collect();
+        let origin = match from_peers.is_empty() {
+            true => LoadOrigin::Device,
+            false if plan.pages.iter().all(|id| source(id) == Source::PeerPool) => {
+                LoadOrigin::PeerPools
+            }
+            false => LoadOrigin::Peers,
+        };
         let mut held = self.state.pages_of(scan, plan.chunk);
         let for_others: Vec<_> =
             plan.pages.iter().filter(|id| !held.contains(id)).copied().collect();
@@ -158,6 +229,9 @@ impl ActiveBufferManager {
         let record = Load {
             table,
             device,
+            origin,
+            from_peers,
+            scan: plan.scan,
             chunk: plan.chunk,
             unreported: plan.pages.clone(),
             held,
@@ -167,6 +241,9 @@ impl ActiveBufferManager {
         self.state.tables.get_mut(&table).expect("a scan's table stays registered").last_load =
             Some(plan.chunk);
         self.state.loads.insert(load, record);
+        if origin == LoadOrigin::PeerPools {
+            self.state.change_scan(plan.scan, |scan| scan.nearby_loads += 1);
+        }
         self.policy.on_load_started(&self.state, plan);
         self.actions.push_back(Action::Load {
             load,

@@ -103,7 +103,7 @@ impl Default for Config {
 ///             manager.request_chunk(now, scan, worker).unwrap();
 ///         }
 ///         Action::Evict { .. } | Action::Escalate { .. } | Action::Unneeded { .. } => {}
-///         Action::GrantMemory { .. } => unreachable!(),
+///         Action::GrantMemory { .. } | Action::NoSpace { .. } => unreachable!(),
 ///         Action::Finish { scan, .. } => manager.cancel_scan(now, scan),
 ///         Action::Fail { .. } => unreachable!(),
 ///     }

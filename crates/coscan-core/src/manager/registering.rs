@@ -6,18 +6,80 @@ use super::ActiveBufferManager;
 use crate::error::StartScanError;
 use crate::ids::{ChunkIndex, GroupIndex, Index, ScanId, TableId, Time};
 use crate::manager::sparse::sparse_pages;
-use crate::scan::{Scan, ScanSpec, indexes};
+use crate::scan::{Order, RemoteQuery, Scan, ScanSpec, indexes};
 use crate::set::IndexSet;
 use crate::state::State;
 use crate::table::Table;
 
 impl ActiveBufferManager {
+    /// Registers an interest: column groups of chunks that another server wants. An interest is a scan without workers. It
+    /// makes pages stay longer and be chosen sooner, but nothing is read for it and it never waits.
+    /// [Extend](Self::extend_scan), [prune](Self::prune_scan) and [cancel](Self::cancel_scan) it like a scan.
+    ///
+    /// # Errors
+    /// If the table, a chunk or a group is unknown, or no id is left.
+    pub fn register_interest(
+        &mut self,
+        now: Time,
+        table: TableId,
+        groups: &[GroupIndex],
+        chunks: &[Range<ChunkIndex>],
+    ) -> Result<ScanId, StartScanError> {
+        let spec = ScanSpec {
+            table,
+            groups: groups.to_vec(),
+            chunks: chunks.to_vec(),
+            order: Order::Any,
+            workers: 0,
+            weight: 1,
+            pages: None,
+        };
+        self.register(now, &spec, None)
+    }
+
     /// Registers a scan with its needs.
     ///
     /// # Errors
     /// If the table, a chunk, a group or a page is unknown, it has no worker or no weight, the pool can never hold one of
     /// its chunks, or no id is left.
     pub fn start_scan(&mut self, now: Time, spec: &ScanSpec) -> Result<ScanId, StartScanError> {
+        self.start(now, spec, None)
+    }
+
+    /// Registers a scan that reads for a query at another server.
+    ///
+    /// # Errors
+    /// As [`start_scan`](Self::start_scan).
+    pub fn start_remote_scan(
+        &mut self,
+        now: Time,
+        spec: &ScanSpec,
+        query: RemoteQuery,
+    ) -> Result<ScanId, StartScanError> {
+        self.start(now, spec, Some(query))
+    }
+
+    fn start(
+        &mut self,
+        now: Time,
+        spec: &ScanSpec,
+        remote: Option<RemoteQuery>,
+    ) -> Result<ScanId, StartScanError> {
+        if spec.workers == 0 {
+            return Err(StartScanError::NoWorkers);
+        }
+        if spec.weight == 0 {
+            return Err(StartScanError::NoWeight);
+        }
+        self.register(now, spec, remote)
+    }
+
+    fn register(
+        &mut self,
+        now: Time,
+        spec: &ScanSpec,
+        remote: Option<RemoteQuery>,
+    ) -> Result<ScanId, StartScanError> {
         let table =
             self.state.tables.get(&spec.table).ok_or(StartScanError::UnknownTable(spec.table))?;
         if let Some(&group) =
@@ -25,17 +87,14 @@ impl ActiveBufferManager {
         {
             return Err(StartScanError::UnknownGroup(group));
         }
-        if spec.workers == 0 {
-            return Err(StartScanError::NoWorkers);
-        }
-        if spec.weight == 0 {
-            return Err(StartScanError::NoWeight);
-        }
         let groups: IndexSet<GroupIndex> = spec.groups.iter().copied().collect();
         let chunks = known_chunks(table, &spec.chunks)?;
         let selected_pages =
             sparse_pages(&self.state, spec, &groups, &chunks, self.config.request_bytes)?;
-        let chunk_bytes = self.check_size(spec.table, &chunks, &groups)?;
+        let chunk_bytes = match spec.workers {
+            0 => 0, // Nothing is read for an interest.
+            _ => self.check_size(spec.table, &chunks, &groups)?,
+        };
         let id = ScanId(self.next_scan);
         let next_scan = self.next_scan.checked_add(1).ok_or(StartScanError::NoIdLeft)?;
         self.at(now);
@@ -43,7 +102,8 @@ impl ActiveBufferManager {
         let table = self.state.tables.get_mut(&spec.table).expect("looked up above");
         let slot = table.take_slot(id);
         let device = table.device;
-        self.state.add_scan(Scan::new(id, (slot, device), spec, groups, selected_pages));
+        let scan = Scan::new(id, (slot, device), spec, groups, selected_pages);
+        self.state.add_scan(Scan { remote, ..scan });
         self.add_needs(id, &chunks, chunk_bytes);
         self.policy.on_scan_started(&self.state, id);
         Ok(id)
@@ -70,8 +130,9 @@ impl ActiveBufferManager {
         let table_id = running.table;
         let mut chunks = known_chunks(self.state.table(table_id), chunks)?;
         chunks.retain(|&chunk| !running.needed.contains(chunk));
-        let groups = running.groups.clone();
-        let chunk_bytes = self.check_size(table_id, &chunks, &groups)?;
+        let (groups, is_interest) = (running.groups.clone(), running.is_interest());
+        let chunk_bytes =
+            if is_interest { 0 } else { self.check_size(table_id, &chunks, &groups)? };
         self.at(now);
         self.add_needs(scan, &chunks, chunk_bytes);
         self.policy.on_scan_extended(&self.state, scan, &chunks);

@@ -30,7 +30,9 @@ impl Policy for Attach {
 
     fn on_scan_started(&mut self, state: &State, scan: ScanId) {
         let Some(new) = state.scan(scan).filter(|scan| scan.order() == Order::Any) else { return };
-        let running = state.scans_of(new.table()).filter(|other| other.id() != scan);
+        let running = state
+            .scans_of(new.table())
+            .filter(|other| other.id() != scan && other.worker_count() > 0);
         let overlaps = running.map(|other| (Self::overlap_bytes(state, new, other), other));
         // Ties go to the oldest scan: others have attached to it before.
         let best = overlaps.max_by_key(|(bytes, other)| (*bytes, std::cmp::Reverse(other.id())));

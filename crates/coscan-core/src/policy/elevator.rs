@@ -71,7 +71,7 @@ impl Elevator {
 
 /// Whether a scan takes the chunks that the cursor reads.
 fn follows(scan: &Scan) -> bool {
-    scan.order() == Order::Any && !scan.is_sparse() && scan.chunks_ahead() > 0
+    scan.order() == Order::Any && !scan.is_sparse() && !scan.is_remote() && scan.chunks_ahead() > 0
 }
 
 fn longest_waiting(scan: &&Scan) -> (bool, Option<Time>, ScanId) {

@@ -52,7 +52,7 @@ pub struct LoadPlan {
 
 impl LoadPlan {
     /// All cold pages of a chunk that a scan needs.
-    fn of_missing(state: &State, scan: &Scan, chunk: ChunkIndex) -> Self {
+    pub(crate) fn of_missing(state: &State, scan: &Scan, chunk: ChunkIndex) -> Self {
         let pages = state.pages_of(scan, chunk);
         let pages = pages.into_iter().filter(|&id| state.is_cold(id)).collect();
         Self { scan: scan.id(), chunk, pages }
@@ -131,6 +131,12 @@ pub trait Policy: fmt::Debug + Send {
 
     /// The next load. All pages of the plan MUST be cold pages of its chunk, and its scan MUST need one of them.
     fn choose_load(&mut self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan>;
+
+    /// The next load for a scan of pages that are all in the pools of other servers: one of its [`nearby`](Scan::nearby)
+    /// chunks.
+    fn choose_nearby_load(&mut self, _state: &State, _scan: ScanId) -> Option<LoadPlan> {
+        None
+    }
 
     /// The pages to evict for a request, in that order, until they make enough bytes or no other page may be evicted.
     /// Every page MUST satisfy [`EvictionRequest::may_evict`].

@@ -29,7 +29,7 @@ impl ScanRates {
             return average;
         }
         let measured = |scan: &Scan| scan.row_ps(state.now());
-        let known = state.scans().take(AVERAGED_MAX).filter_map(measured);
+        let known = state.running_scans().take(AVERAGED_MAX).filter_map(measured);
         let (count, sum) =
             known.fold((0, 0u64), |(count, sum), ps| (count + 1, sum.saturating_add(ps)));
         let average = sum.checked_div(count).unwrap_or(1);

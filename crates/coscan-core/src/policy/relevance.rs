@@ -59,6 +59,9 @@ pub struct Relevance {
 /// others by [`LoadPriority::score`].
 type LoadRank = (Option<Reverse<Time>>, Score);
 
+/// Chunks in the pools of other servers that a decision looks at.
+const NEARBY_MAX: usize = 64;
+
 /// Computes the [`LoadRank`] of scans of a kind.
 struct LoadPriority<'a> {
     state: &'a State,
@@ -93,7 +96,7 @@ fn choose_scan<'a>(state: &'a State, attempt: &Attempt<'_>) -> Option<&'a Scan> 
         let priority = LoadPriority { state, kind, in_order_needed };
         let rank = |id: ScanId| {
             let scan = state.scan(id).filter(|scan| attempt.admits(scan))?;
-            Some(priority.rank(scan.starving_since(), scan.needed().len()))
+            Some(priority.rank(scan.starving_since(), scan.chunks_left()))
         };
         load_candidates.highest(rank, |since, needed| priority.rank(since, needed))
     });
@@ -172,7 +175,9 @@ impl Policy for Relevance {
 
     fn on_scan_started(&mut self, state: &State, scan: ScanId) {
         let Some(scan) = state.scan(scan) else { return };
-        self.reuse.note(state, scan);
+        if !scan.is_remote() {
+            self.reuse.note(state, scan); // Its query has said what it needs, if that is much.
+        }
         if scan.goes_in_order() {
             self.in_order.start(state, scan);
         }
@@ -221,6 +226,17 @@ impl Policy for Relevance {
         let helped = helped_by(state, scan);
         let chunk = choose_chunk(state, scan, &helped)?;
         Some(plan(state, scan, &helped, chunk))
+    }
+
+    fn choose_nearby_load(&mut self, state: &State, scan: ScanId) -> Option<LoadPlan> {
+        let scan = state.scan(scan)?;
+        let helped = helped_by(state, scan);
+        let table = state.table(scan.table());
+        let helps = |&chunk: &ChunkIndex| {
+            table.classes().class_of(chunk).key().scans.intersection_len(&helped)
+        };
+        let chunk = scan.nearby().iter().take(NEARBY_MAX).max_by_key(helps)?;
+        Some(LoadPlan::of_missing(state, scan, chunk))
     }
 
     fn choose_victims(&mut self, state: &State, request: &EvictionRequest<'_>) -> Vec<PageId> {

@@ -24,7 +24,7 @@ pub struct Relevance2004 {
 
 /// Whether a scan has no chunk ready (`availableChunks` is empty).
 fn is_starved(scan: &Scan) -> bool {
-    !scan.needed().is_empty() && !scan.is_deliverable()
+    !scan.needed().is_empty() && !scan.is_deliverable() && !scan.is_interest()
 }
 
 /// The classes of a table, smallest `keepRelevance` first. The only ready chunk of a scan is spared besides.

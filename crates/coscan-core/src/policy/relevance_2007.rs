@@ -30,7 +30,7 @@ pub struct Relevance2007 {
 /// Fewest chunks left first; waiting gains a chunk for each load (`queryRelevance`).
 fn scan_score(state: &State, scan: &Scan) -> Score {
     let waited_ns = scan.starving_since().map_or(0, |since| state.now().since(since));
-    Score(waited_loads(state, waited_ns) - scan.needed().len() as f64)
+    Score(waited_loads(state, waited_ns) - scan.chunks_left() as f64)
 }
 
 /// The classes of a table, smallest `keepRelevance` first.

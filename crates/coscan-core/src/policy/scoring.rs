@@ -110,8 +110,8 @@ impl LoadRelevance<'_> {
                     let helped = key.scans.intersection(self.helped);
                     let served = key.scans.intersection_len(&overlapping);
                     let groups = table.classes().groups_of(&helped);
-                    let cold_bytes = state.cold_bytes(scan.table(), class.first(), &groups);
-                    (self.benefit)(helped.len(), served) / cold_bytes.max(1) as f64
+                    let cost = state.read_cost(scan.table(), class.first(), &groups);
+                    (self.benefit)(helped.len(), served) / cost.max(1) as f64
                 }
             }))
         };

@@ -11,6 +11,7 @@ impl Scan {
     pub(crate) fn reindex(&mut self, chunk: ChunkIndex, key: &ClassKey) {
         self.available.set(chunk, key.has(&self.groups));
         self.cold.set(chunk, !key.covers(&self.groups));
+        self.nearby.set(chunk, key.is_nearby(&self.groups));
     }
 
     /// Indexes a needed chunk anew by the residency of the pages that the scan reads.
@@ -33,6 +34,7 @@ impl Scan {
         self.needed.remove(chunk);
         self.available.remove(chunk);
         self.cold.remove(chunk);
+        self.nearby.remove(chunk);
         self.decoded.set(chunk, 0);
     }
 

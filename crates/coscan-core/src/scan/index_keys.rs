@@ -9,13 +9,17 @@ use crate::table::StarvationSets;
 pub(crate) struct IndexKeys {
     pub(crate) size: u64,
     pub(crate) chunks_in_all: u64,
-    pub(crate) needed: usize,
+    /// Chunks that its query has still to be handed.
+    pub(crate) left: usize,
+    /// Whether a waiting worker is answered at once: nothing is left, or a chunk is there and no processor is needed.
+    pub(crate) answers_at_once: bool,
     /// The ticket of the worker that has waited longest, and since when it waits.
     pub(crate) waiting: Option<(Ticket, Time)>,
     pub(crate) is_deliverable: bool,
     /// Ready chunks that it can do without; `None` if starvation does not matter.
     pub(crate) spare_chunks: Option<usize>,
     pub(crate) needs_load: bool,
+    pub(crate) needs_nearby_load: bool,
     pub(crate) most_decoded: usize,
     pub(crate) busy_workers: usize,
     pub(crate) active_workers: usize,
@@ -30,11 +34,13 @@ impl IndexKeys {
         Self {
             size: scan.size(),
             chunks_in_all: scan.chunks_in_all(),
-            needed: scan.needed.len(),
+            left: scan.chunks_left(),
+            answers_at_once: scan.needed.is_empty() || scan.is_remote() && scan.is_deliverable(),
             waiting: scan.longest_waiting().map(|(ticket, since, _)| (ticket, since)),
             is_deliverable: scan.is_deliverable(),
             spare_chunks: scan.spare_chunks().filter(|&spare| spare <= StarvationSets::SPARE_MAX),
             needs_load: scan.needs_load() && scan.loadable().next().is_some(),
+            needs_nearby_load: scan.needs_nearby_load(),
             most_decoded: scan.most_decoded(),
             busy_workers: scan.busy_workers(),
             active_workers: scan.active_since().count(),
@@ -48,7 +54,7 @@ impl IndexKeys {
     }
 
     pub(crate) fn ready(self) -> Option<Ticket> {
-        self.ticket().filter(|_| self.is_deliverable)
+        self.ticket().filter(|_| self.is_deliverable && !self.answers_at_once)
     }
 
     pub(crate) fn starving_since(self) -> Option<Time> {

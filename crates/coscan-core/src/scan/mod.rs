@@ -5,6 +5,7 @@
 mod chunk_sets;
 mod index_keys;
 mod rate;
+mod remote;
 mod size;
 mod spec;
 mod status;
@@ -20,7 +21,7 @@ use crate::table::Table;
 pub(crate) use index_keys::IndexKeys;
 pub(crate) use rate::ScanRate;
 pub(crate) use spec::indexes;
-pub use spec::{Order, PriorityBounds, PriorityClass, ScanCounts, ScanSpec};
+pub use spec::{Order, PriorityBounds, PriorityClass, RemoteQuery, ScanCounts, ScanSpec};
 pub(crate) use worker::{Ticket, Worker};
 
 /// A registered scan.
@@ -33,6 +34,8 @@ pub struct Scan {
     pub(crate) groups: IndexSet<GroupIndex>,
     /// The only pages that it reads, in order, if it is sparse [CS04 §4.2].
     pub(crate) selected_pages: Option<Vec<PageId>>,
+    /// The query at another server that it reads for.
+    pub(crate) remote: Option<RemoteQuery>,
     pub(crate) order: Order,
     pub(crate) weight: u32,
     pub(crate) workers: Vec<Worker>,
@@ -46,6 +49,10 @@ pub struct Scan {
     pub(crate) available: HierarchicalBitSet<ChunkIndex>,
     /// Needed chunks with a page that is neither in the pool nor being read.
     pub(crate) cold: HierarchicalBitSet<ChunkIndex>,
+    /// Of those, the chunks of which all these pages are in the pool of another server, unless it is sparse.
+    pub(crate) nearby: HierarchicalBitSet<ChunkIndex>,
+    /// Loads for it that read nothing but such pages.
+    pub(crate) nearby_loads: usize,
     /// Nanoseconds that a worker takes for a chunk, smoothed; 0 until the first one is done.
     pub(crate) chunk_ns: u64,
     pub(crate) rate: ScanRate,
@@ -73,6 +80,7 @@ impl Scan {
             device,
             groups,
             selected_pages,
+            remote: None,
             order: spec.order,
             weight: spec.weight,
             workers: vec![Worker::Idle; spec.workers],
@@ -81,6 +89,8 @@ impl Scan {
             needed: HierarchicalBitSet::new(),
             available: HierarchicalBitSet::new(),
             cold: HierarchicalBitSet::new(),
+            nearby: HierarchicalBitSet::new(),
+            nearby_loads: 0,
             chunk_ns: 0,
             rate: ScanRate::default(),
             failed: false,
@@ -260,7 +270,7 @@ impl Scan {
 
     /// Bytes of memory for its needs.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let chunks = [&self.needed, &self.available, &self.cold].into_iter();
+        let chunks = [&self.needed, &self.available, &self.cold, &self.nearby].into_iter();
         let pages = self.selected_pages.as_ref().map_or(0, Vec::capacity);
         chunks.map(HierarchicalBitSet::memory_bytes).sum::<usize>() + pages * size_of::<PageId>()
     }

@@ -13,25 +13,32 @@ impl Scan {
     /// Whether it reads so few selected pages that it is tiny, whatever else runs.
     #[must_use]
     pub fn is_lookup(&self) -> bool {
+        if self.is_remote() {
+            return false; // Its query may read many.
+        }
         let bytes_max = self.chunk_bytes_max.saturating_mul(LOOKUP_BYTES_IN_CHUNKS_MAX);
         self.is_sparse()
             && self.selected_bytes <= bytes_max
             && self.report.chunks_needed <= LOOKUP_CHUNKS_MAX
     }
 
-    /// The bytes that it reads in all, which decide its priority class: those of its pages if it is sparse, otherwise those
+    /// The bytes that its query reads in all, which decide its priority class: those of its pages if it is sparse, otherwise those
     /// of its chunks if all are as wide as the widest. 0 for a lookup.
     #[must_use]
     pub fn size(&self) -> u64 {
-        if self.is_sparse() {
-            return if self.is_lookup() { 0 } else { self.selected_bytes };
-        }
-        self.chunks_in_all().saturating_mul(self.chunk_bytes_max)
+        let elsewhere = self.remote.map_or(0, |query| query.bytes_in_all);
+        let own = match self.is_sparse() {
+            true if self.is_lookup() => 0,
+            true => self.selected_bytes,
+            false => self.report.chunks_needed.saturating_mul(self.chunk_bytes_max),
+        };
+        own.saturating_add(elsewhere)
     }
 
-    /// The chunks that it reads in all, or reads pages of. 0 for a lookup.
+    /// The chunks that its query reads in all, or reads pages of. 0 for a lookup.
     #[must_use]
     pub fn chunks_in_all(&self) -> u64 {
-        if self.is_lookup() { 0 } else { self.report.chunks_needed }
+        let elsewhere = self.remote.map_or(0, |query| query.chunks_in_all);
+        if self.is_lookup() { 0 } else { self.report.chunks_needed.saturating_add(elsewhere) }
     }
 }

@@ -75,6 +75,20 @@ pub struct ScanSpec {
     pub pages: Option<Vec<PageId>>,
 }
 
+/// A query at another server for which a scan reads a few pages. The scan ranks as the query would if it ran here. It needs
+/// no processor and never waits for space: see [`NoSpace`](crate::Action::NoSpace).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct RemoteQuery {
+    /// How long it has waited, in nanoseconds.
+    pub waited_ns: u64,
+    /// Chunks that it still needs, not counting the scan's own.
+    pub chunks_left: u64,
+    /// Chunks that it reads in all, not counting the scan's own.
+    pub chunks_in_all: u64,
+    /// Bytes of those chunks, each taken as wide as the widest.
+    pub bytes_in_all: u64,
+}
+
 impl ScanSpec {
     /// Its chunks, one by one.
     pub fn chunk_indexes(&self) -> impl Iterator<Item = ChunkIndex> + '_ {

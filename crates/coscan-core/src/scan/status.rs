@@ -78,13 +78,14 @@ impl Scan {
     /// Starved, or at the border of starvation: with one ready chunk less it would be starved [CS07 §4].
     #[must_use]
     pub fn is_almost_starved(&self) -> bool {
-        !self.needed.is_empty() && self.ready_chunks() <= self.chunks_ahead()
+        self.spare_chunks().is_some_and(|spare| spare <= 1)
     }
 
-    /// The ready chunks that it can do without before it is starved: 0 if it is. `None` if it needs nothing.
+    /// The ready chunks that it can do without before it is starved: 0 if it is. `None` if it needs nothing, or nothing is
+    /// ever read for it.
     pub(crate) fn spare_chunks(&self) -> Option<usize> {
         let spare = (self.ready_chunks() + 1).saturating_sub(self.chunks_ahead());
-        (!self.needed.is_empty()).then_some(spare)
+        (!self.needed.is_empty() && !self.is_interest()).then_some(spare)
     }
 
     /// Starved, and its arriving chunks will not change that.

@@ -26,6 +26,11 @@ pub(crate) use scan_index::ScanIndex;
 pub(crate) struct Load {
     pub(crate) table: TableId,
     pub(crate) device: DeviceId,
+    pub(crate) origin: LoadOrigin,
+    /// Pages not reported yet that are to come from other servers.
+    pub(crate) from_peers: Vec<PageId>,
+    /// The scan that it is for; it may have ended.
+    pub(crate) scan: ScanId,
     pub(crate) chunk: ChunkIndex,
     /// Pages not reported yet.
     pub(crate) unreported: Vec<PageId>,
@@ -34,6 +39,24 @@ pub(crate) struct Load {
     pub(crate) held: Vec<PageId>,
     pub(crate) started: Time,
     pub(crate) urgent: bool,
+}
+
+impl Load {
+    /// Whether it takes a slot of its device. One that only waits for other servers does not: they may wait for that slot.
+    pub(crate) fn takes_slot(&self) -> bool {
+        self.origin == LoadOrigin::Device || self.unreported.len() > self.from_peers.len()
+    }
+}
+
+/// Where the pages of a load come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LoadOrigin {
+    /// All from its device.
+    Device,
+    /// Some from other servers.
+    Peers,
+    /// All from the pools of other servers.
+    PeerPools,
 }
 
 /// The state that policies decide by.

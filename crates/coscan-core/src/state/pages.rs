@@ -9,6 +9,10 @@ use crate::scan::Scan;
 use crate::set::IndexSet;
 use crate::state::State;
 
+/// A byte in the pool of another server costs one in this many from a device. In simulation, with 16 servers and little
+/// memory, one as dear as from a device reads half as much again from devices.
+const NEARBY_PART: u64 = 8;
+
 impl State {
     /// Cached pages, least recently used first.
     pub fn cached_pages(&self) -> impl Iterator<Item = PageId> + '_ {
@@ -44,6 +48,11 @@ impl State {
             next.extend(next_of((table, &mut tables[table])));
             Some(id)
         })
+    }
+
+    /// Cached pages that are in the pool of another server, too, least recently used first.
+    pub fn copies(&self) -> impl Iterator<Item = PageId> + '_ {
+        self.pool.copies.iter().map(|&(_, id)| id)
     }
 
     /// Cached pages of a table that no running scan needs, least recently used first, each with its last use (a count of
@@ -109,6 +118,24 @@ impl State {
         groups: &IndexSet<GroupIndex>,
     ) -> u64 {
         self.sum_bytes(table, chunk, groups, Residency::Cold)
+    }
+
+    /// The cost of reading the cold pages of some column groups of a chunk, in bytes read from a device. Bytes in the pool of
+    /// another server cost less.
+    #[must_use]
+    pub fn read_cost(
+        &self,
+        table: TableId,
+        chunk: ChunkIndex,
+        groups: &IndexSet<GroupIndex>,
+    ) -> u64 {
+        let nearby = self.table(table).classes.class_of(chunk).key().nearby.intersection(groups);
+        let cold_bytes = self.cold_bytes(table, chunk, groups);
+        if nearby.is_empty() {
+            return cold_bytes;
+        }
+        let nearby_bytes = self.cold_bytes(table, chunk, &nearby);
+        cold_bytes - nearby_bytes + nearby_bytes / NEARBY_PART
     }
 
     /// Bytes of the pages of some column groups of a chunk that are in the pool.

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ids::{ScanId, Time};
+use crate::ids::{DeviceId, ScanId, Time};
 use crate::scan::{IndexKeys, Scan, Ticket};
 use crate::state::load_candidates::{CandidateKind, LoadCandidates};
 use crate::table::StarvationSets;
@@ -12,17 +12,23 @@ use crate::table::StarvationSets;
 /// The running scans, by the keys that decisions look for.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ScanIndex {
-    /// All of them, smallest first.
+    /// All that have workers, oldest first.
+    pub(crate) running: BTreeSet<ScanId>,
+    /// The same, smallest first.
     pub(crate) sizes: BTreeSet<(u64, ScanId)>,
-    /// All of them, fewest chunks in all first.
+    /// The same, fewest chunks in all first.
     pub(crate) chunks_in_all: BTreeSet<(u64, ScanId)>,
     /// Those with a waiting worker, the one that has waited longest in front.
     pub(crate) waiting: BTreeSet<(Ticket, ScanId)>,
-    /// Of those, the ones that need nothing more.
-    pub(crate) finished: BTreeSet<(Ticket, ScanId)>,
-    /// Of those, the ones with a chunk to be handed at once.
+    /// Of those, the ones that need nothing more, and those with a chunk that need no processor.
+    pub(crate) at_once: BTreeSet<(Ticket, ScanId)>,
+    /// Of those, the ones with a chunk that wait for a processor.
     pub(crate) ready: ReadyScans,
     pub(crate) load_candidates: BTreeMap<CandidateKind, LoadCandidates>,
+    /// Those that lack chunks and need some that another server has in its pool, fewest chunks left first.
+    pub(crate) nearby_candidates: BTreeSet<(usize, ScanId)>,
+    /// Those that read for other servers and lack chunks.
+    pub(crate) remote_candidates: BTreeSet<(DeviceId, ScanId)>,
     pub(crate) busy_workers: RunningTotal,
     pub(crate) active_workers: RunningTotal,
     /// Those with an active worker, by the one that has been at work on its chunk for longest.
@@ -38,7 +44,7 @@ pub(crate) struct ScanIndex {
 pub(crate) struct ReadyScans {
     pub(crate) by_ticket: BTreeSet<(Ticket, ScanId)>,
     pub(crate) by_size: BTreeSet<(u64, ScanId)>,
-    pub(crate) by_needed: BTreeSet<(usize, ScanId)>,
+    pub(crate) by_left: BTreeSet<(usize, ScanId)>,
     /// Most decoded columns in front.
     pub(crate) by_decoded: BTreeSet<(Reverse<usize>, ScanId)>,
 }
@@ -90,26 +96,36 @@ impl ScanIndex {
         let with_id = |key: fn(IndexKeys) -> Option<Ticket>| {
             both.map(|keys| keys.and_then(key).map(|ticket| (ticket, scan.id)))
         };
-        move_key(&mut self.sizes, both.map(|keys| keys.map(|keys| (keys.size, scan.id))));
-        let chunks = both.map(|keys| keys.map(|keys| (keys.chunks_in_all, scan.id)));
+        let of_running = both.map(|keys| keys.filter(|_| !scan.is_interest()));
+        move_key(&mut self.running, of_running.map(|keys| keys.map(|_| scan.id)));
+        move_key(&mut self.sizes, of_running.map(|keys| keys.map(|keys| (keys.size, scan.id))));
+        let chunks = of_running.map(|keys| keys.map(|keys| (keys.chunks_in_all, scan.id)));
         move_key(&mut self.chunks_in_all, chunks);
         move_key(&mut self.waiting, with_id(IndexKeys::ticket));
-        move_key(&mut self.finished, with_id(|keys| keys.ticket().filter(|_| keys.needed == 0)));
+        move_key(&mut self.at_once, with_id(|keys| keys.ticket().filter(|_| keys.answers_at_once)));
         let active_since = |keys: IndexKeys| keys.active_since.map(|since| (since, scan.id));
         move_key(&mut self.active_since, both.map(|keys| keys.and_then(active_since)));
         self.ready.move_scan(scan.id, both.map(|keys| keys.filter(|keys| keys.ready().is_some())));
         self.move_candidate(scan, both.map(|keys| keys.filter(|keys| keys.needs_load)));
+        let remote = both.map(|keys| keys.filter(|keys| keys.needs_load && scan.is_remote()));
+        move_key(
+            &mut self.remote_candidates,
+            remote.map(|keys| keys.map(|_| (scan.device, scan.id))),
+        );
+        let nearby = both.map(|keys| keys.filter(|keys| keys.needs_nearby_load));
+        let by_left = nearby.map(|keys| keys.map(|keys| (keys.left, scan.id)));
+        move_key(&mut self.nearby_candidates, by_left);
         let counts = |count: fn(IndexKeys) -> Option<u64>| both.map(|keys| keys.and_then(count));
         self.busy_workers.change(counts(|keys| Some(keys.busy_workers as u64)));
         self.active_workers.change(counts(|keys| Some(keys.active_workers as u64)));
         self.chunk_ns.change(counts(|keys| Some(keys.chunk_ns).filter(|&ns| ns > 0)));
         if scan.goes_in_order() {
-            self.in_order_needed.change(counts(|keys| Some(keys.needed as u64)));
+            self.in_order_needed.change(counts(|keys| Some(keys.left as u64)));
         }
     }
 
     fn move_candidate(&mut self, scan: &Scan, both: [Option<IndexKeys>; 2]) {
-        let [from, to] = both.map(|keys| keys.map(|keys| (keys.starving_since(), keys.needed)));
+        let [from, to] = both.map(|keys| keys.map(|keys| (keys.starving_since(), keys.left)));
         if from == to {
             return;
         }
@@ -129,7 +145,7 @@ impl ReadyScans {
         let by_ticket = |keys: IndexKeys| keys.ticket().map(|ticket| (ticket, id));
         move_key(&mut self.by_ticket, both.map(|keys| keys.and_then(by_ticket)));
         move_key(&mut self.by_size, both.map(|keys| keys.map(|keys| (keys.size, id))));
-        move_key(&mut self.by_needed, both.map(|keys| keys.map(|keys| (keys.needed, id))));
+        move_key(&mut self.by_left, both.map(|keys| keys.map(|keys| (keys.left, id))));
         let decoded = both.map(|keys| keys.filter(|keys| keys.most_decoded > 0));
         let by_decoded = decoded.map(|keys| keys.map(|keys| (Reverse(keys.most_decoded), id)));
         move_key(&mut self.by_decoded, by_decoded);

@@ -13,13 +13,18 @@ impl State {
         self.scans.get(&scan)
     }
 
-    /// The number of running scans.
+    /// The number of running scans, without interests.
     #[must_use]
     pub fn scan_count(&self) -> usize {
-        self.scans.len()
+        self.scan_index.running.len()
     }
 
-    /// All running scans, oldest first.
+    /// All running scans, without interests, oldest first.
+    pub(crate) fn running_scans(&self) -> impl Iterator<Item = &Scan> {
+        self.scan_index.running.iter().filter_map(|&id| self.scan(id))
+    }
+
+    /// All running scans and interests, oldest first.
     pub fn scans(&self) -> impl Iterator<Item = &Scan> {
         self.scans.values()
     }

@@ -6,10 +6,10 @@ use crate::chunks::ChunkSpec;
 use crate::ids::{
     ChunkIndex, GroupIndex, Index, LoadId, PageId, ScanId, SliceId, SlotIndex, TableId,
 };
-use crate::pages::Residency;
+use crate::pages::{Place, Residency, Source};
 use crate::scan::{Scan, Ticket};
 use crate::set::IndexSet;
-use crate::state::State;
+use crate::state::{LoadOrigin, State};
 use crate::table::{ResidencyCounts, Table};
 
 impl State {
@@ -33,9 +33,8 @@ impl State {
     pub(crate) fn add_chunk(&mut self, table_id: TableId, spec: &ChunkSpec) -> ChunkIndex {
         self.changed.insert(table_id);
         let table = self.tables.get_mut(&table_id).expect("looked up before");
-        let counts = |slice: &Vec<PageId>| {
-            ResidencyCounts::of(slice.iter().map(|&page| self.pages[page].residency))
-        };
+        let counts =
+            |slice: &Vec<PageId>| ResidencyCounts::of(slice.iter().map(|&page| &self.pages[page]));
         let counts: Vec<_> = spec.slices.iter().map(counts).collect();
         let chunk = table.add_chunk(spec, &counts);
         for (group, slice) in spec.slices.iter().enumerate() {
@@ -69,6 +68,7 @@ impl State {
     /// Changes the residency of a page, and with it the bytes held, the orders of eviction and the counts of its scans.
     pub(crate) fn move_page(&mut self, id: PageId, to: Residency) {
         let (page, pool) = (&mut self.pages[id], &mut self.pool);
+        let place = page.place();
         let (bytes, from) = (page.bytes, std::mem::replace(&mut page.residency, to));
         assert!(to != Residency::Cold || page.pins == 0, "I2: a page in use is not evicted");
         match (from, to) {
@@ -91,12 +91,26 @@ impl State {
         } else if page.pins == 0 && to == Residency::Cached {
             pool.unpinned_bytes += bytes;
         }
-        self.recount(id, from, to);
+        self.recount(id, place);
     }
 
-    /// Updates the slices of a page whose residency changed, the classes of their chunks, and the scans that need those.
-    fn recount(&mut self, id: PageId, from: Residency, to: Residency) {
+    /// A page comes from elsewhere from now on.
+    pub(crate) fn set_source(&mut self, id: PageId, source: Source) {
+        let page = &mut self.pages[id];
+        if page.source == source {
+            return;
+        }
+        let place = page.place();
+        self.pool.unindex(id, page);
+        page.source = source;
+        self.pool.reindex(id, page);
+        self.recount(id, place);
+    }
+
+    /// Updates the slices of a page that was at `from` before, the classes of their chunks, and the scans that need those.
+    fn recount(&mut self, id: PageId, from: Place) {
         let Self { pages, tables, scans, scan_index, changed, .. } = self;
+        let to = pages[id].place();
         for slice in pages[id].slices() {
             changed.insert(slice.table);
             let table = tables.get_mut(&slice.table).expect("a page's table stays registered");
@@ -114,8 +128,8 @@ impl State {
             let position = table.slice_position(slice.chunk, slice.group);
             let counts = &mut table.slices[position];
             let before = *counts;
-            *counts.count(from) -= 1;
-            *counts.count(to) += 1;
+            counts.remove(from);
+            counts.add(to);
             let counts = *counts;
             if counts.kinds() == before.kinds() {
                 continue;
@@ -187,6 +201,10 @@ impl State {
         let record = self.loads.remove(&load).expect("only a load in flight ends");
         for page in record.held {
             self.unpin(page);
+        }
+        if record.origin == LoadOrigin::PeerPools {
+            self.change_scan(record.scan, |scan| scan.nearby_loads -= 1);
+            return; // It takes far less time than others, for which average times count.
         }
         let load_ns = self.now.since(record.started).max(1);
         self.load_ns = if self.load_ns == 0 { load_ns } else { (self.load_ns * 7 + load_ns) / 8 };

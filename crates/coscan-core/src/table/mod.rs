@@ -183,7 +183,7 @@ impl Table {
         readers
     }
 
-    /// The scans for which a chunk of their class becomes available or cold, or no longer is, since the pages of a column
+    /// The scans for which a chunk of their class becomes available, cold or nearby, or no longer is, since the pages of a column
     /// group of it were counted so `before` and are counted so `now`: all others still miss, or read, another group.
     pub(crate) fn affected(
         &self,
@@ -202,8 +202,13 @@ impl Table {
                 .for_each(|other| scans.subtract(&of_group[other.as_usize()]));
             scans
         };
+        let (before, now) = (before.kinds(), now.kinds());
         let mut affected = IndexSet::new();
-        if (before.cold > 0) != (now.cold > 0) {
+        let has_nearby = before.nearby || !key.nearby.is_empty();
+        if before.nearby != now.nearby || before.cold != now.cold && has_nearby {
+            affected.union_with(&without(&[]));
+        }
+        if before.cold != now.cold {
             affected.union_with(&without(&[&key.cold]));
         }
         if before.has_missing() != now.has_missing() {

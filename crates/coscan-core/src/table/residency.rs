@@ -2,45 +2,86 @@
 
 use crate::classes::ClassKey;
 use crate::ids::GroupIndex;
-use crate::pages::Residency;
+use crate::pages::{Page, Place};
 
-/// The numbers of pages of a slice that are cold, being read and cached.
+/// The number of pages of a slice in each place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ResidencyCounts {
-    pub(crate) cold: u32,
-    pub(crate) reading: u32,
-    pub(crate) cached: u32,
+    far: u32,
+    nearby: u32,
+    reading: u32,
+    cached: u32,
+}
+
+/// Which pages a slice has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Kinds {
+    pub(super) cold: bool,
+    /// Cold ones, all of them in the pool of another server.
+    pub(super) nearby: bool,
+    reading: bool,
+    cached: bool,
+}
+
+impl Kinds {
+    /// Whether some are not in the pool.
+    pub(super) fn has_missing(self) -> bool {
+        self.cold || self.reading
+    }
 }
 
 impl ResidencyCounts {
-    pub(crate) fn of(residencies: impl Iterator<Item = Residency>) -> Self {
+    pub(crate) fn of<'a>(pages: impl Iterator<Item = &'a Page>) -> Self {
         let mut counts = Self::default();
-        residencies.for_each(|residency| *counts.count(residency) += 1);
+        pages.for_each(|page| counts.add(page.place()));
         counts
     }
 
-    pub(crate) fn count(&mut self, residency: Residency) -> &mut u32 {
-        match residency {
-            Residency::Cold => &mut self.cold,
-            Residency::Reading => &mut self.reading,
-            Residency::Cached => &mut self.cached,
+    pub(crate) fn add(&mut self, place: Place) {
+        *self.count(place) += 1;
+    }
+
+    pub(crate) fn remove(&mut self, place: Place) {
+        *self.count(place) -= 1;
+    }
+
+    fn count(&mut self, place: Place) -> &mut u32 {
+        match place {
+            Place::Far => &mut self.far,
+            Place::Nearby => &mut self.nearby,
+            Place::Reading => &mut self.reading,
+            Place::Cached => &mut self.cached,
         }
     }
 
-    /// Whether some are cold, being read, cached.
-    pub(crate) fn kinds(self) -> (bool, bool, bool) {
-        (self.cold > 0, self.reading > 0, self.cached > 0)
+    /// Pages that are neither in the pool nor being read.
+    pub(crate) fn cold(self) -> u32 {
+        self.far + self.nearby
     }
 
-    /// Whether some are not in the pool.
-    pub(super) fn has_missing(self) -> bool {
-        self.cold > 0 || self.reading > 0
+    pub(crate) fn reading(self) -> u32 {
+        self.reading
     }
 
-    /// Writes into the key of a chunk whether a column group has cold pages, pages being read and cached ones.
+    pub(crate) fn cached(self) -> u32 {
+        self.cached
+    }
+
+    pub(crate) fn kinds(self) -> Kinds {
+        Kinds {
+            cold: self.cold() > 0,
+            nearby: self.far == 0 && self.nearby > 0,
+            reading: self.reading > 0,
+            cached: self.cached > 0,
+        }
+    }
+
+    /// Writes into the key of a chunk which pages a column group has.
     pub(crate) fn write_to(self, key: &mut ClassKey, group: GroupIndex) {
-        key.cold.set(group, self.cold > 0);
-        key.reading.set(group, self.reading > 0);
-        key.cached.set(group, self.cached > 0);
+        let kinds = self.kinds();
+        key.cold.set(group, kinds.cold);
+        key.nearby.set(group, kinds.nearby);
+        key.reading.set(group, kinds.reading);
+        key.cached.set(group, kinds.cached);
     }
 }

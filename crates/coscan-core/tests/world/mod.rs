@@ -104,6 +104,8 @@ pub struct World {
     pub weight: u32,
     /// Of scans that start from now on, see [`ScanSpec::pages`].
     pub pages: Option<Vec<PageId>>,
+    /// The query at another server that scans read for that start from now on.
+    pub remote: Option<RemoteQuery>,
     pub disk: Disk,
     pub failing: BTreeSet<PageId>,
     /// Tables that were added as a whole, and their first page.
@@ -117,6 +119,8 @@ pub struct World {
     /// Scans all of whose workers have finished, in that order; the world takes them off.
     pub finished: Vec<ScanId>,
     pub failed: Vec<ScanId>,
+    /// Scans for other servers that found no space; the world takes them off.
+    pub without_space: Vec<ScanId>,
     pub ended: BTreeMap<ScanId, Ended>,
     events: BTreeSet<(u64, u64, Event)>,
     profiles: BTreeMap<(ScanId, WorkerIndex), WorkerProfile>,
@@ -152,6 +156,7 @@ impl World {
             now: 0,
             weight: 1,
             pages: None,
+            remote: None,
             disk: Disk::Serial { free_at: 0 },
             failing: BTreeSet::new(),
             layouts: BTreeMap::new(),
@@ -160,6 +165,7 @@ impl World {
             trace: Vec::new(),
             finished: Vec::new(),
             failed: Vec::new(),
+            without_space: Vec::new(),
             ended: BTreeMap::new(),
             events: BTreeSet::new(),
             profiles: BTreeMap::new(),
@@ -232,10 +238,16 @@ impl World {
         };
         let pages = self.pages.clone();
         let spec = ScanSpec { table, groups, chunks, order, workers: workers.len(), weight, pages };
-        let scan = self.manager.start_scan(Time(self.now), spec.clone())?;
+        let scan = match self.remote {
+            Some(query) => self.manager.start_remote_scan(Time(self.now), spec.clone(), query)?,
+            None => self.manager.start_scan(Time(self.now), spec.clone())?,
+        };
         let is_sparse = self.manager.state().scan(scan).unwrap().is_sparse();
         let spec = ScanSpec { pages: spec.pages.filter(|_| is_sparse), ..spec };
         self.model.scan_started(scan, &spec);
+        if self.remote.is_some() {
+            self.model.remote_scans.insert(scan);
+        }
         for (worker, profile) in workers.iter().enumerate() {
             let worker = WorkerIndex::from_usize(worker);
             self.profiles.insert((scan, worker), *profile);
@@ -245,6 +257,31 @@ impl World {
         }
         self.model.check(&self.manager);
         Ok(scan)
+    }
+
+    /// Registers what is wanted elsewhere.
+    pub fn register_interest(
+        &mut self,
+        table: TableId,
+        groups: &[u32],
+        rows: Vec<Range<u64>>,
+    ) -> ScanId {
+        let groups: Vec<_> = groups.iter().copied().map(GroupIndex).collect();
+        let chunks = self.layouts[&table].0.chunk_ranges(&rows);
+        let registered =
+            self.manager.register_interest(Time(self.now), table, groups.clone(), chunks.clone());
+        let (order, pages) = (Order::Any, None);
+        let spec = ScanSpec { table, groups, chunks, order, workers: 0, weight: 1, pages };
+        let scan = registered.unwrap();
+        self.model.scan_started(scan, &spec);
+        self.model.check(&self.manager);
+        scan
+    }
+
+    pub fn set_source(&mut self, page: PageId, source: Source) {
+        self.manager.set_source(Time(self.now), page..PageId(page.0 + 1), source);
+        self.model.sources.insert(page, source);
+        self.model.check(&self.manager);
     }
 
     pub fn cancel(&mut self, scan: ScanId) {
@@ -449,6 +486,10 @@ impl World {
                     self.cancel(*scan);
                 }
             }
+            Action::NoSpace { scan } => {
+                self.without_space.push(*scan);
+                self.cancel(*scan);
+            }
             Action::Fail { scan, .. } => {
                 self.failed.push(*scan);
                 let needed = self.manager.state().scan(*scan).unwrap().needed().iter().collect();
@@ -508,6 +549,7 @@ impl World {
                 let (table, page) = self.page_of(*page);
                 format!("fail at={at} scan={scan} page={table:?}.{page:?}")
             }
+            Action::NoSpace { scan } => format!("no space at={at} scan={scan}"),
             Action::Unneeded { table, chunk, group } => {
                 format!("unneeded at={at} table={table} chunk={chunk} group={group}")
             }

@@ -33,6 +33,8 @@ struct LoadModel {
     /// What its scan needs of the chunk, and what it reads besides: stays until the load is over.
     held: BTreeSet<PageId>,
     urgent: bool,
+    /// Unreported pages that come from the device: while there are any, the load takes a slot.
+    of_device: BTreeSet<PageId>,
 }
 
 type Slice = (TableId, ChunkIndex, GroupIndex);
@@ -41,6 +43,8 @@ pub struct Model {
     /// The chunks of each table.
     pub tables: BTreeMap<TableId, BTreeMap<ChunkIndex, ChunkSpec>>,
     pub page_bytes: BTreeMap<PageId, u64>,
+    /// Where pages come from; those that are not listed from their device.
+    pub sources: BTreeMap<PageId, Source>,
     /// Loads started since a scan last got something: two that evict each other's pages would let it grow.
     pub useless_loads: usize,
     pub pool_bytes: u64,
@@ -48,6 +52,8 @@ pub struct Model {
     cached: BTreeSet<PageId>,
     loads: BTreeMap<LoadId, LoadModel>,
     scans: BTreeMap<ScanId, ScanModel>,
+    /// Those that ever read for queries at other servers.
+    pub remote_scans: BTreeSet<ScanId>,
     failed_pages: BTreeSet<PageId>,
     /// Scans that needed a page which could not be read, until they are told.
     doomed: BTreeSet<ScanId>,
@@ -65,12 +71,14 @@ impl Model {
         Self {
             tables: BTreeMap::new(),
             page_bytes: BTreeMap::new(),
+            sources: BTreeMap::new(),
             useless_loads: 0,
             pool_bytes,
             loads_in_flight_max,
             cached: BTreeSet::new(),
             loads: BTreeMap::new(),
             scans: BTreeMap::new(),
+            remote_scans: BTreeSet::new(),
             failed_pages: BTreeSet::new(),
             doomed: BTreeSet::new(),
             decoded: BTreeMap::new(),
@@ -246,7 +254,7 @@ impl Model {
         self.failed_pages.insert(id);
         let needs = |scan: &ScanModel| {
             let mut pages = scan.needed.iter().map(|&chunk| self.pages(&scan.spec, chunk));
-            !scan.failed && pages.any(|pages| pages.contains(&id))
+            !scan.failed && !scan.workers.is_empty() && pages.any(|pages| pages.contains(&id))
         };
         let doomed = self.scans.iter().filter(|(_, scan)| needs(scan)).map(|(&scan, _)| scan);
         let doomed: Vec<_> = doomed.collect();
@@ -258,7 +266,9 @@ impl Model {
     }
 
     fn reported(&mut self, load: LoadId, id: PageId) {
-        assert!(self.loads.get_mut(&load).unwrap().unreported.remove(&id));
+        let load = self.loads.get_mut(&load).unwrap();
+        assert!(load.unreported.remove(&id));
+        load.of_device.remove(&id);
     }
 
     fn end_loads(&mut self) {
@@ -298,10 +308,20 @@ impl Model {
     pub fn acted(&mut self, action: &Action, now: u64) {
         match action {
             Action::Load { load, scan, table, chunk, pages, urgent } => {
-                let alike = self.loads.values().filter(|load| load.urgent == *urgent).count();
-                assert!(alike < self.loads_in_flight_max, "too many loads in flight");
-                assert!(self.loads.len() / 2 < self.loads_in_flight_max, "too many in all");
-                self.load_started(*load, *scan, *table, *chunk, pages, *urgent);
+                let is_of_device = |id: &PageId| {
+                    self.sources.get(id).is_none_or(|&source| source == Source::Device)
+                };
+                let is_remote = self.remote_scans.contains(scan);
+                let of_device = pages.iter().filter(|id| is_remote || is_of_device(id));
+                let of_device: BTreeSet<_> = of_device.copied().collect();
+                let takes_slot = !of_device.is_empty();
+                let in_slots = self.loads.values().filter(|load| !load.of_device.is_empty());
+                let alike = in_slots.clone().filter(|load| load.urgent == *urgent).count();
+                let max = self.loads_in_flight_max;
+                assert!(!takes_slot || alike < max, "too many loads in flight");
+                assert!(!takes_slot || in_slots.count() / 2 < max, "too many in all");
+                assert!(!self.scans[scan].workers.is_empty(), "a load for an interest");
+                self.load_started(*load, *scan, (*table, *chunk), pages, (*urgent, of_device));
             }
             Action::Escalate { load } => {
                 let load = self.loads.get_mut(load).expect("only a load in flight is escalated");
@@ -338,6 +358,10 @@ impl Model {
             Action::Unneeded { table, chunk, group } => {
                 self.slice_unneeded((*table, *chunk, *group));
             }
+            Action::NoSpace { scan } => {
+                assert!(self.remote_scans.contains(scan), "{scan:?} may wait for space");
+                assert!(!self.scans[scan].failed && !self.scans[scan].needed.is_empty());
+            }
             Action::GrantMemory { .. } => {}
         }
     }
@@ -353,7 +377,8 @@ impl Model {
         let of_scan = |scan: &ScanModel| {
             scan.registered.iter().map(|&chunk| chunk_bytes(scan, chunk)).max().unwrap_or(0)
         };
-        self.scans.values().map(of_scan).max().unwrap_or(0)
+        let read = self.scans.values().filter(|scan| !scan.workers.is_empty());
+        read.map(of_scan).max().unwrap_or(0)
     }
 
     /// A slice is reported as unneeded.
@@ -367,10 +392,9 @@ impl Model {
         &mut self,
         load: LoadId,
         scan: ScanId,
-        table: TableId,
-        chunk: ChunkIndex,
+        (table, chunk): (TableId, ChunkIndex),
         pages: &[PageId],
-        urgent: bool,
+        (urgent, of_device): (bool, BTreeSet<PageId>),
     ) {
         let of_chunk = self.tables[&table][&chunk].slices.concat();
         let reading = self.reading();
@@ -385,7 +409,7 @@ impl Model {
         let unreported: BTreeSet<_> = pages.iter().copied().collect();
         assert_eq!(unreported.len(), pages.len(), "a page twice in a load");
         assert!(!pages.is_empty());
-        self.loads.insert(load, LoadModel { table, unreported, held, urgent });
+        self.loads.insert(load, LoadModel { table, unreported, held, urgent, of_device });
         self.loaded_bytes += pages.iter().map(|page| self.page_bytes[page]).sum::<u64>();
         self.useless_loads += 1;
         let pages = self.page_bytes.len();

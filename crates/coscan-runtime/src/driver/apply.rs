@@ -130,6 +130,7 @@ impl State {
                 let error = self.read_errors.get(&page).cloned().unwrap_or(ScanError::Cancelled);
                 self.fail(scan, &error);
             }
+            Action::NoSpace { .. } => unreachable!("no scan here reads for another server"),
             Action::GrantMemory { ticket, bytes } => self.grant_request(ticket, bytes, now),
             Action::Unneeded { table, chunk, group } => self.slice_unneeded((table, chunk, group)),
         }

@@ -121,6 +121,7 @@ impl State {
             Action::Fail { scan, .. } => Some(EventKind::ScanFailed { scan }),
             Action::Escalate { .. }
             | Action::Finish { .. }
+            | Action::NoSpace { .. }
             | Action::Unneeded { .. }
             | Action::GrantMemory { .. } => None,
         };

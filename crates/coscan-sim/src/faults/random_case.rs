@@ -16,7 +16,7 @@ use crate::violation::{Rule, Violation};
 use crate::workload::{Cost, Query, Stream, Table, Workload};
 
 /// The space timeout in nanoseconds; times in a case are of that order.
-const SPACE_TIMEOUT_NS: u64 = 10_000;
+pub(super) const SPACE_TIMEOUT_NS: u64 = 10_000;
 
 /// The longest wait, as a multiple of the sum of the space timeout and the delay: a case is so small that nothing else
 /// in it takes as long.
@@ -40,6 +40,15 @@ impl RandomCase {
     /// If the manager breaks a rule, an assertion of its own among them.
     pub fn run(&self, policy: PolicyKind) -> Result<Outcome, Box<Violation>> {
         let run = || run(&self.workload, &self.machine, policy.build(), self.options);
+        self.catch_panic(policy, run)
+    }
+
+    /// A failed assertion of the manager is a broken rule.
+    pub(super) fn catch_panic<T>(
+        &self,
+        policy: PolicyKind,
+        run: impl FnOnce() -> Result<T, Box<Violation>>,
+    ) -> Result<T, Box<Violation>> {
         catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
@@ -65,7 +74,7 @@ impl RandomCase {
         self
     }
 
-    fn smaller(&self) -> Vec<Self> {
+    pub(super) fn smaller(&self) -> Vec<Self> {
         let mut smaller = Vec::new();
         for (stream, queries) in self.workload.streams.iter().enumerate() {
             let mut without_stream = self.clone();

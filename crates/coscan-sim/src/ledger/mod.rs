@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use coscan_core::{
-    Action, ActiveBufferManager, ChunkIndex, Index, Layout, LoadId, PageId, ScanId, TableId, Time,
+    Action, ActiveBufferManager, ChunkIndex, Index, IndexSet, Layout, LoadId, PageId, ScanId,
+    TableId, Time,
 };
 
 use crate::violation::{Broken, Rule, ensure};
@@ -36,6 +37,8 @@ struct ShadowPage {
 struct ShadowLoad {
     pages: Vec<PageId>,
     urgent: bool,
+    /// Those of them that come from the device: while there are any, the load takes a slot.
+    of_device: Vec<PageId>,
 }
 
 /// The ledger.
@@ -45,6 +48,8 @@ pub(crate) struct Ledger {
     numbers: PageNumbers,
     /// By their ids.
     pages: Vec<ShadowPage>,
+    /// Those that come from other machines.
+    elsewhere: IndexSet<PageId>,
     loads: BTreeMap<LoadId, ShadowLoad>,
     scans: BTreeMap<ScanId, ShadowScan>,
     loads_in_flight_max: usize,
@@ -73,6 +78,7 @@ impl Ledger {
             numbers: PageNumbers::of(&layouts),
             pages: layouts.iter().flat_map(|layout| layout.page_bytes()).map(cold).collect(),
             layouts,
+            elsewhere: IndexSet::new(),
             loads: BTreeMap::new(),
             scans: BTreeMap::new(),
             loads_in_flight_max,
@@ -86,12 +92,20 @@ impl Ledger {
         }
     }
 
+    /// A page comes from another machine from now on, or from the device.
+    pub(crate) fn set_elsewhere(&mut self, page: PageId, elsewhere: bool) {
+        self.elsewhere.set(page, elsewhere);
+    }
+
     /// Checks an action and enters it.
     pub(crate) fn acted(&mut self, now: Time, action: &Action) -> Result<(), Broken> {
         match action {
             Action::Load { load, scan, table, chunk, pages, urgent } => {
-                let of_kind = self.loads.values().filter(|book| book.urgent == *urgent).count();
-                ensure(of_kind < self.loads_in_flight_max, Rule::Protocol, || {
+                let in_slots = self.loads.values().filter(|book| !book.of_device.is_empty());
+                let of_kind = in_slots.filter(|book| book.urgent == *urgent).count();
+                let takes_slot = pages.iter().any(|&page| !self.elsewhere.contains(page));
+                let has_slot = of_kind < self.loads_in_flight_max || !takes_slot;
+                ensure(has_slot, Rule::Protocol, || {
                     format!("{load:?} is one more load in flight than the limit")
                 })?;
                 self.check_load_helps(*scan, *table, *chunk, pages)?;
@@ -102,8 +116,8 @@ impl Ledger {
             Action::Deliver { scan, worker, chunk } => self.delivered(now, *scan, *worker, *chunk),
             Action::Finish { scan, worker } => self.finished(now, *scan, *worker),
             Action::Fail { scan, page } => self.scan_failed(*scan, *page),
-            // Nothing is decoded here.
-            Action::Unneeded { .. } | Action::GrantMemory { .. } => Ok(()),
+            // Nothing is decoded here. A scan without space is cancelled at once.
+            Action::NoSpace { .. } | Action::Unneeded { .. } | Action::GrantMemory { .. } => Ok(()),
         }
     }
 
@@ -111,6 +125,7 @@ impl Ledger {
     pub(crate) fn page_reported(&mut self, load: LoadId, page: PageId, read: bool) {
         let book = self.loads.get_mut(&load).expect("a load that was started");
         book.pages.retain(|&unreported| unreported != page);
+        book.of_device.retain(|&unreported| unreported != page);
         if book.pages.is_empty() {
             self.loads.remove(&load);
         }
@@ -177,7 +192,9 @@ impl Ledger {
             self.page_mut(id).place = Place::Reading;
             self.held_bytes += self.page(id).bytes;
         }
-        self.loads.insert(load, ShadowLoad { pages: pages.to_vec(), urgent });
+        let of_device = pages.iter().filter(|&&page| !self.elsewhere.contains(page));
+        let of_device = of_device.copied().collect();
+        self.loads.insert(load, ShadowLoad { pages: pages.to_vec(), urgent, of_device });
         let (held, limit) = (self.held_bytes, self.limit_bytes);
         ensure(held <= limit, Rule::PoolLimit, || {
             format!("{load:?} makes it {held} bytes in a pool of {limit}")

@@ -193,6 +193,20 @@ impl Ledger {
         Ok(())
     }
 
+    /// No worker has waited beyond the bound.
+    pub(crate) fn check_waits(&self, now: Time) -> Result<(), Broken> {
+        for (id, scan) in self.scans.iter().filter(|(_, scan)| !scan.failed) {
+            for worker in &scan.workers {
+                let WorkerState::Waiting { since } = worker else { continue };
+                let waited_ns = now.since(*since);
+                ensure(waited_ns <= self.wait_ns_max, Rule::NoStarving, || {
+                    format!("a worker of {id:?} has waited {waited_ns} ns for an answer")
+                })?;
+            }
+        }
+        Ok(())
+    }
+
     /// Only who waits is answered, and within a bound.
     fn check_answer(&self, now: Time, id: ScanId, worker: WorkerIndex) -> Result<(), Broken> {
         let at = self.running(id)?.workers[worker.as_usize()];

@@ -129,7 +129,7 @@ impl History {
             Command::AppendChunks { table, chunks } => {
                 self.asked = Some(PendingCommand::Chunks(table.as_usize(), chunks.clone()));
             }
-            Command::StartScan { spec, .. } => {
+            Command::StartScan { spec, .. } | Command::StartRemoteScan { spec, .. } => {
                 self.asked = Some(PendingCommand::Scan(spec.clone()))
             }
             Command::ExtendScan { scan, chunks, .. } => self.extend(*scan, chunks),
@@ -164,6 +164,8 @@ impl History {
             | Command::RemoveTable { .. }
             | Command::RemovePages { .. }
             | Command::RetireChunks { .. }
+            | Command::RegisterInterest { .. }
+            | Command::SetSource { .. }
             | Command::OfferPage { .. }
             | Command::ReleaseChunk { .. }
             | Command::EvictUnneeded { .. }
@@ -255,6 +257,7 @@ impl History {
             | Action::Evict { .. }
             | Action::Finish { .. }
             | Action::Unneeded { .. }
+            | Action::NoSpace { .. }
             | Action::Fail { .. } => {}
         }
     }

@@ -11,14 +11,19 @@ impl Simulation<'_> {
     /// Carries out actions until there is none.
     pub(super) fn settle(&mut self) -> Result<(), Broken> {
         self.cover_overdraft();
-        while let Some(action) = self.manager.poll_action() {
-            self.record.decisions += 1;
-            self.idle_timeouts = 0;
-            if self.memory.is_some() {
-                self.ledger.pool_moved(&self.manager);
+        loop {
+            while let Some(action) = self.manager.poll_action() {
+                self.record.decisions += 1;
+                self.idle_timeouts = 0;
+                if self.memory.is_some() {
+                    self.ledger.pool_moved(&self.manager);
+                }
+                self.ledger.acted(self.now, &action)?;
+                self.carry_out(action)?;
             }
-            self.ledger.acted(self.now, &action)?;
-            self.carry_out(action)?;
+            if !self.settle_peers()? {
+                break;
+            }
         }
         self.check_memory()?;
         self.ledger.check_settled(&self.manager)
@@ -38,11 +43,24 @@ impl Simulation<'_> {
             Action::Escalate { load } => self.disk.escalate(load),
             Action::Evict { page } => {
                 let TablePage { table, page } = self.numbers.page(page);
+                self.tell_evicted(table, page);
                 self.record.step(self.now, || EventKind::Evicted { table, page });
             }
-            Action::Deliver { scan, worker, chunk } => return self.open(scan, worker, chunk),
+            Action::Deliver { scan, worker, chunk } => match self.served_by(scan) {
+                Some(served) => self.served_ready(served),
+                None => {
+                    self.announce_unneeded(scan, &[chunk]);
+                    return self.open(scan, worker, chunk);
+                }
+            },
+            Action::NoSpace { scan } => {
+                self.served_without_space(self.served_by(scan).expect("others wait for space"));
+            }
             Action::Finish { scan, worker } => self.finish_worker(scan, worker),
-            Action::Fail { scan, .. } => self.fail_scan(scan),
+            Action::Fail { scan, .. } => match self.served_by(scan) {
+                Some(served) => self.served_failed(served),
+                None => self.fail_scan(scan),
+            },
             Action::Unneeded { .. } => {}
             Action::GrantMemory { ticket, bytes } => return self.granted(ticket, bytes),
         }

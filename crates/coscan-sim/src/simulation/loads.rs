@@ -32,18 +32,20 @@ impl Simulation<'_> {
         self.record.requests += 1;
         self.record.pages_read += pages.len() as u64;
         self.record.bytes_read += bytes;
-        let query = self.scans[&scan];
-        self.queries[query].requests += 1;
-        self.queries[query].bytes_read += bytes;
-        let table_index = table.0 as usize;
-        self.record.step(self.now, || EventKind::LoadStarted {
-            load,
-            query,
-            table: table_index,
-            chunk,
-            pages: pages.clone(),
-            bytes,
-        });
+        if let Some(&query) = self.scans.get(&scan) {
+            self.queries[query].requests += 1;
+            self.queries[query].bytes_read += bytes;
+            let table = table.0 as usize;
+            let pages = || pages.clone();
+            self.record.step(self.now, || EventKind::LoadStarted {
+                load,
+                query,
+                table,
+                chunk,
+                pages: pages(),
+                bytes,
+            });
+        }
         let fate = self
             .fault_injector
             .as_mut()
@@ -52,12 +54,15 @@ impl Simulation<'_> {
         if let Some(ns) = fate.cancelled_after_ns {
             self.plan_after(ns, Event::CancelLoad { load });
         }
-        self.disk.submit(self.now, load, urgent, table, &pages);
+        self.read_or_ask((load, scan), urgent, (table, chunk), &pages);
         self.loads.insert(load, LoadRun { table, chunk, unreported: pages, fate });
     }
 
     /// The disk has read a page.
     pub(super) fn arrive(&mut self, load: LoadId, page: PageIndex) -> Result<(), Broken> {
+        if self.has_bypassed(load, page) {
+            return Ok(());
+        }
         let slow = self.loads.get(&load).is_some_and(|run| run.fate.slow);
         match &mut self.fault_injector {
             Some(fault_injector) if slow => {
@@ -77,8 +82,11 @@ impl Simulation<'_> {
 
     /// A load is cancelled: pages that have not arrived fail.
     pub(super) fn cancel_load(&mut self, load: LoadId) -> Result<(), Broken> {
-        let Some(run) = self.loads.get(&load) else { return Ok(()) };
-        for page in run.unreported.clone() {
+        let Some(unreported) = self.loads.get(&load).map(|run| run.unreported.clone()) else {
+            return Ok(());
+        };
+        self.announce_cancelled(load);
+        for page in unreported {
             self.report_as(load, page, false)?;
         }
         Ok(())
@@ -97,6 +105,9 @@ impl Simulation<'_> {
         self.record.step(self.now, || EventKind::PageArrived { load, table, page, read });
         if ended {
             self.record.step(self.now, || EventKind::LoadEnded { load, table, chunk });
+        }
+        if !read {
+            self.tell_evicted(table, page);
         }
         if read {
             self.manager.page_loaded(self.now, load, id);

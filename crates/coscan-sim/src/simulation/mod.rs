@@ -5,8 +5,10 @@
 //! the same time the first in this list.
 
 mod actions;
+mod agenda;
 mod loads;
 mod memory;
+mod peers;
 mod queries;
 mod record;
 mod wait;
@@ -15,9 +17,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use coscan_core::{
-    ActiveBufferManager, ChunkIndex, Config, DeviceId, Index, LoadId, PageIndex, Policy, ScanId,
-    Time, WorkerIndex,
+    ActiveBufferManager, Config, DeviceId, Index, LoadId, Policy, ScanId, Time, WorkerIndex,
 };
+use coscan_ring::Node;
 
 use crate::disk::Reader;
 use crate::faults::{FaultInjector, Faults};
@@ -25,16 +27,19 @@ use crate::ledger::Ledger;
 use crate::machine::Machine;
 use crate::outcome::Outcome;
 use crate::sharing::ProcessorSharing;
-use crate::violation::{Broken, Rule, Violation, ensure};
+use crate::violation::{Broken, Rule, Violation};
 use crate::workload::{PageNumbers, Workload};
+use agenda::Event;
 use loads::LoadRun;
 use memory::MemoryRun;
 pub use memory::MemoryWorkload;
+use peers::Peers;
+pub use peers::SharedFiles;
 use queries::QueryRun;
 use record::Record;
 
-/// Consecutive timeouts without an action, above which a run is a violation.
-const IDLE_TIMEOUTS_MAX: u32 = 1_000;
+/// The number of events after which the waits of all workers are checked: timers may go on for ever.
+const WAITS_CHECKED_EVERY: u64 = 64;
 
 /// The faults and checks of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -77,29 +82,7 @@ pub fn run(
     }
 }
 
-/// A planned event.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Event {
-    Start { query: usize },
-    Cancel { query: usize },
-    Prune { query: usize },
-    Release { query: usize, worker: WorkerIndex, chunk: ChunkIndex },
-    Page { load: LoadId, page: PageIndex },
-    CancelLoad { load: LoadId },
-    Pool { bytes: u64 },
-    Operator { operator: u32 },
-}
-
-/// The source of the next event, in order of precedence.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Source {
-    Agenda,
-    Disk,
-    Processors,
-    Timer,
-}
-
-struct Simulation<'a> {
+pub(crate) struct Simulation<'a> {
     workload: &'a Workload,
     options: Options,
     manager: ActiveBufferManager,
@@ -121,6 +104,8 @@ struct Simulation<'a> {
     scans: BTreeMap<ScanId, usize>,
     loads: BTreeMap<LoadId, LoadRun>,
     memory: Option<MemoryRun>,
+    /// Other machines, if it is one of a cluster.
+    peers: Option<Peers>,
     steps: u64,
     /// When the first event of the batch happened whose actions are still to be carried out.
     batch_began: Option<Time>,
@@ -129,7 +114,7 @@ struct Simulation<'a> {
 }
 
 impl<'a> Simulation<'a> {
-    fn new(
+    pub(crate) fn new(
         workload: &'a Workload,
         machine: &Machine,
         policy: Box<dyn Policy>,
@@ -165,6 +150,7 @@ impl<'a> Simulation<'a> {
             scans: BTreeMap::new(),
             loads: BTreeMap::new(),
             memory: None,
+            peers: None,
             steps: 0,
             batch_began: None,
             idle_timeouts: 0,
@@ -177,127 +163,64 @@ impl<'a> Simulation<'a> {
         simulation
     }
 
-    fn plan_beginnings(&mut self) {
-        let firsts = (0..self.queries.len()).filter(|&query| self.queries[query].index == 0);
-        for query in firsts.collect::<Vec<_>>() {
-            let run = &self.queries[query];
-            let start = self.workload.streams[run.stream].start;
-            let at = after(start, run.query.think_ns);
-            self.plan(at, Event::Start { query });
-        }
-        for &(at, bytes) in &self.workload.pool_changes {
-            self.plan(at, Event::Pool { bytes });
-        }
+    /// The same, as one of several machines, which starts now.
+    pub(crate) fn with_node(mut self, now: Time, node: Node, files: SharedFiles) -> Self {
+        self.now = now;
+        self.peers = Some(Peers::new(node, &self.workload.tables, files));
+        self.settle_peers().expect("no page is in the pool yet");
+        self
     }
 
     /// Processes events until every query has ended.
     fn go(&mut self) -> Result<(), Broken> {
         while self.queries_left > 0 {
-            let (at, source) = self.next().ok_or_else(|| self.all_stands_still())?;
-            self.count_memory_time(at);
-            self.now = self.now.max(at);
-            self.steps += 1;
-            self.happen(source)?;
-            if self.batch_goes_on() {
-                continue;
-            }
-            self.settle()?;
-            if self.options.audit_every > 0 && self.steps.is_multiple_of(self.options.audit_every) {
-                self.ledger.audit(&self.manager)?;
-            }
+            self.step()?;
         }
+        self.finish()
+    }
+
+    /// Settles and audits a run at its end.
+    pub(crate) fn finish(&mut self) -> Result<(), Broken> {
         self.settle()?;
         self.ledger.audit(&self.manager)
     }
 
-    /// Whether another event happens before actions are carried out.
-    fn batch_goes_on(&mut self) -> bool {
-        let end = after(*self.batch_began.get_or_insert(self.now), self.options.batch_ns);
-        let follows = |(at, source): (Time, Source)| at <= end && source != Source::Timer;
-        let goes_on =
-            self.options.batch_ns > 0 && self.queries_left > 0 && self.next().is_some_and(follows);
-        if !goes_on {
-            self.batch_began = None;
+    /// Processes the next event.
+    pub(crate) fn step(&mut self) -> Result<(), Broken> {
+        let (at, source) = self.next().ok_or_else(|| self.all_stands_still())?;
+        self.count_memory_time(at);
+        self.now = self.now.max(at);
+        self.steps += 1;
+        self.happen(source)?;
+        if self.batch_goes_on() {
+            return Ok(());
         }
-        goes_on
-    }
-
-    fn next(&self) -> Option<(Time, Source)> {
-        let planned = self.agenda.first_key_value().map(|(&(at, _), _)| at);
-        let sources = [
-            (planned, Source::Agenda),
-            (self.disk.next_at(), Source::Disk),
-            (self.processors.next_at(), Source::Processors),
-            (self.manager.poll_timeout(), Source::Timer),
-        ];
-        sources.into_iter().filter_map(|(at, source)| Some((at?, source))).min()
-    }
-
-    fn happen(&mut self, source: Source) -> Result<(), Broken> {
-        if source != Source::Timer {
-            self.idle_timeouts = 0;
+        self.settle()?;
+        if self.steps.is_multiple_of(WAITS_CHECKED_EVERY) {
+            self.ledger.check_waits(self.now)?;
         }
-        match source {
-            Source::Agenda => {
-                let (_, event) = self.agenda.pop_first().expect("the next event is planned");
-                self.happen_as_planned(event)
-            }
-            Source::Disk => match self.disk.pop(self.now) {
-                Some(arrival) => self.arrive(arrival.load, arrival.page),
-                None => Ok(()),
-            },
-            Source::Processors => match self.processors.pop(self.now) {
-                Some((query, worker)) => self.work_ended(query, worker),
-                None => Ok(()),
-            },
-            Source::Timer => {
-                self.idle_timeouts += 1;
-                ensure(self.idle_timeouts <= IDLE_TIMEOUTS_MAX, Rule::NoStarving, || {
-                    format!("{IDLE_TIMEOUTS_MAX} timers in a row led to nothing")
-                })?;
-                self.manager.handle_timeout(self.now);
-                Ok(())
-            }
+        if self.options.audit_every > 0 && self.steps.is_multiple_of(self.options.audit_every) {
+            self.ledger.audit(&self.manager)?;
         }
+        Ok(())
     }
 
-    fn happen_as_planned(&mut self, event: Event) -> Result<(), Broken> {
-        match event {
-            Event::Start { query } => self.start_query(query),
-            Event::Cancel { query } => {
-                self.cancel_query(query);
-                Ok(())
-            }
-            Event::Prune { query } => {
-                self.prune_query(query);
-                Ok(())
-            }
-            Event::Release { query, worker, chunk } => {
-                self.release_early(query, worker, chunk);
-                Ok(())
-            }
-            Event::Page { load, page } => self.report(load, page),
-            Event::CancelLoad { load } => self.cancel_load(load),
-            Event::Pool { bytes } => self.change_pool(bytes),
-            Event::Operator { operator } => self.operator_step(operator),
-        }
+    /// When the next event is.
+    pub(crate) fn next_at(&self) -> Option<Time> {
+        self.next().map(|(at, _)| at.max(self.now))
     }
 
-    fn plan(&mut self, at: Time, event: Event) {
-        self.planned += 1;
-        self.agenda.insert((at, self.planned), event);
+    /// Queries that have not ended.
+    pub(crate) fn queries_left(&self) -> usize {
+        self.queries_left
     }
 
-    fn plan_after(&mut self, ns: u64, event: Event) {
-        self.plan(after(self.now, ns), event);
-    }
-
-    fn all_stands_still(&self) -> Broken {
+    pub(crate) fn all_stands_still(&self) -> Broken {
         let what = format!("{} queries have not ended, and nothing will happen", self.queries_left);
         Broken { rule: Rule::Progress, what }
     }
 
-    fn violation(&self, broken: Broken) -> Violation {
+    pub(crate) fn violation(&self, broken: Broken) -> Violation {
         Violation {
             policy: self.manager.policy_name().to_owned(),
             seed: self.options.faults.map(|faults| faults.seed),
@@ -307,8 +230,4 @@ impl<'a> Simulation<'a> {
             what: broken.what,
         }
     }
-}
-
-fn after(time: Time, ns: u64) -> Time {
-    Time(time.0.saturating_add(ns))
 }

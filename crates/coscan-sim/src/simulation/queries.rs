@@ -156,6 +156,7 @@ impl Simulation<'_> {
         self.scans.insert(scan, query);
         let is_sparse = self.manager.state().scan(scan).is_some_and(Scan::is_sparse);
         self.ledger.scan_started(scan, &spec, is_sparse)?;
+        self.announce(scan);
         self.plan_fate(query);
         self.settle_unless_batched()?;
         for worker in (0..spec.workers).map(WorkerIndex::from_usize) {
@@ -234,6 +235,7 @@ impl Simulation<'_> {
         };
         let chunks = self.workload.tables[run.query.table].layout.chunks();
         let pruned = fault_injector.chunks_to_prune(chunks);
+        self.announce_unneeded(scan, &pruned);
         self.manager.prune_scan(self.now, scan, pruned.iter().copied());
         let chunks = self.ledger.pruned(scan, &pruned);
         self.record.step(self.now, || EventKind::Pruned { query, chunks });
@@ -256,6 +258,7 @@ impl Simulation<'_> {
         run.ended = Some((now, end));
         if let Some(scan) = run.scan.take() {
             self.scans.remove(&scan);
+            self.announce_end(scan);
             self.manager.cancel_scan(now, scan);
             self.ledger.scan_ended(scan);
         }

@@ -42,7 +42,7 @@ impl Record {
 
 impl Simulation<'_> {
     /// The outcome of the run, after its end.
-    pub(super) fn outcome(&mut self) -> Outcome {
+    pub(crate) fn outcome(&mut self) -> Outcome {
         let queries: Vec<_> = self.queries.iter().map(|query| query.outcome()).collect();
         Outcome {
             policy: self.manager.policy_name().to_owned(),

@@ -1,6 +1,7 @@
 //! The choice of victims that the policies share which score chunks.
 //!
-//! Cached pages come from six sources. The first goes before all others; the next three are merged by their next use,
+//! Copies of pages that another server has in its pool go first, unless the [`StarvationGuard`] keeps them. The rest come
+//! from six sources. The first goes before the others; the next three are merged by their next use,
 //! latest first; the last two go only when scans wait for space:
 //!
 //! 1. *unexpected*: pages that no running scan needs, of tables at which no scan is expected ([`UnneededPages`]);
@@ -38,11 +39,12 @@ pub(super) fn choose_victims<'a, 'n>(
     unneeded: UnneededPages<'n>,
 ) -> Vec<PageId> {
     let mut victims = VictimList::new(*request);
+    let mut guard = StarvationGuard::new(state, request);
+    take_copies(state, &mut victims, &mut guard);
     unneeded.take_unexpected(state, &mut victims);
     if victims.enough() {
         return victims.into_pages();
     }
-    let guard = StarvationGuard::new(state, request);
     let mut sources = Sources::new(state, request, victims, guard, next_uses, unneeded);
     sources.take_by_next_use(classes);
     sources.take_sparse();
@@ -64,14 +66,28 @@ pub(super) fn victim_bytes_max<'a, 'n>(
 ) -> u64 {
     let request = EvictionRequest { plan: None, bytes: enough, strictness: Strictness::Strict };
     let mut victims = VictimList::new(request);
+    let mut guard = StarvationGuard::most_lenient(state, waits);
+    take_copies(state, &mut victims, &mut guard);
     unneeded.take_unexpected(state, &mut victims);
     if !victims.enough() {
-        let guard = StarvationGuard::most_lenient(state, waits);
         let mut sources = Sources::new(state, &request, victims, guard, next_uses, unneeded);
         sources.take_by_next_use(classes);
         victims = sources.victims;
     }
     victims.bytes
+}
+
+/// Takes copies of what is in the pools of other servers: they cost less to get again than anything else.
+fn take_copies(state: &State, victims: &mut VictimList<'_>, guard: &mut StarvationGuard<'_>) {
+    for id in state.copies().take(CLASSES_MAX) {
+        if victims.enough() {
+            return;
+        }
+        if victims.may_take(state, id) && guard.verdict(id) == Verdict::Evictable {
+            guard.count_lost(id);
+            victims.take(state, id);
+        }
+    }
 }
 
 /// The sources of victims, and those that were taken from them.

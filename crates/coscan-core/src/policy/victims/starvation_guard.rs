@@ -186,7 +186,7 @@ impl<'a> StarvationGuard<'a> {
                 Order::InOrder => soon().then_some(Verdict::Kept),
             };
         }
-        if self.strictness == Strictness::MayStarve {
+        if self.strictness == Strictness::MayStarve || scan.is_interest() {
             return None;
         }
         // The only ready chunk of a worker that waits for a processor stays, or its scan would take another scan's next.

@@ -1,0 +1,33 @@
+//! Many servers that read the same tables of one store, each page once for all of them: who owns what, who asks whom, and
+//! what is said. A pure state machine, as `coscan-core` is: no clock, I/O, thread, random number or hash order.
+//!
+//! **The asker decides, the owner keeps and advises.** Each [extent](Extents) of a file has an [owner](owners_of) among the
+//! nodes. A node that needs a page asks its owner, which has it, is reading it, or reads it then. What a node reads next is
+//! decided by its own Active Buffer Manager; what stays in memory by that of the node that holds it, which knows all who
+//! want it. Three [messages](Message) carry what the others cannot know: `Need`, `Get` and `Have`.
+//!
+//! ```text
+//! A's scan begins          A → B  Need   rows 0..900,000 of columns 2, 4, in extents that B owns
+//! A loads a chunk of B's   A → B  Get    pages 17, 18
+//! B reads them             B → C  Have   17, 18: C has said that it needs them, too
+//!                          B → A  Pages  17, 18
+//! C is short of chunks     C → B  Get    17, 18: it takes what B has before anything else
+//! ```
+//!
+//! A *node* is a server as a member of the cluster; *peers* are the other nodes. Start at [`Node`]. The idea of servers that
+//! share what they read by passing it on is the Data Cyclotron's (`[DC]`: chapter 5 of Gonçalves' thesis); there data goes
+//! round a ring, here its owner is asked.
+
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+mod extents;
+mod ids;
+mod message;
+mod node;
+mod ownership;
+
+pub use extents::{Extents, RowGroup};
+pub use ids::{FileId, GetId, NodeId, RemoteInterest, Served};
+pub use message::Message;
+pub use node::{Action, Config, Load, Node, Sharing};
+pub use ownership::{Owners, owners_of};

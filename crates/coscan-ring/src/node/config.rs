@@ -1,0 +1,57 @@
+//! What nodes share, and the limits of a node.
+
+/// Later signs of life come so many times less often than the first.
+const LATER_SIGNS: u64 = 5;
+
+/// How much nodes share; each level includes those before.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Sharing {
+    /// Nothing: each node reads all it needs from the store.
+    Off,
+    /// Pages are read by their owner.
+    Reads,
+    /// Nodes also say what their scans will need, and owners keep it.
+    Needs,
+    /// Owners also say what they have, and nodes take that first.
+    All,
+}
+
+/// The limits of a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// What it shares with the others.
+    pub sharing: Sharing,
+    /// Bytes that may be held for others outside of the pool.
+    pub transit_bytes_max: u64,
+    /// Nanoseconds for which news of what it has is collected before others are told.
+    pub have_delay_ns: u64,
+    /// Nanoseconds until an unanswered request gets its first sign of life. Later ones come every five times as many, which
+    /// MUST be less than `silence_ns`.
+    pub queued_ns: u64,
+    /// Nanoseconds without a word after which an owner counts as gone for a request.
+    pub silence_ns: u64,
+}
+
+impl Config {
+    /// Nanoseconds between two signs of life after the first.
+    pub(super) fn later_ns(&self) -> u64 {
+        self.queued_ns.saturating_mul(LATER_SIGNS)
+    }
+
+    pub(super) fn check(&self) {
+        assert!(self.queued_ns > 0, "there is a pause between signs of life");
+        assert!(self.later_ns() < self.silence_ns, "a busy owner is no silent one");
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            sharing: Sharing::All,
+            transit_bytes_max: 32 << 20,
+            have_delay_ns: 5_000_000,
+            queued_ns: 200_000_000,
+            silence_ns: 1_500_000_000,
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! A node of the ring, as a state machine: messages and what its buffer manager does go in, messages and reads come out.
+//!
+//! Asking, serving and advising have a file each.
+
+mod action;
+mod advising;
+mod asking;
+mod config;
+mod serving;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use coscan_core::{PageIndex, Time};
+
+use crate::extents::Extents;
+use crate::ids::{FileId, GetId, NodeId, RemoteInterest, Served};
+use crate::message::Message;
+use crate::ownership::{Owners, owners_of};
+pub use action::{Action, Load};
+use advising::Advice;
+use asking::Asked;
+pub use config::{Config, Sharing};
+use serving::Serving;
+
+/// A version of a file that is shared.
+#[derive(Clone, Debug)]
+struct File {
+    /// The same on all nodes.
+    identity: u64,
+    extents: Extents,
+    /// The extent and the bytes of each page.
+    pages: Vec<(u32, u64)>,
+    /// The owners of each extent, among the members of now.
+    owners: Vec<Owners>,
+}
+
+/// A node.
+///
+/// It holds no bytes. The caller passes on what happens, with the time, then carries out each
+/// [`poll_action`](Self::poll_action) until it returns `None`, and arms a timer for [`poll_timeout`](Self::poll_timeout).
+///
+/// # Rules
+/// - R1 a page of a load is read from the store, or arrives, exactly once, as long as the load is not cancelled;
+/// - R2 the bytes held for others outside of the pool never exceed their limit;
+/// - R3 a request is never forwarded: who is asked serves it, whoever owns it;
+/// - R4 every request ends: with its pages, or the asker reads the store.
+#[derive(Debug)]
+pub struct Node {
+    id: NodeId,
+    config: Config,
+    /// All nodes, this one among them, in order.
+    members: Vec<NodeId>,
+    files: Vec<File>,
+    asked: Asked,
+    serving: Serving,
+    advice: Advice,
+    /// For each scan of this node that has said what it needs, the nodes that it told.
+    told: BTreeMap<u64, BTreeSet<NodeId>>,
+    actions: VecDeque<Action>,
+}
+
+impl Node {
+    /// A node that knows of no other. `incarnation` is higher each time that a node of this id starts: answers to what it
+    /// asked before are not taken for answers to what it asks now.
+    ///
+    /// # Panics
+    /// If signs of life would come too late or without a pause, see [`Config::queued_ns`].
+    #[must_use]
+    pub fn new(id: NodeId, incarnation: u32, config: Config) -> Self {
+        config.check();
+        Self {
+            id,
+            config,
+            members: vec![id],
+            files: Vec::new(),
+            asked: Asked::from(GetId(u64::from(incarnation) << 32)),
+            serving: Serving::default(),
+            advice: Advice::default(),
+            told: BTreeMap::new(),
+            actions: VecDeque::new(),
+        }
+    }
+
+    /// Adds a version of a file, and returns this node's number for it. `pages` lists, in page order, the first row and the
+    /// bytes of each page. `identity` is the same on all nodes and differs between versions.
+    pub fn add_file(
+        &mut self,
+        identity: u64,
+        extents: Extents,
+        pages: impl IntoIterator<Item = (u64, u64)>,
+    ) -> FileId {
+        let pages = pages.into_iter();
+        let pages = pages.map(|(row, bytes)| (extents.of_row(row) as u32, bytes)).collect();
+        let owners = self.owners(identity, &extents);
+        let file = FileId(self.files.len() as u32);
+        self.files.push(File { identity, extents, pages, owners });
+        let elsewhere = self.pages(file).filter(|&page| self.reads_elsewhere(file, page));
+        self.set_sources(file, elsewhere.collect::<Vec<_>>());
+        file
+    }
+
+    /// Sets the nodes that are alive; this one is always among them. Requests to nodes that are gone are made anew, and what
+    /// those wanted and had is forgotten. Extents may have other owners now, who know of no scan: the caller
+    /// [ends](Self::end_need) what its scans need and says it [again](Self::need).
+    pub fn set_members(&mut self, now: Time, members: impl IntoIterator<Item = NodeId>) {
+        self.members = members.into_iter().chain([self.id]).collect();
+        self.members.sort_unstable();
+        self.members.dedup();
+        for file in (0..self.files.len() as u32).map(FileId) {
+            let sources = |node: &Self| {
+                node.pages(file).map(|page| node.source_of(file, page)).collect::<Vec<_>>()
+            };
+            let before = sources(self);
+            let File { identity, extents, .. } = &self.files[file.0 as usize];
+            self.files[file.0 as usize].owners = self.owners(*identity, extents);
+            let both = before.into_iter().zip(sources(self)).zip(self.pages(file));
+            let moved = both.filter(|((before, now), _)| before != now).map(|(_, page)| page);
+            self.set_sources(file, moved.collect::<Vec<_>>());
+        }
+        for node in self.strangers() {
+            self.end_needs_of(node);
+            self.stop_serving(node);
+            self.forget_advice(node);
+            self.ask_others(now, node);
+        }
+    }
+
+    /// A message has come. It may be from a node that is no member: what that node wants and has counts until members are
+    /// [set](Self::set_members) without it. Of the columns that a `Need` names, those that do not exist are the caller's to
+    /// leave out.
+    pub fn handle(&mut self, now: Time, from: NodeId, message: Message) {
+        match message {
+            Message::Need { scan, file, columns, rows } => {
+                let interest = RemoteInterest { node: from, scan };
+                self.want(interest, file, columns, &rows);
+            }
+            Message::Unneed { scan, file, rows } => {
+                let interest = RemoteInterest { node: from, scan };
+                self.unwant(interest, file, &rows);
+            }
+            Message::End { scan } => self.forget_interest(RemoteInterest { node: from, scan }),
+            Message::Get { get, file, pages, query } => {
+                self.serve(now, Served { node: from, get }, file, pages, query);
+            }
+            Message::Cancel { get } => self.stop(Served { node: from, get }),
+            Message::Pages { get, file, pages } => {
+                self.pages_came(now, (from, get), file, &pages);
+            }
+            Message::Queued { get } => self.asked.heard(now, from, get),
+            Message::NoRoom { get } | Message::Failed { get } => self.read_instead(from, get),
+            Message::Have { file, pages } => self.nearby(from, file, &pages, true),
+            Message::Evicted { file, pages } => self.nearby(from, file, &pages, false),
+        }
+    }
+
+    /// The time of [`poll_timeout`](Self::poll_timeout) is reached.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.send_signs_of_life(now);
+        self.give_up_silent(now);
+        self.send_advice(now);
+    }
+
+    /// What is to be done next; `None` if nothing is until something happens.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let due = [self.serving.due(), self.asked.due(self.config.silence_ns), self.advice.due()];
+        due.into_iter().flatten().min()
+    }
+
+    /// Whether another node reads a page for this one.
+    #[must_use]
+    pub fn reads_elsewhere(&self, file: FileId, page: PageIndex) -> bool {
+        self.config.sharing > Sharing::Off && self.owner_of(file, page) != self.id
+    }
+
+    /// The owner of a page.
+    #[must_use]
+    pub fn owner_of(&self, file: FileId, page: PageIndex) -> NodeId {
+        self.owners_of_page(file, page).owner
+    }
+
+    /// Nodes that are no members, but asked for something, were asked, want something or have something.
+    fn strangers(&self) -> BTreeSet<NodeId> {
+        let told = self.told.values().flatten().copied();
+        let known = told.chain(self.asked.nodes()).chain(self.serving.nodes());
+        let is_stranger = |node: &NodeId| self.members.binary_search(node).is_err();
+        known.chain(self.advice.nodes()).filter(is_stranger).collect()
+    }
+
+    fn owners_of_page(&self, file: FileId, page: PageIndex) -> Owners {
+        let file = &self.files[file.0 as usize];
+        let (extent, _) = file.pages[page.0 as usize];
+        file.owners[extent as usize]
+    }
+
+    fn owners(&self, identity: u64, extents: &Extents) -> Vec<Owners> {
+        let owners = |extent| owners_of(self.members.iter().copied(), identity, extent);
+        (0..extents.count()).map(|extent| owners(extent).expect("this node is a member")).collect()
+    }
+
+    fn pages(&self, file: FileId) -> impl Iterator<Item = PageIndex> + use<> {
+        (0..self.files[file.0 as usize].pages.len() as u32).map(PageIndex)
+    }
+
+    fn bytes_of(&self, file: FileId, page: PageIndex) -> u64 {
+        self.files[file.0 as usize].pages[page.0 as usize].1
+    }
+
+    fn send(&mut self, to: NodeId, message: Message) {
+        self.actions.push_back(Action::Send { to, message });
+    }
+}

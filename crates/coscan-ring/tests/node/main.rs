@@ -1,0 +1,9 @@
+//! A node of the ring, alone and among others.
+
+#![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
+
+mod advising;
+mod asking;
+mod common;
+mod rules;
+mod serving;

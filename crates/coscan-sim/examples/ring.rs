@@ -1,0 +1,119 @@
+//! Compares what servers gain that share what they read, as a table in Markdown:
+//! `cargo run --release -p coscan-sim --example ring -- --nodes 4 --pools 50,100,200,400 --seeds 2`.
+//!
+//! `--nodes` is the number of servers, `--pools` the megabytes of each one's pool, `--seeds` the number of runs to average.
+//! The last row for each pool is one server that has what all of them have together.
+
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // An example may read its arguments and print.
+
+use std::error::Error;
+
+use coscan_core::PolicyKind;
+use coscan_ring::{Config, Sharing};
+use coscan_sim::{Cluster, Disk, Machine, Network, Options, SharedFiles, Spec, run_cluster};
+
+/// What is varied.
+struct Arguments {
+    nodes: usize,
+    pools_mb: Vec<u64>,
+    seeds: u64,
+}
+
+impl Arguments {
+    fn parse() -> Result<Self, Box<dyn Error>> {
+        let mut arguments = Self { nodes: 4, pools_mb: vec![50, 100, 200, 400], seeds: 1 };
+        let mut words = std::env::args().skip(1);
+        while let Some(name) = words.next() {
+            let value = words.next().ok_or_else(|| format!("{name} has no value"))?;
+            match name.as_str() {
+                "--nodes" => arguments.nodes = value.parse()?,
+                "--pools" => {
+                    let pools = value.split(',').map(str::parse);
+                    arguments.pools_mb = pools.collect::<Result<_, _>>()?;
+                }
+                "--seeds" => arguments.seeds = value.parse()?,
+                _ => return Err(format!("{name}: known are --nodes, --pools and --seeds").into()),
+            }
+        }
+        Ok(arguments)
+    }
+}
+
+/// Averages over the seeds.
+#[derive(Default)]
+struct Means {
+    store_gb: f64,
+    peer_gb: f64,
+    seconds: f64,
+    messages: f64,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments = Arguments::parse()?;
+    println!("| pool of each | share | from the store | from peers | time | messages |");
+    println!("|--:|---|--:|--:|--:|--:|");
+    for &pool_mb in &arguments.pools_mb {
+        let separate = |sharing| (format!("{sharing:?}"), arguments.nodes, sharing);
+        let arms = [Sharing::Off, Sharing::Reads, Sharing::Needs, Sharing::All].map(separate);
+        for (name, nodes, sharing) in
+            arms.into_iter().chain([("one server".into(), 1, Sharing::Off)])
+        {
+            let Means { store_gb, peer_gb, seconds, messages } =
+                means(&arguments, nodes, pool_mb * 1_000_000, sharing)?;
+            println!(
+                "| {pool_mb} MB | {name} | {store_gb:.2} GB | {peer_gb:.2} GB | {seconds:.0} s | {messages:.0} |"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Runs the workload for [`Arguments::nodes`] servers on so many that have as much together.
+fn means(
+    arguments: &Arguments,
+    nodes: usize,
+    pool_bytes: u64,
+    sharing: Sharing,
+) -> Result<Means, Box<dyn Error>> {
+    let streams = format!("count = {}", 4 * arguments.nodes);
+    let spec = Spec::parse(&include_str!("ring.toml").replace("count = 16", &streams))?;
+    let case = &spec.cases[0];
+    let times = arguments.nodes / nodes;
+    let cluster = Cluster {
+        nodes,
+        machine: several(&case.machine, times),
+        network: Network { bytes_per_second: 125_000_000, latency_ns: 200_000, racks: None },
+        config: Config { sharing, ..Config::default() },
+        files: SharedFiles::default(),
+        incidents: Vec::new(),
+        notice_ns: 0,
+    };
+    let mut means = Means::default();
+    for seed in 1..=arguments.seeds {
+        let mut workload = case.workload(seed);
+        workload.pool_bytes = pool_bytes * times as u64;
+        let outcome = run_cluster(&workload, &cluster, PolicyKind::Relevance, Options::default())?;
+        let share = |total: f64| total / arguments.seeds as f64;
+        means.store_gb += share(outcome.store_bytes as f64 / 1e9);
+        means.peer_gb += share(outcome.peer_bytes as f64 / 1e9);
+        means.seconds += share(outcome.total_ns as f64 / 1e9);
+        means.messages += share(outcome.messages.values().sum::<u64>() as f64);
+    }
+    Ok(means)
+}
+
+/// A machine with the processors and the links of several.
+fn several(machine: &Machine, times: usize) -> Machine {
+    let mut machine = machine.clone();
+    let more = u32::try_from(times).expect("few");
+    machine.cores *= more;
+    if let Disk::ObjectStore {
+        bytes_per_second_per_request, bytes_per_second, requests_max, ..
+    } = &mut machine.disk
+    {
+        *bytes_per_second_per_request *= times as u64;
+        *bytes_per_second *= times as u64;
+        *requests_max *= more;
+    }
+    machine
+}
