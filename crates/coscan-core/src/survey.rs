@@ -132,13 +132,14 @@ impl Survey {
             let cell = &mut self.map.cells[group.as_usize() * self.map.bins + bin];
             cell.cold += counts.cold();
             cell.loading += counts.reading();
-            if counts.cached() > 0 {
+            let in_pool = counts.cached(table.slice(chunk, group).len());
+            if in_pool > 0 {
                 let pages = table.slice(chunk, group).iter().map(|&id| state.page(id));
                 let cached = pages.filter(|page| page.residency == Residency::Cached);
                 let in_use = cached.filter(|page| page.pins > 0).count();
-                let in_use = u32::try_from(in_use).unwrap_or(u32::MAX).min(counts.cached());
+                let in_use = u32::try_from(in_use).unwrap_or(u32::MAX).min(in_pool);
                 cell.in_use += in_use;
-                cell.stored += counts.cached() - in_use;
+                cell.stored += in_pool - in_use;
             }
             if has_sparse || class.needed_groups().contains(group) {
                 for page in table.slice(chunk, group).iter().map(|&id| state.page(id)) {

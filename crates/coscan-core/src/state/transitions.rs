@@ -126,16 +126,17 @@ impl State {
                 }
             }
             let position = table.slice_position(slice.chunk, slice.group);
+            let page_count = table.slice(slice.chunk, slice.group).len();
             let counts = &mut table.slices[position];
-            let before = *counts;
+            let before = counts.kinds(page_count);
             counts.remove(from);
             counts.add(to);
-            let counts = *counts;
-            if counts.kinds() == before.kinds() {
+            let now = counts.kinds(page_count);
+            if now == before {
                 continue;
             }
-            table.classes.change(slice.chunk, |key| counts.write_to(key, slice.group));
-            for slot in table.affected(slice.chunk, slice.group, before, counts).iter() {
+            table.classes.change(slice.chunk, |key| now.write_to(key, slice.group));
+            for slot in table.affected(slice.chunk, slice.group, before, now).iter() {
                 let scan = scan_at(scans, table, slot);
                 scan.reindex(slice.chunk, table.classes.class_of(slice.chunk).key());
                 scan.reindex_decoded(slice.chunk, &table.decoded);

@@ -11,7 +11,7 @@ use crate::decoded::DecodedSlices;
 use crate::ids::{ChunkIndex, DeviceId, GroupIndex, Index, PageId, ScanId, SlotIndex};
 use crate::set::IndexSet;
 
-pub(crate) use residency::ResidencyCounts;
+pub(crate) use residency::{Kinds, ResidencyCounts};
 pub(crate) use starvation::StarvationSets;
 
 /// A registered table.
@@ -70,7 +70,8 @@ impl Table {
         self.slices
             .resize(self.chunks.index_end() * self.group_count(), ResidencyCounts::default());
         for (group, counts) in (0..self.group_count()).map(GroupIndex::from_usize).zip(counts) {
-            counts.write_to(&mut key, group);
+            let page_count = chunk.slices[group.as_usize()].len();
+            counts.kinds(page_count).write_to(&mut key, group);
             let slice = self.slice_position(index, group);
             self.slices[slice] = *counts;
         }
@@ -183,14 +184,14 @@ impl Table {
         readers
     }
 
-    /// The scans for which a chunk of their class becomes available, cold or nearby, or no longer is, since the pages of a column
-    /// group of it were counted so `before` and are counted so `now`: all others still miss, or read, another group.
+    /// The scans for which a chunk of their class becomes available, cold or nearby, or no longer is, since its pages of a
+    /// column group changed from `before` to `now`: all others still miss, or read, another group.
     pub(crate) fn affected(
         &self,
         chunk: ChunkIndex,
         group: GroupIndex,
-        before: ResidencyCounts,
-        now: ResidencyCounts,
+        before: Kinds,
+        now: Kinds,
     ) -> IndexSet<SlotIndex> {
         let key = self.classes.class_of(chunk).key();
         let of_group = self.classes.readers();
@@ -202,7 +203,6 @@ impl Table {
                 .for_each(|other| scans.subtract(&of_group[other.as_usize()]));
             scans
         };
-        let (before, now) = (before.kinds(), now.kinds());
         let mut affected = IndexSet::new();
         let has_nearby = before.nearby || !key.nearby.is_empty();
         if before.nearby != now.nearby || before.cold != now.cold && has_nearby {

@@ -4,13 +4,13 @@ use crate::classes::ClassKey;
 use crate::ids::GroupIndex;
 use crate::pages::{Page, Place};
 
-/// The number of pages of a slice in each place.
+/// The number of pages of a slice in each place. The others are in the pool: not counted, as there is one of this for each
+/// slice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ResidencyCounts {
     far: u32,
     nearby: u32,
     reading: u32,
-    cached: u32,
 }
 
 /// Which pages a slice has.
@@ -28,6 +28,14 @@ impl Kinds {
     pub(super) fn has_missing(self) -> bool {
         self.cold || self.reading
     }
+
+    /// Writes them into the key of a chunk, for a column group.
+    pub(crate) fn write_to(self, key: &mut ClassKey, group: GroupIndex) {
+        key.cold.set(group, self.cold);
+        key.nearby.set(group, self.nearby);
+        key.reading.set(group, self.reading);
+        key.cached.set(group, self.cached);
+    }
 }
 
 impl ResidencyCounts {
@@ -38,19 +46,23 @@ impl ResidencyCounts {
     }
 
     pub(crate) fn add(&mut self, place: Place) {
-        *self.count(place) += 1;
+        if let Some(count) = self.count(place) {
+            *count += 1;
+        }
     }
 
     pub(crate) fn remove(&mut self, place: Place) {
-        *self.count(place) -= 1;
+        if let Some(count) = self.count(place) {
+            *count -= 1;
+        }
     }
 
-    fn count(&mut self, place: Place) -> &mut u32 {
+    fn count(&mut self, place: Place) -> Option<&mut u32> {
         match place {
-            Place::Far => &mut self.far,
-            Place::Nearby => &mut self.nearby,
-            Place::Reading => &mut self.reading,
-            Place::Cached => &mut self.cached,
+            Place::Far => Some(&mut self.far),
+            Place::Nearby => Some(&mut self.nearby),
+            Place::Reading => Some(&mut self.reading),
+            Place::Cached => None,
         }
     }
 
@@ -63,25 +75,18 @@ impl ResidencyCounts {
         self.reading
     }
 
-    pub(crate) fn cached(self) -> u32 {
-        self.cached
+    /// Pages in the pool, of so many.
+    pub(crate) fn cached(self, pages: usize) -> u32 {
+        pages as u32 - self.cold() - self.reading
     }
 
-    pub(crate) fn kinds(self) -> Kinds {
+    /// Which pages there are, of so many.
+    pub(crate) fn kinds(self, pages: usize) -> Kinds {
         Kinds {
             cold: self.cold() > 0,
             nearby: self.far == 0 && self.nearby > 0,
             reading: self.reading > 0,
-            cached: self.cached > 0,
+            cached: self.cached(pages) > 0,
         }
-    }
-
-    /// Writes into the key of a chunk which pages a column group has.
-    pub(crate) fn write_to(self, key: &mut ClassKey, group: GroupIndex) {
-        let kinds = self.kinds();
-        key.cold.set(group, kinds.cold);
-        key.nearby.set(group, kinds.nearby);
-        key.reading.set(group, kinds.reading);
-        key.cached.set(group, kinds.cached);
     }
 }
