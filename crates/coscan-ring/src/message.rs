@@ -1,6 +1,7 @@
 //! What nodes tell each other.
 //!
-//! A [`FileId`] is a node's own number for a file: whoever writes a message to the wire puts the name of the version there.
+//! A [`FileId`] is a node's own number for a file. On the wire a message names the version of the file and the bytes of
+//! its pages instead: [`Message::translate`].
 
 use std::ops::Range;
 
@@ -9,15 +10,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{FileId, GetId};
 
-/// A message from one node to another. Pages of a file are numbered in the order of their first bytes.
+/// A message from one node to another, about files and pages as the node that handles it calls them.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Message {
+pub enum Message<File = FileId, Page = PageIndex> {
     /// A scan of mine will need these rows of these columns: keep them if you can. It causes no read and gets no answer.
     Need {
         /// My number for the scan. Rows named later are added.
         scan: u64,
         /// The file.
-        file: FileId,
+        file: File,
         /// The columns.
         columns: Vec<u32>,
         /// The rows, all in extents that you own.
@@ -28,7 +29,7 @@ pub enum Message {
         /// My number for the scan.
         scan: u64,
         /// The file.
-        file: FileId,
+        file: File,
         /// The rows.
         rows: Vec<Range<u64>>,
     },
@@ -42,9 +43,9 @@ pub enum Message {
         /// My number for this request.
         get: GetId,
         /// The file.
-        file: FileId,
+        file: File,
         /// The pages.
-        pages: Vec<PageIndex>,
+        pages: Vec<Page>,
         /// The query that they are for.
         query: RemoteQuery,
     },
@@ -58,9 +59,9 @@ pub enum Message {
         /// Your number for the request.
         get: GetId,
         /// The file.
-        file: FileId,
+        file: File,
         /// The pages.
-        pages: Vec<PageIndex>,
+        pages: Vec<Page>,
     },
     /// What you asked for will come, but not yet. I am still there.
     Queued {
@@ -80,15 +81,69 @@ pub enum Message {
     /// Pages you need that are in my pool or being read: they cost less than others.
     Have {
         /// The file.
-        file: FileId,
+        file: File,
         /// The pages.
-        pages: Vec<PageIndex>,
+        pages: Vec<Page>,
     },
     /// I no longer have these.
     Evicted {
         /// The file.
-        file: FileId,
+        file: File,
         /// The pages.
-        pages: Vec<PageIndex>,
+        pages: Vec<Page>,
     },
+}
+
+impl<File, Page> Message<File, Page> {
+    /// The file that it is about, if it names one.
+    #[must_use]
+    pub fn file(&self) -> Option<&File> {
+        match self {
+            Self::Need { file, .. }
+            | Self::Unneed { file, .. }
+            | Self::Get { file, .. }
+            | Self::Pages { file, .. }
+            | Self::Have { file, .. }
+            | Self::Evicted { file, .. } => Some(file),
+            Self::End { .. }
+            | Self::Cancel { .. }
+            | Self::Queued { .. }
+            | Self::NoRoom { .. }
+            | Self::Failed { .. } => None,
+        }
+    }
+
+    /// The same with another name for its file and each of its pages; `None` if a page has none.
+    pub fn translate<ToFile, ToPage>(
+        self,
+        to_file: impl FnOnce(File) -> Option<ToFile>,
+        to_page: impl FnMut(Page) -> Option<ToPage>,
+    ) -> Option<Message<ToFile, ToPage>> {
+        let all = |pages: Vec<Page>| pages.into_iter().map(to_page).collect::<Option<Vec<_>>>();
+        Some(match self {
+            Self::Need { scan, file, columns, rows } => {
+                Message::Need { scan, file: to_file(file)?, columns, rows }
+            }
+            Self::Unneed { scan, file, rows } => {
+                Message::Unneed { scan, file: to_file(file)?, rows }
+            }
+            Self::End { scan } => Message::End { scan },
+            Self::Get { get, file, pages, query } => {
+                Message::Get { get, file: to_file(file)?, pages: all(pages)?, query }
+            }
+            Self::Cancel { get } => Message::Cancel { get },
+            Self::Pages { get, file, pages } => {
+                Message::Pages { get, file: to_file(file)?, pages: all(pages)? }
+            }
+            Self::Queued { get } => Message::Queued { get },
+            Self::NoRoom { get } => Message::NoRoom { get },
+            Self::Failed { get } => Message::Failed { get },
+            Self::Have { file, pages } => {
+                Message::Have { file: to_file(file)?, pages: all(pages)? }
+            }
+            Self::Evicted { file, pages } => {
+                Message::Evicted { file: to_file(file)?, pages: all(pages)? }
+            }
+        })
+    }
 }

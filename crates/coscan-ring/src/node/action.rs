@@ -38,6 +38,8 @@ pub enum Action {
     Arrived {
         /// The load.
         load: LoadId,
+        /// The file.
+        file: FileId,
         /// The page.
         page: PageIndex,
     },

@@ -113,7 +113,7 @@ impl Node {
     }
 
     pub(super) fn nearby(&mut self, from: NodeId, file: FileId, pages: &[PageIndex], has: bool) {
-        let Some(count) = self.files.get(file.0 as usize).map(|file| file.pages.len()) else {
+        let Some(count) = self.files.get(&file).map(|file| file.pages.len()) else {
             return;
         };
         for &page in pages.iter().filter(|page| (page.0 as usize) < count) {
@@ -189,7 +189,7 @@ impl Node {
 
     /// Those of these rows that exist; none of a file that does not.
     fn rows_of(&self, file: FileId, rows: &[Range<u64>]) -> Vec<Range<u64>> {
-        let file = self.files.get(file.0 as usize);
+        let file = self.files.get(&file);
         file.map_or_else(Vec::new, |file| known_rows(&file.extents, rows).collect())
     }
 
@@ -197,6 +197,14 @@ impl Node {
         if self.advice.interests.remove(&interest) {
             self.actions.push_back(Action::Forget { interest });
         }
+    }
+
+    /// A file is forgotten, and with it who has it.
+    pub(super) fn forget_pages(&mut self, file: FileId) {
+        let Advice { told, pending, holders, .. } = &mut self.advice;
+        told.retain(|(of, _), _| *of != file);
+        holders.retain(|(of, _), _| *of != file);
+        pending.retain(|(_, of), _| *of != file);
     }
 
     /// A node is gone: what it wants and has is forgotten.

@@ -151,7 +151,7 @@ impl Node {
 
     /// These rows by the other nodes that own their extents.
     fn by_owner(&self, file: FileId, rows: &[Range<u64>]) -> BTreeMap<NodeId, Vec<Range<u64>>> {
-        let file = &self.files[file.0 as usize];
+        let file = self.file(file);
         let mut by_owner: BTreeMap<NodeId, Vec<Range<u64>>> = BTreeMap::new();
         for range in known_rows(&file.extents, rows) {
             for extent in file.extents.of_row(range.start)..=file.extents.of_row(range.end - 1) {
@@ -194,7 +194,7 @@ impl Node {
             let missing = &mut request.missing.pages;
             if let Some(position) = missing.iter().position(|&missing| missing == page) {
                 missing.swap_remove(position);
-                self.actions.push_back(Action::Arrived { load: request.missing.load, page });
+                self.actions.push_back(Action::Arrived { load: request.missing.load, file, page });
             }
         }
         if request.missing.pages.is_empty() {
@@ -206,6 +206,29 @@ impl Node {
     pub(super) fn read_instead(&mut self, from: NodeId, get: GetId) {
         if self.asked.requests.get(&get).is_some_and(|request| request.to == from) {
             let request = self.asked.remove(get).expect("found above");
+            self.actions.push_back(Action::Read(request.missing));
+        }
+    }
+
+    /// Whether these are pages of a request to this node that have not come yet.
+    #[must_use]
+    pub fn expects(&self, from: NodeId, get: GetId, file: FileId, pages: &[PageIndex]) -> bool {
+        self.asked.requests.get(&get).is_some_and(|Request { to, missing, .. }| {
+            let is_missing = |page| missing.pages.contains(page);
+            (*to, missing.file) == (from, file) && pages.iter().all(is_missing)
+        })
+    }
+
+    /// Loads that wait for pages of other nodes, with these pages. A load of several owners comes several times.
+    pub fn loads_from_others(&self) -> impl Iterator<Item = &Load> {
+        self.asked.requests.values().map(|request| &request.missing)
+    }
+
+    /// A file is forgotten: what others were asked for is read from the store.
+    pub(super) fn ask_no_more(&mut self, file: FileId) {
+        for get in self.asked.matching(|request| request.missing.file == file) {
+            let request = self.asked.remove(get).expect("found above");
+            self.send(request.to, Message::Cancel { get });
             self.actions.push_back(Action::Read(request.missing));
         }
     }

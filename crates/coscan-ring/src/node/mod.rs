@@ -50,7 +50,8 @@ pub struct Node {
     config: Config,
     /// All nodes, this one among them, in order.
     members: Vec<NodeId>,
-    files: Vec<File>,
+    files: BTreeMap<FileId, File>,
+    next_file: u32,
     asked: Asked,
     serving: Serving,
     advice: Advice,
@@ -72,7 +73,8 @@ impl Node {
             id,
             config,
             members: vec![id],
-            files: Vec::new(),
+            files: BTreeMap::new(),
+            next_file: 0,
             asked: Asked::from(GetId(u64::from(incarnation) << 32)),
             serving: Serving::default(),
             advice: Advice::default(),
@@ -92,11 +94,21 @@ impl Node {
         let pages = pages.into_iter();
         let pages = pages.map(|(row, bytes)| (extents.of_row(row) as u32, bytes)).collect();
         let owners = self.owners(identity, &extents);
-        let file = FileId(self.files.len() as u32);
-        self.files.push(File { identity, extents, pages, owners });
+        let file = FileId(self.next_file);
+        self.next_file += 1;
+        self.files.insert(file, File { identity, extents, pages, owners });
         let elsewhere = self.pages(file).filter(|&page| self.reads_elsewhere(file, page));
         self.set_sources(file, elsewhere.collect::<Vec<_>>());
         file
+    }
+
+    /// Forgets a file. What others were asked for of it is read from the store, what they have asked for they read
+    /// themselves. The caller has ended what scans need of it, here and for others.
+    pub fn remove_file(&mut self, file: FileId) {
+        self.serve_no_more(file);
+        self.ask_no_more(file);
+        self.forget_pages(file);
+        self.files.remove(&file);
     }
 
     /// Sets the nodes that are alive; this one is always among them. Requests to nodes that are gone are made anew, and what
@@ -106,13 +118,14 @@ impl Node {
         self.members = members.into_iter().chain([self.id]).collect();
         self.members.sort_unstable();
         self.members.dedup();
-        for file in (0..self.files.len() as u32).map(FileId) {
+        for file in self.files.keys().copied().collect::<Vec<_>>() {
             let sources = |node: &Self| {
                 node.pages(file).map(|page| node.source_of(file, page)).collect::<Vec<_>>()
             };
             let before = sources(self);
-            let File { identity, extents, .. } = &self.files[file.0 as usize];
-            self.files[file.0 as usize].owners = self.owners(*identity, extents);
+            let File { identity, extents, .. } = self.file(file);
+            let owners = self.owners(*identity, extents);
+            self.files.get_mut(&file).expect("listed above").owners = owners;
             let both = before.into_iter().zip(sources(self)).zip(self.pages(file));
             let moved = both.filter(|((before, now), _)| before != now).map(|(_, page)| page);
             self.set_sources(file, moved.collect::<Vec<_>>());
@@ -192,8 +205,12 @@ impl Node {
         known.chain(self.advice.nodes()).filter(is_stranger).collect()
     }
 
+    fn file(&self, file: FileId) -> &File {
+        &self.files[&file]
+    }
+
     fn owners_of_page(&self, file: FileId, page: PageIndex) -> Owners {
-        let file = &self.files[file.0 as usize];
+        let file = self.file(file);
         let (extent, _) = file.pages[page.0 as usize];
         file.owners[extent as usize]
     }
@@ -204,11 +221,11 @@ impl Node {
     }
 
     fn pages(&self, file: FileId) -> impl Iterator<Item = PageIndex> + use<> {
-        (0..self.files[file.0 as usize].pages.len() as u32).map(PageIndex)
+        (0..self.file(file).pages.len() as u32).map(PageIndex)
     }
 
     fn bytes_of(&self, file: FileId, page: PageIndex) -> u64 {
-        self.files[file.0 as usize].pages[page.0 as usize].1
+        self.file(file).pages[page.0 as usize].1
     }
 
     fn send(&mut self, to: NodeId, message: Message) {

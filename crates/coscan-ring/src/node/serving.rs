@@ -66,7 +66,7 @@ impl Node {
         pages.dedup();
         let is_known = self
             .files
-            .get(file.0 as usize)
+            .get(&file)
             .is_some_and(|file| pages.iter().all(|page| (page.0 as usize) < file.pages.len()));
         if !is_known || pages.is_empty() {
             self.send(served.node, Message::Failed { get: served.get });
@@ -164,6 +164,29 @@ impl Node {
         if self.serving.requests.get(&served).is_some_and(is_over) {
             self.serving.requests.remove(&served);
         }
+    }
+
+    /// A file is forgotten: what others have asked for of it they read themselves.
+    pub(super) fn serve_no_more(&mut self, file: FileId) {
+        let requests = self.serving.requests.iter().filter(|(_, request)| request.file == file);
+        for served in requests.map(|(&served, _)| served).collect::<Vec<_>>() {
+            self.failed(served);
+            // Whatever the network still has of it counts no longer.
+            while let Some(Request { untaken, .. }) = self.serving.requests.get(&served) {
+                match untaken.last() {
+                    Some(&page) => self.sent(served, page),
+                    None => self.stop(served),
+                }
+            }
+        }
+    }
+
+    /// Whether a request still wants pages that bypass the pool.
+    #[must_use]
+    pub fn bypasses(&self, served: Served) -> bool {
+        self.serving.requests.get(&served).is_some_and(|request| {
+            request.sign.is_some() && request.bypasses && !request.unsent.is_empty()
+        })
     }
 
     pub(super) fn stop_serving(&mut self, gone: NodeId) {

@@ -48,7 +48,7 @@ fn pages_arrive_once_however_often_they_come() {
     for part in [&pages[..1], &pages[..], &pages[..]] {
         asker.handle(Time(1), to, Message::Pages { get, file: FILE, pages: part.to_vec() });
     }
-    let arrived = |page| Action::Arrived { load: LoadId(1), page };
+    let arrived = |page| Action::Arrived { load: LoadId(1), file: FILE, page };
     assert_eq!(actions(&mut asker), [arrived(pages[0]), arrived(pages[1])]);
     assert_eq!(asker.poll_timeout(), None, "nothing is awaited any more");
 }

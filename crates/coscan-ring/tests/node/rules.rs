@@ -166,7 +166,7 @@ impl World {
                 Action::Read(Load { load, pages, .. }) => {
                     pages.into_iter().for_each(|page| self.came(node, load, page));
                 }
-                Action::Arrived { load, page } => self.came(node, load, page),
+                Action::Arrived { load, page, .. } => self.came(node, load, page),
                 Action::Serve { served, .. } => self.waiting.push((node, served)),
                 Action::Bypass { served, pages, .. } => {
                     self.bypassing.extend(pages.into_iter().map(|page| (node, served, page)));

@@ -200,7 +200,7 @@ impl Simulation<'_> {
         match action {
             Action::Send { to, message } => self.peers_mut().outbox.push_back((to, message)),
             Action::Read(load) => self.read(&load),
-            Action::Arrived { load, page } => self.arrive(load, page)?,
+            Action::Arrived { load, page, .. } => self.arrive(load, page)?,
             Action::Serve { served, file, pages, query } => {
                 self.start_serving(served, file, &pages, query)?;
             }
