@@ -1,17 +1,13 @@
 //! What changes the state: messages from outside, actions of core.
 
-use bytes::Bytes;
-use coscan_core::{Action, ChunkIndex, LoadId, PageId, ScanId, Time, WorkerIndex};
+use coscan_core::{Action, ChunkIndex, ScanId, Time, WorkerIndex};
 
-use super::effects::DecidedLoad;
-use super::message::{Message, PageRead, RequestId};
+use super::message::{Message, RequestId};
 use super::state::State;
 use super::walk::Walk;
 use super::workers::{NotWaiting, Phase};
 use crate::chunks::decode_cache::SliceKey;
 use crate::error::ScanError;
-use crate::io::load::Urgency;
-use crate::observe::events::EventKind;
 
 impl State {
     pub(super) fn apply(&mut self, message: Message, now: Time) {
@@ -19,12 +15,10 @@ impl State {
             return; // What it names is gone.
         }
         match message {
-            Message::PagesRead { load, pages, is_over } => {
-                self.pages_read(load, pages, is_over, now);
-            }
+            Message::PagesRead { load, pages } => self.pages_read(load, pages, now),
             Message::LoadDropped { load, pages } => {
                 let dropped = |page| (page, Err(ScanError::ShutDown));
-                self.pages_read(load, pages.into_iter().map(dropped).collect(), true, now);
+                self.pages_read(load, pages.into_iter().map(dropped).collect(), now);
             }
             Message::ChunkOpened(request) => {
                 if let Some(Phase::Opening(_)) = self.workers.phase(request) {
@@ -52,6 +46,8 @@ impl State {
             Message::TableReleased { table, files } => {
                 self.begin_after_ended_scans(Walk::ReleaseTable { table, files }, now);
             }
+            Message::PagesBypassed { served, pages } => self.bypassed(served, pages, now),
+            Message::PagesTaken { served, pages } => self.pages_taken(served, pages),
             Message::MemoryRequestOver(ticket) => self.end_request(ticket, now),
             Message::JointTableReleased(table) => {
                 self.registry.release_joint(&self.core, table);
@@ -60,77 +56,31 @@ impl State {
         }
     }
 
-    fn pages_read(&mut self, load: LoadId, pages: Vec<PageRead>, is_over: bool, now: Time) {
-        let pages_failed = pages.iter().filter(|(_, read)| read.is_err()).count();
-        for (page, read) in pages {
-            match read {
-                Ok(bytes) => self.page_loaded(load, page, bytes, now),
-                Err(error) => {
-                    self.read_errors.insert(page, error);
-                    self.core.page_failed(now, load, page);
-                }
-            }
-        }
-        if is_over {
-            self.load_ended(load, pages_failed, now);
-            self.let_go(now);
-        }
-    }
-
-    fn load_ended(&mut self, load: LoadId, pages_failed: usize, now: Time) {
-        self.loads.remove(&load);
-        self.taps.send(now, || EventKind::LoadEnded { load, pages_failed });
-    }
-
-    /// Ends a load, these pages of which are not read, unless a scan needs any of them.
-    pub(super) fn give_up(&mut self, load: LoadId, pages: &[PageId], now: Time) -> bool {
-        if self.is_broken() {
-            return true;
-        }
-        if pages.iter().any(|&page| !self.core.state().is_unneeded(page)) {
-            return false;
-        }
-        pages.iter().for_each(|&page| self.core.page_failed(now, load, page));
-        self.load_ended(load, pages.len(), now);
-        self.let_go(now);
-        true
-    }
-
-    fn page_loaded(&mut self, load: LoadId, page: PageId, bytes: Bytes, now: Time) {
-        self.totals.bytes_read += bytes.len() as u64;
-        self.frames.insert(page, bytes);
-        self.core.page_loaded(now, load, page);
-    }
-
     /// Notes what core has decided, to be carried out after the lock is released.
     pub(super) fn act(&mut self, now: Time, action: Action) {
         match action {
             Action::Load { load, scan, table: _, chunk, pages, urgent } => {
-                let urgency = Urgency::new(urgent);
-                self.loads.insert(load, urgency.clone());
-                self.totals.loads += 1;
-                let scan = self.scans.get(&scan).expect("core reads for running scans");
-                self.effects.loads.push(DecidedLoad {
-                    id: load,
-                    pages: scan.parts.pages(chunk, &pages),
-                    parts: scan.parts.clone(),
-                    urgency,
-                    counters: scan.counters.clone(),
-                });
+                self.begin_load((load, scan), chunk, &pages, urgent, now);
             }
             Action::Escalate { load } => {
-                self.effects.escalated.extend(self.loads.get(&load).cloned());
+                let urgency = self.loads.get(&load).map(|load| load.urgency().clone());
+                self.effects.escalated.extend(urgency);
             }
             Action::Evict { page } => self.effects.evicted.extend(self.frames.remove(&page)),
-            Action::Deliver { scan, worker, chunk } => self.deliver(scan, worker, chunk, now),
+            Action::Deliver { scan, worker, chunk } => {
+                if !self.is_served(scan) {
+                    self.deliver(scan, worker, chunk, now);
+                }
+            }
             Action::Finish { scan, worker } => {
                 self.answer(scan, worker, Phase::Ended(Ok(())), now);
             }
+            Action::Fail { scan, .. } if self.served_has_failed(scan) => {}
             Action::Fail { scan, page } => {
                 let error = self.read_errors.get(&page).cloned().unwrap_or(ScanError::Cancelled);
                 self.fail(scan, &error);
             }
-            Action::NoSpace { .. } => unreachable!("no scan here reads for another server"),
+            Action::NoSpace { scan } => self.served_without_space(scan, now),
             Action::GrantMemory { ticket, bytes } => self.grant_request(ticket, bytes, now),
             Action::Unneeded { table, chunk, group } => self.slice_unneeded((table, chunk, group)),
         }

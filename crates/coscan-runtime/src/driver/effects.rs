@@ -5,14 +5,17 @@ use std::task::Waker;
 
 use bytes::Bytes;
 use coscan_core::LoadId;
+use coscan_ring::Served;
 use coscan_storage::table::TableFile;
 
+use super::peers::Peers;
 use super::running_scan::RunningScan;
 use crate::chunks::decode_cache::Slice;
 use crate::io::load::Urgency;
 use crate::memory::AnswerSlot;
 use crate::observe::events::Taps;
 use crate::observe::metrics::ScanCounters;
+use crate::peers::{Network, Outgoing};
 use crate::scans::parts::{ScanParts, TablePage};
 use crate::tables::registry::Registry;
 
@@ -20,6 +23,12 @@ use crate::tables::registry::Registry;
 #[derive(Debug, Default)]
 pub(super) struct Effects {
     pub(super) loads: Vec<DecidedLoad>,
+    /// Pages that are read for other servers alone.
+    pub(super) bypasses: Vec<DecidedBypass>,
+    /// Messages to other servers.
+    pub(super) outgoing: Vec<Outgoing>,
+    /// What carries them.
+    pub(super) network: Option<Arc<dyn Network>>,
     /// Loads in flight that are urgent from now on.
     pub(super) escalated: Vec<Urgency>,
     /// Workers whose answer is there.
@@ -42,6 +51,8 @@ pub(super) struct Effects {
     pub(super) registry: Registry,
     /// Whom nobody tells anything any more.
     pub(super) subscribers: Vec<Taps>,
+    /// What was done with other servers, after a panic.
+    pub(super) peers: Option<Box<Peers>>,
     /// The pump has something to do.
     pub(super) rings: bool,
 }
@@ -54,4 +65,12 @@ pub(super) struct DecidedLoad {
     pub(super) parts: Arc<ScanParts>,
     pub(super) urgency: Urgency,
     pub(super) counters: Arc<ScanCounters>,
+}
+
+/// Pages that are read for another server alone.
+#[derive(Debug)]
+pub(super) struct DecidedBypass {
+    pub(super) served: Served,
+    pub(super) pages: Vec<TablePage>,
+    pub(super) parts: Arc<ScanParts>,
 }

@@ -1,7 +1,7 @@
 //! The driver: core behind its lock, and what is shared beside it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use coscan_core::Time;
 use coscan_storage::stores::Stores;
@@ -20,6 +20,7 @@ use crate::memory::{MemoryBudget, WaitingRequests};
 use crate::observe::metrics::SliceCounters;
 use crate::observe::recorder::Recorder;
 use crate::options::Options;
+use crate::peers::ClusterOptions;
 use crate::sync::bell::Bell;
 use crate::tables::metadata_cache::MetadataCache;
 use crate::tables::open_files::OpenFiles;
@@ -47,6 +48,8 @@ pub(crate) struct Driver {
     open_files: OpenFiles,
     metadata_cache: Arc<MetadataCache>,
     extensions: Extensions,
+    /// What is shared with other servers, if anything is.
+    pub(super) shared_stores: OnceLock<ClusterOptions>,
 }
 
 impl Driver {
@@ -77,6 +80,7 @@ impl Driver {
                 open_files: OpenFiles::default(),
                 metadata_cache: Arc::default(),
                 extensions: Extensions::default(),
+                shared_stores: OnceLock::new(),
             }
         })
     }

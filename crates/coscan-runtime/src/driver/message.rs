@@ -1,7 +1,8 @@
 //! Messages to the owner of the state: what has ended, by name.
 
 use bytes::Bytes;
-use coscan_core::{LoadId, PageId, ScanId, TableId, TicketId, WorkerIndex};
+use coscan_core::{LoadId, PageId, PageIndex, ScanId, TableId, TicketId, WorkerIndex};
+use coscan_ring::Served;
 
 use crate::chunks::decode_cache::SliceKey;
 use crate::error::ScanError;
@@ -23,8 +24,8 @@ pub(crate) type PageRead = (PageId, Result<Bytes, ScanError>);
 /// commands to core; what takes longer becomes a [walk](super::walks::Walk).
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// Pages of a load, each read or not. The last report of a load says that it `is_over`.
-    PagesRead { load: LoadId, pages: Vec<PageRead>, is_over: bool },
+    /// Pages of a load, each read or not.
+    PagesRead { load: LoadId, pages: Vec<PageRead> },
     /// The runtime has dropped a load before it had reported these pages.
     LoadDropped { load: LoadId, pages: Vec<PageId> },
     /// A worker has opened its chunk: its pages are no longer in use.
@@ -43,6 +44,10 @@ pub(crate) enum Message {
     SliceTaken(SliceKey),
     /// A table is no longer held, nor are its files.
     TableReleased { table: TableId, files: Vec<FileId> },
+    /// Pages that were read for another server alone, or could not be.
+    PagesBypassed { served: Served, pages: Vec<PageRead> },
+    /// The network has taken pages for another server, or lost them.
+    PagesTaken { served: Served, pages: Vec<PageIndex> },
     /// A joint table is no longer held.
     JointTableReleased(TableId),
 }

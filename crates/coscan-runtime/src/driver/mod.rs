@@ -5,6 +5,8 @@
 //! `workers` what workers have asked for, `walks` what goes in steps. What is decided under the lock is carried out after
 //! it (`effects`). The `pump` is the task that does what destructors must not do themselves.
 //!
+//! `peers` has other servers, if there are any.
+//!
 //! Commands: on scans (`scans`), on answers to workers (`chunk_requests`, `revoke`), on pages (`pages`), on decoded columns
 //! (`slices`); registering, the manager's report and its record (`commands`). `reports` shows scans, tables and the pool to
 //! those who watch.
@@ -21,10 +23,12 @@ mod decoded_slices;
 mod effects;
 mod handle;
 mod inbox;
+mod loads;
 mod memory_requests;
 mod message;
 mod owner;
 mod pages;
+mod peers;
 mod pump;
 mod reclaim;
 mod reports;
@@ -43,4 +47,5 @@ mod workers;
 
 pub(crate) use handle::Driver;
 pub(crate) use message::{Message, RequestId};
+pub(crate) use peers::ServedFile;
 pub(crate) use running_scan::RunningScan;

@@ -22,11 +22,12 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 use std::task::Waker;
 
-use coscan_core::Time;
+use coscan_core::{LoadId, Time};
 
-use super::effects::{DecidedLoad, Effects};
+use super::effects::{DecidedBypass, DecidedLoad, Effects};
 use super::handle::Driver;
 use super::message::Message;
+use super::peers::Bypass;
 use super::state::State;
 use crate::io::load::{self, Load, Source, Urgency};
 use crate::sync::destructor::InDestructor;
@@ -154,9 +155,25 @@ impl Driver {
 impl Driver {
     /// Carries out what this thread has decided. Threads may do so in another order than they decided in.
     pub(super) fn carry_out(self: &Arc<Self>, mut effects: Effects) {
-        let Effects { loads, escalated, woken, memory_wait_began, rings, .. } = &mut effects;
+        let Effects {
+            loads,
+            bypasses,
+            outgoing,
+            network,
+            escalated,
+            woken,
+            memory_wait_began,
+            rings,
+            ..
+        } = &mut effects;
         for load in loads.drain(..) {
             self.runtime().spawn(load::run(self.load(load)));
+        }
+        for bypass in bypasses.drain(..) {
+            self.runtime().spawn(load::run(self.bypassing_load(bypass)));
+        }
+        if let Some(network) = network {
+            outgoing.drain(..).for_each(|message| network.send(message));
         }
         escalated.iter().for_each(Urgency::escalate);
         woken.drain(..).for_each(Waker::wake);
@@ -181,14 +198,33 @@ impl Driver {
     }
 }
 
+impl Driver {
+    fn bypassing_load(self: &Arc<Self>, decided: DecidedBypass) -> Load {
+        let DecidedBypass { served, pages, parts } = decided;
+        let (requests, urgency) = (Arc::clone(self.requests()), Urgency::new(false));
+        Load {
+            owner: Arc::new(Bypass { driver: Arc::clone(self), served }),
+            id: LoadId(0),
+            unreported: pages.into_iter().collect(),
+            source: Arc::new(Source { requests, parts, urgency }),
+            counters: Arc::default(),
+        }
+    }
+}
+
 impl State {
     /// Lets core decide, to the end.
     pub(super) fn decide(&mut self, now: Time) {
         self.cover_overdraft(now); // Before others get what was returned.
-        while let Some(action) = self.core.poll_action() {
-            self.totals.decisions += 1;
-            self.note_event(&action);
-            self.act(now, action);
+        loop {
+            while let Some(action) = self.core.poll_action() {
+                self.totals.decisions += 1;
+                self.note_event(&action);
+                self.act(now, action);
+            }
+            if !self.settle_peers(now) {
+                return;
+            }
         }
     }
 
@@ -196,7 +232,8 @@ impl State {
     pub(super) fn timeout(&self, now: Time) -> Option<Time> {
         let of_core = self.core.poll_timeout().filter(|&time| time > now);
         let of_memory = self.revocation_due(now).into_iter().chain(self.request_timeout());
-        of_core.into_iter().chain(of_memory).min()
+        let of_peers = self.peers.as_ref().and_then(|peers| peers.timeout());
+        of_core.into_iter().chain(of_memory).chain(of_peers).min()
     }
 }
 

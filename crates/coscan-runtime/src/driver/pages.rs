@@ -26,8 +26,8 @@ impl LoadOwner for Driver {
         self.call(|state, now| state.give_up(load, pages, now))
     }
 
-    fn report_pages(self: Arc<Self>, load: LoadId, pages: Vec<PageRead>, is_over: bool) {
-        self.offer(Message::PagesRead { load, pages, is_over });
+    fn report_pages(self: Arc<Self>, load: LoadId, pages: Vec<PageRead>) {
+        self.offer(Message::PagesRead { load, pages });
     }
 
     fn load_dropped(self: Arc<Self>, load: LoadId, pages: Vec<PageId>) {

@@ -61,6 +61,7 @@ impl Driver {
                 state.core.handle_timeout(now);
             }
             state.time_out_requests(now);
+            state.time_out_peers(now);
             state.revoke_for_others(now);
             state.step(now);
             state.decide(now);

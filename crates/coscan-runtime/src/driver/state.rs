@@ -11,14 +11,15 @@ use coscan_core::{ActiveBufferManager, ChunkIndex, LoadId, PageId, PolicyKind, S
 
 use super::decoded_slices::DecodedSlices;
 use super::effects::Effects;
+use super::loads::LoadInFlight;
 use super::memory_requests::MemoryRequests;
 use super::message::Message;
+use super::peers::Peers;
 use super::running_scan::RunningScan;
 use super::walk::Walk;
 use super::workers::Workers;
 use crate::chunks::decode_cache::DecodeCache;
 use crate::error::ScanError;
-use crate::io::load::Urgency;
 use crate::memory::Credit;
 use crate::observe::events::Taps;
 use crate::observe::recorder::Recorder;
@@ -46,8 +47,9 @@ pub(super) struct State {
     pub(super) registry: Registry,
     /// The bytes of every cached page.
     pub(super) frames: BTreeMap<PageId, Bytes>,
-    /// Whether the loads in flight are urgent.
-    pub(super) loads: BTreeMap<LoadId, Urgency>,
+    pub(super) loads: BTreeMap<LoadId, LoadInFlight>,
+    /// Other servers, if there are any.
+    pub(super) peers: Option<Box<Peers>>,
     /// Those that have ended stay until core has dropped what they need.
     pub(super) scans: BTreeMap<ScanId, RunningScan>,
     pub(super) workers: Workers,
@@ -102,6 +104,7 @@ impl State {
             registry: Registry::default(),
             frames: BTreeMap::new(),
             loads: BTreeMap::new(),
+            peers: None,
             scans: BTreeMap::new(),
             workers: Workers::default(),
             read_errors: BTreeMap::new(),
@@ -136,6 +139,7 @@ impl State {
         let frames = std::mem::take(&mut self.frames);
         self.effects.evicted.extend(frames.into_values());
         self.loads.clear();
+        self.effects.peers = self.peers.take();
         self.effects.ended.extend(std::mem::take(&mut self.scans).into_values());
         self.read_errors.clear();
         self.walks.clear();

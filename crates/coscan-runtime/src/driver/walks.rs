@@ -85,6 +85,7 @@ impl State {
                 self.core.cancel_scan(now, scan);
                 self.effects.ended.extend(self.scans.remove(&scan));
                 self.ended_scans -= 1;
+                self.ask_for_unneeded_no_more(now);
                 self.taps.send(now, || EventKind::ScanEnded { scan });
                 self.let_go(now);
                 None
@@ -92,7 +93,10 @@ impl State {
             Walk::ReleaseTable { table, mut files } => {
                 let rest = files.split_off(files.len().min(STEP_FILES));
                 for file in files {
-                    self.effects.files.extend(self.registry.release_file(table, file));
+                    if let Some(released) = self.registry.release_file(table, file) {
+                        self.unshare_file(file, now);
+                        self.effects.files.push(released);
+                    }
                 }
                 if !rest.is_empty() {
                     return Some(Walk::ReleaseTable { table, files: rest });

@@ -26,13 +26,8 @@ pub(crate) trait LoadOwner: fmt::Debug + Send + Sync {
     /// Ends a load, these pages of which are not reported, unless a scan needs any of them. Whether it has ended.
     fn give_up(self: Arc<Self>, load: LoadId, pages: &[PageId]) -> bool;
 
-    /// Pages of a load, each read or not. The last report of a load says that it `is_over`.
-    fn report_pages(
-        self: Arc<Self>,
-        load: LoadId,
-        pages: Vec<(PageId, Result<Bytes, ScanError>)>,
-        is_over: bool,
-    );
+    /// Pages of a load, each read or not.
+    fn report_pages(self: Arc<Self>, load: LoadId, pages: Vec<(PageId, Result<Bytes, ScanError>)>);
 
     /// A load was dropped before it had reported these pages, as a runtime does that shuts down.
     fn load_dropped(self: Arc<Self>, load: LoadId, pages: Vec<PageId>);
@@ -176,10 +171,9 @@ impl Load {
         for (page, _) in &outcomes {
             self.unreported.remove(page);
         }
-        let is_over = self.unreported.is_empty();
         let page_id = |(page, read)| (self.source.page_id(page), read);
         let pages = outcomes.into_iter().map(page_id).collect();
-        Arc::clone(&self.owner).report_pages(self.id, pages, is_over);
+        Arc::clone(&self.owner).report_pages(self.id, pages);
     }
 }
 

@@ -214,6 +214,15 @@ impl ParquetFile {
         self.page(page).byte_count()
     }
 
+    /// Where a page is in the file, in bytes.
+    ///
+    /// # Panics
+    /// If there is no such page.
+    #[must_use]
+    pub fn page_range(&self, page: PageIndex) -> Range<u64> {
+        self.page(page).bytes.clone()
+    }
+
     /// The pages that a column of a chunk needs, in ascending order. In a row layout they are the same for all columns.
     ///
     /// # Panics

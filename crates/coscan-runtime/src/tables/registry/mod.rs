@@ -113,6 +113,11 @@ impl Registry {
         Some((id, open.first_page))
     }
 
+    /// Whether a file is registered.
+    pub(crate) fn knows(&self, file: FileId) -> bool {
+        self.files.contains_key(&file)
+    }
+
     /// Registers a file whose pages have these sizes, or finds it. The caller holds it from now on.
     pub(crate) fn hold_file(
         &mut self,

@@ -1,0 +1,119 @@
+//! Loads in flight, and what is left of each.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use coscan_core::{ChunkIndex, LoadId, PageId, ScanId, Time};
+
+use super::effects::DecidedLoad;
+use super::message::PageRead;
+use super::state::State;
+use crate::io::load::Urgency;
+use crate::observe::events::EventKind;
+use crate::observe::metrics::ScanCounters;
+use crate::scans::parts::ScanParts;
+
+/// A load that is not over.
+#[derive(Debug)]
+pub(super) struct LoadInFlight {
+    urgency: Urgency,
+    chunk: ChunkIndex,
+    /// Of what it was decided for.
+    parts: Arc<ScanParts>,
+    counters: Arc<ScanCounters>,
+    /// Pages that were not reported yet.
+    missing: usize,
+    failed: usize,
+}
+
+impl LoadInFlight {
+    pub(super) fn urgency(&self) -> &Urgency {
+        &self.urgency
+    }
+}
+
+impl State {
+    /// A load of core: its pages are read from a store, or come from other servers.
+    pub(super) fn begin_load(
+        &mut self,
+        (load, scan): (LoadId, ScanId),
+        chunk: ChunkIndex,
+        pages: &[PageId],
+        is_urgent: bool,
+        now: Time,
+    ) {
+        let (parts, counters) = match self.scans.get(&scan) {
+            Some(scan) => (Arc::clone(&scan.parts), Arc::clone(&scan.counters)),
+            None => {
+                (self.served_parts(scan).expect("core reads for scans that run"), Arc::default())
+            }
+        };
+        let (urgency, missing) = (Urgency::new(is_urgent), pages.len());
+        let in_flight = LoadInFlight { urgency, chunk, parts, counters, missing, failed: 0 };
+        self.loads.insert(load, in_flight);
+        self.totals.loads += 1;
+        let own = self.ask_peers(load, scan, pages, now);
+        self.read(load, &own);
+    }
+
+    /// Reads pages of a load from their store, unless it was given up.
+    pub(super) fn read(&mut self, load: LoadId, pages: &[PageId]) {
+        let Some(in_flight) = self.loads.get(&load).filter(|_| !pages.is_empty()) else { return };
+        let LoadInFlight { urgency, chunk, parts, counters, .. } = in_flight;
+        self.effects.loads.push(DecidedLoad {
+            id: load,
+            pages: parts.pages(*chunk, pages),
+            parts: Arc::clone(parts),
+            urgency: urgency.clone(),
+            counters: Arc::clone(counters),
+        });
+    }
+
+    /// Pages of a load have come, or cannot be read.
+    pub(super) fn pages_read(&mut self, load: LoadId, pages: Vec<PageRead>, now: Time) {
+        let (count, mut failed) = (pages.len(), 0);
+        for (page, read) in pages {
+            match read {
+                Ok(bytes) => self.page_loaded(load, page, bytes, now),
+                Err(error) => {
+                    failed += 1;
+                    self.read_errors.insert(page, error);
+                    self.core.page_failed(now, load, page);
+                }
+            }
+        }
+        self.pages_over(load, count, failed, now);
+    }
+
+    /// So many more pages of a load are reported, some of them failed. With the last one it ends.
+    pub(super) fn pages_over(&mut self, load: LoadId, count: usize, failed: usize, now: Time) {
+        let Some(in_flight) = self.loads.get_mut(&load) else { return };
+        in_flight.missing -= count;
+        in_flight.failed += failed;
+        if in_flight.missing == 0 {
+            let pages_failed = in_flight.failed;
+            self.loads.remove(&load);
+            self.taps.send(now, || EventKind::LoadEnded { load, pages_failed });
+            self.let_go(now);
+        }
+    }
+
+    /// Ends the reading of these pages of a load, unless a scan needs any of them.
+    pub(super) fn give_up(&mut self, load: LoadId, pages: &[PageId], now: Time) -> bool {
+        if self.is_broken() {
+            return true;
+        }
+        if pages.iter().any(|&page| !self.core.state().is_unneeded(page)) {
+            return false;
+        }
+        pages.iter().for_each(|&page| self.core.page_failed(now, load, page));
+        self.pages_over(load, pages.len(), pages.len(), now);
+        true
+    }
+
+    fn page_loaded(&mut self, load: LoadId, page: PageId, bytes: Bytes, now: Time) {
+        self.totals.bytes_read += bytes.len() as u64;
+        self.frames.insert(page, bytes);
+        self.core.page_loaded(now, load, page);
+    }
+}

@@ -1,0 +1,97 @@
+//! Loads of this server: from its stores, or from other servers.
+
+use std::collections::BTreeMap;
+
+use coscan_core::{LoadId, PageId, PageIndex, RemoteQuery, ScanId, Time};
+use coscan_ring::{FileId, Load};
+
+use crate::driver::state::State;
+
+impl State {
+    /// Asks others for those of these pages that they read. Returns those that are not shared.
+    pub(in crate::driver) fn ask_peers(
+        &mut self,
+        load: LoadId,
+        scan: ScanId,
+        pages: &[PageId],
+        now: Time,
+    ) -> Vec<PageId> {
+        if self.peers.is_none() || self.served_by(scan).is_some() {
+            return pages.to_vec(); // Whoever is asked reads: requests are never passed on.
+        }
+        let query = self.remote_query(scan, now);
+        let Some(peers) = &mut self.peers else { return pages.to_vec() };
+        let (mut shared, mut own) = (BTreeMap::<FileId, Vec<PageIndex>>::new(), Vec::new());
+        for &page in pages {
+            match peers.files.place_of(page) {
+                Some((file, index)) => shared.entry(file).or_default().push(index),
+                None => own.push(page),
+            }
+        }
+        for (file, pages) in shared {
+            let elsewhere = pages.iter().any(|&page| peers.node.reads_elsewhere(file, page));
+            peers.report.requests_made += u64::from(elsewhere);
+            peers.node.load(now, &Load { load, file, pages, urgent: false, query });
+        }
+        own
+    }
+
+    /// The query of a scan as another server is to rank it, without the chunk that is asked for.
+    fn remote_query(&self, scan: ScanId, now: Time) -> RemoteQuery {
+        let Some(scan) = self.core.state().scan(scan) else { return RemoteQuery::default() };
+        let chunks = scan.chunks_in_all();
+        RemoteQuery {
+            waited_ns: scan.starving_since().map_or(0, |since| now.since(since)),
+            chunks_left: scan.needed().len().saturating_sub(1) as u64,
+            chunks_in_all: chunks.saturating_sub(1),
+            bytes_in_all: scan.size() - scan.size() / chunks.max(1),
+        }
+    }
+
+    /// Reads pages of a load from the store.
+    pub(super) fn read_itself(&mut self, load: &Load) {
+        let Some(shared) = self.peers.as_ref().and_then(|peers| peers.files.get(load.file)) else {
+            return;
+        };
+        let pages: Vec<_> = load.pages.iter().map(|&page| shared.page_id(page)).collect();
+        if let Some(peers) = &mut self.peers {
+            let elsewhere = load.pages.iter().zip(&pages);
+            let elsewhere =
+                elsewhere.filter(|(page, _)| peers.node.reads_elsewhere(load.file, **page));
+            let bytes = elsewhere.map(|(_, &page)| self.core.state().bytes_of(page));
+            peers.report.bytes_read_instead += bytes.sum::<u64>();
+        }
+        self.read(load.load, &pages);
+    }
+
+    /// A page of a load has come from another server.
+    pub(super) fn arrived(&mut self, load: LoadId, (file, page): (FileId, PageIndex), now: Time) {
+        let Some(peers) = &mut self.peers else { return };
+        let arrived = peers.arriving.remove(&page).zip(peers.files.get(file));
+        let (bytes, shared) = arrived.expect("pages arrive with their bytes");
+        peers.report.bytes_received += bytes.len() as u64;
+        let id = shared.page_id(page);
+        self.pages_read(load, vec![(id, Ok(bytes))], now);
+    }
+
+    /// Scans have ended: others are no longer asked for what nobody needs.
+    pub(in crate::driver) fn ask_for_unneeded_no_more(&mut self, now: Time) {
+        let Some(peers) = &mut self.peers else { return };
+        let mut missing: BTreeMap<LoadId, Vec<PageId>> = BTreeMap::new();
+        for load in peers.node.loads_from_others() {
+            if let Some(file) = peers.files.get(load.file) {
+                let pages = load.pages.iter().map(|&page| file.page_id(page));
+                missing.entry(load.load).or_default().extend(pages);
+            }
+        }
+        for (load, pages) in missing {
+            if pages.iter().all(|&page| self.core.state().is_unneeded(page)) {
+                if let Some(peers) = &mut self.peers {
+                    peers.node.cancel_load(load);
+                }
+                pages.iter().for_each(|&page| self.core.page_failed(now, load, page));
+                self.pages_over(load, pages.len(), pages.len(), now);
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What a program does about other servers.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use coscan_core::{PageId, Time};
+use coscan_ring::{GetId, Node, NodeId};
+use coscan_storage::table::ParquetFile;
+
+use super::{NewSharedFile, Peers, ServedFile};
+use crate::driver::handle::Driver;
+use crate::driver::state::State;
+use crate::peers::{ClusterOptions, ClusterReport, FileName, Network, PeerMessage};
+use crate::tables::registry::FileId;
+
+impl Driver {
+    /// False if it has joined before.
+    pub(crate) fn join_cluster(
+        self: &Arc<Self>,
+        id: NodeId,
+        incarnation: u32,
+        options: &ClusterOptions,
+        network: Arc<dyn Network>,
+    ) -> bool {
+        if self.shared_stores.set(options.clone()).is_err() {
+            return false;
+        }
+        let node = Node::new(id, incarnation, options.ring);
+        let peers = Box::new(Peers::new(node, network, Arc::downgrade(self)));
+        self.call(|state, _| {
+            if !state.is_broken() {
+                state.peers = Some(peers);
+            }
+        });
+        true
+    }
+
+    /// The manager reads everything itself from now on.
+    pub(crate) fn leave_cluster(self: &Arc<Self>) {
+        self.call(|state, now| state.set_members(&[], now));
+        let peers = self.call(|state, now| state.leave_cluster(now));
+        drop(peers);
+    }
+
+    pub(crate) fn set_members(self: &Arc<Self>, members: Vec<NodeId>) {
+        self.call(|state, now| state.set_members(&members, now));
+    }
+
+    pub(crate) fn receive(
+        self: &Arc<Self>,
+        from: NodeId,
+        message: PeerMessage,
+        pages: Vec<Bytes>,
+    ) -> Option<FileName> {
+        self.call(|state, now| state.receive(from, message, pages, now))
+    }
+
+    pub(crate) fn refuse(self: &Arc<Self>, to: NodeId, message: &PeerMessage) {
+        self.call(|state, _| state.refuse(to, message));
+    }
+
+    pub(crate) fn expects(
+        self: &Arc<Self>,
+        from: NodeId,
+        get: GetId,
+        file: &FileName,
+        pages: &[Range<u64>],
+    ) -> bool {
+        self.call(|state, _| state.expects(from, get, file, pages))
+    }
+
+    pub(crate) fn opened_for_peers(self: &Arc<Self>, name: &FileName, served: Option<ServedFile>) {
+        self.call(|state, now| state.opened_for_peers(name, served, now));
+    }
+
+    /// Files that no other server has asked for since this was last called are served no more.
+    pub(crate) fn forget_idle_files(self: &Arc<Self>) -> Vec<FileName> {
+        self.call(|state, _| {
+            state.peers.as_mut().map_or_else(Vec::new, |peers| peers.forget_idle())
+        })
+    }
+
+    pub(crate) fn cluster_report(&self) -> ClusterReport {
+        let state = self.lock();
+        state.peers.as_ref().map_or_else(ClusterReport::default, |peers| ClusterReport {
+            files: peers.files.len(),
+            ..peers.report
+        })
+    }
+
+    /// Shares a file that was registered, if it is in one of the shared stores.
+    pub(crate) fn share_file(self: &Arc<Self>, file: &ParquetFile, id: FileId, first_page: PageId) {
+        let Some(options) = self.shared_stores.get() else { return };
+        let Some(name) = FileName::of(file).filter(|name| options.is_shared(&name.url())) else {
+            return;
+        };
+        let is_known = self
+            .call(|state, _| state.peers.as_ref().is_none_or(|peers| peers.files.knows(id, &name)));
+        if !is_known {
+            let new = NewSharedFile::new(file, name);
+            self.call(|state, now| state.share_file(id, first_page, new, now));
+        }
+    }
+}
+
+impl Peers {
+    fn forget_idle(&mut self) -> Vec<FileName> {
+        let mut idle = Vec::new();
+        let scans = &self.scans;
+        for file in self.files.all_mut() {
+            let was_asked_for = std::mem::take(&mut file.is_asked_for);
+            if file.served.is_some() && !was_asked_for && scans.is_empty() {
+                file.served = None;
+                idle.push(FileName::clone(&file.name));
+            }
+        }
+        idle
+    }
+}
+
+impl State {
+    fn set_members(&mut self, members: &[NodeId], now: Time) {
+        if let Some(peers) = &mut self.peers {
+            peers.node.set_members(now, members.iter().copied());
+        }
+    }
+
+    fn share_file(&mut self, file: FileId, first_page: PageId, new: NewSharedFile, now: Time) {
+        let Some(peers) = &mut self.peers else { return };
+        if peers.files.knows(file, new.name()) || !self.registry.knows(file) {
+            return;
+        }
+        let extents = new.extents.clone();
+        let id = peers.node.add_file(new.name().identity(), extents, new.pages.iter().copied());
+        peers.files.insert(id, file, first_page, new);
+        self.settle_peers(now);
+    }
+
+    /// A file is no longer registered.
+    pub(in crate::driver) fn unshare_file(&mut self, file: FileId, now: Time) {
+        let Some(peers) = &mut self.peers else { return };
+        if let Some(id) = peers.files.by_registration(file) {
+            peers.node.remove_file(id);
+            self.settle_peers(now);
+            if let Some(peers) = &mut self.peers {
+                peers.files.remove(id);
+            }
+        }
+    }
+
+    /// Ends all that is done for others, and what they were asked for is read from the store.
+    fn leave_cluster(&mut self, now: Time) -> Option<Box<Peers>> {
+        let files: Vec<_> = self.peers.as_ref()?.files.registered().collect();
+        files.into_iter().for_each(|file| self.unshare_file(file, now));
+        self.peers.take()
+    }
+}

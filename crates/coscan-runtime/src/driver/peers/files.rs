@@ -1,0 +1,179 @@
+//! The files that are shared with other servers, by all their names.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use coscan_core::{ChunkIndex, Index, PageId, PageIndex};
+use coscan_ring::{Extents, FileId, RowGroup};
+use coscan_storage::table::{PageLayout, ParquetFile};
+
+use super::ServedFile;
+use crate::peers::FileName;
+use crate::tables::registry;
+
+/// A file that is to be shared.
+#[derive(Debug)]
+pub(crate) struct NewSharedFile {
+    name: Arc<FileName>,
+    pub(super) extents: Extents,
+    /// The first row and the bytes of each page.
+    pub(super) pages: Vec<(u64, u64)>,
+    ranges: Arc<[Range<u64>]>,
+}
+
+/// A file that is shared.
+#[derive(Debug)]
+pub(crate) struct SharedFile {
+    pub(super) name: Arc<FileName>,
+    registered: registry::FileId,
+    first_page: PageId,
+    /// Where its pages are in the file.
+    ranges: Arc<[Range<u64>]>,
+    /// If another server has asked for it.
+    pub(super) served: Option<ServedFile>,
+    /// Whether one has since it was last looked at.
+    pub(super) is_asked_for: bool,
+}
+
+/// All files that are shared.
+#[derive(Debug, Default)]
+pub(in crate::driver) struct SharedFiles {
+    files: BTreeMap<FileId, SharedFile>,
+    by_name: BTreeMap<Arc<FileName>, FileId>,
+    by_registration: BTreeMap<registry::FileId, FileId>,
+    by_first_page: BTreeMap<PageId, FileId>,
+}
+
+impl NewSharedFile {
+    pub(super) fn name(&self) -> &FileName {
+        &self.name
+    }
+
+    /// Describes an open file as it is called everywhere.
+    pub(crate) fn new(file: &ParquetFile, name: FileName) -> Self {
+        let row_groups = file.metadata().row_groups().iter().map(|group| RowGroup {
+            rows: u64::try_from(group.num_rows()).unwrap_or(0),
+            bytes: u64::try_from(group.compressed_size()).unwrap_or(0),
+        });
+        let row_groups: Vec<_> = row_groups.collect();
+        let pages = (0..file.page_count()).map(PageIndex::from_usize);
+        Self {
+            name: Arc::new(name),
+            extents: Extents::cut(&row_groups),
+            pages: first_rows(file)
+                .into_iter()
+                .zip(pages.clone().map(|page| file.page_bytes(page)))
+                .collect(),
+            ranges: pages.map(|page| file.page_range(page)).collect(),
+        }
+    }
+}
+
+/// The first row of each page: that of the first chunk that needs it.
+fn first_rows(file: &ParquetFile) -> Vec<u64> {
+    let mut rows = vec![None; file.page_count()];
+    let groups = match file.options().layout {
+        PageLayout::Column => file.fields().len(),
+        PageLayout::Row => 1,
+    };
+    let mut first_row = 0;
+    for chunk in (0..file.chunk_count()).map(ChunkIndex::from_usize) {
+        for page in (0..groups).flat_map(|column| file.slice(chunk, column)) {
+            rows[page.as_usize()].get_or_insert(first_row);
+        }
+        first_row += file.chunk_rows(chunk);
+    }
+    rows.into_iter().map(Option::unwrap_or_default).collect()
+}
+
+impl SharedFile {
+    /// The page of core that a page is.
+    pub(super) fn page_id(&self, page: PageIndex) -> PageId {
+        PageId(self.first_page.0 + page.0)
+    }
+
+    /// Where a page is in the file.
+    pub(super) fn range(&self, page: PageIndex) -> Range<u64> {
+        self.ranges[page.as_usize()].clone()
+    }
+
+    /// The page with these bytes of the file.
+    pub(super) fn page_of(&self, range: &Range<u64>) -> Option<PageIndex> {
+        let found = self.ranges.binary_search_by_key(&range.start, |page| page.start);
+        // Not all layouts ascend.
+        let by_start = found.ok().filter(|&page| self.ranges[page] == *range);
+        let page = by_start.or_else(|| self.ranges.iter().position(|page| page == range));
+        page.map(PageIndex::from_usize)
+    }
+}
+
+impl SharedFiles {
+    /// Whether a registered file, or one of that name, is shared.
+    pub(super) fn knows(&self, file: registry::FileId, name: &FileName) -> bool {
+        self.by_registration.contains_key(&file) || self.by_name.contains_key(name)
+    }
+
+    pub(super) fn insert(
+        &mut self,
+        id: FileId,
+        registered: registry::FileId,
+        first_page: PageId,
+        new: NewSharedFile,
+    ) {
+        let NewSharedFile { name, ranges, .. } = new;
+        self.by_name.insert(Arc::clone(&name), id);
+        self.by_registration.insert(registered, id);
+        if !ranges.is_empty() {
+            self.by_first_page.insert(first_page, id);
+        }
+        let (served, is_asked_for) = (None, false);
+        let file = SharedFile { name, registered, first_page, ranges, served, is_asked_for };
+        self.files.insert(id, file);
+    }
+
+    pub(super) fn remove(&mut self, id: FileId) {
+        if let Some(file) = self.files.remove(&id) {
+            self.by_name.remove(&file.name);
+            self.by_registration.remove(&file.registered);
+            self.by_first_page.remove(&file.first_page);
+        }
+    }
+
+    /// All of them as they are registered.
+    pub(super) fn registered(&self) -> impl Iterator<Item = registry::FileId> {
+        self.by_registration.keys().copied()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    pub(super) fn get(&self, id: FileId) -> Option<&SharedFile> {
+        self.files.get(&id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: FileId) -> Option<&mut SharedFile> {
+        self.files.get_mut(&id)
+    }
+
+    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut SharedFile> {
+        self.files.values_mut()
+    }
+
+    pub(super) fn by_name(&self, name: &FileName) -> Option<FileId> {
+        self.by_name.get(name).copied()
+    }
+
+    pub(super) fn by_registration(&self, file: registry::FileId) -> Option<FileId> {
+        self.by_registration.get(&file).copied()
+    }
+
+    /// The file of a page of core, and which page of it that is.
+    pub(super) fn place_of(&self, page: PageId) -> Option<(FileId, PageIndex)> {
+        let (first, &id) = self.by_first_page.range(..=page).next_back()?;
+        let index = page.0 - first.0;
+        let is_inside = (index as usize) < self.files[&id].ranges.len();
+        is_inside.then_some((id, PageIndex(index)))
+    }
+}

@@ -1,0 +1,161 @@
+//! Messages of other servers.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use coscan_core::{PageIndex, Time};
+use coscan_ring::{GetId, Message, NodeId};
+
+use super::ServedFile;
+use crate::driver::state::State;
+use crate::peers::{FileName, PeerMessage};
+
+/// Files that may be opened for others at a time, and what may be said about each meanwhile. What is beyond is refused.
+const OPENING_MAX: usize = 256;
+
+impl State {
+    /// Applies a message. Returns a file that it is about, if that is to be opened first.
+    pub(super) fn receive(
+        &mut self,
+        from: NodeId,
+        message: PeerMessage,
+        pages: Vec<Bytes>,
+        now: Time,
+    ) -> Option<FileName> {
+        let peers = self.peers.as_mut()?;
+        match &message {
+            Message::Get { file, .. }
+            | Message::Need { file, .. }
+            | Message::Unneed { file, .. } => {
+                let id = peers.files.by_name(file);
+                let shared = id.and_then(|id| peers.files.get_mut(id));
+                match shared.filter(|shared| shared.served.is_some()) {
+                    Some(shared) => shared.is_asked_for = true,
+                    None => return self.wait_until_opened(from, message),
+                }
+            }
+            // What it has taken back need not be done when the file is open.
+            Message::Cancel { get } => peers.forget_waiting(
+                from,
+                |waiting| matches!(waiting, Message::Get { get: asked, .. } if asked == get),
+            ),
+            Message::End { scan } => peers.forget_waiting(from, |waiting| {
+                let told = match waiting {
+                    Message::Need { scan, .. } | Message::Unneed { scan, .. } => Some(scan),
+                    _ => None,
+                };
+                told == Some(scan)
+            }),
+            _ => {}
+        }
+        self.handle_message(from, message, pages, now);
+        None
+    }
+
+    fn wait_until_opened(&mut self, from: NodeId, message: PeerMessage) -> Option<FileName> {
+        let peers = self.peers.as_mut()?;
+        let file = message.file()?.clone();
+        let is_full = peers.opening.len() >= OPENING_MAX;
+        match peers.opening.get_mut(&file) {
+            Some(waiting) if waiting.len() < OPENING_MAX => waiting.push((from, message)),
+            None if !is_full => {
+                peers.opening.insert(file.clone(), vec![(from, message)]);
+                return Some(file);
+            }
+            _ => self.refuse(from, &message),
+        }
+        None
+    }
+
+    /// What another server asks for it does not get: it reads it itself.
+    pub(super) fn refuse(&mut self, to: NodeId, message: &PeerMessage) {
+        if let &Message::Get { get, .. } = message {
+            self.send_to_peer(to, Message::Failed { get });
+        }
+    }
+
+    /// A file was opened for other servers, or could not be.
+    pub(super) fn opened_for_peers(
+        &mut self,
+        name: &FileName,
+        served: Option<ServedFile>,
+        now: Time,
+    ) {
+        let Some(peers) = &mut self.peers else { return };
+        let waiting = peers.opening.remove(name).unwrap_or_default();
+        let is_open = served.is_some();
+        let id = peers.files.by_name(name);
+        match id.and_then(|id| peers.files.get_mut(id)) {
+            Some(shared) if is_open => (shared.served, shared.is_asked_for) = (served, true),
+            _ => {
+                waiting.iter().for_each(|(from, message)| self.refuse(*from, message));
+                return;
+            }
+        }
+        for (from, message) in waiting {
+            self.handle_message(from, message, Vec::new(), now);
+        }
+    }
+
+    /// Has the node handle a message about what it knows.
+    fn handle_message(&mut self, from: NodeId, message: PeerMessage, bytes: Vec<Bytes>, now: Time) {
+        let Some(peers) = &mut self.peers else { return };
+        let file = message.file().and_then(|name| peers.files.by_name(name));
+        let shared = file.and_then(|file| peers.files.get(file));
+        let page = |range: Range<u64>| shared.and_then(|shared| shared.page_of(&range));
+        let get = match &message {
+            Message::Get { get, .. } => Some(*get),
+            _ => None,
+        };
+        let Some(message) = message.translate(|_| file, page) else {
+            // A file that is laid out otherwise here.
+            if let Some(get) = get {
+                self.send_to_peer(from, Message::Failed { get });
+            }
+            return;
+        };
+        if let Message::Pages { get, file, pages } = &message {
+            let has_bytes = |page: &PageIndex, bytes: &Bytes| {
+                shared.is_some_and(|shared| {
+                    let range = shared.range(*page);
+                    range.end - range.start == bytes.len() as u64
+                })
+            };
+            let are_whole = pages.len() == bytes.len()
+                && pages.iter().zip(&bytes).all(|(page, bytes)| has_bytes(page, bytes))
+                && peers.node.expects(from, *get, *file, pages);
+            if !are_whole {
+                return;
+            }
+            peers.arriving = pages.iter().copied().zip(bytes).collect();
+        }
+        peers.node.handle(now, from, message);
+        self.settle_peers(now);
+        if let Some(peers) = &mut self.peers {
+            peers.arriving.clear();
+        }
+    }
+
+    /// Whether these pages were asked of that server and have not come.
+    pub(super) fn expects(
+        &self,
+        from: NodeId,
+        get: GetId,
+        file: &FileName,
+        pages: &[Range<u64>],
+    ) -> bool {
+        let Some(peers) = &self.peers else { return false };
+        let Some(id) = peers.files.by_name(file) else { return false };
+        let Some(shared) = peers.files.get(id) else { return false };
+        let pages: Option<Vec<_>> = pages.iter().map(|range| shared.page_of(range)).collect();
+        pages.is_some_and(|pages| peers.node.expects(from, get, id, &pages))
+    }
+}
+
+impl super::Peers {
+    fn forget_waiting(&mut self, from: NodeId, matches: impl Fn(&PeerMessage) -> bool) {
+        for waiting in self.opening.values_mut() {
+            waiting.retain(|(sender, message)| *sender != from || !matches(message));
+        }
+    }
+}

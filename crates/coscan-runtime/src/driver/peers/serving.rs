@@ -1,0 +1,177 @@
+//! Requests of other servers: their pages come into the pool as if a query here needed them, or bypass it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use coscan_core::{
+    ChunkIndex, LoadId, Order, PageId, PageIndex, RemoteQuery, ScanId, ScanSpec, Time, WorkerIndex,
+};
+use coscan_ring::{FileId, Served};
+
+use super::{ServedFile, ServingScan};
+use crate::driver::Driver;
+use crate::driver::effects::DecidedBypass;
+use crate::driver::message::{Message, PageRead};
+use crate::driver::state::State;
+use crate::error::ScanError;
+use crate::io::load::LoadOwner;
+use crate::scans::parts::ScanParts;
+
+/// The worker of a scan that reads for another server.
+const WORKER: WorkerIndex = WorkerIndex(0);
+
+impl State {
+    pub(super) fn serve(
+        &mut self,
+        served: Served,
+        file: FileId,
+        pages: &[PageIndex],
+        query: RemoteQuery,
+        now: Time,
+    ) {
+        let found = self.scan_for(file, pages);
+        let Some(peers) = &mut self.peers else { return };
+        peers.report.requests_served += 1;
+        let Some((spec, parts)) = found else {
+            peers.node.failed(served); // They are of several chunks, or the file is not open.
+            return;
+        };
+        let Ok(scan) = self.core.start_remote_scan(now, spec, query) else {
+            peers.node.no_space(served); // The pool is smaller than the chunk.
+            return;
+        };
+        peers.serving.insert(scan, ServingScan { served, parts });
+        peers.scans.insert(served, scan);
+        let asked = self.core.request_chunk(now, scan, WORKER);
+        asked.unwrap_or_else(|error| unreachable!("the scan has just started: {error}"));
+    }
+
+    /// The scan that brings pages into the pool: of one chunk of the file as a table.
+    fn scan_for(&self, file: FileId, pages: &[PageIndex]) -> Option<(ScanSpec, Arc<ScanParts>)> {
+        let shared = self.peers.as_ref()?.files.get(file)?;
+        let ServedFile { table, ref parts } = *shared.served.as_ref()?;
+        let ids: Vec<_> = pages.iter().map(|&page| shared.page_id(page)).collect();
+        let state = self.core.state();
+        let slices =
+            |&page: &PageId| state.slices_of(page).iter().filter(move |slice| slice.table == table);
+        let holds_all = |chunk| ids.iter().all(|id| slices(id).any(|slice| slice.chunk == chunk));
+        let chunk =
+            slices(ids.first()?).map(|slice| slice.chunk).find(|&chunk| holds_all(chunk))?;
+        let groups = ids.iter().flat_map(|id| slices(id).map(|slice| slice.group));
+        let groups: BTreeSet<_> = groups.collect();
+        let spec = ScanSpec {
+            table,
+            groups: groups.into_iter().collect(),
+            chunks: vec![chunk..ChunkIndex(chunk.0 + 1)],
+            order: Order::Any,
+            workers: 1,
+            weight: 1,
+            pages: Some(ids),
+        };
+        Some((spec, Arc::clone(parts)))
+    }
+
+    /// The chunk of a request is in the pool. False if the scan reads for no other server.
+    pub(in crate::driver) fn is_served(&mut self, scan: ScanId) -> bool {
+        let Some(served) = self.served_by(scan) else { return false };
+        if let Some(peers) = &mut self.peers {
+            peers.node.ready(served);
+        }
+        true
+    }
+
+    /// There is no space for it.
+    pub(in crate::driver) fn served_without_space(&mut self, scan: ScanId, now: Time) {
+        let Some(served) = self.served_by(scan) else { return };
+        self.end_serving_scan(served, now);
+        if let Some(peers) = &mut self.peers {
+            peers.node.no_space(served);
+        }
+    }
+
+    /// A page of it could not be read. False if the scan reads for no other server.
+    pub(in crate::driver) fn served_has_failed(&mut self, scan: ScanId) -> bool {
+        let Some(served) = self.served_by(scan) else { return false };
+        if let Some(peers) = &mut self.peers {
+            peers.node.failed(served);
+        }
+        true
+    }
+
+    /// Reads pages for another server alone.
+    pub(super) fn bypass(&mut self, served: Served, file: FileId, pages: &[PageIndex]) {
+        let Some(peers) = &mut self.peers else { return };
+        let Some(opened) = peers.files.get(file).and_then(|file| file.served.as_ref()) else {
+            peers.node.failed(served);
+            return;
+        };
+        let parts = Arc::clone(&opened.parts);
+        let table = &parts.columns_of(0).snapshot.table;
+        let pages = pages.iter().map(|&page| (0, table.page_of_file(0, page))).collect();
+        self.effects.bypasses.push(DecidedBypass { served, pages, parts });
+    }
+
+    /// Pages that bypass the pool, each read or not.
+    pub(in crate::driver) fn bypassed(&mut self, served: Served, pages: Vec<PageRead>, now: Time) {
+        for (id, read) in pages {
+            let Some(peers) = &mut self.peers else { return };
+            let place = peers.files.place_of(id);
+            match (place, read) {
+                (Some((_, page)), Ok(bytes)) => {
+                    peers.bypassing.insert((served, page), bytes);
+                    peers.node.bypassed(served, page);
+                    self.settle_peers(now);
+                    if let Some(peers) = &mut self.peers {
+                        peers.bypassing.remove(&(served, page)); // If nobody wants it any more.
+                    }
+                }
+                _ => peers.node.failed(served),
+            }
+        }
+    }
+
+    /// The network has taken pages of a request, or lost them.
+    pub(in crate::driver) fn pages_taken(&mut self, served: Served, pages: Vec<PageIndex>) {
+        if let Some(peers) = &mut self.peers {
+            pages.into_iter().for_each(|page| peers.node.sent(served, page));
+        }
+    }
+
+    pub(super) fn stop_serving(&mut self, served: Served, now: Time) {
+        self.end_serving_scan(served, now);
+        self.let_go(now);
+    }
+
+    fn end_serving_scan(&mut self, served: Served, now: Time) {
+        let Some(peers) = &mut self.peers else { return };
+        if let Some(scan) = peers.scans.remove(&served) {
+            peers.serving.remove(&scan);
+            self.core.cancel_scan(now, scan);
+        }
+    }
+}
+
+/// Takes the pages of a load that bypasses the pool.
+#[derive(Debug)]
+pub(in crate::driver) struct Bypass {
+    pub(in crate::driver) driver: Arc<Driver>,
+    pub(in crate::driver) served: Served,
+}
+
+impl LoadOwner for Bypass {
+    fn give_up(self: Arc<Self>, _: LoadId, _: &[PageId]) -> bool {
+        let served = self.served;
+        let is_wanted = |peers: &super::Peers| peers.node.bypasses(served);
+        self.driver.call(|state, _| !state.peers.as_deref().is_some_and(is_wanted))
+    }
+
+    fn report_pages(self: Arc<Self>, _: LoadId, pages: Vec<PageRead>) {
+        self.driver.offer(Message::PagesBypassed { served: self.served, pages });
+    }
+
+    fn load_dropped(self: Arc<Self>, _: LoadId, pages: Vec<PageId>) {
+        let dropped = |page| (page, Err(ScanError::ShutDown));
+        let pages = pages.into_iter().map(dropped).collect();
+        self.driver.post(Message::PagesBypassed { served: self.served, pages });
+    }
+}

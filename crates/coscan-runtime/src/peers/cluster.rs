@@ -1,0 +1,156 @@
+//! The other servers, as a program sees them.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use coscan_ring::{GetId, NodeId};
+use coscan_storage::table::ParquetTable;
+
+use crate::driver::{Driver, ServedFile};
+use crate::manager::BufferManager;
+use crate::peers::{ClusterOptions, ClusterReport, FileName, Network, PeerMessage};
+use crate::scans::parts::{ScanColumns, ScanParts};
+use crate::scans::selection::PartialChunks;
+use crate::tables::metadata_reservation::MetadataReservation;
+use crate::tables::table::SharedTable;
+
+/// The other servers with which a manager shares what it reads.
+///
+/// It lasts as long as the manager, or until it [leaves](Self::leave).
+#[derive(Debug)]
+pub struct Cluster {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    driver: Arc<Driver>,
+    options: ClusterOptions,
+    /// Files that others have asked for, as long as they do. Locked before the manager's state: it has the same files.
+    served: Mutex<BTreeMap<FileName, SharedTable>>,
+    /// What may be held for others outside of the pool.
+    _bypass_memory: MetadataReservation,
+}
+
+impl BufferManager {
+    /// Shares what is read with other servers, this one being `id`, from now on: tables that are registered already are not
+    /// shared. `incarnation` is higher each time that a server of this id starts. `None` if the manager shares already.
+    #[must_use]
+    pub fn join_cluster(
+        &self,
+        id: NodeId,
+        incarnation: u32,
+        options: ClusterOptions,
+        network: Arc<dyn Network>,
+    ) -> Option<Cluster> {
+        let driver = Arc::clone(&self.driver);
+        let bypass_bytes = options.ring.transit_bytes_max;
+        let has_joined = driver.join_cluster(id, incarnation, &options, network);
+        let reservation = MetadataReservation::of_held(driver.memory(), bypass_bytes);
+        has_joined.then(|| {
+            let served = Mutex::default();
+            let inner = Inner { driver, options, served, _bypass_memory: reservation };
+            let inner = Arc::new(inner);
+            let idle = Arc::downgrade(&inner);
+            self.when_idle(move || idle.upgrade().map(|inner| inner.forget_idle()).is_some());
+            Cluster { inner }
+        })
+    }
+}
+
+impl Cluster {
+    /// Sets the servers that are alive. This one always is.
+    pub fn set_members(&self, members: impl IntoIterator<Item = NodeId>) {
+        self.inner.driver.set_members(members.into_iter().collect());
+    }
+
+    /// A message has come from another server, with the bytes of its pages if it is
+    /// [`Pages`](coscan_ring::Message::Pages).
+    pub fn receive(&self, from: NodeId, message: PeerMessage, pages: Vec<Bytes>) {
+        self.inner.receive(from, message, pages);
+    }
+
+    /// Whether these pages were asked of that server and have not come: there is space for them. Others need not be taken
+    /// from the network.
+    #[must_use]
+    pub fn expects(&self, from: NodeId, get: GetId, file: &FileName, pages: &[Range<u64>]) -> bool {
+        self.inner.driver.expects(from, get, file, pages)
+    }
+
+    /// What was exchanged so far.
+    #[must_use]
+    pub fn report(&self) -> ClusterReport {
+        self.inner.driver.cluster_report()
+    }
+}
+
+impl Cluster {
+    /// Ends it: the manager reads everything itself from now on, and gives nothing to others. What it was asked for they read
+    /// themselves.
+    pub fn leave(&self) {
+        self.inner.driver.leave_cluster();
+        let served = std::mem::take(&mut *self.inner.served());
+        drop(served); // Not under the lock.
+    }
+}
+
+impl Inner {
+    fn receive(self: &Arc<Self>, from: NodeId, message: PeerMessage, pages: Vec<Bytes>) {
+        let is_shared = |file: &FileName| self.options.is_shared(&file.url());
+        if message.file().is_some_and(|file| !is_shared(file)) {
+            self.driver.refuse(from, &message);
+            return;
+        }
+        if let Some(file) = self.driver.receive(from, message, pages) {
+            let inner = Arc::clone(self);
+            self.driver.runtime().spawn(async move { inner.open(file).await });
+        }
+    }
+
+    /// Opens a file that others ask for, as a table of its own.
+    async fn open(self: Arc<Self>, name: FileName) {
+        let opened = self.table_of(&name).await;
+        if opened.is_none() {
+            log::warn!(
+                "{} cannot be opened for other servers, which read it themselves",
+                name.url()
+            );
+        }
+        let served = opened.map(|table| {
+            let columns: Vec<_> = (0..table.table().schema().fields().len()).collect();
+            let columns = ScanColumns::new(table.snapshot(), &columns).expect("it has its columns");
+            let parts = ScanParts::of_table(columns, PartialChunks::default());
+            (ServedFile { table: table.id(), parts: Arc::new(parts) }, table)
+        });
+        let mut tables = self.served();
+        let (served, table) = served.unzip();
+        let before = table.and_then(|table| tables.insert(name.clone(), table));
+        self.driver.opened_for_peers(&name, served);
+        drop(tables);
+        drop(before);
+    }
+
+    async fn table_of(&self, name: &FileName) -> Option<SharedTable> {
+        let manager = BufferManager { driver: Arc::clone(&self.driver) };
+        let (file, options) = name.locate(manager.stores())?;
+        let files = manager.open_files([file], options).await;
+        let files = files.inspect_err(|error| log::warn!("{error}")).ok()?;
+        let table = ParquetTable::of_files(files).ok()?;
+        Some(manager.register(Arc::new(table)))
+    }
+
+    /// Forgets the files that nobody has asked for since it was last called.
+    fn forget_idle(&self) {
+        let mut served = self.served();
+        let idle = self.driver.forget_idle_files();
+        let tables: Vec<_> = idle.iter().map(|name| served.remove(name)).collect();
+        drop(served);
+        drop(tables);
+    }
+
+    fn served(&self) -> MutexGuard<'_, BTreeMap<FileName, SharedTable>> {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
