@@ -1,0 +1,175 @@
+//! What goes over a connection, byte by byte.
+//!
+//! ```text
+//! frame    length of the header: u32, little endian · header · the bytes of its pages, one after the other
+//! header   a Frame, encoded by postcard
+//! ```
+//!
+//! The first frame of a connection is [`Hello`]; all others are [`Frame`]s. Back comes one byte: [`WELCOME`] for the first,
+//! [`ALIVE`] for each [`Frame::Ping`].
+
+use std::io;
+
+use bytes::{Bytes, BytesMut};
+use coscan_runtime::PeerMessage;
+use coscan_runtime::ring::{Extents, Message};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// The version of all this. Servers of different versions do not share.
+const VERSION: u32 = 1;
+
+/// The most bytes of a header.
+const HEADER_BYTES_MAX: usize = 4 << 20;
+
+/// Bytes of pages that nobody expects and that are read all the same. Beyond that the connection is closed.
+const UNWANTED_BYTES_MAX: u64 = 1 << 30;
+
+/// The answer to a [`Hello`].
+pub(crate) const WELCOME: u8 = 1;
+/// The answer to a [`Frame::Ping`].
+pub(crate) const ALIVE: u8 = 2;
+
+/// How a server that dials introduces itself.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    version: u32,
+    /// Of the rule by which files are cut.
+    extents_rule: u32,
+    /// The address by which others know it.
+    pub(crate) address: String,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Frame {
+    Message(PeerMessage),
+    /// Are you there?
+    Ping,
+}
+
+impl Hello {
+    pub(crate) fn of(address: &str) -> Self {
+        Self { version: VERSION, extents_rule: Extents::RULE, address: address.to_owned() }
+    }
+
+    /// # Errors
+    /// If it is of another version.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        let own = Self::of(&self.address);
+        if *self == own {
+            return Ok(());
+        }
+        let (theirs, ours) = (self.version, VERSION);
+        Err(invalid(format!(
+            "{} speaks version {theirs} (extents {}), this server {ours} (extents {}); \
+             run the same version of coscan on all servers",
+            self.address,
+            self.extents_rule,
+            Extents::RULE
+        )))
+    }
+}
+
+/// The length of a header, and the header.
+///
+/// # Errors
+/// If it is too long.
+pub(crate) fn encode(header: &impl Serialize) -> io::Result<Vec<u8>> {
+    let encoded = postcard::to_extend(header, vec![0; 4]);
+    let mut encoded = encoded.map_err(|error| invalid(error.to_string()))?;
+    let length = encoded.len() - 4;
+    if length > HEADER_BYTES_MAX {
+        return Err(invalid(format!("a message of {length} bytes is too long")));
+    }
+    encoded[..4].copy_from_slice(&(length as u32).to_le_bytes());
+    Ok(encoded)
+}
+
+/// Reads a header; `None` at the end of the connection.
+///
+/// # Errors
+/// If the connection breaks, or something else comes.
+pub(crate) async fn read_header<H: DeserializeOwned>(
+    from: &mut (impl AsyncRead + Unpin),
+) -> io::Result<Option<H>> {
+    let mut length = [0; 4];
+    match from.read_exact(&mut length).await {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let length = u32::from_le_bytes(length) as usize;
+    if length > HEADER_BYTES_MAX {
+        return Err(invalid(format!("a header of {length} bytes is too long")));
+    }
+    let header = read_bytes(from, length).await?;
+    postcard::from_bytes(&header).map(Some).map_err(|error| invalid(error.to_string()))
+}
+
+/// The sizes of the pages that follow a message.
+///
+/// # Errors
+/// If they make no sense.
+pub(crate) fn page_sizes(message: &PeerMessage) -> io::Result<Vec<usize>> {
+    let Message::Pages { pages, .. } = message else { return Ok(Vec::new()) };
+    let size = |range: &std::ops::Range<u64>| {
+        range.end.checked_sub(range.start).and_then(|bytes| usize::try_from(bytes).ok())
+    };
+    let sizes: Option<Vec<_>> = pages.iter().map(size).collect();
+    sizes.ok_or_else(|| invalid("a page ends before it begins".to_owned()))
+}
+
+/// Reads pages of these sizes. The caller has space for them.
+pub(crate) async fn read_pages(
+    from: &mut (impl AsyncRead + Unpin),
+    sizes: &[usize],
+) -> io::Result<Vec<Bytes>> {
+    let mut pages = Vec::with_capacity(sizes.len());
+    for &size in sizes {
+        pages.push(read_bytes(from, size).await?);
+    }
+    Ok(pages)
+}
+
+/// Reads pages that nobody wants any more.
+pub(crate) async fn skip_pages(
+    from: &mut (impl AsyncRead + Unpin),
+    sizes: &[usize],
+) -> io::Result<()> {
+    let sum = sizes.iter().try_fold(0_u64, |sum, &size| sum.checked_add(size as u64));
+    let bytes = sum.filter(|&bytes| bytes <= UNWANTED_BYTES_MAX);
+    let bytes = bytes.ok_or_else(|| invalid("more pages than anybody asked for".to_owned()))?;
+    let skipped = tokio::io::copy(&mut from.take(bytes), &mut tokio::io::sink()).await?;
+    if skipped == bytes { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+pub(crate) async fn write(
+    to: &mut (impl AsyncWrite + Unpin),
+    header: &[u8],
+    pages: &[Bytes],
+) -> io::Result<()> {
+    to.write_all(header).await?;
+    for page in pages {
+        to.write_all(page).await?;
+    }
+    Ok(())
+}
+
+async fn read_bytes(from: &mut (impl AsyncRead + Unpin), size: usize) -> io::Result<Bytes> {
+    // Space is taken as the bytes come: a length alone costs nothing.
+    const STEP: usize = 1 << 20;
+    let mut bytes = BytesMut::with_capacity(size.min(STEP));
+    while bytes.len() < size {
+        bytes.reserve((size - bytes.len()).min(STEP));
+        let missing = (size - bytes.len()) as u64;
+        if from.take(missing).read_buf(&mut bytes).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+    Ok(bytes.freeze())
+}
+
+pub(crate) fn invalid(reason: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, reason)
+}

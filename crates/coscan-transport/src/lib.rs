@@ -1,0 +1,22 @@
+//! Carries what servers tell each other, and their pages: one TLS connection to each of the others.
+//!
+//! A server dials each of the others and writes to that connection; what they write comes over those that they dial. So a
+//! connection has one direction, like a wire of the simulator, and no two servers have to agree which of two connections
+//! stays. What is said, and to whom, is decided elsewhere ([`coscan_runtime::ring`]): messages may get lost here, late or
+//! refused, but not altered.
+//!
+//! All servers that have the [key](Credentials) trust each other fully: they read each other's pages, whatever the rights of
+//! the users on whose behalf they ask.
+
+mod credentials;
+mod frame;
+mod incoming;
+mod outgoing;
+mod stall;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
+mod transport;
+
+pub use credentials::{Credentials, CredentialsError, new_key};
+pub use transport::{PeerState, Transport, TransportConfig, TransportError, node_id};

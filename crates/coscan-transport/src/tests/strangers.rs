@@ -1,0 +1,169 @@
+//! Who is none of the servers, and members that say what makes no sense.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coscan_runtime::FileName;
+use coscan_runtime::core::RemoteQuery;
+use coscan_runtime::ring::{GetId, Message};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{DigitallySignedStruct, SignatureScheme};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::servers::{Servers, key_file};
+use crate::Credentials;
+use crate::frame::{ALIVE, Frame, Hello, WELCOME, encode};
+
+/// A connection to the first server.
+async fn connect(
+    servers: &Servers,
+    credentials: &Credentials,
+) -> std::io::Result<TlsStream<TcpStream>> {
+    let tls = credentials.load().unwrap();
+    let stream = TcpStream::connect(servers.address(0)).await?;
+    let name: ServerName<'static> = tls.name.unwrap();
+    TlsConnector::from(tls.client).connect(name, stream).await
+}
+
+/// Takes any server for the right one.
+#[derive(Debug)]
+struct Careless;
+
+impl ServerCertVerifier for Careless {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        default_provider().signature_verification_algorithms.supported_schemes()
+    }
+}
+
+fn hello() -> Vec<u8> {
+    encode(&Hello::of("127.0.0.1:1")).unwrap()
+}
+
+/// What comes back until the server closes the connection.
+async fn answer(stream: &mut (impl AsyncReadExt + Unpin)) -> Vec<u8> {
+    let mut answer = Vec::new();
+    let reading = stream.read_to_end(&mut answer);
+    let ended = tokio::time::timeout(Duration::from_secs(60), reading).await;
+    let _broken_or_not = ended.expect("the server ends the connection");
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_the_key_nobody_is_heard() {
+    let servers = Servers::start(2).await;
+    // No TLS at all.
+    let mut plain = TcpStream::connect(servers.address(0)).await.unwrap();
+    plain.write_all(&hello()).await.unwrap();
+    let alert = answer(&mut plain).await;
+    assert!(!alert.contains(&WELCOME) || alert.len() > 1, "an alert of TLS at most: {alert:?}");
+    // TLS with another key: this side refuses, and so does the other if this one does not.
+    let other = key_file();
+    assert!(connect(&servers, &Credentials::Key(other.path().to_owned())).await.is_err());
+    let other = Credentials::Key(other.path().to_owned()).load().unwrap();
+    let mut careless = (*other.client).clone();
+    careless.dangerous().set_certificate_verifier(Arc::new(Careless));
+    let stream = TcpStream::connect(servers.address(0)).await.unwrap();
+    let careless = TlsConnector::from(Arc::new(careless));
+    let connected = careless.connect(other.name.unwrap(), stream).await;
+    if let Ok(mut stream) = connected {
+        let _ = stream.write_all(&hello()).await;
+        assert!(answer(&mut stream).await.is_empty(), "no welcome");
+    }
+    assert!(servers.scan(0).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_makes_no_sense_ends_the_connection_and_nothing_else() {
+    let servers = Servers::start(2).await;
+    let too_long = u32::MAX.to_le_bytes().to_vec();
+    let garbage = [&100_u32.to_le_bytes()[..], &[0xff; 100]].concat();
+    let cut_off = 100_u32.to_le_bytes().to_vec();
+    let mut other_version = hello();
+    other_version[4] += 1;
+    let backwards = encode(&Frame::Message(Message::Pages {
+        get: GetId(1),
+        file: file("shared/00.parquet"),
+        pages: vec![std::ops::Range { start: 9, end: 1 }],
+    }))
+    .unwrap();
+    let endless = encode(&Frame::Message(Message::Pages {
+        get: GetId(1),
+        file: file("shared/00.parquet"),
+        pages: vec![0..u64::MAX / 2; 3],
+    }))
+    .unwrap();
+    let unintroduced = [too_long.clone(), garbage.clone(), cut_off, other_version];
+    for sent in unintroduced {
+        let mut stream = connect(&servers, &servers.credentials()).await.unwrap();
+        stream.write_all(&sent).await.unwrap();
+        let _ = stream.shutdown().await;
+        assert!(answer(&mut stream).await.is_empty());
+    }
+    for sent in [too_long, garbage, backwards, endless] {
+        let mut stream = connect(&servers, &servers.credentials()).await.unwrap();
+        stream.write_all(&[hello(), sent].concat()).await.unwrap();
+        assert_eq!(answer(&mut stream).await, [WELCOME]);
+    }
+    assert!(servers.scan(1).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_is_not_shared_is_not_touched() {
+    let servers = Servers::start(2).await;
+    let mut stream = connect(&servers, &servers.credentials()).await.unwrap();
+    let mut sent = hello();
+    for path in ["secret/00.parquet", "shared/../secret/00.parquet", "sharedsecret", "shared/none"]
+    {
+        let (file, query) = (file(path), RemoteQuery::default());
+        let get = Message::Get { get: GetId(1), file, pages: vec![4..1000], query };
+        sent.extend(encode(&Frame::Message(get)).unwrap());
+    }
+    sent.extend(encode(&Frame::Ping).unwrap());
+    stream.write_all(&sent).await.unwrap();
+    let mut answers = [0; 2];
+    stream.read_exact(&mut answers).await.unwrap();
+    assert_eq!(answers, [WELCOME, ALIVE], "it is still heard");
+    assert!(servers.scan(0).await);
+    assert!(servers.files_read().iter().all(|file| file.starts_with("shared/")));
+}
+
+/// The name of a file, as another server would write it.
+fn file(path: &str) -> FileName {
+    let (stamp, options) = ((0_u32, "tag"), (1_000_u64, false, true, false, None::<u8>));
+    let encoded = postcard::to_stdvec(&("memory:///", path, 1_000_u64, stamp, options)).unwrap();
+    postcard::from_bytes(&encoded).unwrap()
+}
