@@ -7,6 +7,8 @@ mod data;
 mod demo;
 mod replay;
 #[cfg(feature = "server")]
+mod ring;
+#[cfg(feature = "server")]
 mod serve;
 mod signals;
 mod sim;
@@ -54,10 +56,14 @@ enum Command {
     Serve(Box<serve::Serve>),
     #[cfg(feature = "server")]
     User(user::User),
+    #[cfg(feature = "server")]
+    Ring(ring::Ring),
     #[cfg(not(feature = "server"))]
     Serve(without_server::WithoutServer),
     #[cfg(not(feature = "server"))]
     User(without_server::WithoutServer),
+    #[cfg(not(feature = "server"))]
+    Ring(without_server::WithoutServer),
     Bench(bench::Bench),
     Sim(sim::Sim),
 }
@@ -89,8 +95,12 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
             Command::Serve(serve) => serve.run().await,
             #[cfg(feature = "server")]
             Command::User(user) => user.run(),
+            #[cfg(feature = "server")]
+            Command::Ring(ring) => ring.run(),
             #[cfg(not(feature = "server"))]
-            Command::Serve(without) | Command::User(without) => without.run(),
+            Command::Serve(without) | Command::User(without) | Command::Ring(without) => {
+                without.run()
+            }
             Command::Bench(bench) => bench.run().await,
             Command::Sim(sim) => sim.run().await,
         }

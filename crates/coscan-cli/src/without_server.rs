@@ -1,4 +1,4 @@
-//! `coscan serve` and `coscan user` in a build without the feature `server`: they say how to get them.
+//! `coscan serve`, `coscan user` and `coscan ring` in a build without the feature `server`: they say how to get them.
 
 use std::ffi::OsString;
 

@@ -14,6 +14,9 @@ use crate::users::Users;
 pub fn check(config: &Config) -> Result<(), ConfigError> {
     let mut errors = config.errors();
     errors.extend(security_errors(config));
+    if let Some(error) = config.ring.as_ref().and_then(|ring| crate::ring::check(ring).err()) {
+        errors.push(error.to_string());
+    }
     if errors.is_empty() { Ok(()) } else { Err(ConfigError::Wrong(errors)) }
 }
 

@@ -5,6 +5,8 @@
 //! - [`listen`]: connections of all protocols; [`postgres`]: the PostgreSQL protocol; `flight`: Arrow Flight SQL, with
 //!   the cargo feature `flight-sql`; [`http`]: the window, a web page that shows the scheduler at work, and metrics.
 //!
+//! `ring` starts the sharing with other servers.
+//!
 //! Imports go one way: protocols import the engine, which imports `system_tables`, queries, users and the
 //! configuration. Protocols also import queries, users and `listen`, but not each other.
 
@@ -17,10 +19,13 @@ pub mod http;
 pub mod listen;
 pub mod postgres;
 pub mod queries;
+mod ring;
 mod server;
 mod system_tables;
 pub mod users;
 
 pub use check::check;
+pub use coscan_transport::new_key as new_ring_key;
 pub use engine::STACK_BYTES;
+pub use ring::RingError;
 pub use server::{Server, ServerError, Stopped};

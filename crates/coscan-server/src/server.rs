@@ -16,6 +16,7 @@ use crate::engine::{Engine, EngineError};
 use crate::http::HttpServer;
 use crate::listen::{Certificate, Gate, TlsError};
 use crate::postgres::PostgresServer;
+use crate::ring::{self, RingError};
 use crate::users::{Users, UsersError};
 
 /// How long connections may take to end once their queries are cancelled.
@@ -44,6 +45,9 @@ pub enum ServerError {
         /// What the operating system said.
         source: io::Error,
     },
+    /// It cannot share with other servers.
+    #[error(transparent)]
+    Ring(#[from] RingError),
     /// The window cannot be served.
     #[error("cannot serve the window: {0}")]
     Http(io::Error),
@@ -65,6 +69,8 @@ pub struct Server {
     pub flight: Option<SocketAddr>,
     /// Where the window is served.
     pub http: Option<SocketAddr>,
+    /// Where other servers connect that share what they read.
+    pub ring: Option<SocketAddr>,
 }
 
 /// How a server ended.
@@ -117,6 +123,13 @@ impl Server {
         check(config)?;
         let users = Arc::new(users(config)?);
         let engine = Arc::new(Engine::new(manager, users, &config.limits)?);
+        let mut ring_address = None;
+        let ring = config.ring.as_ref().and_then(|ring| Some((ring, ring.listens_at()?)));
+        if let Some((ring, address)) = ring {
+            let (listener, address) = listen(address).await?;
+            engine.share_through(ring::start(ring, listener, manager)?);
+            ring_address = Some(address);
+        }
         engine.open_tables(&config.tables).await?;
         let certificate = config.tls.clone().map(Certificate::load).transpose()?.map(Arc::new);
         let mut server = Self {
@@ -130,6 +143,7 @@ impl Server {
             postgres: None,
             flight: None,
             http: None,
+            ring: ring_address,
         };
         if let Some(address) = config.listen.postgres {
             let (listener, address) = listen(address).await?;

@@ -82,6 +82,14 @@ struct Identity {
 }
 
 impl Credentials {
+    /// Whether they are of use.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or they do not fit together.
+    pub fn check(&self) -> Result<(), CredentialsError> {
+        self.load().map(drop)
+    }
+
     pub(crate) fn load(&self) -> Result<TlsConfigs, CredentialsError> {
         let (identity, name, path) = match self {
             Self::Key(path) => {

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use coscan_server::config::{Config, LogFormat, TableLocation, Tls, parse_duration};
+use coscan_server::config::{
+    Config, LogFormat, Ring, RingMode, TableLocation, Tls, parse_duration,
+};
 
 use crate::sizes::parse_bytes;
 use crate::table_argument::parse_table;
@@ -89,6 +91,30 @@ pub(super) struct Flags {
     /// How long running queries may go on when the server stops; by default 30s [limits.stop_grace]
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
     stop_grace: Option<Duration>,
+    /// Where other servers connect that share what they read with this one; see docs/ring.md [ring.listen]
+    #[arg(long, value_name = "ADDRESS", help_heading = "Many servers")]
+    ring_listen: Option<SocketAddr>,
+    /// The address by which the others call this server; by default where it listens [ring.address]
+    #[arg(long, value_name = "HOST:PORT", help_heading = "Many servers")]
+    ring_address: Option<String>,
+    /// The address of a server that shares; given for each of them, also this one [ring.join]
+    #[arg(long = "ring-join", value_name = "HOST:PORT", help_heading = "Many servers")]
+    ring_join: Vec<String>,
+    /// What is shared: the prefix of a URL, or a directory that all servers see; may be given several times [ring.stores]
+    #[arg(long = "ring-store", value_name = "URL", help_heading = "Many servers")]
+    ring_stores: Vec<String>,
+    /// How: off or direct; by default direct [ring.mode]
+    #[arg(long, value_name = "MODE", value_parser = parse_mode, help_heading = "Many servers")]
+    ring_mode: Option<RingMode>,
+    /// The key that all servers have; `coscan ring key` makes one [ring.key]
+    #[arg(long, value_name = "FILE", help_heading = "Many servers")]
+    ring_key: Option<PathBuf>,
+    /// The authority of the servers' certificates, if they have their own [ring.ca]
+    #[arg(long, value_name = "FILE", help_heading = "Many servers")]
+    ring_ca: Option<PathBuf>,
+    /// The certificate of this server; its key is the ring key [ring.certificate]
+    #[arg(long, value_name = "FILE", alias = "ring-cert", help_heading = "Many servers")]
+    ring_certificate: Option<PathBuf>,
 }
 
 impl Flags {
@@ -127,6 +153,38 @@ impl Flags {
         set(&mut limits.token_lifetime, self.token_lifetime);
         set(&mut limits.message_bytes_max, self.message_bytes_max);
         set(&mut limits.stop_grace, self.stop_grace);
+        self.apply_to_ring(&mut config.ring);
+    }
+
+    fn apply_to_ring(&self, ring: &mut Option<Ring>) {
+        let is_set = self.ring_listen.is_some()
+            || self.ring_address.is_some()
+            || !self.ring_join.is_empty()
+            || !self.ring_stores.is_empty()
+            || self.ring_mode.is_some()
+            || self.ring_key.is_some()
+            || self.ring_ca.is_some()
+            || self.ring_certificate.is_some();
+        if !is_set {
+            return;
+        }
+        let ring = ring.get_or_insert_default();
+        ring.listen = self.ring_listen.or(ring.listen);
+        ring.address = self.ring_address.clone().or(ring.address.take());
+        ring.join.extend(self.ring_join.iter().cloned());
+        ring.stores.extend(self.ring_stores.iter().cloned());
+        set(&mut ring.mode, self.ring_mode);
+        ring.key = self.ring_key.clone().or(ring.key.take());
+        ring.ca = self.ring_ca.clone().or(ring.ca.take());
+        ring.certificate = self.ring_certificate.clone().or(ring.certificate.take());
+    }
+}
+
+fn parse_mode(text: &str) -> Result<RingMode, &'static str> {
+    match text {
+        "off" => Ok(RingMode::Off),
+        "direct" => Ok(RingMode::Direct),
+        _ => Err("write off or direct"),
     }
 }
 

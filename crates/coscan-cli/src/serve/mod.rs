@@ -121,6 +121,9 @@ fn greet(config: &Config, server: &Server) {
         let who = if config.insecure { "" } else { ", for administrators" };
         say(&format!("browsers see the scheduler at work at {scheme}://{address}/{who}"));
     }
+    if let Some(address) = server.ring {
+        say(&format!("other servers connect to {address} to share what they read"));
+    }
     if config.insecure {
         say("checks no passwords; only this machine can connect");
     }

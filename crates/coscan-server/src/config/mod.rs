@@ -2,6 +2,7 @@
 
 mod limits;
 mod log;
+mod ring;
 mod tables;
 mod units;
 
@@ -14,6 +15,7 @@ use serde::Deserialize;
 
 pub use self::log::{Log, LogFormat};
 pub use limits::Limits;
+pub use ring::{Ring, RingMode};
 pub use tables::TableLocation;
 pub use units::{parse_bytes, parse_duration};
 
@@ -63,6 +65,8 @@ pub struct Config {
     pub memory: Memory,
     /// Limits on clients.
     pub limits: Limits,
+    /// Other servers with which this one shares what it reads.
+    pub ring: Option<Ring>,
 }
 
 /// Addresses to listen at, one for each protocol; at least one.
@@ -155,6 +159,9 @@ impl Config {
         for path in paths.chain(&mut config.users_file) {
             *path = directory.join(&*path);
         }
+        if let Some(ring) = &mut config.ring {
+            ring.resolve_paths(directory);
+        }
         Ok(config)
     }
 
@@ -163,6 +170,7 @@ impl Config {
         let mut errors = self.limits.errors();
         errors.extend(self.listen_errors());
         errors.extend(self.table_errors());
+        errors.extend(self.ring.iter().flat_map(Ring::errors));
         if let (Some(pool), Some(bytes)) = (self.memory.pool_bytes, self.memory.bytes)
             && pool > bytes
         {

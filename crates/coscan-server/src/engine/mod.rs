@@ -27,11 +27,12 @@ mod statements;
 mod yielding;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use coscan_datafusion::{Coscan, SharedMemoryPool, SharedTableProvider};
 use coscan_runtime::{BufferManager, OptionsError};
+use coscan_transport::Transport;
 use datafusion::catalog::CatalogProviderList;
 use datafusion::error::DataFusionError;
 use datafusion::execution::FunctionRegistry;
@@ -69,6 +70,8 @@ pub struct Engine {
     limits: Limits,
     coscan: Coscan,
     tables: Arc<ArcSwap<Tables>>,
+    /// The connections to other servers, if it shares.
+    transport: OnceLock<Arc<Transport>>,
     /// What all sessions have in common: functions, rules, settings.
     base: SessionState,
     pg_tables: Arc<PgCatalogStaticTables>,
@@ -134,6 +137,7 @@ impl Engine {
             limits: limits.clone(),
             coscan,
             tables: Arc::default(),
+            transport: OnceLock::new(),
             base,
             pg_tables: Arc::new(pg_tables),
             parser: PostgresCompatibilityParser::new(),
@@ -183,6 +187,11 @@ impl Engine {
             table = table.with_replica(&replica).await?;
         }
         Ok(table)
+    }
+
+    /// What is read is shared through these connections, which show in the system tables.
+    pub(crate) fn share_through(&self, transport: Arc<Transport>) {
+        let _only_once = self.transport.set(transport);
     }
 
     /// The users.

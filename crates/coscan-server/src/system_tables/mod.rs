@@ -1,8 +1,9 @@
-//! The state of the server as tables: `system.queries`, `system.scans`, `system.pool`.
+//! The state of the server as tables: `system.queries`, `system.scans`, `system.pool`, `system.ring_nodes`.
 
 mod cancel;
 mod pool;
 mod queries;
+mod ring_nodes;
 mod scans;
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use coscan_runtime::BufferManager;
+use coscan_transport::Transport;
 use datafusion::catalog::memory::MemorySourceConfig;
 use datafusion::catalog::{SchemaProvider, Session, TableProvider};
 use datafusion::datasource::TableType;
@@ -29,10 +31,11 @@ pub(crate) struct SystemTables {
     pub(crate) user: Arc<User>,
     pub(crate) queries: Arc<Queries>,
     pub(crate) manager: BufferManager,
+    pub(crate) transport: Option<Arc<Transport>>,
 }
 
 /// The names of the tables.
-const TABLES: [&str; 3] = ["pool", "queries", "scans"];
+const TABLES: [&str; 4] = ["pool", "queries", "ring_nodes", "scans"];
 
 #[async_trait]
 impl SchemaProvider for SystemTables {
@@ -45,6 +48,7 @@ impl SchemaProvider for SystemTables {
             "queries" => (queries::schema(), queries::rows),
             "scans" => (scans::schema(), scans::rows),
             "pool" => (pool::schema(), pool::rows),
+            "ring_nodes" => (ring_nodes::schema(), ring_nodes::rows),
             _ => return Ok(None),
         };
         Ok(Some(Arc::new(SystemTable { tables: self.clone(), schema, rows })))

@@ -34,6 +34,19 @@ pub(super) fn rows(tables: &SystemTables) -> Result<RecordBatch> {
         ("held_bytes_max", report.held_bytes_max),
         ("memory_bytes", report.memory_bytes),
     ];
+    let ring = tables.transport.as_ref().map(|transport| transport.cluster().report());
+    let ring = ring.map(|report| {
+        [
+            ("ring_files", report.files as u64),
+            ("ring_requests_made", report.requests_made),
+            ("ring_requests_served", report.requests_served),
+            ("ring_bytes_received", report.bytes_received),
+            ("ring_bytes_sent", report.bytes_sent),
+            ("ring_bytes_bypassed", report.bytes_bypassed),
+            ("ring_bytes_read_instead", report.bytes_read_instead),
+        ]
+    });
+    let rows: Vec<_> = rows.into_iter().chain(ring.into_iter().flatten()).collect();
     let names: StringArray = rows.iter().map(|(name, _)| Some(*name)).collect();
     let values = rows.iter().map(|(_, value)| i64::try_from(*value).unwrap_or(i64::MAX));
     let values: Int64Array = values.map(Some).collect();

@@ -1,0 +1,37 @@
+//! `coscan ring`: what servers need that share what they read.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use crate::Failure;
+
+/// Servers that share what they read: each page is read once for all of them.
+///
+/// `coscan serve --help` has the settings, docs/ring.md when it pays.
+#[derive(Debug, Args)]
+pub(crate) struct Ring {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Print a new key. Servers that have the same key trust each other fully: they read each other's pages, whatever the
+    /// rights of the users who ask
+    #[command(after_help = "\
+Example, for two servers on one bucket:
+  (umask 077; coscan ring key > ring.key)          then copy ring.key to both machines
+  coscan serve --config coscan.toml --ring-key ring.key --ring-store s3://bucket/sales/ \\
+      --ring-listen 10.0.0.1:5440 --ring-join 10.0.0.1:5440 --ring-join 10.0.0.2:5440")]
+    Key,
+}
+
+impl Ring {
+    pub(crate) fn run(&self) -> Result<ExitCode, Failure> {
+        match self.command {
+            Command::Key => print!("{}", coscan_server::new_ring_key()?),
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

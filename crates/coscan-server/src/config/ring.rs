@@ -1,0 +1,100 @@
+//! Other servers with which this one shares what it reads.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+/// Other servers with which this one shares what it reads.
+///
+/// ```toml
+/// [ring]
+/// listen = "0.0.0.0:5440"
+/// address = "db1.internal:5440"
+/// join = ["db1.internal:5440", "db2.internal:5440"]
+/// stores = ["s3://bucket/sales/"]
+/// key = "ring.key"
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Ring {
+    /// Where the other servers connect.
+    pub listen: Option<SocketAddr>,
+    /// The address by which all servers call this one, `host:port`. Default: `listen`.
+    pub address: Option<String>,
+    /// The addresses of the servers. That of this one may be among them.
+    pub join: Vec<String>,
+    /// What is shared: prefixes of URLs, or directories of this machine. All servers must see the same files there.
+    pub stores: Vec<String>,
+    /// Whether anything is shared.
+    pub mode: RingMode,
+    /// The key that all servers have, made with `coscan ring key`; or with `certificate`, the key of that.
+    pub key: Option<PathBuf>,
+    /// The authority that the certificates of all servers are from, as a PEM file.
+    pub ca: Option<PathBuf>,
+    /// The certificate of this server, as a PEM file.
+    pub certificate: Option<PathBuf>,
+}
+
+/// How servers share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RingMode {
+    /// Not at all: each reads everything itself.
+    Off,
+    /// Each page is read by its owner among the servers, and sent to those that need it.
+    #[default]
+    Direct,
+}
+
+impl Ring {
+    /// Where to listen, if anything is shared.
+    pub(crate) fn listens_at(&self) -> Option<SocketAddr> {
+        self.listen.filter(|_| self.mode != RingMode::Off)
+    }
+
+    pub(super) fn resolve_paths(&mut self, directory: &Path) {
+        let paths = [&mut self.key, &mut self.ca, &mut self.certificate];
+        paths.into_iter().flatten().for_each(|path| *path = directory.join(&*path));
+    }
+
+    /// Sentences on settings that make no sense.
+    pub(super) fn errors(&self) -> Vec<String> {
+        let mut errors = Vec::new();
+        let mut check = |is_wrong: bool, sentence: &str| {
+            if is_wrong {
+                errors.push(sentence.to_owned());
+            }
+        };
+        check(
+            self.listen.is_none(),
+            "ring.listen is missing: where the other servers connect, for example 10.0.0.1:5440",
+        );
+        check(
+            self.join.is_empty(),
+            "ring.join names no server; list the addresses of all servers that share",
+        );
+        check(
+            self.stores.is_empty(),
+            "ring.stores is empty; list what is shared, for example s3://bucket/sales/ or /mnt/data",
+        );
+        check(
+            self.address.is_none()
+                && self.listen.is_some_and(|listen| listen.ip().is_unspecified()),
+            "ring.listen is all addresses of this machine; set ring.address to the one that the others use",
+        );
+        check(
+            self.address.as_ref().is_some_and(|address| !address.contains(':')),
+            "ring.address has no port; write host:port",
+        );
+        check(
+            self.key.is_none(),
+            "ring.key is missing; make one with `coscan ring key > ring.key` and copy it to all servers",
+        );
+        check(
+            self.ca.is_some() != self.certificate.is_some(),
+            "ring.ca and ring.certificate go together, with ring.key as the key of the certificate",
+        );
+        errors
+    }
+}

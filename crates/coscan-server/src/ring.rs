@@ -1,0 +1,74 @@
+//! Sharing what is read with other servers.
+
+use std::sync::Arc;
+
+use coscan_runtime::{BufferManager, ClusterOptions};
+use coscan_transport::{Credentials, Transport, TransportConfig, TransportError};
+use tokio::net::TcpListener;
+use url::Url;
+
+use crate::config::Ring;
+
+/// Why a server does not share.
+#[derive(Debug, thiserror::Error)]
+pub enum RingError {
+    /// A prefix in `ring.stores` is no URL.
+    #[error("ring.stores has {text:?}, which is neither a URL nor a directory: {reason}")]
+    Store {
+        /// The prefix.
+        text: String,
+        /// Why not.
+        reason: String,
+    },
+    /// Credentials are of no use, or the manager shares already.
+    #[error(transparent)]
+    Transport(#[from] TransportError),
+}
+
+/// Shares what a manager reads from now on. The others connect to `listener`.
+pub(crate) fn start(
+    ring: &Ring,
+    listener: TcpListener,
+    manager: &BufferManager,
+) -> Result<Arc<Transport>, RingError> {
+    let listens_at = || ring.listen.map(|address| address.to_string());
+    let config = TransportConfig {
+        address: ring.address.clone().or_else(listens_at).unwrap_or_default(),
+        peers: ring.join.clone(),
+        credentials: credentials(ring),
+    };
+    let stores = ring.stores.iter().map(|text| prefix(text)).collect::<Result<_, _>>()?;
+    let options = ClusterOptions { stores, ring: coscan_runtime::ring::Config::default() };
+    Ok(Arc::new(Transport::start(listener, config, manager, options)?))
+}
+
+/// Whether the files and prefixes that the settings name are of use.
+pub(crate) fn check(ring: &Ring) -> Result<(), RingError> {
+    ring.stores.iter().try_for_each(|text| prefix(text).map(drop))?;
+    if ring.key.is_some() {
+        credentials(ring).check().map_err(TransportError::from)?;
+    }
+    Ok(())
+}
+
+fn credentials(ring: &Ring) -> Credentials {
+    let key = ring.key.clone().unwrap_or_default();
+    match (&ring.ca, &ring.certificate) {
+        (Some(authority), Some(certificate)) => Credentials::Certificates {
+            authority: authority.clone(),
+            certificate: certificate.clone(),
+            key,
+        },
+        _ => Credentials::Key(key),
+    }
+}
+
+/// A prefix as a URL.
+fn prefix(text: &str) -> Result<Url, RingError> {
+    let wrong = |reason: String| RingError::Store { text: text.to_owned(), reason };
+    if text.contains("://") {
+        return Url::parse(text).map_err(|error| wrong(error.to_string()));
+    }
+    let path = std::path::absolute(text).map_err(|error| wrong(error.to_string()))?;
+    Url::from_directory_path(path).map_err(|()| wrong("it has no absolute form".to_owned()))
+}
