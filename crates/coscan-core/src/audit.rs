@@ -64,7 +64,8 @@ fn audit_unneeded_slice(state: &State, slice: &SliceId) -> Result<(), Discrepanc
     let is_decoded = state.table(table).decoded.contains(chunk, group);
     same(|| format!("{slice:?} is decoded"), is_decoded, true)?;
     let needs = |scan: &&Scan| {
-        scan.needed.contains(chunk) && scan.groups.contains(group) && !scan.is_sparse()
+        let reads = scan.needed.contains(chunk) && scan.groups.contains(group);
+        reads && !scan.is_sparse() && scan.decodes()
     };
     let counted = state.scans_of(table).filter(needs).count();
     same(|| format!("scans that need {slice:?}"), counted, 0)?;

@@ -17,6 +17,12 @@ impl Scan {
         self.remote.is_some()
     }
 
+    /// Whether its chunks are decoded here.
+    #[must_use]
+    pub fn decodes(&self) -> bool {
+        !self.is_interest() && !self.is_remote()
+    }
+
     /// Chunks that its query has still to be handed, here and elsewhere.
     #[must_use]
     pub fn chunks_left(&self) -> usize {

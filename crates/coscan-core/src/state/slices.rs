@@ -7,8 +7,8 @@ use crate::state::transitions::scan_at;
 use crate::table::Table;
 
 impl State {
-    /// The number of scans that need a slice: they read its column group, and whole chunks, and were not handed its chunk
-    /// yet. A scan that takes only some rows of the chunk counts if it reads all of its pages. Costs a step for each 64
+    /// The number of scans that need a slice decoded: they read its column group, and whole chunks, and were not handed its
+    /// chunk yet. What other servers need does not count. A scan that takes only some rows of the chunk counts if it reads all of its pages. Costs a step for each 64
     /// scans of the table. 0 if there is no such slice.
     #[must_use]
     pub fn slice_interest(&self, table: TableId, chunk: ChunkIndex, group: GroupIndex) -> usize {
@@ -58,7 +58,7 @@ impl State {
         }
         let Self { scans, unneeded_slices, .. } = self;
         let scan = &scans[&scan];
-        if !scan.is_sparse() {
+        if !scan.is_sparse() && scan.decodes() {
             unneeded_slices.retain(|slice| {
                 let needs =
                     chunks.binary_search(&slice.chunk).is_ok() && scan.groups.contains(slice.group);
@@ -72,7 +72,7 @@ impl State {
         let Self { tables, scans, unneeded_slices, .. } = self;
         let scan = &scans[&scan];
         let table = &tables[&scan.table];
-        if scan.is_sparse() || table.decoded.is_empty() {
+        if scan.is_sparse() || !scan.decodes() || table.decoded.is_empty() {
             return;
         }
         for &chunk in chunks {

@@ -224,6 +224,7 @@ impl State {
             table.sparse_scans.insert(scan.id);
         }
         table.in_order.set(scan.slot, scan.goes_in_order());
+        table.for_others.set(scan.slot, !scan.decodes());
         table.classes.add_scan(scan.slot, &scan.groups);
         self.scans.insert(scan.id, scan);
     }
@@ -237,6 +238,7 @@ impl State {
         table.scans.remove(&scan.id);
         table.sparse_scans.remove(&scan.id);
         table.in_order.remove(scan.slot);
+        table.for_others.remove(scan.slot);
         table.classes.remove_scan(scan.slot);
         table.free_slot(scan.slot);
     }

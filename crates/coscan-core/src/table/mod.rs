@@ -28,6 +28,8 @@ pub struct Table {
     pub(crate) sparse_scans: BTreeSet<ScanId>,
     /// The slots of the scans that go in order and read whole chunks.
     pub(crate) in_order: IndexSet<SlotIndex>,
+    /// The slots of the scans that decode nothing here: they are for other servers.
+    pub(crate) for_others: IndexSet<SlotIndex>,
     pub(crate) starvation: StarvationSets,
     /// For each chunk that scans of selected pages need, their slots. No set is empty.
     pub(crate) sparse_needs: BTreeMap<ChunkIndex, IndexSet<SlotIndex>>,
@@ -50,6 +52,7 @@ impl Table {
             scans: BTreeSet::new(),
             sparse_scans: BTreeSet::new(),
             in_order: IndexSet::new(),
+            for_others: IndexSet::new(),
             starvation: StarvationSets::default(),
             sparse_needs: BTreeMap::new(),
             slots: Vec::new(),
@@ -220,9 +223,14 @@ impl Table {
     /// See [`State::slice_interest`](crate::State::slice_interest).
     pub(crate) fn slice_interest(&self, chunk: ChunkIndex, group: GroupIndex) -> usize {
         let readers = self.classes.readers().get(group.as_usize());
-        let readers = readers.filter(|_| self.chunks.contains(chunk));
-        readers
-            .map_or(0, |readers| self.classes.class_of(chunk).key().scans.intersection_len(readers))
+        let Some(readers) = readers.filter(|_| self.chunks.contains(chunk)) else { return 0 };
+        let scans = &self.classes.class_of(chunk).key().scans;
+        if self.for_others.is_empty() {
+            return scans.intersection_len(readers);
+        }
+        let mut decoding = scans.intersection(readers);
+        decoding.subtract(&self.for_others);
+        decoding.len()
     }
 
     /// A scan of selected pages does not need a chunk any more.

@@ -191,14 +191,16 @@ impl Model {
     }
 
     fn interest(&self, (table, chunk, group): Slice) -> usize {
-        let needs = |scan: &&ScanModel| {
+        let needs = |(id, scan): &(&ScanId, &ScanModel)| {
             let spec = &scan.spec;
-            spec.table == table
+            let decodes = !scan.workers.is_empty() && !self.remote_scans.contains(id);
+            decodes
+                && spec.table == table
                 && spec.pages.is_none()
                 && spec.groups.contains(&group)
                 && scan.needed.contains(&chunk)
         };
-        self.scans.values().filter(needs).count()
+        self.scans.iter().filter(needs).count()
     }
 
     /// Slices that scans need now will be reported again.
