@@ -142,7 +142,17 @@ impl Servers {
 
     async fn assert_free(&self, servers: impl IntoIterator<Item = usize>) {
         for server in servers {
-            assert_free(&self.managers[server]).await;
+            let manager = &self.managers[server];
+            // The others say last that they need nothing any more.
+            in_time(async {
+                manager.evict_unneeded();
+                while manager.report().pool_held_bytes > 0 {
+                    tokio::task::yield_now().await;
+                    manager.evict_unneeded();
+                }
+            })
+            .await;
+            assert_free(manager).await;
         }
     }
 
@@ -161,21 +171,55 @@ fn pool_for_all() -> Options {
 }
 
 fn reads() -> Config {
-    Config { sharing: Sharing::Reads, ..Config::default() }
+    sharing(Sharing::Reads)
 }
+
+fn sharing(sharing: Sharing) -> Config {
+    Config { sharing, ..Config::default() }
+}
+
+const ALL: [Sharing; 3] = [Sharing::Reads, Sharing::Needs, Sharing::All];
 
 #[tokio::test]
 async fn each_page_is_read_once_for_all_servers() {
-    let servers = Servers::start(3, pool_for_all(), reads()).await;
-    servers.scan_all([0, 1, 2]).await;
-    assert_eq!(servers.pages_read(), servers.table_bytes);
-    let received: u64 = servers.reports().map(|report| report.bytes_received).sum();
-    assert_eq!(
-        received,
-        2 * servers.table_bytes,
-        "two of three servers get each page from the third"
-    );
-    servers.assert_free(0..3).await;
+    for level in ALL {
+        let servers = Servers::start(3, pool_for_all(), sharing(level)).await;
+        servers.scan_all([0, 1, 2]).await;
+        assert_eq!(servers.pages_read(), servers.table_bytes, "{level:?}");
+        let received: u64 = servers.reports().map(|report| report.bytes_received).sum();
+        assert_eq!(received, 2 * servers.table_bytes, "two of three get each page from the third");
+        servers.assert_free(0..3).await;
+    }
+}
+
+#[tokio::test]
+async fn what_others_will_need_is_kept_until_they_do_not() {
+    let servers = Servers::start(2, pool_for_all(), sharing(Sharing::Needs)).await;
+    let [asker, owner] = [&servers.managers[0], &servers.managers[1]];
+    servers.scan_all([1]).await;
+    let stream = asker.scan(&servers.tables[0], &[0], &[0..ROWS]).unwrap();
+    // The owner is told, and opens its files for that.
+    in_time(async {
+        let kept = || {
+            owner.evict_unneeded();
+            owner.report().pool_held_bytes
+        };
+        while kept() == servers.table_bytes || !has_interest(owner) {
+            servers.scan_all([1]).await;
+        }
+        let id_bytes = kept();
+        assert!(0 < id_bytes && id_bytes < servers.table_bytes / 2, "a column of its own files");
+        drop(stream);
+        while kept() > 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+/// Whether a server knows of a scan of another one.
+fn has_interest(manager: &BufferManager) -> bool {
+    manager.tables().iter().any(|table| table.scans > 0)
 }
 
 #[tokio::test]
@@ -190,21 +234,25 @@ async fn servers_that_share_nothing_read_all_themselves() {
 async fn little_memory_costs_reads_but_no_row() {
     for pool_bytes in [120_000, 300_000, 1_000_000] {
         for transit_bytes_max in [0, 100_000, 32 << 20] {
-            let ring = Config { transit_bytes_max, ..reads() };
-            let options = Options::with_pool_bytes(pool_bytes, 64 << 20);
-            let servers = Servers::start(3, options, ring).await;
-            servers.scan_all([0, 1, 2, 0, 1, 2]).await;
-            servers.assert_free(0..3).await;
-            let bypassed: u64 = servers.reports().map(|report| report.bytes_bypassed).sum();
-            assert!(transit_bytes_max > 0 || bypassed == 0);
+            for level in ALL {
+                let ring = Config { transit_bytes_max, ..sharing(level) };
+                let options = Options::with_pool_bytes(pool_bytes, 64 << 20);
+                let servers = Servers::start(3, options, ring).await;
+                servers.scan_all([0, 1, 2, 0, 1, 2]).await;
+                servers.assert_free(0..3).await;
+                let bypassed: u64 = servers.reports().map(|report| report.bytes_bypassed).sum();
+                assert!(transit_bytes_max > 0 || bypassed == 0);
+            }
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_gone_costs_time_but_no_row() {
-    for members_know in [false, true] {
-        let servers = Servers::start(3, pool_for_all(), reads()).await;
+    for (members_know, level) in
+        [false, true].into_iter().flat_map(|know| ALL.map(|level| (know, level)))
+    {
+        let servers = Servers::start(3, pool_for_all(), sharing(level)).await;
         let scan = servers.scan(0);
         servers.cut_off(2);
         if members_know {
@@ -230,7 +278,7 @@ async fn a_server_alone_reads_from_the_store_what_it_asked_for() {
 
 #[tokio::test]
 async fn a_scan_that_is_dropped_takes_back_what_it_asked_for() {
-    let servers = Servers::start(2, pool_for_all(), reads()).await;
+    let servers = Servers::start(2, pool_for_all(), sharing(Sharing::All)).await;
     for take in 0..6 {
         let stream = servers.managers[0].scan(&servers.tables[0], &[0, 1], &[0..ROWS]).unwrap();
         let some: Vec<_> = in_time(stream.take(take).collect()).await;
@@ -242,7 +290,7 @@ async fn a_scan_that_is_dropped_takes_back_what_it_asked_for() {
 
 #[tokio::test]
 async fn a_table_may_go_while_others_read_it() {
-    let mut servers = Servers::start(2, pool_for_all(), reads()).await;
+    let mut servers = Servers::start(2, pool_for_all(), sharing(Sharing::All)).await;
     let own = servers.tables.remove(1);
     let (manager, table) = (servers.managers[0].clone(), servers.tables[0].clone());
     let scan = tokio::spawn(async move {
@@ -256,7 +304,7 @@ async fn a_table_may_go_while_others_read_it() {
 
 #[tokio::test]
 async fn a_server_that_leaves_reads_alone_from_then_on() {
-    let servers = Servers::start(2, pool_for_all(), reads()).await;
+    let servers = Servers::start(2, pool_for_all(), sharing(Sharing::All)).await;
     servers.scan_all([0]).await;
     servers.assert_free([0]).await;
     let before = servers.pages_read();

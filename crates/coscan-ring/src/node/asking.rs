@@ -121,6 +121,12 @@ impl Node {
         }
     }
 
+    /// Whether a scan has told others what it needs.
+    #[must_use]
+    pub fn has_told(&self, scan: u64) -> bool {
+        self.told.contains_key(&scan)
+    }
+
     /// It does not need these rows any more.
     pub fn unneed(&mut self, scan: u64, file: FileId, rows: &[Range<u64>]) {
         if !self.told.contains_key(&scan) {

@@ -66,9 +66,13 @@ impl State {
                 let urgency = self.loads.get(&load).map(|load| load.urgency().clone());
                 self.effects.escalated.extend(urgency);
             }
-            Action::Evict { page } => self.effects.evicted.extend(self.frames.remove(&page)),
+            Action::Evict { page } => {
+                self.effects.evicted.extend(self.frames.remove(&page));
+                self.tell_evicted(page, now);
+            }
             Action::Deliver { scan, worker, chunk } => {
                 if !self.is_served(scan) {
+                    self.announce_unneeded(scan, [chunk]);
                     self.deliver(scan, worker, chunk, now);
                 }
             }
@@ -161,6 +165,7 @@ impl State {
     pub(super) fn fail(&mut self, scan: ScanId, error: &ScanError) {
         let Some(running) = self.scans.get_mut(&scan) else { return };
         running.failed.get_or_insert_with(|| error.clone());
+        self.announce_end(scan);
         let now = self.core.state().now();
         for worker in self.workers.waiting(scan) {
             self.answer(scan, worker, Phase::Ended(Err(error.clone())), now);

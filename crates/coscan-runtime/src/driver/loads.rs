@@ -52,7 +52,7 @@ impl State {
         let in_flight = LoadInFlight { urgency, chunk, parts, counters, missing, failed: 0 };
         self.loads.insert(load, in_flight);
         self.totals.loads += 1;
-        let own = self.ask_peers(load, scan, pages, now);
+        let own = self.ask_peers((load, scan), chunk, pages, now);
         self.read(load, &own);
     }
 
@@ -79,6 +79,7 @@ impl State {
                     failed += 1;
                     self.read_errors.insert(page, error);
                     self.core.page_failed(now, load, page);
+                    self.tell_evicted(page, now);
                 }
             }
         }
@@ -106,9 +107,17 @@ impl State {
         if pages.iter().any(|&page| !self.core.state().is_unneeded(page)) {
             return false;
         }
-        pages.iter().for_each(|&page| self.core.page_failed(now, load, page));
-        self.pages_over(load, pages.len(), pages.len(), now);
+        self.fail_pages(load, pages, now);
         true
+    }
+
+    /// These pages of a load will not come, and nobody needs them.
+    pub(super) fn fail_pages(&mut self, load: LoadId, pages: &[PageId], now: Time) {
+        for &page in pages {
+            self.core.page_failed(now, load, page);
+            self.tell_evicted(page, now);
+        }
+        self.pages_over(load, pages.len(), pages.len(), now);
     }
 
     fn page_loaded(&mut self, load: LoadId, page: PageId, bytes: Bytes, now: Time) {

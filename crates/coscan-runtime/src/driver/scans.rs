@@ -35,6 +35,7 @@ impl Driver {
                 table: spec.table,
                 label: running.label.clone(),
             });
+            state.announce(id, first.chunk_indexes());
             Ok(id)
         })?;
         for chunks in steps {
@@ -59,8 +60,7 @@ impl Driver {
         for (done, step) in steps.iter().enumerate() {
             self.extend_step(scan, step).map_err(|error| {
                 let left = steps[done..].iter().flatten();
-                let left = left.flat_map(|run| (run.start.0..run.end.0).map(ChunkIndex));
-                (error, left.collect())
+                (error, left.flat_map(|run| (run.start.0..run.end.0).map(ChunkIndex)).collect())
             })?;
         }
         Ok(())
@@ -77,6 +77,7 @@ impl Driver {
             };
             state.core.extend_scan(now, scan, chunks.to_vec())?;
             running.activity.set_priority(state.core.class_of(scan));
+            state.announce(scan, indexes(chunks));
             Ok(())
         })
     }
@@ -122,6 +123,7 @@ impl Driver {
                     state.core.state().scan(scan).map_or(0, |scan| scan.needed().len())
                 };
                 let before = needed(state);
+                state.announce_unneeded(scan, chunks.iter().copied());
                 state.core.prune_scan(now, scan, chunks.to_vec());
                 before - needed(state)
             })
@@ -187,6 +189,11 @@ impl Driver {
             handed(state, scan)
         })
     }
+}
+
+/// The chunks of runs, one by one.
+fn indexes(runs: &[Range<ChunkIndex>]) -> impl Iterator<Item = ChunkIndex> {
+    runs.iter().flat_map(|run| (run.start.0..run.end.0).map(ChunkIndex))
 }
 
 fn is_handed_out(state: &State, scan: ScanId) -> bool {

@@ -16,6 +16,8 @@ pub(super) enum Walk {
     EndScan(ScanId),
     /// Releases the files of a table that is no longer held, and then the table.
     ReleaseTable { table: TableId, files: Vec<FileId> },
+    /// Tells the owners of files what scans need, as they may be others now.
+    AnnounceAgain(Vec<ScanId>),
     /// Removes from core what nobody holds any more.
     LetGo,
 }

@@ -53,6 +53,7 @@ impl State {
         };
         running.has_ended = true;
         self.ended_scans += 1;
+        self.announce_end(scan);
         for worker in self.workers.of(scan) {
             // Those that wait are told, and find that the scan is gone.
             self.effects.woken.extend(self.workers.take_waker(scan, worker));
@@ -104,6 +105,10 @@ impl State {
                 self.registry.release_table(table);
                 self.let_go(now);
                 None
+            }
+            Walk::AnnounceAgain(mut scans) => {
+                self.announce_again(&mut scans);
+                (!scans.is_empty()).then_some(Walk::AnnounceAgain(scans))
             }
             Walk::LetGo => {
                 let Self { registry, core, slices_left, .. } = self;

@@ -14,6 +14,7 @@ use crate::chunks::decode_cache::SliceKey;
 use crate::error::ScanError;
 use crate::scans::selection::PartialChunks;
 use crate::tables::joint_layout::JointLayout;
+use crate::tables::registry::FileId;
 use crate::tables::snapshot::Snapshot;
 
 /// What a scan reads of one table.
@@ -154,6 +155,23 @@ impl<'a> Part<'a> {
     /// Distinct columns, sorted.
     pub(crate) fn columns(&self) -> &'a [usize] {
         &self.of.columns
+    }
+
+    /// The file that holds its chunk, and the rows of the file that the chunk is.
+    pub(crate) fn place(&self) -> (FileId, Range<u64>) {
+        let layout = self.of.snapshot.table.layout();
+        let (file, in_file) = self.of.snapshot.place_of(self.chunk);
+        let file_start = layout.rows(ChunkIndex(self.chunk.0 - in_file.0)).start;
+        let Range { start, end } = layout.rows(self.chunk);
+        (file, start - file_start..end - file_start)
+    }
+
+    /// Its columns as columns of the file that holds its chunk.
+    pub(crate) fn file_columns(&self) -> Vec<u32> {
+        let table = &self.of.snapshot.table;
+        let file = table.chunk_file(self.chunk);
+        let columns = self.columns().iter().filter_map(|&column| table.file_column(file, column));
+        columns.map(|column| column as u32).collect()
     }
 
     /// The number of rows that are read.

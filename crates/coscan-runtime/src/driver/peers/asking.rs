@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use coscan_core::{LoadId, PageId, PageIndex, RemoteQuery, ScanId, Time};
+use coscan_core::{ChunkIndex, LoadId, PageId, PageIndex, RemoteQuery, ScanId, Time};
 use coscan_ring::{FileId, Load};
 
 use crate::driver::state::State;
@@ -11,14 +11,20 @@ impl State {
     /// Asks others for those of these pages that they read. Returns those that are not shared.
     pub(in crate::driver) fn ask_peers(
         &mut self,
-        load: LoadId,
-        scan: ScanId,
+        (load, scan): (LoadId, ScanId),
+        chunk: ChunkIndex,
         pages: &[PageId],
         now: Time,
     ) -> Vec<PageId> {
-        if self.peers.is_none() || self.served_by(scan).is_some() {
+        if self.peers.is_none() {
+            return pages.to_vec();
+        }
+        self.tell_interested(pages, now);
+        if self.served_by(scan).is_some() {
             return pages.to_vec(); // Whoever is asked reads: requests are never passed on.
         }
+        // Whoever is asked need not keep the pages for the scan after that.
+        self.announce_unneeded(scan, [chunk]);
         let query = self.remote_query(scan, now);
         let Some(peers) = &mut self.peers else { return pages.to_vec() };
         let (mut shared, mut own) = (BTreeMap::<FileId, Vec<PageIndex>>::new(), Vec::new());
@@ -89,8 +95,7 @@ impl State {
                 if let Some(peers) = &mut self.peers {
                     peers.node.cancel_load(load);
                 }
-                pages.iter().for_each(|&page| self.core.page_failed(now, load, page));
-                self.pages_over(load, pages.len(), pages.len(), now);
+                self.fail_pages(load, &pages, now);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! What a program does about other servers.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -107,10 +108,12 @@ impl Driver {
 impl Peers {
     fn forget_idle(&mut self) -> Vec<FileName> {
         let mut idle = Vec::new();
-        let scans = &self.scans;
-        for file in self.files.all_mut() {
+        let wanted: BTreeSet<_> = self.interests.keys().map(|(_, file)| *file).collect();
+        let is_serving = !self.scans.is_empty();
+        for (id, file) in self.files.all_mut() {
             let was_asked_for = std::mem::take(&mut file.is_asked_for);
-            if file.served.is_some() && !was_asked_for && scans.is_empty() {
+            let is_in_use = was_asked_for || is_serving || wanted.contains(&id);
+            if file.served.is_some() && !is_in_use {
                 file.served = None;
                 idle.push(FileName::clone(&file.name));
             }
@@ -124,6 +127,7 @@ impl State {
         if let Some(peers) = &mut self.peers {
             peers.node.set_members(now, members.iter().copied());
         }
+        self.announce_all_again();
     }
 
     fn share_file(&mut self, file: FileId, first_page: PageId, new: NewSharedFile, now: Time) {
@@ -151,7 +155,11 @@ impl State {
 
     /// Ends all that is done for others, and what they were asked for is read from the store.
     fn leave_cluster(&mut self, now: Time) -> Option<Box<Peers>> {
-        let files: Vec<_> = self.peers.as_ref()?.files.registered().collect();
+        let peers = self.peers.as_ref()?;
+        let interests: BTreeSet<_> =
+            peers.interests.keys().map(|(interest, _)| *interest).collect();
+        let files: Vec<_> = peers.files.registered().collect();
+        interests.into_iter().for_each(|interest| self.forget_interest(interest, now));
         files.into_iter().for_each(|file| self.unshare_file(file, now));
         self.peers.take()
     }

@@ -157,8 +157,8 @@ impl SharedFiles {
         self.files.get_mut(&id)
     }
 
-    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut SharedFile> {
-        self.files.values_mut()
+    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = (FileId, &mut SharedFile)> {
+        self.files.iter_mut().map(|(&id, file)| (id, file))
     }
 
     pub(super) fn by_name(&self, name: &FileName) -> Option<FileId> {

@@ -2,8 +2,9 @@
 //!
 //! The [`Node`] decides whom to ask and what to answer. Here its actions are carried out on core, and what core decides is
 //! told to it. `files` has the names of what is shared, `asking` the loads of this server, `serving` those for others,
-//! `receiving` what comes from them, `commands` what the program may do.
+//! `advising` what scans will need, here and there, `receiving` what comes from others, `commands` what the program may do.
 
+mod advising;
 mod asking;
 mod commands;
 mod files;
@@ -15,7 +16,7 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use coscan_core::{PageIndex, ScanId, TableId, Time};
-use coscan_ring::{Action, Message, Node, NodeId, Served};
+use coscan_ring::{Action, FileId, Message, Node, NodeId, RemoteInterest, Served};
 
 use super::handle::Driver;
 use super::state::State;
@@ -40,6 +41,10 @@ pub(super) struct Peers {
     /// The scans of core that read for others, and what they are for.
     serving: BTreeMap<ScanId, ServingScan>,
     scans: BTreeMap<Served, ScanId>,
+    /// What scans of others want of each file: interests of core.
+    interests: BTreeMap<(RemoteInterest, FileId), ScanId>,
+    /// The same, by scan of core.
+    interested: BTreeMap<ScanId, RemoteInterest>,
     /// Pages that were read for others alone, until they are sent.
     bypassing: BTreeMap<(Served, PageIndex), Bytes>,
     /// Pages of the message that is being applied.
@@ -65,6 +70,8 @@ impl Peers {
             files: SharedFiles::default(),
             serving: BTreeMap::new(),
             scans: BTreeMap::new(),
+            interests: BTreeMap::new(),
+            interested: BTreeMap::new(),
             bypassing: BTreeMap::new(),
             arriving: BTreeMap::new(),
             opening: BTreeMap::new(),
@@ -117,8 +124,11 @@ impl State {
                     self.core.set_source(now, pages, source);
                 }
             }
-            // It asks the others for pages, but tells them nothing of what it will need, nor do they.
-            Action::Want { .. } | Action::Unwant { .. } | Action::Forget { .. } => {}
+            Action::Want { interest, file, columns, rows } => {
+                self.want(interest, file, &columns, &rows, now);
+            }
+            Action::Unwant { interest, file, rows } => self.unwant(interest, file, &rows, now),
+            Action::Forget { interest } => self.forget_interest(interest, now),
         }
     }
 
