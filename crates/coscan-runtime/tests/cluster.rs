@@ -4,6 +4,7 @@
 mod common;
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use common::{CHUNK_ROWS, assert_free, file_bytes, ids, in_time, manager_with, sorted};
@@ -124,7 +125,7 @@ impl Servers {
 
     /// Whether a server gets all rows, with all columns.
     async fn scan(&self, server: usize) -> bool {
-        let stream = self.managers[server].scan(&self.tables[server], &[0, 1, 2], &[0..ROWS]);
+        let stream = self.managers[server].scan(&self.tables[server], &[0, 1, 2], &all_rows());
         let ids = sorted(in_time(ids(stream.unwrap())).await.unwrap());
         let expected = (0..ROWS_OF_FILE as i64).flat_map(|id| std::iter::repeat_n(id, FILES));
         ids.into_iter().eq(expected)
@@ -166,6 +167,10 @@ impl Servers {
     }
 }
 
+fn all_rows() -> Vec<Range<u64>> {
+    std::iter::once(0..ROWS).collect()
+}
+
 fn pool_for_all() -> Options {
     Options::with_pool_bytes(64 << 20, 16 << 20)
 }
@@ -197,7 +202,7 @@ async fn what_others_will_need_is_kept_until_they_do_not() {
     let servers = Servers::start(2, pool_for_all(), sharing(Sharing::Needs)).await;
     let [asker, owner] = [&servers.managers[0], &servers.managers[1]];
     servers.scan_all([1]).await;
-    let stream = asker.scan(&servers.tables[0], &[0], &[0..ROWS]).unwrap();
+    let stream = asker.scan(&servers.tables[0], &[0], &all_rows()).unwrap();
     // The owner is told, and opens its files for that.
     in_time(async {
         let kept = || {
@@ -280,7 +285,7 @@ async fn a_server_alone_reads_from_the_store_what_it_asked_for() {
 async fn a_scan_that_is_dropped_takes_back_what_it_asked_for() {
     let servers = Servers::start(2, pool_for_all(), sharing(Sharing::All)).await;
     for take in 0..6 {
-        let stream = servers.managers[0].scan(&servers.tables[0], &[0, 1], &[0..ROWS]).unwrap();
+        let stream = servers.managers[0].scan(&servers.tables[0], &[0, 1], &all_rows()).unwrap();
         let some: Vec<_> = in_time(stream.take(take).collect()).await;
         assert!(some.iter().all(Result::is_ok));
     }
@@ -294,7 +299,7 @@ async fn a_table_may_go_while_others_read_it() {
     let own = servers.tables.remove(1);
     let (manager, table) = (servers.managers[0].clone(), servers.tables[0].clone());
     let scan = tokio::spawn(async move {
-        let stream = manager.scan(&table, &[0], &[0..ROWS]).unwrap();
+        let stream = manager.scan(&table, &[0], &all_rows()).unwrap();
         in_time(ids(stream)).await.unwrap().len() as u64
     });
     drop(own);

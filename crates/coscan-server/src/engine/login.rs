@@ -81,7 +81,7 @@ impl Engine {
             user: Arc::clone(&user),
             queries: Arc::clone(&self.queries),
             manager: self.coscan.manager().clone(),
-            transport: self.transport.get().cloned(),
+            transport: self.transport().cloned(),
         };
         let settings = SharedSettings::default();
         let catalogs = UserCatalog::listed(&user, &self.tables, system, &self.pg_tables, &settings);

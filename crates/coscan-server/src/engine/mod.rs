@@ -189,6 +189,12 @@ impl Engine {
         Ok(table)
     }
 
+    /// The connections to other servers, if it shares what it reads.
+    #[must_use]
+    pub fn transport(&self) -> Option<&Arc<Transport>> {
+        self.transport.get()
+    }
+
     /// What is read is shared through these connections, which show in the system tables.
     pub(crate) fn share_through(&self, transport: Arc<Transport>) {
         let _only_once = self.transport.set(transport);

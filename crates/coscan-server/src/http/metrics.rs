@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use coscan_runtime::ManagerReport;
+use coscan_transport::Transport;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
@@ -33,6 +34,9 @@ fn text(state: &WindowState) -> Result<String, std::fmt::Error> {
     if let Some((engine, gate)) = &state.server {
         queries(&mut registry, engine.queries());
         clients(&mut registry, engine.users(), gate);
+        if let Some(transport) = engine.transport() {
+            ring(&mut registry, transport);
+        }
     }
     let mut text = String::new();
     encode(&mut text, &registry)?;
@@ -123,6 +127,39 @@ fn clients(registry: &mut Registry, users: &Users, gate: &Gate) {
     refused.get_or_create(&[("reason", "wrong")]).inc_by(wrong);
     refused.get_or_create(&[("reason", "too_many")]).inc_by(early);
     registry.register("logins_refused", "Logins that were refused, by reason", refused);
+}
+
+fn ring(registry: &mut Registry, transport: &Transport) {
+    let peers = transport.peers();
+    let connected = peers.iter().filter(|peer| peer.is_connected).count();
+    registry.register("ring_nodes", "Other servers that share what they read", count(peers.len()));
+    registry.register(
+        "ring_nodes_connected",
+        "Of these, the ones that are connected",
+        count(connected),
+    );
+    let report = transport.cluster().report();
+    registry.register("ring_files", "Files that are shared", count(report.files));
+    let mut counter = |name: &str, help: &str, value: u64| {
+        registry.register(name, help, ConstCounter::new(value));
+    };
+    counter("ring_requests_made", "Loads that asked others for pages", report.requests_made);
+    counter("ring_requests_served", "Requests of others for pages", report.requests_served);
+    let mut bytes = |name, help, value| {
+        registry.register_with_unit(name, help, Unit::Bytes, ConstCounter::new(value));
+    };
+    bytes("ring_received", "Pages that came from others", report.bytes_received);
+    bytes("ring_sent", "Pages that were sent to others", report.bytes_sent);
+    bytes(
+        "ring_bypassed",
+        "Pages read for others without space in the pool",
+        report.bytes_bypassed,
+    );
+    bytes(
+        "ring_read_instead",
+        "Pages that others were to send, read from the store",
+        report.bytes_read_instead,
+    );
 }
 
 fn count(count: usize) -> ConstGauge<i64> {

@@ -149,7 +149,8 @@ async fn a_file_that_is_not_shared_is_not_touched() {
     for path in ["secret/00.parquet", "shared/../secret/00.parquet", "sharedsecret", "shared/none"]
     {
         let (file, query) = (file(path), RemoteQuery::default());
-        let get = Message::Get { get: GetId(1), file, pages: vec![4..1000], query };
+        let get =
+            Message::Get { get: GetId(1), file, pages: std::iter::once(4..1000).collect(), query };
         sent.extend(encode(&Frame::Message(get)).unwrap());
     }
     sent.extend(encode(&Frame::Ping).unwrap());

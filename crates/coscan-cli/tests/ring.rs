@@ -1,0 +1,177 @@
+//! Several `coscan serve` processes that share what they read, as people run them.
+#![cfg(all(unix, feature = "server"))]
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use futures::future::join_all;
+use tempfile::TempDir;
+use tokio_postgres::{Client, NoTls};
+
+const SERVERS: usize = 3;
+const FILES: i64 = 12;
+const ROWS_OF_FILE: i64 = 50_000;
+
+/// Reads all that the table has.
+const QUERY: &str = "SELECT count(*), sum(n), sum(length(text)) FROM t";
+
+struct Ring {
+    directory: TempDir,
+    /// Where each server listens for the others.
+    addresses: Vec<String>,
+    servers: Vec<Server>,
+}
+
+struct Server {
+    process: Child,
+    postgres: u16,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+impl Ring {
+    async fn start() -> Self {
+        let directory = TempDir::new().unwrap();
+        let table = directory.path().join("t");
+        std::fs::create_dir(&table).unwrap();
+        for file in 0..FILES {
+            let (first, last) = (file * ROWS_OF_FILE, (file + 1) * ROWS_OF_FILE - 1);
+            let path = table.join(format!("{file:02}.parquet"));
+            let rows = format!(
+                "SELECT value AS n, 'row number ' || value AS text FROM generate_series({first}, {last})"
+            );
+            coscan(&["sql", "-q", "-e", &format!("COPY ({rows}) TO '{}'", path.display())]);
+        }
+        let key = coscan(&["ring", "key"]);
+        std::fs::File::create(directory.path().join("ring.key")).unwrap().write_all(&key).unwrap();
+        // All at once, so that they differ.
+        let ports: Vec<_> =
+            (0..SERVERS).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let addresses = ports.iter().map(|port| port.local_addr().unwrap().to_string()).collect();
+        drop(ports);
+        let mut ring = Self { directory, addresses, servers: Vec::new() };
+        ring.servers = (0..SERVERS).map(|server| ring.server(server)).collect();
+        ring.all_connected().await;
+        ring
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn server(&self, server: usize) -> Server {
+        let table = format!("t={}", self.path("t").display());
+        let text = |path: &Path| path.display().to_string();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_coscan"));
+        command.args([
+            "serve",
+            "--insecure",
+            "--listen-postgres",
+            "127.0.0.1:0",
+            "--table",
+            &table,
+        ]);
+        command.args(["--memory-bytes", "256MB", "--ring-listen", &self.addresses[server]]);
+        command.args(["--ring-store", &text(self.directory.path())]);
+        command.args(["--ring-key", &text(&self.path("ring.key"))]);
+        for address in &self.addresses {
+            command.args(["--ring-join", address]);
+        }
+        let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let greeting = lines.find(|line| line.contains("clients connect with")).unwrap();
+        let port = greeting.split("-p ").nth(1).unwrap().split(' ').next().unwrap();
+        let postgres = port.parse().unwrap();
+        std::thread::spawn(move || lines.for_each(drop)); // So that it can write its log.
+        Server { process, postgres }
+    }
+
+    async fn all_connected(&self) {
+        let others = SERVERS as i64 - 1;
+        for server in &self.servers {
+            let client = server.client().await;
+            let connected = "SELECT count(*) FROM system.ring_nodes WHERE is_connected";
+            while number(&client, connected).await < others {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+    }
+}
+
+impl Server {
+    async fn client(&self) -> Client {
+        let settings = format!("host=127.0.0.1 port={} user=anyone dbname=coscan", self.postgres);
+        let (client, connection) = tokio_postgres::connect(&settings, NoTls).await.unwrap();
+        tokio::spawn(connection);
+        client
+    }
+
+    async fn is_right(&self) -> bool {
+        let row = self.client().await.query_one(QUERY, &[]).await.unwrap();
+        let rows = FILES * ROWS_OF_FILE;
+        let digits: i64 = (0..rows).map(|n| n.to_string().len() as i64).sum();
+        let text = digits + rows * "row number ".len() as i64;
+        (row.get::<_, i64>(0), row.get::<_, i64>(1), row.get::<_, i64>(2))
+            == (rows, rows * (rows - 1) / 2, text)
+    }
+
+    async fn ring_bytes(&self, what: &str) -> i64 {
+        let query = format!("SELECT value FROM system.pool WHERE name = 'ring_bytes_{what}'");
+        number(&self.client().await, &query).await
+    }
+}
+
+async fn number(client: &Client, query: &str) -> i64 {
+    client.query_one(query, &[]).await.unwrap().get(0)
+}
+
+fn coscan(arguments: &[&str]) -> Vec<u8> {
+    let output = Command::new(env!("CARGO_BIN_EXE_coscan")).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    output.stdout
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_get_pages_from_each_other_and_one_that_is_killed_costs_no_row() {
+    let mut ring = Ring::start().await;
+    let answers = join_all(ring.servers.iter().map(Server::is_right)).await;
+    assert_eq!(answers, [true; SERVERS]);
+    for server in &ring.servers {
+        assert!(server.ring_bytes("received").await > 0);
+        assert!(server.ring_bytes("sent").await > 0);
+    }
+    for round in 0..4 {
+        // One stays, another is killed while it is asked, and comes back.
+        let killed = 1 + round % 2;
+        let (stays, others) = ring.servers.split_first_mut().unwrap();
+        let queries = join_all((0..4).map(|_| stays.is_right()));
+        let kill = async { others[killed - 1].process.kill().unwrap() };
+        let (answers, ()) = tokio::join!(queries, kill);
+        assert_eq!(answers, [true; 4]);
+        ring.servers[killed] = ring.server(killed);
+        ring.all_connected().await;
+        let answers = join_all(ring.servers.iter().map(Server::is_right)).await;
+        assert_eq!(answers, [true; SERVERS], "round {round}");
+    }
+}
+
+#[test]
+fn settings_that_make_no_sense_are_named_together() {
+    let check = ["serve", "--check", "--insecure", "--listen-postgres", "127.0.0.1:0"];
+    let wrong =
+        ["--ring-key", "/nowhere/ring.key", "--ring-store", "data", "--ring-ca", "/nowhere/ca"];
+    let output = Command::new(env!("CARGO_BIN_EXE_coscan")).args(check).args(wrong).output();
+    let text = String::from_utf8(output.unwrap().stderr).unwrap();
+    for part in ["ring.listen", "ring.join", "ring.ca and ring.certificate", "/nowhere/ring.key"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
