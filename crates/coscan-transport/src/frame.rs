@@ -9,6 +9,7 @@
 //! [`ALIVE`] for each [`Frame::Ping`].
 
 use std::io;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use coscan_runtime::PeerMessage;
@@ -25,6 +26,12 @@ const HEADER_BYTES_MAX: usize = 4 << 20;
 
 /// Bytes of pages that nobody expects and that are read all the same. Beyond that the connection is closed.
 const UNWANTED_BYTES_MAX: u64 = 1 << 30;
+
+/// Bytes that are skipped at a time.
+const SKIP_BYTES: usize = 64 << 10;
+
+/// How long nothing may come: a server that is alive asks every second whether this one is.
+const SILENCE_MAX: Duration = Duration::from_secs(15);
 
 /// The answer to a [`Hello`].
 pub(crate) const WELCOME: u8 = 1;
@@ -93,13 +100,12 @@ pub(crate) fn encode(header: &impl Serialize) -> io::Result<Vec<u8>> {
 pub(crate) async fn read_header<H: DeserializeOwned>(
     from: &mut (impl AsyncRead + Unpin),
 ) -> io::Result<Option<H>> {
-    let mut length = [0; 4];
-    match from.read_exact(&mut length).await {
-        Ok(_) => {}
+    let length = match read_bytes(from, 4).await {
+        Ok(length) => length,
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
         Err(error) => return Err(error),
-    }
-    let length = u32::from_le_bytes(length) as usize;
+    };
+    let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
     if length > HEADER_BYTES_MAX {
         return Err(invalid(format!("a header of {length} bytes is too long")));
     }
@@ -140,8 +146,13 @@ pub(crate) async fn skip_pages(
     let sum = sizes.iter().try_fold(0_u64, |sum, &size| sum.checked_add(size as u64));
     let bytes = sum.filter(|&bytes| bytes <= UNWANTED_BYTES_MAX);
     let bytes = bytes.ok_or_else(|| invalid("more pages than anybody asked for".to_owned()))?;
-    let skipped = tokio::io::copy(&mut from.take(bytes), &mut tokio::io::sink()).await?;
-    if skipped == bytes { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    let mut scratch = BytesMut::with_capacity(SKIP_BYTES);
+    let mut left = bytes;
+    while left > 0 {
+        scratch.clear();
+        left -= read_some(from, left.min(SKIP_BYTES as u64), &mut scratch).await?;
+    }
+    Ok(())
 }
 
 pub(crate) async fn write(
@@ -163,11 +174,23 @@ async fn read_bytes(from: &mut (impl AsyncRead + Unpin), size: usize) -> io::Res
     while bytes.len() < size {
         bytes.reserve((size - bytes.len()).min(STEP));
         let missing = (size - bytes.len()) as u64;
-        if from.take(missing).read_buf(&mut bytes).await? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
+        read_some(from, missing, &mut bytes).await?;
     }
     Ok(bytes.freeze())
+}
+
+/// Reads at least a byte, and at most so many.
+async fn read_some(
+    from: &mut (impl AsyncRead + Unpin),
+    bytes_max: u64,
+    into: &mut BytesMut,
+) -> io::Result<u64> {
+    let mut from = from.take(bytes_max);
+    match tokio::time::timeout(SILENCE_MAX, from.read_buf(into)).await {
+        Err(_) => Err(io::ErrorKind::TimedOut.into()),
+        Ok(Ok(0)) => Err(io::ErrorKind::UnexpectedEof.into()),
+        Ok(read) => Ok(read? as u64),
+    }
 }
 
 pub(crate) fn invalid(reason: String) -> io::Error {

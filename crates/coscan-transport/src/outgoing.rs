@@ -10,6 +10,8 @@ use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufWriter};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_rustls::TlsConnector;
 
 use crate::credentials::TlsConfigs;
@@ -26,9 +28,10 @@ const PAUSE_MIN: Duration = Duration::from_millis(50);
 /// How long the other side may take nothing: pages that wait to be sent are in use.
 const STALL_MAX: Duration = Duration::from_secs(2);
 
-/// How often the other side is asked whether it is alive, and after how long without an answer it is not.
+/// How often the other side is asked whether it is alive, and after how long without an answer it is not. Pages that were sent
+/// before come first.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
-const SILENCE_MAX: Duration = Duration::from_secs(4);
+const SILENCE_MAX: Duration = Duration::from_secs(10);
 
 /// The way to another server.
 #[derive(Debug)]
@@ -122,45 +125,35 @@ impl Queue {
     async fn send_all(&mut self, stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Error {
         let (mut back, to) = tokio::io::split(stream);
         let mut to = BufWriter::with_capacity(64 << 10, StallGuard::new(to, STALL_MAX));
+        let asked = watch::Sender::new(None);
+        let mut asks = tokio::time::interval(PING_INTERVAL);
+        asks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let sending = async {
             loop {
-                if let Err(error) = self.send_next(&mut to).await {
+                if let Err(error) = self.send_next(&mut to, &mut asks, &asked).await {
                     return error;
-                }
-            }
-        };
-        let listening = async {
-            let mut answer = [0; 1];
-            loop {
-                let heard = tokio::time::timeout(SILENCE_MAX, back.read(&mut answer)).await;
-                match heard {
-                    Err(_) => return io::Error::from(io::ErrorKind::TimedOut),
-                    Ok(Err(error)) => return error,
-                    Ok(Ok(0)) => return io::ErrorKind::UnexpectedEof.into(),
-                    Ok(Ok(_)) if answer == [ALIVE] => {}
-                    Ok(Ok(_)) => return frame::invalid("an answer to nothing".to_owned()),
                 }
             }
         };
         tokio::select! {
             error = sending => error,
-            error = listening => error,
+            error = hear(&mut back, &asked) => error,
         }
     }
 
     /// Sends what comes next: short messages first, they may tell others what to do meanwhile.
-    async fn send_next(&mut self, to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
-        let queued = match self.control.try_recv().or_else(|_| self.pages.try_recv()) {
-            Ok(message) => Some(message),
-            Err(_) => {
-                to.flush().await?;
-                tokio::select! {
-                    biased;
-                    Some(message) = self.control.recv() => Some(message),
-                    Some(message) = self.pages.recv() => Some(message),
-                    () = tokio::time::sleep(PING_INTERVAL) => None,
-                }
-            }
+    async fn send_next(
+        &mut self,
+        to: &mut (impl AsyncWrite + Unpin),
+        asks: &mut Interval,
+        asked: &watch::Sender<Option<Instant>>,
+    ) -> io::Result<()> {
+        let queued = tokio::select! {
+            biased;
+            _ = asks.tick() => None,
+            message = self.next_queued() => Some(message),
+            // Nothing is queued: what is buffered is sent meanwhile.
+            flushed = flush_then_wait(to) => return flushed,
         };
         match queued {
             Some(Outgoing { message, pages, .. }) => {
@@ -170,9 +163,58 @@ impl Queue {
                 let bytes = (header.len() + bytes) as u64;
                 self.state.bytes_sent.fetch_add(bytes, Ordering::Relaxed);
             }
-            None => frame::write(to, &frame::encode(&Frame::Ping)?, &[]).await?,
+            // One question at a time: the answer to a later one would hide that the first is missing.
+            None if asked.borrow().is_some() => {}
+            None => {
+                frame::write(to, &frame::encode(&Frame::Ping)?, &[]).await?;
+                to.flush().await?;
+                asked.send_replace(Some(Instant::now()));
+            }
         }
         Ok(())
+    }
+
+    async fn next_queued(&mut self) -> Outgoing {
+        tokio::select! {
+            biased;
+            Some(message) = self.control.recv() => message,
+            Some(message) = self.pages.recv() => message,
+            else => std::future::pending().await, // The transport is gone, and this with it.
+        }
+    }
+}
+
+/// Sends what is buffered, and waits for something to be queued.
+async fn flush_then_wait(to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+    to.flush().await?;
+    std::future::pending().await
+}
+
+/// Takes the answers of the other side, until one is missing or the connection breaks.
+async fn hear(
+    back: &mut (impl AsyncRead + Unpin),
+    asked: &watch::Sender<Option<Instant>>,
+) -> io::Error {
+    let mut asks = asked.subscribe();
+    let mut answer = [0; 1];
+    loop {
+        let since = *asks.borrow_and_update();
+        let overdue = async {
+            match since {
+                Some(since) => tokio::time::sleep_until(since + SILENCE_MAX).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            heard = back.read(&mut answer) => match heard {
+                Err(error) => return error,
+                Ok(0) => return io::ErrorKind::UnexpectedEof.into(),
+                Ok(_) if answer == [ALIVE] => drop(asked.send_replace(None)),
+                Ok(_) => return frame::invalid("an answer to nothing".to_owned()),
+            },
+            () = overdue => return io::ErrorKind::TimedOut.into(),
+            _ = asks.changed() => {}
+        }
     }
 }
 
