@@ -21,9 +21,6 @@ const CONNECTIONS_MAX: usize = 1024;
 /// How long others may take to say who they are.
 const INTRODUCTION_MAX: Duration = Duration::from_secs(5);
 
-/// How long nothing may come: servers that are alive ask whether this one is, more often.
-const SILENCE_MAX: Duration = Duration::from_secs(15);
-
 /// How long to wait when the system accepts no more connections.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -52,6 +49,7 @@ pub(crate) async fn accept(
                 let introduced = tokio::time::timeout(INTRODUCTION_MAX, introduced).await;
                 let (hello, stream) = introduced.map_err(|_| io::ErrorKind::TimedOut)??;
                 let from = node_id(&hello.address);
+                cluster.reconnected(from);
                 receive(from, stream, &cluster).await
             };
             tokio::select! {
@@ -86,9 +84,7 @@ async fn receive(
     cluster: &Cluster,
 ) -> io::Result<()> {
     loop {
-        let header = frame::read_header(&mut stream);
-        let header = tokio::time::timeout(SILENCE_MAX, header).await;
-        let message = match header.map_err(|_| io::ErrorKind::TimedOut)?? {
+        let message = match frame::read_header(&mut stream).await? {
             None => return Ok(()),
             Some(Frame::Ping) => {
                 stream.write_all(&[ALIVE]).await?;

@@ -221,7 +221,9 @@ impl Node {
     pub fn expects(&self, from: NodeId, get: GetId, file: FileId, pages: &[PageIndex]) -> bool {
         self.asked.requests.get(&get).is_some_and(|Request { to, missing, .. }| {
             let is_missing = |page| missing.pages.contains(page);
-            (*to, missing.file) == (from, file) && pages.iter().all(is_missing)
+            (*to, missing.file) == (from, file)
+                && pages.len() <= missing.pages.len()
+                && pages.iter().all(is_missing)
         })
     }
 

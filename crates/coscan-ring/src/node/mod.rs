@@ -138,6 +138,13 @@ impl Node {
         }
     }
 
+    /// Another node has lost its connection to this one, or was started again: what it asked for, wants and has is forgotten.
+    /// It says again what still holds.
+    pub fn reconnected(&mut self, node: NodeId) {
+        self.stop_serving(node);
+        self.forget_advice(node);
+    }
+
     /// A message has come. It may be from a node that is no member: what that node wants and has counts until members are
     /// [set](Self::set_members) without it. Of the columns that a `Need` names, those that do not exist are the caller's to
     /// leave out.

@@ -5,5 +5,6 @@
 mod advising;
 mod asking;
 mod common;
+mod forgetting;
 mod rules;
 mod serving;

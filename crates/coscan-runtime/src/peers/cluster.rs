@@ -36,7 +36,10 @@ struct Inner {
 
 impl BufferManager {
     /// Shares what is read with other servers, this one being `id`, from now on: tables that are registered already are not
-    /// shared. `incarnation` is higher each time that a server of this id starts. `None` if the manager shares already.
+    /// shared. `incarnation` is higher each time that a server of this id starts. `None` if the manager has joined before.
+    ///
+    /// # Panics
+    /// If signs of life would come too late, see [`coscan_ring::Config::queued_ns`].
     #[must_use]
     pub fn join_cluster(
         &self,
@@ -64,6 +67,12 @@ impl Cluster {
     /// Sets the servers that are alive. This one always is.
     pub fn set_members(&self, members: impl IntoIterator<Item = NodeId>) {
         self.inner.driver.set_members(members.into_iter().collect());
+    }
+
+    /// Another server has a new connection to this one, or was started again: what it said before it says again, if it still
+    /// holds.
+    pub fn reconnected(&self, peer: NodeId) {
+        self.inner.driver.reconnected(peer);
     }
 
     /// A message has come from another server, with the bytes of its pages if it is

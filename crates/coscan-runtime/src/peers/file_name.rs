@@ -94,6 +94,11 @@ impl FileName {
         let url = Url::parse(&self.store).ok().filter(|url| url.fragment().is_none())?;
         let (store_url, store) = stores.resolve(&url).ok().filter(|(root, _)| *root == url)?;
         let location = Path::parse(&self.path).ok()?;
+        // Some stores decode a path once more: it must not leave what is shared.
+        let goes_up = |segment: &str| segment.to_ascii_lowercase().replace("%2e", ".") == "..";
+        if self.path.split('/').any(goes_up) {
+            return None;
+        }
         let (last_modified, e_tag) = match &self.stamp {
             Stamp::Tag(tag) => (DateTime::UNIX_EPOCH, Some(tag.clone())),
             &Stamp::Modified { seconds, nanoseconds } => {

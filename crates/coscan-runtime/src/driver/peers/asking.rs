@@ -82,6 +82,7 @@ impl State {
 
     /// Scans have ended: others are no longer asked for what nobody needs.
     pub(in crate::driver) fn ask_for_unneeded_no_more(&mut self, now: Time) {
+        self.settle_peers(now); // What is decided is carried out: a load that is cancelled loses it.
         let Some(peers) = &mut self.peers else { return };
         let mut missing: BTreeMap<LoadId, Vec<PageId>> = BTreeMap::new();
         for load in peers.node.loads_from_others() {

@@ -48,6 +48,14 @@ impl Driver {
         self.call(|state, now| state.set_members(&members, now));
     }
 
+    pub(crate) fn reconnected(self: &Arc<Self>, peer: NodeId) {
+        self.call(|state, _| {
+            if let Some(peers) = &mut state.peers {
+                peers.node.reconnected(peer);
+            }
+        });
+    }
+
     pub(crate) fn receive(
         self: &Arc<Self>,
         from: NodeId,
@@ -99,7 +107,7 @@ impl Driver {
         let is_known = self
             .call(|state, _| state.peers.as_ref().is_none_or(|peers| peers.files.knows(id, &name)));
         if !is_known {
-            let new = NewSharedFile::new(file, name);
+            let new = NewSharedFile::new(self.memory(), file, name);
             self.call(|state, now| state.share_file(id, first_page, new, now));
         }
     }

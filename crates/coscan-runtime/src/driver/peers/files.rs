@@ -9,7 +9,9 @@ use coscan_ring::{Extents, FileId, RowGroup};
 use coscan_storage::table::{PageLayout, ParquetFile};
 
 use super::ServedFile;
+use crate::memory::MemoryBudget;
 use crate::peers::FileName;
+use crate::tables::metadata_reservation::MetadataReservation;
 use crate::tables::registry;
 
 /// A file that is to be shared.
@@ -19,7 +21,9 @@ pub(crate) struct NewSharedFile {
     pub(super) extents: Extents,
     /// The first row and the bytes of each page.
     pub(super) pages: Vec<(u64, u64)>,
-    ranges: Arc<[Range<u64>]>,
+    ranges: Box<[Range<u64>]>,
+    by_start: Box<[u32]>,
+    memory: MetadataReservation,
 }
 
 /// A file that is shared.
@@ -29,11 +33,15 @@ pub(crate) struct SharedFile {
     registered: registry::FileId,
     first_page: PageId,
     /// Where its pages are in the file.
-    ranges: Arc<[Range<u64>]>,
+    ranges: Box<[Range<u64>]>,
+    /// Its pages in the order of their first bytes.
+    by_start: Box<[u32]>,
     /// If another server has asked for it.
     pub(super) served: Option<ServedFile>,
     /// Whether one has since it was last looked at.
     pub(super) is_asked_for: bool,
+    /// For what is known of its pages, here and in the node.
+    _memory: MetadataReservation,
 }
 
 /// All files that are shared.
@@ -51,22 +59,23 @@ impl NewSharedFile {
     }
 
     /// Describes an open file as it is called everywhere.
-    pub(crate) fn new(file: &ParquetFile, name: FileName) -> Self {
+    /// Counts the memory for that. Not to be called under the lock, which this may take.
+    pub(crate) fn new(memory: &Arc<MemoryBudget>, file: &ParquetFile, name: FileName) -> Self {
         let row_groups = file.metadata().row_groups().iter().map(|group| RowGroup {
             rows: u64::try_from(group.num_rows()).unwrap_or(0),
             bytes: u64::try_from(group.compressed_size()).unwrap_or(0),
         });
         let row_groups: Vec<_> = row_groups.collect();
         let pages = (0..file.page_count()).map(PageIndex::from_usize);
-        Self {
-            name: Arc::new(name),
-            extents: Extents::cut(&row_groups),
-            pages: first_rows(file)
-                .into_iter()
-                .zip(pages.clone().map(|page| file.page_bytes(page)))
-                .collect(),
-            ranges: pages.map(|page| file.page_range(page)).collect(),
-        }
+        let ranges: Box<[Range<u64>]> = pages.map(|page| file.page_range(page)).collect();
+        let bytes = ranges.iter().map(|range| range.end - range.start);
+        let pages: Vec<_> = first_rows(file).into_iter().zip(bytes).collect();
+        let mut by_start: Box<[u32]> = (0..ranges.len() as u32).collect();
+        by_start.sort_by_key(|&page| ranges[page as usize].start);
+        let extents = Extents::cut(&row_groups);
+        let lists = size_of_val(&*ranges) + size_of_val(&*by_start) + size_of_val(&*pages);
+        let memory = MetadataReservation::of_held(memory, lists as u64);
+        Self { name: Arc::new(name), extents, pages, ranges, by_start, memory }
     }
 }
 
@@ -100,11 +109,11 @@ impl SharedFile {
 
     /// The page with these bytes of the file.
     pub(super) fn page_of(&self, range: &Range<u64>) -> Option<PageIndex> {
-        let found = self.ranges.binary_search_by_key(&range.start, |page| page.start);
-        // Not all layouts ascend.
-        let by_start = found.ok().filter(|&page| self.ranges[page] == *range);
-        let page = by_start.or_else(|| self.ranges.iter().position(|page| page == range));
-        page.map(PageIndex::from_usize)
+        let start = |&page: &u32| self.ranges[page as usize].start;
+        let first = self.by_start.partition_point(|page| start(page) < range.start);
+        let same = self.by_start[first..].iter().take_while(|page| start(page) == range.start);
+        let page = same.copied().find(|&page| self.ranges[page as usize] == *range);
+        page.map(PageIndex)
     }
 }
 
@@ -121,14 +130,23 @@ impl SharedFiles {
         first_page: PageId,
         new: NewSharedFile,
     ) {
-        let NewSharedFile { name, ranges, .. } = new;
+        let NewSharedFile { name, ranges, by_start, memory, .. } = new;
         self.by_name.insert(Arc::clone(&name), id);
         self.by_registration.insert(registered, id);
         if !ranges.is_empty() {
             self.by_first_page.insert(first_page, id);
         }
         let (served, is_asked_for) = (None, false);
-        let file = SharedFile { name, registered, first_page, ranges, served, is_asked_for };
+        let file = SharedFile {
+            name,
+            registered,
+            first_page,
+            ranges,
+            by_start,
+            served,
+            is_asked_for,
+            _memory: memory,
+        };
         self.files.insert(id, file);
     }
 

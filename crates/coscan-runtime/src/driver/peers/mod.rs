@@ -104,6 +104,7 @@ impl State {
             && peers.timeout().is_some_and(|time| time <= now)
         {
             peers.node.handle_timeout(now);
+            self.settle_peers(now); // Before a walk gives up a load that is to be read after all.
         }
     }
 

@@ -56,9 +56,10 @@ impl State {
         let peers = self.peers.as_mut()?;
         let file = message.file()?.clone();
         let is_full = peers.opening.len() >= OPENING_MAX;
+        let opens = !matches!(message, Message::Unneed { .. });
         match peers.opening.get_mut(&file) {
             Some(waiting) if waiting.len() < OPENING_MAX => waiting.push((from, message)),
-            None if !is_full => {
+            None if opens && !is_full => {
                 peers.opening.insert(file.clone(), vec![(from, message)]);
                 return Some(file);
             }
