@@ -244,10 +244,10 @@ impl World {
         };
         let is_sparse = self.manager.state().scan(scan).unwrap().is_sparse();
         let spec = ScanSpec { pages: spec.pages.filter(|_| is_sparse), ..spec };
-        self.model.scan_started(scan, &spec);
         if self.remote.is_some() {
             self.model.remote_scans.insert(scan);
         }
+        self.model.scan_started(scan, &spec);
         for (worker, profile) in workers.iter().enumerate() {
             let worker = WorkerIndex::from_usize(worker);
             self.profiles.insert((scan, worker), *profile);
