@@ -1,7 +1,8 @@
 //! What others send: one connection for each of them that they dial.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use coscan_runtime::Cluster;
@@ -31,7 +32,7 @@ pub(crate) async fn accept(
     cluster: Arc<Cluster>,
     stopping: CancellationToken,
 ) {
-    let free = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let (free, newest) = (Arc::new(Semaphore::new(CONNECTIONS_MAX)), Newest::default());
     loop {
         let accepted = tokio::select! {
             () = stopping.cancelled() => return,
@@ -43,14 +44,20 @@ pub(crate) async fn accept(
         };
         let Ok(permit) = Arc::clone(&free).try_acquire_owned() else { continue };
         let (tls, cluster, stopping) = (tls.clone(), Arc::clone(&cluster), stopping.clone());
+        let newest = newest.clone();
         tokio::spawn(async move {
             let served = async {
                 let introduced = introduced(stream, &tls);
                 let introduced = tokio::time::timeout(INTRODUCTION_MAX, introduced).await;
                 let (hello, stream) = introduced.map_err(|_| io::ErrorKind::TimedOut)??;
                 let from = node_id(&hello.address);
+                let replaced = newest.replace(from);
                 cluster.reconnected(from);
-                receive(from, stream, &cluster).await
+                tokio::select! {
+                    biased;
+                    () = replaced.cancelled() => Ok(()),
+                    ended = receive(from, stream, &cluster) => ended,
+                }
             };
             tokio::select! {
                 () = stopping.cancelled() => {}
@@ -60,6 +67,22 @@ pub(crate) async fn accept(
             }
             drop(permit);
         });
+    }
+}
+
+/// The newest connection of each server, by the token that ends it. What an older one still has to say is out of date.
+#[derive(Clone, Debug, Default)]
+struct Newest(Arc<Mutex<BTreeMap<NodeId, CancellationToken>>>);
+
+impl Newest {
+    /// Ends the connection that a server had before. Returns the token of the new one.
+    fn replace(&self, node: NodeId) -> CancellationToken {
+        let token = CancellationToken::new();
+        let mut newest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = newest.insert(node, token.clone()) {
+            before.cancel();
+        }
+        token
     }
 }
 
