@@ -16,6 +16,7 @@
 //! where it is needed least, `credit` gets it from core for users who take it without the lock.
 
 mod apply;
+mod bypass;
 mod chunk_requests;
 mod commands;
 mod credit;

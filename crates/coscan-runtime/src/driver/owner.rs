@@ -24,10 +24,10 @@ use std::task::Waker;
 
 use coscan_core::{LoadId, Time};
 
+use super::bypass::Bypass;
 use super::effects::{DecidedBypass, DecidedLoad, Effects};
 use super::handle::Driver;
 use super::message::Message;
-use super::peers::Bypass;
 use super::state::State;
 use crate::io::load::{self, Load, Source, Urgency};
 use crate::sync::destructor::InDestructor;

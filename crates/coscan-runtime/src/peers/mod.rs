@@ -15,4 +15,4 @@ pub use network::{Network, Outgoing, PeerMessage};
 pub use options::ClusterOptions;
 pub use report::ClusterReport;
 
-pub(crate) use network::Taken;
+pub(crate) use network::{SentPages, Taken};

@@ -2,14 +2,13 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use coscan_core::PageIndex;
 use coscan_ring::{NodeId, Served};
 
-use crate::driver::{Driver, Message};
-use crate::peers::FileName;
+use crate::peers::file_name::FileName;
 use crate::sync::destructor::InDestructor;
 
 /// A message about versions of files, and pages by the bytes of the file that they are.
@@ -35,10 +34,16 @@ pub struct Outgoing {
     pub(crate) _taken: Option<Taken>,
 }
 
+/// Is told what became of pages that were sent.
+pub(crate) trait SentPages: fmt::Debug + Send + Sync {
+    /// The network has taken these pages of a request, or lost them. Called by a destructor: it locks nothing.
+    fn taken(self: Arc<Self>, served: Served, pages: Vec<PageIndex>);
+}
+
 /// Says when it is dropped that the network has taken these pages of a request, or lost them.
 #[derive(Debug)]
 pub(crate) struct Taken {
-    pub(crate) driver: Weak<Driver>,
+    pub(crate) owner: Weak<dyn SentPages>,
     pub(crate) served: Served,
     pub(crate) pages: Vec<PageIndex>,
 }
@@ -46,9 +51,8 @@ pub(crate) struct Taken {
 impl Drop for Taken {
     fn drop(&mut self) {
         let _destructor = InDestructor::enter();
-        if let Some(driver) = self.driver.upgrade() {
-            let pages = std::mem::take(&mut self.pages);
-            driver.post(Message::PagesTaken { served: self.served, pages });
+        if let Some(owner) = self.owner.upgrade() {
+            owner.taken(self.served, std::mem::take(&mut self.pages));
         }
     }
 }

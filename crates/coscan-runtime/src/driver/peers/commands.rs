@@ -28,7 +28,8 @@ impl Driver {
             return false;
         }
         let node = Node::new(id, incarnation, options.ring);
-        let peers = Box::new(Peers::new(node, network, Arc::downgrade(self)));
+        let this = Arc::downgrade(self);
+        let peers = Box::new(Peers::new(node, network, this));
         self.call(|state, _| {
             if !state.is_broken() {
                 state.peers = Some(peers);

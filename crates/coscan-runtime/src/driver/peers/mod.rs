@@ -18,12 +18,10 @@ use bytes::Bytes;
 use coscan_core::{PageIndex, ScanId, TableId, Time};
 use coscan_ring::{Action, FileId, Message, Node, NodeId, RemoteInterest, Served};
 
-use super::handle::Driver;
 use super::state::State;
-use crate::peers::{ClusterReport, FileName, Network, Outgoing, PeerMessage, Taken};
+use crate::peers::{ClusterReport, FileName, Network, Outgoing, PeerMessage, SentPages, Taken};
 use crate::scans::parts::ScanParts;
 use files::{NewSharedFile, SharedFiles};
-pub(super) use serving::Bypass;
 
 /// A file as it is served: a table of its own.
 #[derive(Clone, Debug)]
@@ -52,7 +50,8 @@ pub(super) struct Peers {
     /// What others have said about files that are being opened for them.
     opening: BTreeMap<FileName, Vec<(NodeId, PeerMessage)>>,
     network: Arc<dyn Network>,
-    driver: Weak<Driver>,
+    /// Is told what the network has taken.
+    sent_pages: Weak<dyn SentPages>,
     report: ClusterReport,
 }
 
@@ -64,7 +63,7 @@ struct ServingScan {
 }
 
 impl Peers {
-    fn new(node: Node, network: Arc<dyn Network>, driver: Weak<Driver>) -> Self {
+    fn new(node: Node, network: Arc<dyn Network>, sent_pages: Weak<dyn SentPages>) -> Self {
         Self {
             node,
             files: SharedFiles::default(),
@@ -76,7 +75,7 @@ impl Peers {
             arriving: BTreeMap::new(),
             opening: BTreeMap::new(),
             network,
-            driver,
+            sent_pages,
             report: ClusterReport::default(),
         }
     }
@@ -150,7 +149,7 @@ impl State {
                 peers.report.bytes_sent += bytes.len() as u64;
                 pages.push(bytes);
             }
-            taken = Some(Taken { driver: peers.driver.clone(), served, pages: sent.clone() });
+            taken = Some(Taken { owner: peers.sent_pages.clone(), served, pages: sent.clone() });
         }
         let file = message.file().and_then(|&file| peers.files.get(file));
         let name = |_| file.map(|file| FileName::clone(&file.name));

@@ -4,17 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use coscan_core::{
-    ChunkIndex, LoadId, Order, PageId, PageIndex, RemoteQuery, ScanId, ScanSpec, Time, WorkerIndex,
+    ChunkIndex, Order, PageId, PageIndex, RemoteQuery, ScanId, ScanSpec, Time, WorkerIndex,
 };
 use coscan_ring::{FileId, Served};
 
 use super::{ServedFile, ServingScan};
-use crate::driver::Driver;
 use crate::driver::effects::DecidedBypass;
-use crate::driver::message::{Message, PageRead};
+use crate::driver::message::PageRead;
 use crate::driver::state::State;
-use crate::error::ScanError;
-use crate::io::load::LoadOwner;
 use crate::scans::parts::ScanParts;
 
 /// The worker of a scan that reads for another server.
@@ -149,29 +146,9 @@ impl State {
             self.core.cancel_scan(now, scan);
         }
     }
-}
 
-/// Takes the pages of a load that bypasses the pool.
-#[derive(Debug)]
-pub(in crate::driver) struct Bypass {
-    pub(in crate::driver) driver: Arc<Driver>,
-    pub(in crate::driver) served: Served,
-}
-
-impl LoadOwner for Bypass {
-    fn give_up(self: Arc<Self>, _: LoadId, _: &[PageId]) -> bool {
-        let served = self.served;
-        let is_wanted = |peers: &super::Peers| peers.node.bypasses(served);
-        self.driver.call(|state, _| !state.peers.as_deref().is_some_and(is_wanted))
-    }
-
-    fn report_pages(self: Arc<Self>, _: LoadId, pages: Vec<PageRead>) {
-        self.driver.offer(Message::PagesBypassed { served: self.served, pages });
-    }
-
-    fn load_dropped(self: Arc<Self>, _: LoadId, pages: Vec<PageId>) {
-        let dropped = |page| (page, Err(ScanError::ShutDown));
-        let pages = pages.into_iter().map(dropped).collect();
-        self.driver.post(Message::PagesBypassed { served: self.served, pages });
+    /// Whether a request still wants pages that bypass the pool.
+    pub(in crate::driver) fn bypasses(&self, served: Served) -> bool {
+        self.peers.as_ref().is_some_and(|peers| peers.node.bypasses(served))
     }
 }

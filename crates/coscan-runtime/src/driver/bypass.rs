@@ -1,0 +1,41 @@
+//! Pages for other servers, outside of the driver: read past the pool, and sent.
+
+use std::sync::Arc;
+
+use coscan_core::{LoadId, PageId, PageIndex};
+use coscan_ring::Served;
+
+use super::handle::Driver;
+use super::message::{Message, PageRead};
+use crate::error::ScanError;
+use crate::io::load::LoadOwner;
+use crate::peers::SentPages;
+
+/// Takes the pages of a load that bypasses the pool.
+#[derive(Debug)]
+pub(super) struct Bypass {
+    pub(super) driver: Arc<Driver>,
+    pub(super) served: Served,
+}
+
+impl LoadOwner for Bypass {
+    fn give_up(self: Arc<Self>, _: LoadId, _: &[PageId]) -> bool {
+        self.driver.call(|state, _| !state.bypasses(self.served))
+    }
+
+    fn report_pages(self: Arc<Self>, _: LoadId, pages: Vec<PageRead>) {
+        self.driver.offer(Message::PagesBypassed { served: self.served, pages });
+    }
+
+    fn load_dropped(self: Arc<Self>, _: LoadId, pages: Vec<PageId>) {
+        let dropped = |page| (page, Err(ScanError::ShutDown));
+        let pages = pages.into_iter().map(dropped).collect();
+        self.driver.post(Message::PagesBypassed { served: self.served, pages });
+    }
+}
+
+impl SentPages for Driver {
+    fn taken(self: Arc<Self>, served: Served, pages: Vec<PageIndex>) {
+        self.post(Message::PagesTaken { served, pages });
+    }
+}
