@@ -16,10 +16,12 @@ use tonic::Status;
 use tonic::transport::server::Connected;
 
 use crate::engine::Session;
-use crate::listen::{Accepted, Certificate, ConnectionPermit, MaybeTls};
+use crate::listen::{Accepted, Certificate, ConnectionPermit, Linger, MaybeTls};
 
 /// The protocol in the ALPN extension of TLS.
 const ALPN: &[u8] = b"h2";
+/// How long a client may take, after the last bytes are sent, to close its connection.
+const LINGER_MAX: Duration = Duration::from_secs(30);
 
 /// The client of a connection.
 #[derive(Clone, Debug)]
@@ -65,7 +67,7 @@ impl Caller {
 /// A connection, counted until it is dropped. It ends if no user logs in over it in time, and when the server has
 /// stopped.
 pub(super) struct Connection {
-    stream: MaybeTls,
+    stream: Linger<MaybeTls>,
     caller: Caller,
     /// `None` once it has completed.
     end: Option<Pin<Box<dyn Future<Output = ()> + Send + Sync>>>,
@@ -101,6 +103,7 @@ impl Connection {
                 () = overdue => {}
             }
         };
+        let stream = Linger::new(stream, LINGER_MAX);
         Ok(Self { stream, caller, end: Some(Box::pin(end)), _permit: permit })
     }
 
@@ -163,6 +166,7 @@ impl AsyncWrite for Connection {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check(context)?;
         Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }

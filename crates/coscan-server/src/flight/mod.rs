@@ -97,13 +97,13 @@ impl FlightServer {
                 connections.map(Ok::<_, Infallible>),
                 self.stopping.clone().cancelled_owned(),
             );
-        let (served, ()) = tokio::join!(serving, self.accept(&listener, &connected));
+        let (served, ()) = tokio::join!(serving, self.accept(listener, &connected));
         if let Err(error) = served {
             log::error!("Flight SQL is not served any more: {error}");
         }
     }
 
-    async fn accept(&self, listener: &TcpListener, connected: &mpsc::Sender<Connection>) {
+    async fn accept(&self, listener: TcpListener, connected: &mpsc::Sender<Connection>) {
         let stops = [&self.stopping, &self.stopped];
         serve_connections(Protocol::Flight, listener, &self.gate, stops, |accepted| {
             let (certificate, stopped) = (self.certificate.clone(), self.stopped.clone());

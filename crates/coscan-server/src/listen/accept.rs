@@ -77,18 +77,18 @@ pub struct Accepted {
     pub permit: Option<ConnectionPermit>,
 }
 
-/// Accepts connections until `stopping` is cancelled. Each is served in a task of its own, until it ends or `stopped` is
+/// Accepts connections until `stopping` is cancelled; from then on they are refused. Each is served in a task of its own, until it ends or `stopped` is
 /// cancelled.
 pub async fn serve_connections<S>(
     protocol: Protocol,
-    listener: &TcpListener,
+    listener: TcpListener,
     gate: &Gate,
     [stopping, stopped]: [&CancellationToken; 2],
     serve: impl Fn(Accepted) -> S,
 ) where
     S: Future<Output = io::Result<()>> + Send + 'static,
 {
-    while let Some(accepted) = accept(protocol, listener, gate, stopping).await {
+    while let Some(accepted) = accept(protocol, &listener, gate, stopping).await {
         let (address, stopped) = (accepted.address, stopped.clone());
         let serving = serve(accepted);
         tokio::spawn(async move {

@@ -1,14 +1,16 @@
-//! Connections of all protocols: their number (`accept`), what they send (`counted`), encryption (`stream`, `tls`), and
-//! a limit on how long clients may take no bytes (`stall`).
+//! Connections of all protocols: their number (`accept`), what they send (`counted`), encryption (`stream`, `tls`), a
+//! limit on how long clients may take no bytes (`stall`), and their end (`linger`).
 
 mod accept;
 mod counted;
+mod linger;
 mod stall;
 mod stream;
 mod tls;
 
 pub use accept::{Accepted, ConnectionPermit, Gate, serve_connections};
 pub use counted::{CountedStream, Protocol, SentBytes};
+pub use linger::Linger;
 pub use stall::StallLimit;
 pub use stream::MaybeTls;
 pub use tls::{Certificate, TlsError, server_config};

@@ -93,7 +93,7 @@ impl PostgresServer {
     /// Accepts connections until the server stops.
     pub async fn serve(self: Arc<Self>, listener: TcpListener) {
         let stops = [&self.stopping, &self.stopped];
-        serve_connections(Protocol::Postgres, &listener, &self.gate, stops, |accepted| {
+        serve_connections(Protocol::Postgres, listener, &self.gate, stops, |accepted| {
             let server = Arc::clone(&self);
             async move { server.connection(accepted).await }
         })
