@@ -222,6 +222,26 @@ async fn what_others_will_need_is_kept_until_they_do_not() {
     .await;
 }
 
+#[tokio::test]
+async fn a_server_that_had_left_this_one_out_is_told_again() {
+    let servers = Servers::start(2, pool_for_all(), sharing(Sharing::Needs)).await;
+    let _stream = servers.managers[0].scan(&servers.tables[0], &[0], &all_rows()).unwrap();
+    let told = async |is_told: bool| {
+        in_time(async {
+            while has_interest(&servers.managers[1]) != is_told {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    };
+    told(true).await;
+    servers.clusters[1].set_members([NodeId(1)]);
+    told(false).await;
+    servers.clusters[1].set_members([NodeId(0), NodeId(1)]);
+    servers.clusters[0].reconnected(NodeId(1));
+    told(true).await;
+}
+
 /// Whether a server knows of a scan of another one.
 fn has_interest(manager: &BufferManager) -> bool {
     manager.tables().iter().any(|table| table.scans > 0)

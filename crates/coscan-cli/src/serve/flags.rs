@@ -91,29 +91,29 @@ pub(super) struct Flags {
     /// How long running queries may go on when the server stops; by default 30s [limits.stop_grace]
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
     stop_grace: Option<Duration>,
-    /// Where other servers connect that share what they read with this one; see docs/ring.md [ring.listen]
+    /// Share what is read with other servers: the address at which they connect to this one; see docs/ring.md [ring.listen]
     #[arg(long, value_name = "ADDRESS", help_heading = "Many servers")]
     ring_listen: Option<SocketAddr>,
-    /// The address by which the others call this server; by default where it listens [ring.address]
+    /// The name of this server in --ring-join of all servers; by default what --ring-listen says [ring.address]
     #[arg(long, value_name = "HOST:PORT", help_heading = "Many servers")]
     ring_address: Option<String>,
-    /// The address of a server that shares; given for each of them, also this one [ring.join]
+    /// A server that shares; give it once for each of them, also for this one [ring.join]
     #[arg(long = "ring-join", value_name = "HOST:PORT", help_heading = "Many servers")]
     ring_join: Vec<String>,
-    /// What is shared: the prefix of a URL, or a directory that all servers see; may be given several times [ring.stores]
-    #[arg(long = "ring-store", value_name = "URL", help_heading = "Many servers")]
+    /// Share the files below this URL or directory, which all servers see; may be given several times [ring.stores]
+    #[arg(long = "ring-store", value_name = "PREFIX", help_heading = "Many servers")]
     ring_stores: Vec<String>,
-    /// How: off or direct; by default direct [ring.mode]
+    /// off: read everything alone; direct: get each page from its owner; by default direct [ring.mode]
     #[arg(long, value_name = "MODE", value_parser = parse_mode, help_heading = "Many servers")]
     ring_mode: Option<RingMode>,
-    /// The key that all servers have; `coscan ring key` makes one [ring.key]
+    /// The key shared by all servers, from `coscan ring key`; with --ring-certificate, its private key [ring.key]
     #[arg(long, value_name = "FILE", help_heading = "Many servers")]
     ring_key: Option<PathBuf>,
     /// The authority of the servers' certificates, if they have their own [ring.ca]
     #[arg(long, value_name = "FILE", help_heading = "Many servers")]
     ring_ca: Option<PathBuf>,
-    /// The certificate of this server; its key is the ring key [ring.certificate]
-    #[arg(long, value_name = "FILE", alias = "ring-cert", help_heading = "Many servers")]
+    /// The certificate of this server, as a PEM file; --ring-key is then its private key [ring.certificate]
+    #[arg(long, value_name = "FILE", help_heading = "Many servers")]
     ring_certificate: Option<PathBuf>,
 }
 

@@ -69,8 +69,8 @@ impl Cluster {
         self.inner.driver.set_members(members.into_iter().collect());
     }
 
-    /// Another server has a new connection to this one, or was started again: what it said before it says again, if it still
-    /// holds.
+    /// Another server has a new connection to this one, or was started again: what it said is forgotten, and it says it
+    /// again; what this one needs is said again, too.
     pub fn reconnected(&self, peer: NodeId) {
         self.inner.driver.reconnected(peer);
     }

@@ -53,6 +53,8 @@ impl Driver {
         self.call(|state, _| {
             if let Some(peers) = &mut state.peers {
                 peers.node.reconnected(peer);
+                // It may have left this server out meanwhile, and forgotten what is needed here.
+                state.announce_all_again();
             }
         });
     }
