@@ -67,7 +67,8 @@ impl Caller {
 /// A connection, counted until it is dropped. It ends if no user logs in over it in time, and when the server has
 /// stopped.
 pub(super) struct Connection {
-    stream: Linger<MaybeTls>,
+    stream: MaybeTls,
+    linger: Linger,
     caller: Caller,
     /// `None` once it has completed.
     end: Option<Pin<Box<dyn Future<Output = ()> + Send + Sync>>>,
@@ -103,8 +104,8 @@ impl Connection {
                 () = overdue => {}
             }
         };
-        let stream = Linger::new(stream, LINGER_MAX);
-        Ok(Self { stream, caller, end: Some(Box::pin(end)), _permit: permit })
+        let linger = Linger::new(LINGER_MAX);
+        Ok(Self { stream, linger, caller, end: Some(Box::pin(end)), _permit: permit })
     }
 
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
@@ -167,6 +168,7 @@ impl AsyncWrite for Connection {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.check(context)?;
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        let Self { stream, linger, .. } = &mut *self;
+        linger.poll_shutdown(stream, context)
     }
 }

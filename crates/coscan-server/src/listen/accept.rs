@@ -77,8 +77,8 @@ pub struct Accepted {
     pub permit: Option<ConnectionPermit>,
 }
 
-/// Accepts connections until `stopping` is cancelled; from then on they are refused. Each is served in a task of its own, until it ends or `stopped` is
-/// cancelled.
+/// Accepts connections until `stopping` is cancelled; from then on they are refused. Each is served in a task of its own,
+/// until it ends or `stopped` is cancelled.
 pub async fn serve_connections<S>(
     protocol: Protocol,
     listener: TcpListener,
