@@ -20,8 +20,8 @@ pub struct RowGroup {
 /// The extents of a file: runs of neighbouring rows, all columns alike, in the order of the file.
 ///
 /// Every node cuts a file the same way, from its footer alone. Chunks depend on the options of a node, so nodes own
-/// extents, not chunks. An extent is a run of whole row groups of at least 8 MiB (less at the end of the file and before a
-/// larger row group); a row group above 8 MiB and 2²⁰ rows is cut every 2²⁰ rows.
+/// extents, not chunks. An extent is a run of whole row groups of at least 8 MiB, or less at the end of the file and before
+/// a larger row group; a row group above 8 MiB and 2²⁰ rows is cut every 2²⁰ rows.
 ///
 /// # Example
 /// ```

@@ -26,7 +26,7 @@ async fn table() -> Arc<ParquetTable> {
     table_of_chunks(ROWS as u64).await
 }
 
-async fn table_of_chunks(chunk_rows: u64) -> Arc<ParquetTable> {
+pub(super) async fn table_of_chunks(chunk_rows: u64) -> Arc<ParquetTable> {
     let ids = Int64Array::from_iter_values(0..ROWS as i64);
     let batch = RecordBatch::try_from_iter([("id", Arc::new(ids) as _)]).unwrap();
     // Pages of a few rows: then it can be split into as many chunks.

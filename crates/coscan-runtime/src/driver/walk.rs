@@ -17,7 +17,7 @@ pub(super) enum Walk {
     /// Releases the files of a table that is no longer held, and then the table.
     ReleaseTable { table: TableId, files: Vec<FileId> },
     /// Tells the owners of files what scans need, as they may be others now.
-    AnnounceAgain(Vec<ScanId>),
+    AnnounceAgain,
     /// Removes from core what nobody holds any more.
     LetGo,
 }

@@ -106,10 +106,7 @@ impl State {
                 self.let_go(now);
                 None
             }
-            Walk::AnnounceAgain(mut scans) => {
-                self.announce_again(&mut scans);
-                (!scans.is_empty()).then_some(Walk::AnnounceAgain(scans))
-            }
+            Walk::AnnounceAgain => self.announce_again().then_some(walk),
             Walk::LetGo => {
                 let Self { registry, core, slices_left, .. } = self;
                 registry.let_go(core, now, slices_left).then_some(walk)

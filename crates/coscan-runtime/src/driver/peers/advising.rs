@@ -59,21 +59,30 @@ impl State {
         }
     }
 
-    /// Extents have other owners, who know of no scan.
+    /// Owners know of no scan: extents have other owners, or one of them has forgotten. A peer that connects again and again
+    /// must not pile up walks: one that goes on begins anew.
     pub(super) fn announce_all_again(&mut self) {
-        let scans: Vec<_> = self.scans.keys().copied().collect();
-        if !scans.is_empty() {
-            self.leave_to_pump(Walk::AnnounceAgain(scans));
+        let Some(peers) = &mut self.peers else { return };
+        let has_walk = !peers.unannounced.is_empty();
+        peers.unannounced.extend(self.scans.keys());
+        if !has_walk && !peers.unannounced.is_empty() {
+            self.leave_to_pump(Walk::AnnounceAgain);
         }
     }
 
-    /// Does so for the last of these scans.
-    pub(in crate::driver) fn announce_again(&mut self, scans: &mut Vec<ScanId>) {
-        if let Some(scan) = scans.pop() {
+    /// Does so for one scan; false if that was the last.
+    pub(in crate::driver) fn announce_again(&mut self) -> bool {
+        let Some(peers) = &mut self.peers else { return false };
+        let first = peers.unannounced.pop_first();
+        let is_more = !peers.unannounced.is_empty();
+        // One that has ended has said so, though what it needs is still being dropped.
+        let runs = |scan: &ScanId| self.scans.get(scan).is_some_and(|running| !running.has_ended);
+        if let Some(scan) = first.filter(runs) {
             self.announce_end(scan);
             let needed: Vec<_> = self.needed(scan).collect();
             self.announce(scan, needed);
         }
+        is_more
     }
 
     /// The rows of shared files that these chunks of a scan are, and the columns of each file that it reads.

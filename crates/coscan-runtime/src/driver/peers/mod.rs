@@ -10,8 +10,10 @@ mod commands;
 mod files;
 mod receiving;
 mod serving;
+#[cfg(test)]
+mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
@@ -43,6 +45,8 @@ pub(super) struct Peers {
     interests: BTreeMap<(RemoteInterest, FileId), ScanId>,
     /// The same, by scan of core.
     interested: BTreeMap<ScanId, RemoteInterest>,
+    /// Scans whose needs owners are to be told again: while there are any, there is one walk for them.
+    unannounced: BTreeSet<ScanId>,
     /// Pages that were read for others alone, until they are sent.
     bypassing: BTreeMap<(Served, PageIndex), Bytes>,
     /// Pages of the message that is being applied.
@@ -71,6 +75,7 @@ impl Peers {
             scans: BTreeMap::new(),
             interests: BTreeMap::new(),
             interested: BTreeMap::new(),
+            unannounced: BTreeSet::new(),
             bypassing: BTreeMap::new(),
             arriving: BTreeMap::new(),
             opening: BTreeMap::new(),
