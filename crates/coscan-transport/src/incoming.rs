@@ -14,7 +14,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::frame::{self, ALIVE, Frame, Hello, WELCOME};
-use crate::transport::node_id;
+use crate::node_id::node_id;
 
 /// Connections at a time, those that have not said who they are included.
 const CONNECTIONS_MAX: usize = 1024;

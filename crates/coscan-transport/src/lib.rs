@@ -11,6 +11,7 @@
 mod credentials;
 mod frame;
 mod incoming;
+mod node_id;
 mod outgoing;
 mod stall;
 #[cfg(test)]
@@ -19,4 +20,5 @@ mod tests;
 mod transport;
 
 pub use credentials::{Credentials, CredentialsError, new_key};
-pub use transport::{PeerState, Transport, TransportConfig, TransportError, node_id};
+pub use node_id::node_id;
+pub use transport::{PeerState, Transport, TransportConfig, TransportError};

@@ -10,10 +10,10 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
-use twox_hash::XxHash64;
 
 use crate::credentials::{Credentials, CredentialsError};
 use crate::incoming::accept;
+use crate::node_id::node_id;
 use crate::outgoing::Link;
 
 /// With whom a server shares.
@@ -47,12 +47,6 @@ pub struct PeerState {
     pub is_connected: bool,
     /// Bytes that were sent to it, all messages and pages.
     pub bytes_sent: u64,
-}
-
-/// The number of the server that is known by an address, the same on all servers.
-#[must_use]
-pub fn node_id(address: &str) -> NodeId {
-    NodeId(XxHash64::oneshot(0, address.as_bytes()))
 }
 
 /// The connections of a server. When it is dropped they end.
@@ -150,7 +144,8 @@ impl Links {
     }
 }
 
-/// Seconds since 1970: higher each time that a server starts.
+/// Seconds since 1970. Two starts within a second have the same number: of the first one nothing is left then, as its
+/// connections are closed.
 fn incarnation() -> u32 {
     let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     since.as_secs() as u32

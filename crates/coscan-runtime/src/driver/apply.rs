@@ -63,7 +63,7 @@ impl State {
                 self.begin_load((load, scan), chunk, &pages, urgent, now);
             }
             Action::Escalate { load } => {
-                let urgency = self.loads.get(&load).map(|load| load.urgency().clone());
+                let urgency = self.loads.get(&load).map(|load| load.urgency.clone());
                 self.effects.escalated.extend(urgency);
             }
             Action::Evict { page } => {

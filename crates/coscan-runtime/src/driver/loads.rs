@@ -1,4 +1,4 @@
-//! Loads in flight, and what is left of each.
+//! Loads: how they begin, and what comes of them.
 
 use std::sync::Arc;
 
@@ -6,31 +6,11 @@ use bytes::Bytes;
 use coscan_core::{ChunkIndex, LoadId, PageId, ScanId, Time};
 
 use super::effects::DecidedLoad;
+use super::load_in_flight::LoadInFlight;
 use super::message::PageRead;
 use super::state::State;
 use crate::io::load::Urgency;
 use crate::observe::events::EventKind;
-use crate::observe::metrics::ScanCounters;
-use crate::scans::parts::ScanParts;
-
-/// A load that is not over.
-#[derive(Debug)]
-pub(super) struct LoadInFlight {
-    urgency: Urgency,
-    chunk: ChunkIndex,
-    /// Of what it was decided for.
-    parts: Arc<ScanParts>,
-    counters: Arc<ScanCounters>,
-    /// Pages that were not reported yet.
-    missing: usize,
-    failed: usize,
-}
-
-impl LoadInFlight {
-    pub(super) fn urgency(&self) -> &Urgency {
-        &self.urgency
-    }
-}
 
 impl State {
     /// A load of core: its pages are read from a store, or come from other servers.

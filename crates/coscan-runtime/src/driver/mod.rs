@@ -24,6 +24,7 @@ mod decoded_slices;
 mod effects;
 mod handle;
 mod inbox;
+mod load_in_flight;
 mod loads;
 mod memory_requests;
 mod message;

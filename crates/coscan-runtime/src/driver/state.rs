@@ -11,7 +11,7 @@ use coscan_core::{ActiveBufferManager, ChunkIndex, LoadId, PageId, PolicyKind, S
 
 use super::decoded_slices::DecodedSlices;
 use super::effects::Effects;
-use super::loads::LoadInFlight;
+use super::load_in_flight::LoadInFlight;
 use super::memory_requests::MemoryRequests;
 use super::message::Message;
 use super::peers::Peers;

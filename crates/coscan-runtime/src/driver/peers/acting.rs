@@ -1,0 +1,96 @@
+//! What the node wants done: messages are sent, requests served, pages counted as elsewhere.
+
+use std::sync::Arc;
+
+use coscan_core::{PageIndex, ScanId, Time};
+use coscan_ring::{Action, Message, NodeId, Served};
+
+use crate::driver::state::State;
+use crate::peers::{FileName, Outgoing, Taken};
+use crate::scans::parts::ScanParts;
+
+impl State {
+    /// Carries out what the node wants; false if there was nothing.
+    pub(in crate::driver) fn settle_peers(&mut self, now: Time) -> bool {
+        let mut was_any = false;
+        while let Some(action) = self.peers.as_mut().and_then(|peers| peers.node.poll_action()) {
+            was_any = true;
+            self.act_for_peers(action, now);
+        }
+        was_any
+    }
+
+    /// Tells the node the time, if that is due.
+    pub(in crate::driver) fn time_out_peers(&mut self, now: Time) {
+        if let Some(peers) = &mut self.peers
+            && peers.timeout().is_some_and(|time| time <= now)
+        {
+            peers.node.handle_timeout(now);
+            self.settle_peers(now); // Before a walk gives up a load that is to be read after all.
+        }
+    }
+
+    fn act_for_peers(&mut self, action: Action, now: Time) {
+        match action {
+            Action::Send { to, message } => self.send_to_peer(to, message),
+            Action::Read(load) => self.read_itself(&load),
+            Action::Arrived { load, file, page } => self.arrived(load, (file, page), now),
+            Action::Serve { served, file, pages, query } => {
+                self.serve(served, file, &pages, query, now);
+            }
+            Action::Bypass { served, file, pages } => self.bypass(served, file, &pages),
+            Action::StopServing { served } => self.stop_serving(served, now),
+            Action::SetSource { file, pages, source } => {
+                let shared = self.peers.as_ref().and_then(|peers| peers.files.get(file));
+                if let Some(shared) = shared {
+                    let pages = shared.page_id(pages.start)..shared.page_id(pages.end);
+                    self.core.set_source(now, pages, source);
+                }
+            }
+            Action::Want { interest, file, columns, rows } => {
+                self.want(interest, file, &columns, &rows, now);
+            }
+            Action::Unwant { interest, file, rows } => self.unwant(interest, file, &rows, now),
+            Action::Forget { interest } => self.forget_interest(interest, now),
+        }
+    }
+
+    /// Queues a message, with the bytes of its pages.
+    pub(super) fn send_to_peer(&mut self, to: NodeId, message: Message) {
+        let Some(peers) = &mut self.peers else { return };
+        let (mut pages, mut taken) = (Vec::new(), None);
+        if let Message::Pages { get, file, pages: sent } = &message {
+            let served = Served { node: to, get: *get };
+            let Some(shared) = peers.files.get(*file) else { return };
+            for &page in sent {
+                let bypassed = peers.bypassing.remove(&(served, page));
+                if let Some(bytes) = &bypassed {
+                    peers.report.bytes_bypassed += bytes.len() as u64;
+                }
+                let cached = || self.frames.get(&shared.page_id(page)).cloned();
+                let bytes = bypassed.or_else(cached).expect("what is sent is held until then");
+                peers.report.bytes_sent += bytes.len() as u64;
+                pages.push(bytes);
+            }
+            taken = Some(Taken { owner: peers.sent_pages.clone(), served, pages: sent.clone() });
+        }
+        let file = message.file().and_then(|&file| peers.files.get(file));
+        let name = |_| file.map(|file| FileName::clone(&file.name));
+        let range = |page: PageIndex| file.map(|file| file.range(page));
+        if let Some(message) = message.translate(name, range) {
+            self.effects.outgoing.push(Outgoing { to, message, pages, _taken: taken });
+            self.effects.network.get_or_insert_with(|| Arc::clone(&peers.network));
+        }
+    }
+
+    /// What is read for another server, by the scan that does.
+    pub(in crate::driver) fn served_parts(&self, scan: ScanId) -> Option<Arc<ScanParts>> {
+        let peers = self.peers.as_ref()?;
+        peers.serving.get(&scan).map(|serving| Arc::clone(&serving.parts))
+    }
+
+    /// What a load reads for, if that is a request of another server.
+    pub(super) fn served_by(&self, scan: ScanId) -> Option<Served> {
+        self.peers.as_ref()?.serving.get(&scan).map(|serving| serving.served)
+    }
+}
