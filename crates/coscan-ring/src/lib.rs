@@ -17,17 +17,21 @@
 //! A *node* is a server as a member of the cluster; *peers* are the other nodes. Start at [`Node`]. The idea of servers that
 //! share what they read by passing it on is the Data Cyclotron's (`[DC]`: chapter 5 of Gonçalves' thesis); there data goes
 //! round a ring, here its owner is asked.
+//!
+//! Who the nodes are is found out by [`Membership`].
 
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod extents;
 mod ids;
+mod membership;
 mod message;
 mod node;
 mod ownership;
 
 pub use extents::{Extents, RowGroup};
 pub use ids::{FileId, GetId, NodeId, RemoteInterest, Served};
+pub use membership::{Member, Membership, MembershipAction, MembershipError};
 pub use message::Message;
 pub use node::{Action, Config, Load, Node, Sharing};
 pub use ownership::{Owners, owners_of};
