@@ -23,7 +23,7 @@ enum Command {
 Example, for two servers on one bucket:
   (umask 077; coscan ring key > ring.key)          # copy ring.key to both machines
   coscan serve --config coscan.toml --ring-key ring.key --ring-store s3://bucket/sales/ \\
-      --ring-listen 10.0.0.1:5440 --ring-join 10.0.0.1:5440 --ring-join 10.0.0.2:5440")]
+      --ring-listen 10.0.0.1:5440                  # on the other: 10.0.0.2:5440, and --ring-join 10.0.0.1:5440")]
     Key,
 }
 

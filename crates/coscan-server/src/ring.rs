@@ -34,7 +34,8 @@ pub(crate) fn start(
     let listens_at = || ring.listen.map(|address| address.to_string());
     let config = TransportConfig {
         address: ring.address.clone().or_else(listens_at).unwrap_or_default(),
-        peers: ring.join.clone(),
+        join: ring.join.clone(),
+        zone: ring.zone.clone(),
         credentials: credentials(ring),
     };
     let stores = ring.stores.iter().map(|text| prefix(text)).collect::<Result<_, _>>()?;

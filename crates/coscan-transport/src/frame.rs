@@ -5,21 +5,18 @@
 //! header   a Frame, encoded by postcard
 //! ```
 //!
-//! The first frame of a connection is [`Hello`]; all others are [`Frame`]s. Back comes one byte: [`WELCOME`] for the first,
-//! [`ALIVE`] for each [`Frame::Ping`].
+//! The first frame of a connection is a `Hello`, answered by an `Answer`; all others are [`Frame`]s. Back comes one byte for
+//! each [`Frame::Ping`]: [`ALIVE`] or [`UNREACHED`].
 
 use std::io;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use coscan_runtime::PeerMessage;
-use coscan_runtime::ring::{Extents, Message};
+use coscan_runtime::ring::Message;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-
-/// The version of all this. Servers of different versions do not share.
-const VERSION: u32 = 1;
 
 /// The most bytes of a header.
 const HEADER_BYTES_MAX: usize = 4 << 20;
@@ -33,49 +30,18 @@ const SKIP_BYTES: usize = 64 << 10;
 /// How long nothing may come: a server that is alive asks every second whether this one is.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 
-/// The answer to a [`Hello`].
-pub(crate) const WELCOME: u8 = 1;
 /// The answer to a [`Frame::Ping`].
-pub(crate) const ALIVE: u8 = 2;
-
-/// How a server that dials introduces itself.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Hello {
-    version: u32,
-    /// Of the rule by which files are cut.
-    extents_rule: u32,
-    /// The address by which others know it.
-    pub(crate) address: String,
-}
+pub(crate) const ALIVE: u8 = 1;
+/// The same, of a server that has no connection back.
+pub(crate) const UNREACHED: u8 = 2;
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Frame {
     Message(PeerMessage),
+    /// What is said of who is alive.
+    Membership(Vec<u8>),
     /// Are you there?
     Ping,
-}
-
-impl Hello {
-    pub(crate) fn of(address: &str) -> Self {
-        Self { version: VERSION, extents_rule: Extents::RULE, address: address.to_owned() }
-    }
-
-    /// # Errors
-    /// If it is of another version.
-    pub(crate) fn check(&self) -> io::Result<()> {
-        let own = Self::of(&self.address);
-        if *self == own {
-            return Ok(());
-        }
-        let (theirs, ours) = (self.version, VERSION);
-        Err(invalid(format!(
-            "{} speaks version {theirs} (extents {}), this server {ours} (extents {}); \
-             run the same version of coscan on all servers",
-            self.address,
-            self.extents_rule,
-            Extents::RULE
-        )))
-    }
 }
 
 /// The length of a header, and the header.

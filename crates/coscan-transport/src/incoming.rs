@@ -2,40 +2,41 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use coscan_runtime::Cluster;
 use coscan_runtime::ring::{Message, NodeId};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use crate::frame::{self, ALIVE, Frame, Hello, WELCOME};
+use crate::frame::{self, ALIVE, Frame, UNREACHED};
+use crate::handshake::{Hello, Purpose, welcome};
+use crate::members::Members;
 use crate::node_id::node_id;
+use crate::outgoing::LinkStatus;
 
 /// Connections at a time, those that have not said who they are included.
 const CONNECTIONS_MAX: usize = 1024;
 
-/// How long others may take to say who they are.
-const INTRODUCTION_MAX: Duration = Duration::from_secs(5);
-
 /// How long to wait when the system accepts no more connections.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Takes connections until it is cancelled.
-pub(crate) async fn accept(
-    listener: TcpListener,
-    tls: TlsAcceptor,
-    cluster: Arc<Cluster>,
-    stopping: CancellationToken,
-) {
+/// Who is refused is said at most so often.
+const WARNING_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Takes connections until it is stopped.
+pub(crate) async fn accept(listener: TcpListener, members: Arc<Members>) {
+    let tls = TlsAcceptor::from(Arc::clone(&members.tls.server));
     let (free, newest) = (Arc::new(Semaphore::new(CONNECTIONS_MAX)), Newest::default());
+    let refused = Arc::<Refused>::default();
     loop {
         let accepted = tokio::select! {
-            () = stopping.cancelled() => return,
+            () = members.stopping.cancelled() => return,
             accepted = listener.accept() => accepted,
         };
         let Ok((stream, address)) = accepted else {
@@ -43,30 +44,53 @@ pub(crate) async fn accept(
             continue;
         };
         let Ok(permit) = Arc::clone(&free).try_acquire_owned() else { continue };
-        let (tls, cluster, stopping) = (tls.clone(), Arc::clone(&cluster), stopping.clone());
-        let newest = newest.clone();
+        let (tls, members, newest) = (tls.clone(), Arc::clone(&members), newest.clone());
+        let refused = Arc::clone(&refused);
         tokio::spawn(async move {
             let served = async {
-                let introduced = introduced(stream, &tls);
-                let introduced = tokio::time::timeout(INTRODUCTION_MAX, introduced).await;
-                let (hello, stream) = introduced.map_err(|_| io::ErrorKind::TimedOut)??;
-                let from = node_id(&hello.address);
-                let replaced = newest.replace(from);
-                cluster.reconnected(from);
-                tokio::select! {
-                    biased;
-                    () = replaced.cancelled() => Ok(()),
-                    ended = receive(from, stream, &cluster) => ended,
+                match welcome(&members.own, stream, &tls).await {
+                    Err(error) => refused.warn(address, &error),
+                    Ok(None) => {}
+                    Ok(Some((hello, stream))) => serve(&hello, stream, &members, &newest).await,
                 }
             };
-            tokio::select! {
-                () = stopping.cancelled() => {}
-                ended = served => if let Err(error) = ended {
-                    log::warn!("a connection of {address} to share pages has ended: {error}");
-                },
-            }
+            members.stopping.run_until_cancelled(served).await;
             drop(permit);
         });
+    }
+}
+
+async fn serve(
+    hello: &Hello,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    members: &Arc<Members>,
+    newest: &Newest,
+) {
+    members.meet(&hello.address);
+    if hello.purpose == Purpose::Discovery {
+        return;
+    }
+    let from = node_id(&hello.address);
+    let replaced = newest.replace(from);
+    members.cluster.reconnected(from);
+    if let Some(Err(error)) = replaced.run_until_cancelled(receive(from, stream, members)).await {
+        log::warn!("a connection of {} to share pages has ended: {error}", hello.address);
+    }
+}
+
+/// Says who was refused, but not too often: anybody can cause it.
+#[derive(Debug, Default)]
+struct Refused {
+    last_warned: Mutex<Option<Instant>>,
+}
+
+impl Refused {
+    fn warn(&self, address: SocketAddr, error: &io::Error) {
+        let mut last_warned = self.last_warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if last_warned.is_none_or(|warned| warned.elapsed() >= WARNING_INTERVAL) {
+            *last_warned = Some(Instant::now());
+            log::warn!("{address} may not share pages with this server: {error}");
+        }
     }
 }
 
@@ -86,32 +110,23 @@ impl Newest {
     }
 }
 
-/// TLS and the first frame.
-async fn introduced(
-    stream: TcpStream,
-    tls: &TlsAcceptor,
-) -> io::Result<(Hello, impl AsyncRead + AsyncWrite + Unpin + use<>)> {
-    stream.set_nodelay(true)?;
-    let mut stream = BufReader::with_capacity(64 << 10, tls.accept(stream).await?);
-    let hello: Option<Hello> = frame::read_header(&mut stream).await?;
-    let hello = hello.ok_or(io::ErrorKind::UnexpectedEof)?;
-    hello.check()?;
-    stream.write_all(&[WELCOME]).await?;
-    stream.flush().await?;
-    Ok((hello, stream))
-}
-
 async fn receive(
     from: NodeId,
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
-    cluster: &Cluster,
+    members: &Arc<Members>,
 ) -> io::Result<()> {
+    let cluster = &members.cluster;
     loop {
         let message = match frame::read_header(&mut stream).await? {
             None => return Ok(()),
             Some(Frame::Ping) => {
-                stream.write_all(&[ALIVE]).await?;
+                let is_reached = members.links.status(from) != LinkStatus::Down;
+                stream.write_all(&[if is_reached { ALIVE } else { UNREACHED }]).await?;
                 stream.flush().await?;
+                continue;
+            }
+            Some(Frame::Membership(message)) => {
+                members.handle(&message)?;
                 continue;
             }
             Some(Frame::Message(message)) => message,

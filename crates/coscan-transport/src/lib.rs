@@ -5,14 +5,22 @@
 //! stays. What is said, and to whom, is decided elsewhere ([`coscan_runtime::ring`]): messages may get lost here, late or
 //! refused, but not altered.
 //!
+//! A server that is told of one other [finds](TransportConfig::join) all; those that it reaches and that reach it, in its zone
+//! and with the same stores, share with it.
+//!
 //! All servers that have the [key](Credentials) trust each other fully: they read each other's pages, whatever the rights of
 //! the users on whose behalf they ask.
 
 mod credentials;
 mod frame;
+mod handshake;
 mod incoming;
+mod links;
+mod members;
 mod node_id;
 mod outgoing;
+mod pings;
+mod seeds;
 mod stall;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
@@ -21,4 +29,4 @@ mod transport;
 
 pub use credentials::{Credentials, CredentialsError, new_key};
 pub use node_id::node_id;
-pub use transport::{PeerState, Transport, TransportConfig, TransportError};
+pub use transport::{PeerState, PeerStatus, Transport, TransportConfig, TransportError};

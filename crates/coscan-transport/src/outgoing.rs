@@ -2,58 +2,85 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use coscan_runtime::Outgoing;
-use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufWriter};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufWriter};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
-use tokio::time::{Instant, Interval, MissedTickBehavior};
-use tokio_rustls::TlsConnector;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::credentials::TlsConfigs;
-use crate::frame::{self, ALIVE, Frame, Hello, WELCOME};
+use crate::frame::{self, Frame};
+use crate::handshake::{Purpose, dial};
+use crate::pings::Pings;
 use crate::stall::StallGuard;
-
-/// How long a connection may take to be made.
-const CONNECTING_MAX: Duration = Duration::from_secs(5);
 
 /// The pause before the next attempt doubles up to this.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 
+/// After a connection that lasted so long the next attempt is made at once.
+const STABLE_MIN: Duration = Duration::from_secs(5);
+
+/// For how long a server that does not count as alive is dialled.
+const FRUITLESS_MAX: Duration = Duration::from_secs(30);
+
 /// How long the other side may take nothing: pages that wait to be sent are in use.
 const STALL_MAX: Duration = Duration::from_secs(2);
 
-/// How often the other side is asked whether it is alive, and after how long without an answer it is not. Pages that were sent
-/// before come first.
+/// How often the other side is asked whether it is alive.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
-const SILENCE_MAX: Duration = Duration::from_secs(10);
+/// The same, as long as it has no connection back.
+const FIRST_PING_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How long messages may take that were queued before this server ended.
+const FAREWELL_MAX: Duration = Duration::from_millis(500);
 
 /// The way to another server.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) address: String,
     /// Requests and what is short.
-    control: UnboundedSender<Outgoing>,
-    pages: UnboundedSender<Outgoing>,
+    control: UnboundedSender<Queued>,
+    pages: UnboundedSender<Queued>,
     state: Arc<LinkState>,
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct LinkState {
-    pub(crate) is_up: AtomicBool,
-    pub(crate) bytes_sent: AtomicU64,
+/// What is to be sent.
+#[derive(Debug)]
+pub(crate) enum Queued {
+    Message(Box<Outgoing>),
+    /// What is said of who is alive.
+    Membership(Vec<u8>),
+}
+
+/// Whether another server can be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LinkStatus {
+    /// No.
+    Down,
+    /// Yes, but it has no connection back.
+    OneWay,
+    /// Both ways.
+    Up,
+}
+
+#[derive(Debug)]
+struct LinkState {
+    status: watch::Sender<LinkStatus>,
+    bytes_sent: AtomicU64,
 }
 
 /// What waits to be sent.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    control: UnboundedReceiver<Outgoing>,
-    pages: UnboundedReceiver<Outgoing>,
+    address: String,
+    control: UnboundedReceiver<Queued>,
+    pages: UnboundedReceiver<Queued>,
     state: Arc<LinkState>,
 }
 
@@ -61,57 +88,89 @@ impl Link {
     pub(crate) fn new(address: String) -> (Self, Queue) {
         let (control, control_queue) = unbounded_channel();
         let (pages, pages_queue) = unbounded_channel();
-        let state = Arc::<LinkState>::default();
-        let queue = Queue { control: control_queue, pages: pages_queue, state: Arc::clone(&state) };
+        let status = watch::Sender::new(LinkStatus::Down);
+        let state = Arc::new(LinkState { status, bytes_sent: AtomicU64::new(0) });
+        let queue = Queue {
+            address: address.clone(),
+            control: control_queue,
+            pages: pages_queue,
+            state: Arc::clone(&state),
+        };
         (Self { address, control, pages, state }, queue)
     }
 
     /// Queues a message. While there is no connection it is lost.
-    pub(crate) fn send(&self, message: Outgoing) {
-        if self.state.is_up.load(Ordering::Acquire) {
-            let queue = if message.pages.is_empty() { &self.control } else { &self.pages };
-            let _ = queue.send(message);
+    pub(crate) fn send(&self, queued: Queued) {
+        if self.status() != LinkStatus::Down {
+            let has_pages =
+                matches!(&queued, Queued::Message(message) if !message.pages.is_empty());
+            let queue = if has_pages { &self.pages } else { &self.control };
+            let _ = queue.send(queued);
         }
     }
 
-    pub(crate) fn state(&self) -> &LinkState {
-        &self.state
+    pub(crate) fn status(&self) -> LinkStatus {
+        *self.state.status.borrow()
+    }
+
+    pub(crate) fn bytes_sent(&self) -> u64 {
+        self.state.bytes_sent.load(Ordering::Relaxed)
     }
 }
 
 impl Queue {
-    /// Keeps a connection, and calls `changed` when there is one and when there is none any more.
+    /// Keeps a connection, and calls `changed` whenever its status has changed. Returns when it is stopped, or when the server
+    /// has not been reached for a while and is not alive.
     pub(crate) async fn run(
         mut self,
         own: &str,
-        address: &str,
         tls: &TlsConfigs,
-        changed: impl Fn(),
+        stopping: &CancellationToken,
+        changed: impl Fn(LinkStatus),
+        is_alive: impl Fn() -> bool,
     ) {
-        let mut pause = PAUSE_MIN;
-        loop {
-            let connecting = connect(own, address, tls);
-            let connected = tokio::time::timeout(CONNECTING_MAX, connecting).await;
-            let connected = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-            let error = match connected {
-                Ok(stream) => {
-                    pause = PAUSE_MIN;
-                    log::info!("connected to {address} to share pages");
-                    self.state.is_up.store(true, Ordering::Release);
-                    changed();
-                    let error = self.send_all(stream).await;
-                    self.state.is_up.store(false, Ordering::Release);
-                    changed();
-                    self.drop_all();
-                    log::warn!("the connection to {address} to share pages is lost: {error}");
-                    error
-                }
-                Err(error) => error,
-            };
-            if pause >= PAUSE_MAX {
-                log::debug!("cannot connect to {address} to share pages: {error}");
+        let set = |state: &LinkState, status| {
+            if state.status.send_replace(status) != status {
+                changed(status);
             }
-            tokio::time::sleep(pause).await;
+        };
+        let (mut pause, mut fruitless_since, mut has_warned) = (PAUSE_MIN, Instant::now(), false);
+        loop {
+            let dialed = dial(own, &self.address, Purpose::Messages, tls);
+            let Some(dialed) = stopping.run_until_cancelled(dialed).await else { return };
+            let error = match dialed {
+                Ok((address, stream)) if address == self.address => {
+                    let since = Instant::now();
+                    set(&self.state, LinkStatus::OneWay);
+                    let error = self.send_all(own, stream, stopping, set).await;
+                    set(&self.state, LinkStatus::Down);
+                    self.drop_all();
+                    if stopping.is_cancelled() {
+                        return;
+                    }
+                    log::warn!(
+                        "the connection to {} to share pages is lost: {error}",
+                        self.address
+                    );
+                    if since.elapsed() >= STABLE_MIN {
+                        pause = PAUSE_MIN;
+                    }
+                    (fruitless_since, has_warned) = (Instant::now(), false);
+                    error.to_string()
+                }
+                Ok((address, _)) => format!("the server there goes by {address}"),
+                Err(error) => error.to_string(),
+            };
+            if fruitless_since.elapsed() >= FRUITLESS_MAX && !is_alive() {
+                return;
+            }
+            if pause >= PAUSE_MAX && !has_warned {
+                log::warn!("cannot connect to {} to share pages: {error}", self.address);
+                has_warned = true;
+            }
+            if stopping.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
+                return;
+            }
             pause = (pause * 2).min(PAUSE_MAX);
             self.drop_all(); // What was queued just before it broke.
         }
@@ -121,60 +180,100 @@ impl Queue {
         while self.control.try_recv().is_ok() || self.pages.try_recv().is_ok() {}
     }
 
-    /// Sends what is queued, until the connection breaks.
-    async fn send_all(&mut self, stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Error {
+    /// Sends what is queued, until the connection breaks or is to end.
+    async fn send_all(
+        &mut self,
+        own: &str,
+        stream: impl AsyncRead + AsyncWrite + Unpin,
+        stopping: &CancellationToken,
+        set: impl Fn(&LinkState, LinkStatus),
+    ) -> io::Error {
         let (mut back, to) = tokio::io::split(stream);
         let mut to = BufWriter::with_capacity(64 << 10, StallGuard::new(to, STALL_MAX));
-        let asked = watch::Sender::new(None);
-        let mut asks = tokio::time::interval(PING_INTERVAL);
-        asks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let pings = Pings::default();
+        let (state, address) = (Arc::clone(&self.state), self.address.clone());
+        let mut next_ping = Instant::now();
         let sending = async {
             loop {
-                if let Err(error) = self.send_next(&mut to, &mut asks, &asked).await {
+                if let Err(error) = self.send_next(&mut to, &mut next_ping, &pings).await {
                     return error;
                 }
             }
         };
-        tokio::select! {
+        let error = tokio::select! {
             error = sending => error,
-            error = hear(&mut back, &asked) => error,
+            error = pings.hear(&mut back, |is_reached| {
+                set(&state, if is_reached { LinkStatus::Up } else { LinkStatus::OneWay });
+            }, || warn_one_way(&address, own)) => error,
+            () = stopping.cancelled() => io::ErrorKind::ConnectionAborted.into(),
+        };
+        if stopping.is_cancelled() {
+            let _in_time = tokio::time::timeout(FAREWELL_MAX, self.send_rest(&mut to)).await;
         }
+        error
     }
 
     /// Sends what comes next: short messages first, they may tell others what to do meanwhile.
     async fn send_next(
         &mut self,
         to: &mut (impl AsyncWrite + Unpin),
-        asks: &mut Interval,
-        asked: &watch::Sender<Option<Instant>>,
+        next_ping: &mut Instant,
+        pings: &Pings,
     ) -> io::Result<()> {
         let queued = tokio::select! {
             biased;
-            _ = asks.tick() => None,
-            message = self.next_queued() => Some(message),
+            () = tokio::time::sleep_until(*next_ping) => None,
+            queued = self.next_queued() => Some(queued),
             // Nothing is queued: what is buffered is sent meanwhile.
             flushed = flush_then_wait(to) => return flushed,
         };
-        match queued {
-            Some(Outgoing { message, pages, .. }) => {
-                let header = frame::encode(&Frame::Message(message))?;
-                frame::write(to, &header, &pages).await?;
-                let bytes: usize = pages.iter().map(bytes::Bytes::len).sum();
-                let bytes = (header.len() + bytes) as u64;
-                self.state.bytes_sent.fetch_add(bytes, Ordering::Relaxed);
-            }
-            // One question at a time: the answer to a later one would hide that the first is missing.
-            None if asked.borrow().is_some() => {}
-            None => {
-                frame::write(to, &frame::encode(&Frame::Ping)?, &[]).await?;
-                to.flush().await?;
-                asked.send_replace(Some(Instant::now()));
-            }
+        if let Some(queued) = queued {
+            return self.write(to, queued).await;
+        }
+        let is_up = *self.state.status.borrow() == LinkStatus::Up;
+        *next_ping = Instant::now() + if is_up { PING_INTERVAL } else { FIRST_PING_INTERVAL };
+        if pings.ask() {
+            frame::write(to, &frame::encode(&Frame::Ping)?, &[]).await?;
+            to.flush().await?;
         }
         Ok(())
     }
 
-    async fn next_queued(&mut self) -> Outgoing {
+    async fn write(&self, to: &mut (impl AsyncWrite + Unpin), queued: Queued) -> io::Result<()> {
+        match queued {
+            Queued::Membership(message) => {
+                self.write_frame(to, &Frame::Membership(message), &[]).await
+            }
+            Queued::Message(outgoing) => {
+                // What is left of it is dropped when its pages are written.
+                let Outgoing { message, pages, .. } = *outgoing;
+                self.write_frame(to, &Frame::Message(message), &pages).await
+            }
+        }
+    }
+
+    async fn write_frame(
+        &self,
+        to: &mut (impl AsyncWrite + Unpin),
+        frame: &Frame,
+        pages: &[Bytes],
+    ) -> io::Result<()> {
+        let header = frame::encode(frame)?;
+        frame::write(to, &header, pages).await?;
+        let bytes: usize = pages.iter().map(Bytes::len).sum();
+        self.state.bytes_sent.fetch_add((header.len() + bytes) as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Sends what is short and was queued before this server ended.
+    async fn send_rest(&mut self, to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+        while let Ok(queued) = self.control.try_recv() {
+            self.write(to, queued).await?;
+        }
+        to.flush().await
+    }
+
+    async fn next_queued(&mut self) -> Queued {
         tokio::select! {
             biased;
             Some(message) = self.control.recv() => message,
@@ -190,53 +289,9 @@ async fn flush_then_wait(to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
     std::future::pending().await
 }
 
-/// Takes the answers of the other side, until one is missing or the connection breaks.
-async fn hear(
-    back: &mut (impl AsyncRead + Unpin),
-    asked: &watch::Sender<Option<Instant>>,
-) -> io::Error {
-    let mut asks = asked.subscribe();
-    let mut answer = [0; 1];
-    loop {
-        let since = *asks.borrow_and_update();
-        let overdue = async {
-            match since {
-                Some(since) => tokio::time::sleep_until(since + SILENCE_MAX).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            heard = back.read(&mut answer) => match heard {
-                Err(error) => return error,
-                Ok(0) => return io::ErrorKind::UnexpectedEof.into(),
-                Ok(_) if answer == [ALIVE] => drop(asked.send_replace(None)),
-                Ok(_) => return frame::invalid("an answer to nothing".to_owned()),
-            },
-            () = overdue => return io::ErrorKind::TimedOut.into(),
-            _ = asks.changed() => {}
-        }
-    }
-}
-
-/// A connection over which the other side has welcomed this one.
-async fn connect(
-    own: &str,
-    address: &str,
-    tls: &TlsConfigs,
-) -> io::Result<impl AsyncRead + AsyncWrite + Unpin + use<>> {
-    let stream = TcpStream::connect(address).await?;
-    stream.set_nodelay(true)?;
-    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-    let name = match &tls.name {
-        Some(name) => name.clone(),
-        None => ServerName::try_from(host).map_err(|error| frame::invalid(error.to_string()))?,
-    };
-    let mut stream = TlsConnector::from(Arc::clone(&tls.client)).connect(name, stream).await?;
-    stream.write_all(&frame::encode(&Hello::of(own))?).await?;
-    stream.flush().await?;
-    match stream.read_u8().await? {
-        WELCOME => Ok(stream),
-        _ => Err(frame::invalid("it does not speak this protocol".to_owned())),
-    }
+fn warn_one_way(address: &str, own: &str) {
+    log::warn!(
+        "{address} cannot connect back to this server at {own}; nothing is shared with it. \
+         Set ring.address to what the others can reach"
+    );
 }

@@ -1,28 +1,33 @@
 //! All connections of a server to those that it shares with.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use coscan_runtime::ring::NodeId;
-use coscan_runtime::{BufferManager, Cluster, ClusterOptions, Network, Outgoing};
+use coscan_runtime::ring::Member;
+use coscan_runtime::{BufferManager, Cluster, ClusterOptions, Network};
 use tokio::net::TcpListener;
-use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
-use tokio_util::sync::CancellationToken;
+use twox_hash::XxHash64;
 
 use crate::credentials::{Credentials, CredentialsError};
 use crate::incoming::accept;
+use crate::links::{LinkState, Links};
+use crate::members::Members;
 use crate::node_id::node_id;
-use crate::outgoing::Link;
+use crate::outgoing::LinkStatus;
+use crate::seeds::Seeds;
 
 /// With whom a server shares.
 #[derive(Clone, Debug)]
 pub struct TransportConfig {
-    /// The address by which the others know this server, `host:port`. All MUST use the same text for a server.
+    /// The address by which the others know this server and reach it, `host:port`. No two servers have the same.
     pub address: String,
-    /// The addresses of the others. The address of this server may be among them.
-    pub peers: Vec<String>,
+    /// Addresses at which others are found: of these it learns of all. That of this server may be among them, and a name may
+    /// stand for several servers.
+    pub join: Vec<String>,
+    /// Where this server is. It shares with those of the same zone.
+    pub zone: String,
     /// What makes it one of them.
     pub credentials: Credentials,
 }
@@ -38,39 +43,56 @@ pub enum TransportError {
     SharesAlready,
 }
 
-/// Another server, as it is reached from here.
+/// Another server, as it is seen from here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerState {
     /// Its address.
     pub address: String,
-    /// Whether there is a connection to it.
-    pub is_connected: bool,
+    /// Its zone, once that is known.
+    pub zone: Option<String>,
+    /// What there is between the two.
+    pub status: PeerStatus,
     /// Bytes that were sent to it, all messages and pages.
     pub bytes_sent: u64,
+}
+
+/// What there is between this server and another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeerStatus {
+    /// Each reads for the other.
+    Sharing,
+    /// They have just connected.
+    Joining,
+    /// It is in another zone: it is known, and nothing is shared with it.
+    OtherZone,
+    /// It shares other stores: nothing is shared with it.
+    OtherStores,
+    /// It is reached, but does not reach this server.
+    OneWay,
+    /// It is not reached.
+    Unreachable,
+}
+
+impl PeerStatus {
+    /// One or two words.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sharing => "sharing",
+            Self::Joining => "joining",
+            Self::OtherZone => "other zone",
+            Self::OtherStores => "other stores",
+            Self::OneWay => "one-way",
+            Self::Unreachable => "unreachable",
+        }
+    }
 }
 
 /// The connections of a server. When it is dropped they end.
 #[derive(Debug)]
 pub struct Transport {
-    links: Arc<Links>,
-    cluster: Arc<Cluster>,
-    stopping: CancellationToken,
-    _tasks: JoinSet<()>,
-}
-
-#[derive(Debug)]
-struct Links {
-    by_node: BTreeMap<NodeId, Link>,
-    /// Held while the cluster is told who is reachable: what it is told last is true.
-    telling: Mutex<()>,
-}
-
-impl Network for Links {
-    fn send(&self, message: Outgoing) {
-        if let Some(link) = self.by_node.get(&message.to) {
-            link.send(message);
-        }
-    }
+    members: Arc<Members>,
+    seeds: Arc<Seeds>,
 }
 
 impl Transport {
@@ -85,68 +107,89 @@ impl Transport {
         manager: &BufferManager,
         options: ClusterOptions,
     ) -> Result<Self, TransportError> {
-        let TransportConfig { address: own, peers, credentials } = config;
+        let TransportConfig { address, join, zone, credentials } = config;
         let tls = credentials.load()?;
-        let (mut by_node, mut queues) = (BTreeMap::new(), Vec::new());
-        for peer in peers.into_iter().filter(|peer| *peer != own) {
-            let (link, queue) = Link::new(peer.clone());
-            by_node.insert(node_id(&peer), link);
-            queues.push((peer, queue));
-        }
-        let links = Arc::new(Links { by_node, telling: Mutex::default() });
+        let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let own = Member {
+            address,
+            incarnation: u64::try_from(started.as_millis()).unwrap_or(u64::MAX),
+            zone,
+            stores: digest(&options),
+        };
+        let links = Arc::<Links>::default();
+        // Two starts within a second have the same number: of the first one nothing is left then, as its connections are closed.
+        let incarnation = started.as_secs() as u32;
         let network = Arc::clone(&links) as Arc<dyn Network>;
-        let cluster = manager.join_cluster(node_id(&own), incarnation(), options, network);
+        let id = node_id(&own.address);
+        let cluster = manager.join_cluster(id, incarnation, options, network);
         let cluster = Arc::new(cluster.ok_or(TransportError::SharesAlready)?);
-        let (stopping, mut tasks) = (CancellationToken::new(), JoinSet::new());
-        let acceptor = TlsAcceptor::from(Arc::clone(&tls.server));
-        tasks.spawn(accept(listener, acceptor, Arc::clone(&cluster), stopping.clone()));
-        for (peer, queue) in queues {
-            let (links, cluster) = (Arc::clone(&links), Arc::clone(&cluster));
-            let (own, tls) = (own.clone(), tls.clone());
-            tasks.spawn(async move {
-                queue.run(&own, &peer, &tls, || links.tell(&cluster)).await;
+        let seed = RandomState::new().hash_one(&own.address);
+        let seeds = Seeds::new(join.into_iter().filter(|seed| *seed != own.address).collect());
+        let seeds = Arc::new(seeds);
+        let members = Arc::new(Members::new(own, seed, tls, links, cluster));
+        tokio::spawn(accept(listener, Arc::clone(&members)));
+        tokio::spawn(Arc::clone(&members).keep_time());
+        for seed in seeds.addresses() {
+            let (seeds, members) = (Arc::clone(&seeds), Arc::clone(&members));
+            tokio::spawn(async move {
+                members.stopping.run_until_cancelled(seeds.find(&seed, &members)).await;
             });
         }
-        Ok(Self { links, cluster, stopping, _tasks: tasks })
+        Ok(Self { members, seeds })
     }
 
     /// What is shared.
     #[must_use]
     pub fn cluster(&self) -> &Cluster {
-        &self.cluster
+        &self.members.cluster
     }
 
-    /// The others.
+    /// The others, by address.
     #[must_use]
     pub fn peers(&self) -> Vec<PeerState> {
-        let state = |link: &Link| PeerState {
-            address: link.address.clone(),
-            is_connected: link.state().is_up.load(Ordering::Acquire),
-            bytes_sent: link.state().bytes_sent.load(Ordering::Relaxed),
+        let (own, alive) = self.members.alive();
+        let alive: BTreeMap<_, _> =
+            alive.into_iter().map(|member| (member.address.clone(), member)).collect();
+        let peer = |link: LinkState| {
+            let member = alive.get(&link.address);
+            let status = match (link.status, member) {
+                (LinkStatus::Down, _) => PeerStatus::Unreachable,
+                (LinkStatus::OneWay, _) => PeerStatus::OneWay,
+                (LinkStatus::Up, None) => PeerStatus::Joining,
+                (LinkStatus::Up, Some(member)) if member.zone != own.zone => PeerStatus::OtherZone,
+                (LinkStatus::Up, Some(member)) if member.stores != own.stores => {
+                    PeerStatus::OtherStores
+                }
+                (LinkStatus::Up, Some(_)) => PeerStatus::Sharing,
+            };
+            let zone = member.map(|member| member.zone.clone());
+            PeerState { address: link.address, zone, status, bytes_sent: link.bytes_sent }
         };
-        self.links.by_node.values().map(state).collect()
+        let sought = self.seeds.sought().into_iter().map(|address| {
+            let status = PeerStatus::Unreachable;
+            (address.clone(), PeerState { address, zone: None, status, bytes_sent: 0 })
+        });
+        let linked = self.members.links.states().into_iter().map(peer);
+        let linked = linked.map(|peer| (peer.address.clone(), peer));
+        sought.chain(linked).collect::<BTreeMap<_, _>>().into_values().collect()
     }
 }
 
 impl Drop for Transport {
     fn drop(&mut self) {
-        self.stopping.cancel();
-        self.cluster.leave();
+        self.members.leave();
+        self.members.cluster.leave();
     }
 }
 
-impl Links {
-    /// Tells the cluster who is reachable.
-    fn tell(&self, cluster: &Cluster) {
-        let _telling = self.telling.lock().unwrap_or_else(PoisonError::into_inner);
-        let up = self.by_node.iter().filter(|(_, link)| link.state().is_up.load(Ordering::Acquire));
-        cluster.set_members(up.map(|(&node, _)| node));
-    }
+/// A number for what is shared, the same for the same prefixes in any order.
+fn digest(options: &ClusterOptions) -> u64 {
+    let mut prefixes: Vec<_> = options.stores.iter().map(url_text).collect();
+    prefixes.sort_unstable();
+    prefixes.dedup();
+    XxHash64::oneshot(0, prefixes.join("\n").as_bytes())
 }
 
-/// Seconds since 1970. Two starts within a second have the same number: of the first one nothing is left then, as its
-/// connections are closed.
-fn incarnation() -> u32 {
-    let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
-    since.as_secs() as u32
+fn url_text(url: &url::Url) -> &str {
+    url.as_str().trim_end_matches('/')
 }

@@ -94,12 +94,15 @@ pub(super) struct Flags {
     /// Share what is read with other servers: the address at which they connect to this one; see docs/ring.md [ring.listen]
     #[arg(long, value_name = "ADDRESS", help_heading = "Many servers")]
     ring_listen: Option<SocketAddr>,
-    /// The name of this server in --ring-join of all servers; by default what --ring-listen says [ring.address]
+    /// Where the other servers reach this one; by default what --ring-listen says [ring.address]
     #[arg(long, value_name = "HOST:PORT", help_heading = "Many servers")]
     ring_address: Option<String>,
-    /// A server that shares; give it once for each of them, also for this one [ring.join]
+    /// A server that shares: it knows the others; may be given several times, in case one is down [ring.join]
     #[arg(long = "ring-join", value_name = "HOST:PORT", help_heading = "Many servers")]
     ring_join: Vec<String>,
+    /// Where this server is: pages do not travel between zones [ring.zone]
+    #[arg(long, value_name = "NAME", help_heading = "Many servers")]
+    ring_zone: Option<String>,
     /// Share the files below this URL or directory, which all servers see; may be given several times [ring.stores]
     #[arg(long = "ring-store", value_name = "PREFIX", help_heading = "Many servers")]
     ring_stores: Vec<String>,
@@ -160,6 +163,7 @@ impl Flags {
         let is_set = self.ring_listen.is_some()
             || self.ring_address.is_some()
             || !self.ring_join.is_empty()
+            || self.ring_zone.is_some()
             || !self.ring_stores.is_empty()
             || self.ring_mode.is_some()
             || self.ring_key.is_some()
@@ -172,6 +176,7 @@ impl Flags {
         ring.listen = self.ring_listen.or(ring.listen);
         ring.address = self.ring_address.clone().or(ring.address.take());
         ring.join.extend(self.ring_join.iter().cloned());
+        set(&mut ring.zone, self.ring_zone.clone());
         ring.stores.extend(self.ring_stores.iter().cloned());
         set(&mut ring.mode, self.ring_mode);
         ring.key = self.ring_key.clone().or(ring.key.take());

@@ -11,7 +11,8 @@ use serde::Deserialize;
 /// [ring]
 /// listen = "0.0.0.0:5440"
 /// address = "db1.internal:5440"
-/// join = ["db1.internal:5440", "db2.internal:5440"]
+/// join = ["db1.internal:5440"]
+/// zone = "eu-west-1a"
 /// stores = ["s3://bucket/sales/"]
 /// key = "ring.key"
 /// ```
@@ -20,13 +21,15 @@ use serde::Deserialize;
 pub struct Ring {
     /// Where the other servers connect.
     pub listen: Option<SocketAddr>,
-    /// The address by which all servers call this one, `host:port`. Default: `listen`.
+    /// The address by which the other servers reach this one, `host:port`. Default: `listen`.
     pub address: Option<String>,
-    /// The addresses of the servers. That of this one may be among them.
+    /// Addresses at which other servers are found. One is enough: it knows the rest.
     pub join: Vec<String>,
+    /// Where this server is. Pages do not travel between zones.
+    pub zone: String,
     /// What is shared: prefixes of URLs, or directories of this machine. All servers must see the same files there.
     pub stores: Vec<String>,
-    /// Whether anything is shared.
+    /// Whether anything is shared. If not, the other settings need not be complete.
     pub mode: RingMode,
     /// The key that all servers have, made with `coscan ring key`; or with `certificate`, the key of that.
     pub key: Option<PathBuf>,
@@ -61,6 +64,9 @@ impl Ring {
     /// Sentences on settings that make no sense.
     pub(super) fn errors(&self) -> Vec<String> {
         let mut errors = Vec::new();
+        if self.mode == RingMode::Off {
+            return errors;
+        }
         let mut check = |is_wrong: bool, sentence: &str| {
             if is_wrong {
                 errors.push(sentence.to_owned());
@@ -71,8 +77,8 @@ impl Ring {
             "ring.listen is missing: where the other servers connect, for example 10.0.0.1:5440",
         );
         check(
-            self.join.is_empty(),
-            "ring.join names no server; list the addresses of all servers that share",
+            self.join.iter().any(|address| !has_port(address)),
+            "ring.join has an address without a port; write host:port",
         );
         check(
             self.stores.is_empty(),
@@ -84,7 +90,7 @@ impl Ring {
             "ring.listen is all addresses of this machine; set ring.address to the one that the others use",
         );
         check(
-            self.address.as_ref().is_some_and(|address| !address.contains(':')),
+            self.address.as_ref().is_some_and(|address| !has_port(address)),
             "ring.address has no port; write host:port",
         );
         check(
@@ -97,4 +103,10 @@ impl Ring {
         );
         errors
     }
+}
+
+fn has_port(address: &str) -> bool {
+    address
+        .rsplit_once(':')
+        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
 }

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use coscan_runtime::ManagerReport;
-use coscan_transport::Transport;
+use coscan_transport::{PeerStatus, Transport};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
@@ -136,12 +136,12 @@ fn clients(registry: &mut Registry, users: &Users, gate: &Gate) {
 
 fn ring(registry: &mut Registry, transport: &Transport) {
     let peers = transport.peers();
-    let connected = peers.iter().filter(|peer| peer.is_connected).count();
-    registry.register("ring_nodes", "Other servers that share what they read", count(peers.len()));
+    let sharing = peers.iter().filter(|peer| peer.status == PeerStatus::Sharing).count();
+    registry.register("ring_nodes", "Other servers that are known", count(peers.len()));
     registry.register(
-        "ring_nodes_connected",
-        "Of these, the ones that are connected",
-        count(connected),
+        "ring_nodes_sharing",
+        "Of these, the ones that share with this one",
+        count(sharing),
     );
     let report = transport.cluster().report();
     registry.register("ring_files", "Files that are shared", count(report.files));

@@ -21,7 +21,7 @@ use tempfile::NamedTempFile;
 use tokio::net::TcpListener;
 use url::Url;
 
-use crate::{Credentials, Transport, TransportConfig, new_key};
+use crate::{Credentials, PeerStatus, Transport, TransportConfig, new_key};
 
 /// Each file is an extent, so that each server owns some of them.
 const FILES: usize = 24;
@@ -34,6 +34,7 @@ pub(super) struct Servers {
     metrics: Arc<StoreMetrics>,
     files: Vec<ObjectMeta>,
     addresses: Vec<String>,
+    zones: Vec<&'static str>,
     running: Vec<Option<Server>>,
     pub(super) table_bytes: u64,
 }
@@ -45,7 +46,15 @@ struct Server {
 }
 
 impl Servers {
+    /// Servers of one zone.
     pub(super) async fn start(count: usize) -> Self {
+        let servers = Self::in_zones(vec!["here"; count]).await;
+        servers.all_share().await;
+        servers.metrics.reset();
+        servers
+    }
+
+    async fn in_zones(zones: Vec<&'static str>) -> Self {
         let store = Arc::new(InMemory::new());
         let mut files = Vec::new();
         for file in 0..FILES {
@@ -56,14 +65,15 @@ impl Servers {
         let secret = Path::from("secret/00.parquet");
         store.put(&secret, parquet_file(0).into()).await.unwrap();
         let (mut listeners, mut addresses) = (Vec::new(), Vec::new());
-        for _ in 0..count {
+        for _ in &zones {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             addresses.push(listener.local_addr().unwrap().to_string());
             listeners.push(listener);
         }
         let (key, metrics) = (key_file(), StoreMetrics::with_log());
+        let running = Vec::new();
         let mut servers =
-            Self { key, store, metrics, files, addresses, running: Vec::new(), table_bytes: 0 };
+            Self { key, store, metrics, files, addresses, zones, running, table_bytes: 0 };
         for (server, listener) in listeners.into_iter().enumerate() {
             let server = servers.server(server, listener).await;
             servers.running.push(Some(server));
@@ -71,8 +81,6 @@ impl Servers {
         let layout = servers.running(0).table.table().layout();
         let pages = (0..layout.page_count() as u32).map(PageIndex);
         servers.table_bytes = pages.map(|page| layout.bytes_of(page)).sum();
-        servers.all_connected().await;
-        servers.metrics.reset();
         servers
     }
 
@@ -84,7 +92,9 @@ impl Servers {
         manager.stores().register(&url, Arc::clone(&store));
         let config = TransportConfig {
             address: self.addresses[server].clone(),
-            peers: self.addresses.clone(),
+            // They learn of the others from the first.
+            join: vec![self.addresses[0].clone()],
+            zone: self.zones[server].to_owned(),
             credentials: self.credentials(),
         };
         let shared = ClusterOptions {
@@ -103,14 +113,25 @@ impl Servers {
         Server { manager, table, transport }
     }
 
-    /// Waits until all servers that run are connected to each other.
-    pub(super) async fn all_connected(&self) {
-        let running = self.running.iter().flatten().count();
-        let is_connected = |server: &Server| {
-            let peers = server.transport.peers();
-            peers.iter().filter(|peer| peer.is_connected).count() + 1 == running
-        };
-        while !self.running.iter().flatten().all(is_connected) {
+    /// Waits until all servers that run share with each other.
+    async fn all_share(&self) {
+        for server in 0..self.running.len() {
+            let others = (0..self.running.len()).filter(|&other| other != server);
+            for other in others.filter(|&other| self.running[other].is_some()) {
+                self.becomes(server, other, PeerStatus::Sharing).await;
+            }
+        }
+    }
+
+    /// Waits until a server says this of another.
+    async fn becomes(&self, server: usize, other: usize, status: PeerStatus) {
+        let Some(server) = &self.running[server] else { return };
+        while !server
+            .transport
+            .peers()
+            .iter()
+            .any(|peer| peer.address == self.addresses[other] && peer.status == status)
+        {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -153,7 +174,7 @@ impl Servers {
         let listener = TcpListener::bind(&self.addresses[server]).await.unwrap();
         let started = self.server(server, listener).await;
         self.running[server] = Some(started);
-        self.all_connected().await;
+        self.all_share().await;
     }
 
     pub(super) fn bytes_read(&self) -> u64 {
@@ -233,4 +254,34 @@ async fn servers_that_come_and_go_under_load_cost_no_row() {
         servers.restart(server).await;
         assert!(scan.await.unwrap() && servers.scan(server).await);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_stay_in_their_zone() {
+    let servers = Servers::in_zones(vec!["a", "a", "b"]).await;
+    servers.becomes(0, 1, PeerStatus::Sharing).await;
+    servers.becomes(1, 0, PeerStatus::Sharing).await;
+    servers.becomes(0, 2, PeerStatus::OtherZone).await;
+    servers.becomes(2, 1, PeerStatus::OtherZone).await;
+    servers.metrics.reset();
+    let scans = (0..3).map(|server| servers.scan(server));
+    assert!(join_all(scans).await.into_iter().all(|is_right| is_right));
+    assert_eq!(servers.bytes_read(), 2 * servers.table_bytes, "once for each zone");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_asked_of_servers_that_cannot_answer() {
+    let mut servers = Servers::in_zones(vec!["here"; 2]).await;
+    servers.all_share().await;
+    servers.stop(1);
+    // Back at an address where nobody listens.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    servers.addresses[1] = "127.0.0.1:1".to_owned();
+    servers.running[1] = Some(servers.server(1, listener).await);
+    servers.becomes(1, 0, PeerStatus::OneWay).await;
+    servers.becomes(0, 1, PeerStatus::Unreachable).await;
+    servers.metrics.reset();
+    assert!(servers.scan(1).await);
+    assert_eq!(servers.bytes_read(), servers.table_bytes, "it reads all itself");
+    assert_eq!(servers.bytes_received(), 0);
 }

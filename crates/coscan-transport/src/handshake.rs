@@ -1,0 +1,148 @@
+//! How two servers introduce themselves: TLS, a [`Hello`] of the one that dials, an [`Answer`].
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coscan_runtime::ring::Extents;
+use rustls::pki_types::ServerName;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+use crate::credentials::TlsConfigs;
+use crate::frame;
+
+/// The version of all that is said. Servers of different versions do not share.
+const VERSION: u32 = 2;
+
+/// How long a connection may take to be made.
+const DIALING_MAX: Duration = Duration::from_secs(5);
+
+/// How long others may take to say who they are.
+const INTRODUCTION_MAX: Duration = Duration::from_secs(5);
+
+/// How a server that dials introduces itself.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    version: u32,
+    /// Of the rule by which files are cut.
+    extents_rule: u32,
+    /// The address by which others know it.
+    pub(crate) address: String,
+    pub(crate) purpose: Purpose,
+}
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Purpose {
+    /// To learn the address of the other server: the [`Answer`] has it.
+    Discovery,
+    /// To send it messages.
+    Messages,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Answer {
+    Welcome {
+        /// The address by which others know the server that answers.
+        address: String,
+    },
+    /// A server has dialled itself, or one that calls itself the same.
+    SameAddress,
+    OtherVersion {
+        version: u32,
+        extents_rule: u32,
+    },
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DialError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error("a server with the address of this one answers there")]
+    SameAddress,
+    #[error(
+        "it speaks version {theirs}, this server version {ours}; run the same version of coscan on all servers"
+    )]
+    OtherVersion { theirs: String, ours: String },
+}
+
+impl Hello {
+    pub(crate) fn of(address: &str, purpose: Purpose) -> Self {
+        let address = address.to_owned();
+        Self { version: VERSION, extents_rule: Extents::RULE, address, purpose }
+    }
+
+    fn answer(&self, own: &str) -> Answer {
+        if (self.version, self.extents_rule) != (VERSION, Extents::RULE) {
+            return Answer::OtherVersion { version: VERSION, extents_rule: Extents::RULE };
+        }
+        if self.address == own {
+            return Answer::SameAddress;
+        }
+        Answer::Welcome { address: own.to_owned() }
+    }
+}
+
+/// A connection to the server at `dialed`, which has welcomed this one, and the address that it goes by.
+pub(crate) async fn dial(
+    own: &str,
+    dialed: &str,
+    purpose: Purpose,
+    tls: &TlsConfigs,
+) -> Result<(String, impl AsyncRead + AsyncWrite + Unpin + use<>), DialError> {
+    let welcomed = async {
+        let mut stream = connect(dialed, tls).await?;
+        stream.write_all(&frame::encode(&Hello::of(own, purpose))?).await?;
+        stream.flush().await?;
+        let answer: Option<Answer> = frame::read_header(&mut stream).await?;
+        match answer.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))? {
+            Answer::Welcome { address } => Ok((address, stream)),
+            Answer::SameAddress => Err(DialError::SameAddress),
+            Answer::OtherVersion { version, extents_rule } => Err(DialError::OtherVersion {
+                theirs: format!("{version}.{extents_rule}"),
+                ours: format!("{VERSION}.{}", Extents::RULE),
+            }),
+        }
+    };
+    let welcomed = tokio::time::timeout(DIALING_MAX, welcomed).await;
+    welcomed.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()))
+}
+
+async fn connect(
+    address: &str,
+    tls: &TlsConfigs,
+) -> io::Result<impl AsyncRead + AsyncWrite + Unpin + use<>> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    let name = match &tls.name {
+        Some(name) => name.clone(),
+        None => ServerName::try_from(host).map_err(|error| frame::invalid(error.to_string()))?,
+    };
+    TlsConnector::from(Arc::clone(&tls.client)).connect(name, stream).await
+}
+
+/// Answers a server that has dialled. `None` if it is not welcome.
+pub(crate) async fn welcome(
+    own: &str,
+    stream: TcpStream,
+    tls: &TlsAcceptor,
+) -> io::Result<Option<(Hello, impl AsyncRead + AsyncWrite + Unpin + use<>)>> {
+    let welcomed = async {
+        stream.set_nodelay(true)?;
+        let mut stream = BufReader::with_capacity(64 << 10, tls.accept(stream).await?);
+        let hello: Option<Hello> = frame::read_header(&mut stream).await?;
+        let hello = hello.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let answer = hello.answer(own);
+        stream.write_all(&frame::encode(&answer)?).await?;
+        stream.flush().await?;
+        Ok(matches!(answer, Answer::Welcome { .. }).then_some((hello, stream)))
+    };
+    let welcomed = tokio::time::timeout(INTRODUCTION_MAX, welcomed).await;
+    welcomed.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}

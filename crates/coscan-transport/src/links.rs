@@ -1,0 +1,84 @@
+//! The connections that this server has made, by server.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use coscan_runtime::ring::NodeId;
+use coscan_runtime::{Network, Outgoing};
+
+use crate::node_id::node_id;
+use crate::outgoing::{Link, LinkStatus, Queue, Queued};
+
+/// The connections that this server has made or tries to make.
+#[derive(Debug, Default)]
+pub(crate) struct Links {
+    by_node: RwLock<BTreeMap<NodeId, Link>>,
+}
+
+/// A connection.
+#[derive(Clone, Debug)]
+pub(crate) struct LinkState {
+    pub(crate) address: String,
+    pub(crate) status: LinkStatus,
+    pub(crate) bytes_sent: u64,
+}
+
+impl Network for Links {
+    fn send(&self, message: Outgoing) {
+        if let Some(link) = self.read().get(&message.to) {
+            link.send(Queued::Message(Box::new(message)));
+        }
+    }
+}
+
+impl Links {
+    /// What is to be sent to a server from now on; `None` if that was asked for before.
+    pub(crate) fn open(&self, address: &str) -> Option<Queue> {
+        let node = node_id(address);
+        if self.read().contains_key(&node) {
+            return None;
+        }
+        match self.write().entry(node) {
+            Entry::Vacant(vacant) => {
+                let (link, queue) = Link::new(address.to_owned());
+                vacant.insert(link);
+                Some(queue)
+            }
+            Entry::Occupied(_) => None,
+        }
+    }
+
+    /// Nothing is sent to a server any more.
+    pub(crate) fn close(&self, address: &str) {
+        let closed = self.write().remove(&node_id(address));
+        drop(closed);
+    }
+
+    pub(crate) fn send_membership(&self, address: &str, message: Vec<u8>) {
+        if let Some(link) = self.read().get(&node_id(address)) {
+            link.send(Queued::Membership(message));
+        }
+    }
+
+    pub(crate) fn status(&self, node: NodeId) -> LinkStatus {
+        self.read().get(&node).map_or(LinkStatus::Down, Link::status)
+    }
+
+    pub(crate) fn states(&self) -> Vec<LinkState> {
+        let state = |link: &Link| LinkState {
+            address: link.address.clone(),
+            status: link.status(),
+            bytes_sent: link.bytes_sent(),
+        };
+        self.read().values().map(state).collect()
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<NodeId, Link>> {
+        self.by_node.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<NodeId, Link>> {
+        self.by_node.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
