@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use coscan_runtime::ring::{Message, NodeId};
@@ -71,11 +71,19 @@ async fn serve(
         return;
     }
     let from = node_id(&hello.address);
-    let replaced = newest.replace(from);
-    members.cluster.reconnected(from);
-    if let Some(Err(error)) = replaced.run_until_cancelled(receive(from, stream, members)).await {
-        log::warn!("a connection of {} to share pages has ended: {error}", hello.address);
+    let turn = newest.replace(from);
+    let heard = turn.heard.lock().await;
+    if !turn.replaced.is_cancelled() {
+        members.cluster.reconnected(from);
+        let received = turn.replaced.run_until_cancelled(receive(from, stream, members)).await;
+        if let Some(Err(error)) = received {
+            log::warn!("a connection of {} to share pages has ended: {error}", hello.address);
+        }
     }
+    if newest.end(from, &turn) {
+        members.cluster.disconnected(from);
+    }
+    drop(heard);
 }
 
 /// Says who was refused, but not too often: anybody can cause it.
@@ -94,19 +102,45 @@ impl Refused {
     }
 }
 
-/// The newest connection of each server, by the token that ends it. What an older one still has to say is out of date.
+/// The newest connection of each server. What an older one still has to say is out of date.
 #[derive(Clone, Debug, Default)]
-struct Newest(Arc<Mutex<BTreeMap<NodeId, CancellationToken>>>);
+struct Newest(Arc<Mutex<BTreeMap<NodeId, Turn>>>);
+
+/// A connection that may be heard.
+#[derive(Clone, Debug, Default)]
+struct Turn {
+    /// A newer one has come.
+    replaced: CancellationToken,
+    /// Held by the one that is heard: a newer one waits until the older has said its last word.
+    heard: Arc<tokio::sync::Mutex<()>>,
+}
 
 impl Newest {
-    /// Ends the connection that a server had before. Returns the token of the new one.
-    fn replace(&self, node: NodeId) -> CancellationToken {
-        let token = CancellationToken::new();
-        let mut newest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(before) = newest.insert(node, token.clone()) {
-            before.cancel();
+    /// Ends the connection that a server had before.
+    fn replace(&self, node: NodeId) -> Turn {
+        let mut newest = self.lock();
+        let before = newest.remove(&node);
+        let heard = before.map(|before| {
+            before.replaced.cancel();
+            before.heard
+        });
+        let turn = Turn { heard: heard.unwrap_or_default(), ..Turn::default() };
+        newest.insert(node, turn.clone());
+        turn
+    }
+
+    /// Forgets a connection that has ended; false if there is a newer one.
+    fn end(&self, node: NodeId, turn: &Turn) -> bool {
+        let mut newest = self.lock();
+        let is_newest = !turn.replaced.is_cancelled();
+        if is_newest {
+            newest.remove(&node);
         }
-        token
+        is_newest
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<NodeId, Turn>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -110,15 +110,9 @@ impl Transport {
         let TransportConfig { address, join, zone, credentials } = config;
         let tls = credentials.load()?;
         let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let own = Member {
-            address,
-            incarnation: u64::try_from(started.as_millis()).unwrap_or(u64::MAX),
-            zone,
-            stores: digest(&options),
-        };
+        let incarnation = u64::try_from(started.as_millis()).unwrap_or_default();
+        let own = Member { address, incarnation, zone, stores: digest(&options) };
         let links = Arc::<Links>::default();
-        // Two starts within a second have the same number: of the first one nothing is left then, as its connections are closed.
-        let incarnation = started.as_secs() as u32;
         let network = Arc::clone(&links) as Arc<dyn Network>;
         let id = node_id(&own.address);
         let cluster = manager.join_cluster(id, incarnation, options, network);

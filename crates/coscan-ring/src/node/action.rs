@@ -34,6 +34,8 @@ pub enum Action {
     },
     /// Read these pages of a load from the store.
     Read(Load),
+    /// The same, for pages that another node was asked for and does not send.
+    ReadInstead(Load),
     /// A page of a load has come from another node.
     Arrived {
         /// The load.

@@ -12,6 +12,9 @@ use super::config::Sharing;
 use crate::ids::{FileId, NodeId, RemoteInterest};
 use crate::message::Message;
 
+/// Pages in a message about what a node has: some 100 kB of offsets.
+const NEWS_PAGES_MAX: usize = 10_000;
+
 /// What nodes know of each other's pools.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Advice {
@@ -102,12 +105,11 @@ impl Node {
                 let pages = news.iter().filter(|&(_, &known)| known == has);
                 pages.map(|(&page, _)| page).collect::<Vec<_>>()
             };
-            let (had, lost) = (with(true), with(false));
-            if !had.is_empty() {
-                self.send(to, Message::Have { file, pages: had });
+            for pages in with(true).chunks(NEWS_PAGES_MAX) {
+                self.send(to, Message::Have { file, pages: pages.to_vec() });
             }
-            if !lost.is_empty() {
-                self.send(to, Message::Evicted { file, pages: lost });
+            for pages in with(false).chunks(NEWS_PAGES_MAX) {
+                self.send(to, Message::Evicted { file, pages: pages.to_vec() });
             }
         }
     }
@@ -187,10 +189,19 @@ impl Node {
         }
     }
 
-    /// Those of these rows that exist; none of a file that does not.
+    /// Those of these rows that exist, each once and in order; none of a file that does not.
     fn rows_of(&self, file: FileId, rows: &[Range<u64>]) -> Vec<Range<u64>> {
-        let file = self.files.get(&file);
-        file.map_or_else(Vec::new, |file| known_rows(&file.extents, rows).collect())
+        let Some(file) = self.files.get(&file) else { return Vec::new() };
+        let mut known: Vec<_> = known_rows(&file.extents, rows).collect();
+        known.sort_unstable_by_key(|range| range.start);
+        let mut merged: Vec<Range<u64>> = Vec::new();
+        for range in known {
+            match merged.last_mut().filter(|last| range.start <= last.end) {
+                Some(last) => last.end = last.end.max(range.end),
+                None => merged.push(range),
+            }
+        }
+        merged
     }
 
     pub(super) fn forget_interest(&mut self, interest: RemoteInterest) {

@@ -24,10 +24,12 @@ pub(super) struct Asked {
 #[derive(Clone, Debug)]
 struct Request {
     to: NodeId,
-    /// What has not come of the load.
+    /// What has not come of the load, its pages in order.
     missing: Load,
     /// Whether the node that was asked stands in for another that did not answer.
     is_fallback: bool,
+    asked: Time,
+    /// When it was last heard from, or patience ended.
     heard: Time,
 }
 
@@ -56,12 +58,12 @@ impl Asked {
         self.requests.values().map(|request| request.to)
     }
 
-    /// The node that was asked has said something.
-    pub(super) fn heard(&mut self, now: Time, from: NodeId, get: GetId) {
+    /// The node that was asked has said something, which counts until its time is over.
+    fn heard(&mut self, now: Time, from: NodeId, get: GetId, patience_ns: u64) {
         if let Some(request) = self.requests.get_mut(&get).filter(|request| request.to == from) {
             self.silent_since.remove(&(request.heard, get));
-            request.heard = now;
-            self.silent_since.insert((now, get));
+            request.heard = now.min(Time(request.asked.0.saturating_add(patience_ns)));
+            self.silent_since.insert((request.heard, get));
         }
     }
 
@@ -104,7 +106,9 @@ impl Node {
             self.send(request.to, Message::Cancel { get });
         }
         self.actions.retain(|action| match action {
-            Action::Arrived { load: of, .. } | Action::Read(Load { load: of, .. }) => *of != load,
+            Action::Arrived { load: of, .. }
+            | Action::Read(Load { load: of, .. })
+            | Action::ReadInstead(Load { load: of, .. }) => *of != load,
             _ => true,
         });
     }
@@ -177,10 +181,17 @@ impl Node {
         by_owner
     }
 
-    fn ask(&mut self, now: Time, to: NodeId, missing: Load, is_fallback: bool) {
+    fn ask(&mut self, now: Time, to: NodeId, mut missing: Load, is_fallback: bool) {
+        missing.pages.sort_unstable();
         let Load { file, pages, query, .. } = missing.clone();
-        let get = self.asked.add(Request { to, missing, is_fallback, heard: now });
+        let request = Request { to, missing, is_fallback, asked: now, heard: now };
+        let get = self.asked.add(request);
         self.send(to, Message::Get { get, file, pages, query });
+    }
+
+    /// The node that was asked is at it.
+    pub(super) fn queued(&mut self, now: Time, from: NodeId, get: GetId) {
+        self.asked.heard(now, from, get, self.config.patience_ns);
     }
 
     /// Pages have come. Those of a request that was given up are dropped: they may have been read meanwhile.
@@ -191,17 +202,15 @@ impl Node {
         file: FileId,
         pages: &[PageIndex],
     ) {
-        self.asked.heard(now, from, get);
+        self.queued(now, from, get);
         let is_answered =
             |request: &&mut Request| request.to == from && request.missing.file == file;
         let request = self.asked.requests.get_mut(&get).filter(is_answered);
         let Some(request) = request else { return };
-        for &page in pages {
-            let missing = &mut request.missing.pages;
-            if let Some(position) = missing.iter().position(|&missing| missing == page) {
-                missing.swap_remove(position);
-                self.actions.push_back(Action::Arrived { load: request.missing.load, file, page });
-            }
+        let came: BTreeSet<_> = pages.iter().copied().collect();
+        let load = request.missing.load;
+        for page in request.missing.pages.extract_if(.., |page| came.contains(page)) {
+            self.actions.push_back(Action::Arrived { load, file, page });
         }
         if request.missing.pages.is_empty() {
             self.asked.remove(get);
@@ -212,7 +221,7 @@ impl Node {
     pub(super) fn read_instead(&mut self, from: NodeId, get: GetId) {
         if self.asked.requests.get(&get).is_some_and(|request| request.to == from) {
             let request = self.asked.remove(get).expect("found above");
-            self.actions.push_back(Action::Read(request.missing));
+            self.actions.push_back(Action::ReadInstead(request.missing));
         }
     }
 
@@ -220,7 +229,7 @@ impl Node {
     #[must_use]
     pub fn expects(&self, from: NodeId, get: GetId, file: FileId, pages: &[PageIndex]) -> bool {
         self.asked.requests.get(&get).is_some_and(|Request { to, missing, .. }| {
-            let is_missing = |page| missing.pages.contains(page);
+            let is_missing = |page| missing.pages.binary_search(page).is_ok();
             (*to, missing.file) == (from, file)
                 && pages.len() <= missing.pages.len()
                 && pages.iter().all(is_missing)
@@ -237,7 +246,7 @@ impl Node {
         for get in self.asked.matching(|request| request.missing.file == file) {
             let request = self.asked.remove(get).expect("found above");
             self.send(request.to, Message::Cancel { get });
-            self.actions.push_back(Action::Read(request.missing));
+            self.actions.push_back(Action::ReadInstead(request.missing));
         }
     }
 
@@ -275,7 +284,7 @@ impl Node {
             let part = Load { pages, ..missing.clone() };
             match node {
                 Some(node) => self.ask(now, node, part, true),
-                None => self.actions.push_back(Action::Read(part)),
+                None => self.actions.push_back(Action::ReadInstead(part)),
             }
         }
     }

@@ -30,6 +30,9 @@ pub struct Config {
     pub queued_ns: u64,
     /// Nanoseconds without a word after which an owner counts as gone for a request.
     pub silence_ns: u64,
+    /// Nanoseconds after which an owner counts as gone for a request although it says that it is at it: its store may hang
+    /// where this node's does not.
+    pub patience_ns: u64,
 }
 
 impl Config {
@@ -52,6 +55,7 @@ impl Default for Config {
             have_delay_ns: 5_000_000,
             queued_ns: 200_000_000,
             silence_ns: 1_500_000_000,
+            patience_ns: 15_000_000_000,
         }
     }
 }

@@ -22,6 +22,9 @@ use asking::Asked;
 pub use config::{Config, Sharing};
 use serving::Serving;
 
+/// So many bits of the number of a request count the requests since the node has started.
+const INCARNATION_SHIFT: u32 = 20;
+
 /// A version of a file that is shared.
 #[derive(Clone, Debug)]
 struct File {
@@ -62,12 +65,12 @@ pub struct Node {
 
 impl Node {
     /// A node that knows of no other. `incarnation` is higher each time that a node of this id starts: answers to what it
-    /// asked before are not taken for answers to what it asks now.
+    /// asked before are not taken for answers to what it asks now. At most 2⁴⁴.
     ///
     /// # Panics
     /// If signs of life would come too late or without a pause, see [`Config::queued_ns`].
     #[must_use]
-    pub fn new(id: NodeId, incarnation: u32, config: Config) -> Self {
+    pub fn new(id: NodeId, incarnation: u64, config: Config) -> Self {
         config.check();
         Self {
             id,
@@ -75,7 +78,7 @@ impl Node {
             members: vec![id],
             files: BTreeMap::new(),
             next_file: 0,
-            asked: Asked::from(GetId(u64::from(incarnation) << 32)),
+            asked: Asked::from(GetId(incarnation << INCARNATION_SHIFT)),
             serving: Serving::default(),
             advice: Advice::default(),
             told: BTreeMap::new(),
@@ -166,7 +169,7 @@ impl Node {
             Message::Pages { get, file, pages } => {
                 self.pages_came(now, (from, get), file, &pages);
             }
-            Message::Queued { get } => self.asked.heard(now, from, get),
+            Message::Queued { get } => self.queued(now, from, get),
             Message::NoRoom { get } | Message::Failed { get } => self.read_instead(from, get),
             Message::Have { file, pages } => self.nearby(from, file, &pages, true),
             Message::Evicted { file, pages } => self.nearby(from, file, &pages, false),

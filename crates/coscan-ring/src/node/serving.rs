@@ -9,6 +9,9 @@ use super::action::Action;
 use crate::ids::{FileId, NodeId, Served};
 use crate::message::Message;
 
+/// Bytes of pages in a message, unless one page has more: so that short messages need not wait long behind it.
+const MESSAGE_BYTES_MAX: u64 = 512 << 10;
+
 /// Requests that are being answered.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Serving {
@@ -23,9 +26,9 @@ pub(super) struct Serving {
 struct Request {
     file: FileId,
     /// Pages that were not given to the network.
-    unsent: Vec<PageIndex>,
+    unsent: BTreeSet<PageIndex>,
     /// Pages that the network has not taken yet.
-    untaken: Vec<PageIndex>,
+    untaken: BTreeSet<PageIndex>,
     /// Whether its pages are held outside of the pool.
     bypasses: bool,
     /// When the asker gets the next sign of life; `None` once the request has ended, until the network has taken the rest.
@@ -72,7 +75,7 @@ impl Node {
             self.send(served.node, Message::Failed { get: served.get });
             return;
         }
-        let (unsent, untaken) = (pages.clone(), Vec::new());
+        let (unsent, untaken) = (pages.iter().copied().collect(), BTreeSet::new());
         let request = Request { file, unsent, untaken, bypasses: false, sign: None };
         self.serving.requests.insert(served, request);
         let sign = Time(now.0.saturating_add(self.config.queued_ns));
@@ -86,13 +89,26 @@ impl Node {
         let pages = std::mem::take(&mut request.unsent);
         request.untaken = pages.clone();
         let file = request.file;
-        self.send(served.node, Message::Pages { get: served.get, file, pages });
+        let (mut batch, mut batch_bytes) = (Vec::new(), 0);
+        for page in pages {
+            let bytes = self.bytes_of(file, page);
+            if batch_bytes + bytes > MESSAGE_BYTES_MAX && !batch.is_empty() {
+                let pages = std::mem::take(&mut batch);
+                self.send(served.node, Message::Pages { get: served.get, file, pages });
+                batch_bytes = 0;
+            }
+            batch.push(page);
+            batch_bytes += bytes;
+        }
+        if !batch.is_empty() {
+            self.send(served.node, Message::Pages { get: served.get, file, pages: batch });
+        }
     }
 
     /// There is no space for them in the pool: they bypass it, if there is room for that.
     pub fn no_space(&mut self, served: Served) {
         let Some(request) = self.open(served) else { return };
-        let (file, pages) = (request.file, request.unsent.clone());
+        let (file, pages) = (request.file, request.unsent.iter().copied().collect::<Vec<_>>());
         let transit_bytes = self.serving.transit_bytes + self.bytes(file, &pages);
         if transit_bytes > self.config.transit_bytes_max {
             self.send(served.node, Message::NoRoom { get: served.get });
@@ -106,15 +122,15 @@ impl Node {
         self.actions.push_back(Action::Bypass { served, file, pages });
     }
 
-    /// A page that bypasses the pool has been read.
-    pub fn bypassed(&mut self, served: Served, page: PageIndex) {
-        let Some(request) = self.open(served) else { return };
-        let Some(position) = request.unsent.iter().position(|&unsent| unsent == page) else {
+    /// A page that bypasses the pool has been read. The request may have ended since, and another have its number.
+    pub fn bypassed(&mut self, served: Served, file: FileId, page: PageIndex) {
+        let Some(request) = self.open(served).filter(|request| request.file == file) else {
             return;
         };
-        request.unsent.swap_remove(position);
-        request.untaken.push(page);
-        let file = request.file;
+        if !request.bypasses || !request.unsent.remove(&page) {
+            return;
+        }
+        request.untaken.insert(page);
         self.send(served.node, Message::Pages { get: served.get, file, pages: vec![page] });
     }
 
@@ -129,17 +145,16 @@ impl Node {
     /// The network has taken a page of a request, or lost it with its connection.
     pub fn sent(&mut self, served: Served, page: PageIndex) {
         let Some(request) = self.serving.requests.get_mut(&served) else { return };
-        let Some(position) = request.untaken.iter().position(|&untaken| untaken == page) else {
+        if !request.untaken.remove(&page) {
             return;
-        };
-        request.untaken.swap_remove(position);
+        }
         let (file, bypasses) = (request.file, request.bypasses);
         let is_answered = request.untaken.is_empty() && request.unsent.is_empty();
         if bypasses {
-            self.serving.transit_bytes -= self.bytes(file, &[page]);
+            self.serving.transit_bytes -= self.bytes_of(file, page);
         }
         if is_answered {
-            self.stop(served);
+            self.end(served);
         }
     }
 
@@ -149,21 +164,25 @@ impl Node {
         self.serving.transit_bytes
     }
 
-    /// Ends a request. Pages that the network has not taken yet still count.
+    /// Nothing more is sent for a request. It ends when the network has taken what was sent: until then its pages are in use.
     pub(super) fn stop(&mut self, served: Served) {
-        if let Some(request) = self.open(served) {
-            let unsent = std::mem::take(&mut request.unsent);
-            let (file, bypasses) = (request.file, request.bypasses);
-            self.serving.set_sign(served, None);
-            if bypasses {
-                self.serving.transit_bytes -= self.bytes(file, &unsent);
-            }
-            self.actions.push_back(Action::StopServing { served });
+        let Some(request) = self.open(served) else { return };
+        let unsent = std::mem::take(&mut request.unsent);
+        let (file, bypasses, is_over) =
+            (request.file, request.bypasses, request.untaken.is_empty());
+        self.serving.set_sign(served, None);
+        if bypasses {
+            self.serving.transit_bytes -= self.bytes(file, &unsent);
         }
-        let is_over = |request: &Request| request.untaken.is_empty() || !request.bypasses;
-        if self.serving.requests.get(&served).is_some_and(is_over) {
-            self.serving.requests.remove(&served);
+        if is_over {
+            self.end(served);
         }
+    }
+
+    fn end(&mut self, served: Served) {
+        self.serving.set_sign(served, None);
+        self.serving.requests.remove(&served);
+        self.actions.push_back(Action::StopServing { served });
     }
 
     /// A file is forgotten: what others have asked for of it they read themselves.
@@ -175,7 +194,7 @@ impl Node {
             while let Some(Request { untaken, .. }) = self.serving.requests.get(&served) {
                 match untaken.last() {
                     Some(&page) => self.sent(served, page),
-                    None => self.stop(served),
+                    None => self.end(served),
                 }
             }
         }
@@ -209,7 +228,7 @@ impl Node {
         self.serving.requests.get_mut(&served).filter(|request| request.sign.is_some())
     }
 
-    fn bytes(&self, file: FileId, pages: &[PageIndex]) -> u64 {
-        pages.iter().map(|&page| self.bytes_of(file, page)).sum()
+    fn bytes<'p>(&self, file: FileId, pages: impl IntoIterator<Item = &'p PageIndex>) -> u64 {
+        pages.into_iter().map(|&page| self.bytes_of(file, page)).sum()
     }
 }

@@ -246,3 +246,16 @@ fn a_node_that_is_taken_for_gone_need_not_keep_anything() {
     asker.end_need(5);
     assert_eq!(actions(&mut asker), []);
 }
+
+#[test]
+fn rows_that_are_named_often_are_passed_on_once() {
+    let mut owner = node(0, 2, Config::default());
+    let rows = vec![5..20, 0..10, 15..18, 30..40, 5..20];
+    let need = Message::Need { scan: 1, file: FILE, columns: vec![0], rows };
+    owner.handle(Time(0), NodeId(1), need);
+    let wanted = actions(&mut owner).into_iter().find_map(|action| match action {
+        Action::Want { rows, .. } => Some(rows),
+        _ => None,
+    });
+    assert_eq!(wanted, Some(vec![0..20, 30..40]));
+}

@@ -75,7 +75,7 @@ fn what_the_owner_cannot_read_is_read_here() {
         asker.handle(Time(1), to, first);
         actions(&mut asker);
         asker.handle(Time(2), to, refuse(get));
-        assert_eq!(actions(&mut asker), [Action::Read(load(1, &pages[1..]))]);
+        assert_eq!(actions(&mut asker), [Action::ReadInstead(load(1, &pages[1..]))]);
     }
 }
 
@@ -99,7 +99,7 @@ fn a_silent_owner_is_replaced_by_its_runner_up_and_that_by_the_store() {
     asker.handle(LATE, first, late);
     assert_eq!(actions(&mut asker), []);
     asker.handle_timeout(Time(LATE.0 * 2));
-    assert!(actions(&mut asker).contains(&Action::Read(load(1, &pages))));
+    assert!(actions(&mut asker).contains(&Action::ReadInstead(load(1, &pages))));
     assert_eq!(asker.poll_timeout(), None);
 }
 
@@ -109,11 +109,27 @@ fn a_busy_owner_is_no_silent_one() {
     let pages = pages(&asker, 1);
     let (to, message) = ask(&mut asker, Time(0), &load(1, &pages));
     let (get, _) = get_of(&message);
-    for second in 1..20 {
+    for second in 1..15 {
         asker.handle(Time(second * 1_000 * MS), to, Message::Queued { get });
         asker.handle_timeout(Time(second * 1_000 * MS + 400 * MS));
     }
     assert_eq!(actions(&mut asker), []);
+}
+
+/// Its store may hang, and this node's may not.
+#[test]
+fn patience_with_a_busy_owner_ends() {
+    let mut asker = node(0, 2, Config::default());
+    let pages = pages(&asker, 1);
+    let (to, message) = ask(&mut asker, Time(0), &load(1, &pages));
+    let (get, _) = get_of(&message);
+    for second in 1..20 {
+        asker.handle(Time(second * 1_000 * MS), to, Message::Queued { get });
+        asker.handle_timeout(Time(second * 1_000 * MS));
+    }
+    let cancel = Action::Send { to, message: Message::Cancel { get } };
+    assert_eq!(actions(&mut asker), [cancel, Action::ReadInstead(load(1, &pages))]);
+    assert_eq!(asker.poll_timeout(), None);
 }
 
 #[test]
@@ -126,7 +142,7 @@ fn requests_to_a_node_that_is_gone_are_made_anew() {
     let (mut read, mut asked) = (Vec::new(), Vec::new());
     for action in actions(&mut asker) {
         match action {
-            Action::Read(load) => read.extend(load.pages),
+            Action::ReadInstead(load) => read.extend(load.pages),
             Action::Send { to, message } => {
                 assert_eq!(to, NodeId(2));
                 asked.extend(get_of(&message).1);
@@ -148,11 +164,11 @@ fn a_node_never_asks_one_that_comes_after_itself() {
     let pages = pages(&asker, 1);
     ask(&mut asker, Time(0), &load(1, &pages));
     asker.handle_timeout(LATE);
-    assert!(actions(&mut asker).contains(&Action::Read(load(1, &pages))));
+    assert!(actions(&mut asker).contains(&Action::ReadInstead(load(1, &pages))));
     // Once this node owns them, its runner-up is not asked, either.
     ask(&mut asker, LATE, &load(2, &pages));
     asker.set_members(LATE, []);
-    assert_eq!(actions(&mut asker), [Action::Read(load(2, &pages))]);
+    assert_eq!(actions(&mut asker), [Action::ReadInstead(load(2, &pages))]);
 }
 
 #[test]

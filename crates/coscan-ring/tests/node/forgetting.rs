@@ -24,7 +24,7 @@ fn what_was_asked_of_a_file_that_is_gone_is_read_and_what_others_asked_they_read
     let (mut reads, mut told) = (Vec::new(), Vec::new());
     for action in actions(&mut node) {
         match action {
-            Action::Read(load) => reads.extend(load.pages),
+            Action::ReadInstead(load) => reads.extend(load.pages),
             Action::Send { to: PEER, message } => told.push(message),
             Action::StopServing { served } => assert_eq!(served, SERVED),
             other => panic!("{other:?}"),
@@ -44,7 +44,7 @@ fn pages_that_bypass_the_pool_count_no_longer_when_their_file_is_gone() {
     let mut node = node(0, 2, Config::default());
     node.handle(Time(0), PEER, get());
     node.no_space(SERVED);
-    node.bypassed(SERVED, PageIndex(3));
+    node.bypassed(SERVED, FILE, PageIndex(3));
     assert!(node.transit_bytes() > 0);
     node.remove_file(FILE);
     assert_eq!(node.transit_bytes(), 0);

@@ -7,7 +7,7 @@ use coscan_core::{LoadId, PageIndex, Time};
 use coscan_ring::{Action, Config, Load, Message, Node, NodeId, Served};
 use proptest::prelude::*;
 
-use crate::common::{MIB, PAGES, load, node};
+use crate::common::{FILE, MIB, PAGES, load, node};
 
 const NODES: usize = 3;
 const TRANSIT_BYTES_MAX: u64 = 3 * MIB;
@@ -118,7 +118,7 @@ impl World {
             Step::Bypassed { page } => {
                 let Some(nth) = nth(page, self.bypassing.len()) else { return };
                 let (node, served, page) = self.bypassing.swap_remove(nth);
-                self.nodes[node].bypassed(served, page);
+                self.nodes[node].bypassed(served, FILE, page);
             }
             Step::Taken { page } => {
                 let Some(nth) = nth(page, self.sending.len()) else { return };
@@ -163,7 +163,8 @@ impl World {
                     }
                     self.messages.push((node, to.0 as usize, message));
                 }
-                Action::Read(Load { load, pages, .. }) => {
+                Action::Read(Load { load, pages, .. })
+                | Action::ReadInstead(Load { load, pages, .. }) => {
                     pages.into_iter().for_each(|page| self.came(node, load, page));
                 }
                 Action::Arrived { load, page, .. } => self.came(node, load, page),
@@ -208,7 +209,7 @@ impl World {
                 self.carry_out(node);
             }
             for (node, served, page) in std::mem::take(&mut self.bypassing) {
-                self.nodes[node].bypassed(served, page);
+                self.nodes[node].bypassed(served, FILE, page);
                 self.carry_out(node);
             }
             for (node, served, page) in std::mem::take(&mut self.sending) {

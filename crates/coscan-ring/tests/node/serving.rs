@@ -37,7 +37,8 @@ fn pages(pages: &[PageIndex]) -> Action {
 fn pages_stay_until_the_network_has_taken_the_last() {
     let mut owner = asked(Config::default());
     owner.ready(served(1));
-    assert_eq!(actions(&mut owner), [pages(&PAGES)]);
+    // Each is as long as a message may be.
+    assert_eq!(actions(&mut owner), [pages(&PAGES[..1]), pages(&PAGES[1..])]);
     owner.sent(served(1), PAGES[0]);
     assert_eq!(actions(&mut owner), []);
     owner.sent(served(1), PAGES[1]);
@@ -112,14 +113,14 @@ fn without_space_pages_bypass_the_pool_up_to_a_limit() {
     assert_eq!(actions(&mut owner), [no_room, stop]);
     assert_eq!(owner.transit_bytes(), 2 * MIB);
 
-    owner.bypassed(served(1), PAGES[1]);
-    owner.bypassed(served(1), PAGES[1]);
+    owner.bypassed(served(1), FILE, PAGES[1]);
+    owner.bypassed(served(1), FILE, PAGES[1]);
     assert_eq!(actions(&mut owner), [pages(&PAGES[1..])]);
     assert_eq!(owner.transit_bytes(), 2 * MIB, "the network has not taken it");
     owner.sent(served(1), PAGES[1]);
     owner.sent(served(1), PAGES[1]);
     assert_eq!((owner.transit_bytes(), actions(&mut owner)), (MIB, vec![]));
-    owner.bypassed(served(1), PAGES[0]);
+    owner.bypassed(served(1), FILE, PAGES[0]);
     owner.sent(served(1), PAGES[0]);
     assert_eq!(owner.transit_bytes(), 0);
 }
@@ -142,14 +143,38 @@ fn what_is_not_wanted_any_more_is_let_go() {
     for give_up in give_up {
         let mut owner = asked(Config::default());
         owner.no_space(served(1));
-        owner.bypassed(served(1), PAGES[0]);
+        owner.bypassed(served(1), FILE, PAGES[0]);
         actions(&mut owner);
         give_up(&mut owner);
-        assert_eq!(actions(&mut owner), [Action::StopServing { served: served(1) }]);
+        assert_eq!(actions(&mut owner), []);
         assert_eq!(owner.transit_bytes(), MIB, "one page is still with the network");
-        owner.bypassed(served(1), PAGES[1]);
+        owner.bypassed(served(1), FILE, PAGES[1]);
         owner.ready(served(1));
         owner.sent(served(1), PAGES[0]);
-        assert_eq!((owner.transit_bytes(), actions(&mut owner)), (0, vec![]));
+        let stopped = Action::StopServing { served: served(1) };
+        assert_eq!((owner.transit_bytes(), actions(&mut owner)), (0, vec![stopped]));
     }
+}
+
+/// A page of the pool, too, is in use until the network has taken it, though nobody waits for it any more.
+#[test]
+fn what_was_sent_stays_though_it_is_not_wanted_any_more() {
+    let mut owner = asked(Config::default());
+    owner.ready(served(1));
+    actions(&mut owner);
+    owner.handle(Time(1), ASKER, Message::Cancel { get: GetId(1) });
+    owner.sent(served(1), PAGES[0]);
+    assert_eq!(actions(&mut owner), []);
+    owner.sent(served(1), PAGES[1]);
+    assert_eq!(actions(&mut owner), [Action::StopServing { served: served(1) }]);
+}
+
+/// A read for a request that has ended is not taken for one of another that has its number.
+#[test]
+fn a_page_of_another_file_is_never_sent() {
+    let mut owner = asked(Config::default());
+    owner.no_space(served(1));
+    actions(&mut owner);
+    owner.bypassed(served(1), FileId(1), PAGES[0]);
+    assert_eq!(actions(&mut owner), []);
 }

@@ -36,7 +36,7 @@ struct Inner {
 
 impl BufferManager {
     /// Shares what is read with other servers, this one being `id`, from now on: tables that are registered already are not
-    /// shared. `incarnation` is higher each time that a server of this id starts. `None` if the manager has joined before.
+    /// shared. `incarnation` is higher each time that a server of this id starts, and at most 2⁴⁴: milliseconds since 1970, say. `None` if the manager has joined before.
     ///
     /// # Panics
     /// If signs of life would come too late, see [`coscan_ring::Config::queued_ns`].
@@ -44,7 +44,7 @@ impl BufferManager {
     pub fn join_cluster(
         &self,
         id: NodeId,
-        incarnation: u32,
+        incarnation: u64,
         options: ClusterOptions,
         network: Arc<dyn Network>,
     ) -> Option<Cluster> {
@@ -73,6 +73,11 @@ impl Cluster {
     /// again; what this one needs is said again, too.
     pub fn reconnected(&self, peer: NodeId) {
         self.inner.driver.reconnected(peer);
+    }
+
+    /// The connection of another server to this one has ended: what it said is forgotten.
+    pub fn disconnected(&self, peer: NodeId) {
+        self.inner.driver.disconnected(peer);
     }
 
     /// A message has come from another server, with the bytes of its pages if it is

@@ -210,7 +210,7 @@ impl<'a> Run<'a> {
 
     fn start(&mut self, now: Time, machine: usize) -> Result<(), Failure> {
         let Cluster { machine: alike, config, .. } = self.cluster;
-        let node = Node::new(NodeId(machine as u64), self.starts[machine], *config);
+        let node = Node::new(NodeId(machine as u64), u64::from(self.starts[machine]), *config);
         self.starts[machine] += 1;
         let workload = &self.workloads[machine];
         let simulation = Simulation::new(workload, alike, self.policy.build(), self.options);

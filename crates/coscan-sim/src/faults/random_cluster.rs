@@ -79,12 +79,14 @@ pub fn random_cluster(seed: u64) -> RandomCluster {
     let nodes = random.count(1, 5);
     let queued_ns = random.between(1, SPACE_TIMEOUT_NS / 5);
     let sharings = [Sharing::Off, Sharing::Reads, Sharing::Needs, Sharing::All, Sharing::All];
+    let silence_ns = queued_ns * random.between(6, 10);
     let config = Config {
         sharing: *random.choose(&sharings),
         transit_bytes_max: *random.choose(&[0, 20, 100, u64::MAX]),
         have_delay_ns: random.below(SPACE_TIMEOUT_NS / 10),
         queued_ns,
-        silence_ns: queued_ns * random.between(6, 10),
+        silence_ns,
+        patience_ns: silence_ns * random.between(1, 20),
     };
     let network = Network {
         bytes_per_second: random.between(50_000_000, 2_000_000_000),

@@ -34,6 +34,7 @@ impl State {
         match action {
             Action::Send { to, message } => self.send_to_peer(to, message),
             Action::Read(load) => self.read_itself(&load),
+            Action::ReadInstead(load) => self.read_instead(&load),
             Action::Arrived { load, file, page } => self.arrived(load, (file, page), now),
             Action::Serve { served, file, pages, query } => {
                 self.serve(served, file, &pages, query, now);

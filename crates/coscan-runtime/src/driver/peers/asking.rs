@@ -60,14 +60,19 @@ impl State {
             return;
         };
         let pages: Vec<_> = load.pages.iter().map(|&page| shared.page_id(page)).collect();
-        if let Some(peers) = &mut self.peers {
-            let elsewhere = load.pages.iter().zip(&pages);
-            let elsewhere =
-                elsewhere.filter(|(page, _)| peers.node.reads_elsewhere(load.file, **page));
-            let bytes = elsewhere.map(|(_, &page)| self.core.state().bytes_of(page));
-            peers.report.bytes_read_instead += bytes.sum::<u64>();
-        }
         self.read(load.load, &pages);
+    }
+
+    /// The same, for pages that another server does not send.
+    pub(super) fn read_instead(&mut self, load: &Load) {
+        if let Some(peers) = &mut self.peers
+            && let Some(shared) = peers.files.get(load.file)
+        {
+            let bytes = load.pages.iter().map(|&page| shared.range(page));
+            peers.report.bytes_read_instead +=
+                bytes.map(|range| range.end - range.start).sum::<u64>();
+        }
+        self.read_itself(load);
     }
 
     /// A page of a load has come from another server.

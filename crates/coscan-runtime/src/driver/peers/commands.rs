@@ -20,7 +20,7 @@ impl Driver {
     pub(crate) fn join_cluster(
         self: &Arc<Self>,
         id: NodeId,
-        incarnation: u32,
+        incarnation: u64,
         options: &ClusterOptions,
         network: Arc<dyn Network>,
     ) -> bool {
@@ -51,12 +51,14 @@ impl Driver {
 
     pub(crate) fn reconnected(self: &Arc<Self>, peer: NodeId) {
         self.call(|state, _| {
-            if let Some(peers) = &mut state.peers {
-                peers.node.reconnected(peer);
-                // It may have left this server out meanwhile, and forgotten what is needed here.
-                state.announce_all_again();
-            }
+            state.forget_peer(peer);
+            // It may have left this server out meanwhile, and forgotten what is needed here.
+            state.announce_all_again();
         });
+    }
+
+    pub(crate) fn disconnected(self: &Arc<Self>, peer: NodeId) {
+        self.call(|state, _| state.forget_peer(peer));
     }
 
     pub(crate) fn receive(
@@ -134,9 +136,18 @@ impl Peers {
 }
 
 impl State {
+    /// What another server has said, wanted and asked for no longer counts.
+    fn forget_peer(&mut self, peer: NodeId) {
+        if let Some(peers) = &mut self.peers {
+            peers.node.reconnected(peer);
+            peers.forget_waiting(|from, _| from == peer);
+        }
+    }
+
     fn set_members(&mut self, members: &[NodeId], now: Time) {
         if let Some(peers) = &mut self.peers {
             peers.node.set_members(now, members.iter().copied());
+            peers.forget_waiting(|from, _| !members.contains(&from));
         }
         self.announce_all_again();
     }

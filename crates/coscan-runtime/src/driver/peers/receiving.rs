@@ -35,16 +35,16 @@ impl State {
                 }
             }
             // What it has taken back need not be done when the file is open.
-            Message::Cancel { get } => peers.forget_waiting(
-                from,
-                |waiting| matches!(waiting, Message::Get { get: asked, .. } if asked == get),
-            ),
-            Message::End { scan } => peers.forget_waiting(from, |waiting| {
+            Message::Cancel { get } => peers.forget_waiting(|sender, waiting| {
+                let asked = matches!(waiting, Message::Get { get: asked, .. } if asked == get);
+                sender == from && asked
+            }),
+            Message::End { scan } => peers.forget_waiting(|sender, waiting| {
                 let told = match waiting {
                     Message::Need { scan, .. } | Message::Unneed { scan, .. } => Some(scan),
                     _ => None,
                 };
-                told == Some(scan)
+                sender == from && told == Some(scan)
             }),
             _ => {}
         }
@@ -154,9 +154,10 @@ impl State {
 }
 
 impl super::Peers {
-    fn forget_waiting(&mut self, from: NodeId, matches: impl Fn(&PeerMessage) -> bool) {
+    /// Messages that wait until a file is open are not handled then.
+    pub(super) fn forget_waiting(&mut self, matches: impl Fn(NodeId, &PeerMessage) -> bool) {
         for waiting in self.opening.values_mut() {
-            waiting.retain(|(sender, message)| *sender != from || !matches(message));
+            waiting.retain(|(from, message)| !matches(*from, message));
         }
     }
 }

@@ -114,9 +114,9 @@ impl State {
             let Some(peers) = &mut self.peers else { return };
             let place = peers.files.place_of(id);
             match (place, read) {
-                (Some((_, page)), Ok(bytes)) => {
+                (Some((file, page)), Ok(bytes)) => {
                     peers.bypassing.insert((served, page), bytes);
-                    peers.node.bypassed(served, page);
+                    peers.node.bypassed(served, file, page);
                     self.settle_peers(now);
                     if let Some(peers) = &mut self.peers {
                         peers.bypassing.remove(&(served, page)); // If nobody wants it any more.

@@ -9,7 +9,9 @@ mod serving;
 use std::collections::{BTreeMap, VecDeque};
 
 use coscan_core::{ChunkIndex, GroupIndex, Layout, LoadId, PageIndex, ScanId, Time};
-use coscan_ring::{Action, Extents, Message, Node, NodeId, RemoteInterest, RowGroup, Served};
+use coscan_ring::{
+    Action, Extents, FileId, Message, Node, NodeId, RemoteInterest, RowGroup, Served,
+};
 
 use super::Simulation;
 use crate::violation::Broken;
@@ -41,7 +43,7 @@ pub(super) struct Peers {
     scans: BTreeMap<ScanId, ForPeer>,
     scan_of: BTreeMap<ForPeer, ScanId>,
     /// Loads that bypass the pool.
-    bypassing: BTreeMap<LoadId, Served>,
+    bypassing: BTreeMap<LoadId, (Served, FileId)>,
     bypassing_next: u64,
     outbox: VecDeque<(NodeId, Message)>,
     /// Bytes that were asked of the store.
@@ -199,7 +201,7 @@ impl Simulation<'_> {
     fn carry_out_for_peers(&mut self, action: Action) -> Result<(), Broken> {
         match action {
             Action::Send { to, message } => self.peers_mut().outbox.push_back((to, message)),
-            Action::Read(load) => self.read(&load),
+            Action::Read(load) | Action::ReadInstead(load) => self.read(&load),
             Action::Arrived { load, page, .. } => self.arrive(load, page)?,
             Action::Serve { served, file, pages, query } => {
                 self.start_serving(served, file, &pages, query)?;

@@ -81,7 +81,7 @@ impl Simulation<'_> {
         let peers = self.peers_mut();
         let load = LoadId(peers.bypassing_next);
         peers.bypassing_next += 1;
-        peers.bypassing.insert(load, served);
+        peers.bypassing.insert(load, (served, file));
         self.read(&Load { load, file, pages, urgent: true, query: RemoteQuery::default() });
     }
 
@@ -91,14 +91,14 @@ impl Simulation<'_> {
         if load.0 < BYPASSING {
             return false;
         }
-        if let Some(&served) = peers.bypassing.get(&load) {
-            peers.node.bypassed(served, page);
+        if let Some(&(served, file)) = peers.bypassing.get(&load) {
+            peers.node.bypassed(served, file, page);
         }
         true
     }
 
     pub(super) fn stop_serving(&mut self, served: Served) {
         self.end_scan_for(ForPeer::Request(served));
-        self.peers_mut().bypassing.retain(|_, bypassing| *bypassing != served);
+        self.peers_mut().bypassing.retain(|_, (bypassing, _)| *bypassing != served);
     }
 }
