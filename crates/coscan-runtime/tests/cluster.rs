@@ -193,6 +193,8 @@ async fn each_page_is_read_once_for_all_servers() {
         assert_eq!(servers.pages_read(), servers.table_bytes, "{level:?}");
         let received: u64 = servers.reports().map(|report| report.bytes_received).sum();
         assert_eq!(received, 2 * servers.table_bytes, "two of three get each page from the third");
+        let read: u64 = servers.managers.iter().map(|manager| manager.report().bytes_read).sum();
+        assert_eq!(read, servers.table_bytes, "what comes from others is not read");
         servers.assert_free(0..3).await;
     }
 }

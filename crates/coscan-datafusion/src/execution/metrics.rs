@@ -1,5 +1,6 @@
 //! The figures of a scan in EXPLAIN ANALYZE.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use coscan_runtime::ScanMetrics;
@@ -17,6 +18,9 @@ pub(crate) struct ScanCounts {
     chunks_found_in_pool: Count,
     bytes_read: Count,
     bytes_reused: Count,
+    /// Made with the first byte: few servers have peers.
+    bytes_from_peers: OnceLock<Count>,
+    metrics: ExecutionPlanMetricsSet,
     slices_decoded: Count,
     slices_reused: Count,
     time_waiting: Time,
@@ -41,6 +45,8 @@ impl ScanCounts {
             chunks_found_in_pool: count("chunks_found_in_pool"),
             bytes_read: count("bytes_read"),
             bytes_reused: count("bytes_reused"),
+            bytes_from_peers: OnceLock::new(),
+            metrics: metrics.clone(),
             slices_decoded: count("slices_decoded"),
             slices_reused: count("slices_reused"),
             time_waiting: time("time_waiting"),
@@ -56,6 +62,11 @@ impl ScanCounts {
         add(&self.chunks_found_in_pool, chunks_before.chunks_found, chunks.chunks_found);
         add(&self.bytes_read, chunks_before.bytes_read, chunks.bytes_read);
         add(&self.bytes_reused, chunks_before.bytes_reused, chunks.bytes_reused);
+        if now.bytes_from_peers > before.bytes_from_peers {
+            let count = || MetricBuilder::new(&self.metrics).global_counter("bytes_from_peers");
+            let count = self.bytes_from_peers.get_or_init(count);
+            add(count, before.bytes_from_peers, now.bytes_from_peers);
+        }
         add(&self.slices_decoded, before.slices_decoded, now.slices_decoded);
         add(&self.slices_reused, before.slices_reused, now.slices_reused);
         add_time(&self.time_waiting, before.wait, now.wait);

@@ -49,8 +49,20 @@ impl State {
         });
     }
 
-    /// Pages of a load have come, or cannot be read.
+    /// Pages of a load have been read from the store, or cannot be.
     pub(super) fn pages_read(&mut self, load: LoadId, pages: Vec<PageRead>, now: Time) {
+        self.count_read(&pages);
+        self.pages_came(load, pages, now);
+    }
+
+    /// Counts pages that were read from the store.
+    pub(super) fn count_read(&mut self, pages: &[PageRead]) {
+        let read = pages.iter().filter_map(|(_, read)| read.as_ref().ok());
+        self.totals.bytes_read += read.map(|bytes| bytes.len() as u64).sum::<u64>();
+    }
+
+    /// Pages of a load have come, or will not.
+    pub(super) fn pages_came(&mut self, load: LoadId, pages: Vec<PageRead>, now: Time) {
         let (count, mut failed) = (pages.len(), 0);
         for (page, read) in pages {
             match read {
@@ -101,7 +113,6 @@ impl State {
     }
 
     fn page_loaded(&mut self, load: LoadId, page: PageId, bytes: Bytes, now: Time) {
-        self.totals.bytes_read += bytes.len() as u64;
         self.frames.insert(page, bytes);
         self.core.page_loaded(now, load, page);
     }

@@ -15,6 +15,8 @@ pub struct ScanMetrics {
     pub slices_decoded: u64,
     /// Columns of chunks that it took decoded from another scan.
     pub slices_reused: u64,
+    /// Bytes of pages that came from other servers, of all loads made for it.
+    pub bytes_from_peers: u64,
     /// Total time for which its workers waited for chunks.
     pub wait: Duration,
     /// Total time for which its workers decoded.
@@ -38,6 +40,7 @@ impl ScanMetrics {
             },
             slices_decoded: self.slices_decoded + other.slices_decoded,
             slices_reused: self.slices_reused + other.slices_reused,
+            bytes_from_peers: self.bytes_from_peers + other.bytes_from_peers,
             wait: self.wait + other.wait,
             decode: self.decode + other.decode,
             read: self.read + other.read,
@@ -58,6 +61,7 @@ pub(crate) struct ScanCounters {
     slices: SliceCounters,
     /// The same, of all scans.
     slices_of_all: Arc<SliceCounters>,
+    pub(crate) bytes_from_peers: AtomicU64,
     pub(crate) wait_ns: AtomicU64,
     pub(crate) decode_ns: AtomicU64,
     pub(crate) read_ns: AtomicU64,
@@ -78,6 +82,10 @@ impl ScanCounters {
         self.slices_of_all.reused.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn count_from_peer(&self, page: &[u8]) {
+        self.bytes_from_peers.fetch_add(page.len() as u64, Ordering::Relaxed);
+    }
+
     pub(crate) fn with_chunks(&self, chunks: ScanCounts) -> ScanMetrics {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let time = |counter: &AtomicU64| Duration::from_nanos(count(counter));
@@ -85,6 +93,7 @@ impl ScanCounters {
             chunks,
             slices_decoded: count(&self.slices.decoded),
             slices_reused: count(&self.slices.reused),
+            bytes_from_peers: count(&self.bytes_from_peers),
             wait: time(&self.wait_ns),
             decode: time(&self.decode_ns),
             read: time(&self.read_ns),
@@ -112,7 +121,7 @@ pub struct ManagerReport {
     pub loads_started: u64,
     /// Chunks that were handed to workers so far.
     pub chunks_delivered: u64,
-    /// Bytes of pages that loads brought so far.
+    /// Bytes of pages that were read from stores so far.
     pub bytes_read: u64,
     /// Bytes of pages that chunks handed to workers had so far: what scans that share nothing would have read.
     pub bytes_delivered: u64,

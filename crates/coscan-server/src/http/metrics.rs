@@ -87,12 +87,7 @@ fn counters(registry: &mut Registry, report: &ManagerReport) {
     );
     counter("decisions", "Decisions of the scheduler", report.decisions);
     let read = ConstCounter::new(report.bytes_read);
-    registry.register_with_unit(
-        "read",
-        "Pages that loads brought, from the stores and from other servers",
-        Unit::Bytes,
-        read,
-    );
+    registry.register_with_unit("read", "Pages that were read from stores", Unit::Bytes, read);
     let delivered = ConstCounter::new(report.bytes_delivered);
     registry.register_with_unit(
         "delivered",

@@ -54,6 +54,7 @@ pub(crate) use why_any::WhyAny;
 /// | `chunks_pruned_dynamic_filter` | chunks to read that dynamic filters ruled out while it ran |
 /// | `chunks_delivered`, `chunks_found_in_pool` | chunks that the scan got, and those among them found complete in the pool |
 /// | `bytes_read`, `bytes_reused` | stored bytes that were read for it, and those that it found in the pool |
+/// | `bytes_from_peers` | stored bytes that other servers sent for it, if any did: of `bytes_read`, unless a limit ended the scan before |
 /// | `slices_decoded`, `slices_reused` | columns of chunks that it decoded, and those that it got decoded from others |
 /// | `time_waiting`, `time_decoding`, `time_reading` | sums over its workers of waiting for chunks and of decoding, and over the loads made for it |
 #[derive(Clone, Debug)]

@@ -59,6 +59,7 @@ impl State {
     /// Queues a message, with the bytes of its pages.
     pub(super) fn send_to_peer(&mut self, to: NodeId, message: Message) {
         let Some(peers) = &mut self.peers else { return };
+        peers.report.requests_made += u64::from(matches!(message, Message::Get { .. }));
         let (mut pages, mut taken) = (Vec::new(), None);
         if let Message::Pages { get, file, pages: sent } = &message {
             let served = Served { node: to, get: *get };

@@ -35,8 +35,6 @@ impl State {
             }
         }
         for (file, pages) in shared {
-            let elsewhere = pages.iter().any(|&page| peers.node.reads_elsewhere(file, page));
-            peers.report.requests_made += u64::from(elsewhere);
             peers.node.load(now, &Load { load, file, pages, urgent: false, query });
         }
         own
@@ -82,7 +80,10 @@ impl State {
         let (bytes, shared) = arrived.expect("pages arrive with their bytes");
         peers.report.bytes_received += bytes.len() as u64;
         let id = shared.page_id(page);
-        self.pages_read(load, vec![(id, Ok(bytes))], now);
+        if let Some(in_flight) = self.loads.get(&load) {
+            in_flight.counters.count_from_peer(&bytes);
+        }
+        self.pages_came(load, vec![(id, Ok(bytes))], now);
     }
 
     /// Scans have ended: others are no longer asked for what nobody needs.

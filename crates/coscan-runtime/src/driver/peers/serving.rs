@@ -110,6 +110,7 @@ impl State {
 
     /// Pages that bypass the pool, each read or not.
     pub(in crate::driver) fn bypassed(&mut self, served: Served, pages: Vec<PageRead>, now: Time) {
+        self.count_read(&pages);
         for (id, read) in pages {
             let Some(peers) = &mut self.peers else { return };
             let place = peers.files.place_of(id);
