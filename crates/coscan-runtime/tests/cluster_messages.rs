@@ -37,18 +37,23 @@ impl Network for Outbox {
 }
 
 impl Outbox {
-    /// Takes messages until one is as wanted.
+    /// Takes the first message that is as wanted, once there is one.
     async fn take(&self, is_wanted: impl Fn(&Outgoing) -> bool) -> PeerMessage {
         let taken = async {
             loop {
-                let sent = std::mem::take(&mut *self.0.lock().unwrap());
-                if let Some(wanted) = sent.into_iter().find(&is_wanted) {
-                    return wanted.message.clone();
+                if let Some(message) = self.find(&is_wanted) {
+                    return message;
                 }
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
         in_time(taken).await
+    }
+
+    fn find(&self, is_wanted: impl Fn(&Outgoing) -> bool) -> Option<PeerMessage> {
+        let mut sent = self.0.lock().unwrap();
+        let wanted = sent.iter().position(is_wanted)?;
+        Some(sent.swap_remove(wanted).message.clone())
     }
 }
 
@@ -119,11 +124,12 @@ async fn what_waits_for_a_file_is_forgotten_with_its_connection() {
     owner.cluster.reconnected(ASKER); // A new process, which has no scan.
     owner.cluster.receive(OTHER, get, Vec::new());
     gate.open();
-    // It is answered after all that waited, too.
+    // It is answered after all that waited, too. The network has taken its answer.
     owner.outbox.take(|sent| sent.to == OTHER).await;
     let scans = || owner.manager.tables().iter().map(|table| table.scans).sum::<usize>();
     in_time(async {
         while scans() > 0 {
+            owner.outbox.0.lock().unwrap().clear();
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     })

@@ -140,14 +140,14 @@ impl State {
     fn forget_peer(&mut self, peer: NodeId) {
         if let Some(peers) = &mut self.peers {
             peers.node.reconnected(peer);
-            peers.forget_waiting(|from, _| from == peer);
+            peers.opening.forget(|from, _| from == peer);
         }
     }
 
     fn set_members(&mut self, members: &[NodeId], now: Time) {
         if let Some(peers) = &mut self.peers {
             peers.node.set_members(now, members.iter().copied());
-            peers.forget_waiting(|from, _| !members.contains(&from));
+            peers.opening.forget(|from, _| !members.contains(&from));
         }
         self.announce_all_again();
     }

@@ -2,13 +2,14 @@
 //!
 //! The [`Node`] decides whom to ask and what to answer. Here its actions are carried out on core (`acting`), and what core
 //! decides is told to it. `files` has the names of what is shared, `asking` the loads of this server, `serving` those for others,
-//! `advising` what scans will need, here and there, `receiving` what comes from others, `commands` what the program may do.
+//! `advising` what scans will need, here and there, `opening` files that others ask for, `receiving` what comes from others, `commands` what the program may do.
 
 mod acting;
 mod advising;
 mod asking;
 mod commands;
 mod files;
+mod opening;
 mod receiving;
 mod serving;
 #[cfg(test)]
@@ -19,11 +20,12 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use coscan_core::{PageIndex, ScanId, TableId, Time};
-use coscan_ring::{FileId, Node, NodeId, RemoteInterest, Served};
+use coscan_ring::{FileId, Node, RemoteInterest, Served};
 
-use crate::peers::{ClusterReport, FileName, Network, PeerMessage, SentPages};
+use crate::peers::{ClusterReport, Network, SentPages};
 use crate::scans::parts::ScanParts;
 use files::{NewSharedFile, SharedFiles};
+use opening::Opening;
 
 /// A file as it is served: a table of its own.
 #[derive(Clone, Debug)]
@@ -51,8 +53,7 @@ pub(super) struct Peers {
     bypassing: BTreeMap<(Served, PageIndex), Bytes>,
     /// Pages of the message that is being applied.
     arriving: BTreeMap<PageIndex, Bytes>,
-    /// What others have said about files that are being opened for them.
-    opening: BTreeMap<FileName, Vec<(NodeId, PeerMessage)>>,
+    opening: Opening,
     network: Arc<dyn Network>,
     /// Is told what the network has taken.
     sent_pages: Weak<dyn SentPages>,
@@ -78,7 +79,7 @@ impl Peers {
             unannounced: BTreeSet::new(),
             bypassing: BTreeMap::new(),
             arriving: BTreeMap::new(),
-            opening: BTreeMap::new(),
+            opening: Opening::default(),
             network,
             sent_pages,
             report: ClusterReport::default(),

@@ -7,11 +7,9 @@ use coscan_core::{PageIndex, Time};
 use coscan_ring::{GetId, Message, NodeId};
 
 use super::ServedFile;
+use super::opening::Added;
 use crate::driver::state::State;
 use crate::peers::{FileName, PeerMessage};
-
-/// Files that may be opened for others at a time, and what may be said about each meanwhile. What is beyond is refused.
-const OPENING_MAX: usize = 256;
 
 impl State {
     /// Applies a message. Returns a file that it is about, if that is to be opened first.
@@ -35,11 +33,11 @@ impl State {
                 }
             }
             // What it has taken back need not be done when the file is open.
-            Message::Cancel { get } => peers.forget_waiting(|sender, waiting| {
+            Message::Cancel { get } => peers.opening.forget(|sender, waiting| {
                 let asked = matches!(waiting, Message::Get { get: asked, .. } if asked == get);
                 sender == from && asked
             }),
-            Message::End { scan } => peers.forget_waiting(|sender, waiting| {
+            Message::End { scan } => peers.opening.forget(|sender, waiting| {
                 let told = match waiting {
                     Message::Need { scan, .. } | Message::Unneed { scan, .. } => Some(scan),
                     _ => None,
@@ -53,17 +51,10 @@ impl State {
     }
 
     fn wait_until_opened(&mut self, from: NodeId, message: PeerMessage) -> Option<FileName> {
-        let peers = self.peers.as_mut()?;
-        let file = message.file()?.clone();
-        let is_full = peers.opening.len() >= OPENING_MAX;
-        let opens = !matches!(message, Message::Unneed { .. });
-        match peers.opening.get_mut(&file) {
-            Some(waiting) if waiting.len() < OPENING_MAX => waiting.push((from, message)),
-            None if opens && !is_full => {
-                peers.opening.insert(file.clone(), vec![(from, message)]);
-                return Some(file);
-            }
-            _ => self.refuse(from, &message),
+        match self.peers.as_mut()?.opening.add(from, message) {
+            Added::Opens(file) => return Some(file),
+            Added::Waits => {}
+            Added::Refused(message) => self.refuse(from, &message),
         }
         None
     }
@@ -83,7 +74,7 @@ impl State {
         now: Time,
     ) {
         let Some(peers) = &mut self.peers else { return };
-        let waiting = peers.opening.remove(name).unwrap_or_default();
+        let waiting = peers.opening.take(name);
         let is_open = served.is_some();
         let id = peers.files.by_name(name);
         match id.and_then(|id| peers.files.get_mut(id)) {
@@ -150,14 +141,5 @@ impl State {
         let Some(shared) = peers.files.get(id) else { return false };
         let pages: Option<Vec<_>> = pages.iter().map(|range| shared.page_of(range)).collect();
         pages.is_some_and(|pages| peers.node.expects(from, get, id, &pages))
-    }
-}
-
-impl super::Peers {
-    /// Messages that wait until a file is open are not handled then.
-    pub(super) fn forget_waiting(&mut self, matches: impl Fn(NodeId, &PeerMessage) -> bool) {
-        for waiting in self.opening.values_mut() {
-            waiting.retain(|(from, message)| !matches(*from, message));
-        }
     }
 }
