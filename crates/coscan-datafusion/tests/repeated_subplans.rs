@@ -106,7 +106,8 @@ async fn a_pool_of_two_chunks_is_enough_under_every_policy() {
     create_table(&context, data.path()).await;
     let pool_bytes = 2 * support::chunk_bytes_max(&context).await;
     for policy in PolicyKind::ALL {
-        let options = Options::with_pool_bytes(pool_bytes, 64 << 20).policy(policy);
+        // The twelve sorts of a query reserve 10 MB each.
+        let options = Options::with_pool_bytes(pool_bytes, 256 << 20).policy(policy);
         check(data.path(), || BufferManager::new(options.clone()).unwrap()).await;
     }
 }
