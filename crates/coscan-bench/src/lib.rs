@@ -1,7 +1,7 @@
 //! The workloads of the papers on real engines, and their reports.
 //!
 //! [`tpch`] makes the tables, [`workload`] draws the queries, [`engines`] answers them with plain
-//! DataFusion or with coscan, [`runner`] runs them, [`experiment`] does all of that in order,
+//! DataFusion or with coscan (or `clients` of a server), [`runner`] runs them, [`experiment`] does all of that in order,
 //! [`answers`] compares what engines answered, [`metrics`] holds what was measured, and [`report`]
 //! shows it as text and as a page with pictures.
 //!
@@ -13,6 +13,8 @@
 
 pub mod alone;
 pub mod answers;
+#[cfg(feature = "clients")]
+pub mod clients;
 pub mod engines;
 pub mod experiment;
 pub mod metrics;

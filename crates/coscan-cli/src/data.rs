@@ -1,6 +1,9 @@
-//! The directory of generated data.
+//! Generated data.
 
 use std::path::PathBuf;
+
+use coscan_bench::tpch;
+use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Failure;
 
@@ -20,4 +23,27 @@ fn cache_directory() -> Option<PathBuf> {
         std::env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
     let cache = cache.or_else(|| Some(std::env::home_dir()?.join(".cache")))?;
     Some(cache.join("coscan/data"))
+}
+
+/// Makes lineitem, unless an earlier run left it, and shows how far it is.
+///
+/// # Errors
+/// If it cannot be written.
+pub(crate) async fn make_lineitem(directory: PathBuf, scale: f64) -> Result<PathBuf, Failure> {
+    let bar = ProgressBar::new(0);
+    if let Ok(style) =
+        ProgressStyle::with_template("making lineitem {wide_bar} {percent} % ({eta} left)")
+    {
+        bar.set_style(style);
+    }
+    let progress = bar.clone();
+    let made = tokio::task::spawn_blocking(move || {
+        tpch::lineitem(&directory, scale, &|done, total| {
+            progress.set_length(total);
+            progress.set_position(done);
+        })
+    });
+    let path = made.await??;
+    bar.finish_and_clear();
+    Ok(path)
 }

@@ -8,14 +8,12 @@ use clap::Args;
 use coscan_bench::engines::{Device, EngineKind, Source};
 use coscan_bench::experiment::{Experiment, PoolSize};
 use coscan_bench::report::{html, table};
-use coscan_bench::tpch;
 use coscan_bench::workload::StreamGroup;
 use coscan_runtime::storage::stores::Limits;
 use coscan_runtime::storage::table::FileOptions;
-use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::compare::{Contender, compare, describe, write_pictures};
-use crate::data::data_directory;
+use crate::data::{data_directory, make_lineitem};
 use crate::signals::interrupted;
 use crate::sizes::parse_bytes;
 use crate::{Failure, INTERRUPTED};
@@ -56,7 +54,7 @@ impl Demo {
     }
 
     async fn compare(&self) -> Result<(), Failure> {
-        let lineitem = self.make_table().await?;
+        let lineitem = make_lineitem(data_directory(self.data.as_ref())?, self.scale).await?;
         let percents = ["1", "10", "50", "100"].into_iter().map(str::parse);
         let percents = percents.collect::<Result<_, _>>()?;
         let experiment = Experiment {
@@ -92,27 +90,5 @@ impl Demo {
             write_pictures(directory, &comparison)?;
         }
         comparison.check()
-    }
-
-    /// Makes lineitem unless an earlier run left it.
-    async fn make_table(&self) -> Result<PathBuf, Failure> {
-        let directory = data_directory(self.data.as_ref())?;
-        let scale = self.scale;
-        let bar = ProgressBar::new(0);
-        if let Ok(style) =
-            ProgressStyle::with_template("making lineitem {wide_bar} {percent} % ({eta} left)")
-        {
-            bar.set_style(style);
-        }
-        let progress = bar.clone();
-        let made = tokio::task::spawn_blocking(move || {
-            tpch::lineitem(&directory, scale, &|done, total| {
-                progress.set_length(total);
-                progress.set_position(done);
-            })
-        });
-        let path = made.await??;
-        bar.finish_and_clear();
-        Ok(path)
     }
 }

@@ -96,7 +96,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
             #[cfg(feature = "server")]
             Command::User(user) => user.run(),
             #[cfg(feature = "server")]
-            Command::Ring(ring) => ring.run(),
+            Command::Ring(ring) => ring.run().await,
             #[cfg(not(feature = "server"))]
             Command::Serve(without) | Command::User(without) | Command::Ring(without) => {
                 without.run()

@@ -25,7 +25,7 @@ mod system_tables;
 pub mod users;
 
 pub use check::check;
-pub use coscan_transport::new_key as new_ring_key;
+pub use coscan_transport::{PeerStatus, new_key as new_ring_key};
 pub use engine::STACK_BYTES;
 pub use ring::RingError;
 pub use server::{Server, ServerError, Stopped};

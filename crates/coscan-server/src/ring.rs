@@ -31,7 +31,8 @@ pub(crate) fn start(
     listener: TcpListener,
     manager: &BufferManager,
 ) -> Result<Arc<Transport>, RingError> {
-    let listens_at = || ring.listen.map(|address| address.to_string());
+    // Port 0 stands for any: the listener has the one that it is.
+    let listens_at = || listener.local_addr().map(|address| address.to_string()).ok();
     let config = TransportConfig {
         address: ring.address.clone().or_else(listens_at).unwrap_or_default(),
         join: ring.join.clone(),

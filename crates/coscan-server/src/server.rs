@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coscan_runtime::{BufferManager, Options};
+use coscan_runtime::BufferManager;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::check::check;
-use crate::config::{Config, ConfigError, Http, Memory};
+use crate::config::{Config, ConfigError, Http};
 use crate::engine::{Engine, EngineError};
 use crate::http::HttpServer;
 use crate::listen::{Certificate, Gate, TlsError};
@@ -94,7 +94,7 @@ impl Server {
             Err(error) => vec![error.to_string()],
         };
         let opened = async {
-            let manager = BufferManager::new(options(&config.memory)).map_err(EngineError::from)?;
+            let manager = BufferManager::new(config.memory.options()).map_err(EngineError::from)?;
             let engine = Engine::new(&manager, Arc::new(Users::anyone()?), &config.limits)?;
             Ok::<_, ServerError>(engine.open_tables(&config.tables).await?)
         };
@@ -110,7 +110,7 @@ impl Server {
     /// If the configuration is wrong, a table cannot be opened, or an address is taken.
     pub async fn start(config: &Config) -> Result<Self, ServerError> {
         check(config)?;
-        let manager = BufferManager::new(options(&config.memory)).map_err(EngineError::from)?;
+        let manager = BufferManager::new(config.memory.options()).map_err(EngineError::from)?;
         Self::start_on(&manager, config).await
     }
 
@@ -268,15 +268,4 @@ fn users(config: &Config) -> Result<Users, UsersError> {
         Some(path) => Users::load(path),
         None => Users::anyone(),
     }
-}
-
-fn options(memory: &Memory) -> Options {
-    let mut options = memory.bytes.map_or_else(Options::default, Options::with_memory_bytes);
-    if let Some(pool_bytes) = memory.pool_bytes {
-        options.pool_bytes = pool_bytes;
-        options.pool_bytes_min = options.pool_bytes_min.min(pool_bytes);
-        options.decode_bytes =
-            options.decode_bytes.min(options.memory_bytes.saturating_sub(pool_bytes));
-    }
-    options
 }

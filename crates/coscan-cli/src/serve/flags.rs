@@ -14,7 +14,7 @@ use crate::sizes::parse_bytes;
 use crate::table_argument::parse_table;
 
 #[derive(Debug, Args)]
-pub(super) struct Flags {
+pub(crate) struct Flags {
     /// A table: its name, and a file, directory, pattern or URL of Parquet files
     #[arg(short, long = "table", value_name = "NAME=URL", value_parser = parse_table)]
     tables: Vec<(String, String)>,
@@ -122,7 +122,7 @@ pub(super) struct Flags {
 
 impl Flags {
     /// Overrides settings with the flags; tables and replicas are added.
-    pub(super) fn apply_to(&self, config: &mut Config) {
+    pub(crate) fn apply_to(&self, config: &mut Config) {
         let tables = self.tables.iter().cloned();
         config.tables.extend(tables.map(|(name, location)| (name, TableLocation::from(location))));
         for (name, location) in &self.replicas {
@@ -185,7 +185,7 @@ impl Flags {
     }
 }
 
-fn parse_mode(text: &str) -> Result<RingMode, &'static str> {
+pub(crate) fn parse_mode(text: &str) -> Result<RingMode, &'static str> {
     match text {
         "off" => Ok(RingMode::Off),
         "direct" => Ok(RingMode::Direct),

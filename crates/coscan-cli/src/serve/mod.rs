@@ -14,7 +14,7 @@ use coscan_server::{Server, Stopped};
 
 use crate::Failure;
 use demo::Demo;
-use flags::Flags;
+pub(crate) use flags::{Flags, parse_mode};
 use signals::{Signal, Signals};
 
 /// Serve SQL on Parquet files to many clients, which share what they read.

@@ -11,6 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use coscan_runtime::Options;
 use serde::Deserialize;
 
 pub use self::log::{Log, LogFormat};
@@ -116,6 +117,21 @@ pub struct Memory {
     /// The most of it for stored pages. Default: half of `bytes`.
     #[serde(deserialize_with = "units::bytes_option")]
     pub pool_bytes: Option<u64>,
+}
+
+impl Memory {
+    /// The settings of a buffer manager that has this memory.
+    #[must_use]
+    pub fn options(&self) -> Options {
+        let mut options = self.bytes.map_or_else(Options::default, Options::with_memory_bytes);
+        if let Some(pool_bytes) = self.pool_bytes {
+            options.pool_bytes = pool_bytes;
+            options.pool_bytes_min = options.pool_bytes_min.min(pool_bytes);
+            options.decode_bytes =
+                options.decode_bytes.min(options.memory_bytes.saturating_sub(pool_bytes));
+        }
+        options
+    }
 }
 
 /// Why there is no configuration.

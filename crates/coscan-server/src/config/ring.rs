@@ -1,5 +1,6 @@
 //! Other servers with which this one shares what it reads.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -48,6 +49,15 @@ pub enum RingMode {
     /// Each page is read by its owner among the servers, and sent to those that need it.
     #[default]
     Direct,
+}
+
+impl fmt::Display for RingMode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Off => "off",
+            Self::Direct => "direct",
+        })
+    }
 }
 
 impl Ring {

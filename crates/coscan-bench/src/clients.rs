@@ -1,17 +1,18 @@
 //! A server that answers as an engine of the workloads, over connections of a client library.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
-use coscan_bench::runner::{Engine, EngineError, IoCount, Read};
-use coscan_server::Server;
 use coscan_storage::stores::StoreMetrics;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
-/// The clients of a server.
-pub(crate) struct Clients {
+use crate::runner::{Engine, EngineError, IoCount, Read};
+
+/// The clients of a server, over the PostgreSQL protocol.
+pub struct Clients {
     name: String,
     metrics: Arc<StoreMetrics>,
     /// Connections that no query uses.
@@ -19,15 +20,17 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// So many connections, each with these settings.
-    pub(crate) async fn connect(
+    /// So many connections to the server at an address, each with these settings. `metrics` counts the server's reads.
+    ///
+    /// # Errors
+    /// If the server accepts no connection, or a setting is wrong.
+    pub async fn connect(
         name: &str,
-        server: &Server,
+        at: SocketAddr,
         metrics: Arc<StoreMetrics>,
         count: usize,
         settings: &str,
     ) -> Result<Self, EngineError> {
-        let at = server.postgres.ok_or("the server listens for PostgreSQL clients")?;
         let mut idle = Vec::new();
         for _ in 0..count {
             let mut config = tokio_postgres::Config::new();

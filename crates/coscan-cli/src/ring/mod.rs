@@ -1,5 +1,11 @@
 //! `coscan ring`: what servers need that share what they read.
 
+mod demo;
+mod node;
+mod nodes;
+mod report;
+mod streams;
+
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -25,13 +31,20 @@ Example, for two servers on one bucket:
   coscan serve --config coscan.toml --ring-key ring.key --ring-store s3://bucket/sales/ \\
       --ring-listen 10.0.0.1:5440                  # on the other: 10.0.0.2:5440, and --ring-join 10.0.0.1:5440")]
     Key,
+    Demo(Box<demo::Demo>),
+    #[command(hide = true)]
+    Node(Box<node::Node>),
 }
 
 impl Ring {
-    pub(crate) fn run(&self) -> Result<ExitCode, Failure> {
-        match self.command {
-            Command::Key => print!("{}", coscan_server::new_ring_key()?),
+    pub(crate) async fn run(&self) -> Result<ExitCode, Failure> {
+        match &self.command {
+            Command::Key => {
+                print!("{}", coscan_server::new_ring_key()?);
+                Ok(ExitCode::SUCCESS)
+            }
+            Command::Demo(demo) => demo.run().await,
+            Command::Node(node) => node.run().await,
         }
-        Ok(ExitCode::SUCCESS)
     }
 }

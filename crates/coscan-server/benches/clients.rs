@@ -7,13 +7,12 @@
 //! Each client runs TPC-H Q6 and Q1 over parts of lineitem, one query after another, over a connection of its own. Both
 //! servers read through the same kind of device and must give the same answers.
 
-mod engine;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
+use coscan_bench::clients::Clients;
 use coscan_bench::engines::{Device, Source};
 use coscan_bench::experiment::{Experiment, PoolSize, Prepared};
 use coscan_bench::metrics::{EngineReport, Standalone, write_json};
@@ -24,8 +23,6 @@ use coscan_server::Server;
 use coscan_server::config::{Config, Limits, Listen, parse_bytes};
 use coscan_storage::stores::{LimitedStore, Limits as DeviceLimits, MeteredStore, StoreMetrics};
 use coscan_storage::table::FileOptions;
-
-use crate::engine::Clients;
 
 const TABLE: &str = "lineitem";
 
@@ -148,7 +145,8 @@ impl Arguments {
         let server = Server::start_on(&manager, &config).await?;
         let sharing = if name.starts_with("without") { "off" } else { "on" };
         let settings = format!("SET coscan.sharing = {sharing}");
-        let clients = Clients::connect(name, &server, metrics, self.clients, &settings).await?;
+        let at = server.postgres.ok_or("the server listens for PostgreSQL clients")?;
+        let clients = Clients::connect(name, at, metrics, self.clients, &settings).await?;
         let engine: Arc<dyn Engine> = Arc::new(clients);
         let run = run_streams(Arc::clone(&engine), &prepared.streams, TABLE).await?;
         let mut standalone = Standalone::new();

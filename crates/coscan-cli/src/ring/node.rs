@@ -1,0 +1,122 @@
+//! `coscan ring node`: a server of the demonstration, in a process of its own.
+//!
+//! Whoever starts it reads a line of JSON from its output, where it listens ([`Ready`]), and another, what it has done so far
+//! ([`Counts`]), for each line that it is given. When its input ends, it ends: no server outlives its demonstration.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use coscan_bench::process;
+use coscan_runtime::BufferManager;
+use coscan_server::config::{Config, parse_duration};
+use coscan_server::{PeerStatus, Server};
+use coscan_storage::stores::{
+    LimitedStore, Limits, MeteredStore, StoreMetrics, Stores, list_files,
+};
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt, BufReader, stdin};
+
+use crate::Failure;
+use crate::serve::Flags;
+use crate::sizes::parse_bytes;
+
+/// One server of the demonstration.
+#[derive(Debug, Args)]
+pub(super) struct Node {
+    #[command(flatten)]
+    flags: Flags,
+    /// Bytes per second that it gets from the store
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    store_bandwidth: Option<u64>,
+    /// Time until the store answers a request
+    #[arg(long, default_value = "0s", value_name = "TIME", value_parser = parse_duration)]
+    store_latency: Duration,
+}
+
+/// Where a server listens.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Ready {
+    pub(super) postgres: SocketAddr,
+    pub(super) http: Option<SocketAddr>,
+    /// For other servers.
+    pub(super) ring: Option<SocketAddr>,
+}
+
+/// What a server has done since it started.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Counts {
+    /// Bytes read from the store.
+    pub(super) store_bytes: u64,
+    /// Requests to the store.
+    pub(super) store_requests: u64,
+    /// Bytes of pages that other servers have sent.
+    pub(super) peer_bytes: u64,
+    /// Processor time in seconds.
+    pub(super) cpu_s: f64,
+    /// Other servers with which it shares now.
+    pub(super) sharing: usize,
+}
+
+impl Node {
+    pub(super) async fn run(&self) -> Result<ExitCode, Failure> {
+        let mut config = Config { insecure: true, ..Config::default() };
+        self.flags.apply_to(&mut config);
+        let manager = BufferManager::new(config.memory.options())?;
+        let metrics = StoreMetrics::new();
+        for table in config.tables.values() {
+            self.limit_store(&manager, &table.location, &metrics).await?;
+        }
+        let server = Server::start_on(&manager, &config).await?;
+        let postgres = server.postgres.ok_or("a server of the demonstration needs clients")?;
+        say(&Ready { postgres, http: server.http, ring: server.ring })?;
+        let mut lines = BufReader::new(stdin()).lines();
+        while let Ok(Some(_)) = lines.next_line().await {
+            say(&counts(&server, &metrics))?;
+        }
+        server.stop(Duration::ZERO, std::future::pending()).await;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The store of a table gets slow, and is counted.
+    async fn limit_store(
+        &self,
+        manager: &BufferManager,
+        location: &str,
+        metrics: &Arc<StoreMetrics>,
+    ) -> Result<(), Failure> {
+        let listing = list_files(&Stores::new(), location).await?;
+        let limits = Limits { bytes_per_second: self.store_bandwidth, latency: self.store_latency };
+        let limited = LimitedStore::new(listing.store, limits);
+        let metered = MeteredStore::new(Arc::new(limited), Arc::clone(metrics));
+        manager.stores().register(&listing.store_url, Arc::new(metered));
+        Ok(())
+    }
+}
+
+fn counts(server: &Server, metrics: &StoreMetrics) -> Counts {
+    let read = metrics.snapshot();
+    let (sharing, peer_bytes) = server.engine().transport().map_or((0, 0), |transport| {
+        let peers = transport.peers().into_iter();
+        let sharing = peers.filter(|peer| peer.status == PeerStatus::Sharing).count();
+        (sharing, transport.cluster().report().bytes_received)
+    });
+    Counts {
+        store_bytes: read.bytes,
+        store_requests: read.requests,
+        peer_bytes,
+        cpu_s: process::cpu_time().as_secs_f64(),
+        sharing,
+    }
+}
+
+/// Writes a line of JSON.
+fn say(what: &impl Serialize) -> Result<(), Failure> {
+    let mut output = std::io::stdout().lock();
+    serde_json::to_writer(&mut output, what)?;
+    writeln!(output)?;
+    Ok(output.flush()?)
+}

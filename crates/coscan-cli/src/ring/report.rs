@@ -1,0 +1,121 @@
+//! What the demonstration has measured.
+
+use std::collections::BTreeMap;
+
+use arrow::array::RecordBatch;
+use coscan_bench::answers::compare_answers;
+use coscan_bench::runner::{QueryRun, Run};
+use coscan_sim::report::draw::columns::{Align, Block, beside};
+use coscan_sim::report::draw::numbers::{count, decimal, megabytes};
+use serde::Serialize;
+
+use super::node::Counts;
+use crate::sizes::show_bytes;
+
+/// The figures of one mode, all servers together.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    mode: String,
+    /// Until the last stream has ended, in seconds.
+    total_s: f64,
+    store_bytes: u64,
+    store_requests: u64,
+    peer_bytes: u64,
+    /// Processor time of the servers, in seconds.
+    cpu_s: f64,
+    answers_equal: bool,
+    /// The first answer that differs from that of the first mode.
+    #[serde(skip)]
+    pub(super) difference: Option<String>,
+    #[serde(skip)]
+    runs: Vec<Run>,
+}
+
+impl Report {
+    /// What has been done between two counts. Answers are compared with those of `first`, or of nothing.
+    pub(super) fn new(
+        mode: String,
+        runs: Vec<Run>,
+        (before, after): (Counts, Counts),
+        first: Option<&Self>,
+    ) -> Self {
+        let difference = first.and_then(|first| difference(&first.runs, &runs));
+        Self {
+            mode,
+            total_s: runs.iter().map(|run| run.total.as_secs_f64()).fold(0.0, f64::max),
+            store_bytes: after.store_bytes - before.store_bytes,
+            store_requests: after.store_requests - before.store_requests,
+            peer_bytes: after.peer_bytes - before.peer_bytes,
+            cpu_s: after.cpu_s - before.cpu_s,
+            answers_equal: difference.is_none(),
+            difference,
+            runs,
+        }
+    }
+
+    /// The figures in a line.
+    pub(super) fn line(&self) -> String {
+        format!(
+            "{:<10} {:>7.1} s   {:>8} from the store in {:>6} requests   {:>8} from other servers   {}",
+            self.mode,
+            self.total_s,
+            show_bytes(self.store_bytes),
+            count(self.store_requests),
+            show_bytes(self.peer_bytes),
+            if self.answers_equal { "answers equal" } else { "ANSWERS DIFFER" },
+        )
+    }
+}
+
+/// A query and its answer.
+type Answer<'a> = (&'a String, &'a Vec<RecordBatch>);
+
+/// The answers of servers, by stream and by place in the stream.
+fn answers<'a>(runs: &'a [Run]) -> BTreeMap<(usize, usize), Answer<'a>> {
+    let of_server = |(server, run): (usize, &'a Run)| {
+        let place = move |query: &QueryRun| (query.stream * runs.len() + server, query.place);
+        run.queries.iter().map(move |query| (place(query), (&query.sql, &query.answer)))
+    };
+    runs.iter().enumerate().flat_map(of_server).collect()
+}
+
+/// The first answer of `runs` that differs from what `expected` has for the same query, however streams were dealt.
+fn difference(expected: &[Run], runs: &[Run]) -> Option<String> {
+    let (expected, actual) = (answers(expected), answers(runs));
+    if expected.len() != actual.len() {
+        return Some(format!("{} queries were answered, not {}", actual.len(), expected.len()));
+    }
+    let mut pairs = expected.into_values().zip(actual.into_values());
+    pairs.find_map(|((sql, expected), (other, answer))| {
+        if sql != other {
+            return Some(format!("this is an answer to another query:\n{other}"));
+        }
+        compare_answers(sql, expected, answer).err().map(|difference| difference.to_string())
+    })
+}
+
+/// All figures side by side.
+pub(super) fn table(reports: &[Report]) -> String {
+    let rows = [
+        "total time [s]",
+        "from the store [MB]",
+        "requests to the store",
+        "from other servers [MB]",
+        "processor time of the servers [s]",
+        "answers equal",
+    ];
+    let names = rows.map(str::to_owned).to_vec();
+    let columns = reports.iter().map(|report| {
+        let values = vec![
+            decimal(report.total_s),
+            megabytes(report.store_bytes),
+            count(report.store_requests),
+            megabytes(report.peer_bytes),
+            decimal(report.cpu_s),
+            if report.answers_equal { "yes" } else { "NO" }.to_owned(),
+        ];
+        Block::new(&report.mode, "", &[values], Align::Right)
+    });
+    let names = Block::new("", "", &[names], Align::Left);
+    beside(&names, &columns.collect::<Vec<_>>())
+}
