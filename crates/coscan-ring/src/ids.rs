@@ -14,6 +14,10 @@ pub struct NodeId(pub u64);
 )]
 pub struct FileId(pub u32);
 
+/// A store of files: this node's number for it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct StoreId(pub u32);
+
 /// A request for pages, by the number that the asking node has given it.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize,

@@ -30,8 +30,8 @@ mod node;
 mod ownership;
 
 pub use extents::{Extents, RowGroup};
-pub use ids::{FileId, GetId, NodeId, RemoteInterest, Served};
+pub use ids::{FileId, GetId, NodeId, RemoteInterest, Served, StoreId};
 pub use membership::{Member, Membership, MembershipAction, MembershipError};
 pub use message::Message;
-pub use node::{Action, Config, Load, Node, Sharing};
+pub use node::{Action, Choosing, Config, Load, Node, Sharing};
 pub use ownership::{Owners, owners_of};

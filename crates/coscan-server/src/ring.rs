@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use coscan_runtime::ring::{Choosing, Config};
 use coscan_runtime::{BufferManager, ClusterOptions};
 use coscan_transport::{Credentials, Transport, TransportConfig, TransportError};
 use tokio::net::TcpListener;
 use url::Url;
 
-use crate::config::Ring;
+use crate::config::{Ring, RingMode};
 
 /// Why a server does not share.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +41,9 @@ pub(crate) fn start(
         credentials: credentials(ring),
     };
     let stores = ring.stores.iter().map(|text| prefix(text)).collect::<Result<_, _>>()?;
-    let options = ClusterOptions { stores, ring: coscan_runtime::ring::Config::default() };
+    let chooses = (ring.mode == RingMode::Auto).then(Choosing::default);
+    let ring = Config { chooses, ..Config::default() };
+    let options = ClusterOptions { stores, ring };
     Ok(Arc::new(Transport::start(listener, config, manager, options)?))
 }
 

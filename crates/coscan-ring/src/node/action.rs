@@ -97,6 +97,9 @@ pub enum Action {
         /// The scan.
         interest: RemoteInterest,
     },
+    /// What scans of this node need is to be [ended](crate::Node::end_need) and said [again](crate::Node::need): other nodes are
+    /// asked now that were not, or the other way round.
+    SayNeedsAgain,
     /// Pages are read from somewhere else from now on. Pages of which nothing was said are read from the device.
     SetSource {
         /// The file.

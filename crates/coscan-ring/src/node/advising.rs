@@ -7,8 +7,8 @@ use coscan_core::{PageIndex, Source, Time};
 
 use super::Node;
 use super::action::Action;
-use super::asking::known_rows;
 use super::config::Sharing;
+use super::needing::known_rows;
 use crate::ids::{FileId, NodeId, RemoteInterest};
 use crate::message::Message;
 

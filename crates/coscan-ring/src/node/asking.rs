@@ -1,14 +1,11 @@
-//! What this node wants of others: pages of its loads, and what its scans will need.
+//! What this node wants of others: pages of its loads.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 use coscan_core::{LoadId, PageIndex, Time};
 
 use super::Node;
 use super::action::{Action, Load};
-use super::config::Sharing;
-use crate::extents::Extents;
 use crate::ids::{FileId, GetId, NodeId};
 use crate::message::Message;
 
@@ -81,6 +78,7 @@ impl Asked {
 impl Node {
     /// A load of the buffer manager begins: each of its pages comes from its owner, or from the store.
     pub fn load(&mut self, now: Time, load: &Load) {
+        self.choose(now, load.file);
         let mut by_owner: BTreeMap<NodeId, Vec<PageIndex>> = BTreeMap::new();
         for &page in &load.pages {
             let owner = match self.reads_elsewhere(load.file, page) {
@@ -100,9 +98,9 @@ impl Node {
     }
 
     /// A load is given up.
-    pub fn cancel_load(&mut self, load: LoadId) {
+    pub fn cancel_load(&mut self, now: Time, load: LoadId) {
         for get in self.asked.matching(|request| request.missing.load == load) {
-            let request = self.asked.remove(get).expect("found above");
+            let request = self.give_up(now, get).expect("found above");
             self.send(request.to, Message::Cancel { get });
         }
         self.actions.retain(|action| match action {
@@ -113,77 +111,11 @@ impl Node {
         });
     }
 
-    /// A scan of this node will need these rows of these columns of a file. `scan` is a number of the caller's choice. Rows
-    /// that are named later are added.
-    pub fn need(&mut self, scan: u64, file: FileId, columns: &[u32], rows: &[Range<u64>]) {
-        if self.config.sharing < Sharing::Needs {
-            return;
-        }
-        for (owner, rows) in self.by_owner(file, rows) {
-            self.told.entry(scan).or_default().insert(owner);
-            self.send(owner, Message::Need { scan, file, columns: columns.to_vec(), rows });
-        }
-    }
-
-    /// Whether a scan has told others what it needs.
-    #[must_use]
-    pub fn has_told(&self, scan: u64) -> bool {
-        self.told.contains_key(&scan)
-    }
-
-    /// It does not need these rows any more.
-    pub fn unneed(&mut self, scan: u64, file: FileId, rows: &[Range<u64>]) {
-        if !self.told.contains_key(&scan) {
-            return;
-        }
-        for (owner, rows) in self.by_owner(file, rows) {
-            if self.told[&scan].contains(&owner) {
-                self.send(owner, Message::Unneed { scan, file, rows });
-            }
-        }
-    }
-
-    /// It has ended.
-    pub fn end_need(&mut self, scan: u64) {
-        for owner in self.told.remove(&scan).into_iter().flatten() {
-            self.send(owner, Message::End { scan });
-        }
-    }
-
-    /// A node is no member any more. If it is there all the same, it need not keep anything for this one.
-    pub(super) fn end_needs_of(&mut self, gone: NodeId) {
-        let told = self.told.iter_mut();
-        let scans = told.filter_map(|(&scan, told)| told.remove(&gone).then_some(scan));
-        for scan in scans.collect::<Vec<_>>() {
-            self.send(gone, Message::End { scan });
-        }
-    }
-
-    /// These rows by the other nodes that own their extents.
-    fn by_owner(&self, file: FileId, rows: &[Range<u64>]) -> BTreeMap<NodeId, Vec<Range<u64>>> {
-        let file = self.file(file);
-        let mut by_owner: BTreeMap<NodeId, Vec<Range<u64>>> = BTreeMap::new();
-        for range in known_rows(&file.extents, rows) {
-            for extent in file.extents.of_row(range.start)..=file.extents.of_row(range.end - 1) {
-                let owner = file.owners[extent].owner;
-                if owner == self.id {
-                    continue;
-                }
-                let of_extent = file.extents.rows(extent);
-                let part = range.start.max(of_extent.start)..range.end.min(of_extent.end);
-                let parts = by_owner.entry(owner).or_default();
-                match parts.last_mut().filter(|last| last.end == part.start) {
-                    Some(last) => last.end = part.end,
-                    None => parts.push(part),
-                }
-            }
-        }
-        by_owner
-    }
-
     fn ask(&mut self, now: Time, to: NodeId, mut missing: Load, is_fallback: bool) {
         missing.pages.sort_unstable();
         let Load { file, pages, query, .. } = missing.clone();
+        let bytes = pages.iter().map(|&page| self.bytes_of(file, page)).sum();
+        self.others_are_asked(now, file, bytes);
         let request = Request { to, missing, is_fallback, asked: now, heard: now };
         let get = self.asked.add(request);
         self.send(to, Message::Get { get, file, pages, query });
@@ -209,18 +141,20 @@ impl Node {
         let Some(request) = request else { return };
         let came: BTreeSet<_> = pages.iter().copied().collect();
         let load = request.missing.load;
-        for page in request.missing.pages.extract_if(.., |page| came.contains(page)) {
-            self.actions.push_back(Action::Arrived { load, file, page });
-        }
+        let arrived: Vec<_> =
+            request.missing.pages.extract_if(.., |page| came.contains(page)).collect();
         if request.missing.pages.is_empty() {
             self.asked.remove(get);
         }
+        self.others_have_sent(now, file, &arrived, true);
+        let arrived = arrived.into_iter().map(|page| Action::Arrived { load, file, page });
+        self.actions.extend(arrived);
     }
 
     /// The node that was asked will not send the rest.
-    pub(super) fn read_instead(&mut self, from: NodeId, get: GetId) {
+    pub(super) fn read_instead(&mut self, now: Time, from: NodeId, get: GetId) {
         if self.asked.requests.get(&get).is_some_and(|request| request.to == from) {
-            let request = self.asked.remove(get).expect("found above");
+            let request = self.give_up(now, get).expect("found above");
             self.actions.push_back(Action::ReadInstead(request.missing));
         }
     }
@@ -242,9 +176,9 @@ impl Node {
     }
 
     /// A file is forgotten: what others were asked for is read from the store.
-    pub(super) fn ask_no_more(&mut self, file: FileId) {
+    pub(super) fn ask_no_more(&mut self, now: Time, file: FileId) {
         for get in self.asked.matching(|request| request.missing.file == file) {
-            let request = self.asked.remove(get).expect("found above");
+            let request = self.give_up(now, get).expect("found above");
             self.send(request.to, Message::Cancel { get });
             self.actions.push_back(Action::ReadInstead(request.missing));
         }
@@ -254,7 +188,7 @@ impl Node {
     pub(super) fn give_up_silent(&mut self, now: Time) {
         while self.asked.due(self.config.silence_ns).is_some_and(|due| due <= now) {
             let (_, get) = self.asked.silent_since.first().copied().expect("one is due");
-            let request = self.asked.remove(get).expect("it is listed");
+            let request = self.give_up(now, get).expect("it is listed");
             self.send(request.to, Message::Cancel { get });
             self.ask_again(now, request);
         }
@@ -263,9 +197,16 @@ impl Node {
     /// A node is gone: what it was asked for comes from others.
     pub(super) fn ask_others(&mut self, now: Time, gone: NodeId) {
         for get in self.asked.matching(|request| request.to == gone) {
-            let request = self.asked.remove(get).expect("found above");
+            let request = self.give_up(now, get).expect("found above");
             self.ask_again(now, request);
         }
+    }
+
+    /// What a request still misses will not come.
+    fn give_up(&mut self, now: Time, get: GetId) -> Option<Request> {
+        let request = self.asked.remove(get)?;
+        self.others_have_sent(now, request.missing.file, &request.missing.pages, false);
+        Some(request)
     }
 
     /// Asks who stands in for the node that was asked, once; then the store.
@@ -288,14 +229,4 @@ impl Node {
             }
         }
     }
-}
-
-/// Those of these rows that exist.
-pub(super) fn known_rows(
-    extents: &Extents,
-    rows: &[Range<u64>],
-) -> impl Iterator<Item = Range<u64>> {
-    let row_count = extents.row_count();
-    let known = rows.iter().map(move |range| range.start..range.end.min(row_count));
-    known.filter(|range| !range.is_empty())
 }

@@ -16,11 +16,40 @@ pub enum Sharing {
     All,
 }
 
+/// How a node chooses whether to read from a store alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Choosing {
+    /// A rate counts once something was waited for in so many nanoseconds, and so many bytes came.
+    pub measured_ns: u64,
+    /// See `measured_ns`.
+    pub measured_bytes: u64,
+    /// The others have to give that much of what the store does, in percent, or the node reads alone.
+    pub gain_min_percent: u64,
+    /// Nanoseconds for which a choice lasts at least.
+    pub lasts_ns: u64,
+    /// Nanoseconds after which a node that reads alone asks the others again, to measure.
+    pub trial_after_ns: u64,
+}
+
+impl Default for Choosing {
+    fn default() -> Self {
+        Self {
+            measured_ns: 1_000_000_000,
+            measured_bytes: 8 << 20,
+            gain_min_percent: 120,
+            lasts_ns: 10_000_000_000,
+            trial_after_ns: 60_000_000_000,
+        }
+    }
+}
+
 /// The limits of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
     /// What it shares with the others.
     pub sharing: Sharing,
+    /// Whether it may read from a store alone that gives it no less than the others do, as long as that is so.
+    pub chooses: Option<Choosing>,
     /// Bytes that may be held for others outside of the pool.
     pub transit_bytes_max: u64,
     /// Nanoseconds for which news of what it has is collected before others are told.
@@ -51,6 +80,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             sharing: Sharing::All,
+            chooses: None,
             transit_bytes_max: 32 << 20,
             have_delay_ns: 5_000_000,
             queued_ns: 200_000_000,

@@ -1,11 +1,13 @@
 //! A node of the ring, as a state machine: messages and what its buffer manager does go in, messages and reads come out.
 //!
-//! Asking, serving and advising have a file each.
+//! Asking, needing, serving, advising and choosing have a file each.
 
 mod action;
 mod advising;
 mod asking;
+mod choosing;
 mod config;
+mod needing;
 mod serving;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -13,13 +15,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use coscan_core::{PageIndex, Time};
 
 use crate::extents::Extents;
-use crate::ids::{FileId, GetId, NodeId, RemoteInterest, Served};
+use crate::ids::{FileId, GetId, NodeId, RemoteInterest, Served, StoreId};
 use crate::message::Message;
 use crate::ownership::{Owners, owners_of};
 pub use action::{Action, Load};
 use advising::Advice;
 use asking::Asked;
-pub use config::{Config, Sharing};
+use choosing::Choices;
+pub use config::{Choosing, Config, Sharing};
 use serving::Serving;
 
 /// So many bits of the number of a request count the requests since the node has started.
@@ -30,6 +33,7 @@ const INCARNATION_SHIFT: u32 = 20;
 struct File {
     /// The same on all nodes.
     identity: u64,
+    store: StoreId,
     extents: Extents,
     /// The extent and the bytes of each page.
     pages: Vec<(u32, u64)>,
@@ -60,6 +64,7 @@ pub struct Node {
     advice: Advice,
     /// For each scan of this node that has said what it needs, the nodes that it told.
     told: BTreeMap<u64, BTreeSet<NodeId>>,
+    choices: Choices,
     actions: VecDeque<Action>,
 }
 
@@ -82,15 +87,18 @@ impl Node {
             serving: Serving::default(),
             advice: Advice::default(),
             told: BTreeMap::new(),
+            choices: Choices::new(),
             actions: VecDeque::new(),
         }
     }
 
     /// Adds a version of a file, and returns this node's number for it. `pages` lists, in page order, the first row and the
-    /// bytes of each page. `identity` is the same on all nodes and differs between versions.
+    /// bytes of each page. `identity` is the same on all nodes and differs between versions;
+    /// `store` is where it is read from.
     pub fn add_file(
         &mut self,
         identity: u64,
+        store: StoreId,
         extents: Extents,
         pages: impl IntoIterator<Item = (u64, u64)>,
     ) -> FileId {
@@ -99,7 +107,7 @@ impl Node {
         let owners = self.owners(identity, &extents);
         let file = FileId(self.next_file);
         self.next_file += 1;
-        self.files.insert(file, File { identity, extents, pages, owners });
+        self.files.insert(file, File { identity, store, extents, pages, owners });
         let elsewhere = self.pages(file).filter(|&page| self.reads_elsewhere(file, page));
         self.set_sources(file, elsewhere.collect::<Vec<_>>());
         file
@@ -107,9 +115,9 @@ impl Node {
 
     /// Forgets a file. What others were asked for of it is read from the store, what they have asked for they read
     /// themselves. The caller has ended what scans need of it, here and for others.
-    pub fn remove_file(&mut self, file: FileId) {
+    pub fn remove_file(&mut self, now: Time, file: FileId) {
         self.serve_no_more(file);
-        self.ask_no_more(file);
+        self.ask_no_more(now, file);
         self.forget_pages(file);
         self.files.remove(&file);
     }
@@ -170,7 +178,9 @@ impl Node {
                 self.pages_came(now, (from, get), file, &pages);
             }
             Message::Queued { get } => self.queued(now, from, get),
-            Message::NoRoom { get } | Message::Failed { get } => self.read_instead(from, get),
+            Message::NoRoom { get } | Message::Failed { get } => {
+                self.read_instead(now, from, get);
+            }
             Message::Have { file, pages } => self.nearby(from, file, &pages, true),
             Message::Evicted { file, pages } => self.nearby(from, file, &pages, false),
         }
@@ -198,7 +208,9 @@ impl Node {
     /// Whether another node reads a page for this one.
     #[must_use]
     pub fn reads_elsewhere(&self, file: FileId, page: PageIndex) -> bool {
-        self.config.sharing > Sharing::Off && self.owner_of(file, page) != self.id
+        self.config.sharing > Sharing::Off
+            && self.owner_of(file, page) != self.id
+            && !self.reads_alone(self.file(file).store)
     }
 
     /// The owner of a page.

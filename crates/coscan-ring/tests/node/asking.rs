@@ -3,7 +3,7 @@
 use coscan_core::{LoadId, PageIndex, Time};
 use coscan_ring::{Action, Config, Message, Node, NodeId, Sharing};
 
-use crate::common::{FILE, actions, ask, load, messages, node, owned_by};
+use crate::common::{FILE, NOW, actions, ask, load, messages, node, owned_by};
 
 const MS: u64 = 1_000_000;
 /// More than the silence after which an owner counts as gone.
@@ -178,7 +178,7 @@ fn a_load_that_is_given_up_gets_nothing_more() {
     let (to, message) = ask(&mut asker, Time(0), &load(1, &pages));
     let (get, _) = get_of(&message);
     asker.handle(Time(1), to, Message::Pages { get, file: FILE, pages: pages[..1].to_vec() });
-    asker.cancel_load(LoadId(1));
+    asker.cancel_load(NOW, LoadId(1));
     assert_eq!(messages(actions(&mut asker)), [(to, Message::Cancel { get })]);
     asker.handle(Time(2), to, Message::Pages { get, file: FILE, pages });
     assert_eq!(actions(&mut asker), []);
@@ -190,7 +190,7 @@ fn a_load_that_is_given_up_at_once_reads_nothing() {
     let own = pages(&asker, 0);
     asker.load(Time(0), &load(1, &own));
     asker.load(Time(0), &load(2, &own));
-    asker.cancel_load(LoadId(1));
+    asker.cancel_load(NOW, LoadId(1));
     assert_eq!(actions(&mut asker), [Action::Read(load(2, &own))]);
 }
 
@@ -200,7 +200,12 @@ fn requests_of_a_restarted_node_have_other_numbers() {
         let mut asker = Node::new(NodeId(0), incarnation, Config::default());
         asker.set_members(Time(0), [NodeId(1)]);
         let group = coscan_ring::RowGroup { rows: 1, bytes: 1 };
-        let file = asker.add_file(0, coscan_ring::Extents::cut(&[group; 1]), [(0, 1)]);
+        let file = asker.add_file(
+            0,
+            coscan_ring::StoreId(0),
+            coscan_ring::Extents::cut(&[group; 1]),
+            [(0, 1)],
+        );
         assert_eq!(file, FILE);
         asker.set_members(Time(0), (1..99).map(NodeId));
         get_of(&ask(&mut asker, Time(0), &load(1, &[PageIndex(0)])).1).0

@@ -1,13 +1,15 @@
 //! A file of 64 pages of 1 MiB, each in an extent of its own, and the nodes that read it.
 
 use coscan_core::{LoadId, PageIndex, RemoteQuery, Time};
-use coscan_ring::{Action, Config, Extents, FileId, Load, Message, Node, NodeId, RowGroup};
+use coscan_ring::{
+    Action, Config, Extents, FileId, Load, Message, Node, NodeId, RowGroup, StoreId,
+};
 
 pub(crate) const MIB: u64 = 1 << 20;
 pub(crate) const PAGES: u32 = 64;
 pub(crate) const ROWS_PER_PAGE: u64 = 10;
 pub(crate) const FILE: FileId = FileId(0);
-const NOW: Time = Time(0);
+pub(crate) const NOW: Time = Time(0);
 
 /// A node among `members`, which knows the file.
 pub(crate) fn node(id: u64, members: u64, config: Config) -> Node {
@@ -16,7 +18,7 @@ pub(crate) fn node(id: u64, members: u64, config: Config) -> Node {
     let group = RowGroup { rows: ROWS_PER_PAGE, bytes: 9 * MIB };
     let extents = Extents::cut(&[group; PAGES as usize]);
     let pages = (0..u64::from(PAGES)).map(|page| (page * ROWS_PER_PAGE, MIB));
-    assert_eq!(node.add_file(7, extents, pages), FILE);
+    assert_eq!(node.add_file(7, StoreId(0), extents, pages), FILE);
     actions(&mut node); // Where pages are read from.
     node
 }

@@ -3,7 +3,7 @@
 use coscan_core::{PageIndex, RemoteQuery, Source, Time};
 use coscan_ring::{Action, Config, GetId, Message, NodeId, RemoteInterest, Served};
 
-use crate::common::{FILE, actions, all_actions, load, messages, node, owned_by};
+use crate::common::{FILE, NOW, actions, all_actions, load, messages, node, owned_by};
 
 const PEER: NodeId = NodeId(1);
 const SERVED: Served = Served { node: PEER, get: GetId(7) };
@@ -20,7 +20,7 @@ fn what_was_asked_of_a_file_that_is_gone_is_read_and_what_others_asked_they_read
     node.load(Time(0), &load(1, &of_peer));
     node.handle(Time(0), PEER, get());
     actions(&mut node);
-    node.remove_file(FILE);
+    node.remove_file(NOW, FILE);
     let (mut reads, mut told) = (Vec::new(), Vec::new());
     for action in actions(&mut node) {
         match action {
@@ -46,7 +46,7 @@ fn pages_that_bypass_the_pool_count_no_longer_when_their_file_is_gone() {
     node.no_space(SERVED);
     node.bypassed(SERVED, FILE, PageIndex(3));
     assert!(node.transit_bytes() > 0);
-    node.remove_file(FILE);
+    node.remove_file(NOW, FILE);
     assert_eq!(node.transit_bytes(), 0);
     node.sent(SERVED, PageIndex(3));
     assert_eq!(node.transit_bytes(), 0);

@@ -4,6 +4,7 @@
 
 mod advising;
 mod asking;
+mod choosing;
 mod common;
 mod forgetting;
 mod rules;

@@ -97,7 +97,7 @@ impl World {
                 let Some(nth) = nth(load, self.loads.len()) else { return };
                 let &(node, load) = self.loads.keys().nth(nth).unwrap();
                 self.cancelled.insert((node, load));
-                self.nodes[node].cancel_load(LoadId(load));
+                self.nodes[node].cancel_load(self.now, LoadId(load));
             }
             Step::Deliver { message } => {
                 let Some(nth) = nth(message, self.messages.len()) else { return };

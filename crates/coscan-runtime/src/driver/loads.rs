@@ -33,11 +33,11 @@ impl State {
         self.loads.insert(load, in_flight);
         self.totals.loads += 1;
         let own = self.ask_peers((load, scan), chunk, pages, now);
-        self.read(load, &own);
+        self.read(load, &own, now);
     }
 
     /// Reads pages of a load from their store, unless it was given up.
-    pub(super) fn read(&mut self, load: LoadId, pages: &[PageId]) {
+    pub(super) fn read(&mut self, load: LoadId, pages: &[PageId], now: Time) {
         let Some(in_flight) = self.loads.get(&load).filter(|_| !pages.is_empty()) else { return };
         let LoadInFlight { urgency, chunk, parts, counters, .. } = in_flight;
         self.effects.loads.push(DecidedLoad {
@@ -47,16 +47,18 @@ impl State {
             urgency: urgency.clone(),
             counters: Arc::clone(counters),
         });
+        self.count_reading(pages, now);
     }
 
     /// Pages of a load have been read from the store, or cannot be.
     pub(super) fn pages_read(&mut self, load: LoadId, pages: Vec<PageRead>, now: Time) {
-        self.count_read(&pages);
+        self.count_read(&pages, now);
         self.pages_came(load, pages, now);
     }
 
     /// Counts pages that were read from the store.
-    pub(super) fn count_read(&mut self, pages: &[PageRead]) {
+    pub(super) fn count_read(&mut self, pages: &[PageRead], now: Time) {
+        self.count_has_read(pages.iter().map(|(page, read)| (*page, read.is_ok())), now);
         let read = pages.iter().filter_map(|(_, read)| read.as_ref().ok());
         self.totals.bytes_read += read.map(|bytes| bytes.len() as u64).sum::<u64>();
     }
@@ -99,6 +101,7 @@ impl State {
         if pages.iter().any(|&page| !self.core.state().is_unneeded(page)) {
             return false;
         }
+        self.count_has_read(pages.iter().map(|&page| (page, false)), now);
         self.fail_pages(load, pages, now);
         true
     }

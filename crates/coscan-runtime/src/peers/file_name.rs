@@ -65,6 +65,11 @@ impl FileName {
         })
     }
 
+    /// The address of its store.
+    pub(crate) fn store(&self) -> &str {
+        &self.store
+    }
+
     /// The file's full address.
     #[must_use]
     pub fn url(&self) -> String {

@@ -49,6 +49,8 @@ pub enum RingMode {
     /// Each page is read by its owner among the servers, and sent to those that need it.
     #[default]
     Direct,
+    /// The same, as long as the others give this server more than the store does: each server measures both.
+    Auto,
 }
 
 impl fmt::Display for RingMode {
@@ -56,6 +58,7 @@ impl fmt::Display for RingMode {
         formatter.write_str(match self {
             Self::Off => "off",
             Self::Direct => "direct",
+            Self::Auto => "auto",
         })
     }
 }

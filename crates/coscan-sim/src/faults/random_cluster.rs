@@ -1,7 +1,7 @@
 //! Small random workloads on a few machines, some of which crash, start and are cut off.
 
 use coscan_core::{PolicyKind, Time};
-use coscan_ring::{Config, Sharing};
+use coscan_ring::{Choosing, Config, Sharing};
 
 use super::random_case::{RandomCase, SPACE_TIMEOUT_NS, random_case};
 use crate::cluster::{Cluster, ClusterOutcome, Incident, Network, Racks, run_cluster};
@@ -82,6 +82,13 @@ pub fn random_cluster(seed: u64) -> RandomCluster {
     let silence_ns = queued_ns * random.between(6, 10);
     let config = Config {
         sharing: *random.choose(&sharings),
+        chooses: random.percent(30).then(|| Choosing {
+            measured_ns: random.below(SPACE_TIMEOUT_NS / 10),
+            measured_bytes: random.between(1, 200),
+            gain_min_percent: random.between(50, 200),
+            lasts_ns: random.below(SPACE_TIMEOUT_NS),
+            trial_after_ns: random.below(2 * SPACE_TIMEOUT_NS),
+        }),
         transit_bytes_max: *random.choose(&[0, 20, 100, u64::MAX]),
         have_delay_ns: random.below(SPACE_TIMEOUT_NS / 10),
         queued_ns,

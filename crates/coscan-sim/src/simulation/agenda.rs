@@ -79,7 +79,10 @@ impl Simulation<'_> {
                 self.happen_as_planned(event)
             }
             Source::Disk => match self.disk.pop(self.now) {
-                Some(arrival) => self.arrive(arrival.load, arrival.page),
+                Some(arrival) => {
+                    self.count_read(arrival.load, arrival.page);
+                    self.arrive(arrival.load, arrival.page)
+                }
                 None => Ok(()),
             },
             Source::Processors => match self.processors.pop(self.now) {

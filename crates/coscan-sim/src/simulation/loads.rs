@@ -17,6 +17,12 @@ pub(super) struct LoadRun {
     fate: LoadFate,
 }
 
+impl LoadRun {
+    pub(super) fn table(&self) -> TableId {
+        self.table
+    }
+}
+
 impl Simulation<'_> {
     pub(super) fn start_load(
         &mut self,

@@ -33,13 +33,13 @@ impl State {
     fn act_for_peers(&mut self, action: Action, now: Time) {
         match action {
             Action::Send { to, message } => self.send_to_peer(to, message),
-            Action::Read(load) => self.read_itself(&load),
-            Action::ReadInstead(load) => self.read_instead(&load),
+            Action::Read(load) => self.read_itself(&load, now),
+            Action::ReadInstead(load) => self.read_instead(&load, now),
             Action::Arrived { load, file, page } => self.arrived(load, (file, page), now),
             Action::Serve { served, file, pages, query } => {
                 self.serve(served, file, &pages, query, now);
             }
-            Action::Bypass { served, file, pages } => self.bypass(served, file, &pages),
+            Action::Bypass { served, file, pages } => self.bypass(served, file, &pages, now),
             Action::StopServing { served } => self.stop_serving(served, now),
             Action::SetSource { file, pages, source } => {
                 let shared = self.peers.as_ref().and_then(|peers| peers.files.get(file));
@@ -48,6 +48,7 @@ impl State {
                     self.core.set_source(now, pages, source);
                 }
             }
+            Action::SayNeedsAgain => self.announce_all_again(),
             Action::Want { interest, file, columns, rows } => {
                 self.want(interest, file, &columns, &rows, now);
             }

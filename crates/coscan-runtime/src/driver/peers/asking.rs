@@ -53,16 +53,16 @@ impl State {
     }
 
     /// Reads pages of a load from the store.
-    pub(super) fn read_itself(&mut self, load: &Load) {
+    pub(super) fn read_itself(&mut self, load: &Load, now: Time) {
         let Some(shared) = self.peers.as_ref().and_then(|peers| peers.files.get(load.file)) else {
             return;
         };
         let pages: Vec<_> = load.pages.iter().map(|&page| shared.page_id(page)).collect();
-        self.read(load.load, &pages);
+        self.read(load.load, &pages, now);
     }
 
     /// The same, for pages that another server does not send.
-    pub(super) fn read_instead(&mut self, load: &Load) {
+    pub(super) fn read_instead(&mut self, load: &Load, now: Time) {
         if let Some(peers) = &mut self.peers
             && let Some(shared) = peers.files.get(load.file)
         {
@@ -70,7 +70,29 @@ impl State {
             peers.report.bytes_read_instead +=
                 bytes.map(|range| range.end - range.start).sum::<u64>();
         }
-        self.read_itself(load);
+        self.read_itself(load, now);
+    }
+
+    /// Pages are read from the store, for whomever.
+    pub(in crate::driver) fn count_reading(&mut self, pages: &[PageId], now: Time) {
+        let Some(peers) = &mut self.peers else { return };
+        for (file, page) in pages.iter().filter_map(|&page| peers.files.place_of(page)) {
+            peers.node.reads(now, file, &[page]);
+        }
+    }
+
+    /// Pages have been read from the store, or will not be.
+    pub(in crate::driver) fn count_has_read(
+        &mut self,
+        pages: impl IntoIterator<Item = (PageId, bool)>,
+        now: Time,
+    ) {
+        let Some(peers) = &mut self.peers else { return };
+        for (page, has_come) in pages {
+            if let Some((file, page)) = peers.files.place_of(page) {
+                peers.node.has_read(now, file, page, has_come);
+            }
+        }
     }
 
     /// A page of a load has come from another server.
@@ -100,7 +122,7 @@ impl State {
         for (load, pages) in missing {
             if pages.iter().all(|&page| self.core.state().is_unneeded(page)) {
                 if let Some(peers) = &mut self.peers {
-                    peers.node.cancel_load(load);
+                    peers.node.cancel_load(now, load);
                 }
                 self.fail_pages(load, &pages, now);
             }

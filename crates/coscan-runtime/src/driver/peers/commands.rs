@@ -157,8 +157,9 @@ impl State {
         if peers.files.knows(file, new.name()) || !self.registry.knows(file) {
             return;
         }
-        let extents = new.extents.clone();
-        let id = peers.node.add_file(new.name().identity(), extents, new.pages.iter().copied());
+        let (extents, store) = (new.extents.clone(), peers.files.store_of(new.name()));
+        let pages = new.pages.iter().copied();
+        let id = peers.node.add_file(new.name().identity(), store, extents, pages);
         peers.files.insert(id, file, first_page, new);
         self.settle_peers(now);
     }
@@ -167,7 +168,7 @@ impl State {
     pub(in crate::driver) fn unshare_file(&mut self, file: FileId, now: Time) {
         let Some(peers) = &mut self.peers else { return };
         if let Some(id) = peers.files.by_registration(file) {
-            peers.node.remove_file(id);
+            peers.node.remove_file(now, id);
             self.settle_peers(now);
             if let Some(peers) = &mut self.peers {
                 peers.files.remove(id);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use coscan_core::{ChunkIndex, Index, PageId, PageIndex};
-use coscan_ring::{Extents, FileId, RowGroup};
+use coscan_ring::{Extents, FileId, RowGroup, StoreId};
 use coscan_storage::table::{PageLayout, ParquetFile};
 
 use super::ServedFile;
@@ -51,6 +51,8 @@ pub(in crate::driver) struct SharedFiles {
     by_name: BTreeMap<Arc<FileName>, FileId>,
     by_registration: BTreeMap<registry::FileId, FileId>,
     by_first_page: BTreeMap<PageId, FileId>,
+    /// The stores that they are in, or were.
+    stores: BTreeMap<String, StoreId>,
 }
 
 impl NewSharedFile {
@@ -121,6 +123,12 @@ impl SharedFiles {
     /// Whether a registered file, or one of that name, is shared.
     pub(super) fn knows(&self, file: registry::FileId, name: &FileName) -> bool {
         self.by_registration.contains_key(&file) || self.by_name.contains_key(name)
+    }
+
+    /// The store of a file.
+    pub(super) fn store_of(&mut self, name: &FileName) -> StoreId {
+        let next = StoreId(self.stores.len() as u32);
+        *self.stores.entry(name.store().to_owned()).or_insert(next)
     }
 
     pub(super) fn insert(

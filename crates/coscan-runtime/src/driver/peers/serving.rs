@@ -96,13 +96,14 @@ impl State {
     }
 
     /// Reads pages for another server alone.
-    pub(super) fn bypass(&mut self, served: Served, file: FileId, pages: &[PageIndex]) {
+    pub(super) fn bypass(&mut self, served: Served, file: FileId, pages: &[PageIndex], now: Time) {
         let Some(peers) = &mut self.peers else { return };
         let Some(opened) = peers.files.get(file).and_then(|file| file.served.as_ref()) else {
             peers.node.failed(served);
             return;
         };
         let parts = Arc::clone(&opened.parts);
+        peers.node.reads(now, file, pages);
         let table = &parts.columns_of(0).snapshot.table;
         let pages = pages.iter().map(|&page| (0, table.page_of_file(0, page))).collect();
         self.effects.bypasses.push(DecidedBypass { served, pages, parts });
@@ -110,7 +111,7 @@ impl State {
 
     /// Pages that bypass the pool, each read or not.
     pub(in crate::driver) fn bypassed(&mut self, served: Served, pages: Vec<PageRead>, now: Time) {
-        self.count_read(&pages);
+        self.count_read(&pages, now);
         for (id, read) in pages {
             let Some(peers) = &mut self.peers else { return };
             let place = peers.files.place_of(id);

@@ -9,6 +9,7 @@ use coscan_ring::{FileId, Load};
 
 use super::ForPeer;
 use crate::simulation::Simulation;
+use crate::simulation::loads::LoadRun;
 
 /// Loads that bypass the pool are numbered from here on.
 pub(super) const BYPASSING: u64 = 1 << 63;
@@ -72,8 +73,21 @@ impl Simulation<'_> {
     pub(super) fn read(&mut self, load: &Load) {
         let layout = &self.workload.tables[load.file.0 as usize].layout;
         let bytes: u64 = load.pages.iter().map(|&page| layout.bytes_of(page)).sum();
-        self.peers_mut().store_bytes += bytes;
+        let now = self.now;
+        let peers = self.peers_mut();
+        peers.store_bytes += bytes;
+        peers.node.reads(now, load.file, &load.pages);
         self.disk.submit(self.now, load.load, load.urgent, TableId(load.file.0), &load.pages);
+    }
+
+    /// The store has sent a page.
+    pub(in crate::simulation) fn count_read(&mut self, load: LoadId, page: PageIndex) {
+        let table = self.loads.get(&load).map(LoadRun::table);
+        let Some(peers) = &mut self.peers else { return };
+        let bypassing = peers.bypassing.get(&load).map(|&(_, file)| file);
+        if let Some(file) = bypassing.or(table.map(|table| FileId(table.0))) {
+            peers.node.has_read(self.now, file, page, true);
+        }
     }
 
     /// Tells the owners what a scan will need.
@@ -108,7 +122,7 @@ impl Simulation<'_> {
     /// A load is given up.
     pub(in crate::simulation) fn announce_cancelled(&mut self, load: LoadId) {
         if let Some(peers) = &mut self.peers {
-            peers.node.cancel_load(load);
+            peers.node.cancel_load(self.now, load);
         }
     }
 }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use coscan_core::{ChunkIndex, GroupIndex, Layout, LoadId, PageIndex, ScanId, Time};
 use coscan_ring::{
-    Action, Extents, FileId, Message, Node, NodeId, RemoteInterest, RowGroup, Served,
+    Action, Extents, FileId, Message, Node, NodeId, RemoteInterest, RowGroup, Served, StoreId,
 };
 
 use super::Simulation;
@@ -72,7 +72,8 @@ impl Peers {
                 let row = first.map_or(0, |&chunk| layout.rows(chunk).start);
                 (row, layout.bytes_of(page))
             });
-            node.add_file(identity, Extents::cut_at(&row_groups, files.extent_bytes), pages);
+            let extents = Extents::cut_at(&row_groups, files.extent_bytes);
+            node.add_file(identity, StoreId(0), extents, pages);
         }
         Self {
             node,
@@ -139,12 +140,15 @@ impl Simulation<'_> {
         self.now = now;
         self.peers_mut().node.set_members(now, members.iter().copied());
         self.settle()?;
-        // Extents have other owners, who know of no scan.
+        self.say_needs_again(); // Extents have other owners, who know of no scan.
+        self.settle()
+    }
+
+    fn say_needs_again(&mut self) {
         for scan in self.scans.keys().copied().collect::<Vec<_>>() {
             self.announce_end(scan);
             self.announce(scan);
         }
-        self.settle()
     }
 
     /// The next message to another machine.
@@ -214,6 +218,7 @@ impl Simulation<'_> {
             Action::Unwant { interest, file, rows } => self.unwant(interest, file, rows),
             Action::Forget { interest } => self.end_scan_for(ForPeer::Interest(interest)),
             Action::SetSource { file, pages, source } => self.set_source(file, pages, source),
+            Action::SayNeedsAgain => self.say_needs_again(),
         }
         Ok(())
     }

@@ -1,0 +1,157 @@
+//! From where a node takes pages that others own: from them, or from the store like any node that shares nothing.
+//!
+//! Where the store gives a node as much as the others do, asking them saves requests, not time, and costs processors. So a node
+//! that may choose measures both, for each store: bytes per second while something is asked of it. Nobody else need know: a node
+//! answers requests whatever it has chosen.
+
+use std::collections::BTreeMap;
+
+use coscan_core::{PageIndex, Time};
+
+use super::Node;
+use super::action::Action;
+use super::config::{Choosing, Sharing};
+use crate::ids::{FileId, StoreId};
+
+/// What was measured of each store.
+pub(super) type Choices = BTreeMap<StoreId, Choice>;
+
+/// What was measured of a store, and of what other nodes send of its files.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Choice {
+    pub(super) store: Rate,
+    pub(super) others: Rate,
+    reads_alone: bool,
+    /// When that was chosen.
+    since: Time,
+}
+
+/// Bytes per second, as long as there are any to wait for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rate {
+    /// Bytes that were asked for and have not come.
+    waiting_bytes: u64,
+    waiting_since: Time,
+    /// What came since the last measure, and the time in which it did.
+    bytes: u64,
+    busy_ns: u64,
+    bytes_per_second: Option<u64>,
+}
+
+impl Rate {
+    /// Bytes are asked for.
+    pub(super) fn ask(&mut self, now: Time, bytes: u64) {
+        if self.waiting_bytes == 0 {
+            self.waiting_since = now;
+        }
+        self.waiting_bytes += bytes;
+    }
+
+    /// So many of them have come, or will not come.
+    pub(super) fn end(&mut self, now: Time, bytes: u64, have_come: bool) {
+        self.busy_ns += now.since(self.waiting_since);
+        self.waiting_since = now;
+        self.waiting_bytes = self.waiting_bytes.saturating_sub(bytes);
+        self.bytes += if have_come { bytes } else { 0 };
+    }
+
+    /// Counts what was measured, if it is enough.
+    fn measure(&mut self, limits: &Choosing) {
+        if self.busy_ns >= limits.measured_ns && self.bytes >= limits.measured_bytes {
+            let rate = u128::from(self.bytes) * 1_000_000_000 / u128::from(self.busy_ns.max(1));
+            let rate = u64::try_from(rate).unwrap_or(u64::MAX);
+            // Half of it is what was before.
+            let before = self.bytes_per_second.unwrap_or(rate);
+            self.bytes_per_second = Some(before / 2 + rate / 2);
+            (self.bytes, self.busy_ns) = (0, 0);
+        }
+    }
+
+    fn forget(&mut self) {
+        (self.bytes, self.busy_ns, self.bytes_per_second) = (0, 0, None);
+    }
+}
+
+impl Choice {
+    /// Whether to read alone from now on, if that changes.
+    fn changes(&mut self, now: Time, limits: &Choosing) -> Option<bool> {
+        self.store.measure(limits);
+        self.others.measure(limits);
+        let lasts_ns = now.since(self.since);
+        let (store, others) = (self.store.bytes_per_second, self.others.bytes_per_second);
+        if self.reads_alone {
+            return (lasts_ns >= limits.trial_after_ns).then_some(false);
+        }
+        let (store, others) = store.zip(others).filter(|_| lasts_ns >= limits.lasts_ns)?;
+        (others.saturating_mul(100) < store.saturating_mul(limits.gain_min_percent)).then_some(true)
+    }
+}
+
+impl Node {
+    /// Whether this node reads files of a store alone, as it has [chosen](super::Config::chooses).
+    #[must_use]
+    pub fn reads_alone(&self, store: StoreId) -> bool {
+        self.choices.get(&store).is_some_and(|choice| choice.reads_alone)
+    }
+
+    /// Pages are read from the store, for whomever. [`has_read`](Self::has_read) says of each when it has come.
+    pub fn reads(&mut self, now: Time, file: FileId, pages: &[PageIndex]) {
+        let bytes = pages.iter().map(|&page| self.bytes_of(file, page)).sum();
+        self.choice_of(file).store.ask(now, bytes);
+    }
+
+    /// A page has been read from the store, or will not be.
+    pub fn has_read(&mut self, now: Time, file: FileId, page: PageIndex, has_come: bool) {
+        if self.files.contains_key(&file) {
+            let bytes = self.bytes_of(file, page);
+            self.choice_of(file).store.end(now, bytes, has_come);
+        }
+    }
+
+    /// Other nodes are asked for so many bytes of a file.
+    pub(super) fn others_are_asked(&mut self, now: Time, file: FileId, bytes: u64) {
+        self.choice_of(file).others.ask(now, bytes);
+    }
+
+    /// So many of them have come, or will not come.
+    pub(super) fn others_have_sent(
+        &mut self,
+        now: Time,
+        file: FileId,
+        pages: &[PageIndex],
+        have_come: bool,
+    ) {
+        let bytes = pages.iter().map(|&page| self.bytes_of(file, page)).sum();
+        self.choice_of(file).others.end(now, bytes, have_come);
+    }
+
+    /// Chooses again, if that is due, before pages of a file are asked for.
+    pub(super) fn choose(&mut self, now: Time, file: FileId) {
+        let Some(limits) = self.config.chooses else { return };
+        if self.config.sharing == Sharing::Off || self.members.len() < 2 {
+            return;
+        }
+        let choice = self.choice_of(file);
+        if choice.since == Time::default() {
+            choice.since = now; // The first load.
+        }
+        let Some(reads_alone) = choice.changes(now, &limits) else { return };
+        choice.since = now;
+        choice.others.forget();
+        let store = self.file(file).store;
+        let files = self.files.iter().filter(|(_, file)| file.store == store);
+        let files: Vec<_> = files.map(|(&id, _)| id).collect();
+        self.choice_of(file).reads_alone = reads_alone;
+        for file in files {
+            let others = self.pages(file).filter(|&page| self.owner_of(file, page) != self.id);
+            self.set_sources(file, others.collect::<Vec<_>>());
+        }
+        // Owners that are not asked need keep nothing; those that are know of no scan.
+        self.actions.push_back(Action::SayNeedsAgain);
+    }
+
+    fn choice_of(&mut self, file: FileId) -> &mut Choice {
+        let store = self.file(file).store;
+        self.choices.entry(store).or_default()
+    }
+}
