@@ -33,5 +33,5 @@ pub use extents::{Extents, RowGroup};
 pub use ids::{FileId, GetId, NodeId, RemoteInterest, Served, StoreId};
 pub use membership::{Member, Membership, MembershipAction, MembershipError};
 pub use message::Message;
-pub use node::{Action, Choosing, Config, Load, Node, Sharing};
+pub use node::{Action, Choosing, Config, Load, Node, Share, Sharing};
 pub use ownership::{Owners, owners_of};

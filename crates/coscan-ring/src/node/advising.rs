@@ -145,11 +145,15 @@ impl Node {
             return Source::Device;
         }
         // The owner is asked, so it does not help that others have it.
-        let owner = self.owner_of(file, page);
-        match self.advice.holders.get(&(file, page)).is_some_and(|nodes| nodes.contains(&owner)) {
+        match self.owner_has(file, page) {
             true => Source::PeerPool,
             false => Source::Peer,
         }
+    }
+
+    /// Whether a node has said that it has a page.
+    pub(super) fn is_held_by(&self, node: NodeId, file: FileId, page: PageIndex) -> bool {
+        self.advice.holders.get(&(file, page)).is_some_and(|nodes| nodes.contains(&node))
     }
 
     /// Tells the buffer manager where these pages are read from.

@@ -8,6 +8,7 @@ mod asking;
 mod choosing;
 mod config;
 mod needing;
+mod reports;
 mod serving;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -23,6 +24,8 @@ use advising::Advice;
 use asking::Asked;
 use choosing::Choices;
 pub use config::{Choosing, Config, Sharing};
+pub use reports::Share;
+use reports::Shares;
 use serving::Serving;
 
 /// So many bits of the number of a request count the requests since the node has started.
@@ -37,6 +40,8 @@ struct File {
     extents: Extents,
     /// The extent and the bytes of each page.
     pages: Vec<(u32, u64)>,
+    /// The bytes of the pages of each extent.
+    extent_bytes: Vec<u64>,
     /// The owners of each extent, among the members of now.
     owners: Vec<Owners>,
 }
@@ -58,6 +63,7 @@ pub struct Node {
     /// All nodes, this one among them, in order.
     members: Vec<NodeId>,
     files: BTreeMap<FileId, File>,
+    shares: Shares,
     next_file: u32,
     asked: Asked,
     serving: Serving,
@@ -82,6 +88,7 @@ impl Node {
             config,
             members: vec![id],
             files: BTreeMap::new(),
+            shares: Shares::default(),
             next_file: 0,
             asked: Asked::from(GetId(incarnation << INCARNATION_SHIFT)),
             serving: Serving::default(),
@@ -103,11 +110,16 @@ impl Node {
         pages: impl IntoIterator<Item = (u64, u64)>,
     ) -> FileId {
         let pages = pages.into_iter();
-        let pages = pages.map(|(row, bytes)| (extents.of_row(row) as u32, bytes)).collect();
+        let pages = pages.map(|(row, bytes)| (extents.of_row(row) as u32, bytes));
+        let pages: Vec<_> = pages.collect();
+        let mut extent_bytes = vec![0; extents.count()];
+        pages.iter().for_each(|&(extent, bytes)| extent_bytes[extent as usize] += bytes);
         let owners = self.owners(identity, &extents);
         let file = FileId(self.next_file);
         self.next_file += 1;
-        self.files.insert(file, File { identity, store, extents, pages, owners });
+        let new = File { identity, store, extents, pages, extent_bytes, owners };
+        self.shares.add(&new);
+        self.files.insert(file, new);
         let elsewhere = self.pages(file).filter(|&page| self.reads_elsewhere(file, page));
         self.set_sources(file, elsewhere.collect::<Vec<_>>());
         file
@@ -119,7 +131,9 @@ impl Node {
         self.serve_no_more(file);
         self.ask_no_more(now, file);
         self.forget_pages(file);
-        self.files.remove(&file);
+        if let Some(removed) = self.files.remove(&file) {
+            self.shares.remove(&removed);
+        }
     }
 
     /// Sets the nodes that are alive; this one is always among them. Requests to nodes that are gone are made anew, and what
@@ -141,6 +155,7 @@ impl Node {
             let moved = both.filter(|((before, now), _)| before != now).map(|(_, page)| page);
             self.set_sources(file, moved.collect::<Vec<_>>());
         }
+        self.shares.recount(self.files.values());
         for node in self.strangers() {
             self.end_needs_of(node);
             self.stop_serving(node);

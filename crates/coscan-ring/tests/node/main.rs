@@ -7,5 +7,6 @@ mod asking;
 mod choosing;
 mod common;
 mod forgetting;
+mod reports;
 mod rules;
 mod serving;

@@ -1,0 +1,62 @@
+//! What those who watch see of who owns and has what.
+
+use std::collections::BTreeMap;
+
+use coscan_core::{PageIndex, Time};
+use coscan_ring::{Config, Message, Node, NodeId, Share};
+
+use crate::common::{FILE, MIB, PAGES, node, owned_by};
+
+const NOW: Time = Time(0);
+
+/// Counted page by page: each is an extent of its own.
+fn counted(node: &Node, members: u64) -> BTreeMap<NodeId, Share> {
+    let share = |owner| {
+        let extents = owned_by(owner, node).len() as u64;
+        (NodeId(owner), Share { extents, bytes: extents * MIB })
+    };
+    (0..members).map(share).filter(|(_, share)| share.extents > 0).collect()
+}
+
+fn shares(node: &Node) -> BTreeMap<NodeId, Share> {
+    node.shares().filter(|(_, share)| share.extents > 0).collect()
+}
+
+#[test]
+fn shares_follow_members_and_files() {
+    let mut node = node(0, 3, Config::default());
+    assert_eq!(shares(&node), counted(&node, 3));
+    assert_eq!(shares(&node).len(), 3);
+    node.set_members(NOW, (0..2).map(NodeId));
+    assert_eq!(shares(&node), counted(&node, 2));
+    assert_eq!(shares(&node).len(), 2);
+    let extents = node.extents(FILE).unwrap().clone();
+    let pages = (0..u64::from(PAGES)).map(|page| (extents.rows(page as usize).start, MIB));
+    let other = node.add_file(8, StoreId(0), extents.clone(), pages);
+    let of_other = (0..extents.count()).map(|extent| node.owners_of_extent(other, extent).owner);
+    let mut both = counted(&node, 2);
+    for owner in of_other {
+        let share = both.get_mut(&owner).unwrap();
+        share.extents += 1;
+        share.bytes += MIB;
+    }
+    assert_eq!(shares(&node), both);
+    node.remove_file(other);
+    assert_eq!(shares(&node), counted(&node, 2));
+    node.remove_file(NOW, FILE);
+    assert!(shares(&node).is_empty() && node.extents(FILE).is_none());
+}
+
+#[test]
+fn what_an_owner_says_that_it_has_is_known_and_what_others_have_does_not_count() {
+    let mut node = node(0, 3, Config::default());
+    let page = owned_by(1, &node)[0];
+    assert_eq!(node.extent_of(FILE, page), page.0 as usize);
+    let have = |page: PageIndex| Message::Have { file: FILE, pages: vec![page] };
+    node.handle(NOW, NodeId(2), have(page));
+    assert!(!node.owner_has(FILE, page));
+    node.handle(NOW, NodeId(1), have(page));
+    assert!(node.owner_has(FILE, page));
+    node.handle(NOW, NodeId(1), Message::Evicted { file: FILE, pages: vec![page] });
+    assert!(!node.owner_has(FILE, page));
+}
