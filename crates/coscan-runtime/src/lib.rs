@@ -40,7 +40,10 @@ pub use observe::scan_report::{ScanReport, ScanWait};
 pub use observe::watching::{ScanBytes, TableReport};
 pub use operator_memory::OperatorMemory;
 pub use options::{Options, OptionsError};
-pub use peers::{Cluster, ClusterOptions, ClusterReport, FileName, Network, Outgoing, PeerMessage};
+pub use peers::{
+    Cluster, ClusterOptions, ClusterReport, ExtentReport, FileName, Network, Outgoing, PeerMessage,
+    SharedFileReport,
+};
 pub use scans::request::{ScanLabel, ScanRequest};
 pub use scans::scan::Scan;
 pub use scans::stream::ScanStream;

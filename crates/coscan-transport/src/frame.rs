@@ -133,6 +133,11 @@ pub(crate) async fn write(
     Ok(())
 }
 
+/// The bytes of pages.
+pub(crate) fn bytes_of(pages: &[Bytes]) -> u64 {
+    pages.iter().map(|page| page.len() as u64).sum()
+}
+
 async fn read_bytes(from: &mut (impl AsyncRead + Unpin), size: usize) -> io::Result<Bytes> {
     // Space is taken as the bytes come: a length alone costs nothing.
     const STEP: usize = 1 << 20;

@@ -177,6 +177,7 @@ async fn receive(
             frame::skip_pages(&mut stream, &sizes).await.map(|()| None)
         };
         if let Some(pages) = rest.await? {
+            members.links.count_received(from, frame::bytes_of(&pages));
             cluster.receive(from, message, pages);
         }
     }

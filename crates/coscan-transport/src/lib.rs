@@ -25,6 +25,7 @@ mod stall;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
+mod traffic;
 mod transport;
 
 pub use credentials::{Credentials, CredentialsError, new_key};

@@ -22,6 +22,7 @@ pub(crate) struct LinkState {
     pub(crate) address: String,
     pub(crate) status: LinkStatus,
     pub(crate) bytes_sent: u64,
+    pub(crate) bytes_received: u64,
 }
 
 impl Network for Links {
@@ -65,11 +66,19 @@ impl Links {
         self.read().get(&node).map_or(LinkStatus::Down, Link::status)
     }
 
+    /// Pages of so many bytes have come from a server.
+    pub(crate) fn count_received(&self, node: NodeId, bytes: u64) {
+        if let Some(link) = self.read().get(&node) {
+            link.traffic().count_received(bytes);
+        }
+    }
+
     pub(crate) fn states(&self) -> Vec<LinkState> {
         let state = |link: &Link| LinkState {
             address: link.address.clone(),
             status: link.status(),
-            bytes_sent: link.bytes_sent(),
+            bytes_sent: link.traffic().sent(),
+            bytes_received: link.traffic().received(),
         };
         self.read().values().map(state).collect()
     }

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,6 +17,7 @@ use crate::frame::{self, Frame};
 use crate::handshake::{Purpose, dial};
 use crate::pings::Pings;
 use crate::stall::StallGuard;
+use crate::traffic::Traffic;
 
 /// The pause before the next attempt doubles up to this.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
@@ -72,7 +72,7 @@ pub(crate) enum LinkStatus {
 #[derive(Debug)]
 struct LinkState {
     status: watch::Sender<LinkStatus>,
-    bytes_sent: AtomicU64,
+    traffic: Traffic,
 }
 
 /// What waits to be sent.
@@ -89,7 +89,7 @@ impl Link {
         let (control, control_queue) = unbounded_channel();
         let (pages, pages_queue) = unbounded_channel();
         let status = watch::Sender::new(LinkStatus::Down);
-        let state = Arc::new(LinkState { status, bytes_sent: AtomicU64::new(0) });
+        let state = Arc::new(LinkState { status, traffic: Traffic::default() });
         let queue = Queue {
             address: address.clone(),
             control: control_queue,
@@ -113,8 +113,8 @@ impl Link {
         *self.state.status.borrow()
     }
 
-    pub(crate) fn bytes_sent(&self) -> u64 {
-        self.state.bytes_sent.load(Ordering::Relaxed)
+    pub(crate) fn traffic(&self) -> &Traffic {
+        &self.state.traffic
     }
 }
 
@@ -260,8 +260,7 @@ impl Queue {
     ) -> io::Result<()> {
         let header = frame::encode(frame)?;
         frame::write(to, &header, pages).await?;
-        let bytes: usize = pages.iter().map(Bytes::len).sum();
-        self.state.bytes_sent.fetch_add((header.len() + bytes) as u64, Ordering::Relaxed);
+        self.state.traffic.count_sent(frame::bytes_of(pages));
         Ok(())
     }
 

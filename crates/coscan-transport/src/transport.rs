@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use coscan_runtime::ring::Member;
+use coscan_runtime::ring::{Member, NodeId, Share};
 use coscan_runtime::{BufferManager, Cluster, ClusterOptions, Network};
 use tokio::net::TcpListener;
 use twox_hash::XxHash64;
@@ -43,7 +43,7 @@ pub enum TransportError {
     SharesAlready,
 }
 
-/// Another server, as it is seen from here.
+/// A server, as it is seen from here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerState {
     /// Its address.
@@ -52,13 +52,19 @@ pub struct PeerState {
     pub zone: Option<String>,
     /// What there is between the two.
     pub status: PeerStatus,
-    /// Bytes that were sent to it, all messages and pages.
+    /// What it owns of the files that are shared here.
+    pub share: Share,
+    /// Bytes of pages that were sent to it since it was met.
     pub bytes_sent: u64,
+    /// Bytes of pages that came from it since it was met.
+    pub bytes_received: u64,
 }
 
 /// What there is between this server and another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerStatus {
+    /// It is this server.
+    ThisServer,
     /// Each reads for the other.
     Sharing,
     /// They have just connected.
@@ -78,6 +84,7 @@ impl PeerStatus {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Self::ThisServer => "this server",
             Self::Sharing => "sharing",
             Self::Joining => "joining",
             Self::OtherZone => "other zone",
@@ -138,35 +145,60 @@ impl Transport {
         &self.members.cluster
     }
 
+    /// This server, as the others know it. To itself it sends nothing.
+    #[must_use]
+    pub fn own(&self) -> PeerState {
+        let (Member { address, zone, .. }, _) = self.members.alive();
+        let share = share_of(&self.cluster().shares(), &address);
+        let (zone, status) = (Some(zone), PeerStatus::ThisServer);
+        PeerState { address, zone, status, share, bytes_sent: 0, bytes_received: 0 }
+    }
+
     /// The others, by address.
     #[must_use]
     pub fn peers(&self) -> Vec<PeerState> {
         let (own, alive) = self.members.alive();
         let alive: BTreeMap<_, _> =
             alive.into_iter().map(|member| (member.address.clone(), member)).collect();
+        let shares = self.cluster().shares();
         let peer = |link: LinkState| {
             let member = alive.get(&link.address);
-            let status = match (link.status, member) {
-                (LinkStatus::Down, _) => PeerStatus::Unreachable,
-                (LinkStatus::OneWay, _) => PeerStatus::OneWay,
-                (LinkStatus::Up, None) => PeerStatus::Joining,
-                (LinkStatus::Up, Some(member)) if member.zone != own.zone => PeerStatus::OtherZone,
-                (LinkStatus::Up, Some(member)) if member.stores != own.stores => {
-                    PeerStatus::OtherStores
-                }
-                (LinkStatus::Up, Some(_)) => PeerStatus::Sharing,
-            };
-            let zone = member.map(|member| member.zone.clone());
-            PeerState { address: link.address, zone, status, bytes_sent: link.bytes_sent }
+            PeerState {
+                share: share_of(&shares, &link.address),
+                zone: member.map(|member| member.zone.clone()),
+                status: status_of(link.status, member, &own),
+                bytes_sent: link.bytes_sent,
+                bytes_received: link.bytes_received,
+                address: link.address,
+            }
         };
-        let sought = self.seeds.sought().into_iter().map(|address| {
-            let status = PeerStatus::Unreachable;
-            (address.clone(), PeerState { address, zone: None, status, bytes_sent: 0 })
+        let sought = self.seeds.sought().into_iter().map(|address| PeerState {
+            address,
+            zone: None,
+            status: PeerStatus::Unreachable,
+            share: Share::default(),
+            bytes_sent: 0,
+            bytes_received: 0,
         });
-        let linked = self.members.links.states().into_iter().map(peer);
-        let linked = linked.map(|peer| (peer.address.clone(), peer));
-        sought.chain(linked).collect::<BTreeMap<_, _>>().into_values().collect()
+        let peers = sought.chain(self.members.links.states().into_iter().map(peer));
+        let peers = peers.map(|peer| (peer.address.clone(), peer));
+        peers.collect::<BTreeMap<_, _>>().into_values().collect()
     }
+}
+
+fn status_of(link: LinkStatus, member: Option<&Member>, own: &Member) -> PeerStatus {
+    match (link, member) {
+        (LinkStatus::Down, _) => PeerStatus::Unreachable,
+        (LinkStatus::OneWay, _) => PeerStatus::OneWay,
+        (LinkStatus::Up, None) => PeerStatus::Joining,
+        (LinkStatus::Up, Some(member)) if member.zone != own.zone => PeerStatus::OtherZone,
+        (LinkStatus::Up, Some(member)) if member.stores != own.stores => PeerStatus::OtherStores,
+        (LinkStatus::Up, Some(_)) => PeerStatus::Sharing,
+    }
+}
+
+fn share_of(shares: &BTreeMap<NodeId, Share>, address: &str) -> Share {
+    shares.get(&node_id(address)).copied().unwrap_or_default()
 }
 
 impl Drop for Transport {

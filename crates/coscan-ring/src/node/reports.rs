@@ -50,6 +50,12 @@ impl Shares {
 }
 
 impl Node {
+    /// This node.
+    #[must_use]
+    pub fn id(&self) -> NodeId {
+        self.id
+    }
+
     /// What each node owns of the files that this one shares. A node that is not listed owns nothing.
     pub fn shares(&self) -> impl Iterator<Item = (NodeId, Share)> {
         self.shares.by_node.iter().map(|(&node, &share)| (node, share))

@@ -5,12 +5,14 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use coscan_ring::{GetId, NodeId};
+use coscan_ring::{GetId, NodeId, Share};
 use coscan_storage::table::ParquetTable;
 
 use crate::driver::{Driver, ServedFile};
 use crate::manager::BufferManager;
-use crate::peers::{ClusterOptions, ClusterReport, FileName, Network, PeerMessage};
+use crate::peers::{
+    ClusterOptions, ClusterReport, FileName, Network, PeerMessage, SharedFileReport,
+};
 use crate::scans::parts::{ScanColumns, ScanParts};
 use crate::scans::selection::PartialChunks;
 use crate::tables::metadata_reservation::MetadataReservation;
@@ -97,6 +99,22 @@ impl Cluster {
     #[must_use]
     pub fn report(&self) -> ClusterReport {
         self.inner.driver.cluster_report()
+    }
+
+    /// What each server owns of the files that are shared. A server that is not listed owns nothing.
+    #[must_use]
+    pub fn shares(&self) -> BTreeMap<NodeId, Share> {
+        self.inner.driver.shares().into_iter().collect()
+    }
+
+    /// The files that are shared, one after the other. Each is looked at when it is asked for, all its pages, a few at a time.
+    pub fn shared_files(&self) -> impl Iterator<Item = SharedFileReport> + Send + use<> {
+        let (driver, mut last) = (Arc::clone(&self.inner.driver), None);
+        std::iter::from_fn(move || {
+            let (file, report) = driver.next_shared_file(last)?;
+            last = Some(file);
+            Some(report)
+        })
     }
 }
 

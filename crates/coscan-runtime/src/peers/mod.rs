@@ -13,6 +13,6 @@ pub use cluster::Cluster;
 pub use file_name::FileName;
 pub use network::{Network, Outgoing, PeerMessage};
 pub use options::ClusterOptions;
-pub use report::ClusterReport;
+pub use report::{ClusterReport, ExtentReport, SharedFileReport};
 
 pub(crate) use network::{SentPages, Taken};

@@ -24,8 +24,8 @@ use url::Url;
 use crate::{Credentials, PeerStatus, Transport, TransportConfig, new_key};
 
 /// Each file is an extent, so that each server owns some of them.
-const FILES: usize = 24;
-const ROWS_OF_FILE: i64 = 2_000;
+pub(super) const FILES: usize = 24;
+pub(super) const ROWS_OF_FILE: i64 = 2_000;
 
 /// Servers that share a table on one store.
 pub(super) struct Servers {
@@ -39,10 +39,10 @@ pub(super) struct Servers {
     pub(super) table_bytes: u64,
 }
 
-struct Server {
-    manager: BufferManager,
-    table: SharedTable,
-    transport: Transport,
+pub(super) struct Server {
+    pub(super) manager: BufferManager,
+    pub(super) table: SharedTable,
+    pub(super) transport: Transport,
 }
 
 impl Servers {
@@ -144,7 +144,7 @@ impl Servers {
         &self.addresses[server]
     }
 
-    fn running(&self, server: usize) -> &Server {
+    pub(super) fn running(&self, server: usize) -> &Server {
         self.running[server].as_ref().unwrap()
     }
 

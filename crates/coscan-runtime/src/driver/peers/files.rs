@@ -1,7 +1,7 @@
 //! The files that are shared with other servers, by all their names.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use coscan_core::{ChunkIndex, Index, PageId, PageIndex};
@@ -99,6 +99,10 @@ fn first_rows(file: &ParquetFile) -> Vec<u64> {
 }
 
 impl SharedFile {
+    pub(super) fn page_count(&self) -> usize {
+        self.ranges.len()
+    }
+
     /// The page of core that a page is.
     pub(super) fn page_id(&self, page: PageIndex) -> PageId {
         PageId(self.first_page.0 + page.0)
@@ -173,6 +177,13 @@ impl SharedFiles {
 
     pub(super) fn len(&self) -> usize {
         self.files.len()
+    }
+
+    /// The next file after one, or the first.
+    pub(super) fn after(&self, id: Option<FileId>) -> Option<(FileId, &SharedFile)> {
+        let after = id.map_or(Bound::Unbounded, Bound::Excluded);
+        let (&id, file) = self.files.range((after, Bound::Unbounded)).next()?;
+        Some((id, file))
     }
 
     pub(super) fn get(&self, id: FileId) -> Option<&SharedFile> {

@@ -2,7 +2,8 @@
 //!
 //! The [`Node`] decides whom to ask and what to answer. Here its actions are carried out on core (`acting`), and what core
 //! decides is told to it. `files` has the names of what is shared, `asking` the loads of this server, `serving` those for others,
-//! `advising` what scans will need, here and there, `opening` files that others ask for, `receiving` what comes from others, `commands` what the program may do.
+//! `advising` what scans will need, here and there, `opening` files that others ask for, `receiving` what comes from others, `commands` what
+//! the program may do, `survey` what those see who watch.
 
 mod acting;
 mod advising;
@@ -12,6 +13,7 @@ mod files;
 mod opening;
 mod receiving;
 mod serving;
+mod survey;
 #[cfg(test)]
 mod tests;
 

@@ -1,0 +1,146 @@
+//! Reports on shared files, for those who watch. A file is looked at a few pages at a time: the lock is not held for all.
+
+use std::collections::BTreeSet;
+
+use coscan_core::{Index, PageIndex};
+use coscan_ring::{FileId, NodeId, Share};
+
+use super::Peers;
+use crate::driver::handle::Driver;
+use crate::driver::state::State;
+use crate::peers::{ExtentReport, SharedFileReport};
+
+/// Extents and pages that are looked at while the lock is held once, the scans that read a page counted, too.
+const STEP_WORK: usize = 1024;
+
+impl Driver {
+    /// What each server owns of the shared files. A server that is not listed owns nothing.
+    pub(crate) fn shares(&self) -> Vec<(NodeId, Share)> {
+        let state = self.lock();
+        state.peers.as_ref().map_or_else(Vec::new, |peers| peers.node.shares().collect())
+    }
+
+    /// The next shared file after one, or the first; `None` after the last.
+    pub(crate) fn next_shared_file(
+        &self,
+        after: Option<FileId>,
+    ) -> Option<(FileId, SharedFileReport)> {
+        let mut after = after;
+        loop {
+            let mut survey = self.lock().begin_survey(after)?;
+            let mut progress = Progress::Goes;
+            while progress == Progress::Goes {
+                progress = survey.step(&self.lock());
+                // Who waits for the lock gets it now.
+                std::thread::yield_now();
+            }
+            if progress == Progress::Ended {
+                return Some((survey.file, survey.report()));
+            }
+            after = Some(survey.file);
+        }
+    }
+}
+
+impl State {
+    fn begin_survey(&self, after: Option<FileId>) -> Option<FileSurvey> {
+        let peers = self.watched_peers()?;
+        let (file, shared) = peers.files.after(after)?;
+        Some(FileSurvey {
+            file,
+            url: shared.name.url(),
+            extents: Vec::new(),
+            wanting: Vec::new(),
+            next_page: PageIndex(0),
+        })
+    }
+
+    /// `None` after a panic: what is known of pages may be half changed.
+    fn watched_peers(&self) -> Option<&Peers> {
+        self.peers.as_deref().filter(|_| !self.is_broken())
+    }
+}
+
+/// A report on a file that is being made. What changes meanwhile is seen or not.
+struct FileSurvey {
+    file: FileId,
+    url: String,
+    extents: Vec<ExtentReport>,
+    /// For each extent, the other servers whose scans want something of it.
+    wanting: Vec<BTreeSet<NodeId>>,
+    next_page: PageIndex,
+}
+
+#[derive(PartialEq, Eq)]
+enum Progress {
+    Goes,
+    Ended,
+    /// The file is shared no more.
+    Gone,
+}
+
+impl FileSurvey {
+    fn step(&mut self, state: &State) -> Progress {
+        let peers = state.watched_peers();
+        let shared = peers.and_then(|peers| Some((peers, peers.files.get(self.file)?)));
+        let Some((peers, shared)) = shared else { return Progress::Gone };
+        let mut work = 0;
+        while work < STEP_WORK && self.add_extent(peers) {
+            work += 1;
+        }
+        let is_more = |page: PageIndex| page.as_usize() < shared.page_count();
+        while work < STEP_WORK && is_more(self.next_page) {
+            let page = self.next_page;
+            let (id, range) = (shared.page_id(page), shared.range(page));
+            let extent = peers.node.extent_of(self.file, page);
+            let report = &mut self.extents[extent];
+            let bytes = range.end - range.start;
+            let is_pooled = state.frames.contains_key(&id);
+            report.pages += 1;
+            report.bytes += bytes;
+            report.pages_in_pool += u64::from(is_pooled);
+            report.bytes_in_pool += if is_pooled { bytes } else { 0 };
+            let is_own = report.owner == peers.node.id();
+            let owner_has = if is_own { is_pooled } else { peers.node.owner_has(self.file, page) };
+            report.pages_at_owner += u64::from(owner_has);
+            work += 1;
+            if !peers.interested.is_empty() {
+                let readers = state.core.state().readers(id);
+                work += readers.len();
+                let interests = readers.iter().filter_map(|scan| peers.interested.get(&scan.id()));
+                self.wanting[extent].extend(interests.map(|interest| interest.node));
+            }
+            self.next_page = PageIndex(page.0 + 1);
+        }
+        if work < STEP_WORK { Progress::Ended } else { Progress::Goes }
+    }
+
+    /// Adds the next extent, without its pages; false after the last.
+    fn add_extent(&mut self, peers: &Peers) -> bool {
+        let extent = self.extents.len();
+        let extents = peers.node.extents(self.file).filter(|extents| extent < extents.count());
+        let Some(extents) = extents else { return false };
+        let owners = peers.node.owners_of_extent(self.file, extent);
+        self.extents.push(ExtentReport {
+            rows: extents.rows(extent),
+            owner: owners.owner,
+            runner_up: owners.runner_up,
+            pages: 0,
+            bytes: 0,
+            pages_in_pool: 0,
+            bytes_in_pool: 0,
+            pages_at_owner: 0,
+            wanted_by: 0,
+        });
+        self.wanting.push(BTreeSet::new());
+        true
+    }
+
+    fn report(self) -> SharedFileReport {
+        let Self { url, mut extents, wanting, .. } = self;
+        for (extent, wanting) in extents.iter_mut().zip(&wanting) {
+            extent.wanted_by = wanting.len();
+        }
+        SharedFileReport { url: url.into(), extents }
+    }
+}
