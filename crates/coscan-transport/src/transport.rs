@@ -146,12 +146,17 @@ impl Transport {
     }
 
     /// This server, as the others know it. To itself it sends nothing.
-    #[must_use]
-    pub fn own(&self) -> PeerState {
+    fn own(&self) -> PeerState {
         let (Member { address, zone, .. }, _) = self.members.alive();
         let share = share_of(&self.cluster().shares(), &address);
         let (zone, status) = (Some(zone), PeerStatus::ThisServer);
         PeerState { address, zone, status, share, bytes_sent: 0, bytes_received: 0 }
+    }
+
+    /// This server, then the others, by address.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<PeerState> {
+        std::iter::once(self.own()).chain(self.peers()).collect()
     }
 
     /// The others, by address.

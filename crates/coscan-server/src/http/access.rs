@@ -26,6 +26,10 @@ use crate::users::User;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer(pub(super) SocketAddr);
 
+/// Goes with a request whose sender may see the addresses of other servers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SeesServers;
+
 /// Authenticates requests.
 #[derive(Clone, Debug)]
 pub(super) struct Access {
@@ -52,22 +56,28 @@ pub(super) async fn require_administrator(
     }
 }
 
-/// Lets users through; with `local_metrics`, this machine without a login, too.
+/// Lets users through; with `local_metrics`, this machine without a login, too: there everybody may list the connections
+/// that are open, so nothing is hidden from it.
 pub(super) async fn require_user(
     State(access): State<Access>,
     Extension(peer): Extension<Peer>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
     let is_local = peer.0.ip().to_canonical().is_loopback() && is_this_machine(request.headers());
-    if access.local_metrics && is_local {
-        return next.run(request).await;
+    let sees_servers = if access.local_metrics && is_local {
+        true
+    } else {
+        match access.user(peer, request.headers()).await {
+            // Monitoring sends its password each time and keeps no cookies.
+            Ok((user, _)) => user.admin,
+            Err(refusal) => return refusal,
+        }
+    };
+    if sees_servers {
+        request.extensions_mut().insert(SeesServers);
     }
-    match access.user(peer, request.headers()).await {
-        // Monitoring sends its password each time and keeps no cookies.
-        Ok(_) => next.run(request).await,
-        Err(refusal) => refusal,
-    }
+    next.run(request).await
 }
 
 impl Access {

@@ -1,11 +1,11 @@
 //! Metrics for Prometheus, read from the manager at each scrape.
 
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use coscan_runtime::ManagerReport;
-use coscan_transport::{PeerStatus, Transport};
+use coscan_transport::{PeerState, PeerStatus, Transport};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
@@ -13,20 +13,24 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::WindowState;
+use super::access::SeesServers;
 use crate::listen::{Gate, Protocol};
 use crate::queries::{Queries, Totals};
 use crate::users::Users;
 
 const CONTENT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-pub(super) async fn answer(State(state): State<WindowState>) -> Response {
-    match text(&state) {
+pub(super) async fn answer(
+    State(state): State<WindowState>,
+    sees_servers: Option<Extension<SeesServers>>,
+) -> Response {
+    match text(&state, sees_servers.is_some()) {
         Ok(text) => ([(CONTENT_TYPE, CONTENT)], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
 }
 
-fn text(state: &WindowState) -> Result<String, std::fmt::Error> {
+fn text(state: &WindowState, sees_servers: bool) -> Result<String, std::fmt::Error> {
     let mut registry = Registry::with_prefix("coscan");
     let report = state.manager.report();
     gauges(&mut registry, &report);
@@ -35,7 +39,11 @@ fn text(state: &WindowState) -> Result<String, std::fmt::Error> {
         queries(&mut registry, engine.queries());
         clients(&mut registry, engine.users(), gate);
         if let Some(transport) = engine.transport() {
-            ring(&mut registry, transport);
+            let peers = transport.peers();
+            ring(&mut registry, transport, &peers);
+            if sees_servers {
+                ring_peers(&mut registry, &peers);
+            }
         }
     }
     let mut text = String::new();
@@ -129,8 +137,7 @@ fn clients(registry: &mut Registry, users: &Users, gate: &Gate) {
     registry.register("logins_refused", "Logins that were refused, by reason", refused);
 }
 
-fn ring(registry: &mut Registry, transport: &Transport) {
-    let peers = transport.peers();
+fn ring(registry: &mut Registry, transport: &Transport, peers: &[PeerState]) {
     let sharing = peers.iter().filter(|peer| peer.status == PeerStatus::Sharing).count();
     registry.register("ring_nodes", "Other servers that are known", count(peers.len()));
     registry.register(
@@ -160,6 +167,21 @@ fn ring(registry: &mut Registry, transport: &Transport) {
         "Pages that others were to send, read from the store",
         report.bytes_read_instead,
     );
+}
+
+/// As many lines as there are other servers.
+fn ring_peers(registry: &mut Registry, peers: &[PeerState]) {
+    let mut bytes = |name, help, bytes: fn(&PeerState) -> u64| {
+        let by_peer: Family<[(&str, String); 1], Counter> = Family::default();
+        for peer in peers {
+            by_peer.get_or_create(&[("peer", peer.address.clone())]).inc_by(bytes(peer));
+        }
+        registry.register_with_unit(name, help, Unit::Bytes, by_peer);
+    };
+    bytes("ring_peer_received", "Pages that came from others, by server", |peer| {
+        peer.bytes_received
+    });
+    bytes("ring_peer_sent", "Pages that were sent to others, by server", |peer| peer.bytes_sent);
 }
 
 fn count(count: usize) -> ConstGauge<i64> {

@@ -45,7 +45,8 @@ use crate::listen::Gate;
 
 pub use recorded::samples_of;
 pub use sample::{
-    CELL_NUMBERS, LoadRow, MapPart, MemoryRow, Sample, ScanRow, TableRow, TotalsRow, VERSION,
+    CELL_NUMBERS, LoadRow, MapPart, MemoryRow, Sample, ScanRow, ServerRow, ServersRow, TableRow,
+    TotalsRow, VERSION,
 };
 pub use sampling::{Feed, Watcher};
 pub use serve::HttpServer;
@@ -71,15 +72,15 @@ impl WindowState {
         Self { feed, manager, server: None, is_ready: Arc::new(AtomicBool::new(true)) }
     }
 
-    /// The window of a server: it also shows the users and SQL of scans, and has metrics of queries, logins and
-    /// connections.
+    /// The window of a server: it also shows the users and SQL of scans, and the servers that share with it, and has metrics
+    /// of queries, logins and connections.
     ///
     /// # Panics
     /// If there is no tokio runtime here.
     #[must_use]
     pub fn of_server(engine: Arc<Engine>, gate: Gate) -> Self {
         let manager = engine.manager().clone();
-        let feed = Feed::of_queries(manager.clone(), Arc::clone(engine.queries()));
+        let feed = Feed::of_engine(Arc::clone(&engine));
         let is_ready = Arc::new(AtomicBool::new(true));
         Self { feed, manager, server: Some((engine, gate)), is_ready }
     }

@@ -1,10 +1,14 @@
 //! The state of a manager at one moment: the complete content of a sample.
 
+use std::cmp::Reverse;
+
 use coscan_runtime::core::{Order, PoolMap, PriorityClass, TableId};
 use coscan_runtime::{BufferManager, Event, EventKind, ScanReport, TableReport};
+use coscan_transport::{PeerState, PeerStatus, Transport};
 
 use super::sample::{
-    CELL_NUMBERS, LoadRow, MemoryRow, Sample, ScanRow, TableRow, TotalsRow, VERSION,
+    CELL_NUMBERS, LoadRow, MemoryRow, Sample, ScanRow, ServerRow, ServersRow, TableRow, TotalsRow,
+    VERSION,
 };
 use crate::queries::Queries;
 
@@ -12,6 +16,8 @@ use crate::queries::Queries;
 pub(super) const SCANS_MAX: usize = 200;
 /// The most tables that are shown.
 pub(super) const TABLES_MAX: usize = 12;
+/// The most servers that are shown.
+const SERVERS_MAX: usize = 64;
 /// Bins of a map.
 const BINS_MAX: usize = 240;
 /// The most cells of a map: a table of a thousand columns has fewer bins.
@@ -99,6 +105,32 @@ impl Picture {
             }
         }
     }
+
+    /// Adds the servers that share what they read.
+    pub(super) fn add_servers(&mut self, transport: &Transport) {
+        let mut nodes = transport.nodes();
+        let count = nodes.len();
+        let bytes_shared = nodes.iter().map(|node| node.share.bytes).sum();
+        nodes.sort_by_cached_key(|node| {
+            let exchanged = node.bytes_sent.saturating_add(node.bytes_received);
+            (node.status != PeerStatus::ThisServer, Reverse(exchanged), node.address.clone())
+        });
+        nodes.truncate(SERVERS_MAX);
+        let rows = nodes.into_iter().map(server_row).collect();
+        self.sample.servers = Some(ServersRow { count, bytes_shared, rows });
+    }
+}
+
+fn server_row(node: PeerState) -> ServerRow {
+    ServerRow {
+        address: node.address,
+        zone: node.zone,
+        status: node.status.name().to_owned(),
+        extents: node.share.extents,
+        bytes_owned: node.share.bytes,
+        bytes_sent: node.bytes_sent,
+        bytes_received: node.bytes_received,
+    }
 }
 
 /// Bins of a map of so many columns.
@@ -123,7 +155,7 @@ pub(super) fn load_row(event: &Event) -> Option<LoadRow> {
 
 /// The tables that are shown, oldest first: those that most scans read.
 fn shown(mut tables: Vec<TableReport>) -> Vec<TableReport> {
-    tables.sort_by_key(|table| (std::cmp::Reverse(table.scans), table.id));
+    tables.sort_by_key(|table| (Reverse(table.scans), table.id));
     tables.truncate(TABLES_MAX);
     tables.sort_by_key(|table| table.id);
     tables

@@ -27,7 +27,9 @@ pub const CELL_NUMBERS: usize = 5;
 ///  "maps":[{"table":0,"columns":2,"bins":100,"chunks":100,"whole":true,"cells":[0,0,0,0,1]}],
 ///  "shared_bytes":[1,0,0,0,0],
 ///  "loads":[{"seconds":12.4,"table":0,"chunk":17,"bytes":1,"scans":3,"scan":0}],
-///  "lost":0}
+///  "lost":0,
+///  "servers":{"count":2,"bytes_shared":150994944,"rows":[{"address":"10.0.0.1:5440","zone":"","status":"this server","extents":9,"bytes_owned":75497472,
+///                               "bytes_sent":0,"bytes_received":0}]}}
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
@@ -60,6 +62,39 @@ pub struct Sample {
     /// Loads that are missing above, since there were too many at once.
     #[serde(default)]
     pub lost: u64,
+    /// The servers that share what they read, if this is one of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub servers: Option<ServersRow>,
+}
+
+/// Servers that share what they read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServersRow {
+    /// Their number.
+    pub count: usize,
+    /// The bytes of all pages of the files that are shared here.
+    pub bytes_shared: u64,
+    /// The servers that are shown: this one, then those with which most was exchanged.
+    pub rows: Vec<ServerRow>,
+}
+
+/// A server, as this one sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerRow {
+    /// Its address.
+    pub address: String,
+    /// Its zone, once that is known.
+    pub zone: Option<String>,
+    /// What there is between this server and it, as [`PeerStatus::name`](coscan_transport::PeerStatus::name).
+    pub status: String,
+    /// The extents that it owns of files that are shared here.
+    pub extents: u64,
+    /// The bytes of their pages.
+    pub bytes_owned: u64,
+    /// Bytes of pages that this server has sent to it.
+    pub bytes_sent: u64,
+    /// Bytes of pages that it has sent to this server.
+    pub bytes_received: u64,
 }
 
 /// Memory, in bytes.

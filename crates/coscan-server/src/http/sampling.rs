@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::changes::WatcherState;
 use super::picture::{Picture, load_row};
 use super::sample::{LoadRow, Sample};
-use crate::queries::Queries;
+use crate::engine::Engine;
 
 /// The least time between two pictures.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -42,16 +42,18 @@ impl Feed {
         Self::start_with(manager, move || Picture::take(&looked))
     }
 
-    /// As [`start`](Self::start), with the users and SQL of scans.
+    /// As [`start`](Self::start), with the users and SQL of scans, and the servers that share.
     ///
     /// # Panics
     /// If there is no tokio runtime here.
     #[must_use]
-    pub fn of_queries(manager: BufferManager, queries: Arc<Queries>) -> Arc<Self> {
-        let looked = manager.clone();
-        Self::start_with(manager, move || {
-            let mut picture = Picture::take(&looked);
-            picture.add_queries(&queries);
+    pub fn of_engine(engine: Arc<Engine>) -> Arc<Self> {
+        Self::start_with(engine.manager().clone(), move || {
+            let mut picture = Picture::take(engine.manager());
+            picture.add_queries(engine.queries());
+            if let Some(transport) = engine.transport() {
+                picture.add_servers(transport);
+            }
             picture
         })
     }

@@ -1,9 +1,11 @@
-//! The state of the server as tables: `system.queries`, `system.scans`, `system.pool`, `system.ring_nodes`.
+//! The state of the server as tables: `system.queries`, `system.scans`, `system.pool`, `system.ring_nodes`,
+//! `system.ring_pages`.
 
 mod cancel;
 mod pool;
 mod queries;
 mod ring_nodes;
+mod ring_pages;
 mod scans;
 
 use std::sync::Arc;
@@ -34,8 +36,15 @@ pub(crate) struct SystemTables {
     pub(crate) transport: Option<Arc<Transport>>,
 }
 
+impl SystemTables {
+    /// The connections to other servers, if there are any and the user may see where others are and what they read.
+    fn seen_transport(&self) -> Option<&Arc<Transport>> {
+        self.transport.as_ref().filter(|_| self.user.admin)
+    }
+}
+
 /// The names of the tables.
-const TABLES: [&str; 4] = ["pool", "queries", "ring_nodes", "scans"];
+const TABLES: [&str; 5] = ["pool", "queries", "ring_nodes", "ring_pages", "scans"];
 
 #[async_trait]
 impl SchemaProvider for SystemTables {
@@ -49,6 +58,7 @@ impl SchemaProvider for SystemTables {
             "scans" => (scans::schema(), scans::rows),
             "pool" => (pool::schema(), pool::rows),
             "ring_nodes" => (ring_nodes::schema(), ring_nodes::rows),
+            "ring_pages" => return Ok(Some(Arc::new(ring_pages::table(self)?))),
             _ => return Ok(None),
         };
         Ok(Some(Arc::new(SystemTable { tables: self.clone(), schema, rows })))

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use coscan_transport::PeerState;
 use datafusion::error::Result;
 
 use crate::system_tables::SystemTables;
@@ -13,19 +14,31 @@ pub(super) fn schema() -> SchemaRef {
         Field::new("address", DataType::Utf8, false),
         Field::new("zone", DataType::Utf8, true),
         Field::new("status", DataType::Utf8, false),
+        Field::new("extents_owned", DataType::Int64, false),
+        Field::new("bytes_owned", DataType::Int64, false),
         Field::new("bytes_sent", DataType::Int64, false),
+        Field::new("bytes_received", DataType::Int64, false),
     ]))
 }
 
-/// The others; none if this server shares with nobody.
+/// This server and the others; none if this server shares with nobody, or for users who are no administrators.
 pub(super) fn rows(tables: &SystemTables) -> Result<RecordBatch> {
-    let peers = tables.transport.as_ref().map_or_else(Vec::new, |transport| transport.peers());
-    let addresses = StringArray::from_iter_values(peers.iter().map(|peer| &peer.address));
-    let zones: StringArray = peers.iter().map(|peer| peer.zone.as_deref()).collect();
-    let statuses = StringArray::from_iter_values(peers.iter().map(|peer| peer.status.name()));
-    let bytes = peers.iter().map(|peer| i64::try_from(peer.bytes_sent).unwrap_or(i64::MAX));
-    let bytes = Int64Array::from_iter_values(bytes);
-    let columns: Vec<ArrayRef> =
-        vec![Arc::new(addresses), Arc::new(zones), Arc::new(statuses), Arc::new(bytes)];
+    let nodes = tables.seen_transport().map_or_else(Vec::new, |transport| transport.nodes());
+    let addresses = StringArray::from_iter_values(nodes.iter().map(|node| &node.address));
+    let zones: StringArray = nodes.iter().map(|node| node.zone.as_deref()).collect();
+    let statuses = StringArray::from_iter_values(nodes.iter().map(|node| node.status.name()));
+    let numbers = |number: fn(&PeerState) -> u64| -> ArrayRef {
+        let numbers = nodes.iter().map(|node| i64::try_from(number(node)).unwrap_or(i64::MAX));
+        Arc::new(Int64Array::from_iter_values(numbers))
+    };
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(addresses),
+        Arc::new(zones),
+        Arc::new(statuses),
+        numbers(|node| node.share.extents),
+        numbers(|node| node.share.bytes),
+        numbers(|node| node.bytes_sent),
+        numbers(|node| node.bytes_received),
+    ];
     Ok(RecordBatch::try_new(schema(), columns)?)
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use coscan_server::Server;
-use coscan_server::config::{Config, Listen, Memory, Tls};
+use coscan_server::config::{Config, Listen, Memory, Ring, Tls};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use tokio_postgres::{Client, NoTls};
@@ -50,6 +50,22 @@ pub(crate) async fn start_as(change: impl FnOnce(&mut Config, &Path)) -> Running
 
 pub(crate) async fn start() -> Running {
     start_with(false).await
+}
+
+/// Settings to share the files below a directory, whose `ring.key` is made unless it is there.
+pub(crate) fn ring(directory: &Path, listen: SocketAddr, join: SocketAddr) -> Ring {
+    let key = directory.join("ring.key");
+    if !key.exists() {
+        std::fs::write(&key, coscan_transport::new_key().unwrap()).unwrap();
+    }
+    Ring {
+        listen: Some(listen),
+        join: vec![join.to_string()],
+        zone: "here".to_owned(),
+        stores: vec![directory.display().to_string()],
+        key: Some(key),
+        ..Ring::default()
+    }
 }
 
 pub(crate) fn certificate(directory: &Path) -> Tls {

@@ -8,8 +8,8 @@ use super::servers::{FILES, ROWS_OF_FILE, Server, Servers};
 use crate::{PeerState, PeerStatus, node_id};
 
 fn state_of(server: &Server, address: &str) -> PeerState {
-    let own = std::iter::once(server.transport.own());
-    own.chain(server.transport.peers()).find(|state| state.address == address).unwrap()
+    let mut nodes = server.transport.nodes().into_iter();
+    nodes.find(|node| node.address == address).unwrap()
 }
 
 fn extents(server: &Server) -> Vec<ExtentReport> {
