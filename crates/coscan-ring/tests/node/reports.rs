@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use coscan_core::{PageIndex, Time};
-use coscan_ring::{Config, Message, Node, NodeId, Share};
+use coscan_ring::{Config, Message, Node, NodeId, Share, StoreId};
 
 use crate::common::{FILE, MIB, PAGES, node, owned_by};
 
@@ -41,7 +41,7 @@ fn shares_follow_members_and_files() {
         share.bytes += MIB;
     }
     assert_eq!(shares(&node), both);
-    node.remove_file(other);
+    node.remove_file(NOW, other);
     assert_eq!(shares(&node), counted(&node, 2));
     node.remove_file(NOW, FILE);
     assert!(shares(&node).is_empty() && node.extents(FILE).is_none());
