@@ -8,7 +8,7 @@
 //! The first frame of a connection is a `Hello`, answered by an `Answer`; all others are [`Frame`]s. Back comes one byte for
 //! each [`Frame::Ping`]: [`ALIVE`] or [`UNREACHED`].
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -99,7 +99,9 @@ pub(crate) async fn read_pages(
 ) -> io::Result<Vec<Bytes>> {
     let mut pages = Vec::with_capacity(sizes.len());
     for &size in sizes {
-        pages.push(read_bytes(from, size).await?);
+        let mut page = BytesMut::with_capacity(size);
+        fill(from, size, &mut page).await?;
+        pages.push(page.freeze());
     }
     Ok(pages)
 }
@@ -121,14 +123,20 @@ pub(crate) async fn skip_pages(
     Ok(())
 }
 
+/// Writes all at once as far as it goes: TLS fills its records across pages.
 pub(crate) async fn write(
     to: &mut (impl AsyncWrite + Unpin),
     header: &[u8],
     pages: &[Bytes],
 ) -> io::Result<()> {
-    to.write_all(header).await?;
-    for page in pages {
-        to.write_all(page).await?;
+    let parts = std::iter::once(header).chain(pages.iter().map(|page| &page[..]));
+    let mut parts: Vec<_> = parts.map(IoSlice::new).collect();
+    let mut left = &mut parts[..];
+    while !left.is_empty() {
+        match to.write_vectored(left).await? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            written => IoSlice::advance_slices(&mut left, written),
+        }
     }
     Ok(())
 }
@@ -143,11 +151,24 @@ async fn read_bytes(from: &mut (impl AsyncRead + Unpin), size: usize) -> io::Res
     const STEP: usize = 1 << 20;
     let mut bytes = BytesMut::with_capacity(size.min(STEP));
     while bytes.len() < size {
-        bytes.reserve((size - bytes.len()).min(STEP));
-        let missing = (size - bytes.len()) as u64;
-        read_some(from, missing, &mut bytes).await?;
+        let step = (size - bytes.len()).min(STEP);
+        bytes.reserve(step);
+        let filled = bytes.len() + step;
+        fill(from, filled, &mut bytes).await?;
     }
     Ok(bytes.freeze())
+}
+
+/// Reads until there are so many bytes. There is space for them.
+async fn fill(
+    from: &mut (impl AsyncRead + Unpin),
+    size: usize,
+    bytes: &mut BytesMut,
+) -> io::Result<()> {
+    while bytes.len() < size {
+        read_some(from, (size - bytes.len()) as u64, bytes).await?;
+    }
+    Ok(())
 }
 
 /// Reads at least a byte, and at most so many.
