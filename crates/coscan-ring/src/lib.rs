@@ -18,10 +18,13 @@
 //! share what they read by passing it on is the Data Cyclotron's (`[DC]`: chapter 5 of Gonçalves' thesis); there data goes
 //! round a ring, here its owner is asked.
 //!
+//! The Data Cyclotron itself is [`Circulate`].
+//!
 //! Who the nodes are is found out by [`Membership`].
 
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
+mod circulate;
 mod extents;
 mod ids;
 mod membership;
@@ -29,6 +32,10 @@ mod message;
 mod node;
 mod ownership;
 
+pub use circulate::{
+    Circulate, CirculateAction, CirculateConfig, CirculateMessage, CirculateStatus, Fragment,
+    Request, RingPosition, WhyGivenUp, joining_position,
+};
 pub use extents::{Extents, RowGroup};
 pub use ids::{FileId, GetId, NodeId, RemoteInterest, Served, StoreId};
 pub use membership::{Member, Membership, MembershipAction, MembershipError};

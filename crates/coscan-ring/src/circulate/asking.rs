@@ -1,0 +1,146 @@
+//! What this node wants, and requests that pass.
+
+use std::fmt::Debug;
+
+use coscan_core::Time;
+
+use super::Circulate;
+use super::action::{CirculateAction, WhyGivenUp};
+use super::message::{CirculateMessage, Request};
+use crate::ids::NodeId;
+
+/// An open request of this node.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    owner: NodeId,
+    since: Time,
+    /// Whether the fragment has passed since it was last asked for, when there was no room to take it. It may not come again.
+    has_passed: bool,
+    /// How often the request has come back, or found its owner missing.
+    returns: u32,
+}
+
+impl<F: Copy + Ord + Debug> Circulate<F> {
+    /// Somebody here wants a fragment: it is taken when it passes next. `owner` is who should own it. If the request is open
+    /// already, nothing changes, unless the owner is another one now: then that one is asked.
+    pub fn request(&mut self, now: Time, fragment: F, owner: NodeId) {
+        match self.wanted.get_mut(fragment) {
+            Some(wanted) if wanted.owner == owner => return,
+            Some(wanted) => wanted.owner = owner,
+            None => {
+                let wanted = Wanted { owner, since: now, has_passed: false, returns: 0 };
+                self.wanted.insert(fragment, wanted, now);
+                if self.transit.holds(fragment) && self.take(fragment) {
+                    return;
+                }
+            }
+        }
+        self.ask(now, fragment);
+    }
+
+    /// Nobody here wants the fragment any more.
+    pub fn withdraw(&mut self, fragment: F) {
+        self.wanted.remove(fragment);
+    }
+
+    /// So many fragments can be taken from now on. Each [`Take`](CirculateAction::Take) needs the room of one until this is
+    /// called again; without room a fragment passes, and its request stays open.
+    pub fn set_room(&mut self, fragments: usize) {
+        self.room = fragments;
+        if fragments > 0 {
+            let here: Vec<F> = self.wanted.keys().filter(|&it| self.transit.holds(it)).collect();
+            for fragment in here {
+                self.take(fragment);
+            }
+        }
+    }
+
+    /// Takes a fragment that is in transit here, if it is wanted and there is room.
+    pub(super) fn take(&mut self, fragment: F) -> bool {
+        let is_taken = self.room > 0 && self.wanted.remove(fragment).is_some();
+        if is_taken {
+            self.room -= 1;
+            self.actions.push_back(CirculateAction::Take(fragment));
+        }
+        is_taken
+    }
+
+    /// A fragment passes that could not be taken: whether it comes again depends on others.
+    pub(super) fn passes_untaken(&mut self, now: Time, fragment: F) {
+        if let Some(wanted) = self.wanted.get_mut(fragment) {
+            wanted.has_passed = true;
+            self.set_resend(now, fragment);
+        }
+    }
+
+    pub(super) fn give_up(&mut self, fragment: F, why: WhyGivenUp) {
+        if self.wanted.remove(fragment).is_some() {
+            self.actions.push_back(CirculateAction::GiveUp(fragment, why));
+        }
+    }
+
+    fn ask(&mut self, now: Time, fragment: F) {
+        let Some(wanted) = self.wanted.get_mut(fragment) else { return };
+        wanted.has_passed = false;
+        let owner = wanted.owner;
+        self.set_resend(now, fragment);
+        if owner == self.id {
+            self.own(now, fragment);
+        } else {
+            self.requests.push(Request { fragment, owner, origin: self.id, hops: 0 });
+        }
+    }
+
+    fn set_resend(&mut self, now: Time, fragment: F) {
+        let Some(wanted) = self.wanted.get(fragment) else { return };
+        let patience = wanted.since.0.saturating_add(self.config.patience_ns);
+        let resend = now.0.saturating_add(self.resend_ns());
+        self.wanted.set_due(fragment, Time(resend.min(patience)));
+    }
+
+    /// Requests without an answer.
+    pub(super) fn ask_again(&mut self, now: Time) {
+        while let Some(fragment) = self.wanted.due_by(now) {
+            let wanted = self.wanted.get(fragment).expect("it is due");
+            let (owner, is_over) =
+                (wanted.owner, now.since(wanted.since) >= self.config.patience_ns);
+            if is_over {
+                self.give_up(fragment, WhyGivenUp::Patience);
+            } else if owner != self.id && !self.ring.contains(owner) {
+                self.not_owned(fragment);
+            }
+            self.ask(now, fragment);
+        }
+    }
+
+    /// A request of this node has come back, or its owner is missing: views of who is a member may have to settle. (1)
+    fn not_owned(&mut self, fragment: F) {
+        let Some(wanted) = self.wanted.get_mut(fragment) else { return };
+        wanted.returns += 1;
+        if wanted.returns >= self.config.returns_max {
+            self.give_up(fragment, WhyGivenUp::NotOwned);
+        }
+    }
+
+    /// A request from the successor: the six outcomes *(recalled)* of [DC §5.2.2].
+    pub(super) fn requested(&mut self, now: Time, request: Request<F>) {
+        let Request { fragment, owner, origin, hops } = request;
+        let is_expected = |wanted: &Wanted| wanted.owner == owner && !wanted.has_passed;
+        if origin == self.id {
+            self.not_owned(fragment); // 1. Nobody owns it.
+        } else if owner == self.id {
+            self.own(now, fragment); // 2. to 4.
+        } else if self.wanted.get(fragment).is_some_and(is_expected) {
+            // 5. It is on its way, and will pass here before it comes to the origin.
+        } else if hops + 1 < self.ring.hops_max() {
+            self.requests.push(Request { hops: hops + 1, ..request }); // 6.
+        }
+    }
+
+    /// The requests of this step, in one message.
+    pub(super) fn poll_requests(&mut self) -> Option<CirculateAction<F>> {
+        let requests = std::mem::take(&mut self.requests);
+        let to = self.ring.predecessor.filter(|_| !requests.is_empty())?;
+        Some(CirculateAction::Send { to, message: CirculateMessage::Requests(requests) })
+    }
+}

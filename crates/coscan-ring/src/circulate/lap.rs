@@ -1,0 +1,66 @@
+//! How long a lap takes, as a node sees it.
+
+use coscan_core::Time;
+
+/// A shorter lap counts for this part of the smoothed one: as for round trips in TCP (RFC 6298). A longer one counts whole at
+/// once, for to wait too long is cheaper than to read again what is only late.
+const GAIN: u64 = 8;
+
+/// The smoothed time of a lap.
+#[derive(Clone, Debug)]
+pub(super) struct Lap<F> {
+    smoothed_ns: u64,
+    is_measured: bool,
+    /// A fragment that has passed, and when. The time until it passes again is a lap.
+    probe: Option<(F, Time)>,
+}
+
+impl<F: Copy + PartialEq> Lap<F> {
+    pub(super) fn new(first_ns: u64) -> Self {
+        Self { smoothed_ns: first_ns, is_measured: false, probe: None }
+    }
+
+    pub(super) fn ns(&self) -> u64 {
+        self.smoothed_ns
+    }
+
+    /// A fragment passes. If the last one watched is not back within `patience_ns`, this one is watched instead.
+    pub(super) fn passes(&mut self, now: Time, fragment: F, patience_ns: u64) {
+        match self.probe {
+            Some((watched, at)) if watched == fragment => self.took(now.since(at)),
+            Some((_, at)) if now.since(at) < patience_ns => return,
+            _ => {}
+        }
+        self.probe = Some((fragment, now));
+    }
+
+    /// A lap has taken so many nanoseconds.
+    fn took(&mut self, sample_ns: u64) {
+        let smoothed_ns = match self.is_measured {
+            true => sample_ns.max((self.smoothed_ns * (GAIN - 1) + sample_ns) / GAIN),
+            false => sample_ns,
+        };
+        (self.smoothed_ns, self.is_measured) = (smoothed_ns.max(1), true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_longer_lap_counts_whole_and_a_shorter_one_an_eighth() {
+        let mut lap = Lap::new(1_000);
+        let mut passes = |at, fragment| {
+            lap.passes(Time(at), fragment, 500);
+            lap.ns()
+        };
+        assert_eq!(passes(0, 'a'), 1_000);
+        assert_eq!(passes(10, 'b'), 1_000);
+        assert_eq!(passes(80, 'a'), 80);
+        assert_eq!(passes(240, 'a'), 160);
+        assert_eq!(passes(320, 'a'), 150);
+        assert_eq!(passes(900, 'b'), 150); // `a` is lost.
+        assert_eq!(passes(1_080, 'b'), 180);
+    }
+}

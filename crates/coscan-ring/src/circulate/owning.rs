@@ -1,0 +1,165 @@
+//! What this node owns: what was asked for, what is read, what goes round.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Debug;
+
+use coscan_core::Time;
+
+use super::Circulate;
+use super::action::{CirculateAction, WhyGivenUp};
+use super::interest::level_of_interest;
+use super::message::{CirculateMessage, Fragment};
+use super::timed::Timed;
+
+/// Fragments of this node that somebody wants or has wanted.
+#[derive(Clone, Debug)]
+pub(super) struct Owned<F> {
+    /// Asked for and not read yet for lack of space, oldest first.
+    pending: VecDeque<F>,
+    states: BTreeMap<F, State>,
+    /// Fragments that go round, with the number of their lap. Those that are not back when they are due are lost.
+    round: Timed<F, u64>,
+    next_sequence: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Pending,
+    Reading,
+    Round,
+}
+
+impl<F: Copy + Ord> Owned<F> {
+    pub(super) fn new() -> Self {
+        Self {
+            pending: VecDeque::new(),
+            states: BTreeMap::new(),
+            round: Timed::new(),
+            next_sequence: 0,
+        }
+    }
+
+    pub(super) fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    pub(super) fn going_round(&self) -> usize {
+        self.round.keys().len()
+    }
+
+    pub(super) fn next_due(&self) -> Option<Time> {
+        self.round.next_due()
+    }
+
+    pub(super) fn forget(&mut self, fragment: F) {
+        self.states.remove(&fragment);
+        self.round.remove(fragment);
+    }
+}
+
+impl<F: Copy + Ord + Debug> Circulate<F> {
+    /// A fragment of this node is wanted. If it goes round, or will, that answers it (2); else it is read when there is room
+    /// (3, 4).
+    pub(super) fn own(&mut self, now: Time, fragment: F) {
+        if let Entry::Vacant(state) = self.owned.states.entry(fragment) {
+            state.insert(State::Pending);
+            self.owned.pending.push_back(fragment);
+            self.load_pending(now);
+        }
+    }
+
+    /// Reads what is pending, as far as the bubble rule allows.
+    pub(super) fn load_pending(&mut self, now: Time) {
+        while !self.owned.pending.is_empty()
+            && self.transit.reading() < self.config.reads_max
+            && self.transit.start_reading()
+        {
+            let fragment = self.owned.pending.pop_front().expect("there is one");
+            self.owned.states.insert(fragment, State::Reading);
+            self.actions.push_back(CirculateAction::Read(fragment));
+        }
+        let (used, lap) = (self.transit.used(), self.lap.ns());
+        self.threshold.adjust(now, used, lap, &self.config);
+        self.stuck = self.transit.is_full().then(|| self.stuck.unwrap_or(now));
+    }
+
+    /// The answer to [`Read`](CirculateAction::Read): the fragment is in its transit buffer. It is injected.
+    pub fn read(&mut self, now: Time, fragment: F) {
+        self.stop_reading(fragment);
+        if self.transit.holds(fragment) {
+            // C4: a copy by another owner is here. Views of who owns what differ; one copy will do.
+            self.owned.forget(fragment);
+            return self.load_pending(now);
+        }
+        let header = Fragment {
+            fragment,
+            owner: self.id,
+            incarnation: self.incarnation,
+            sequence: 0,
+            hops: 0,
+            copies: u32::from(self.take(fragment)),
+            cycles: 1,
+            interest: 0.0,
+        };
+        self.passes_untaken(now, fragment);
+        self.next_lap(now, header);
+        self.load_pending(now);
+    }
+
+    /// The answer to [`Read`](CirculateAction::Read): it cannot be read. All who want it are told.
+    pub fn unreadable(&mut self, now: Time, fragment: F) {
+        self.stop_reading(fragment);
+        self.owned.forget(fragment);
+        self.give_up(fragment, WhyGivenUp::Unreadable);
+        let (owner, hops) = (self.id, 0);
+        self.send_on(CirculateMessage::Unreadable { fragment, owner, hops });
+        self.load_pending(now);
+    }
+
+    fn stop_reading(&mut self, fragment: F) {
+        let state = self.owned.states.get(&fragment);
+        assert_eq!(state, Some(&State::Reading), "{fragment:?} was to be read");
+        self.transit.stop_reading();
+    }
+
+    /// A fragment of this node goes once more round.
+    fn next_lap(&mut self, now: Time, header: Fragment<F>) {
+        let sequence = self.owned.next_sequence;
+        self.owned.next_sequence += 1;
+        let due = Time(now.0.saturating_add(self.resend_ns()));
+        self.owned.states.insert(header.fragment, State::Round);
+        self.owned.round.insert(header.fragment, sequence, due);
+        self.forward(Fragment { sequence, ..header });
+    }
+
+    /// A fragment of this node has come back. It goes on as long as it interests enough nodes.
+    pub(super) fn came_back(&mut self, now: Time, header: Fragment<F>) {
+        let Fragment { fragment, incarnation, sequence, cycles, .. } = header;
+        let is_mine =
+            incarnation == self.incarnation && self.owned.round.get(fragment) == Some(&sequence);
+        if !is_mine {
+            return self.actions.push_back(CirculateAction::Release(fragment));
+        }
+        let interest = level_of_interest(&header);
+        if interest < self.threshold.value(&self.config) {
+            self.owned.forget(fragment);
+            return self.actions.push_back(CirculateAction::Release(fragment));
+        }
+        let cycles = cycles.saturating_add(1);
+        self.next_lap(now, Fragment { hops: 0, copies: 0, cycles, interest, ..header });
+    }
+
+    /// Fragments that are not back count as lost: when they are asked for again, they are read again. A copy that comes back
+    /// all the same is dropped.
+    pub(super) fn forget_lost(&mut self, now: Time) {
+        while let Some(fragment) = self.owned.round.due_by(now) {
+            if self.transit.holds(fragment) {
+                // It is still here: the successor does not take it.
+                self.owned.round.set_due(fragment, Time(now.0.saturating_add(self.resend_ns())));
+            } else {
+                self.owned.forget(fragment);
+            }
+        }
+    }
+}

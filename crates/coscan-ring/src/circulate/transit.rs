@@ -1,0 +1,82 @@
+//! The transit buffers of a node.
+
+use super::message::Fragment;
+
+/// What is in the transit buffers: one fragment each.
+#[derive(Clone, Debug)]
+pub(super) struct Transit<F> {
+    buffers: usize,
+    /// Given to the link from the predecessor for what it sends next.
+    reserved: usize,
+    /// Being read from the store.
+    reading: usize,
+    /// Waiting for the link to the successor to take them, in this order.
+    held: Vec<Fragment<F>>,
+}
+
+impl<F: Copy + PartialEq> Transit<F> {
+    pub(super) fn new(buffers: usize) -> Self {
+        Self { buffers, reserved: 0, reading: 0, held: Vec::new() }
+    }
+
+    pub(super) fn used(&self) -> usize {
+        self.reserved + self.reading + self.held.len()
+    }
+
+    pub(super) fn reading(&self) -> usize {
+        self.reading
+    }
+
+    pub(super) fn holds(&self, fragment: F) -> bool {
+        self.held.iter().any(|held| held.fragment == fragment)
+    }
+
+    /// All that is held, in order; nothing is afterwards.
+    pub(super) fn take_held(&mut self) -> Vec<Fragment<F>> {
+        std::mem::take(&mut self.held)
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.used() >= self.buffers
+    }
+
+    /// The fragment that was held last.
+    pub(super) fn newest(&self) -> Option<F> {
+        self.held.last().map(|held| held.fragment)
+    }
+
+    /// A buffer for what the predecessor sends next, if one is free.
+    pub(super) fn reserve(&mut self) -> bool {
+        let is_free = !self.is_full();
+        self.reserved += usize::from(is_free);
+        is_free
+    }
+
+    /// The buffer of what the predecessor has sent, or has failed to.
+    pub(super) fn unreserve(&mut self) {
+        self.reserved = self.reserved.saturating_sub(1);
+    }
+
+    /// The bubble rule (C2): a buffer for a fragment from the store, if one is free afterwards.
+    pub(super) fn start_reading(&mut self) -> bool {
+        let leaves_one = self.used() + 1 < self.buffers;
+        self.reading += usize::from(leaves_one);
+        leaves_one
+    }
+
+    pub(super) fn stop_reading(&mut self) {
+        self.reading -= 1;
+    }
+
+    pub(super) fn hold(&mut self, fragment: Fragment<F>) {
+        assert!(!self.is_full(), "C1: a fragment has a buffer");
+        self.held.push(fragment);
+    }
+
+    /// Whether it was held.
+    pub(super) fn release(&mut self, fragment: F) -> bool {
+        let before = self.held.len();
+        self.held.retain(|held| held.fragment != fragment);
+        self.held.len() < before
+    }
+}

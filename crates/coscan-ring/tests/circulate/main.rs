@@ -1,0 +1,7 @@
+//! The Data Cyclotron: `Circulate`.
+
+#![allow(clippy::unwrap_used)]
+
+mod decisions;
+mod rules;
+mod world;
