@@ -40,6 +40,7 @@
 pub mod bound;
 pub mod claim;
 mod cluster;
+pub mod cyclotron;
 mod disk;
 pub mod experiment;
 pub mod faults;

@@ -139,6 +139,17 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         self.load_pending(now);
     }
 
+    /// Sets the number of transit buffers, which the application may have more or less of its own use for: the neutral zone
+    /// of [DC §5.4.4].
+    ///
+    /// # Panics
+    /// If more are in use.
+    pub fn set_transit_buffers(&mut self, now: Time, buffers: usize) {
+        self.config.transit_buffers = buffers;
+        self.transit.set_buffers(buffers);
+        self.load_pending(now);
+    }
+
     /// A message has come whole. A fragment needs a buffer [reserved](Self::reserve) before. Store its bytes by fragment
     /// first, in place of the same bytes if they are there.
     pub fn handle(&mut self, now: Time, message: CirculateMessage<F>) {

@@ -23,6 +23,11 @@ impl<F: Copy + PartialEq> Transit<F> {
         self.reserved + self.reading + self.held.len()
     }
 
+    pub(super) fn set_buffers(&mut self, buffers: usize) {
+        assert!(self.used() <= buffers, "C1: {} buffers in use, {buffers} are left", self.used());
+        self.buffers = buffers;
+    }
+
     pub(super) fn reading(&self) -> usize {
         self.reading
     }
