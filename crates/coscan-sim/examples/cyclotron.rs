@@ -14,13 +14,16 @@ fn main() {
         latency_ns: 6_000,
         ownership: Ownership::First(16),
         disk_bytes_per_second: if cluster == 1 { 200_000_000 } else { 145_000_000 },
-        buffers: 62,
-        transit_buffers_min: args.get(6).map_or(4, |a| *a as usize),
+        buffers: 64,
+        transit_buffers_min: args.get(6).map_or(2, |a| *a as usize),
         application_buffers_min: 16,
         workers: 7,
         protocol: CirculateConfig {
             patience_ns: u64::MAX,
-            first_lap_ns: 30_000_000_000,
+            first_lap_ns: (std::env::var("FIRST").map_or(10.0, |v| v.parse::<f64>().unwrap()) * 1e9)
+                as u64,
+            keeps_requested: std::env::var("KEEP").is_ok(),
+            thresholds: [std::env::var("LOIT").map_or(0.1, |v| v.parse().unwrap()), 0.6, 1.1],
             ..CirculateConfig::default()
         },
         queries: Queries {
@@ -35,7 +38,7 @@ fn main() {
             eligible: x,
             pickers,
             select_ns: 100_000_000,
-            operator_ns_per_gb: (op * 1e9) as u64,
+            operator_ns: (op * 1e9) as u64,
         },
     };
     let start = std::time::Instant::now();

@@ -22,6 +22,9 @@ pub struct CirculateConfig {
     pub resend_laps: u32,
     /// What is taken for a lap until one was seen, in nanoseconds. Not stated in `[DC]`.
     pub first_lap_ns: u64,
+    /// Whether a fragment of too little interest goes round once more if it was asked for since it last set out. As published
+    /// *(recalled)* it does not: the node that it had passed already asks again, later.
+    pub keeps_requested: bool,
     /// A request that comes back so many times, or finds its owner missing, has no owner. `[DC]` ends the query the first
     /// time *(recalled)*; views of who is a member may need time to settle.
     pub returns_max: u32,
@@ -49,6 +52,7 @@ impl Default for CirculateConfig {
             high_water: 0.8,
             low_water: 0.4,
             resend_laps: 4,
+            keeps_requested: true,
             first_lap_ns: 1_000_000_000,
             returns_max: 2,
             patience_ns: 30_000_000_000,

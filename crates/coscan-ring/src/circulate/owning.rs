@@ -18,9 +18,17 @@ pub(super) struct Owned<F> {
     /// Asked for and not read yet for lack of space, oldest first.
     pending: VecDeque<F>,
     states: BTreeMap<F, State>,
-    /// Fragments that go round, with the number of their lap. Those that are not back when they are due are lost.
-    round: Timed<F, u64>,
+    /// Fragments that go round. Those that are not back when they are due are lost.
+    round: Timed<F, Round>,
     next_sequence: u64,
+}
+
+/// A fragment on its lap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Round {
+    sequence: u64,
+    /// Whether it was asked for since it set out.
+    is_requested: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,6 +74,8 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
             state.insert(State::Pending);
             self.owned.pending.push_back(fragment);
             self.load_pending(now);
+        } else if let Some(round) = self.owned.round.get_mut(fragment) {
+            round.is_requested = true;
         }
     }
 
@@ -129,20 +139,22 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         self.owned.next_sequence += 1;
         let due = Time(now.0.saturating_add(self.resend_ns()));
         self.owned.states.insert(header.fragment, State::Round);
-        self.owned.round.insert(header.fragment, sequence, due);
+        let round = Round { sequence, is_requested: false };
+        self.owned.round.insert(header.fragment, round, due);
         self.forward(Fragment { sequence, ..header });
     }
 
     /// A fragment of this node has come back. It goes on as long as it interests enough nodes.
     pub(super) fn came_back(&mut self, now: Time, header: Fragment<F>) {
         let Fragment { fragment, incarnation, sequence, cycles, .. } = header;
-        let is_mine =
-            incarnation == self.incarnation && self.owned.round.get(fragment) == Some(&sequence);
-        if !is_mine {
+        let round = self.owned.round.get(fragment).copied();
+        let is_mine = |round: &Round| (incarnation, sequence) == (self.incarnation, round.sequence);
+        let Some(round) = round.filter(is_mine) else {
             return self.actions.push_back(CirculateAction::Release(fragment));
-        }
+        };
         let interest = level_of_interest(&header);
-        if interest < self.threshold.value(&self.config) {
+        let is_kept = self.config.keeps_requested && round.is_requested;
+        if interest < self.threshold.value(&self.config) && !is_kept {
             self.owned.forget(fragment);
             return self.actions.push_back(CirculateAction::Release(fragment));
         }

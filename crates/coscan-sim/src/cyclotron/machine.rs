@@ -22,7 +22,7 @@ pub(super) enum Task {
     /// The select on the fragment of a pin.
     Select { picker: usize, pin: usize },
     /// A join or the projection.
-    Operator { picker: usize, operator: usize },
+    Operator { picker: usize },
 }
 
 /// A node.
@@ -125,7 +125,7 @@ impl Machine {
     /// A worker has done its task. Returns the time since which the query ran, if that was its last.
     pub(super) fn done(&mut self, task: Task) -> Option<Time> {
         self.busy_workers -= 1;
-        let (Task::Select { picker, .. } | Task::Operator { picker, .. }) = task;
+        let (Task::Select { picker, .. } | Task::Operator { picker }) = task;
         let picked = self.pickers[picker].as_mut().expect("its query runs");
         let running = &mut picked.running;
         match task {
@@ -142,8 +142,8 @@ impl Machine {
                 }
             }
         }
-        if let Some(operator) = running.start_operator() {
-            self.tasks.push_front(Task::Operator { picker, operator });
+        if running.start_operator() {
+            self.tasks.push_front(Task::Operator { picker });
         }
         let since = picked.since;
         let is_over = picked.running.is_over();

@@ -138,7 +138,7 @@ impl Run<'_> {
             Event::Done { node, task } => {
                 if let Some(since) = self.machines[node].done(task) {
                     self.finish(node, since);
-                    let (Task::Select { picker, .. } | Task::Operator { picker, .. }) = task;
+                    let (Task::Select { picker, .. } | Task::Operator { picker }) = task;
                     self.pick(node, picker);
                 }
                 self.settle(node);
@@ -242,11 +242,7 @@ impl Run<'_> {
             machine.busy_workers += 1;
             let ns = match task {
                 Task::Select { .. } => queries.select_ns,
-                Task::Operator { picker, operator } => {
-                    let picked = machine.pickers[picker].as_ref().expect("its query runs");
-                    let bytes = picked.running.packed(operator) as u64 * queries.fragment_bytes;
-                    queries.operator_ns_per_gb * (bytes / 1_000_000) / 1_000
-                }
+                Task::Operator { .. } => queries.operator_ns,
             };
             self.schedule(ns, Event::Done { node, task });
         }

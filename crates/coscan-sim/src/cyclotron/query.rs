@@ -79,11 +79,11 @@ impl Running {
         self.missing[self.query.pins[pin].operator] -= 1;
     }
 
-    /// The operator that can run now, if there is one; it counts as running from then on.
-    pub(super) fn start_operator(&mut self) -> Option<usize> {
+    /// Whether the next operator can run now; it counts as running from then on.
+    pub(super) fn start_operator(&mut self) -> bool {
         let is_ready = !self.is_operator_running && self.missing.get(self.done) == Some(&0);
         self.is_operator_running |= is_ready;
-        is_ready.then_some(self.done)
+        is_ready
     }
 
     /// The operator has run. Returns the fragments that it lets go of.
@@ -96,10 +96,5 @@ impl Running {
 
     pub(super) fn is_over(&self) -> bool {
         self.done == self.query.operators
-    }
-
-    /// Fragments that an operator packs.
-    pub(super) fn packed(&self, operator: usize) -> usize {
-        self.query.pins.iter().filter(|pin| pin.operator == operator).count()
     }
 }

@@ -71,9 +71,9 @@ pub struct Queries {
     pub pickers: usize,
     /// Nanoseconds of a worker for a select on a fragment. Not stated in `[DC]`.
     pub select_ns: u64,
-    /// Nanoseconds of a worker for a join, or the projection, for each gigabyte of the fragments that it packs. Not stated in
-    /// `[DC]`.
-    pub operator_ns_per_gb: u64,
+    /// Nanoseconds of a worker for a join, or the projection. Not stated in `[DC]`. It does not grow with the partitions of a
+    /// column, on which MonetDB works in parallel.
+    pub operator_ns: u64,
 }
 
 impl Cyclotron {
