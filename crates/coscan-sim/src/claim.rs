@@ -11,15 +11,15 @@ pub const CLOSE: f64 = 1.25;
 /// With a ratio beyond this a printed figure is missed, even on the same side of 1.
 pub const FAR: f64 = 2.0;
 
-/// A claim of a paper.
+/// A claim of a paper about a metric of some kind.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Claim {
+pub struct Claim<M = Metric> {
     /// The claim, in our words.
     pub text: String,
     /// Its source, such as `[CS07 §5.2]`.
     pub source: String,
     /// The metric to be measured.
-    pub metric: Metric,
+    pub metric: M,
     /// The kind of queries that it is measured for, such as `F-10`; `None` for all.
     pub query: Option<String>,
     /// The values that are compared.
@@ -101,7 +101,7 @@ pub struct Comparison {
     pub holds: bool,
 }
 
-impl Claim {
+impl<M: Copy + PartialEq> Claim<M> {
     /// The policies that have to run.
     pub fn policies(&self) -> impl Iterator<Item = &str> {
         let (order, pair) = match &self.measure {
@@ -124,11 +124,11 @@ impl Claim {
     /// policy.
     pub fn judge(
         &self,
-        paper: &[PaperFigure],
+        paper: &[PaperFigure<M>],
         measured: impl Fn(&str, &str) -> Option<f64>,
     ) -> Judgement {
         let printed = |case: &str, policy: &str| {
-            let same = |figure: &&PaperFigure| {
+            let same = |figure: &&PaperFigure<M>| {
                 (figure.case.as_str(), figure.policy.as_str(), &figure.query, figure.metric)
                     == (case, policy, &self.query, self.metric)
             };

@@ -4,7 +4,7 @@ use crate::metric::Metric;
 
 /// A published result.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PaperFigure {
+pub struct PaperFigure<M = Metric> {
     /// The case.
     pub case: String,
     /// The name of the policy.
@@ -12,7 +12,7 @@ pub struct PaperFigure {
     /// The query that it is the average of, such as `F-10`; `None` for all queries.
     pub query: Option<String>,
     /// What was measured.
-    pub metric: Metric,
+    pub metric: M,
     /// The result, in the unit of the metric.
     pub value: f64,
     /// Whether it was computed for an ideal schedule, not measured.

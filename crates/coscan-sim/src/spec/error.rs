@@ -25,6 +25,6 @@ pub enum SpecError {
 }
 
 /// The error of an invalid value.
-pub(super) fn wrong(key: impl Into<String>, problem: impl Into<String>) -> SpecError {
+pub(crate) fn wrong(key: impl Into<String>, problem: impl Into<String>) -> SpecError {
     SpecError::Meaning { key: key.into(), problem: problem.into() }
 }

@@ -5,7 +5,7 @@
 
 mod claims;
 mod document;
-mod error;
+pub(crate) mod error;
 mod extends;
 mod index_rows;
 mod machine;
@@ -14,7 +14,7 @@ mod queries;
 mod streams;
 mod sweep;
 mod tables;
-mod units;
+pub(crate) mod units;
 
 use self::document::Document;
 use self::queries::{Template, Templates};

@@ -6,15 +6,15 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 
 /// A time, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Nanoseconds(pub(super) u64);
+pub(crate) struct Nanoseconds(pub(crate) u64);
 
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Bytes(pub(super) f64);
+pub(crate) struct Bytes(pub(crate) f64);
 
 /// Bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct BytesPerSecond(pub(super) f64);
+pub(crate) struct BytesPerSecond(pub(crate) f64);
 
 /// Processor cycles per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
