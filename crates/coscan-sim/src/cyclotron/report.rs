@@ -11,16 +11,20 @@ pub fn report(spec: &CyclotronSpec, results: &CyclotronResults) -> String {
     text += &list("Fitted to figures of the thesis:", &spec.fitted);
     text += &list("Not stated in our copy of the thesis, assumed here:", &spec.assumed);
     text += &list("Remarks:", &spec.remarks);
-    text += &row(["the thesis says", "measured", "thesis", "here", "", "why not"]);
-    text += &row(["---", "---", "--:", "--:", "---", "---"]);
-    text += &spec
-        .claims
-        .iter()
-        .map(|claim| verdict(claim, &spec.judge(claim, results)))
-        .collect::<String>();
-    text + "\nOurs; where the thesis prints a figure, ours, the thesis's in brackets, and a mark: ✓ within a quarter, ~ \
-            within a factor of 2, ✗ beyond. Blocked cases have no times.\n\n"
-        + &table(spec, results)
+    if !spec.claims.is_empty() {
+        text += &row(["the thesis says", "measured", "thesis", "here", "", "why not"]);
+        text += &row(["---", "---", "--:", "--:", "---", "---"]);
+        for claim in &spec.claims {
+            text += &verdict(claim, &spec.judge(claim, results));
+        }
+        text += "\n";
+    }
+    text += "Ours";
+    if !spec.paper.is_empty() {
+        text += "; where the thesis prints a figure, its own in brackets, and a mark: ✓ within a quarter, ~ within a \
+                 factor of 2, ✗ beyond";
+    }
+    text + ". Cases in which queries blocked each other have no times.\n\n" + &table(spec, results)
 }
 
 /// The number of verdicts of each kind, as in [`Verdict`]'s order.
