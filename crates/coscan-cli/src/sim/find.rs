@@ -4,6 +4,7 @@ use std::path::Path;
 
 use coscan_core::log::{Log, ReadLogError};
 use coscan_sim::Spec;
+use coscan_sim::cyclotron::{self, CyclotronSpec};
 use coscan_sim::experiment;
 use coscan_sim::recorded::Recorded;
 
@@ -32,9 +33,22 @@ pub(super) fn find(name_or_file: &str) -> Result<Spec, Failure> {
     }
 }
 
+/// An experiment with a ring, by its name or in a file with a table `[ring]`; `None` if it is another kind of experiment.
+pub(super) fn find_ring(name_or_file: &str) -> Result<Option<CyclotronSpec>, Failure> {
+    if let Some(spec) = cyclotron::find(name_or_file) {
+        return Ok(Some(spec?));
+    }
+    let Ok(text) = std::fs::read_to_string(name_or_file) else { return Ok(None) };
+    if !text.lines().any(|line| line.trim() == "[ring]") {
+        return Ok(None);
+    }
+    let spec = CyclotronSpec::parse(&text);
+    Ok(Some(spec.map_err(|error| format!("{name_or_file}: {error}"))?))
+}
+
 /// The error for a name that no experiment has, with the most similar names.
 pub(super) fn unknown(name: &str) -> Failure {
-    let mut names: Vec<&str> = experiment::names().collect();
+    let mut names: Vec<&str> = experiment::names().chain(cyclotron::names()).collect();
     names.sort_by_key(|known| distance(name, known));
     let nearest = names[..NEAREST.min(names.len())].join("`, `");
     format!(

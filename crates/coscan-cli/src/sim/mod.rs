@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use coscan_core::PolicyKind;
+use coscan_sim::cyclotron::{self, report};
 use coscan_sim::experiment;
 use coscan_sim::report::{Results, html, json, pictures, text};
 
@@ -95,18 +96,22 @@ impl Sim {
 
 fn list() -> Result<(), Failure> {
     let specs = experiment::names().map(experiment::find).collect::<Result<Vec<_>, _>>()?;
-    let width = |text: &dyn Fn(usize) -> usize| (0..specs.len()).map(text).max().unwrap_or(0);
-    let name = width(&|index| specs[index].name.chars().count());
-    let source = width(&|index| specs[index].source.chars().count());
-    for spec in &specs {
-        println!("{:<name$}  {:<source$}  {}", spec.name, spec.source, spec.title);
+    let rings = cyclotron::names().filter_map(cyclotron::find).collect::<Result<Vec<_>, _>>()?;
+    let specs = specs.into_iter().map(|spec| [spec.name, spec.source, spec.title]);
+    let rings = rings.into_iter().map(|spec| [spec.name, spec.source, spec.title]);
+    let lines: Vec<[String; 3]> = specs.chain(rings).collect();
+    let width = |part: usize| lines.iter().map(|line| line[part].chars().count()).max();
+    let (names, sources) = (width(0).unwrap_or(0), width(1).unwrap_or(0));
+    for [name, source, title] in &lines {
+        println!("{name:<names$}  {source:<sources$}  {title}");
     }
     Ok(())
 }
 
 impl Show {
     fn print(&self) -> Result<(), Failure> {
-        let file = experiment::file(&self.name).ok_or_else(|| find::unknown(&self.name))?;
+        let file = experiment::file(&self.name).or_else(|| cyclotron::file(&self.name));
+        let file = file.ok_or_else(|| find::unknown(&self.name))?;
         print!("{file}");
         Ok(())
     }
@@ -114,6 +119,13 @@ impl Show {
 
 impl Run {
     fn run(&self) -> Result<(), Failure> {
+        if let Some(ring) = find::find_ring(&self.experiment)? {
+            if self.json.is_some() || self.html.is_some() || self.svg.is_some() {
+                return Err("experiments with a ring have no pictures and no JSON: leave --json, --html and --svg out".into());
+            }
+            print!("{}", report(&ring, &ring.run(self.seeds)));
+            return Ok(());
+        }
         let spec = find::find(&self.experiment)?;
         let policies = match self.policies.as_slice() {
             [] => PolicyKind::ALL.to_vec(),

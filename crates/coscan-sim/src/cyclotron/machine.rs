@@ -66,14 +66,14 @@ impl Machine {
         }
     }
 
-    /// Buffers that may be pinned besides those that are.
+    /// Fragments that may be pinned besides those that are. One in transit is pinned in its buffer, which the application keeps
+    /// when it has been sent on, so transit need not give way first. [DC §5.2.4]
     pub(super) fn room(&self, setup: &Cyclotron) -> usize {
-        let used = self.ring.status().transit_buffers.max(setup.transit_buffers_min);
-        setup.buffers.saturating_sub(used + self.application.pinned())
+        let pinned_max = setup.buffers - setup.transit_buffers_min;
+        pinned_max.saturating_sub(self.application.pinned())
     }
 
-    /// Divides the buffers: transit has what is not pinned, and the cache what neither needs. A fragment that is in transit
-    /// and pinned may have one buffer for both.
+    /// Divides the buffers: transit has what is not pinned, and the cache what neither needs.
     pub(super) fn balance(&mut self, now: Time, setup: &Cyclotron) {
         let (used, pinned) = (self.ring.status().transit_buffers, self.application.pinned());
         let transit = setup.buffers - pinned.max(setup.application_buffers_min);
