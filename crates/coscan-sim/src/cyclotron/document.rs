@@ -61,6 +61,8 @@ struct Parameters {
     kept: (f64, f64),
     eligible: usize,
     pickers: usize,
+    #[serde(default)]
+    adapts_pickers: bool,
     select: Nanoseconds,
     operator: Nanoseconds,
 }
@@ -194,6 +196,7 @@ impl Parameters {
             kept: self.kept,
             eligible: self.eligible,
             pickers: self.pickers,
+            adapts_pickers: self.adapts_pickers,
             select_ns: self.select.0,
             operator_ns: self.operator.0,
         };

@@ -33,6 +33,8 @@ pub(super) struct Machine {
     /// Pins that wait for a fragment, by picker and pin.
     pub(super) waiting: BTreeMap<u32, Vec<(usize, usize)>>,
     pub(super) pickers: Vec<Option<Picked>>,
+    /// So many of them pick.
+    active_pickers: usize,
     pub(super) tasks: VecDeque<Task>,
     pub(super) busy_workers: usize,
     /// Reads, the first under way.
@@ -55,6 +57,7 @@ impl Machine {
             application: Application::default(),
             waiting: BTreeMap::new(),
             pickers: vec![None; setup.queries.pickers],
+            active_pickers: if setup.queries.adapts_pickers { 1 } else { setup.queries.pickers },
             tasks: VecDeque::new(),
             busy_workers: 0,
             disk: VecDeque::new(),
@@ -81,6 +84,27 @@ impl Machine {
         let used = self.ring.status().transit_buffers;
         self.application.evict(setup.buffers.saturating_sub(used + pinned));
         self.ring.set_room(self.room(setup));
+    }
+
+    /// Changes the number of pickers by one, if they adapt. A node does so when a query has ended.
+    pub(super) fn adapt_pickers(&mut self, setup: &Cyclotron) {
+        let pins = setup.queries.columns_per_query * setup.queries.partitions;
+        let has_memory =
+            (self.active_pickers + 1) * pins + setup.transit_buffers_min <= setup.buffers;
+        let waits = 2 * self.busy_workers < setup.workers;
+        if !setup.queries.adapts_pickers {
+        } else if !self.tasks.is_empty() {
+            self.active_pickers = (self.active_pickers - 1).max(1);
+        } else if waits && has_memory {
+            self.active_pickers = (self.active_pickers + 1).min(self.pickers.len());
+        }
+    }
+
+    /// A picker that is free, if so many may pick.
+    pub(super) fn free_picker(&self) -> Option<usize> {
+        let busy = self.pickers.iter().flatten().count();
+        let free = self.pickers.iter().position(Option::is_none);
+        free.filter(|_| busy < self.active_pickers)
     }
 
     /// Begins a query: its first X requests are eligible.

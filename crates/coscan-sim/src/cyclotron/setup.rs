@@ -67,8 +67,12 @@ pub struct Queries {
     pub kept: (f64, f64),
     /// Requests of a query that are eligible at once: X of [DC §5.4.4].
     pub eligible: usize,
-    /// Queries that a node runs at once.
+    /// Queries that a node runs at once, at most.
     pub pickers: usize,
+    /// Whether a node begins with one picker, gets another while it waits for data and has buffers for all that one more query
+    /// can pin, and loses one while its workers are short [DC §5.4.4]. It waits, we assume, with less than half of its workers
+    /// busy.
+    pub adapts_pickers: bool,
     /// Nanoseconds of a worker for a select on a fragment. Not stated in `[DC]`.
     pub select_ns: u64,
     /// Nanoseconds of a worker for a join, or the projection. Not stated in `[DC]`. It does not grow with the partitions of a

@@ -87,8 +87,8 @@ impl Run<'_> {
             self.machines[node].ring.set_ring(self.now, (0..nodes).map(place));
             self.machines[node].balance(self.now, self.setup);
         }
-        for picker in 0..self.setup.queries.pickers {
-            (0..nodes).for_each(|node| self.pick(node, picker));
+        for _ in 0..self.setup.queries.pickers {
+            (0..nodes).for_each(|node| _ = self.pick(node));
         }
         (0..nodes).for_each(|node| self.settle(node));
         while self.outcome.queries.len() < self.setup.queries.count
@@ -124,8 +124,8 @@ impl Run<'_> {
             Event::Done { node, task } => {
                 if let Some(since) = self.machines[node].done(task) {
                     self.finish(node, since);
-                    let (Task::Select { picker, .. } | Task::Operator { picker }) = task;
-                    self.pick(node, picker);
+                    self.machines[node].adapt_pickers(self.setup);
+                    while self.pick(node) {}
                 }
                 self.settle(node);
             }
@@ -138,11 +138,12 @@ impl Run<'_> {
         self.next_event += 1;
     }
 
-    /// A picker takes the oldest query.
-    fn pick(&mut self, node: usize, picker: usize) {
-        if let Some(query) = self.queries.pop_front() {
-            self.machines[node].begin(self.now, picker, query, self.setup);
-        }
+    /// A free picker takes the oldest query. Returns whether one did.
+    fn pick(&mut self, node: usize) -> bool {
+        let Some(picker) = self.machines[node].free_picker() else { return false };
+        let Some(query) = self.queries.pop_front() else { return false };
+        self.machines[node].begin(self.now, picker, query, self.setup);
+        true
     }
 
     fn finish(&mut self, node: usize, since: Time) {
