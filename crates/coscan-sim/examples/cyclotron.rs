@@ -38,7 +38,8 @@ fn write_pages(directory: &Path) {
     let mut overview = format!(
         "# DC: the Data Cyclotron\n\nThe verdicts on what chapter 5 of Gonçalves' thesis, `[DC]`, claims of its ring, by \
          experiment. The protocol of servers (`Circulate` of `coscan-ring`) runs unchanged on simulated nodes; \
-         averages over {SEEDS} seeds. Our copy of the thesis has no pictures, so claims are what its text and tables \
+         averages over {SEEDS} seeds. Some parameters were chosen after first runs were seen: \
+         each page says which. Our copy of the thesis has no pictures, so claims are what its text and tables \
          state. A claim holds within a quarter of a printed figure, and partly within a factor of two; a claim about \
          several cases holds partly in half of them. TPC-H (Tables 5.6, 5.7) is not simulated. All \
          parameters that are recalled or not stated have their effect in [dc-table5.3](dc-table5.3.md). Written by a program:\n\n\
