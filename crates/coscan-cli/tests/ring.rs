@@ -178,3 +178,40 @@ fn settings_that_make_no_sense_are_named_together() {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
+
+#[test]
+fn the_demonstration_shows_what_each_mode_reads_and_leaves_no_server() {
+    let directory = TempDir::new().unwrap();
+    let (data, json) = (directory.path().display(), directory.path().join("ring.json"));
+    let demo = format!("ring demo --nodes 2 --streams 4 --queries 2 --scale 0.02 --data {data}");
+    let slow = "--store-bandwidth 20MB --store-latency 1ms --pool-bytes 1MB --one-server";
+    let mut arguments: Vec<_> = demo.split(' ').chain(slow.split(' ')).collect();
+    arguments.extend(["--json", json.to_str().unwrap()]);
+    let table = String::from_utf8(coscan(&arguments)).unwrap();
+    assert!(table.contains("from other servers [MB]"), "{table}");
+    let figures: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    let figures = figures.as_array().unwrap();
+    let modes: Vec<_> = figures.iter().map(|figures| figures["mode"].as_str().unwrap()).collect();
+    assert_eq!(modes, ["off", "direct", "one server"]);
+    let peer_bytes = figures.iter().map(|figures| figures["peer_bytes"].as_u64().unwrap());
+    let had_peers: Vec<_> = peer_bytes.map(|bytes| bytes > 0).collect();
+    assert_eq!(had_peers, [false, true, false]);
+    for of_mode in figures {
+        assert_eq!(of_mode["answers_equal"], true, "{of_mode}");
+        assert!(of_mode["store_bytes"].as_u64().unwrap() > 0, "{of_mode}");
+        assert!(of_mode["total_s"].as_f64().unwrap() > 0.0, "{of_mode}");
+    }
+    #[cfg(target_os = "linux")]
+    while runs_with(&data.to_string()) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Whether a process has a text in its arguments.
+#[cfg(target_os = "linux")]
+fn runs_with(text: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let arguments = processes.filter_map(|it| std::fs::read(it.path().join("cmdline")).ok());
+    arguments.into_iter().any(|it| String::from_utf8_lossy(&it).contains(text))
+}
