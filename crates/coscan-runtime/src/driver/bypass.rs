@@ -19,8 +19,8 @@ pub(super) struct Bypass {
 }
 
 impl LoadOwner for Bypass {
-    fn give_up(self: Arc<Self>, _: LoadId, _: &[PageId]) -> bool {
-        self.driver.call(|state, _| !state.bypasses(self.served))
+    fn give_up(self: Arc<Self>, _: LoadId, pages: &[PageId]) -> bool {
+        self.driver.call(|state, now| state.give_up_bypass(self.served, pages, now))
     }
 
     fn report_pages(self: Arc<Self>, _: LoadId, pages: Vec<PageRead>) {

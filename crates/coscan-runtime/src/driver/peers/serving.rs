@@ -149,8 +149,17 @@ impl State {
         }
     }
 
-    /// Whether a request still wants pages that bypass the pool.
-    pub(in crate::driver) fn bypasses(&self, served: Served) -> bool {
-        self.peers.as_ref().is_some_and(|peers| peers.node.bypasses(served))
+    /// Ends the reading of pages that bypass the pool, unless their request still wants them.
+    pub(in crate::driver) fn give_up_bypass(
+        &mut self,
+        served: Served,
+        pages: &[PageId],
+        now: Time,
+    ) -> bool {
+        let is_over = self.peers.as_ref().is_none_or(|peers| !peers.node.bypasses(served));
+        if is_over {
+            self.count_has_read(pages.iter().map(|&page| (page, false)), now);
+        }
+        is_over
     }
 }
