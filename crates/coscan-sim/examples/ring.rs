@@ -1,12 +1,14 @@
 //! Compares what servers gain that share what they read, as a table in Markdown:
 //! `cargo run --release -p coscan-sim --example ring -- --nodes 4 --pools 50,100,200,400 --seeds 2`.
 //!
-//! `--nodes` is the number of servers, `--pools` the megabytes of each one's pool, `--seeds` the number of runs to average.
-//! The last row for each pool is one server that has what all of them have together.
+//! `--nodes` is the number of servers, `--pools` the megabytes of each one's pool, `--seeds` the number of runs to average,
+//! `--streams` the streams of four queries on each server, `--share` the rows to show, of Off, Reads, Needs, All and One. One is
+//! one server that has what all of them have together. `wall` is how long a run takes here.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)] // An example may read its arguments and print.
 
 use std::error::Error;
+use std::time::Instant;
 
 use coscan_core::PolicyKind;
 use coscan_ring::{Config, Sharing};
@@ -17,11 +19,19 @@ struct Arguments {
     nodes: usize,
     pools_mb: Vec<u64>,
     seeds: u64,
+    streams: usize,
+    shares: Vec<String>,
 }
 
 impl Arguments {
     fn parse() -> Result<Self, Box<dyn Error>> {
-        let mut arguments = Self { nodes: 4, pools_mb: vec![50, 100, 200, 400], seeds: 1 };
+        let mut arguments = Self {
+            nodes: 4,
+            pools_mb: vec![50, 100, 200, 400],
+            seeds: 1,
+            streams: 4,
+            shares: ["Off", "Reads", "Needs", "All", "One"].map(str::to_owned).to_vec(),
+        };
         let mut words = std::env::args().skip(1);
         while let Some(name) = words.next() {
             let value = words.next().ok_or_else(|| format!("{name} has no value"))?;
@@ -32,7 +42,12 @@ impl Arguments {
                     arguments.pools_mb = pools.collect::<Result<_, _>>()?;
                 }
                 "--seeds" => arguments.seeds = value.parse()?,
-                _ => return Err(format!("{name}: known are --nodes, --pools and --seeds").into()),
+                "--streams" => arguments.streams = value.parse()?,
+                "--share" => arguments.shares = value.split(',').map(str::to_owned).collect(),
+                _ => {
+                    let known = "known are --nodes, --pools, --seeds, --streams and --share";
+                    return Err(format!("{name}: {known}").into());
+                }
             }
         }
         Ok(arguments)
@@ -46,22 +61,27 @@ struct Means {
     peer_gb: f64,
     seconds: f64,
     messages: f64,
+    wall_s: f64,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse()?;
-    println!("| pool of each | share | from the store | from peers | time | messages |");
-    println!("|--:|---|--:|--:|--:|--:|");
+    println!("| pool of each | share | from the store | from peers | time | messages | wall |");
+    println!("|--:|---|--:|--:|--:|--:|--:|");
     for &pool_mb in &arguments.pools_mb {
-        let separate = |sharing| (format!("{sharing:?}"), arguments.nodes, sharing);
-        let arms = [Sharing::Off, Sharing::Reads, Sharing::Needs, Sharing::All].map(separate);
-        for (name, nodes, sharing) in
-            arms.into_iter().chain([("one server".into(), 1, Sharing::Off)])
-        {
-            let Means { store_gb, peer_gb, seconds, messages } =
+        for name in &arguments.shares {
+            let (nodes, sharing) = match name.as_str() {
+                "Off" => (arguments.nodes, Sharing::Off),
+                "Reads" => (arguments.nodes, Sharing::Reads),
+                "Needs" => (arguments.nodes, Sharing::Needs),
+                "All" => (arguments.nodes, Sharing::All),
+                "One" => (1, Sharing::Off),
+                _ => return Err(format!("--share {name}: see the example's first lines").into()),
+            };
+            let Means { store_gb, peer_gb, seconds, messages, wall_s } =
                 means(&arguments, nodes, pool_mb * 1_000_000, sharing)?;
             println!(
-                "| {pool_mb} MB | {name} | {store_gb:.2} GB | {peer_gb:.2} GB | {seconds:.0} s | {messages:.0} |"
+                "| {pool_mb} MB | {name} | {store_gb:.2} GB | {peer_gb:.2} GB | {seconds:.0} s | {messages:.0} | {wall_s:.1} s |"
             );
         }
     }
@@ -75,7 +95,7 @@ fn means(
     pool_bytes: u64,
     sharing: Sharing,
 ) -> Result<Means, Box<dyn Error>> {
-    let streams = format!("count = {}", 4 * arguments.nodes);
+    let streams = format!("count = {}", arguments.streams * arguments.nodes);
     let spec = Spec::parse(&include_str!("ring.toml").replace("count = 16", &streams))?;
     let case = &spec.cases[0];
     let times = arguments.nodes / nodes;
@@ -92,11 +112,13 @@ fn means(
     for seed in 1..=arguments.seeds {
         let mut workload = case.workload(seed);
         workload.pool_bytes = pool_bytes * times as u64;
+        let started = Instant::now();
         let outcome = run_cluster(&workload, &cluster, PolicyKind::Relevance, Options::default())?;
         let share = |total: f64| total / arguments.seeds as f64;
         means.store_gb += share(outcome.store_bytes as f64 / 1e9);
         means.peer_gb += share(outcome.peer_bytes as f64 / 1e9);
         means.seconds += share(outcome.total_ns as f64 / 1e9);
+        means.wall_s += share(started.elapsed().as_secs_f64());
         means.messages += share(outcome.messages.values().sum::<u64>() as f64);
     }
     Ok(means)
