@@ -12,7 +12,7 @@ use std::process::Stdio;
 
 use axum::routing::get;
 use coscan_runtime::{BufferManager, Options, ScanLabel, ScanRequest};
-use coscan_server::http::{Feed, WindowState, router};
+use coscan_server::http::{Feed, Sample, ServerRow, ServersRow, WindowState, router};
 use futures::StreamExt;
 use table::table;
 use tokio::net::TcpListener;
@@ -33,9 +33,30 @@ async fn recording(manager: &BufferManager) -> String {
         let mut batches = scan.worker(0);
         batches.next().await.unwrap().unwrap();
         scans.push((scan, batches));
-        lines.push(serde_json::to_string(&watcher.next().await.unwrap()).unwrap());
+        let sample =
+            Sample { servers: Some(servers(query as u64)), ..watcher.next().await.unwrap() };
+        lines.push(serde_json::to_string(&sample).unwrap());
     }
     lines.join("\n")
+}
+
+/// Three servers that share. More and more is sent to this one, and nothing by it.
+fn servers(sent: u64) -> ServersRow {
+    let server = |address: &str, status: &str, extents: u64, sent: u64| ServerRow {
+        address: address.to_owned(),
+        zone: Some("here".to_owned()),
+        status: status.to_owned(),
+        extents,
+        bytes_owned: extents << 23,
+        bytes_sent: 0,
+        bytes_received: sent,
+    };
+    let rows = vec![
+        server("db1:5440", "this server", 5, 0),
+        server("db3:5440", "sharing", 3, sent << 20),
+        server("db2:5440", "unreachable", 0, 0),
+    ];
+    ServersRow { count: rows.len(), bytes_shared: 8 << 23, rows }
 }
 
 /// The page and the file, on a port of its own.
@@ -108,9 +129,23 @@ async fn a_browser_shows_what_the_manager_did() {
     assert_eq!(figure("f-scans"), Some("16"));
     assert!(figure("f-saved").is_some_and(|saved| saved.ends_with("kB")), "{page}");
     assert!(page.contains("Map of numbers: 2 columns by 8 chunks"), "in words, too: {page}");
+    let panel = |page: &str| {
+        let panel = page.split(r#"id="servers""#).nth(1).unwrap();
+        panel.split("</section>").next().unwrap().to_owned()
+    };
+    let servers = panel(&page);
+    assert!(!servers.contains(r#"hidden="">"#), "{servers}");
+    assert!(servers.contains("files of 67.1 MB, shared with 1 of 2 other servers"), "{servers}");
+    assert!(servers.contains(r#"<p id="flows-own" title="this server">db1:5440</p>"#), "{servers}");
+    assert!(servers.contains("62 %: 5 extents, 41.9 MB"), "{servers}");
+    let flow = r#"<li class="peer"><span title="db3:5440">db3:5440</span>"#;
+    assert_eq!(servers.matches(flow).count(), 1, "it sends, and gets nothing: {servers}");
+    let rows: Vec<_> = servers.split("<tr").skip(2).collect();
+    assert!(rows[1].contains("db2") && rows[1].contains("unreachable"), "by address: {servers}");
     let empty = format!("http://{address}/?replay=empty.jsonl&at=1");
     let page = browse(&empty, &["--dump-dom"]).await;
     assert!(page.contains(r#"<p class="empty" id="empty">No table"#), "{page}");
+    assert!(panel(&page).contains(r#"hidden="">"#), "without a ring there is no panel: {page}");
     assert!(page.contains(r#"<p class="empty" id="no-scans">No scan runs."#), "{page}");
     if let Some(directory) = std::env::var_os("COSCAN_SCREENSHOTS") {
         let directory = Path::new(&directory);

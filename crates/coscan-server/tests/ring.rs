@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
+use coscan_server::config::TableLocation;
 use coscan_server::http::Sample;
 use support::http::{basic, get};
 use support::server::{Running, ring, start_as};
@@ -18,8 +19,7 @@ use tokio_postgres::Client;
 /// Each is an extent, so that each server owns some of them.
 const FILES: i64 = 24;
 
-/// Two servers that share the table `many`, the addresses by which they know each other, and the first one's numbers of
-/// what was sent.
+/// Two servers that share the table `many`, and the addresses by which they know each other.
 struct Pair {
     first: Running,
     second: Running,
@@ -42,11 +42,11 @@ impl Pair {
             first.tables.write(&format!("many/{file:02}"), |rows| rows);
         }
         let many = format!("{}/", directory.join("many").display());
-        let tables = BTreeMap::from([("many".to_owned(), many.into())]);
-        first.server.engine().open_tables(&tables).await.unwrap();
+        let many = ("many".to_owned(), TableLocation::from(many));
+        first.server.engine().open_tables(&BTreeMap::from([many.clone()])).await.unwrap();
         let second = start_as(|config, _| {
             config.ring = Some(ring(directory, other, own));
-            config.tables = tables;
+            config.tables.extend([many]);
         })
         .await;
         let pair = Self { first, second, addresses };

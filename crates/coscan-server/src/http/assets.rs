@@ -21,6 +21,7 @@ files! {
     "/map.js": "map.js", "text/javascript; charset=utf-8";
     "/charts.js": "charts.js", "text/javascript; charset=utf-8";
     "/scans.js": "scans.js", "text/javascript; charset=utf-8";
+    "/servers.js": "servers.js", "text/javascript; charset=utf-8";
     "/words.js": "words.js", "text/javascript; charset=utf-8";
 }
 

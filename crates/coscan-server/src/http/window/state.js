@@ -4,6 +4,7 @@ export const CELL = 5;
 const VERSION = 1;
 const HISTORY = 2048; // Samples.
 const LOADS = 32768;
+const RECENT = 16; // Samples.
 
 /** A ring of rows of numbers. */
 class Ring {
@@ -22,12 +23,13 @@ export class State {
   constructor() {
     this.loads = new Ring(LOADS, 5); // seconds, table, chunk, scans, bytes
     this.history = new Ring(HISTORY, History.WIDTH);
+    this.traffic = new Traffic();
     this.clear();
   }
 
   clear() {
     this.sample = null; this.tables = []; this.maps = new Map(); this.version = 0;
-    this.loads.clear(); this.history.clear();
+    this.loads.clear(); this.history.clear(); this.traffic.clear();
   }
 
   /** Takes a sample; false if it is of another version. */
@@ -42,6 +44,7 @@ export class State {
     for (const part of sample.maps ?? []) this.applyMap(part);
     for (const load of sample.loads ?? []) this.loads.push([load.seconds, load.table, load.chunk, load.scans, load.bytes]);
     this.history.push(History.row(sample, this.sample));
+    this.traffic.push(sample);
     this.sample = sample;
     this.version += 1;
     return true;
@@ -73,6 +76,21 @@ export class State {
     }));
     return { ...this.sample, tables: this.tables, maps };
   }
+}
+
+/** How fast totals have grown over the last second or two. */
+export class Traffic {
+  constructor() { this.clear(); }
+  clear() { this.samples = []; }
+  push(sample) { this.samples.push(sample); if (this.samples.length > RECENT) this.samples.shift(); }
+  /** Bytes per second of a total of samples; 0 while it is not known at both ends. */
+  rate(total) {
+    const first = this.samples[0], last = this.samples.at(-1);
+    const grown = first === last ? 0 : (total(last) - total(first)) / (last.seconds - first.seconds);
+    return grown > 0 ? grown : 0;
+  }
+  /** The same of a number of a server. */
+  rateOf(address, column) { return this.rate(({ servers }) => servers?.rows.find((server) => server.address === address)?.[column] ?? NaN); }
 }
 
 /** The rows of the history. */
