@@ -137,9 +137,11 @@ async fn a_browser_shows_what_the_manager_did() {
     assert!(!servers.contains(r#"hidden="">"#), "{servers}");
     assert!(servers.contains("files of 67.1 MB, shared with 1 of 2 other servers"), "{servers}");
     assert!(servers.contains(r#"<p id="flows-own" title="this server">db1:5440</p>"#), "{servers}");
-    assert!(servers.contains("62 %: 5 extents, 41.9 MB"), "{servers}");
-    let flow = r#"<li class="peer"><span title="db3:5440">db3:5440</span>"#;
+    assert!(servers.contains("63 %: 5 extents, 41.9 MB"), "{servers}");
+    let flow = r#"<li class="peer"><span class="" title="db3:5440">db3:5440</span>"#;
     assert_eq!(servers.matches(flow).count(), 1, "it sends, and gets nothing: {servers}");
+    let flows = servers.split("<table").next().unwrap();
+    assert!(!flows.contains("db2:5440"), "nothing flows between the two: {servers}");
     let rows: Vec<_> = servers.split("<tr").skip(2).collect();
     assert!(rows[1].contains("db2") && rows[1].contains("unreachable"), "by address: {servers}");
     let empty = format!("http://{address}/?replay=empty.jsonl&at=1");

@@ -30,7 +30,7 @@ impl Driver {
             let mut survey = self.lock().begin_survey(after)?;
             let mut progress = Progress::Goes;
             while progress == Progress::Goes {
-                progress = survey.step(&self.lock());
+                progress = survey.step(&self.lock(), STEP_WORK);
                 // Who waits for the lock gets it now.
                 std::thread::yield_now();
             }
@@ -80,16 +80,17 @@ enum Progress {
 }
 
 impl FileSurvey {
-    fn step(&mut self, state: &State) -> Progress {
+    /// Looks at so many extents and pages.
+    fn step(&mut self, state: &State, work_max: usize) -> Progress {
         let peers = state.watched_peers();
         let shared = peers.and_then(|peers| Some((peers, peers.files.get(self.file)?)));
         let Some((peers, shared)) = shared else { return Progress::Gone };
         let mut work = 0;
-        while work < STEP_WORK && self.add_extent(peers) {
+        while work < work_max && self.add_extent(peers) {
             work += 1;
         }
         let is_more = |page: PageIndex| page.as_usize() < shared.page_count();
-        while work < STEP_WORK && is_more(self.next_page) {
+        while work < work_max && is_more(self.next_page) {
             let page = self.next_page;
             let (id, range) = (shared.page_id(page), shared.range(page));
             let extent = peers.node.extent_of(self.file, page);
@@ -112,7 +113,7 @@ impl FileSurvey {
             }
             self.next_page = PageIndex(page.0 + 1);
         }
-        if work < STEP_WORK { Progress::Ended } else { Progress::Goes }
+        if work < work_max { Progress::Ended } else { Progress::Goes }
     }
 
     /// Adds the next extent, without its pages; false after the last.
@@ -142,5 +143,50 @@ impl FileSurvey {
             extent.wanted_by = wanting.len();
         }
         SharedFileReport { url: url.into(), extents }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use coscan_ring::Config;
+    use tokio::runtime::Handle;
+
+    use super::*;
+    use crate::driver::peers::tests::Nowhere;
+    use crate::driver::tests::table_of_chunks;
+    use crate::{BufferManager, ClusterOptions, Options};
+
+    const WORK_MAX: usize = 16;
+
+    #[tokio::test(start_paused = true)]
+    async fn no_step_looks_at_many_pages_and_together_they_look_at_all() {
+        let manager =
+            BufferManager::on_runtime(Options::with_memory_bytes(64 << 20), &Handle::current())
+                .unwrap();
+        let stores = vec!["memory:///".parse().unwrap()];
+        let options = ClusterOptions { stores, ring: Config::default() };
+        let cluster = manager.join_cluster(NodeId(0), 0, options, Arc::new(Nowhere)).unwrap();
+        let table = manager.register(table_of_chunks(10).await);
+        let pages = table.table().layout().page_count();
+        assert!(pages > 2 * WORK_MAX, "{pages}");
+        let [file] = &cluster.shared_files().collect::<Vec<_>>()[..] else { panic!("one file") };
+        assert_eq!(file.extents.iter().map(|extent| extent.pages).sum::<u64>(), pages as u64);
+        assert!(file.extents.is_sorted_by(|a, b| a.rows.end == b.rows.start));
+
+        let driver = manager.operator_memory().driver;
+        let mut survey = driver.lock().begin_survey(None).unwrap();
+        let mut looked = 0;
+        while survey.step(&driver.lock(), WORK_MAX) == Progress::Goes {
+            assert!(survey.next_page.as_usize() - looked <= WORK_MAX);
+            looked = survey.next_page.as_usize();
+        }
+        let mut survey = driver.lock().begin_survey(None).unwrap();
+        assert!(survey.step(&driver.lock(), WORK_MAX) == Progress::Goes);
+        cluster.leave();
+        assert!(survey.step(&driver.lock(), WORK_MAX) == Progress::Gone);
+        assert_eq!(cluster.shared_files().count(), 0);
     }
 }

@@ -10,7 +10,7 @@ use crate::driver::walk::Walk;
 use crate::{BufferManager, ClusterOptions, Network, Options, Outgoing, ScanRequest};
 
 #[derive(Debug)]
-struct Nowhere;
+pub(super) struct Nowhere;
 
 impl Network for Nowhere {
     fn send(&self, _: Outgoing) {}

@@ -51,7 +51,7 @@ class Row {
   }
 
   show(server, shared) {
-    put(this.name, server.address); put(this.zone, server.zone ? `in ${server.zone}` : "");
+    put(this.name, server.address); put(this.zone, server.zone ? `zone ${server.zone}` : "");
     if (this.name.title !== server.address) this.name.title = server.address;
     put(this.status, server.status);
     const share = shared ? server.bytes_owned / shared : 0;
@@ -84,7 +84,8 @@ export class Servers {
 
   showFlows(peers, traffic) {
     const flows = (column) => {
-      const all = peers.map(({ address }) => ({ name: address, kind: "peer", value: traffic.rateOf(address, column) }));
+      const all = peers.map(({ address, status }) => ({ name: address, kind: "peer", value: traffic.rateOf(address, column), isSharing: status === "sharing" }))
+        .filter(({ value, isSharing }) => isSharing || value > 0);
       // Samples list first those with which most was exchanged.
       const shown = all.slice(0, FLOWS_MAX).sort((a, b) => a.name.localeCompare(b.name)), rest = all.slice(FLOWS_MAX);
       if (rest.length) shown.push({ name: `${plural(rest.length, "other")}`, kind: "peer", value: rest.reduce((sum, { value }) => sum + value, 0) });
