@@ -64,10 +64,19 @@ pub(crate) enum DialError {
     Io(#[from] io::Error),
     #[error("a server with the address of this one answers there")]
     SameAddress,
-    #[error(
-        "it speaks version {theirs}, this server version {ours}; run the same version of coscan on all servers"
-    )]
-    OtherVersion { theirs: String, ours: String },
+    #[error(transparent)]
+    OtherVersion(#[from] OtherVersion),
+}
+
+/// Servers of different versions do not share.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "it speaks version {theirs}.{their_rule}, this server version {VERSION}.{}; run the same version of coscan on all servers",
+    Extents::RULE
+)]
+pub(crate) struct OtherVersion {
+    theirs: u32,
+    their_rule: u32,
 }
 
 impl Hello {
@@ -102,10 +111,9 @@ pub(crate) async fn dial(
         match answer.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))? {
             Answer::Welcome { address } => Ok((address, stream)),
             Answer::SameAddress => Err(DialError::SameAddress),
-            Answer::OtherVersion { version, extents_rule } => Err(DialError::OtherVersion {
-                theirs: format!("{version}.{extents_rule}"),
-                ours: format!("{VERSION}.{}", Extents::RULE),
-            }),
+            Answer::OtherVersion { version: theirs, extents_rule: their_rule } => {
+                Err(OtherVersion { theirs, their_rule }.into())
+            }
         }
     };
     let welcomed = tokio::time::timeout(DIALING_MAX, welcomed).await;
@@ -127,7 +135,10 @@ async fn connect(
     TlsConnector::from(Arc::clone(&tls.client)).connect(name, stream).await
 }
 
-/// Answers a server that has dialled. `None` if it is not welcome.
+/// Answers a server that has dialled. `None` if it is this server itself, or calls itself the same.
+///
+/// # Errors
+/// If the connection breaks, whoever dialled may not share, or is of another version.
 pub(crate) async fn welcome(
     own: &str,
     stream: TcpStream,
@@ -141,7 +152,14 @@ pub(crate) async fn welcome(
         let answer = hello.answer(own);
         stream.write_all(&frame::encode(&answer)?).await?;
         stream.flush().await?;
-        Ok(matches!(answer, Answer::Welcome { .. }).then_some((hello, stream)))
+        match answer {
+            Answer::Welcome { .. } => Ok(Some((hello, stream))),
+            Answer::SameAddress => Ok(None),
+            Answer::OtherVersion { .. } => {
+                let Hello { version: theirs, extents_rule: their_rule, .. } = hello;
+                Err(io::Error::other(OtherVersion { theirs, their_rule }))
+            }
+        }
     };
     let welcomed = tokio::time::timeout(INTRODUCTION_MAX, welcomed).await;
     welcomed.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))

@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use coscan_runtime::ring::{Message, NodeId};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
-use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
@@ -19,21 +16,15 @@ use crate::handshake::{Hello, Purpose, welcome};
 use crate::members::Members;
 use crate::node_id::node_id;
 use crate::outgoing::LinkStatus;
-
-/// Connections at a time, those that have not said who they are included.
-const CONNECTIONS_MAX: usize = 1024;
+use crate::strangers::Strangers;
 
 /// How long to wait when the system accepts no more connections.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Who is refused is said at most so often.
-const WARNING_INTERVAL: Duration = Duration::from_secs(60);
-
 /// Takes connections until it is stopped.
 pub(crate) async fn accept(listener: TcpListener, members: Arc<Members>) {
     let tls = TlsAcceptor::from(Arc::clone(&members.tls.server));
-    let (free, newest) = (Arc::new(Semaphore::new(CONNECTIONS_MAX)), Newest::default());
-    let refused = Arc::<Refused>::default();
+    let (strangers, newest) = (Strangers::default(), Newest::default());
     loop {
         let accepted = tokio::select! {
             () = members.stopping.cancelled() => return,
@@ -43,19 +34,28 @@ pub(crate) async fn accept(listener: TcpListener, members: Arc<Members>) {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let Ok(permit) = Arc::clone(&free).try_acquire_owned() else { continue };
+        let stranger = strangers.enter(address.ip());
         let (tls, members, newest) = (tls.clone(), Arc::clone(&members), newest.clone());
-        let refused = Arc::clone(&refused);
+        let strangers = strangers.clone();
         tokio::spawn(async move {
             let served = async {
-                match welcome(&members.own, stream, &tls).await {
-                    Err(error) => refused.warn(address, &error),
-                    Ok(None) => {}
-                    Ok(Some((hello, stream))) => serve(&hello, stream, &members, &newest).await,
+                let welcomed = welcome(&members.own, stream, &tls);
+                let welcomed = stranger.sent_away.run_until_cancelled(welcomed).await;
+                strangers.leave(&stranger);
+                match welcomed {
+                    // Too many came after it, or it is this server itself.
+                    None | Some(Ok(None)) => {}
+                    Some(Err(error)) if strangers.is_news(address.ip()) => {
+                        log::warn!("{address} may not share pages with this server: {error}");
+                    }
+                    Some(Err(_)) => {}
+                    Some(Ok(Some((hello, stream)))) => {
+                        strangers.welcome(address.ip());
+                        serve(&hello, stream, &members, &newest).await;
+                    }
                 }
             };
             members.stopping.run_until_cancelled(served).await;
-            drop(permit);
         });
     }
 }
@@ -84,22 +84,6 @@ async fn serve(
         members.cluster.disconnected(from);
     }
     drop(heard);
-}
-
-/// Says who was refused, but not too often: anybody can cause it.
-#[derive(Debug, Default)]
-struct Refused {
-    last_warned: Mutex<Option<Instant>>,
-}
-
-impl Refused {
-    fn warn(&self, address: SocketAddr, error: &io::Error) {
-        let mut last_warned = self.last_warned.lock().unwrap_or_else(PoisonError::into_inner);
-        if last_warned.is_none_or(|warned| warned.elapsed() >= WARNING_INTERVAL) {
-            *last_warned = Some(Instant::now());
-            log::warn!("{address} may not share pages with this server: {error}");
-        }
-    }
 }
 
 /// The newest connection of each server. What an older one still has to say is out of date.

@@ -22,6 +22,7 @@ mod outgoing;
 mod pings;
 mod seeds;
 mod stall;
+mod strangers;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;

@@ -1,6 +1,6 @@
 //! Servers on one store in memory.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,9 +10,8 @@ use coscan_runtime::core::PageIndex;
 use coscan_runtime::ring::Config;
 use coscan_runtime::storage::stores::{MeteredStore, StoreMetrics};
 use coscan_runtime::storage::table::{FileOptions, ParquetTable, TableFile};
-use coscan_runtime::{BufferManager, ClusterOptions, Options, SharedTable};
+use coscan_runtime::{BufferManager, ClusterOptions, ClusterReport, Options, SharedTable};
 use futures::TryStreamExt;
-use futures::future::join_all;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
@@ -21,6 +20,7 @@ use tempfile::NamedTempFile;
 use tokio::net::TcpListener;
 use url::Url;
 
+use super::line::Line;
 use crate::{Credentials, PeerStatus, Transport, TransportConfig, new_key};
 
 /// Each file is an extent, so that each server owns some of them.
@@ -29,10 +29,14 @@ pub(super) const ROWS_OF_FILE: i64 = 2_000;
 
 /// Servers that share a table on one store.
 pub(super) struct Servers {
-    key: NamedTempFile,
+    /// What each has.
+    credentials: Vec<Credentials>,
+    /// Of all of them, if they have one.
+    _key: Option<NamedTempFile>,
     store: Arc<InMemory>,
-    metrics: Arc<StoreMetrics>,
+    pub(super) metrics: Arc<StoreMetrics>,
     files: Vec<ObjectMeta>,
+    /// What others know them by.
     addresses: Vec<String>,
     zones: Vec<&'static str>,
     running: Vec<Option<Server>>,
@@ -48,32 +52,60 @@ pub(super) struct Server {
 impl Servers {
     /// Servers of one zone.
     pub(super) async fn start(count: usize) -> Self {
-        let servers = Self::in_zones(vec!["here"; count]).await;
-        servers.all_share().await;
-        servers.metrics.reset();
-        servers
+        Self::in_zones(vec!["here"; count]).await.sharing().await
     }
 
-    async fn in_zones(zones: Vec<&'static str>) -> Self {
-        let store = Arc::new(InMemory::new());
-        let mut files = Vec::new();
+    /// The same, each with credentials of its own.
+    pub(super) async fn start_with(credentials: Vec<Credentials>) -> Self {
+        Self::unconnected(credentials).await.sharing().await
+    }
+
+    /// The same; they may be unable to connect.
+    pub(super) async fn unconnected(credentials: Vec<Credentials>) -> Self {
+        let zones = vec!["here"; credentials.len()];
+        Self::at(ends(zones.len()).await, zones, credentials, None).await
+    }
+
+    /// Two servers; what the second sends to the first goes over a line.
+    pub(super) async fn behind_a_line() -> (Self, Line) {
+        let mut ends = ends(2).await;
+        let (line, begins) = Line::to(ends[0].1.clone()).await;
+        ends[0].1 = begins;
+        let key = key_file();
+        let credentials = vec![Credentials::Key(key.path().to_owned()); 2];
+        let servers = Self::at(ends, vec!["here"; 2], credentials, Some(key)).await;
+        (servers.sharing().await, line)
+    }
+
+    pub(super) async fn in_zones(zones: Vec<&'static str>) -> Self {
+        let key = key_file();
+        let credentials = vec![Credentials::Key(key.path().to_owned()); zones.len()];
+        Self::at(ends(zones.len()).await, zones, credentials, Some(key)).await
+    }
+
+    async fn at(
+        ends: Vec<(TcpListener, String)>,
+        zones: Vec<&'static str>,
+        credentials: Vec<Credentials>,
+        key: Option<NamedTempFile>,
+    ) -> Self {
+        let (listeners, addresses): (Vec<_>, Vec<_>) = ends.into_iter().unzip();
+        let mut servers = Self {
+            credentials,
+            _key: key,
+            store: Arc::new(InMemory::new()),
+            metrics: StoreMetrics::with_log(),
+            files: Vec::new(),
+            addresses,
+            zones,
+            running: Vec::new(),
+            table_bytes: 0,
+        };
         for file in 0..FILES {
-            let path = Path::from(format!("shared/{file:02}.parquet"));
-            store.put(&path, parquet_file(file).into()).await.unwrap();
-            files.push(store.head(&path).await.unwrap());
+            let path = format!("shared/{file:02}.parquet");
+            servers.store.put(&Path::from(&*path), parquet_file(file).into()).await.unwrap();
+            servers.files.push(servers.meta(&path).await);
         }
-        let secret = Path::from("secret/00.parquet");
-        store.put(&secret, parquet_file(0).into()).await.unwrap();
-        let (mut listeners, mut addresses) = (Vec::new(), Vec::new());
-        for _ in &zones {
-            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            addresses.push(listener.local_addr().unwrap().to_string());
-            listeners.push(listener);
-        }
-        let (key, metrics) = (key_file(), StoreMetrics::with_log());
-        let running = Vec::new();
-        let mut servers =
-            Self { key, store, metrics, files, addresses, zones, running, table_bytes: 0 };
         for (server, listener) in listeners.into_iter().enumerate() {
             let server = servers.server(server, listener).await;
             servers.running.push(Some(server));
@@ -82,6 +114,21 @@ impl Servers {
         let pages = (0..layout.page_count() as u32).map(PageIndex);
         servers.table_bytes = pages.map(|page| layout.bytes_of(page)).sum();
         servers
+    }
+
+    async fn sharing(self) -> Self {
+        self.all_share().await;
+        self.metrics.reset();
+        self
+    }
+
+    /// Adds a file that is not of the table.
+    pub(super) async fn add_file(&self, path: &str) {
+        self.store.put(&Path::from(path), parquet_file(0).into()).await.unwrap();
+    }
+
+    pub(super) async fn meta(&self, path: &str) -> ObjectMeta {
+        self.store.head(&Path::from(path)).await.unwrap()
     }
 
     async fn server(&self, server: usize, listener: TcpListener) -> Server {
@@ -95,7 +142,7 @@ impl Servers {
             // They learn of the others from the first.
             join: vec![self.addresses[0].clone()],
             zone: self.zones[server].to_owned(),
-            credentials: self.credentials(),
+            credentials: self.credentials(server),
         };
         let shared = ClusterOptions {
             stores: vec!["memory:///shared/".parse().unwrap()],
@@ -114,7 +161,7 @@ impl Servers {
     }
 
     /// Waits until all servers that run share with each other.
-    async fn all_share(&self) {
+    pub(super) async fn all_share(&self) {
         for server in 0..self.running.len() {
             let others = (0..self.running.len()).filter(|&other| other != server);
             for other in others.filter(|&other| self.running[other].is_some()) {
@@ -124,7 +171,7 @@ impl Servers {
     }
 
     /// Waits until a server says this of another.
-    async fn becomes(&self, server: usize, other: usize, status: PeerStatus) {
+    pub(super) async fn becomes(&self, server: usize, other: usize, status: PeerStatus) {
         let Some(server) = &self.running[server] else { return };
         while !server
             .transport
@@ -136,8 +183,8 @@ impl Servers {
         }
     }
 
-    pub(super) fn credentials(&self) -> Credentials {
-        Credentials::Key(self.key.path().to_owned())
+    pub(super) fn credentials(&self, server: usize) -> Credentials {
+        self.credentials[server].clone()
     }
 
     pub(super) fn address(&self, server: usize) -> &str {
@@ -166,15 +213,31 @@ impl Servers {
     }
 
     /// Ends a server as a crash does: all its connections break.
-    fn stop(&mut self, server: usize) {
+    pub(super) fn stop(&mut self, server: usize) {
         self.running[server] = None;
     }
 
-    async fn restart(&mut self, server: usize) {
-        let listener = TcpListener::bind(&self.addresses[server]).await.unwrap();
+    pub(super) async fn restart(&mut self, server: usize) {
+        let listener = loop {
+            match TcpListener::bind(&self.addresses[server]).await {
+                // The one that was stopped is about to let go of it.
+                Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                    tokio::task::yield_now().await;
+                }
+                bound => break bound.unwrap(),
+            }
+        };
         let started = self.server(server, listener).await;
         self.running[server] = Some(started);
         self.all_share().await;
+    }
+
+    /// Starts a server at an address where nobody listens.
+    pub(super) async fn restart_out_of_reach(&mut self, server: usize) {
+        let (listener, _) = ends(1).await.remove(0);
+        self.addresses[server] = "127.0.0.1:1".to_owned();
+        let started = self.server(server, listener).await;
+        self.running[server] = Some(started);
     }
 
     pub(super) fn bytes_read(&self) -> u64 {
@@ -186,10 +249,25 @@ impl Servers {
         self.metrics.take_log().into_iter().map(|read| read.path.to_string()).collect()
     }
 
-    pub(super) fn bytes_received(&self) -> u64 {
-        let servers = self.running.iter().flatten();
-        servers.map(|server| server.transport.cluster().report().bytes_received).sum()
+    /// What a server has exchanged with others.
+    pub(super) fn report(&self, server: usize) -> ClusterReport {
+        self.running(server).transport.cluster().report()
     }
+
+    pub(super) fn bytes_received(&self) -> u64 {
+        (0..self.running.len()).map(|server| self.report(server).bytes_received).sum()
+    }
+}
+
+/// Where servers listen, and the addresses of these places.
+async fn ends(count: usize) -> Vec<(TcpListener, String)> {
+    let mut ends = Vec::new();
+    for _ in 0..count {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        ends.push((listener, address));
+    }
+    ends
 }
 
 fn parquet_file(file: usize) -> Vec<u8> {
@@ -215,73 +293,4 @@ pub(super) fn key_file() -> NamedTempFile {
     let mut file = NamedTempFile::new().unwrap();
     file.write_all(new_key().unwrap().as_bytes()).unwrap();
     file
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_page_is_read_once_for_all_servers() {
-    let servers = Servers::start(3).await;
-    let scans = (0..3).map(|server| servers.scan(server));
-    assert!(join_all(scans).await.into_iter().all(|is_right| is_right));
-    assert_eq!(servers.bytes_read(), servers.table_bytes);
-    assert_eq!(servers.bytes_received(), 2 * servers.table_bytes);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_ends_costs_no_row_and_takes_part_again_when_it_is_back() {
-    let mut servers = Servers::start(3).await;
-    let scan = tokio::spawn(servers.scan(0));
-    servers.stop(2);
-    assert!(scan.await.unwrap());
-    assert!(servers.scan(1).await);
-    servers.restart(2).await;
-    let before = servers.bytes_read();
-    assert!(servers.scan(2).await);
-    let read_again = servers.bytes_read() - before;
-    assert!(read_again < servers.table_bytes, "others have some of it: {read_again}");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn servers_that_come_and_go_under_load_cost_no_row() {
-    let mut servers = Servers::start(3).await;
-    for round in 0..10 {
-        let server = 1 + round % 2;
-        let scans: Vec<_> = (0..3).map(|_| tokio::spawn(servers.scan(0))).collect();
-        servers.stop(server);
-        for scan in scans {
-            assert!(scan.await.unwrap());
-        }
-        let scan = tokio::spawn(servers.scan(0));
-        servers.restart(server).await;
-        assert!(scan.await.unwrap() && servers.scan(server).await);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pages_stay_in_their_zone() {
-    let servers = Servers::in_zones(vec!["a", "a", "b"]).await;
-    servers.becomes(0, 1, PeerStatus::Sharing).await;
-    servers.becomes(1, 0, PeerStatus::Sharing).await;
-    servers.becomes(0, 2, PeerStatus::OtherZone).await;
-    servers.becomes(2, 1, PeerStatus::OtherZone).await;
-    servers.metrics.reset();
-    let scans = (0..3).map(|server| servers.scan(server));
-    assert!(join_all(scans).await.into_iter().all(|is_right| is_right));
-    assert_eq!(servers.bytes_read(), 2 * servers.table_bytes, "once for each zone");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_asked_of_servers_that_cannot_answer() {
-    let mut servers = Servers::in_zones(vec!["here"; 2]).await;
-    servers.all_share().await;
-    servers.stop(1);
-    // Back at an address where nobody listens.
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    servers.addresses[1] = "127.0.0.1:1".to_owned();
-    servers.running[1] = Some(servers.server(1, listener).await);
-    servers.becomes(1, 0, PeerStatus::OneWay).await;
-    servers.becomes(0, 1, PeerStatus::Unreachable).await;
-    servers.metrics.reset();
-    assert!(servers.scan(1).await);
-    assert_eq!(servers.bytes_read(), servers.table_bytes, "it reads all itself");
-    assert_eq!(servers.bytes_received(), 0);
 }
