@@ -13,7 +13,7 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
 }
 
 /// More than any machine has, and sums of several still fit.
-const BYTES_MAX: u64 = 1 << 60;
+pub(crate) const BYTES_MAX: u64 = 1 << 60;
 
 #[cfg(test)]
 mod tests {

@@ -82,6 +82,8 @@ pub(crate) struct Queue {
     control: UnboundedReceiver<Queued>,
     pages: UnboundedReceiver<Queued>,
     state: Arc<LinkState>,
+    /// Whether all that was begun of a frame was written.
+    is_between_frames: bool,
 }
 
 impl Link {
@@ -95,6 +97,7 @@ impl Link {
             control: control_queue,
             pages: pages_queue,
             state: Arc::clone(&state),
+            is_between_frames: true,
         };
         (Self { address, control, pages, state }, queue)
     }
@@ -188,6 +191,7 @@ impl Queue {
         stopping: &CancellationToken,
         set: impl Fn(&LinkState, LinkStatus),
     ) -> io::Error {
+        self.is_between_frames = true;
         let (mut back, to) = tokio::io::split(stream);
         let mut to = BufWriter::with_capacity(64 << 10, StallGuard::new(to, STALL_MAX));
         let pings = Pings::default();
@@ -207,7 +211,8 @@ impl Queue {
             }, || warn_one_way(&address, own)) => error,
             () = stopping.cancelled() => io::ErrorKind::ConnectionAborted.into(),
         };
-        if stopping.is_cancelled() {
+        // Behind a part of a frame, the other server would take anything for the rest of it.
+        if stopping.is_cancelled() && self.is_between_frames {
             let _in_time = tokio::time::timeout(FAREWELL_MAX, self.send_rest(&mut to)).await;
         }
         error
@@ -233,13 +238,17 @@ impl Queue {
         let is_up = *self.state.status.borrow() == LinkStatus::Up;
         *next_ping = Instant::now() + if is_up { PING_INTERVAL } else { FIRST_PING_INTERVAL };
         if pings.ask() {
-            frame::write(to, &frame::encode(&Frame::Ping)?, &[]).await?;
+            self.write_frame(to, &Frame::Ping, &[]).await?;
             to.flush().await?;
         }
         Ok(())
     }
 
-    async fn write(&self, to: &mut (impl AsyncWrite + Unpin), queued: Queued) -> io::Result<()> {
+    async fn write(
+        &mut self,
+        to: &mut (impl AsyncWrite + Unpin),
+        queued: Queued,
+    ) -> io::Result<()> {
         match queued {
             Queued::Membership(message) => {
                 self.write_frame(to, &Frame::Membership(message), &[]).await
@@ -253,13 +262,15 @@ impl Queue {
     }
 
     async fn write_frame(
-        &self,
+        &mut self,
         to: &mut (impl AsyncWrite + Unpin),
         frame: &Frame,
         pages: &[Bytes],
     ) -> io::Result<()> {
         let header = frame::encode(frame)?;
+        self.is_between_frames = false;
         frame::write(to, &header, pages).await?;
+        self.is_between_frames = true;
         self.state.traffic.count_sent(frame::bytes_of(pages));
         Ok(())
     }

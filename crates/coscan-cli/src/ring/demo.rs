@@ -19,15 +19,15 @@ use crate::compare::spinner;
 use crate::data::{data_directory, make_lineitem};
 use crate::serve::parse_mode;
 use crate::signals::interrupted;
-use crate::sizes::{parse_bytes, show_bytes};
+use crate::sizes::{BYTES_MAX, parse_bytes, show_bytes};
 use crate::{Failure, INTERRUPTED};
 
 /// Show the gain: start servers on this machine, each with a slow link to its store, and run streams of queries on them, with
 /// and without sharing.
 ///
-/// Makes TPC-H lineitem (kept for the next run). For each mode it starts the servers, deals 16 streams of 4 queries to them,
-/// checks that all answers are equal, and ends the servers. The link between servers is this machine's loopback: unlimited, but
-/// its processor time counts.
+/// Makes TPC-H lineitem (kept for the next run). For each mode it starts the servers, deals streams of queries to them (by
+/// default 16 of 4), checks that all answers are equal, and ends the servers. Servers talk over loopback, which has no bandwidth
+/// limit but costs processor time.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -35,19 +35,19 @@ Examples:
   coscan ring demo --nodes 8 --streams 32 --store-bandwidth 25MB
   coscan ring demo --one-server --json ring.json   also one server that has what all of them have together")]
 pub(super) struct Demo {
-    /// Servers
+    /// Number of servers
     #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     nodes: u16,
     /// How they share, each mode in turn: off, direct, auto
     #[arg(long, default_value = "off,direct", value_delimiter = ',', value_name = "MODES", value_parser = parse_mode)]
     modes: Vec<RingMode>,
-    /// Also run one server that has the pools and the links of all of them: no servers can save more
+    /// Also run one server with the pools and store links of all of them together, as a yardstick
     #[arg(long)]
     one_server: bool,
-    /// Streams of queries, dealt to the servers in turn
+    /// Number of streams of queries, dealt to the servers in turn
     #[arg(long, default_value_t = 16, value_name = "N")]
     streams: usize,
-    /// Queries of each stream, one after another
+    /// Queries per stream, one after another
     #[arg(long, default_value_t = 4, value_name = "N")]
     queries: usize,
     /// TPC-H scale factor: 1 is six million rows
@@ -91,6 +91,9 @@ impl Demo {
     }
 
     async fn compare(&self) -> Result<(), Failure> {
+        if self.store_bandwidth == 0 {
+            return Err("--store-bandwidth is 0: nothing would ever be read".into());
+        }
         let path = make_lineitem(data_directory(self.data.as_ref())?, self.scale).await?;
         let path = std::path::absolute(path)?;
         let prepared = self.experiment(&path)?.prepare().await?;
@@ -159,12 +162,12 @@ impl Demo {
             memory_bytes: self.memory_bytes + pool_bytes,
             pool_bytes,
         };
-        let times = u64::from(self.nodes);
+        let times_all = |bytes: u64| bytes.saturating_mul(self.nodes.into()).min(BYTES_MAX);
         let together = Settings {
             count: 1,
-            store_bandwidth: self.store_bandwidth * times,
-            memory_bytes: (self.memory_bytes + pool_bytes) * times,
-            pool_bytes: pool_bytes * times,
+            store_bandwidth: times_all(self.store_bandwidth),
+            memory_bytes: times_all(self.memory_bytes + pool_bytes),
+            pool_bytes: times_all(pool_bytes),
             ..separate(RingMode::Off)
         };
         let modes =

@@ -29,6 +29,9 @@ pub(super) struct Report {
     pub(super) difference: Option<String>,
     #[serde(skip)]
     runs: Vec<Run>,
+    /// Whether answers of others are compared with its own.
+    #[serde(skip)]
+    is_first: bool,
 }
 
 impl Report {
@@ -50,6 +53,7 @@ impl Report {
             answers_equal: difference.is_none(),
             difference,
             runs,
+            is_first: first.is_none(),
         }
     }
 
@@ -62,7 +66,11 @@ impl Report {
             show_bytes(self.store_bytes),
             count(self.store_requests),
             show_bytes(self.peer_bytes),
-            if self.answers_equal { "answers equal" } else { "ANSWERS DIFFER" },
+            match (self.is_first, self.answers_equal) {
+                (true, _) => "",
+                (_, true) => "answers equal",
+                (_, false) => "ANSWERS DIFFER",
+            },
         )
     }
 }
@@ -102,7 +110,7 @@ pub(super) fn table(reports: &[Report]) -> String {
         "requests to the store",
         "from other servers [MB]",
         "processor time of the servers [s]",
-        "answers equal",
+        "answers as in the first column",
     ];
     let names = rows.map(str::to_owned).to_vec();
     let columns = reports.iter().map(|report| {
@@ -112,7 +120,12 @@ pub(super) fn table(reports: &[Report]) -> String {
             count(report.store_requests),
             megabytes(report.peer_bytes),
             decimal(report.cpu_s),
-            if report.answers_equal { "yes" } else { "NO" }.to_owned(),
+            match (report.is_first, report.answers_equal) {
+                (true, _) => "-",
+                (_, true) => "yes",
+                (_, false) => "NO",
+            }
+            .to_owned(),
         ];
         Block::new(&report.mode, "", &[values], Align::Right)
     });

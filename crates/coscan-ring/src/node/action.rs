@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use coscan_core::{LoadId, PageIndex, RemoteQuery, Source};
 
-use crate::ids::{FileId, NodeId, RemoteInterest, Served};
+use crate::ids::{FileId, NodeId, RemoteInterest, Served, StoreId};
 use crate::message::Message;
 
 /// A load of this node's buffer manager.
@@ -97,9 +97,14 @@ pub enum Action {
         /// The scan.
         interest: RemoteInterest,
     },
-    /// What scans of this node need is to be [ended](crate::Node::end_need) and said [again](crate::Node::need): other nodes are
+    /// This node has chosen from where to read. What its scans need is to be [ended](crate::Node::end_need) and said [again](crate::Node::need): other nodes are
     /// asked now that were not, or the other way round.
-    SayNeedsAgain,
+    Choose {
+        /// The store that this is about.
+        store: StoreId,
+        /// Whether its files are read alone from now on.
+        reads_alone: bool,
+    },
     /// Pages are read from somewhere else from now on. Pages of which nothing was said are read from the device.
     SetSource {
         /// The file.

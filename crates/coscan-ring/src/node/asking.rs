@@ -159,13 +159,14 @@ impl Node {
         }
     }
 
-    /// Whether these are pages of a request to this node that have not come yet.
+    /// Whether these are pages of a request to this node that have not come yet, each once and in order.
     #[must_use]
     pub fn expects(&self, from: NodeId, get: GetId, file: FileId, pages: &[PageIndex]) -> bool {
         self.asked.requests.get(&get).is_some_and(|Request { to, missing, .. }| {
             let is_missing = |page| missing.pages.binary_search(page).is_ok();
             (*to, missing.file) == (from, file)
                 && pages.len() <= missing.pages.len()
+                && pages.is_sorted_by(|before, after| before < after)
                 && pages.iter().all(is_missing)
         })
     }

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 use coscan_core::{PageIndex, Time};
 
-use super::Node;
 use super::action::Action;
 use super::config::{Choosing, Sharing};
+use super::{File, Node};
 use crate::ids::{FileId, StoreId};
 
 /// What was measured of each store.
@@ -22,11 +22,11 @@ pub(super) struct Choice {
     pub(super) store: Rate,
     pub(super) others: Rate,
     reads_alone: bool,
-    /// When that was chosen.
-    since: Time,
+    /// When that was chosen, or the first load began.
+    since: Option<Time>,
 }
 
-/// Bytes per second, as long as there are any to wait for.
+/// Bytes per second while any are waited for: an average, half of which is the last measure.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rate {
     /// Bytes that were asked for and have not come.
@@ -47,8 +47,11 @@ impl Rate {
         self.waiting_bytes += bytes;
     }
 
-    /// So many of them have come, or will not come.
+    /// So many bytes that were asked for have come, or will not.
     pub(super) fn end(&mut self, now: Time, bytes: u64, have_come: bool) {
+        if self.waiting_bytes == 0 {
+            return; // It was asked for before this was counted.
+        }
         self.busy_ns += now.since(self.waiting_since);
         self.waiting_since = now;
         self.waiting_bytes = self.waiting_bytes.saturating_sub(bytes);
@@ -57,7 +60,9 @@ impl Rate {
 
     /// Counts what was measured, if it is enough.
     fn measure(&mut self, limits: &Choosing) {
-        if self.busy_ns >= limits.measured_ns && self.bytes >= limits.measured_bytes {
+        let is_enough = self.busy_ns >= limits.measured_ns && self.bytes >= limits.measured_bytes;
+        // Who is waited for so long gives little, or nothing.
+        if is_enough || self.busy_ns >= limits.lasts_ns.max(1) {
             let rate = u128::from(self.bytes) * 1_000_000_000 / u128::from(self.busy_ns.max(1));
             let rate = u64::try_from(rate).unwrap_or(u64::MAX);
             // Half of it is what was before.
@@ -77,13 +82,14 @@ impl Choice {
     fn changes(&mut self, now: Time, limits: &Choosing) -> Option<bool> {
         self.store.measure(limits);
         self.others.measure(limits);
-        let lasts_ns = now.since(self.since);
+        let lasts_ns = now.since(*self.since.get_or_insert(now));
         let (store, others) = (self.store.bytes_per_second, self.others.bytes_per_second);
         if self.reads_alone {
             return (lasts_ns >= limits.trial_after_ns).then_some(false);
         }
         let (store, others) = store.zip(others).filter(|_| lasts_ns >= limits.lasts_ns)?;
-        (others.saturating_mul(100) < store.saturating_mul(limits.gain_min_percent)).then_some(true)
+        (others.saturating_mul(100) < store.saturating_mul(limits.others_min_percent))
+            .then_some(true)
     }
 }
 
@@ -96,16 +102,30 @@ impl Node {
 
     /// Pages are read from the store, for whomever. [`has_read`](Self::has_read) says of each when it has come.
     pub fn reads(&mut self, now: Time, file: FileId, pages: &[PageIndex]) {
-        let bytes = pages.iter().map(|&page| self.bytes_of(file, page)).sum();
+        let Some(of_file) = self.files.get_mut(&file) else { return };
+        let bytes = pages.iter().map(|page| of_file.pages[page.0 as usize].1).sum();
+        of_file.reading_bytes += bytes;
         self.choice_of(file).store.ask(now, bytes);
     }
 
     /// A page has been read from the store, or will not be.
     pub fn has_read(&mut self, now: Time, file: FileId, page: PageIndex, has_come: bool) {
-        if self.files.contains_key(&file) {
-            let bytes = self.bytes_of(file, page);
-            self.choice_of(file).store.end(now, bytes, has_come);
-        }
+        let Some(of_file) = self.files.get_mut(&file) else { return };
+        let (_, bytes) = of_file.pages[page.0 as usize];
+        of_file.reading_bytes = of_file.reading_bytes.saturating_sub(bytes);
+        self.choice_of(file).store.end(now, bytes, has_come);
+    }
+
+    /// A file is forgotten: what is being read of it is not waited for any more.
+    pub(super) fn read_no_more(&mut self, now: Time, file: FileId) {
+        let Some(File { reading_bytes, .. }) = self.files.get(&file) else { return };
+        let bytes = *reading_bytes;
+        self.choice_of(file).store.end(now, bytes, false);
+    }
+
+    /// The other nodes are others now.
+    pub(super) fn forget_others(&mut self) {
+        self.choices.values_mut().for_each(|choice| choice.others.forget());
     }
 
     /// Other nodes are asked for so many bytes of a file.
@@ -132,22 +152,19 @@ impl Node {
             return;
         }
         let choice = self.choice_of(file);
-        if choice.since == Time::default() {
-            choice.since = now; // The first load.
-        }
         let Some(reads_alone) = choice.changes(now, &limits) else { return };
-        choice.since = now;
+        choice.since = Some(now);
+        choice.reads_alone = reads_alone;
         choice.others.forget();
         let store = self.file(file).store;
         let files = self.files.iter().filter(|(_, file)| file.store == store);
         let files: Vec<_> = files.map(|(&id, _)| id).collect();
-        self.choice_of(file).reads_alone = reads_alone;
         for file in files {
             let others = self.pages(file).filter(|&page| self.owner_of(file, page) != self.id);
             self.set_sources(file, others.collect::<Vec<_>>());
         }
         // Owners that are not asked need keep nothing; those that are know of no scan.
-        self.actions.push_back(Action::SayNeedsAgain);
+        self.actions.push_back(Action::Choose { store, reads_alone });
     }
 
     fn choice_of(&mut self, file: FileId) -> &mut Choice {

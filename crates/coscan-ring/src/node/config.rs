@@ -23,8 +23,8 @@ pub struct Choosing {
     pub measured_ns: u64,
     /// See `measured_ns`.
     pub measured_bytes: u64,
-    /// The others have to give that much of what the store does, in percent, or the node reads alone.
-    pub gain_min_percent: u64,
+    /// The node reads alone while the others give less than so many percent of what the store gives.
+    pub others_min_percent: u64,
     /// Nanoseconds for which a choice lasts at least.
     pub lasts_ns: u64,
     /// Nanoseconds after which a node that reads alone asks the others again, to measure.
@@ -36,7 +36,7 @@ impl Default for Choosing {
         Self {
             measured_ns: 1_000_000_000,
             measured_bytes: 8 << 20,
-            gain_min_percent: 120,
+            others_min_percent: 120,
             lasts_ns: 10_000_000_000,
             trial_after_ns: 60_000_000_000,
         }
@@ -48,7 +48,7 @@ impl Default for Choosing {
 pub struct Config {
     /// What it shares with the others.
     pub sharing: Sharing,
-    /// Whether it may read from a store alone that gives it no less than the others do, as long as that is so.
+    /// Whether it may read from a store alone, and when it does. `None`: it always asks the others.
     pub chooses: Option<Choosing>,
     /// Bytes that may be held for others outside of the pool.
     pub transit_bytes_max: u64,

@@ -37,6 +37,8 @@ struct File {
     /// The same on all nodes.
     identity: u64,
     store: StoreId,
+    /// What is being read of it from the store.
+    reading_bytes: u64,
     extents: Extents,
     /// The extent and the bytes of each page.
     pages: Vec<(u32, u64)>,
@@ -117,7 +119,7 @@ impl Node {
         let owners = self.owners(identity, &extents);
         let file = FileId(self.next_file);
         self.next_file += 1;
-        let new = File { identity, store, extents, pages, extent_bytes, owners };
+        let new = File { identity, store, reading_bytes: 0, extents, pages, extent_bytes, owners };
         self.shares.add(&new);
         self.files.insert(file, new);
         let elsewhere = self.pages(file).filter(|&page| self.reads_elsewhere(file, page));
@@ -130,6 +132,7 @@ impl Node {
     pub fn remove_file(&mut self, now: Time, file: FileId) {
         self.serve_no_more(file);
         self.ask_no_more(now, file);
+        self.read_no_more(now, file);
         self.forget_pages(file);
         if let Some(removed) = self.files.remove(&file) {
             self.shares.remove(&removed);
@@ -140,9 +143,13 @@ impl Node {
     /// those wanted and had is forgotten. Extents may have other owners now, who know of no scan: the caller
     /// [ends](Self::end_need) what its scans need and says it [again](Self::need).
     pub fn set_members(&mut self, now: Time, members: impl IntoIterator<Item = NodeId>) {
-        self.members = members.into_iter().chain([self.id]).collect();
-        self.members.sort_unstable();
-        self.members.dedup();
+        let mut members: Vec<_> = members.into_iter().chain([self.id]).collect();
+        members.sort_unstable();
+        members.dedup();
+        if members != self.members {
+            self.forget_others();
+        }
+        self.members = members;
         for file in self.files.keys().copied().collect::<Vec<_>>() {
             let sources = |node: &Self| {
                 node.pages(file).map(|page| node.source_of(file, page)).collect::<Vec<_>>()

@@ -82,7 +82,7 @@ impl Node {
     }
 }
 
-/// Those of these rows that exist.
+/// The parts of these ranges that are in the file.
 pub(super) fn known_rows(
     extents: &Extents,
     rows: &[Range<u64>],

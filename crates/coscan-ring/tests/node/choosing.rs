@@ -1,9 +1,9 @@
 //! From where a node takes pages that others own, if it may choose.
 
 use coscan_core::{PageIndex, Source, Time};
-use coscan_ring::{Action, Choosing, Config, Message, Node, NodeId, StoreId};
+use coscan_ring::{Action, Choosing, Config, Message, Node, NodeId, RowGroup, StoreId};
 
-use crate::common::{FILE, all_actions, load, messages, node, owned_by};
+use crate::common::{FILE, MIB, all_actions, load, messages, node, owned_by};
 
 const PEER: NodeId = NodeId(1);
 const SECOND: u64 = 1_000_000_000;
@@ -91,7 +91,7 @@ fn who_chooses_says_its_needs_again_and_where_pages_come_from() {
     world.now += 10 * SECOND;
     world.node.load(Time(world.now), &load(10_000, &[page]));
     let actions = all_actions(&mut world.node);
-    assert!(actions.contains(&Action::SayNeedsAgain));
+    assert!(actions.contains(&Action::Choose { store: StoreId(0), reads_alone: true }));
     let source = |page: PageIndex| {
         let sources = actions.iter().filter_map(|action| match action {
             Action::SetSource { pages, source, .. } if pages.contains(&page) => Some(*source),
@@ -106,4 +106,43 @@ fn who_chooses_says_its_needs_again_and_where_pages_come_from() {
     // Owners need keep nothing for it.
     world.node.need(1, FILE, &[0], &[0..640]);
     assert_eq!(messages(all_actions(&mut world.node)), []);
+}
+
+#[test]
+fn who_gets_nothing_from_the_others_reads_alone() {
+    let mut world = World::new(true);
+    let page = owned_by(1, &world.node)[0];
+    for number in 0..40 {
+        world.seconds(1, (40, 0));
+        world.node.load(Time(world.now), &load(number, &[page]));
+        world.now += SECOND;
+        for (_, message) in messages(all_actions(&mut world.node)) {
+            if let Message::Get { get, .. } = message {
+                world.node.handle(Time(world.now), PEER, Message::NoRoom { get });
+            }
+        }
+    }
+    assert!(world.node.reads_alone(StoreId(0)));
+}
+
+#[test]
+fn what_was_being_read_of_a_file_that_is_gone_is_not_waited_for() {
+    let mut world = World::new(true);
+    let own = owned_by(0, &world.node)[0];
+    let other = world.node.add_file(
+        8,
+        StoreId(0),
+        coscan_ring::Extents::cut(&[RowGroup { rows: 1, bytes: MIB }]),
+        [(0, MIB)],
+    );
+    world.node.reads(Time(0), other, &[PageIndex(0)]);
+    world.node.remove_file(Time(0), other);
+    world.node.has_read(Time(0), other, PageIndex(0), true);
+    world.node.reads(Time(0), other, &[PageIndex(0)]);
+    // A read that begins now waits from now on, not from then.
+    world.now = 3600 * SECOND;
+    world.seconds(4, (40, 40));
+    world.now += 10 * SECOND;
+    world.node.load(Time(world.now), &load(1000, &[own]));
+    assert!(world.node.reads_alone(StoreId(0)), "the store gives as much as the others");
 }

@@ -1,7 +1,8 @@
 //! What a manager shares with those of other servers, and within which limits.
 
 use coscan_ring::Config;
-use url::Url;
+use object_store::path::Path;
+use url::{Position, Url};
 
 /// What a manager shares with those of other servers.
 #[derive(Clone, Debug)]
@@ -17,8 +18,45 @@ impl ClusterOptions {
     /// Whether the file of this URL is shared.
     pub(crate) fn is_shared(&self, url: &str) -> bool {
         self.stores.iter().any(|prefix| {
-            let rest = url.strip_prefix(prefix.as_str().trim_end_matches('/'));
+            let rest = url.strip_prefix(decoded(prefix).trim_end_matches('/'));
             rest.is_some_and(|rest| rest.starts_with('/'))
         })
+    }
+}
+
+/// A prefix as files are named: with a space where the URL has `%20`.
+fn decoded(prefix: &Url) -> String {
+    match Path::from_url_path(prefix.path()) {
+        Ok(path) => format!("{}/{path}", &prefix[..Position::BeforePath]),
+        Err(_) => prefix.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_below_a_prefix_are_shared_whatever_characters_it_has() {
+        let options = |prefix: &str| ClusterOptions {
+            stores: vec![Url::parse(prefix).expect("a URL")],
+            ring: Config::default(),
+        };
+        for (prefix, url) in [
+            ("file:///data/my%20tables/", "file:///data/my tables/t.parquet"),
+            ("file:///data/f%C3%BCr/", "file:///data/für/t.parquet"),
+            ("file:///data", "file:///data/t.parquet"),
+            ("s3://bucket", "s3://bucket/t.parquet"),
+            ("s3://bucket/sales/", "s3://bucket/sales/2026/t.parquet"),
+        ] {
+            assert!(options(prefix).is_shared(url), "{prefix} {url}");
+        }
+        for (prefix, url) in [
+            ("file:///data/", "file:///database/t.parquet"),
+            ("s3://bucket/sales/", "s3://bucket/t.parquet"),
+            ("s3://bucket", "s3://bucket2/t.parquet"),
+        ] {
+            assert!(!options(prefix).is_shared(url), "{prefix} {url}");
+        }
     }
 }

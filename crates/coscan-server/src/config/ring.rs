@@ -49,7 +49,7 @@ pub enum RingMode {
     /// Each page is read by its owner among the servers, and sent to those that need it.
     #[default]
     Direct,
-    /// The same, as long as the others give this server more than the store does: each server measures both.
+    /// The same while other servers give this one at least 1.2 times the bytes per second of the store, which it measures.
     Auto,
 }
 

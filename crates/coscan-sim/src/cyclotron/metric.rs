@@ -21,7 +21,7 @@ pub enum CyclotronMetric {
     FastestLinkGb,
     /// The same of the slowest.
     SlowestLinkGb,
-    /// Seconds of a query at the nodes on both sides of a switch's end, divided by those of the nodes next to them.
+    /// Seconds of a query at the nodes at the edges of switches, divided by those of the nodes next to them.
     EdgeToNeighbours,
     /// 1 if queries blocked each other, else 0.
     Blocked,

@@ -85,7 +85,7 @@ pub fn random_cluster(seed: u64) -> RandomCluster {
         chooses: random.percent(30).then(|| Choosing {
             measured_ns: random.below(SPACE_TIMEOUT_NS / 10),
             measured_bytes: random.between(1, 200),
-            gain_min_percent: random.between(50, 200),
+            others_min_percent: random.between(50, 200),
             lasts_ns: random.below(SPACE_TIMEOUT_NS),
             trial_after_ns: random.below(2 * SPACE_TIMEOUT_NS),
         }),

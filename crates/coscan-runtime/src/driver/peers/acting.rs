@@ -48,7 +48,12 @@ impl State {
                     self.core.set_source(now, pages, source);
                 }
             }
-            Action::SayNeedsAgain => self.announce_all_again(),
+            Action::Choose { store, reads_alone } => {
+                let url = self.peers.as_ref().and_then(|peers| peers.files.url_of(store));
+                let from = if reads_alone { "the store alone" } else { "other servers, too" };
+                log::info!("files of {} are read from {from} now", url.unwrap_or("a store"));
+                self.announce_all_again();
+            }
             Action::Want { interest, file, columns, rows } => {
                 self.want(interest, file, &columns, &rows, now);
             }

@@ -135,6 +135,12 @@ impl SharedFiles {
         *self.stores.entry(name.store().to_owned()).or_insert(next)
     }
 
+    /// The address of a store.
+    pub(super) fn url_of(&self, store: StoreId) -> Option<&str> {
+        let mut stores = self.stores.iter();
+        stores.find(|&(_, &id)| id == store).map(|(url, _)| url.as_str())
+    }
+
     pub(super) fn insert(
         &mut self,
         id: FileId,

@@ -218,7 +218,7 @@ impl Simulation<'_> {
             Action::Unwant { interest, file, rows } => self.unwant(interest, file, rows),
             Action::Forget { interest } => self.end_scan_for(ForPeer::Interest(interest)),
             Action::SetSource { file, pages, source } => self.set_source(file, pages, source),
-            Action::SayNeedsAgain => self.say_needs_again(),
+            Action::Choose { .. } => self.say_needs_again(),
         }
         Ok(())
     }
