@@ -49,7 +49,10 @@ impl Clients {
 
     async fn answer(&self, sql: &str) -> Result<Vec<RecordBatch>, EngineError> {
         let client = self.idle().pop().ok_or("more queries at once than connections")?;
-        let messages = client.simple_query(sql).await?;
+        let messages = client.simple_query(sql).await.map_err(|error| match error.as_db_error() {
+            Some(answer) => EngineError::from(answer.message()),
+            None => error.into(),
+        })?;
         self.idle().push(client);
         rows(&messages)
     }

@@ -184,7 +184,7 @@ fn the_demonstration_shows_what_each_mode_reads_and_leaves_no_server() {
     let directory = TempDir::new().unwrap();
     let (data, json) = (directory.path().display(), directory.path().join("ring.json"));
     let demo = format!("ring demo --nodes 2 --streams 4 --queries 2 --scale 0.02 --data {data}");
-    let slow = "--store-bandwidth 20MB --store-latency 1ms --pool-bytes 1MB --one-server";
+    let slow = "--store-bandwidth 20MB --store-latency 1ms --pool-bytes 2500kB --one-server";
     let mut arguments: Vec<_> = demo.split(' ').chain(slow.split(' ')).collect();
     arguments.extend(["--json", json.to_str().unwrap()]);
     let table = String::from_utf8(coscan(&arguments)).unwrap();

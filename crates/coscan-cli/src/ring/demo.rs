@@ -97,6 +97,11 @@ impl Demo {
         let path = make_lineitem(data_directory(self.data.as_ref())?, self.scale).await?;
         let path = std::path::absolute(path)?;
         let prepared = self.experiment(&path)?.prepare().await?;
+        let (pool, chunk) = (prepared.pool_bytes(), prepared.chunk_bytes_max);
+        if pool < chunk {
+            let (pool, chunk) = (show_bytes(pool), show_bytes(chunk));
+            return Err(format!("a pool of {pool} is too small: some chunk has {chunk}").into());
+        }
         let directory = tempfile::tempdir()?;
         let key = directory.path().join("ring.key");
         std::fs::write(&key, coscan_server::new_ring_key()?)?;
