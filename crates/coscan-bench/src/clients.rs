@@ -49,10 +49,11 @@ impl Clients {
 
     async fn answer(&self, sql: &str) -> Result<Vec<RecordBatch>, EngineError> {
         let client = self.idle().pop().ok_or("more queries at once than connections")?;
-        let messages = client.simple_query(sql).await.map_err(|error| match error.as_db_error() {
-            Some(answer) => EngineError::from(answer.message()),
-            None => error.into(),
-        })?;
+        let messages =
+            client.simple_query(sql).await.map_err(|error| match error.as_db_error() {
+                Some(answer) => EngineError::from(answer.message()),
+                None => error.into(),
+            })?;
         self.idle().push(client);
         rows(&messages)
     }

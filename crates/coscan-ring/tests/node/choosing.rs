@@ -93,11 +93,11 @@ fn who_chooses_says_its_needs_again_and_where_pages_come_from() {
     let actions = all_actions(&mut world.node);
     assert!(actions.contains(&Action::Choose { store: StoreId(0), reads_alone: true }));
     let source = |page: PageIndex| {
-        let sources = actions.iter().filter_map(|action| match action {
+        let mut sources = actions.iter().filter_map(|action| match action {
             Action::SetSource { pages, source, .. } if pages.contains(&page) => Some(*source),
             _ => None,
         });
-        sources.last()
+        sources.next_back()
     };
     assert_eq!((source(page), source(own)), (Some(Source::Device), None));
     assert!(
