@@ -305,3 +305,7 @@ fn warn_one_way(address: &str, own: &str) {
          Set ring.address to what the others can reach"
     );
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
