@@ -13,9 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::frame::{self, ALIVE, Frame, UNREACHED};
 use crate::handshake::{Hello, Purpose, welcome};
+use crate::link::LinkStatus;
 use crate::members::Members;
 use crate::node_id::node_id;
-use crate::outgoing::LinkStatus;
 use crate::strangers::Strangers;
 
 /// How long to wait when the system accepts no more connections.

@@ -15,6 +15,7 @@ mod credentials;
 mod frame;
 mod handshake;
 mod incoming;
+mod link;
 mod links;
 mod members;
 mod node_id;

@@ -7,8 +7,8 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use coscan_runtime::ring::NodeId;
 use coscan_runtime::{Network, Outgoing};
 
+use crate::link::{Link, LinkStatus, Queue, Queued};
 use crate::node_id::node_id;
-use crate::outgoing::{Link, LinkStatus, Queue, Queued};
 
 /// The connections that this server has made or tries to make.
 #[derive(Debug, Default)]

@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::credentials::TlsConfigs;
 use crate::frame;
+use crate::link::LinkStatus;
 use crate::links::Links;
 use crate::node_id::node_id;
-use crate::outgoing::LinkStatus;
 
 /// The other servers.
 #[derive(Debug)]

@@ -7,17 +7,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use coscan_runtime::Outgoing;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufWriter};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::credentials::TlsConfigs;
 use crate::frame::{self, Frame};
 use crate::handshake::{Purpose, dial};
+use crate::link::{LinkState, LinkStatus, Queue, Queued};
 use crate::pings::Pings;
 use crate::stall::StallGuard;
-use crate::traffic::Traffic;
 
 /// The pause before the next attempt doubles up to this.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
@@ -39,87 +37,6 @@ const FIRST_PING_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long messages may take that were queued before this server ended.
 const FAREWELL_MAX: Duration = Duration::from_millis(500);
-
-/// The way to another server.
-#[derive(Debug)]
-pub(crate) struct Link {
-    pub(crate) address: String,
-    /// Requests and what is short.
-    control: UnboundedSender<Queued>,
-    pages: UnboundedSender<Queued>,
-    state: Arc<LinkState>,
-}
-
-/// What is to be sent.
-#[derive(Debug)]
-pub(crate) enum Queued {
-    Message(Box<Outgoing>),
-    /// What is said of who is alive.
-    Membership(Vec<u8>),
-}
-
-/// Whether another server can be reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LinkStatus {
-    /// No.
-    Down,
-    /// Yes, but it has no connection back.
-    OneWay,
-    /// Both ways.
-    Up,
-}
-
-#[derive(Debug)]
-struct LinkState {
-    status: watch::Sender<LinkStatus>,
-    traffic: Traffic,
-}
-
-/// What waits to be sent.
-#[derive(Debug)]
-pub(crate) struct Queue {
-    address: String,
-    control: UnboundedReceiver<Queued>,
-    pages: UnboundedReceiver<Queued>,
-    state: Arc<LinkState>,
-    /// Whether all that was begun of a frame was written.
-    is_between_frames: bool,
-}
-
-impl Link {
-    pub(crate) fn new(address: String) -> (Self, Queue) {
-        let (control, control_queue) = unbounded_channel();
-        let (pages, pages_queue) = unbounded_channel();
-        let status = watch::Sender::new(LinkStatus::Down);
-        let state = Arc::new(LinkState { status, traffic: Traffic::default() });
-        let queue = Queue {
-            address: address.clone(),
-            control: control_queue,
-            pages: pages_queue,
-            state: Arc::clone(&state),
-            is_between_frames: true,
-        };
-        (Self { address, control, pages, state }, queue)
-    }
-
-    /// Queues a message. While there is no connection it is lost.
-    pub(crate) fn send(&self, queued: Queued) {
-        if self.status() != LinkStatus::Down {
-            let has_pages =
-                matches!(&queued, Queued::Message(message) if !message.pages.is_empty());
-            let queue = if has_pages { &self.pages } else { &self.control };
-            let _ = queue.send(queued);
-        }
-    }
-
-    pub(crate) fn status(&self) -> LinkStatus {
-        *self.state.status.borrow()
-    }
-
-    pub(crate) fn traffic(&self) -> &Traffic {
-        &self.state.traffic
-    }
-}
 
 impl Queue {
     /// Keeps a connection, and calls `changed` whenever its status has changed. Returns when it is stopped, or when the server
@@ -184,7 +101,7 @@ impl Queue {
     }
 
     /// Sends what is queued, until the connection breaks or is to end.
-    async fn send_all(
+    pub(crate) async fn send_all(
         &mut self,
         own: &str,
         stream: impl AsyncRead + AsyncWrite + Unpin,
@@ -305,7 +222,3 @@ fn warn_one_way(address: &str, own: &str) {
          Set ring.address to what the others can reach"
     );
 }
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests;

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::handshake::{DialError, Purpose, dial};
+use crate::link::LinkStatus;
 use crate::members::Members;
 use crate::node_id::node_id;
-use crate::outgoing::LinkStatus;
 
 /// The pause before the next attempt doubles up to this.
 const PAUSE_MAX: Duration = Duration::from_secs(2);

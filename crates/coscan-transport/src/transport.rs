@@ -12,10 +12,10 @@ use twox_hash::XxHash64;
 
 use crate::credentials::{Credentials, CredentialsError};
 use crate::incoming::accept;
+use crate::link::LinkStatus;
 use crate::links::{LinkState, Links};
 use crate::members::Members;
 use crate::node_id::node_id;
-use crate::outgoing::LinkStatus;
 use crate::seeds::Seeds;
 
 /// With whom a server shares.

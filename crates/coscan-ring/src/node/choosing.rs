@@ -112,7 +112,9 @@ impl Node {
     pub fn has_read(&mut self, now: Time, file: FileId, page: PageIndex, has_come: bool) {
         let Some(of_file) = self.files.get_mut(&file) else { return };
         let (_, bytes) = of_file.pages[page.0 as usize];
-        of_file.reading_bytes = of_file.reading_bytes.saturating_sub(bytes);
+        // A read that began before the file was shared was not counted.
+        let Some(left) = of_file.reading_bytes.checked_sub(bytes) else { return };
+        of_file.reading_bytes = left;
         self.choice_of(file).store.end(now, bytes, has_come);
     }
 

@@ -16,8 +16,6 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-use crate::owner::Owner;
-
 const NAME: &str = "bare.example";
 const CERTIFICATE: &str = "bare.certificate";
 const KEY: &str = "bare.key";
@@ -73,14 +71,9 @@ pub(crate) enum Received {
     Kept,
 }
 
-/// Reads so many bytes.
-pub(crate) async fn receive(
-    directory: &Path,
-    owner: &Owner,
-    bytes: u64,
-    received: Received,
-) -> u64 {
-    let mut stream = connect(directory, owner).await;
+/// Reads so many bytes from the stream at an address.
+pub(crate) async fn receive(directory: &Path, at: &str, bytes: u64, received: Received) -> u64 {
+    let mut stream = connect(directory, at).await;
     stream.write_u64(bytes).await.unwrap();
     stream.flush().await.unwrap();
     let mut kept = VecDeque::from([BytesMut::with_capacity(STEP)]);
@@ -103,7 +96,7 @@ pub(crate) async fn receive(
     bytes
 }
 
-async fn connect(directory: &Path, owner: &Owner) -> TlsStream<TcpStream> {
+async fn connect(directory: &Path, at: &str) -> TlsStream<TcpStream> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(directory.join(CERTIFICATE)).unwrap()).unwrap();
     let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
@@ -111,7 +104,7 @@ async fn connect(directory: &Path, owner: &Owner) -> TlsStream<TcpStream> {
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    let stream = TcpStream::connect(&owner.bare).await.unwrap();
+    let stream = TcpStream::connect(at).await.unwrap();
     stream.set_nodelay(true).unwrap();
     let tls = TlsConnector::from(Arc::new(config));
     tls.connect(NAME.try_into().unwrap(), stream).await.unwrap()

@@ -103,12 +103,16 @@ async fn compare(arguments: &Arguments, page_bytes: usize) {
     tables::write(directory.path(), page_bytes);
     owner::write_keys(directory.path());
     let owner = Owner::start(directory.path(), arguments);
-    let asker =
-        Asker::join(directory.path(), &arguments.asker_host, &owner, tables::options(page_bytes))
-            .await;
+    let asker = Asker::join(
+        directory.path(),
+        &arguments.asker_host,
+        &owner.address,
+        tables::options(page_bytes),
+    )
+    .await;
     let mut runs: [Vec<Run>; STREAMS.len()] = Default::default();
     for turn in 0..=arguments.turns {
-        let bare = |received| bare::receive(directory.path(), &owner, RUN_BYTES, received);
+        let bare = |received| bare::receive(directory.path(), &owner.bare, RUN_BYTES, received);
         let of_turn = [
             measured(&owner, bare(Received::Dropped)).await,
             measured(&owner, bare(Received::Kept)).await,

@@ -13,7 +13,6 @@ use object_store::ObjectStoreExt;
 use tokio::net::TcpListener;
 use url::Url;
 
-use crate::owner::Owner;
 use crate::tables::{COLUMNS, FILES, file_name};
 
 pub(crate) const KEY: &str = "ring.key";
@@ -55,10 +54,10 @@ impl Asker {
     pub(crate) async fn join(
         directory: &Path,
         host: &str,
-        owner: &Owner,
+        owner: &str,
         options: FileOptions,
     ) -> Self {
-        let join = vec![owner.address.clone()];
+        let join = vec![owner.to_owned()];
         let (manager, transport, _) = start(directory, host, join).await;
         let shares = |status| status == PeerStatus::Sharing;
         while !transport.peers().iter().any(|peer| shares(peer.status)) {

@@ -2,6 +2,7 @@
 
 mod certificates;
 mod crowds;
+mod farewell;
 mod frames;
 mod line;
 mod reports;

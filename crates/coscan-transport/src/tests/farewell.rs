@@ -1,8 +1,9 @@
 //! What a server sends last.
 
 use tokio::io::{AsyncReadExt, duplex};
+use tokio_util::sync::CancellationToken;
 
-use super::*;
+use crate::link::{Link, LinkStatus, Queued};
 
 /// Messages that are recognized by what they are full of.
 fn message(filled_with: u8, bytes: usize) -> Queued {

@@ -1,0 +1,90 @@
+//! The way to another server: what is queued for it, and whether it can be reached.
+
+use std::sync::Arc;
+
+use coscan_runtime::Outgoing;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
+
+use crate::traffic::Traffic;
+
+/// The way to another server.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) address: String,
+    /// Requests and what is short.
+    control: UnboundedSender<Queued>,
+    pages: UnboundedSender<Queued>,
+    state: Arc<LinkState>,
+}
+
+/// What is to be sent.
+#[derive(Debug)]
+pub(crate) enum Queued {
+    Message(Box<Outgoing>),
+    /// What is said of who is alive.
+    Membership(Vec<u8>),
+}
+
+/// Whether another server can be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LinkStatus {
+    /// No.
+    Down,
+    /// Yes, but it has no connection back.
+    OneWay,
+    /// Both ways.
+    Up,
+}
+
+#[derive(Debug)]
+pub(crate) struct LinkState {
+    pub(crate) status: watch::Sender<LinkStatus>,
+    pub(crate) traffic: Traffic,
+}
+
+/// What waits to be sent.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    pub(crate) address: String,
+    pub(crate) control: UnboundedReceiver<Queued>,
+    pub(crate) pages: UnboundedReceiver<Queued>,
+    pub(crate) state: Arc<LinkState>,
+    /// Whether all that was begun of a frame was written.
+    pub(crate) is_between_frames: bool,
+}
+
+impl Link {
+    pub(crate) fn new(address: String) -> (Self, Queue) {
+        let (control, control_queue) = unbounded_channel();
+        let (pages, pages_queue) = unbounded_channel();
+        let status = watch::Sender::new(LinkStatus::Down);
+        let state = Arc::new(LinkState { status, traffic: Traffic::default() });
+        let queue = Queue {
+            address: address.clone(),
+            control: control_queue,
+            pages: pages_queue,
+            state: Arc::clone(&state),
+            is_between_frames: true,
+        };
+        (Self { address, control, pages, state }, queue)
+    }
+
+    /// Queues a message. While there is no connection it is lost.
+    pub(crate) fn send(&self, queued: Queued) {
+        if self.status() != LinkStatus::Down {
+            let has_pages =
+                matches!(&queued, Queued::Message(message) if !message.pages.is_empty());
+            let queue = if has_pages { &self.pages } else { &self.control };
+            let _ = queue.send(queued);
+        }
+    }
+
+    pub(crate) fn status(&self) -> LinkStatus {
+        *self.state.status.borrow()
+    }
+
+    pub(crate) fn traffic(&self) -> &Traffic {
+        &self.state.traffic
+    }
+}
