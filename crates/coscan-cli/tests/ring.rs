@@ -16,6 +16,9 @@ const SERVERS: usize = 3;
 const FILES: i64 = 12;
 const ROWS_OF_FILE: i64 = 50_000;
 
+/// So many rounds of killing a server, unless `COSCAN_RING_ROUNDS` says how many.
+const ROUNDS: usize = 4;
+
 /// Reads all that the table has.
 const QUERY: &str = "SELECT count(*), sum(n), sum(length(text)) FROM t";
 
@@ -107,6 +110,11 @@ impl Ring {
 }
 
 impl Server {
+    fn signal(&self, name: &str) {
+        let id = self.process.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+    }
+
     async fn client(&self) -> Client {
         let settings = format!("host=127.0.0.1 port={} user=anyone dbname=coscan", self.postgres);
         let (client, connection) = tokio_postgres::connect(&settings, NoTls).await.unwrap();
@@ -133,6 +141,10 @@ async fn number(client: &Client, query: &str) -> i64 {
     client.query_one(query, &[]).await.unwrap().get(0)
 }
 
+fn rounds() -> usize {
+    std::env::var("COSCAN_RING_ROUNDS").map_or(ROUNDS, |rounds| rounds.parse().unwrap())
+}
+
 fn coscan(arguments: &[&str]) -> Vec<u8> {
     let output = Command::new(env!("CARGO_BIN_EXE_coscan")).args(arguments).output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -140,7 +152,7 @@ fn coscan(arguments: &[&str]) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn servers_get_pages_from_each_other_and_one_that_is_killed_costs_no_row() {
+async fn servers_get_pages_from_each_other_and_one_that_is_gone_costs_no_row() {
     let mut ring = Ring::start().await;
     let answers = join_all(ring.servers.iter().map(Server::is_right)).await;
     assert_eq!(answers, [true; SERVERS]);
@@ -148,15 +160,24 @@ async fn servers_get_pages_from_each_other_and_one_that_is_killed_costs_no_row()
         assert!(server.ring_bytes("received").await > 0);
         assert!(server.ring_bytes("sent").await > 0);
     }
-    for round in 0..4 {
-        // One stays, another is killed while it is asked, and comes back.
-        let killed = 1 + round % 2;
+    for round in 0..rounds() {
+        // One stays. Another is killed, or hangs, while it is asked, and comes back.
+        let other = 1 + round % 2;
+        let hangs = round / 2 % 2 == 1;
         let (stays, others) = ring.servers.split_first_mut().unwrap();
         let queries = join_all((0..4).map(|_| stays.is_right()));
-        let kill = async { others[killed - 1].process.kill().unwrap() };
-        let (answers, ()) = tokio::join!(queries, kill);
-        assert_eq!(answers, [true; 4]);
-        ring.servers[killed] = ring.server(killed);
+        let trouble = async {
+            match hangs {
+                true => others[other - 1].signal("STOP"),
+                false => others[other - 1].process.kill().unwrap(),
+            }
+        };
+        let (answers, ()) = tokio::join!(queries, trouble);
+        assert_eq!(answers, [true; 4], "round {round}");
+        match hangs {
+            true => ring.servers[other].signal("CONT"),
+            false => ring.servers[other] = ring.server(other),
+        }
         ring.all_connected().await;
         let answers = join_all(ring.servers.iter().map(Server::is_right)).await;
         assert_eq!(answers, [true; SERVERS], "round {round}");

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use coscan_core::{PageIndex, PolicyKind, Time};
 use coscan_ring::{Config, Sharing};
-use coscan_sim::faults::{broken_cluster, random_cluster};
+use coscan_sim::faults::{broken_cluster, cluster_reads, random_cluster, read_too_often};
 use coscan_sim::{
     Cluster, ClusterOutcome, End, Incident, Machine, Network, Options, SharedFiles, Spec, Workload,
     run_cluster,
@@ -16,13 +16,13 @@ use coscan_sim::{
 
 const SEEDS: Range<u64> = 0..3_000;
 
-/// The broken rules, lowest seeds first; two threads search.
-fn all_broken(seeds: Range<u64>) -> Vec<String> {
+/// What is found, lowest seeds first; two threads search.
+fn all_broken(seeds: Range<u64>, broken: fn(u64) -> Option<String>) -> Vec<String> {
     let next = AtomicU64::new(seeds.start);
     let first_broken = || {
         let seeds = std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)))
             .take_while(|&seed| seed < seeds.end);
-        seeds.into_iter().find_map(broken_cluster)
+        seeds.into_iter().find_map(broken)
     };
     std::thread::scope(|scope| {
         let workers = [scope.spawn(first_broken), scope.spawn(first_broken)];
@@ -32,8 +32,17 @@ fn all_broken(seeds: Range<u64>) -> Vec<String> {
 
 #[test]
 fn no_rule_is_broken_whatever_happens_to_machines() {
-    let found = all_broken(SEEDS);
+    let found = all_broken(SEEDS, broken_cluster);
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn no_page_is_read_too_often_whatever_happens_to_machines() {
+    let found = all_broken(SEEDS, read_too_often);
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    let costly = (0..300).map(|seed| cluster_reads(seed).unwrap());
+    let costly = costly.filter(|reads| reads.reads > reads.healthy).count();
+    assert!(costly >= 20, "incidents cost nothing: {costly}");
 }
 
 /// Cases in which nothing is shared would find nothing.

@@ -8,7 +8,7 @@ mod network;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use coscan_core::{PolicyKind, Time};
+use coscan_core::{PageIndex, PolicyKind, Time};
 use coscan_ring::{Config, Message, Node, NodeId, Served};
 
 use crate::machine::Machine;
@@ -49,6 +49,8 @@ pub struct ClusterOutcome {
     pub store_bytes: u64,
     /// Requests to the store.
     pub store_requests: u64,
+    /// When each page of each table was asked of the store, by all machines, in order.
+    pub page_reads: BTreeMap<(usize, PageIndex), Vec<Time>>,
     /// Bytes sent from machine to machine.
     pub peer_bytes: u64,
     /// Messages without pages, by what they are.
@@ -57,6 +59,20 @@ pub struct ClusterOutcome {
     pub mixed_loads: u64,
     /// The machines that run at the end.
     pub machines: Vec<Outcome>,
+}
+
+impl ClusterOutcome {
+    /// How often any page was asked of the store within this time, at most.
+    #[must_use]
+    pub fn page_reads_max(&self, within_ns: u64) -> usize {
+        let most = |reads: &Vec<Time>| {
+            let within = |(first, at): (usize, &Time)| {
+                reads[first..].partition_point(|read| read.since(*at) < within_ns)
+            };
+            reads.iter().enumerate().map(within).max().unwrap_or(0)
+        };
+        self.page_reads.values().map(most).max().unwrap_or(0)
+    }
 }
 
 /// Runs a workload on a cluster. Streams are dealt to the machines in turn; each machine has a pool of
@@ -303,6 +319,12 @@ impl<'a> Run<'a> {
             crashed.chain(running).fold((0, 0), |(bytes, requests), (more_bytes, more)| {
                 (bytes + more_bytes, requests + more)
             });
+        let mut page_reads = BTreeMap::<_, Vec<_>>::new();
+        let all = self.crashed.iter().chain(self.machines.iter().flatten());
+        for &(file, page, at) in all.flat_map(Simulation::page_reads) {
+            page_reads.entry((file.0 as usize, page)).or_default().push(at);
+        }
+        page_reads.values_mut().for_each(|reads| reads.sort_unstable());
         let mixed_loads = self.machines.iter().flatten().map(Simulation::mixed_loads).sum();
         let machines: Vec<_> =
             self.machines.iter_mut().flatten().map(Simulation::outcome).collect();
@@ -310,6 +332,7 @@ impl<'a> Run<'a> {
             total_ns: machines.iter().map(|outcome| outcome.total_ns).max().unwrap_or(0),
             store_bytes,
             store_requests,
+            page_reads,
             peer_bytes: self.peer_bytes,
             messages: self.messages,
             mixed_loads,

@@ -1,10 +1,12 @@
 //! Faults that follow from a seed: slow, failing and cancelled loads; cancelled and pruned scans; changing pools.
 
+mod cluster_reads;
 mod random_case;
 mod random_cluster;
 
 use coscan_core::{ChunkIndex, IndexSet, PageIndex};
 
+pub use cluster_reads::{ClusterReads, cluster_reads, read_too_often};
 pub use random_case::{RandomCase, broken, random_case};
 pub use random_cluster::{RandomCluster, broken_cluster, random_cluster};
 

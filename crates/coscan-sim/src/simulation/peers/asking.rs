@@ -73,9 +73,9 @@ impl Simulation<'_> {
     pub(super) fn read(&mut self, load: &Load) {
         let layout = &self.workload.tables[load.file.0 as usize].layout;
         let bytes: u64 = load.pages.iter().map(|&page| layout.bytes_of(page)).sum();
-        let now = self.now;
-        let peers = self.peers_mut();
+        let (now, peers) = (self.now, self.peers_mut());
         peers.store_bytes += bytes;
+        peers.page_reads.extend(load.pages.iter().map(|&page| (load.file, page, now)));
         peers.node.reads(now, load.file, &load.pages);
         self.disk.submit(self.now, load.load, load.urgent, TableId(load.file.0), &load.pages);
     }

@@ -48,6 +48,8 @@ pub(super) struct Peers {
     outbox: VecDeque<(NodeId, Message)>,
     /// Bytes that were asked of the store.
     store_bytes: u64,
+    /// When each page was asked of it.
+    page_reads: Vec<(FileId, PageIndex, Time)>,
     /// Loads of which some pages came from the store and some from other machines.
     mixed_loads: u64,
 }
@@ -84,6 +86,7 @@ impl Peers {
             bypassing_next: asking::BYPASSING,
             outbox: VecDeque::new(),
             store_bytes: 0,
+            page_reads: Vec::new(),
             mixed_loads: 0,
         }
     }
@@ -159,6 +162,11 @@ impl Simulation<'_> {
     /// Bytes that were asked of the store.
     pub(crate) fn store_bytes(&self) -> u64 {
         self.peers.as_ref().map_or(0, |peers| peers.store_bytes)
+    }
+
+    /// When each page was asked of the store.
+    pub(crate) fn page_reads(&self) -> &[(FileId, PageIndex, Time)] {
+        self.peers.as_ref().map_or(&[], |peers| &peers.page_reads)
     }
 
     /// Loads of which some pages came from the store and some from other machines.

@@ -1,0 +1,68 @@
+//! How often clusters read a page when machines crash, start and are cut off.
+
+use coscan_core::{Index, PageIndex, PolicyKind};
+use coscan_ring::Sharing;
+
+use super::random_cluster::{RandomCluster, random_cluster};
+use crate::cluster::Incident;
+
+/// Ten seconds, where an owner counts as gone after 1.5 s of silence.
+const WINDOWS: u64 = 20;
+const OF_SILENCES: u64 = 3;
+
+/// Reads of one page within ten seconds, at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClusterReads {
+    /// Without incidents, at least one.
+    pub healthy: usize,
+    /// With them.
+    pub reads: usize,
+    /// How many there may be: each incident may cost what a healthy cluster reads once more, since what a machine has is
+    /// gone or out of reach. One-way cuts may do so twice: for those that hear nothing, and for those that are not heard but
+    /// take the others for alive.
+    pub reads_max: usize,
+}
+
+/// How often the cluster of a seed reads a page. Its pools hold all tables, as what is evicted when differs from run to run,
+/// and no read fails. With one incident this is the rule that a page is read at most twice as often as without.
+///
+/// # Errors
+/// The rule that it breaks.
+pub fn cluster_reads(seed: u64) -> Result<ClusterReads, String> {
+    let mut cluster = random_cluster(seed);
+    cluster.case.options.faults = None;
+    cluster.case.options.wait_ns_max = None;
+    cluster.cluster.config.sharing = Sharing::All;
+    let workload = &mut cluster.case.workload;
+    let pages = workload.tables.iter().flat_map(|table| {
+        let pages = (0..table.layout.page_count()).map(PageIndex::from_usize);
+        pages.map(|page| table.layout.bytes_of(page))
+    });
+    // With space for what is being read, too.
+    workload.pool_bytes = 10 * pages.sum::<u64>();
+    let within_ns = cluster.cluster.config.silence_ns * WINDOWS / OF_SILENCES;
+    let reads_of = |cluster: &RandomCluster| {
+        let outcome = cluster.run(PolicyKind::Relevance);
+        let outcome = outcome.map_err(|broken| format!("cluster {seed}: {broken}"))?;
+        Ok::<_, String>(outcome.page_reads_max(within_ns))
+    };
+    let reads = reads_of(&cluster)?;
+    let incidents = std::mem::take(&mut cluster.cluster.incidents);
+    let healthy = reads_of(&cluster)?.max(1);
+    let costs = incidents.iter().map(|(_, incident)| match incident {
+        Incident::CutOneWay(_) => 2,
+        _ => 1,
+    });
+    let reads_max = healthy * (1 + costs.sum::<usize>());
+    Ok(ClusterReads { healthy, reads, reads_max })
+}
+
+/// What is wrong with how often the cluster of a seed reads a page, if anything is.
+#[must_use]
+pub fn read_too_often(seed: u64) -> Option<String> {
+    match cluster_reads(seed) {
+        Ok(ClusterReads { reads, reads_max, .. }) if reads <= reads_max => None,
+        Ok(reads) => Some(format!("cluster {seed} reads a page too often: {reads:?}")),
+        Err(broken) => Some(broken),
+    }
+}
