@@ -155,7 +155,14 @@ impl Run<'_> {
         if self.members[machine] != members {
             let ids: Vec<_> = members.iter().map(|&member| NodeId(member as u64)).collect();
             self.members[machine] = members;
-            self.on(at, machine, |machine| machine.set_members(at, &ids))?;
+            return self.on(at, machine, |machine| machine.set_members(at, &ids));
+        }
+        // What others have said before this one took them for alive goes with their connections.
+        for other in 0..self.machines.len() {
+            if !self.members[machine].contains(&other) {
+                let other = NodeId(other as u64);
+                self.on(at, machine, |machine| machine.disconnected(at, other))?;
+            }
         }
         Ok(())
     }

@@ -154,6 +154,13 @@ impl Simulation<'_> {
         }
     }
 
+    /// The connection of another machine to this one has ended.
+    pub(crate) fn disconnected(&mut self, now: Time, node: NodeId) -> Result<(), Broken> {
+        self.now = now;
+        self.peers_mut().node.reconnected(node);
+        self.settle()
+    }
+
     /// The next message to another machine.
     pub(crate) fn poll_message(&mut self) -> Option<(NodeId, Message)> {
         self.peers_mut().outbox.pop_front()
