@@ -31,7 +31,6 @@ pub struct ClusterReads {
 pub fn cluster_reads(seed: u64) -> Result<ClusterReads, String> {
     let mut cluster = random_cluster(seed);
     cluster.case.options.faults = None;
-    cluster.case.options.wait_ns_max = None;
     cluster.cluster.config.sharing = Sharing::All;
     let workload = &mut cluster.case.workload;
     let pages = workload.tables.iter().flat_map(|table| {
