@@ -18,13 +18,14 @@ pub struct ClusterReads {
     /// With them.
     pub reads: usize,
     /// How many there may be: each incident may cost what a healthy cluster reads once more, since what a machine has is
-    /// gone or out of reach. One-way cuts may do so twice: for those that hear nothing, and for those that are not heard but
-    /// take the others for alive.
+    /// gone or out of reach. Some may do so twice: a start, as the machine may have crashed for it; one-way cuts and slow
+    /// links, as the machine is taken for alive: the runner-up reads for those that it does not answer in time, and others
+    /// read for themselves.
     pub reads_max: usize,
 }
 
 /// How often the cluster of a seed reads a page. Its pools hold all tables, as what is evicted when differs from run to run,
-/// and no read fails. With one incident this is the rule that a page is read at most twice as often as without.
+/// and no read fails. With one crash or cut this is the rule that a page is read at most twice as often as without.
 ///
 /// # Errors
 /// The rule that it breaks.
@@ -49,7 +50,7 @@ pub fn cluster_reads(seed: u64) -> Result<ClusterReads, String> {
     let incidents = std::mem::take(&mut cluster.cluster.incidents);
     let healthy = reads_of(&cluster)?.max(1);
     let costs = incidents.iter().map(|(_, incident)| match incident {
-        Incident::CutOneWay(_) => 2,
+        Incident::Start(_) | Incident::CutOneWay(_) | Incident::Slow(..) => 2,
         _ => 1,
     });
     let reads_max = healthy * (1 + costs.sum::<usize>());
