@@ -5,14 +5,14 @@
 
 mod incidents;
 mod network;
+mod outcome;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use coscan_core::{PageIndex, PolicyKind, Time};
+use coscan_core::{PolicyKind, Time};
 use coscan_ring::{Config, Message, Node, NodeId, Served};
 
 use crate::machine::Machine;
-use crate::outcome::Outcome;
 use crate::simulation::{Options, SharedFiles, Simulation};
 use crate::violation::{Broken, Rule, Violation, ensure};
 use crate::workload::Workload;
@@ -20,6 +20,7 @@ use incidents::Happening;
 pub use incidents::Incident;
 use network::{Event, Links};
 pub use network::{Network, Racks};
+pub use outcome::ClusterOutcome;
 
 /// Machines that are alike, and the network between them.
 #[derive(Clone, Debug)]
@@ -38,41 +39,6 @@ pub struct Cluster {
     pub incidents: Vec<(Time, Incident)>,
     /// Nanoseconds until the last machine notices which others it hears. Each needs a time of its own.
     pub notice_ns: u64,
-}
-
-/// A run of a cluster.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ClusterOutcome {
-    /// Nanoseconds until the last query ended.
-    pub total_ns: u64,
-    /// Bytes read from the store, by all machines.
-    pub store_bytes: u64,
-    /// Requests to the store.
-    pub store_requests: u64,
-    /// When each page of each table was asked of the store, by all machines, in order.
-    pub page_reads: BTreeMap<(usize, PageIndex), Vec<Time>>,
-    /// Bytes sent from machine to machine.
-    pub peer_bytes: u64,
-    /// Messages without pages, by what they are.
-    pub messages: BTreeMap<&'static str, u64>,
-    /// Loads of which some pages came from the store and some from other machines.
-    pub mixed_loads: u64,
-    /// The machines that run at the end.
-    pub machines: Vec<Outcome>,
-}
-
-impl ClusterOutcome {
-    /// How often any page was asked of the store within this time, at most.
-    #[must_use]
-    pub fn page_reads_max(&self, within_ns: u64) -> usize {
-        let most = |reads: &Vec<Time>| {
-            let within = |(first, at): (usize, &Time)| {
-                reads[first..].partition_point(|read| read.since(*at) < within_ns)
-            };
-            reads.iter().enumerate().map(within).max().unwrap_or(0)
-        };
-        self.page_reads.values().map(most).max().unwrap_or(0)
-    }
 }
 
 /// Runs a workload on a cluster. Streams are dealt to the machines in turn; each machine has a pool of
@@ -308,36 +274,6 @@ impl<'a> Run<'a> {
 
     fn violation(&self, machine: usize, broken: Broken) -> Violation {
         self.machines[machine].as_ref().expect("only those that run break rules").violation(broken)
-    }
-
-    fn outcome(mut self) -> ClusterOutcome {
-        let crashed =
-            self.crashed.iter().map(|machine| (machine.store_bytes(), machine.store_requests()));
-        let running = self.machines.iter().flatten();
-        let running = running.map(|machine| (machine.store_bytes(), machine.store_requests()));
-        let (store_bytes, store_requests) =
-            crashed.chain(running).fold((0, 0), |(bytes, requests), (more_bytes, more)| {
-                (bytes + more_bytes, requests + more)
-            });
-        let mut page_reads = BTreeMap::<_, Vec<_>>::new();
-        let all = self.crashed.iter().chain(self.machines.iter().flatten());
-        for &(file, page, at) in all.flat_map(Simulation::page_reads) {
-            page_reads.entry((file.0 as usize, page)).or_default().push(at);
-        }
-        page_reads.values_mut().for_each(|reads| reads.sort_unstable());
-        let mixed_loads = self.machines.iter().flatten().map(Simulation::mixed_loads).sum();
-        let machines: Vec<_> =
-            self.machines.iter_mut().flatten().map(Simulation::outcome).collect();
-        ClusterOutcome {
-            total_ns: machines.iter().map(|outcome| outcome.total_ns).max().unwrap_or(0),
-            store_bytes,
-            store_requests,
-            page_reads,
-            peer_bytes: self.peer_bytes,
-            messages: self.messages,
-            mixed_loads,
-            machines,
-        }
     }
 }
 
