@@ -156,10 +156,12 @@ async fn servers_get_pages_from_each_other_and_one_that_is_gone_costs_no_row() {
     let mut ring = Ring::start().await;
     let answers = join_all(ring.servers.iter().map(Server::is_right)).await;
     assert_eq!(answers, [true; SERVERS]);
+    let mut sent = 0;
     for server in &ring.servers {
         assert!(server.ring_bytes("received").await > 0);
-        assert!(server.ring_bytes("sent").await > 0);
+        sent += server.ring_bytes("sent").await; // By chance one of them may own nothing.
     }
+    assert!(sent > 0);
     for round in 0..rounds() {
         // One stays. Another is killed, or hangs, while it is asked, and comes back.
         let other = 1 + round % 2;
