@@ -139,7 +139,8 @@ impl KindReport {
 }
 
 /// The smallest of the values that at least this percentage of them do not exceed; zero of nothing.
-pub(crate) fn percentile(values: &[f64], percent: usize) -> f64 {
+#[must_use]
+pub fn percentile(values: &[f64], percent: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let rank = (sorted.len() * percent).div_ceil(100);

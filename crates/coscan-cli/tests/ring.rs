@@ -26,6 +26,7 @@ struct Ring {
     directory: TempDir,
     /// Where each server listens for the others.
     addresses: Vec<String>,
+    mode: &'static str,
     servers: Vec<Server>,
 }
 
@@ -42,7 +43,7 @@ impl Drop for Server {
 }
 
 impl Ring {
-    async fn start() -> Self {
+    async fn start(mode: &'static str) -> Self {
         let directory = TempDir::new().unwrap();
         let table = directory.path().join("t");
         std::fs::create_dir(&table).unwrap();
@@ -61,7 +62,7 @@ impl Ring {
             (0..SERVERS).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         let addresses = ports.iter().map(|port| port.local_addr().unwrap().to_string()).collect();
         drop(ports);
-        let mut ring = Self { directory, addresses, servers: Vec::new() };
+        let mut ring = Self { directory, addresses, mode, servers: Vec::new() };
         ring.servers = (0..SERVERS).map(|server| ring.server(server)).collect();
         ring.all_connected().await;
         ring
@@ -84,6 +85,7 @@ impl Ring {
             &table,
         ]);
         command.args(["--memory-bytes", "256MB", "--ring-listen", &self.addresses[server]]);
+        command.args(["--ring-mode", self.mode]);
         command.args(["--ring-store", &text(self.directory.path())]);
         command.args(["--ring-key", &text(&self.path("ring.key"))]);
         // It learns of the others from the first.
@@ -153,7 +155,16 @@ fn coscan(arguments: &[&str]) -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_get_pages_from_each_other_and_one_that_is_gone_costs_no_row() {
-    let mut ring = Ring::start().await;
+    come_and_go("direct").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_go_round_and_a_server_that_is_gone_costs_no_row() {
+    come_and_go("circulate").await;
+}
+
+async fn come_and_go(mode: &'static str) {
+    let mut ring = Ring::start(mode).await;
     let answers = join_all(ring.servers.iter().map(Server::is_right)).await;
     assert_eq!(answers, [true; SERVERS]);
     let mut sent = 0;
@@ -206,7 +217,9 @@ fn settings_that_make_no_sense_are_named_together() {
 fn the_demonstration_shows_what_each_mode_reads_and_leaves_no_server() {
     let directory = TempDir::new().unwrap();
     let (data, json) = (directory.path().display(), directory.path().join("ring.json"));
-    let demo = format!("ring demo --nodes 2 --streams 4 --queries 2 --scale 0.02 --data {data}");
+    let modes = "--modes off,direct,circulate";
+    let demo =
+        format!("ring demo {modes} --nodes 2 --streams 4 --queries 2 --scale 0.02 --data {data}");
     let slow = "--store-bandwidth 20MB --store-latency 1ms --pool-bytes 2500kB --one-server";
     let mut arguments: Vec<_> = demo.split(' ').chain(slow.split(' ')).collect();
     arguments.extend(["--json", json.to_str().unwrap()]);
@@ -216,10 +229,10 @@ fn the_demonstration_shows_what_each_mode_reads_and_leaves_no_server() {
         serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
     let figures = figures.as_array().unwrap();
     let modes: Vec<_> = figures.iter().map(|figures| figures["mode"].as_str().unwrap()).collect();
-    assert_eq!(modes, ["off", "direct", "one server"]);
+    assert_eq!(modes, ["off", "direct", "circulate", "one server"]);
     let peer_bytes = figures.iter().map(|figures| figures["peer_bytes"].as_u64().unwrap());
     let had_peers: Vec<_> = peer_bytes.map(|bytes| bytes > 0).collect();
-    assert_eq!(had_peers, [false, true, false]);
+    assert_eq!(had_peers, [false, true, true, false]);
     for of_mode in figures {
         assert_eq!(of_mode["answers_equal"], true, "{of_mode}");
         assert!(of_mode["store_bytes"].as_u64().unwrap() > 0, "{of_mode}");

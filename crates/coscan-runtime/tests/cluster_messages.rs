@@ -11,7 +11,8 @@ use common::{CHUNK_ROWS, file_bytes, ids, in_time, manager_with};
 use coscan_runtime::ring::{Config, Message, NodeId};
 use coscan_runtime::storage::table::{FileOptions, ParquetTable, TableFile};
 use coscan_runtime::{
-    BufferManager, Cluster, ClusterOptions, Network, Options, Outgoing, PeerMessage, SharedTable,
+    BufferManager, Cluster, ClusterOptions, Network, Options, Outgoing, OutgoingFragment,
+    PeerMessage, RingMessage, SharedTable,
 };
 use object_store::memory::InMemory;
 use object_store::path::Path;
@@ -33,6 +34,14 @@ struct Outbox(Mutex<Vec<Outgoing>>);
 impl Network for Outbox {
     fn send(&self, message: Outgoing) {
         self.0.lock().unwrap().push(message);
+    }
+
+    fn send_ring(&self, _: NodeId, _: RingMessage) {
+        panic!("nothing goes round");
+    }
+
+    fn send_fragment(&self, _: OutgoingFragment) {
+        panic!("nothing goes round");
     }
 }
 
@@ -80,6 +89,7 @@ impl Server {
         let shared = ClusterOptions {
             stores: vec!["memory:///shared".parse().unwrap()],
             ring: Config::default(),
+            circulates: false,
         };
         let cluster = manager.join_cluster(id, 0, shared, Arc::clone(&outbox) as _).unwrap();
         cluster.set_members([ASKER, OWNER]);

@@ -12,8 +12,9 @@ use std::io::{self, IoSlice};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use coscan_runtime::PeerMessage;
+
 use coscan_runtime::ring::Message;
+use coscan_runtime::{PeerMessage, RingMessage};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -40,6 +41,8 @@ pub(crate) enum Frame {
     Message(PeerMessage),
     /// What is said of who is alive.
     Membership(Vec<u8>),
+    /// To a neighbour on the ring. The bytes of a fragment follow.
+    Ring(RingMessage),
     /// Are you there?
     Ping,
 }
@@ -99,11 +102,19 @@ pub(crate) async fn read_pages(
 ) -> io::Result<Vec<Bytes>> {
     let mut pages = Vec::with_capacity(sizes.len());
     for &size in sizes {
-        let mut page = BytesMut::with_capacity(size);
-        fill(from, size, &mut page).await?;
-        pages.push(page.freeze());
+        pages.push(read_page(from, size).await?);
     }
     Ok(pages)
+}
+
+/// Reads a page. The caller has space for it.
+pub(crate) async fn read_page(
+    from: &mut (impl AsyncRead + Unpin),
+    size: usize,
+) -> io::Result<Bytes> {
+    let mut page = BytesMut::with_capacity(size);
+    fill(from, size, &mut page).await?;
+    Ok(page.freeze())
 }
 
 /// Reads pages that nobody wants any more.

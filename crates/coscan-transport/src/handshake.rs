@@ -15,7 +15,7 @@ use crate::credentials::TlsConfigs;
 use crate::frame;
 
 /// The version of all that is said. Servers of different versions do not share.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// How long a connection may take to be made.
 const DIALING_MAX: Duration = Duration::from_secs(5);
@@ -41,6 +41,8 @@ pub(crate) enum Purpose {
     Discovery,
     /// To send it messages.
     Messages,
+    /// To send it fragments that go round.
+    Fragments,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -11,6 +11,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
+use crate::fragments;
 use crate::frame::{self, ALIVE, Frame, UNREACHED};
 use crate::handshake::{Hello, Purpose, welcome};
 use crate::link::LinkStatus;
@@ -67,10 +68,17 @@ async fn serve(
     newest: &Newest,
 ) {
     members.meet(&hello.address);
-    if hello.purpose == Purpose::Discovery {
-        return;
-    }
     let from = node_id(&hello.address);
+    match hello.purpose {
+        Purpose::Discovery => return,
+        Purpose::Fragments => {
+            if let Err(error) = fragments::receive(from, stream, members).await {
+                log::warn!("a connection of {} for fragments has ended: {error}", hello.address);
+            }
+            return;
+        }
+        Purpose::Messages => {}
+    }
     let turn = newest.replace(from);
     let heard = turn.heard.lock().await;
     if !turn.replaced.is_cancelled() {
@@ -145,6 +153,10 @@ async fn receive(
             }
             Some(Frame::Membership(message)) => {
                 members.handle(&message)?;
+                continue;
+            }
+            Some(Frame::Ring(message)) => {
+                cluster.receive_ring(message);
                 continue;
             }
             Some(Frame::Message(message)) => message,

@@ -12,6 +12,7 @@
 //! the users on whose behalf they ask.
 
 mod credentials;
+mod fragments;
 mod frame;
 mod handshake;
 mod incoming;

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use coscan_runtime::Outgoing;
+use coscan_runtime::{Outgoing, OutgoingFragment, RingMessage};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 
+use crate::fragments::FragmentQueue;
 use crate::traffic::Traffic;
 
 /// The way to another server.
@@ -15,6 +16,7 @@ pub(crate) struct Link {
     /// Requests and what is short.
     control: UnboundedSender<Queued>,
     pages: UnboundedSender<Queued>,
+    fragments: UnboundedSender<OutgoingFragment>,
     state: Arc<LinkState>,
 }
 
@@ -24,6 +26,7 @@ pub(crate) enum Queued {
     Message(Box<Outgoing>),
     /// What is said of who is alive.
     Membership(Vec<u8>),
+    Ring(RingMessage),
 }
 
 /// Whether another server can be reached.
@@ -55,9 +58,10 @@ pub(crate) struct Queue {
 }
 
 impl Link {
-    pub(crate) fn new(address: String) -> (Self, Queue) {
+    pub(crate) fn new(address: String) -> (Self, Queue, FragmentQueue) {
         let (control, control_queue) = unbounded_channel();
         let (pages, pages_queue) = unbounded_channel();
+        let (fragments, fragments_queue) = unbounded_channel();
         let status = watch::Sender::new(LinkStatus::Down);
         let state = Arc::new(LinkState { status, traffic: Traffic::default() });
         let queue = Queue {
@@ -67,7 +71,17 @@ impl Link {
             state: Arc::clone(&state),
             is_between_frames: true,
         };
-        (Self { address, control, pages, state }, queue)
+        let fragment_queue = FragmentQueue {
+            address: address.clone(),
+            fragments: fragments_queue,
+            state: Arc::clone(&state),
+        };
+        (Self { address, control, pages, fragments, state }, queue, fragment_queue)
+    }
+
+    /// Queues a fragment. It stays queued while there is no connection, unless it is not to be sent any more.
+    pub(crate) fn send_fragment(&self, fragment: OutgoingFragment) {
+        let _ = self.fragments.send(fragment);
     }
 
     /// Queues a message. While there is no connection it is lost.

@@ -5,8 +5,9 @@ use std::collections::btree_map::Entry;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use coscan_runtime::ring::NodeId;
-use coscan_runtime::{Network, Outgoing};
+use coscan_runtime::{Network, Outgoing, OutgoingFragment, RingMessage};
 
+use crate::fragments::FragmentQueue;
 use crate::link::{Link, LinkStatus, Queue, Queued};
 use crate::node_id::node_id;
 
@@ -31,20 +32,32 @@ impl Network for Links {
             link.send(Queued::Message(Box::new(message)));
         }
     }
+
+    fn send_ring(&self, to: NodeId, message: RingMessage) {
+        if let Some(link) = self.read().get(&to) {
+            link.send(Queued::Ring(message));
+        }
+    }
+
+    fn send_fragment(&self, fragment: OutgoingFragment) {
+        if let Some(link) = self.read().get(&fragment.to) {
+            link.send_fragment(fragment);
+        }
+    }
 }
 
 impl Links {
     /// What is to be sent to a server from now on; `None` if that was asked for before.
-    pub(crate) fn open(&self, address: &str) -> Option<Queue> {
+    pub(crate) fn open(&self, address: &str) -> Option<(Queue, FragmentQueue)> {
         let node = node_id(address);
         if self.read().contains_key(&node) {
             return None;
         }
         match self.write().entry(node) {
             Entry::Vacant(vacant) => {
-                let (link, queue) = Link::new(address.to_owned());
+                let (link, queue, fragments) = Link::new(address.to_owned());
                 vacant.insert(link);
-                Some(queue)
+                Some((queue, fragments))
             }
             Entry::Occupied(_) => None,
         }

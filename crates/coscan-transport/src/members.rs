@@ -64,7 +64,8 @@ impl Members {
         if address == self.own || self.stopping.is_cancelled() {
             return;
         }
-        let Some(queue) = self.links.open(address) else { return };
+        let Some((queue, fragments)) = self.links.open(address) else { return };
+        self.runtime.spawn(fragments.run(Arc::clone(self)));
         let (this, address) = (Arc::clone(self), address.to_owned());
         self.runtime.spawn(async move {
             let changed = |status| match status {
@@ -150,8 +151,8 @@ impl Members {
             let shares_else = member.zone == own.zone && member.stores != own.stores;
             if shares_else && warned.insert(member.address.clone()) {
                 log::warn!(
-                    "{} has other ring.stores than this server; nothing is shared with it. \
-                     Give all servers of a zone the same",
+                    "{} has other ring.stores than this server, or pages go round for one of the two only; nothing is \
+                     shared with it. Give all servers of a zone the same ring.stores and ring.mode",
                     member.address
                 );
             } else if !shares_else {

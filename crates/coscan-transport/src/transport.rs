@@ -213,12 +213,12 @@ impl Drop for Transport {
     }
 }
 
-/// A number for what is shared, the same for the same prefixes in any order.
+/// A number for what is shared and whether it goes round, the same for the same prefixes in any order.
 fn digest(options: &ClusterOptions) -> u64 {
     let mut prefixes: Vec<_> = options.stores.iter().map(url_text).collect();
     prefixes.sort_unstable();
     prefixes.dedup();
-    XxHash64::oneshot(0, prefixes.join("\n").as_bytes())
+    XxHash64::oneshot(u64::from(options.circulates), prefixes.join("\n").as_bytes())
 }
 
 fn url_text(url: &url::Url) -> &str {

@@ -38,7 +38,7 @@ pub(super) struct Demo {
     /// Number of servers
     #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     nodes: u16,
-    /// How they share, each mode in turn: off, direct, auto
+    /// How they share, each mode in turn: off, direct, circulate, auto
     #[arg(long, default_value = "off,direct", value_delimiter = ',', value_name = "MODES", value_parser = parse_mode)]
     modes: Vec<RingMode>,
     /// Also run one server with the pools and store links of all of them together, as a yardstick
@@ -47,6 +47,9 @@ pub(super) struct Demo {
     /// Number of streams of queries, dealt to the servers in turn
     #[arg(long, default_value_t = 16, value_name = "N")]
     streams: usize,
+    /// Number of servers that streams are dealt to: with 1, one server is busy and the others are idle [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    busy: Option<u16>,
     /// Queries per stream, one after another
     #[arg(long, default_value_t = 4, value_name = "N")]
     queries: usize,
@@ -146,7 +149,8 @@ impl Demo {
         let window = window.map_or_else(String::new, |at| format!("; watch one at http://{at}/"));
         bar.set_message(format!("{name}: {} streams of queries{window}", streams.len()));
         let before = nodes.counts().await?;
-        let addresses: Vec<_> = nodes.ready().map(|ready| ready.postgres).collect();
+        let busy = self.busy.map_or(usize::MAX, usize::from);
+        let addresses: Vec<_> = nodes.ready().map(|ready| ready.postgres).take(busy).collect();
         let runs = run_on(&addresses, streams).await?;
         let after = nodes.counts().await?;
         bar.finish_and_clear();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use arrow::array::RecordBatch;
 use coscan_bench::answers::compare_answers;
+use coscan_bench::metrics::percentile;
 use coscan_bench::runner::{QueryRun, Run};
 use coscan_sim::report::draw::columns::{Align, Block, beside};
 use coscan_sim::report::draw::numbers::{count, decimal, megabytes};
@@ -23,6 +24,11 @@ pub(super) struct Report {
     peer_bytes: u64,
     /// Processor time of the servers, in seconds.
     cpu_s: f64,
+    /// Until the last stream of each server has ended, in seconds.
+    server_s: Vec<f64>,
+    /// Of the queries that read the least of the table: their median, in seconds, and what 99 of 100 of them do not exceed.
+    short_median_s: f64,
+    short_p99_s: f64,
     answers_equal: bool,
     /// The first answer that differs from that of the first mode.
     #[serde(skip)]
@@ -43,13 +49,18 @@ impl Report {
         first: Option<&Self>,
     ) -> Self {
         let difference = first.and_then(|first| difference(&first.runs, &runs));
+        let server_s: Vec<_> = runs.iter().map(|run| run.total.as_secs_f64()).collect();
+        let short = short_queries(&runs);
         Self {
             mode,
-            total_s: runs.iter().map(|run| run.total.as_secs_f64()).fold(0.0, f64::max),
+            total_s: server_s.iter().copied().fold(0.0, f64::max),
             store_bytes: after.store_bytes - before.store_bytes,
             store_requests: after.store_requests - before.store_requests,
             peer_bytes: after.peer_bytes - before.peer_bytes,
             cpu_s: after.cpu_s - before.cpu_s,
+            server_s,
+            short_median_s: percentile(&short, 50),
+            short_p99_s: percentile(&short, 99),
             answers_equal: difference.is_none(),
             difference,
             runs,
@@ -73,6 +84,14 @@ impl Report {
             },
         )
     }
+}
+
+/// The latencies of the queries that read the least of the table, in seconds.
+fn short_queries(runs: &[Run]) -> Vec<f64> {
+    let queries = || runs.iter().flat_map(|run| &run.queries);
+    let least = queries().map(|run| run.query.percent).min();
+    let short = queries().filter(|run| Some(run.query.percent) == least);
+    short.map(|run| run.latency.as_secs_f64()).collect()
 }
 
 /// A query and its answer.
@@ -110,6 +129,8 @@ pub(super) fn table(reports: &[Report]) -> String {
         "requests to the store",
         "from other servers [MB]",
         "processor time of the servers [s]",
+        "shortest queries, median [s]",
+        "shortest queries, 99 of 100 [s]",
         "answers as in the first column",
     ];
     let names = rows.map(str::to_owned).to_vec();
@@ -120,6 +141,8 @@ pub(super) fn table(reports: &[Report]) -> String {
             count(report.store_requests),
             megabytes(report.peer_bytes),
             decimal(report.cpu_s),
+            decimal(report.short_median_s),
+            decimal(report.short_p99_s),
             match (report.is_first, report.answers_equal) {
                 (true, _) => "-",
                 (_, true) => "yes",

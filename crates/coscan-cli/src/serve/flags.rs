@@ -106,8 +106,9 @@ pub(crate) struct Flags {
     /// Share the files below this URL or directory, which all servers see; may be given several times [ring.stores]
     #[arg(long = "ring-store", value_name = "PREFIX", help_heading = "Many servers")]
     ring_stores: Vec<String>,
-    /// off: read everything alone; direct: get each page from its owner; auto: direct while other servers
-    /// give at least 1.2 times the bytes per second of the store; by default direct [ring.mode]
+    /// off: read everything alone; direct: get each page from its owner; circulate: pages go round from
+    /// server to server; auto: direct while other servers give at least 1.2 times the bytes per second of
+    /// the store; by default direct [ring.mode]
     #[arg(long, value_name = "MODE", value_parser = parse_mode, help_heading = "Many servers")]
     ring_mode: Option<RingMode>,
     /// The key shared by all servers, from `coscan ring key`; with --ring-certificate, its private key [ring.key]
@@ -190,8 +191,9 @@ pub(crate) fn parse_mode(text: &str) -> Result<RingMode, &'static str> {
     match text {
         "off" => Ok(RingMode::Off),
         "direct" => Ok(RingMode::Direct),
+        "circulate" => Ok(RingMode::Circulate),
         "auto" => Ok(RingMode::Auto),
-        _ => Err("write off, direct or auto"),
+        _ => Err("write off, direct, circulate or auto"),
     }
 }
 

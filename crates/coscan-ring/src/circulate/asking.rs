@@ -38,6 +38,18 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         self.ask(now, fragment);
     }
 
+    /// Whether there is no other node on the ring.
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.ring.successor.is_none()
+    }
+
+    /// Whether a fragment of this node goes round.
+    #[must_use]
+    pub fn goes_round(&self, fragment: F) -> bool {
+        self.owned.goes_round(fragment)
+    }
+
     /// Nobody here wants the fragment any more.
     pub fn withdraw(&mut self, fragment: F) {
         self.wanted.remove(fragment);
@@ -79,7 +91,7 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         }
     }
 
-    fn ask(&mut self, now: Time, fragment: F) {
+    pub(super) fn ask(&mut self, now: Time, fragment: F) {
         let Some(wanted) = self.wanted.get_mut(fragment) else { return };
         wanted.has_passed = false;
         let owner = wanted.owner;

@@ -105,16 +105,22 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
     }
 
     /// Sets the members that are alive, with their places. If the successor is another one now, what the last one has not
-    /// taken is sent to the new one; if this node is alone, transit is released.
+    /// taken is sent to the new one; if this node is alone, transit is released. Requests may be lost with a member: they are
+    /// sent again.
     pub fn set_ring(
         &mut self,
         now: Time,
         members: impl IntoIterator<Item = (RingPosition, NodeId)>,
     ) {
-        let before = self.ring.successor;
-        self.ring = Ring::of(self.id, members);
-        if self.ring.successor != before {
+        let ring = Ring::of(self.id, members);
+        let before = std::mem::replace(&mut self.ring, ring);
+        if self.ring.successor != before.successor {
             self.reconnected(now);
+        }
+        if self.ring != before {
+            for fragment in self.wanted.keys().collect::<Vec<_>>() {
+                self.ask(now, fragment);
+            }
         }
     }
 

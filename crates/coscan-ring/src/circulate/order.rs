@@ -37,7 +37,7 @@ pub fn joining_position(members: impl IntoIterator<Item = (RingPosition, u64)>) 
 }
 
 /// The ring as a node sees it.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Ring {
     /// All members, clockwise.
     members: Vec<(RingPosition, NodeId)>,

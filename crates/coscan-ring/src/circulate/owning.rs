@@ -48,6 +48,10 @@ impl<F: Copy + Ord> Owned<F> {
         }
     }
 
+    pub(super) fn goes_round(&self, fragment: F) -> bool {
+        self.round.get(fragment).is_some()
+    }
+
     pub(super) fn pending(&self) -> usize {
         self.pending.len()
     }

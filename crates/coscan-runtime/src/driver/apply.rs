@@ -48,6 +48,8 @@ impl State {
             }
             Message::PagesBypassed { served, pages } => self.bypassed(served, pages, now),
             Message::PagesTaken { served, pages } => self.pages_taken(served, pages),
+            Message::FragmentSent { to, fragment } => self.fragment_sent(to, fragment, now),
+            Message::FragmentLost => self.fragment_lost(now),
             Message::MemoryRequestOver(ticket) => self.end_request(ticket, now),
             Message::JointTableReleased(table) => {
                 self.registry.release_joint(&self.core, table);

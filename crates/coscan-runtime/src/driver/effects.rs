@@ -1,11 +1,11 @@
 //! What was decided under the lock, to be carried out after it is released, by whoever decided.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::Waker;
 
 use bytes::Bytes;
 use coscan_core::LoadId;
-use coscan_ring::Served;
+use coscan_ring::{NodeId, Served};
 use coscan_storage::table::TableFile;
 
 use super::peers::Peers;
@@ -15,7 +15,7 @@ use crate::io::load::Urgency;
 use crate::memory::AnswerSlot;
 use crate::observe::events::Taps;
 use crate::observe::metrics::ScanCounters;
-use crate::peers::{Network, Outgoing};
+use crate::peers::{FileName, FileOpener, Network, Outgoing, OutgoingFragment, RingMessage};
 use crate::scans::parts::{ScanParts, TablePage};
 use crate::tables::registry::Registry;
 
@@ -27,8 +27,13 @@ pub(super) struct Effects {
     pub(super) bypasses: Vec<DecidedBypass>,
     /// Messages to other servers.
     pub(super) outgoing: Vec<Outgoing>,
+    /// Messages to neighbours on the ring.
+    pub(super) ring_messages: Vec<(NodeId, RingMessage)>,
+    pub(super) fragments: Vec<OutgoingFragment>,
     /// What carries them.
     pub(super) network: Option<Arc<dyn Network>>,
+    /// Files that others ask for.
+    pub(super) opening: Vec<(Weak<dyn FileOpener>, FileName)>,
     /// Loads in flight that are urgent from now on.
     pub(super) escalated: Vec<Urgency>,
     /// Workers whose answer is there.
@@ -37,6 +42,8 @@ pub(super) struct Effects {
     pub(super) replaced: Vec<Waker>,
     /// Pages that were evicted.
     pub(super) evicted: Vec<Bytes>,
+    /// Pages that went round.
+    pub(super) released: Vec<Arc<Bytes>>,
     /// Decoded columns that nobody needs.
     pub(super) unneeded: Vec<Slice>,
     /// A stage has requests for memory that wait, and had none before.

@@ -2,10 +2,11 @@
 
 use bytes::Bytes;
 use coscan_core::{LoadId, PageId, PageIndex, ScanId, TableId, TicketId, WorkerIndex};
-use coscan_ring::Served;
+use coscan_ring::{NodeId, Served};
 
 use crate::chunks::decode_cache::SliceKey;
 use crate::error::ScanError;
+use crate::peers::FragmentId;
 use crate::tables::registry::FileId;
 
 /// A worker's request for a chunk, and the chunk that answers it. The number is never used again: a message about a
@@ -48,6 +49,10 @@ pub(crate) enum Message {
     PagesBypassed { served: Served, pages: Vec<PageRead> },
     /// The network has taken pages for another server, or lost them.
     PagesTaken { served: Served, pages: Vec<PageIndex> },
+    /// The link to the successor on the ring has taken a fragment.
+    FragmentSent { to: NodeId, fragment: FragmentId },
+    /// A fragment for which there is space does not come.
+    FragmentLost,
     /// A joint table is no longer held.
     JointTableReleased(TableId),
 }

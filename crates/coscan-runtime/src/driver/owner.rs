@@ -159,7 +159,10 @@ impl Driver {
             loads,
             bypasses,
             outgoing,
+            ring_messages,
+            fragments,
             network,
+            opening,
             escalated,
             woken,
             memory_wait_began,
@@ -174,6 +177,11 @@ impl Driver {
         }
         if let Some(network) = network {
             outgoing.drain(..).for_each(|message| network.send(message));
+            ring_messages.drain(..).for_each(|(to, message)| network.send_ring(to, message));
+            fragments.drain(..).for_each(|fragment| network.send_fragment(fragment));
+        }
+        for (opener, file) in opening.drain(..) {
+            opener.upgrade().into_iter().for_each(|opener| opener.open(file.clone()));
         }
         escalated.iter().for_each(Urgency::escalate);
         woken.drain(..).for_each(Waker::wake);

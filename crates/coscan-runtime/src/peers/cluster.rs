@@ -1,6 +1,7 @@
 //! The other servers, as a program sees them.
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,7 +12,8 @@ use coscan_storage::table::ParquetTable;
 use crate::driver::{Driver, ServedFile};
 use crate::manager::BufferManager;
 use crate::peers::{
-    ClusterOptions, ClusterReport, FileName, Network, PeerMessage, SharedFileReport,
+    ClusterOptions, ClusterReport, FileName, FileOpener, FragmentSpace, Network, PeerMessage,
+    RingMessage, SharedFileReport,
 };
 use crate::scans::parts::{ScanColumns, ScanParts};
 use crate::scans::selection::PartialChunks;
@@ -32,8 +34,8 @@ struct Inner {
     options: ClusterOptions,
     /// Files that others have asked for, as long as they do. Locked before the manager's state: it has the same files.
     served: Mutex<BTreeMap<FileName, SharedTable>>,
-    /// What may be held for others outside of the pool.
-    _bypass_memory: MetadataReservation,
+    /// What may be held for others outside of the pool, and what goes round.
+    _memory: MetadataReservation,
 }
 
 impl BufferManager {
@@ -51,17 +53,18 @@ impl BufferManager {
         network: Arc<dyn Network>,
     ) -> Option<Cluster> {
         let driver = Arc::clone(&self.driver);
-        let bypass_bytes = options.ring.transit_bytes_max;
-        let has_joined = driver.join_cluster(id, incarnation, &options, network);
-        let reservation = MetadataReservation::of_held(driver.memory(), bypass_bytes);
-        has_joined.then(|| {
-            let served = Mutex::default();
-            let inner = Inner { driver, options, served, _bypass_memory: reservation };
-            let inner = Arc::new(inner);
-            let idle = Arc::downgrade(&inner);
-            self.when_idle(move || idle.upgrade().map(|inner| inner.forget_idle()).is_some());
-            Cluster { inner }
-        })
+        let shares = 1 + u64::from(options.circulates);
+        let bytes = options.ring.transit_bytes_max.saturating_mul(shares);
+        let memory = MetadataReservation::of_held(driver.memory(), bytes);
+        let inner = Inner { driver, options, served: Mutex::default(), _memory: memory };
+        let inner = Arc::new(inner);
+        let opener = Arc::downgrade(&inner);
+        if !self.driver.join_cluster(id, incarnation, &inner.options, network, opener) {
+            return None;
+        }
+        let idle = Arc::downgrade(&inner);
+        self.when_idle(move || idle.upgrade().map(|inner| inner.forget_idle()).is_some());
+        Some(Cluster { inner })
     }
 }
 
@@ -93,6 +96,20 @@ impl Cluster {
     #[must_use]
     pub fn expects(&self, from: NodeId, get: GetId, file: &FileName, pages: &[Range<u64>]) -> bool {
         self.inner.driver.expects(from, get, file, pages)
+    }
+
+    /// A message has come from a neighbour on the ring, other than a fragment. What is not shared nobody here asks for.
+    pub fn receive_ring(&self, message: RingMessage) {
+        if message.files.iter().all(|file| self.inner.is_shared(file)) {
+            self.inner.driver.receive_ring(message);
+        }
+    }
+
+    /// Space for the next fragment of the predecessor, once there is some; `None` if nothing goes round here.
+    pub async fn fragment_space(&self) -> Option<FragmentSpace> {
+        let driver = &self.inner.driver;
+        let bytes_max = poll_fn(|context| driver.poll_fragment_space(context.waker())).await?;
+        Some(FragmentSpace::new(Arc::clone(driver), bytes_max))
     }
 
     /// What was exchanged so far.
@@ -128,21 +145,28 @@ impl Cluster {
     }
 }
 
+impl FileOpener for Inner {
+    fn open(self: Arc<Self>, file: FileName) {
+        let runtime = self.driver.runtime().clone();
+        runtime.spawn(self.open_to_serve(file));
+    }
+}
+
 impl Inner {
-    fn receive(self: &Arc<Self>, from: NodeId, message: PeerMessage, pages: Vec<Bytes>) {
-        let is_shared = |file: &FileName| self.options.is_shared(&file.url());
-        if message.file().is_some_and(|file| !is_shared(file)) {
+    fn receive(&self, from: NodeId, message: PeerMessage, pages: Vec<Bytes>) {
+        if message.file().is_some_and(|file| !self.is_shared(file)) {
             self.driver.refuse(from, &message);
             return;
         }
-        if let Some(file) = self.driver.receive(from, message, pages) {
-            let inner = Arc::clone(self);
-            self.driver.runtime().spawn(async move { inner.open(file).await });
-        }
+        self.driver.receive(from, message, pages);
+    }
+
+    fn is_shared(&self, file: &FileName) -> bool {
+        self.options.is_shared(&file.url())
     }
 
     /// Opens a file that others ask for, as a table of its own.
-    async fn open(self: Arc<Self>, name: FileName) {
+    async fn open_to_serve(self: Arc<Self>, name: FileName) {
         let opened = self.table_of(&name).await;
         if opened.is_none() {
             log::warn!(

@@ -9,6 +9,7 @@ use coscan_core::PageIndex;
 use coscan_ring::{NodeId, Served};
 
 use crate::peers::file_name::FileName;
+use crate::peers::{OutgoingFragment, RingMessage};
 use crate::sync::destructor::InDestructor;
 
 /// A message about versions of files, and pages by the bytes of the file that they are.
@@ -20,6 +21,13 @@ pub trait Network: fmt::Debug + Send + Sync {
     ///
     /// The pages stay in use until the message is dropped: when they are sent, or nobody takes them.
     fn send(&self, message: Outgoing);
+
+    /// Queues a message to a neighbour on the ring. It MUST NOT wait, nor call the manager back.
+    fn send_ring(&self, to: NodeId, message: RingMessage);
+
+    /// Queues a fragment for the successor on the ring. It MUST NOT wait, nor call the manager back. Fragments keep their
+    /// order, and have a connection of their own: it stands still while the successor has no space.
+    fn send_fragment(&self, fragment: OutgoingFragment);
 }
 
 /// A message to another server.
@@ -32,6 +40,12 @@ pub struct Outgoing {
     /// The bytes of its pages, if it is [`Pages`](coscan_ring::Message::Pages).
     pub pages: Vec<Bytes>,
     pub(crate) _taken: Option<Taken>,
+}
+
+/// Opens files that others ask for.
+pub(crate) trait FileOpener: fmt::Debug + Send + Sync {
+    /// Opens a file, and says then what became of it.
+    fn open(self: Arc<Self>, file: FileName);
 }
 
 /// Is told what became of pages that were sent.

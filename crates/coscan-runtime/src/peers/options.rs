@@ -12,6 +12,9 @@ pub struct ClusterOptions {
     pub stores: Vec<Url>,
     /// What is shared, and the limits of this server.
     pub ring: Config,
+    /// Whether pages go round a ring of the servers, each as long as enough of them take it, instead of being asked for one by
+    /// one: the Data Cyclotron as published. All servers of a ring MUST do the same.
+    pub circulates: bool,
 }
 
 impl ClusterOptions {
@@ -41,6 +44,7 @@ mod tests {
         let options = |prefix: &str| ClusterOptions {
             stores: vec![Url::parse(prefix).expect("a URL")],
             ring: Config::default(),
+            circulates: false,
         };
         for (prefix, url) in [
             ("file:///data/my%20tables/", "file:///data/my tables/t.parquet"),

@@ -1,6 +1,7 @@
 //! Managers that share what they read: right rows for each, one read for all, and nothing lost when one of them is gone.
 #![allow(clippy::unwrap_used)]
 
+mod circulating;
 #[path = "../common/mod.rs"]
 mod common;
 mod servers;

@@ -5,11 +5,13 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use bytes::Bytes;
 use coscan_runtime::ring::{Config, Message, NodeId};
 use coscan_runtime::storage::stores::{MeteredStore, StoreMetrics};
 use coscan_runtime::storage::table::{FileOptions, ParquetTable, TableFile};
 use coscan_runtime::{
-    BufferManager, Cluster, ClusterOptions, ClusterReport, Network, Options, Outgoing, SharedTable,
+    BufferManager, Cluster, ClusterOptions, ClusterReport, Network, Options, Outgoing,
+    OutgoingFragment, RingMessage, SharedTable,
 };
 use futures::future::join_all;
 use object_store::memory::InMemory;
@@ -34,9 +36,18 @@ pub(crate) struct Wires {
     cut_off: Mutex<BTreeSet<NodeId>>,
     /// Requests that did not reach a server that is cut off, and answers that did not come from it.
     pub(crate) lost: AtomicUsize,
+    /// Fragments that went from one server to the next.
+    pub(crate) fragments_carried: AtomicUsize,
     /// What others send to this server waits.
     pub(crate) held_up: watch::Sender<Option<NodeId>>,
-    queues: Vec<UnboundedSender<Outgoing>>,
+    queues: Vec<UnboundedSender<Queued>>,
+    fragments: Vec<UnboundedSender<OutgoingFragment>>,
+}
+
+#[derive(Debug)]
+enum Queued {
+    Message(Outgoing),
+    Ring(NodeId, RingMessage),
 }
 
 #[derive(Debug)]
@@ -48,8 +59,16 @@ pub(crate) struct Wire {
 impl Network for Wire {
     fn send(&self, message: Outgoing) {
         if !self.wires.is_cut_off(self.from) {
-            let _ = self.wires.queues[self.from.0 as usize].send(message);
+            let _ = self.wires.queues[self.from.0 as usize].send(Queued::Message(message));
         }
+    }
+
+    fn send_ring(&self, to: NodeId, message: RingMessage) {
+        let _ = self.wires.queues[self.from.0 as usize].send(Queued::Ring(to, message));
+    }
+
+    fn send_fragment(&self, fragment: OutgoingFragment) {
+        let _ = self.wires.fragments[self.from.0 as usize].send(fragment);
     }
 }
 
@@ -61,16 +80,42 @@ impl Wires {
     pub(crate) async fn deliver(
         self: Arc<Self>,
         from: NodeId,
-        mut queue: UnboundedReceiver<Outgoing>,
+        mut queue: UnboundedReceiver<Queued>,
     ) {
         let mut held_up = self.held_up.subscribe();
-        while let Some(Outgoing { to, message, pages, .. }) = queue.recv().await {
+        while let Some(queued) = queue.recv().await {
+            let Outgoing { to, message, pages, .. } = match queued {
+                Queued::Message(message) => message,
+                Queued::Ring(to, message) => {
+                    if !self.is_cut_off(to) && !self.is_cut_off(from) {
+                        self.clusters.get().unwrap()[to.0 as usize].receive_ring(message);
+                    }
+                    continue;
+                }
+            };
             held_up.wait_for(|&held_up| held_up != Some(to)).await.unwrap();
             if !self.is_cut_off(to) && !self.is_cut_off(from) {
                 self.clusters.get().unwrap()[to.0 as usize].receive(from, message, pages);
             } else if matches!(message, Message::Get { .. } | Message::Pages { .. }) {
                 self.lost.fetch_add(1, Ordering::Relaxed);
             }
+        }
+    }
+}
+
+impl Wires {
+    /// Carries fragments, each once its receiver has space. Nobody takes those for a server that is cut off.
+    async fn carry(self: Arc<Self>, from: NodeId, mut queue: UnboundedReceiver<OutgoingFragment>) {
+        while let Some(fragment) = queue.recv().await {
+            let to = &self.clusters.get().unwrap()[fragment.to.0 as usize];
+            let is_cut_off = || self.is_cut_off(fragment.to) || self.is_cut_off(from);
+            let Some(bytes) = fragment.bytes().filter(|_| !is_cut_off()) else { continue };
+            let space = to.fragment_space().await.unwrap();
+            assert!(fragment.header.fragment.bytes() <= space.bytes_max());
+            self.fragments_carried.fetch_add(1, Ordering::Relaxed);
+            space.fill(fragment.header, Bytes::clone(&bytes));
+            drop(bytes);
+            fragment.sent();
         }
     }
 }
@@ -87,6 +132,15 @@ pub(crate) struct Servers {
 
 impl Servers {
     pub(crate) async fn start(count: u64, options: Options, ring: Config) -> Self {
+        Self::start_with(count, options, ring, false).await
+    }
+
+    /// Servers between which pages go round.
+    pub(crate) async fn start_circulating(count: u64, options: Options, ring: Config) -> Self {
+        Self::start_with(count, options, ring, true).await
+    }
+
+    async fn start_with(count: u64, options: Options, ring: Config, circulates: bool) -> Self {
         let files = Arc::new(InMemory::new());
         let bytes = file_bytes(ROWS_OF_FILE, Compression::UNCOMPRESSED);
         let mut metas = Vec::new();
@@ -98,12 +152,16 @@ impl Servers {
         let metrics = StoreMetrics::with_log();
         let url: Url = "memory:///".parse().unwrap();
         let (queues, receivers): (Vec<_>, Vec<_>) = (0..count).map(|_| unbounded_channel()).unzip();
+        let (fragments, fragment_receivers): (Vec<_>, Vec<_>) =
+            (0..count).map(|_| unbounded_channel()).unzip();
         let wires = Wires {
             clusters: OnceLock::new(),
             cut_off: Mutex::default(),
             lost: AtomicUsize::new(0),
+            fragments_carried: AtomicUsize::new(0),
             held_up: watch::Sender::default(),
             queues,
+            fragments,
         };
         let wires = Arc::new(wires);
         let (mut managers, mut clusters, mut tables) = (Vec::new(), Vec::new(), Vec::new());
@@ -112,7 +170,8 @@ impl Servers {
             let store: Arc<dyn ObjectStore> =
                 Arc::new(MeteredStore::new(Arc::clone(&files) as _, Arc::clone(&metrics)));
             manager.stores().register(&url, Arc::clone(&store));
-            let shared = ClusterOptions { stores: vec!["memory:///shared".parse().unwrap()], ring };
+            let stores = vec!["memory:///shared".parse().unwrap()];
+            let shared = ClusterOptions { stores, ring, circulates };
             let wire = Arc::new(Wire { from: id, wires: Arc::clone(&wires) });
             clusters.push(Arc::new(manager.join_cluster(id, 0, shared, wire).unwrap()));
             let file = |meta: &ObjectMeta| TableFile {
@@ -128,6 +187,9 @@ impl Servers {
         wires.clusters.set(clusters.clone()).unwrap();
         for (id, queue) in (0..).map(NodeId).zip(receivers) {
             tokio::spawn(Arc::clone(&wires).deliver(id, queue));
+        }
+        for (id, queue) in (0..).map(NodeId).zip(fragment_receivers) {
+            tokio::spawn(Arc::clone(&wires).carry(id, queue));
         }
         for cluster in &clusters {
             cluster.set_members((0..count).map(NodeId));

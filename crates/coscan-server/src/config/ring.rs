@@ -49,7 +49,10 @@ pub enum RingMode {
     /// Each page is read by its owner among the servers, and sent to those that need it.
     #[default]
     Direct,
-    /// The same while other servers give this one at least 1.2 times the bytes per second of the store, which it measures.
+    /// Pages go round from server to server, each as long as enough of them take it: the Data Cyclotron. All servers of a
+    /// ring have this mode, or none.
+    Circulate,
+    /// As `direct`, while other servers give this one at least 1.2 times the bytes per second of the store, which it measures.
     Auto,
 }
 
@@ -58,6 +61,7 @@ impl fmt::Display for RingMode {
         formatter.write_str(match self {
             Self::Off => "off",
             Self::Direct => "direct",
+            Self::Circulate => "circulate",
             Self::Auto => "auto",
         })
     }

@@ -3,8 +3,10 @@
 //!
 //! `cargo bench -p coscan-transport --bench wire` runs them in turn over loopback, for pages of three sizes. The bare stream
 //! carries as many bytes in large writes, and drops what it reads; once more it keeps the last 128 MiB, since pages are kept. The server reads tables whose pages are all in the pool of
-//! another one: it asks for them chunk by chunk, takes them into its own pool and opens them. A line for each has
+//! another one: it asks for them chunk by chunk, takes them into its own pool, opens and decodes them. Then it reads them
+//! from its own pool: that is what decoding costs without any way. A line for each has
 //! the medians, and those of the ratios to the bare stream of the same turn: throughput, and processor time of both processes together.
+//! `way` is pages less what the same pages cost from the server's own pool: what the way costs.
 //!
 //! `-- --turns N` takes so many turns. `--hosts ASKER,OWNER --owner-in 'ip netns exec NAME'` runs the processes at two ends of
 //! a link: see `link.sh`. Linux only: processor time is read from `/proc`.
@@ -30,7 +32,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const PAGE_BYTES: [usize; 3] = [64 << 10, 256 << 10, 1 << 20];
 
-const STREAMS: [&str; 3] = ["bare", "bare, kept", "pages"];
+const STREAMS: [&str; 5] = ["bare", "bare, kept", "pages", "own pool", "way"];
 
 /// Bytes of each run, or a little more.
 const RUN_BYTES: u64 = 1 << 30;
@@ -56,6 +58,15 @@ struct Run {
 impl Run {
     fn megabytes_per_second(&self) -> f64 {
         self.bytes as f64 / 1e6 / self.time.as_secs_f64()
+    }
+
+    /// What is left of it without what so many bytes have taken in another run.
+    fn without(&self, other: &Self) -> Self {
+        let part = self.bytes as f64 / other.bytes as f64;
+        let time = self.time.saturating_sub(other.time.mul_f64(part));
+        let processor_time =
+            self.processor_time.saturating_sub(other.processor_time.mul_f64(part));
+        Self { bytes: self.bytes, time, processor_time }
     }
 
     fn processor_seconds_per_gigabyte(&self) -> f64 {
@@ -113,11 +124,11 @@ async fn compare(arguments: &Arguments, page_bytes: usize) {
     let mut runs: [Vec<Run>; STREAMS.len()] = Default::default();
     for turn in 0..=arguments.turns {
         let bare = |received| bare::receive(directory.path(), &owner.bare, RUN_BYTES, received);
-        let of_turn = [
-            measured(&owner, bare(Received::Dropped)).await,
-            measured(&owner, bare(Received::Kept)).await,
-            measured(&owner, asker.read(RUN_BYTES)).await,
-        ];
+        let dropped = measured(&owner, bare(Received::Dropped)).await;
+        let kept = measured(&owner, bare(Received::Kept)).await;
+        let pages = measured(&owner, asker.read(RUN_BYTES)).await;
+        let own = measured(&owner, asker.read_own(RUN_BYTES)).await;
+        let of_turn = [dropped, kept, pages, own, pages.without(&own)];
         // The first warms up.
         if turn > 0 {
             runs.iter_mut().zip(of_turn).for_each(|(runs, run)| runs.push(run));

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use coscan_runtime::core::PageIndex;
 use coscan_runtime::ring::Config;
 use coscan_runtime::storage::table::{FileOptions, ParquetTable, TableFile};
 use coscan_runtime::{BufferManager, ClusterOptions, Options, ScanRequest, SharedTable};
@@ -37,7 +38,7 @@ pub(crate) async fn start(
         credentials: Credentials::Key(directory.join(KEY)),
     };
     let stores = vec![Url::from_directory_path(directory).unwrap()];
-    let options = ClusterOptions { stores, ring: Config::default() };
+    let options = ClusterOptions { stores, ring: Config::default(), circulates: false };
     let transport = Transport::start(listener, config, &manager, options).unwrap();
     (manager, transport, address)
 }
@@ -96,6 +97,20 @@ impl Asker {
                 return bytes;
             }
         }
+    }
+
+    /// Reads the table as often from the server's own pool, where it is since it was last [read](Self::read).
+    pub(crate) async fn read_own(&self, bytes_min: u64) -> u64 {
+        let (before, layout) = (received(&self.transport), self.table.table().layout());
+        let pages = (0..layout.page_count() as u32).map(PageIndex);
+        let table_bytes: u64 = pages.map(|page| layout.bytes_of(page)).sum();
+        let mut bytes = 0;
+        while bytes < bytes_min {
+            scan(&self.manager, &self.table).await;
+            bytes += table_bytes;
+        }
+        assert_eq!(received(&self.transport), before, "all of it is in the pool");
+        bytes
     }
 }
 

@@ -12,7 +12,7 @@ fn message(filled_with: u8, bytes: usize) -> Queued {
 
 /// What a server hears of another that sends these messages and is stopped once the first bytes have come.
 async fn heard(messages: impl IntoIterator<Item = Queued>) -> Vec<u8> {
-    let (link, mut queue) = Link::new("peer".to_owned());
+    let (link, mut queue, _fragments) = Link::new("peer".to_owned());
     queue.state.status.send_replace(LinkStatus::Up);
     messages.into_iter().for_each(|message| link.send(message));
     let (stream, mut other) = duplex(64 << 10);

@@ -39,6 +39,7 @@ pub(super) struct Servers {
     /// What others know them by.
     addresses: Vec<String>,
     zones: Vec<&'static str>,
+    circulates: bool,
     running: Vec<Option<Server>>,
     pub(super) table_bytes: u64,
 }
@@ -55,6 +56,14 @@ impl Servers {
         Self::in_zones(vec!["here"; count]).await.sharing().await
     }
 
+    /// The same, between which pages go round.
+    pub(super) async fn start_circulating(count: usize) -> Self {
+        let key = key_file();
+        let credentials = vec![Credentials::Key(key.path().to_owned()); count];
+        let zones = vec!["here"; count];
+        Self::at(ends(count).await, zones, credentials, Some(key), true).await.sharing().await
+    }
+
     /// The same, each with credentials of its own.
     pub(super) async fn start_with(credentials: Vec<Credentials>) -> Self {
         Self::unconnected(credentials).await.sharing().await
@@ -63,7 +72,7 @@ impl Servers {
     /// The same; they may be unable to connect.
     pub(super) async fn unconnected(credentials: Vec<Credentials>) -> Self {
         let zones = vec!["here"; credentials.len()];
-        Self::at(ends(zones.len()).await, zones, credentials, None).await
+        Self::at(ends(zones.len()).await, zones, credentials, None, false).await
     }
 
     /// Two servers; what the second sends to the first goes over a line.
@@ -73,14 +82,14 @@ impl Servers {
         ends[0].1 = begins;
         let key = key_file();
         let credentials = vec![Credentials::Key(key.path().to_owned()); 2];
-        let servers = Self::at(ends, vec!["here"; 2], credentials, Some(key)).await;
+        let servers = Self::at(ends, vec!["here"; 2], credentials, Some(key), false).await;
         (servers.sharing().await, line)
     }
 
     pub(super) async fn in_zones(zones: Vec<&'static str>) -> Self {
         let key = key_file();
         let credentials = vec![Credentials::Key(key.path().to_owned()); zones.len()];
-        Self::at(ends(zones.len()).await, zones, credentials, Some(key)).await
+        Self::at(ends(zones.len()).await, zones, credentials, Some(key), false).await
     }
 
     async fn at(
@@ -88,6 +97,7 @@ impl Servers {
         zones: Vec<&'static str>,
         credentials: Vec<Credentials>,
         key: Option<NamedTempFile>,
+        circulates: bool,
     ) -> Self {
         let (listeners, addresses): (Vec<_>, Vec<_>) = ends.into_iter().unzip();
         let mut servers = Self {
@@ -98,6 +108,7 @@ impl Servers {
             files: Vec::new(),
             addresses,
             zones,
+            circulates,
             running: Vec::new(),
             table_bytes: 0,
         };
@@ -147,6 +158,7 @@ impl Servers {
         let shared = ClusterOptions {
             stores: vec!["memory:///shared/".parse().unwrap()],
             ring: Config::default(),
+            circulates: self.circulates,
         };
         let transport = Transport::start(listener, config, &manager, shared).unwrap();
         let file = |meta: &ObjectMeta| TableFile {

@@ -12,10 +12,11 @@ use crate::scans::parts::ScanParts;
 impl State {
     /// Carries out what the node wants; false if there was nothing.
     pub(in crate::driver) fn settle_peers(&mut self, now: Time) -> bool {
-        let mut was_any = false;
+        let mut was_any = self.settle_ring(now);
         while let Some(action) = self.peers.as_mut().and_then(|peers| peers.node.poll_action()) {
             was_any = true;
             self.act_for_peers(action, now);
+            self.settle_ring(now); // What it has asked of the node may be answered.
         }
         was_any
     }
@@ -26,6 +27,7 @@ impl State {
             && peers.timeout().is_some_and(|time| time <= now)
         {
             peers.node.handle_timeout(now);
+            peers.circulating.iter_mut().for_each(|ring| ring.handle_timeout(now));
             self.settle_peers(now); // Before a walk gives up a load that is to be read after all.
         }
     }
@@ -65,6 +67,9 @@ impl State {
     /// Queues a message, with the bytes of its pages.
     pub(super) fn send_to_peer(&mut self, to: NodeId, message: Message) {
         let Some(peers) = &mut self.peers else { return };
+        if to == peers.node.id() {
+            return self.answer_ring(message);
+        }
         peers.report.requests_made += u64::from(matches!(message, Message::Get { .. }));
         let (mut pages, mut taken) = (Vec::new(), None);
         if let Message::Pages { get, file, pages: sent } = &message {
@@ -80,7 +85,7 @@ impl State {
                 peers.report.bytes_sent += bytes.len() as u64;
                 pages.push(bytes);
             }
-            taken = Some(Taken { owner: peers.sent_pages.clone(), served, pages: sent.clone() });
+            taken = Some(Taken { owner: peers.driver.clone(), served, pages: sent.clone() });
         }
         let file = message.file().and_then(|&file| peers.files.get(file));
         let name = |_| file.map(|file| FileName::clone(&file.name));

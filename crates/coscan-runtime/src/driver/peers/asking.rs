@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use coscan_core::{ChunkIndex, LoadId, PageId, PageIndex, RemoteQuery, ScanId, Time};
 use coscan_ring::{FileId, Load};
 
+use super::circulating::Circulating;
 use crate::driver::state::State;
 
 impl State {
@@ -35,6 +36,8 @@ impl State {
             }
         }
         for (file, pages) in shared {
+            let pages = self.await_fragments(load, file, pages, now);
+            let Some(peers) = self.peers.as_mut().filter(|_| !pages.is_empty()) else { continue };
             peers.node.load(now, &Load { load, file, pages, urgent: false, query });
         }
         own
@@ -113,6 +116,9 @@ impl State {
         self.settle_peers(now); // What is decided is carried out: a load that is cancelled loses it.
         let Some(peers) = &mut self.peers else { return };
         let mut missing: BTreeMap<LoadId, Vec<PageId>> = BTreeMap::new();
+        for (load, page) in peers.circulating.iter().flat_map(Circulating::awaited) {
+            missing.entry(load).or_default().push(page);
+        }
         for load in peers.node.loads_from_others() {
             if let Some(file) = peers.files.get(load.file) {
                 let pages = load.pages.iter().map(|&page| file.page_id(page));
@@ -123,6 +129,7 @@ impl State {
             if pages.iter().all(|&page| self.core.state().is_unneeded(page)) {
                 if let Some(peers) = &mut self.peers {
                     peers.node.cancel_load(now, load);
+                    peers.circulating.iter_mut().for_each(|ring| ring.cancel_load(load));
                 }
                 self.fail_pages(load, &pages, now);
             }

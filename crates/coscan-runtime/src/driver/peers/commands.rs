@@ -2,17 +2,18 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use coscan_core::{PageId, Time};
-use coscan_ring::{GetId, Node, NodeId};
+use coscan_ring::{GetId, NodeId};
 use coscan_storage::table::ParquetFile;
 
+use super::circulating::Circulating;
 use super::{NewSharedFile, Peers, ServedFile};
 use crate::driver::handle::Driver;
 use crate::driver::state::State;
-use crate::peers::{ClusterOptions, ClusterReport, FileName, Network, PeerMessage};
+use crate::peers::{ClusterOptions, ClusterReport, FileName, FileOpener, Network, PeerMessage};
 use crate::tables::registry::FileId;
 
 impl Driver {
@@ -23,13 +24,13 @@ impl Driver {
         incarnation: u64,
         options: &ClusterOptions,
         network: Arc<dyn Network>,
+        opener: Weak<dyn FileOpener>,
     ) -> bool {
         if self.shared_stores.set(options.clone()).is_err() {
             return false;
         }
-        let node = Node::new(id, incarnation, options.ring);
         let this = Arc::downgrade(self);
-        let peers = Box::new(Peers::new(node, network, this));
+        let peers = Box::new(Peers::new((id, incarnation), options, network, opener, this));
         self.call(|state, _| {
             if !state.is_broken() {
                 state.peers = Some(peers);
@@ -61,13 +62,8 @@ impl Driver {
         self.call(|state, _| state.forget_peer(peer));
     }
 
-    pub(crate) fn receive(
-        self: &Arc<Self>,
-        from: NodeId,
-        message: PeerMessage,
-        pages: Vec<Bytes>,
-    ) -> Option<FileName> {
-        self.call(|state, now| state.receive(from, message, pages, now))
+    pub(crate) fn receive(self: &Arc<Self>, from: NodeId, message: PeerMessage, pages: Vec<Bytes>) {
+        self.call(|state, now| state.receive(from, message, pages, now));
     }
 
     pub(crate) fn refuse(self: &Arc<Self>, to: NodeId, message: &PeerMessage) {
@@ -120,6 +116,7 @@ impl Driver {
 
 impl Peers {
     fn forget_idle(&mut self) -> Vec<FileName> {
+        self.circulating.iter_mut().for_each(Circulating::forget_idle);
         let mut idle = Vec::new();
         let wanted: BTreeSet<_> = self.interests.keys().map(|(_, file)| *file).collect();
         let is_serving = !self.scans.is_empty();
@@ -147,8 +144,10 @@ impl State {
     fn set_members(&mut self, members: &[NodeId], now: Time) {
         if let Some(peers) = &mut self.peers {
             peers.node.set_members(now, members.iter().copied());
-            peers.opening.forget(|from, _| !members.contains(&from));
+            let own = peers.node.id();
+            peers.opening.forget(|from, _| from != own && !members.contains(&from));
         }
+        self.set_ring(members, now);
         self.announce_all_again();
     }
 
@@ -166,9 +165,12 @@ impl State {
 
     /// A file is no longer registered.
     pub(in crate::driver) fn unshare_file(&mut self, file: FileId, now: Time) {
-        let Some(peers) = &mut self.peers else { return };
-        if let Some(id) = peers.files.by_registration(file) {
-            peers.node.remove_file(now, id);
+        let shared = self.peers.as_ref().and_then(|peers| peers.files.by_registration(file));
+        if let Some(id) = shared {
+            self.await_no_more(id, now);
+            if let Some(peers) = &mut self.peers {
+                peers.node.remove_file(now, id);
+            }
             self.settle_peers(now);
             if let Some(peers) = &mut self.peers {
                 peers.files.remove(id);

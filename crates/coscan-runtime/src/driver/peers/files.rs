@@ -51,6 +51,7 @@ pub(in crate::driver) struct SharedFiles {
     by_name: BTreeMap<Arc<FileName>, FileId>,
     by_registration: BTreeMap<registry::FileId, FileId>,
     by_first_page: BTreeMap<PageId, FileId>,
+    by_identity: BTreeMap<u64, FileId>,
     /// The stores that they are in, or were.
     stores: BTreeMap<String, StoreId>,
 }
@@ -151,6 +152,7 @@ impl SharedFiles {
         let NewSharedFile { name, ranges, by_start, memory, .. } = new;
         self.by_name.insert(Arc::clone(&name), id);
         self.by_registration.insert(registered, id);
+        self.by_identity.insert(name.identity(), id);
         if !ranges.is_empty() {
             self.by_first_page.insert(first_page, id);
         }
@@ -173,6 +175,7 @@ impl SharedFiles {
             self.by_name.remove(&file.name);
             self.by_registration.remove(&file.registered);
             self.by_first_page.remove(&file.first_page);
+            self.by_identity.remove(&file.name.identity());
         }
     }
 
@@ -206,6 +209,10 @@ impl SharedFiles {
 
     pub(super) fn by_name(&self, name: &FileName) -> Option<FileId> {
         self.by_name.get(name).copied()
+    }
+
+    pub(super) fn by_identity(&self, identity: u64) -> Option<&SharedFile> {
+        self.by_identity.get(&identity).and_then(|&id| self.get(id))
     }
 
     pub(super) fn by_registration(&self, file: registry::FileId) -> Option<FileId> {

@@ -2,12 +2,13 @@
 //!
 //! The [`Node`] decides whom to ask and what to answer. Here its actions are carried out on core (`acting`), and what core
 //! decides is told to it. `files` has the names of what is shared, `asking` the loads of this server, `serving` those for others,
-//! `advising` what scans will need, here and there, `opening` files that others ask for, `receiving` what comes from others, `commands` what
+//! `advising` what scans will need, here and there, `circulating` pages that go round a ring, `opening` files that others ask for, `receiving` what comes from others, `commands` what
 //! the program may do, `survey` what those see who watch.
 
 mod acting;
 mod advising;
 mod asking;
+mod circulating;
 mod commands;
 mod files;
 mod opening;
@@ -22,10 +23,12 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use coscan_core::{PageIndex, ScanId, TableId, Time};
-use coscan_ring::{FileId, Node, RemoteInterest, Served};
+use coscan_ring::{FileId, Node, NodeId, RemoteInterest, Served};
 
-use crate::peers::{ClusterReport, Network, SentPages};
+use crate::driver::handle::Driver;
+use crate::peers::{ClusterOptions, ClusterReport, FileOpener, Network};
 use crate::scans::parts::ScanParts;
+use circulating::Circulating;
 use files::{NewSharedFile, SharedFiles};
 use opening::Opening;
 
@@ -56,9 +59,12 @@ pub(super) struct Peers {
     /// Pages of the message that is being applied.
     arriving: BTreeMap<PageIndex, Bytes>,
     opening: Opening,
+    /// If pages go round.
+    circulating: Option<Circulating>,
     network: Arc<dyn Network>,
+    opener: Weak<dyn FileOpener>,
     /// Is told what the network has taken.
-    sent_pages: Weak<dyn SentPages>,
+    driver: Weak<Driver>,
     report: ClusterReport,
 }
 
@@ -70,9 +76,15 @@ struct ServingScan {
 }
 
 impl Peers {
-    fn new(node: Node, network: Arc<dyn Network>, sent_pages: Weak<dyn SentPages>) -> Self {
+    fn new(
+        (id, incarnation): (NodeId, u64),
+        options: &ClusterOptions,
+        network: Arc<dyn Network>,
+        opener: Weak<dyn FileOpener>,
+        driver: Weak<Driver>,
+    ) -> Self {
         Self {
-            node,
+            node: Node::new(id, incarnation, options.ring),
             files: SharedFiles::default(),
             serving: BTreeMap::new(),
             scans: BTreeMap::new(),
@@ -82,14 +94,17 @@ impl Peers {
             bypassing: BTreeMap::new(),
             arriving: BTreeMap::new(),
             opening: Opening::default(),
+            circulating: Circulating::new(id, incarnation, options),
             network,
-            sent_pages,
+            opener,
+            driver,
             report: ClusterReport::default(),
         }
     }
 
     /// When it is to be told the time.
     pub(super) fn timeout(&self) -> Option<Time> {
-        self.node.poll_timeout()
+        let of_ring = self.circulating.as_ref().and_then(Circulating::timeout);
+        self.node.poll_timeout().into_iter().chain(of_ring).min()
     }
 }

@@ -12,15 +12,15 @@ use crate::driver::state::State;
 use crate::peers::{FileName, PeerMessage};
 
 impl State {
-    /// Applies a message. Returns a file that it is about, if that is to be opened first.
+    /// Applies a message, once the file that it is about is open.
     pub(super) fn receive(
         &mut self,
         from: NodeId,
         message: PeerMessage,
         pages: Vec<Bytes>,
         now: Time,
-    ) -> Option<FileName> {
-        let peers = self.peers.as_mut()?;
+    ) {
+        let Some(peers) = &mut self.peers else { return };
         match &message {
             Message::Get { file, .. }
             | Message::Need { file, .. }
@@ -47,16 +47,15 @@ impl State {
             _ => {}
         }
         self.handle_message(from, message, pages, now);
-        None
     }
 
-    fn wait_until_opened(&mut self, from: NodeId, message: PeerMessage) -> Option<FileName> {
-        match self.peers.as_mut()?.opening.add(from, message) {
-            Added::Opens(file) => return Some(file),
+    fn wait_until_opened(&mut self, from: NodeId, message: PeerMessage) {
+        let Some(peers) = &mut self.peers else { return };
+        match peers.opening.add(from, message) {
+            Added::Opens(file) => self.effects.opening.push((peers.opener.clone(), file)),
             Added::Waits => {}
             Added::Refused(message) => self.refuse(from, &message),
         }
-        None
     }
 
     /// What another server asks for it does not get: it reads it itself.

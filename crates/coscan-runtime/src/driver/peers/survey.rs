@@ -167,7 +167,7 @@ mod tests {
             BufferManager::on_runtime(Options::with_memory_bytes(64 << 20), &Handle::current())
                 .unwrap();
         let stores = vec!["memory:///".parse().unwrap()];
-        let options = ClusterOptions { stores, ring: Config::default() };
+        let options = ClusterOptions { stores, ring: Config::default(), circulates: false };
         let cluster = manager.join_cluster(NodeId(0), 0, options, Arc::new(Nowhere)).unwrap();
         let table = manager.register(table_of_chunks(10).await);
         let pages = table.table().layout().page_count();

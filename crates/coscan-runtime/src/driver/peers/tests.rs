@@ -7,13 +7,18 @@ use tokio::runtime::Handle;
 
 use crate::driver::tests::table_of_chunks;
 use crate::driver::walk::Walk;
-use crate::{BufferManager, ClusterOptions, Network, Options, Outgoing, ScanRequest};
+use crate::{
+    BufferManager, ClusterOptions, Network, Options, Outgoing, OutgoingFragment, RingMessage,
+    ScanRequest,
+};
 
 #[derive(Debug)]
 pub(super) struct Nowhere;
 
 impl Network for Nowhere {
     fn send(&self, _: Outgoing) {}
+    fn send_ring(&self, _: NodeId, _: RingMessage) {}
+    fn send_fragment(&self, _: OutgoingFragment) {}
 }
 
 #[tokio::test(start_paused = true)]
@@ -22,7 +27,7 @@ async fn a_peer_that_connects_again_and_again_piles_up_nothing() {
         BufferManager::on_runtime(Options::with_memory_bytes(64 << 20), &Handle::current())
             .unwrap();
     let stores = vec!["memory:///".parse().unwrap()];
-    let options = ClusterOptions { stores, ring: Config::default() };
+    let options = ClusterOptions { stores, ring: Config::default(), circulates: false };
     let cluster = manager.join_cluster(NodeId(0), 0, options, Arc::new(Nowhere)).unwrap();
     // So many that another one owns the file.
     cluster.set_members((0..100).map(NodeId));

@@ -1,0 +1,99 @@
+//! Fragments that go round a ring of servers, as programs and wires see them.
+
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+use coscan_ring::{CirculateMessage, Fragment, NodeId};
+use serde::{Deserialize, Serialize};
+
+use crate::driver::{Driver, Message};
+use crate::peers::FileName;
+use crate::sync::destructor::InDestructor;
+
+/// What goes round: a page, by the identity of its file and the bytes of the file that it is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct FragmentId {
+    pub(crate) file: u64,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+}
+
+impl FragmentId {
+    /// Its bytes; 0 if it makes no sense.
+    #[must_use]
+    pub fn bytes(self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+}
+
+/// A message to a neighbour on the ring.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RingMessage {
+    /// The files that requests are about: a server need not have a file open to pass a request on.
+    pub files: Vec<FileName>,
+    /// The message.
+    pub message: CirculateMessage<FragmentId>,
+}
+
+/// A fragment for the successor on the ring.
+#[derive(Debug)]
+pub struct OutgoingFragment {
+    /// The successor.
+    pub to: NodeId,
+    /// What goes before its bytes.
+    pub header: Fragment<FragmentId>,
+    pub(crate) bytes: Weak<Bytes>,
+    pub(crate) driver: Weak<Driver>,
+}
+
+impl OutgoingFragment {
+    /// Its bytes; `None` if it is not to be sent any more.
+    #[must_use]
+    pub fn bytes(&self) -> Option<Arc<Bytes>> {
+        self.bytes.upgrade()
+    }
+
+    /// The link has taken it whole.
+    pub fn sent(self) {
+        if let Some(driver) = self.driver.upgrade() {
+            driver.offer(Message::FragmentSent { to: self.to, fragment: self.header.fragment });
+        }
+    }
+}
+
+/// Space for the next fragment of the predecessor. If none comes it is dropped.
+#[derive(Debug)]
+pub struct FragmentSpace {
+    /// `None` once the fragment has come.
+    driver: Option<Arc<Driver>>,
+    bytes_max: u64,
+}
+
+impl FragmentSpace {
+    pub(crate) fn new(driver: Arc<Driver>, bytes_max: u64) -> Self {
+        Self { driver: Some(driver), bytes_max }
+    }
+
+    /// The most bytes that a fragment has.
+    #[must_use]
+    pub fn bytes_max(&self) -> u64 {
+        self.bytes_max
+    }
+
+    /// The fragment has come whole.
+    pub fn fill(mut self, header: Fragment<FragmentId>, bytes: Bytes) {
+        let is_whole = bytes.len() as u64 == header.fragment.bytes();
+        if let Some(driver) = self.driver.take_if(|_| is_whole) {
+            driver.fragment_came(header, bytes);
+        }
+    }
+}
+
+impl Drop for FragmentSpace {
+    fn drop(&mut self) {
+        let _destructor = InDestructor::enter();
+        if let Some(driver) = self.driver.take() {
+            driver.post(Message::FragmentLost);
+        }
+    }
+}

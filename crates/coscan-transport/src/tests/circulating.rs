@@ -1,0 +1,32 @@
+//! Servers between which pages go round.
+
+use futures::future::join_all;
+
+use super::servers::Servers;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_page_is_read_once_for_all_servers() {
+    let servers = Servers::start_circulating(3).await;
+    let scans = (0..3).map(|server| servers.scan(server));
+    assert!(join_all(scans).await.into_iter().all(|is_right| is_right));
+    assert_eq!(servers.bytes_read(), servers.table_bytes);
+    assert!(servers.bytes_received() >= 2 * servers.table_bytes);
+    let asked = (0..3).map(|server| servers.report(server).requests_made);
+    assert_eq!(asked.sum::<u64>(), 0, "nothing is asked for");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_that_come_and_go_under_load_cost_no_row() {
+    let mut servers = Servers::start_circulating(3).await;
+    for round in 0..10 {
+        let server = 1 + round % 2;
+        let scans: Vec<_> = (0..3).map(|_| tokio::spawn(servers.scan(0))).collect();
+        servers.stop(server);
+        for scan in scans {
+            assert!(scan.await.unwrap());
+        }
+        let scan = tokio::spawn(servers.scan(0));
+        servers.restart(server).await;
+        assert!(scan.await.unwrap() && servers.scan(server).await);
+    }
+}
