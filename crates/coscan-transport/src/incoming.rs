@@ -8,6 +8,7 @@ use std::time::Duration;
 use coscan_runtime::ring::{Message, NodeId};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
@@ -21,6 +22,9 @@ use crate::strangers::Strangers;
 
 /// How long to wait when the system accepts no more connections.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long another server may take no answer.
+const ANSWERING_MAX: Duration = Duration::from_secs(10);
 
 /// Takes connections until it is stopped.
 pub(crate) async fn accept(listener: TcpListener, members: Arc<Members>) {
@@ -147,8 +151,13 @@ async fn receive(
             None => return Ok(()),
             Some(Frame::Ping) => {
                 let is_reached = members.links.status(from) != LinkStatus::Down;
-                stream.write_all(&[if is_reached { ALIVE } else { UNREACHED }]).await?;
-                stream.flush().await?;
+                let answer = [if is_reached { ALIVE } else { UNREACHED }];
+                let answered = async {
+                    stream.write_all(&answer).await?;
+                    stream.flush().await
+                };
+                // One that asks, and does not listen, is not heard either.
+                timeout(ANSWERING_MAX, answered).await.map_err(io::Error::from)??;
                 continue;
             }
             Some(Frame::Membership(message)) => {

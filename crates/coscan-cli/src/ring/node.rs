@@ -5,6 +5,7 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::ops::Add;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,10 +56,27 @@ pub(super) struct Counts {
     pub(super) store_requests: u64,
     /// Bytes of pages that other servers have sent.
     pub(super) peer_bytes: u64,
+    /// Bytes of pages that it has sent to other servers.
+    pub(super) sent_bytes: u64,
     /// Processor time in seconds.
     pub(super) cpu_s: f64,
     /// Other servers with which it shares now.
     pub(super) sharing: usize,
+}
+
+impl Add for Counts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            store_bytes: self.store_bytes + other.store_bytes,
+            store_requests: self.store_requests + other.store_requests,
+            peer_bytes: self.peer_bytes + other.peer_bytes,
+            sent_bytes: self.sent_bytes + other.sent_bytes,
+            cpu_s: self.cpu_s + other.cpu_s,
+            sharing: self.sharing + other.sharing,
+        }
+    }
 }
 
 impl Node {
@@ -99,15 +117,15 @@ impl Node {
 
 fn counts(server: &Server, metrics: &StoreMetrics) -> Counts {
     let read = metrics.snapshot();
-    let (sharing, peer_bytes) = server.engine().transport().map_or((0, 0), |transport| {
-        let peers = transport.peers().into_iter();
-        let sharing = peers.filter(|peer| peer.status == PeerStatus::Sharing).count();
-        (sharing, transport.cluster().report().bytes_received)
-    });
+    let transport = server.engine().transport();
+    let peers = transport.into_iter().flat_map(|transport| transport.peers());
+    let sharing = peers.filter(|peer| peer.status == PeerStatus::Sharing).count();
+    let report = transport.map(|transport| transport.cluster().report()).unwrap_or_default();
     Counts {
         store_bytes: read.bytes,
         store_requests: read.requests,
-        peer_bytes,
+        peer_bytes: report.bytes_received,
+        sent_bytes: report.bytes_sent,
         cpu_s: process::cpu_time().as_secs_f64(),
         sharing,
     }

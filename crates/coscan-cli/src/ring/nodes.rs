@@ -66,12 +66,7 @@ impl Nodes {
     pub(super) async fn counts(&mut self) -> Result<Counts, Failure> {
         let mut sum = Counts::default();
         for process in &mut self.0 {
-            let counts = process.counts().await?;
-            sum.store_bytes += counts.store_bytes;
-            sum.store_requests += counts.store_requests;
-            sum.peer_bytes += counts.peer_bytes;
-            sum.cpu_s += counts.cpu_s;
-            sum.sharing += counts.sharing;
+            sum = sum + process.counts().await?;
         }
         Ok(sum)
     }

@@ -22,6 +22,8 @@ pub(super) struct Report {
     store_bytes: u64,
     store_requests: u64,
     peer_bytes: u64,
+    /// Bytes that were sent between servers and not taken.
+    peer_bytes_in_vain: u64,
     /// Processor time of the servers, in seconds.
     cpu_s: f64,
     /// Until the last stream of each server has ended, in seconds.
@@ -57,6 +59,8 @@ impl Report {
             store_bytes: after.store_bytes - before.store_bytes,
             store_requests: after.store_requests - before.store_requests,
             peer_bytes: after.peer_bytes - before.peer_bytes,
+            peer_bytes_in_vain: (after.sent_bytes - before.sent_bytes)
+                .saturating_sub(after.peer_bytes - before.peer_bytes),
             cpu_s: after.cpu_s - before.cpu_s,
             server_s,
             short_median_s: percentile(&short, 50),

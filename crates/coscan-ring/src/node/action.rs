@@ -105,6 +105,8 @@ pub enum Action {
         /// Whether its files are read alone from now on.
         reads_alone: bool,
     },
+    /// Call [`Node::renew`](crate::Node::renew), in steps, until it returns false.
+    Renew,
     /// Pages are read from somewhere else from now on. Pages of which nothing was said are read from the device.
     SetSource {
         /// The file.

@@ -159,12 +159,7 @@ impl Node {
         choice.reads_alone = reads_alone;
         choice.others.forget();
         let store = self.file(file).store;
-        let files = self.files.iter().filter(|(_, file)| file.store == store);
-        let files: Vec<_> = files.map(|(&id, _)| id).collect();
-        for file in files {
-            let others = self.pages(file).filter(|&page| self.owner_of(file, page) != self.id);
-            self.set_sources(file, others.collect::<Vec<_>>());
-        }
+        self.renew_store(store);
         // Owners that are not asked need keep nothing; those that are know of no scan.
         self.actions.push_back(Action::Choose { store, reads_alone });
     }

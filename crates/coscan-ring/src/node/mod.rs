@@ -1,6 +1,6 @@
 //! A node of the ring, as a state machine: messages and what its buffer manager does go in, messages and reads come out.
 //!
-//! Asking, needing, serving, advising and choosing have a file each.
+//! Asking, needing, serving, advising, choosing and renewing have a file each.
 
 mod action;
 mod advising;
@@ -8,6 +8,7 @@ mod asking;
 mod choosing;
 mod config;
 mod needing;
+mod renewing;
 mod reports;
 mod serving;
 
@@ -18,12 +19,13 @@ use coscan_core::{PageIndex, Time};
 use crate::extents::Extents;
 use crate::ids::{FileId, GetId, NodeId, RemoteInterest, Served, StoreId};
 use crate::message::Message;
-use crate::ownership::{Owners, owners_of};
+use crate::ownership::Owners;
 pub use action::{Action, Load};
 use advising::Advice;
 use asking::Asked;
 use choosing::Choices;
 pub use config::{Choosing, Config, Sharing};
+use renewing::Known;
 pub use reports::Share;
 use reports::Shares;
 use serving::Serving;
@@ -44,8 +46,8 @@ struct File {
     pages: Vec<(u32, u64)>,
     /// The bytes of the pages of each extent.
     extent_bytes: Vec<u64>,
-    /// The owners of each extent, among the members of now.
-    owners: Vec<Owners>,
+    /// The owners of each extent, as far as they were looked at.
+    known: Vec<Known>,
 }
 
 /// A node.
@@ -64,6 +66,10 @@ pub struct Node {
     config: Config,
     /// All nodes, this one among them, in order.
     members: Vec<NodeId>,
+    /// How often the members have changed, from 1.
+    view: u64,
+    /// Files of which the buffer manager does not know yet where pages are read from, and from which page on.
+    unrenewed: BTreeMap<FileId, PageIndex>,
     files: BTreeMap<FileId, File>,
     shares: Shares,
     next_file: u32,
@@ -89,6 +95,8 @@ impl Node {
             id,
             config,
             members: vec![id],
+            view: 1,
+            unrenewed: BTreeMap::new(),
             files: BTreeMap::new(),
             shares: Shares::default(),
             next_file: 0,
@@ -116,14 +124,12 @@ impl Node {
         let pages: Vec<_> = pages.collect();
         let mut extent_bytes = vec![0; extents.count()];
         pages.iter().for_each(|&(extent, bytes)| extent_bytes[extent as usize] += bytes);
-        let owners = self.owners(identity, &extents);
+        let known = vec![Known::default(); extents.count()];
         let file = FileId(self.next_file);
         self.next_file += 1;
-        let new = File { identity, store, reading_bytes: 0, extents, pages, extent_bytes, owners };
-        self.shares.add(&new);
+        let new = File { identity, store, reading_bytes: 0, extents, pages, extent_bytes, known };
         self.files.insert(file, new);
-        let elsewhere = self.pages(file).filter(|&page| self.reads_elsewhere(file, page));
-        self.set_sources(file, elsewhere.collect::<Vec<_>>());
+        self.renew_files([file]);
         file
     }
 
@@ -134,6 +140,7 @@ impl Node {
         self.ask_no_more(now, file);
         self.read_no_more(now, file);
         self.forget_pages(file);
+        self.unrenewed.remove(&file);
         if let Some(removed) = self.files.remove(&file) {
             self.shares.remove(&removed);
         }
@@ -143,26 +150,9 @@ impl Node {
     /// those wanted and had is forgotten. Extents may have other owners now, who know of no scan: the caller
     /// [ends](Self::end_need) what its scans need and says it [again](Self::need).
     pub fn set_members(&mut self, now: Time, members: impl IntoIterator<Item = NodeId>) {
-        let mut members: Vec<_> = members.into_iter().chain([self.id]).collect();
-        members.sort_unstable();
-        members.dedup();
-        if members != self.members {
+        if self.change_members(members) {
             self.forget_others();
         }
-        self.members = members;
-        for file in self.files.keys().copied().collect::<Vec<_>>() {
-            let sources = |node: &Self| {
-                node.pages(file).map(|page| node.source_of(file, page)).collect::<Vec<_>>()
-            };
-            let before = sources(self);
-            let File { identity, extents, .. } = self.file(file);
-            let owners = self.owners(*identity, extents);
-            self.files.get_mut(&file).expect("listed above").owners = owners;
-            let both = before.into_iter().zip(sources(self)).zip(self.pages(file));
-            let moved = both.filter(|((before, now), _)| before != now).map(|(_, page)| page);
-            self.set_sources(file, moved.collect::<Vec<_>>());
-        }
-        self.shares.recount(self.files.values());
         for node in self.strangers() {
             self.end_needs_of(node);
             self.stop_serving(node);
@@ -254,18 +244,8 @@ impl Node {
     }
 
     fn owners_of_page(&self, file: FileId, page: PageIndex) -> Owners {
-        let file = self.file(file);
-        let (extent, _) = file.pages[page.0 as usize];
-        file.owners[extent as usize]
-    }
-
-    fn owners(&self, identity: u64, extents: &Extents) -> Vec<Owners> {
-        let owners = |extent| owners_of(self.members.iter().copied(), identity, extent);
-        (0..extents.count()).map(|extent| owners(extent).expect("this node is a member")).collect()
-    }
-
-    fn pages(&self, file: FileId) -> impl Iterator<Item = PageIndex> + use<> {
-        (0..self.file(file).pages.len() as u32).map(PageIndex)
+        let (extent, _) = self.file(file).pages[page.0 as usize];
+        self.owners_in(file, extent as usize)
     }
 
     fn bytes_of(&self, file: FileId, page: PageIndex) -> u64 {

@@ -57,15 +57,15 @@ impl Node {
     }
 
     /// These rows by the other nodes that own their extents.
-    fn by_owner(&self, file: FileId, rows: &[Range<u64>]) -> BTreeMap<NodeId, Vec<Range<u64>>> {
-        let file = self.file(file);
+    fn by_owner(&self, id: FileId, rows: &[Range<u64>]) -> BTreeMap<NodeId, Vec<Range<u64>>> {
+        let file = self.file(id);
         let mut by_owner: BTreeMap<NodeId, Vec<Range<u64>>> = BTreeMap::new();
         if self.reads_alone(file.store) {
             return by_owner;
         }
         for range in known_rows(&file.extents, rows) {
             for extent in file.extents.of_row(range.start)..=file.extents.of_row(range.end - 1) {
-                let owner = file.owners[extent].owner;
+                let owner = self.owners_in(id, extent).owner;
                 if owner == self.id {
                     continue;
                 }

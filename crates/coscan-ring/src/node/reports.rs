@@ -18,34 +18,35 @@ pub struct Share {
     pub bytes: u64,
 }
 
-/// What each node owns, kept up to date: nobody walks over all extents to see it.
+/// What each node owns, kept up to date as it is [renewed](Node::renew): nobody walks over all extents to see it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shares {
     by_node: BTreeMap<NodeId, Share>,
 }
 
 impl Shares {
-    pub(super) fn add(&mut self, file: &File) {
-        for (owners, bytes) in file.owners.iter().zip(&file.extent_bytes) {
-            let share = self.by_node.entry(owners.owner).or_default();
-            share.extents += 1;
-            share.bytes += bytes;
-        }
+    /// An extent of so many bytes has another owner now; before it had none, if it is new.
+    pub(super) fn move_extent(&mut self, from: Option<NodeId>, to: NodeId, bytes: u64) {
+        from.into_iter().for_each(|from| self.take(from, bytes));
+        let share = self.by_node.entry(to).or_default();
+        share.extents += 1;
+        share.bytes += bytes;
     }
 
+    /// A file is shared no more.
     pub(super) fn remove(&mut self, file: &File) {
-        for (owners, bytes) in file.owners.iter().zip(&file.extent_bytes) {
-            if let Some(share) = self.by_node.get_mut(&owners.owner) {
-                share.extents -= 1;
-                share.bytes -= bytes;
-            }
+        for (known, &bytes) in file.known.iter().zip(&file.extent_bytes) {
+            known.owner().into_iter().for_each(|owner| self.take(owner, bytes));
         }
     }
 
-    /// Members have changed: these are all files.
-    pub(super) fn recount<'a>(&mut self, files: impl IntoIterator<Item = &'a File>) {
-        self.by_node.clear();
-        files.into_iter().for_each(|file| self.add(file));
+    fn take(&mut self, from: NodeId, bytes: u64) {
+        let Some(share) = self.by_node.get_mut(&from) else { return };
+        share.extents -= 1;
+        share.bytes -= bytes;
+        if share.extents == 0 {
+            self.by_node.remove(&from);
+        }
     }
 }
 
@@ -70,7 +71,7 @@ impl Node {
     /// The owners of an extent of a shared file.
     #[must_use]
     pub fn owners_of_extent(&self, file: FileId, extent: usize) -> Owners {
-        self.file(file).owners[extent]
+        self.owners_in(file, extent)
     }
 
     /// The extent that a page of a shared file is in.

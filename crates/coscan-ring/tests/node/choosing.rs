@@ -99,7 +99,7 @@ fn who_chooses_says_its_needs_again_and_where_pages_come_from() {
         });
         sources.next_back()
     };
-    assert_eq!((source(page), source(own)), (Some(Source::Device), None));
+    assert_eq!((source(page), source(own)), (Some(Source::Device), Some(Source::Device)));
     assert!(
         actions.iter().any(|action| matches!(action, Action::Read(load) if load.pages == [page]))
     );

@@ -25,7 +25,14 @@ pub(crate) fn node(id: u64, members: u64, config: Config) -> Node {
 
 /// All that a node wants done now.
 pub(crate) fn all_actions(node: &mut Node) -> Vec<Action> {
-    std::iter::from_fn(|| node.poll_action()).collect()
+    let mut actions = Vec::new();
+    while let Some(action) = node.poll_action() {
+        match action {
+            Action::Renew => while node.renew(3) {},
+            action => actions.push(action),
+        }
+    }
+    actions
 }
 
 /// The same, without where pages are read from.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use coscan_core::{PageIndex, Time};
-use coscan_ring::{Config, Message, Node, NodeId, Share, StoreId};
+use coscan_ring::{Action, Config, Message, Node, NodeId, Share, StoreId};
 
-use crate::common::{FILE, MIB, PAGES, node, owned_by};
+use crate::common::{FILE, MIB, PAGES, actions, all_actions, load, messages, node, owned_by};
 
 const NOW: Time = Time(0);
 
@@ -18,18 +18,19 @@ fn counted(node: &Node, members: u64) -> BTreeMap<NodeId, Share> {
     (0..members).map(share).filter(|(_, share)| share.extents > 0).collect()
 }
 
-fn shares(node: &Node) -> BTreeMap<NodeId, Share> {
+fn shares(node: &mut Node) -> BTreeMap<NodeId, Share> {
+    actions(node);
     node.shares().filter(|(_, share)| share.extents > 0).collect()
 }
 
 #[test]
 fn shares_follow_members_and_files() {
     let mut node = node(0, 3, Config::default());
-    assert_eq!(shares(&node), counted(&node, 3));
-    assert_eq!(shares(&node).len(), 3);
+    assert_eq!(shares(&mut node), counted(&node, 3));
+    assert_eq!(shares(&mut node).len(), 3);
     node.set_members(NOW, (0..2).map(NodeId));
-    assert_eq!(shares(&node), counted(&node, 2));
-    assert_eq!(shares(&node).len(), 2);
+    assert_eq!(shares(&mut node), counted(&node, 2));
+    assert_eq!(shares(&mut node).len(), 2);
     let extents = node.extents(FILE).unwrap().clone();
     let pages = (0..u64::from(PAGES)).map(|page| (extents.rows(page as usize).start, MIB));
     let other = node.add_file(8, StoreId(0), extents.clone(), pages);
@@ -40,11 +41,11 @@ fn shares_follow_members_and_files() {
         share.extents += 1;
         share.bytes += MIB;
     }
-    assert_eq!(shares(&node), both);
+    assert_eq!(shares(&mut node), both);
     node.remove_file(NOW, other);
-    assert_eq!(shares(&node), counted(&node, 2));
+    assert_eq!(shares(&mut node), counted(&node, 2));
     node.remove_file(NOW, FILE);
-    assert!(shares(&node).is_empty() && node.extents(FILE).is_none());
+    assert!(shares(&mut node).is_empty() && node.extents(FILE).is_none());
 }
 
 #[test]
@@ -59,4 +60,29 @@ fn what_an_owner_says_that_it_has_is_known_and_what_others_have_does_not_count()
     assert!(node.owner_has(FILE, page));
     node.handle(NOW, NodeId(1), Message::Evicted { file: FILE, pages: vec![page] });
     assert!(!node.owner_has(FILE, page));
+}
+
+#[test]
+fn members_that_change_cost_nothing_at_once_and_who_owns_what_is_right_meanwhile() {
+    let mut node = node(0, 2, Config::default());
+    node.set_members(NOW, (0..9).map(NodeId));
+    assert_eq!(node.poll_action(), Some(Action::Renew));
+    assert_eq!(node.poll_action(), None, "all the rest is done in steps");
+    let page = owned_by(5, &node)[0];
+    node.load(NOW, &load(1, &[page]));
+    let asked = messages(actions(&mut node));
+    assert!(matches!(asked[..], [(NodeId(5), Message::Get { .. })]), "{asked:?}");
+    let (mut steps, mut pages) = (0, 0);
+    while node.renew(3) {
+        steps += 1;
+        let sources = all_actions(&mut node);
+        let of_step = sources.iter().map(|action| match action {
+            Action::SetSource { pages, .. } => pages.end.0 - pages.start.0,
+            other => panic!("{other:?}"),
+        });
+        let of_step: u32 = of_step.sum();
+        assert!(of_step <= 3);
+        pages += of_step;
+    }
+    assert!(steps >= PAGES / 3 - 1 && pages >= PAGES - 3, "{steps} steps, {pages} pages");
 }

@@ -189,6 +189,8 @@ impl World {
                     self.past_the_pool.remove(&(node, served));
                     self.bypassing.retain(|(at, it, _)| (*at, *it) != (node, served));
                 }
+                // Whether the buffer manager is told where pages come from changes nothing.
+                Action::Renew => _ = self.nodes[node].renew(1),
                 Action::SetSource { .. } => {}
                 other => panic!("{other:?}"),
             }

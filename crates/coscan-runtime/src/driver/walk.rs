@@ -18,6 +18,8 @@ pub(super) enum Walk {
     ReleaseTable { table: TableId, files: Vec<FileId> },
     /// Tells the owners of files what scans need, as they may be others now.
     AnnounceAgain,
+    /// Finds out who owns what, as the members are others now.
+    RenewOwners,
     /// Removes from core what nobody holds any more.
     LetGo,
 }

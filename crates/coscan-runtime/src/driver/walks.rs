@@ -107,6 +107,7 @@ impl State {
                 None
             }
             Walk::AnnounceAgain => self.announce_again().then_some(walk),
+            Walk::RenewOwners => self.renew_owners(now).then_some(walk),
             Walk::LetGo => {
                 let Self { registry, core, slices_left, .. } = self;
                 registry.let_go(core, now, slices_left).then_some(walk)

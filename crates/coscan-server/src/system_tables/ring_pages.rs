@@ -11,7 +11,7 @@ use coscan_transport::{Transport, node_id};
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::PartitionStream;
 
 use crate::system_tables::SystemTables;
@@ -55,9 +55,18 @@ impl PartitionStream for RingPages {
     }
 
     fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let batches = self.transport.clone().into_iter().flat_map(batches);
-        let batches = futures::stream::iter(batches);
-        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches))
+        let mut builder = RecordBatchReceiverStream::builder(Arc::clone(&self.schema), 1);
+        let (batches, to) = (self.transport.clone().into_iter().flat_map(batches), builder.tx());
+        // Looking at all pages takes long for a thread that others wait for.
+        builder.spawn_blocking(move || {
+            for batch in batches {
+                if to.blocking_send(batch).is_err() {
+                    break; // Nobody wants the rest.
+                }
+            }
+            Ok(())
+        });
+        builder.build()
     }
 }
 

@@ -64,8 +64,7 @@ impl Run {
     fn without(&self, other: &Self) -> Self {
         let part = self.bytes as f64 / other.bytes as f64;
         let time = self.time.saturating_sub(other.time.mul_f64(part));
-        let processor_time =
-            self.processor_time.saturating_sub(other.processor_time.mul_f64(part));
+        let processor_time = self.processor_time.saturating_sub(other.processor_time.mul_f64(part));
         Self { bytes: self.bytes, time, processor_time }
     }
 

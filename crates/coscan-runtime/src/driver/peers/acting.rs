@@ -6,8 +6,12 @@ use coscan_core::{PageIndex, ScanId, Time};
 use coscan_ring::{Action, Message, NodeId, Served};
 
 use crate::driver::state::State;
+use crate::driver::walk::Walk;
 use crate::peers::{FileName, Outgoing, Taken};
 use crate::scans::parts::ScanParts;
+
+/// Pages of which it is found out who reads them, while the lock is held once.
+const STEP_PAGES: u32 = 1024;
 
 impl State {
     /// Carries out what the node wants; false if there was nothing.
@@ -32,6 +36,14 @@ impl State {
         }
     }
 
+    /// Finds out for some more pages who reads them; false if that were the last.
+    pub(in crate::driver) fn renew_owners(&mut self, now: Time) -> bool {
+        let Some(peers) = &mut self.peers else { return false };
+        let is_more = peers.node.renew(STEP_PAGES);
+        self.settle_peers(now);
+        is_more
+    }
+
     fn act_for_peers(&mut self, action: Action, now: Time) {
         match action {
             Action::Send { to, message } => self.send_to_peer(to, message),
@@ -50,6 +62,7 @@ impl State {
                     self.core.set_source(now, pages, source);
                 }
             }
+            Action::Renew => self.leave_to_pump(Walk::RenewOwners),
             Action::Choose { store, reads_alone } => {
                 let url = self.peers.as_ref().and_then(|peers| peers.files.url_of(store));
                 let from = if reads_alone { "the store alone" } else { "other servers, too" };

@@ -234,6 +234,9 @@ impl Simulation<'_> {
             Action::Forget { interest } => self.end_scan_for(ForPeer::Interest(interest)),
             Action::SetSource { file, pages, source } => self.set_source(file, pages, source),
             Action::Choose { .. } => self.say_needs_again(),
+            Action::Renew => {
+                self.peers_mut().node.renew(u32::MAX);
+            }
         }
         Ok(())
     }

@@ -1,0 +1,62 @@
+//! Pages of this server's files that the ring wants: its own node is asked for them, as another server would ask.
+
+use std::sync::Arc;
+
+use coscan_core::{RemoteQuery, Time};
+use coscan_ring::{GetId, Message, Served};
+
+use super::Wanted;
+use crate::driver::state::State;
+use crate::peers::FragmentId;
+
+impl State {
+    /// Asks this server's own node for a page, as another server would.
+    pub(super) fn read_for_ring(&mut self, fragment: FragmentId, now: Time) {
+        if let Some(circulating) = self.circulating()
+            && let Some(Wanted { load, id, .. }) = circulating.wanted.remove(&fragment)
+        {
+            // It was to come by, and got lost. The node would wait for this load.
+            circulating.ring.withdraw(fragment);
+            self.read(load, &[id], now);
+        }
+        let Some(peers) = self.peers.as_deref_mut() else { return };
+        let (id, name) = (peers.node.id(), peers.name_of(fragment.file).cloned());
+        let Some(circulating) = &mut peers.circulating else { return };
+        let Some(file) = name else { return circulating.ring.unreadable(now, fragment) };
+        let get = GetId(circulating.next_get);
+        circulating.next_get += 1;
+        circulating.reading.insert(get, fragment);
+        let (pages, query) = (vec![fragment.start..fragment.end], RemoteQuery::default());
+        self.receive(id, Message::Get { get, file, pages, query }, Vec::new(), now);
+    }
+
+    /// What this server's own node says to the ring.
+    pub(in crate::driver::peers) fn answer_ring(&mut self, message: Message) {
+        let now = self.core.state().now();
+        let Some(peers) = self.peers.as_deref_mut() else { return };
+        let Some(circulating) = &mut peers.circulating else { return };
+        match message {
+            Message::Pages { get, file, pages } => {
+                let served = Served { node: peers.node.id(), get };
+                let Some(shared) = peers.files.get(file) else { return };
+                for page in pages {
+                    let bypassed = peers.bypassing.remove(&(served, page));
+                    let cached = || self.frames.get(&shared.page_id(page)).cloned();
+                    let bytes = bypassed.or_else(cached).expect("what is sent is held until then");
+                    if let Some(fragment) = circulating.reading.remove(&get) {
+                        // A copy by another owner may be in transit, and queued.
+                        circulating.in_transit.entry(fragment).or_insert_with(|| Arc::new(bytes));
+                        circulating.ring.read(now, fragment);
+                    }
+                    peers.node.sent(served, page);
+                }
+            }
+            Message::NoRoom { get } | Message::Failed { get } => {
+                if let Some(fragment) = circulating.reading.remove(&get) {
+                    circulating.ring.unreadable(now, fragment);
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What neighbours on the ring send, and take.
+
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use bytes::Bytes;
+use coscan_core::Time;
+use coscan_ring::{CirculateMessage, Fragment, NodeId};
+
+use crate::driver::handle::Driver;
+use crate::driver::state::State;
+use crate::peers::{FragmentId, RingMessage};
+
+/// Files of other servers' requests whose names are kept.
+const FILES_MAX: usize = 4096;
+
+impl Driver {
+    pub(crate) fn receive_ring(self: &Arc<Self>, message: RingMessage) {
+        self.call(|state, now| state.receive_ring(message, now));
+    }
+
+    /// Reserves space for the next fragment of the predecessor, or wakes whoever waits for it later. Returns the most bytes
+    /// that it may have; `None` if nothing goes round here.
+    pub(crate) fn poll_fragment_space(self: &Arc<Self>, waker: &Waker) -> Poll<Option<u64>> {
+        self.call(|state, _| state.poll_fragment_space(waker))
+    }
+
+    pub(crate) fn fragment_came(self: &Arc<Self>, header: Fragment<FragmentId>, bytes: Bytes) {
+        self.call(|state, now| state.fragment_came(header, bytes, now));
+    }
+}
+
+impl State {
+    /// A message of a neighbour that is no fragment.
+    fn receive_ring(&mut self, RingMessage { files, message }: RingMessage, now: Time) {
+        let Some(circulating) = self.circulating() else { return };
+        if matches!(message, CirculateMessage::Fragment(_)) {
+            return; // It has no space, and its bytes are missing.
+        }
+        let room = FILES_MAX.saturating_sub(circulating.names.len());
+        for file in files.into_iter().take(room) {
+            circulating.names.insert(file.identity(), (file, true));
+        }
+        circulating.ring.handle(now, message);
+    }
+
+    fn poll_fragment_space(&mut self, waker: &Waker) -> Poll<Option<u64>> {
+        let Some(circulating) = self.circulating() else { return Poll::Ready(None) };
+        if circulating.ring.reserve() {
+            return Poll::Ready(Some(circulating.bytes_max));
+        }
+        if !circulating.waiting.iter().any(|waiting| waiting.will_wake(waker)) {
+            circulating.waiting.push(waker.clone());
+        }
+        Poll::Pending
+    }
+
+    fn fragment_came(&mut self, header: Fragment<FragmentId>, bytes: Bytes, now: Time) {
+        let Some(peers) = self.peers.as_deref_mut() else { return };
+        let Some(circulating) = &mut peers.circulating else { return };
+        peers.report.bytes_received += bytes.len() as u64;
+        // If it is in transit already, those bytes stay: they may be on their way.
+        circulating.in_transit.entry(header.fragment).or_insert_with(|| Arc::new(bytes));
+        circulating.ring.handle(now, CirculateMessage::Fragment(header));
+    }
+
+    pub(in crate::driver) fn fragment_sent(&mut self, to: NodeId, fragment: FragmentId, now: Time) {
+        if let Some(circulating) = self.circulating() {
+            circulating.ring.sent(now, to, fragment);
+        }
+    }
+
+    pub(in crate::driver) fn fragment_lost(&mut self, now: Time) {
+        if let Some(circulating) = self.circulating() {
+            circulating.ring.unreserve(now);
+        }
+    }
+}
