@@ -138,7 +138,7 @@ impl KindReport {
     }
 }
 
-/// The smallest of the values that at least this percentage of them do not exceed; zero of nothing.
+/// The smallest of `values` that at least `percent` of a hundred of them do not exceed, in their unit. 0 if there are none.
 #[must_use]
 pub fn percentile(values: &[f64], percent: usize) -> f64 {
     let mut sorted = values.to_vec();

@@ -220,7 +220,8 @@ fn the_demonstration_shows_what_each_mode_reads_and_leaves_no_server() {
     let modes = "--modes off,direct,circulate";
     let demo =
         format!("ring demo {modes} --nodes 2 --streams 4 --queries 2 --scale 0.02 --data {data}");
-    let slow = "--store-bandwidth 20MB --store-latency 1ms --pool-bytes 2500kB --one-server";
+    let slow =
+        "--store-bandwidth 20MB --store-latency 1ms --pool-bytes 2500kB --one-server --busy 1";
     let mut arguments: Vec<_> = demo.split(' ').chain(slow.split(' ')).collect();
     arguments.extend(["--json", json.to_str().unwrap()]);
     let table = String::from_utf8(coscan(&arguments)).unwrap();
@@ -233,7 +234,17 @@ fn the_demonstration_shows_what_each_mode_reads_and_leaves_no_server() {
     let peer_bytes = figures.iter().map(|figures| figures["peer_bytes"].as_u64().unwrap());
     let had_peers: Vec<_> = peer_bytes.map(|bytes| bytes > 0).collect();
     assert_eq!(had_peers, [false, true, true, false]);
+    let in_vain: Vec<_> =
+        figures.iter().map(|figures| figures["peer_bytes_in_vain"].as_u64().unwrap()).collect();
+    assert!(
+        in_vain[2] > in_vain[1],
+        "what goes round passes some that do not want it: {in_vain:?}"
+    );
     for of_mode in figures {
+        let seconds = |name: &str| of_mode[name].as_f64().unwrap();
+        assert!(0.0 < seconds("short_median_s"), "{of_mode}");
+        assert!(seconds("short_median_s") <= seconds("short_p99_s"), "{of_mode}");
+        assert_eq!(of_mode["server_s"].as_array().unwrap().len(), 1, "the others are idle");
         assert_eq!(of_mode["answers_equal"], true, "{of_mode}");
         assert!(of_mode["store_bytes"].as_u64().unwrap() > 0, "{of_mode}");
         assert!(of_mode["total_s"].as_f64().unwrap() > 0.0, "{of_mode}");

@@ -33,7 +33,7 @@ mod node;
 mod ownership;
 
 pub use circulate::{
-    Circulate, CirculateAction, CirculateConfig, CirculateMessage, CirculateStatus, Fragment,
+    Circulate, CirculateAction, CirculateConfig, CirculateMessage, CirculateStatus, FragmentHeader,
     Request, RingPosition, WhyGivenUp, joining_position,
 };
 pub use extents::{Extents, RowGroup};

@@ -41,8 +41,8 @@ pub use observe::watching::{ScanBytes, TableReport};
 pub use operator_memory::OperatorMemory;
 pub use options::{Options, OptionsError};
 pub use peers::{
-    Cluster, ClusterOptions, ClusterReport, ExtentReport, FileName, FragmentId, FragmentSpace,
-    Network, Outgoing, OutgoingFragment, PeerMessage, RingMessage, SharedFileReport,
+    CirculatingMessage, Cluster, ClusterOptions, ClusterReport, ExtentReport, FileName, FragmentId,
+    FragmentSpace, Network, Outgoing, OutgoingFragment, PeerMessage, SharedFileReport,
 };
 pub use scans::request::{ScanLabel, ScanRequest};
 pub use scans::scan::Scan;

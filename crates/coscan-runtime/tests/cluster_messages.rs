@@ -11,8 +11,8 @@ use common::{CHUNK_ROWS, file_bytes, ids, in_time, manager_with};
 use coscan_runtime::ring::{Config, Message, NodeId};
 use coscan_runtime::storage::table::{FileOptions, ParquetTable, TableFile};
 use coscan_runtime::{
-    BufferManager, Cluster, ClusterOptions, Network, Options, Outgoing, OutgoingFragment,
-    PeerMessage, RingMessage, SharedTable,
+    BufferManager, CirculatingMessage, Cluster, ClusterOptions, Network, Options, Outgoing,
+    OutgoingFragment, PeerMessage, SharedTable,
 };
 use object_store::memory::InMemory;
 use object_store::path::Path;
@@ -36,7 +36,7 @@ impl Network for Outbox {
         self.0.lock().unwrap().push(message);
     }
 
-    fn send_ring(&self, _: NodeId, _: RingMessage) {
+    fn send_circulating(&self, _: NodeId, _: CirculatingMessage) {
         panic!("nothing goes round");
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use coscan_runtime::ring::{Choosing, Config, Sharing};
+use coscan_runtime::ring::{Choosing, Config};
 use coscan_runtime::{BufferManager, ClusterOptions};
 use coscan_transport::{Credentials, Transport, TransportConfig, TransportError};
 use tokio::net::TcpListener;
@@ -41,14 +41,10 @@ pub(crate) fn start(
         credentials: credentials(ring),
     };
     let stores = ring.stores.iter().map(|text| prefix(text)).collect::<Result<_, _>>()?;
-    let shared = match ring.mode {
-        RingMode::Auto => Config { chooses: Some(Choosing::default()), ..Config::default() },
-        // Of what goes round, nobody need be told.
-        RingMode::Circulate => Config { sharing: Sharing::Reads, ..Config::default() },
-        RingMode::Off | RingMode::Direct => Config::default(),
-    };
+    let chooses = (ring.mode == RingMode::Auto).then(Choosing::default);
     let circulates = ring.mode == RingMode::Circulate;
-    let options = ClusterOptions { stores, ring: shared, circulates };
+    let ring = Config { chooses, ..Config::default() };
+    let options = ClusterOptions { stores, ring, circulates };
     Ok(Arc::new(Transport::start(listener, config, manager, options)?))
 }
 

@@ -42,14 +42,15 @@ fn write_pages(directory: &Path) {
          each page says which. Our copy of the thesis has no pictures, so claims are what its text and tables \
          state. A claim holds within a quarter of a printed figure, and partly within a factor of two; a claim about \
          several cases holds partly in half of them. TPC-H (Tables 5.6, 5.7), queries that travel, caching beforehand \
-         (§5.5.2) and mixed racks (Figure 5.7) are not simulated. Thirteen parameters that are recalled or not stated are varied by \
-         half for [Table 5.3](dc-table5.3.md); their effect on the other experiments is not known.\n\n\
-         - **S1 to S6** are the thesis' scenarios: queries of 11 random columns of three tables of 64 columns, in 2 (S1, S2), 3 (S3, S4) and 6 \
-         (S5, S6) *fragments* of 128 MB a column. S1, S3 and S5 touch half of the columns, the *hot set*.\n\
-         - A *lap* is a fragment's way round the ring, a *picker* a slot in which a node runs a query, *X* the number of a \
-         query's requests that may be open at once.\n\
-         - **LOIT** is the level of interest below which an owner takes its fragment off the ring: the part of the nodes that \
-         took it, with history.\n\n\
+         (§5.5.2) and mixed racks (Figure 5.7) are not simulated. Thirteen parameters that are recalled or not stated are decreased and increased \
+         by half for [Table 5.3](dc-table5.3.md); their effect on the other experiments is not known.\n\n\
+         - **S1 to S6** are the thesis's scenarios. Each query reads 11 random columns of one table of 64 columns. A column consists of \
+         2 (S1, S2), 3 (S3, S4) or 6 (S5, S6) *fragments* of 128 MB. In S1, S3 and S5 queries use only half of the columns, the *hot set*.\n\
+         - A *lap* is one trip of a fragment round the ring. A *picker* is a slot in which a node runs a query. *X* is the number of \
+         *eligible* requests: those that a query may have open at once.\n\
+         - The *level of interest* of a fragment is the part of the nodes that took it on its last lap, and a fading part of its \
+         earlier level. **LOIT** is the threshold below which the owner takes it off the ring.\n\
+         - **Cluster 1** has 1.6 GB/s and 16 nodes at a switch, **Cluster 2** 2.0 GB/s in each direction and no jams.\n\n\
          Written by a program:\n\n\
          ```console\ncargo run --release -p coscan-sim --example cyclotron -- docs\n```\n\n\
          | experiment | hold | partly | not |\n| --- | --: | --: | --: |\n"

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coscan_runtime::ring::{CirculateMessage, NodeId};
-use coscan_runtime::{OutgoingFragment, RingMessage};
+use coscan_runtime::{CirculatingMessage, OutgoingFragment};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufWriter};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{sleep, timeout};
@@ -19,7 +19,7 @@ use crate::members::Members;
 /// The pause after a connection that broke or was not made.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How often a server says that it is alive that has no fragment to send.
+/// The interval of pings on an idle connection.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Fragments that wait to be sent to another server.
@@ -66,7 +66,7 @@ impl FragmentQueue {
                     None => connection.insert(self.connect(members).await?),
                 };
                 let message = CirculateMessage::Fragment(fragment.header);
-                let frame = Frame::Ring(RingMessage { files: Vec::new(), message });
+                let frame = Frame::Circulating(CirculatingMessage { files: Vec::new(), message });
                 if let Some(bytes) = fragment.bytes() {
                     let header = frame::encode(&frame)?;
                     frame::write(to, &header, std::slice::from_ref(&bytes)).await?;
@@ -129,14 +129,15 @@ pub(crate) async fn receive(
         let header = match frame::read_header(&mut stream).await? {
             None => return Ok(()),
             Some(Frame::Ping) => continue,
-            Some(Frame::Ring(RingMessage {
-                message: CirculateMessage::Fragment(header), ..
+            Some(Frame::Circulating(CirculatingMessage {
+                message: CirculateMessage::Fragment(header),
+                ..
             })) => header,
-            Some(_) => return Err(invalid("something else than a fragment".to_owned())),
+            Some(_) => return Err(invalid("expected a fragment".to_owned())),
         };
         let space = members.cluster.fragment_space().await;
         let space = space.ok_or_else(|| invalid("nothing goes round here".to_owned()))?;
-        let bytes = header.fragment.bytes();
+        let bytes = header.fragment.len_bytes();
         if bytes > space.bytes_max() {
             return Err(invalid(format!("a fragment of {bytes} bytes is too large")));
         }

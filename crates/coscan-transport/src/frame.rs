@@ -14,7 +14,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 
 use coscan_runtime::ring::Message;
-use coscan_runtime::{PeerMessage, RingMessage};
+use coscan_runtime::{CirculatingMessage, PeerMessage};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -42,7 +42,7 @@ pub(crate) enum Frame {
     /// What is said of who is alive.
     Membership(Vec<u8>),
     /// To a neighbour on the ring. The bytes of a fragment follow.
-    Ring(RingMessage),
+    Circulating(CirculatingMessage),
     /// Are you there?
     Ping,
 }

@@ -77,7 +77,7 @@ async fn serve(
         Purpose::Discovery => return,
         Purpose::Fragments => {
             if let Err(error) = fragments::receive(from, stream, members).await {
-                log::warn!("a connection of {} for fragments has ended: {error}", hello.address);
+                log::warn!("the fragment connection from {} failed: {error}", hello.address);
             }
             return;
         }
@@ -164,8 +164,8 @@ async fn receive(
                 members.handle(&message)?;
                 continue;
             }
-            Some(Frame::Ring(message)) => {
-                cluster.receive_ring(message);
+            Some(Frame::Circulating(message)) => {
+                cluster.receive_circulating(message);
                 continue;
             }
             Some(Frame::Message(message)) => message,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use coscan_runtime::{Outgoing, OutgoingFragment, RingMessage};
+use coscan_runtime::{CirculatingMessage, Outgoing, OutgoingFragment};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 
@@ -26,7 +26,7 @@ pub(crate) enum Queued {
     Message(Box<Outgoing>),
     /// What is said of who is alive.
     Membership(Vec<u8>),
-    Ring(RingMessage),
+    Circulating(CirculatingMessage),
 }
 
 /// Whether another server can be reached.

@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use coscan_runtime::ring::NodeId;
-use coscan_runtime::{Network, Outgoing, OutgoingFragment, RingMessage};
+use coscan_runtime::{CirculatingMessage, Network, Outgoing, OutgoingFragment};
 
 use crate::fragments::FragmentQueue;
 use crate::link::{Link, LinkStatus, Queue, Queued};
@@ -33,12 +33,13 @@ impl Network for Links {
         }
     }
 
-    fn send_ring(&self, to: NodeId, message: RingMessage) {
+    fn send_circulating(&self, to: NodeId, message: CirculatingMessage) {
         if let Some(link) = self.read().get(&to) {
-            link.send(Queued::Ring(message));
+            link.send(Queued::Circulating(message));
         }
     }
 
+    /// Without a link the server is gone, and the ring changes.
     fn send_fragment(&self, fragment: OutgoingFragment) {
         if let Some(link) = self.read().get(&fragment.to) {
             link.send_fragment(fragment);

@@ -151,8 +151,8 @@ impl Members {
             let shares_else = member.zone == own.zone && member.stores != own.stores;
             if shares_else && warned.insert(member.address.clone()) {
                 log::warn!(
-                    "{} has other ring.stores than this server, or pages go round for one of the two only; nothing is \
-                     shared with it. Give all servers of a zone the same ring.stores and ring.mode",
+                    "{} shares other ring.stores, or only one of the two servers has ring.mode = \"circulate\"; nothing \
+                     is shared with it. Give all servers of a zone the same ring.stores, and circulate on all or on none",
                     member.address
                 );
             } else if !shares_else {

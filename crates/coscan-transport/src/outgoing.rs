@@ -170,7 +170,9 @@ impl Queue {
             Queued::Membership(message) => {
                 self.write_frame(to, &Frame::Membership(message), &[]).await
             }
-            Queued::Ring(message) => self.write_frame(to, &Frame::Ring(message), &[]).await,
+            Queued::Circulating(message) => {
+                self.write_frame(to, &Frame::Circulating(message), &[]).await
+            }
             Queued::Message(outgoing) => {
                 // What is left of it is dropped when its pages are written.
                 let Outgoing { message, pages, .. } = *outgoing;

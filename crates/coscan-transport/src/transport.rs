@@ -71,7 +71,7 @@ pub enum PeerStatus {
     Joining,
     /// It is in another zone: it is known, and nothing is shared with it.
     OtherZone,
-    /// It shares other stores: nothing is shared with it.
+    /// It shares other stores, or pages go round for one of the two only: nothing is shared with it.
     OtherStores,
     /// It is reached, but does not reach this server.
     OneWay,

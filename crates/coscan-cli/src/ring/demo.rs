@@ -32,6 +32,7 @@ use crate::{Failure, INTERRUPTED};
 #[command(after_help = "\
 Examples:
   coscan ring demo                                 four servers, a minute
+  coscan ring demo --modes off,direct --busy 1     one server works, three only own pages
   coscan ring demo --nodes 8 --streams 32 --store-bandwidth 25MB
   coscan ring demo --one-server --json ring.json   also one server that has what all of them have together")]
 pub(super) struct Demo {
@@ -47,7 +48,7 @@ pub(super) struct Demo {
     /// Number of streams of queries, dealt to the servers in turn
     #[arg(long, default_value_t = 16, value_name = "N")]
     streams: usize,
-    /// Number of servers that streams are dealt to: with 1, one server is busy and the others are idle [default: all]
+    /// Send streams to the first N servers only; the others just own pages [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     busy: Option<u16>,
     /// Queries per stream, one after another
@@ -94,6 +95,9 @@ impl Demo {
     }
 
     async fn compare(&self) -> Result<(), Failure> {
+        if self.busy.is_some_and(|busy| busy > self.nodes) {
+            return Err(format!("--busy is more than the {} servers of --nodes", self.nodes).into());
+        }
         if self.store_bandwidth == 0 {
             return Err("--store-bandwidth is 0: nothing would ever be read".into());
         }

@@ -56,6 +56,8 @@ pub(super) struct Counts {
     pub(super) store_requests: u64,
     /// Bytes of pages that other servers have sent.
     pub(super) peer_bytes: u64,
+    /// Of these, bytes that were wanted.
+    pub(super) taken_bytes: u64,
     /// Bytes of pages that it has sent to other servers.
     pub(super) sent_bytes: u64,
     /// Processor time in seconds.
@@ -72,6 +74,7 @@ impl Add for Counts {
             store_bytes: self.store_bytes + other.store_bytes,
             store_requests: self.store_requests + other.store_requests,
             peer_bytes: self.peer_bytes + other.peer_bytes,
+            taken_bytes: self.taken_bytes + other.taken_bytes,
             sent_bytes: self.sent_bytes + other.sent_bytes,
             cpu_s: self.cpu_s + other.cpu_s,
             sharing: self.sharing + other.sharing,
@@ -125,6 +128,7 @@ fn counts(server: &Server, metrics: &StoreMetrics) -> Counts {
         store_bytes: read.bytes,
         store_requests: read.requests,
         peer_bytes: report.bytes_received,
+        taken_bytes: report.bytes_taken,
         sent_bytes: report.bytes_sent,
         cpu_s: process::cpu_time().as_secs_f64(),
         sharing,

@@ -22,7 +22,7 @@ pub(super) struct Report {
     store_bytes: u64,
     store_requests: u64,
     peer_bytes: u64,
-    /// Bytes that were sent between servers and not taken.
+    /// Bytes that were sent between servers and not wanted where they came to.
     peer_bytes_in_vain: u64,
     /// Processor time of the servers, in seconds.
     cpu_s: f64,
@@ -60,7 +60,7 @@ impl Report {
             store_requests: after.store_requests - before.store_requests,
             peer_bytes: after.peer_bytes - before.peer_bytes,
             peer_bytes_in_vain: (after.sent_bytes - before.sent_bytes)
-                .saturating_sub(after.peer_bytes - before.peer_bytes),
+                .saturating_sub(after.taken_bytes - before.taken_bytes),
             cpu_s: after.cpu_s - before.cpu_s,
             server_s,
             short_median_s: percentile(&short, 50),
@@ -132,9 +132,10 @@ pub(super) fn table(reports: &[Report]) -> String {
         "from the store [MB]",
         "requests to the store",
         "from other servers [MB]",
+        "of these in vain [MB]",
         "processor time of the servers [s]",
-        "shortest queries, median [s]",
-        "shortest queries, 99 of 100 [s]",
+        "queries of least rows, median [s]",
+        "the same, 99th percentile [s]",
         "answers as in the first column",
     ];
     let names = rows.map(str::to_owned).to_vec();
@@ -144,6 +145,7 @@ pub(super) fn table(reports: &[Report]) -> String {
             megabytes(report.store_bytes),
             count(report.store_requests),
             megabytes(report.peer_bytes),
+            megabytes(report.peer_bytes_in_vain),
             decimal(report.cpu_s),
             decimal(report.short_median_s),
             decimal(report.short_p99_s),

@@ -107,7 +107,7 @@ pub(crate) struct Flags {
     #[arg(long = "ring-store", value_name = "PREFIX", help_heading = "Many servers")]
     ring_stores: Vec<String>,
     /// off: read everything alone; direct: get each page from its owner; circulate: pages go round from
-    /// server to server; auto: direct while other servers give at least 1.2 times the bytes per second of
+    /// server to server (for comparison); auto: direct while other servers give at least 1.2 times the bytes per second of
     /// the store; by default direct [ring.mode]
     #[arg(long, value_name = "MODE", value_parser = parse_mode, help_heading = "Many servers")]
     ring_mode: Option<RingMode>,

@@ -3,12 +3,12 @@
 use coscan_core::Time;
 
 use super::config::CirculateConfig;
-use super::message::Fragment;
+use super::message::FragmentHeader;
 
 /// The level of interest of a fragment at the end of a lap *(recalled)*: what it was, which counts less with each lap, and
 /// the part of the nodes that have taken it.
-pub(super) fn level_of_interest<F>(fragment: &Fragment<F>) -> f64 {
-    let Fragment { interest, cycles, copies, hops, .. } = fragment;
+pub(super) fn level_of_interest<F>(fragment: &FragmentHeader<F>) -> f64 {
+    let FragmentHeader { interest, cycles, copies, hops, .. } = fragment;
     interest / f64::from((*cycles).max(1)) + f64::from(*copies) / f64::from((*hops).max(1))
 }
 
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn interest_is_the_part_of_the_nodes_and_history_fades() {
-        let lap = |interest, cycles, copies| Fragment {
+        let lap = |interest, cycles, copies| FragmentHeader {
             fragment: 1,
             owner: NodeId(0),
             incarnation: 0,

@@ -10,7 +10,7 @@ pub enum CirculateMessage<F> {
     /// To the predecessor, counter-clockwise: what nodes want. All requests of one step are in one message. [DC §5.2.2]
     Requests(Vec<Request<F>>),
     /// To the successor, clockwise: a fragment. Its bytes travel beside it.
-    Fragment(Fragment<F>),
+    Fragment(FragmentHeader<F>),
     /// To the successor, once round: the owner cannot read this fragment, so whoever wants it reads the store.
     Unreadable {
         /// The fragment.
@@ -37,7 +37,7 @@ pub struct Request<F> {
 
 /// The header of a fragment on its way round.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Fragment<F> {
+pub struct FragmentHeader<F> {
     /// The fragment.
     pub fragment: F,
     /// The node that has injected it, to which it returns.

@@ -1,4 +1,4 @@
-//! The Data Cyclotron as published: fragments go round a ring of nodes as long as enough of them take a copy.
+//! The Data Cyclotron: fragments go round a ring of nodes as long as enough of them take a copy.
 //!
 //! **Data goes clockwise, from a node to its successor; requests go counter-clockwise.** A node that wants a fragment says so;
 //! the request passes from node to node until it comes to the owner, which reads the fragment from the store and *injects*
@@ -22,6 +22,7 @@ mod lap;
 mod message;
 mod order;
 mod owning;
+mod status;
 mod timed;
 mod transit;
 
@@ -36,10 +37,11 @@ use asking::Wanted;
 pub use config::CirculateConfig;
 use interest::Threshold;
 use lap::Lap;
-pub use message::{CirculateMessage, Fragment, Request};
+pub use message::{CirculateMessage, FragmentHeader, Request};
 use order::Ring;
 pub use order::{RingPosition, joining_position};
 use owning::Owned;
+pub use status::CirculateStatus;
 use timed::Timed;
 use transit::Transit;
 
@@ -210,21 +212,8 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         due.into_iter().flatten().min()
     }
 
-    /// A picture of the node.
-    #[must_use]
-    pub fn status(&self) -> CirculateStatus {
-        CirculateStatus {
-            transit_buffers: self.transit.used(),
-            pending: self.owned.pending(),
-            going_round: self.owned.going_round(),
-            requests: self.wanted.keys().len(),
-            threshold: self.threshold.value(&self.config),
-            lap_ns: self.lap.ns(),
-        }
-    }
-
     /// A fragment has come from the predecessor.
-    fn arrived(&mut self, now: Time, header: Fragment<F>) {
+    fn arrived(&mut self, now: Time, header: FragmentHeader<F>) {
         let fragment = header.fragment;
         if self.transit.holds(fragment) {
             return; // C4: a second copy, after a change of the ring or by another owner.
@@ -233,7 +222,7 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         let hops = header.hops.saturating_add(1);
         let copies = header.copies + u32::from(self.take(fragment));
         self.passes_untaken(now, fragment);
-        let header = Fragment { hops, copies, ..header };
+        let header = FragmentHeader { hops, copies, ..header };
         if header.owner == self.id {
             self.came_back(now, header);
         } else if hops >= self.ring.hops_max() {
@@ -244,7 +233,7 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
     }
 
     /// Sends a fragment on; without a successor, lets go of it.
-    fn forward(&mut self, header: Fragment<F>) {
+    fn forward(&mut self, header: FragmentHeader<F>) {
         if self.ring.successor.is_some() {
             self.transit.hold(header);
             self.send_on(CirculateMessage::Fragment(header));
@@ -279,21 +268,4 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
     fn resend_ns(&self) -> u64 {
         self.lap.ns().saturating_mul(u64::from(self.config.resend_laps))
     }
-}
-
-/// A picture of a node of the ring.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct CirculateStatus {
-    /// Transit buffers in use.
-    pub transit_buffers: usize,
-    /// Fragments of this node that were asked for and wait for space.
-    pub pending: usize,
-    /// Fragments of this node that go round.
-    pub going_round: usize,
-    /// Its open requests.
-    pub requests: usize,
-    /// The interest below which its fragments leave the ring.
-    pub threshold: f64,
-    /// The smoothed time of a lap, in nanoseconds.
-    pub lap_ns: u64,
 }

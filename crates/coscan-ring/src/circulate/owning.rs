@@ -9,7 +9,7 @@ use coscan_core::Time;
 use super::Circulate;
 use super::action::{CirculateAction, WhyGivenUp};
 use super::interest::level_of_interest;
-use super::message::{CirculateMessage, Fragment};
+use super::message::{CirculateMessage, FragmentHeader};
 use super::timed::Timed;
 
 /// Fragments of this node that somebody wants or has wanted.
@@ -106,7 +106,7 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
             self.owned.forget(fragment);
             return self.load_pending(now);
         }
-        let header = Fragment {
+        let header = FragmentHeader {
             fragment,
             owner: self.id,
             incarnation: self.incarnation,
@@ -138,19 +138,19 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
     }
 
     /// A fragment of this node goes once more round.
-    fn next_lap(&mut self, now: Time, header: Fragment<F>) {
+    fn next_lap(&mut self, now: Time, header: FragmentHeader<F>) {
         let sequence = self.owned.next_sequence;
         self.owned.next_sequence += 1;
         let due = Time(now.0.saturating_add(self.resend_ns()));
         self.owned.states.insert(header.fragment, State::Round);
         let round = Round { sequence, is_requested: false };
         self.owned.round.insert(header.fragment, round, due);
-        self.forward(Fragment { sequence, ..header });
+        self.forward(FragmentHeader { sequence, ..header });
     }
 
     /// A fragment of this node has come back. It goes on as long as it interests enough nodes.
-    pub(super) fn came_back(&mut self, now: Time, header: Fragment<F>) {
-        let Fragment { fragment, incarnation, sequence, cycles, .. } = header;
+    pub(super) fn came_back(&mut self, now: Time, header: FragmentHeader<F>) {
+        let FragmentHeader { fragment, incarnation, sequence, cycles, .. } = header;
         let round = self.owned.round.get(fragment).copied();
         let is_mine = |round: &Round| (incarnation, sequence) == (self.incarnation, round.sequence);
         let Some(round) = round.filter(is_mine) else {
@@ -163,7 +163,7 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
             return self.actions.push_back(CirculateAction::Release(fragment));
         }
         let cycles = cycles.saturating_add(1);
-        self.next_lap(now, Fragment { hops: 0, copies: 0, cycles, interest, ..header });
+        self.next_lap(now, FragmentHeader { hops: 0, copies: 0, cycles, interest, ..header });
     }
 
     /// Fragments that are not back count as lost: when they are asked for again, they are read again. A copy that comes back

@@ -1,6 +1,6 @@
 //! The transit buffers of a node.
 
-use super::message::Fragment;
+use super::message::FragmentHeader;
 
 /// What is in the transit buffers: one fragment each.
 #[derive(Clone, Debug)]
@@ -11,7 +11,7 @@ pub(super) struct Transit<F> {
     /// Being read from the store.
     reading: usize,
     /// Waiting for the link to the successor to take them, in this order.
-    held: Vec<Fragment<F>>,
+    held: Vec<FragmentHeader<F>>,
 }
 
 impl<F: Copy + PartialEq> Transit<F> {
@@ -37,7 +37,7 @@ impl<F: Copy + PartialEq> Transit<F> {
     }
 
     /// All that is held, in order; nothing is afterwards.
-    pub(super) fn take_held(&mut self) -> Vec<Fragment<F>> {
+    pub(super) fn take_held(&mut self) -> Vec<FragmentHeader<F>> {
         std::mem::take(&mut self.held)
     }
 
@@ -73,7 +73,7 @@ impl<F: Copy + PartialEq> Transit<F> {
         self.reading -= 1;
     }
 
-    pub(super) fn hold(&mut self, fragment: Fragment<F>) {
+    pub(super) fn hold(&mut self, fragment: FragmentHeader<F>) {
         assert!(!self.is_full(), "C1: a fragment has a buffer");
         self.held.push(fragment);
     }

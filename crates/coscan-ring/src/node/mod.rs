@@ -25,7 +25,7 @@ use advising::Advice;
 use asking::Asked;
 use choosing::Choices;
 pub use config::{Choosing, Config, Sharing};
-use renewing::Known;
+use renewing::CachedOwners;
 pub use reports::Share;
 use reports::Shares;
 use serving::Serving;
@@ -46,8 +46,8 @@ struct File {
     pages: Vec<(u32, u64)>,
     /// The bytes of the pages of each extent.
     extent_bytes: Vec<u64>,
-    /// The owners of each extent, as far as they were looked at.
-    known: Vec<Known>,
+    /// The owners of each extent, as far as they were computed.
+    owners: Vec<CachedOwners>,
 }
 
 /// A node.
@@ -124,10 +124,10 @@ impl Node {
         let pages: Vec<_> = pages.collect();
         let mut extent_bytes = vec![0; extents.count()];
         pages.iter().for_each(|&(extent, bytes)| extent_bytes[extent as usize] += bytes);
-        let known = vec![Known::default(); extents.count()];
+        let owners = vec![CachedOwners::default(); extents.count()];
         let file = FileId(self.next_file);
         self.next_file += 1;
-        let new = File { identity, store, reading_bytes: 0, extents, pages, extent_bytes, known };
+        let new = File { identity, store, reading_bytes: 0, extents, pages, extent_bytes, owners };
         self.files.insert(file, new);
         self.renew_files([file]);
         file

@@ -1,7 +1,7 @@
-//! Who owns what, found out anew in steps: after members have changed, or the node has chosen to read alone.
+//! Who owns what, and from where pages are read: computed again in steps for a new file, after a change of members, or after the
+//! node has chosen otherwise.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 
 use coscan_core::PageIndex;
 
@@ -10,70 +10,64 @@ use super::{File, Node};
 use crate::ids::{FileId, NodeId, StoreId};
 use crate::ownership::{Owners, owners_of};
 
-/// The owners of an extent, once they were looked at.
+/// The owners of an extent, once they were computed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Known {
+pub(super) struct CachedOwners {
     owners: Option<Owners>,
-    /// Among which members.
+    /// Among which members, see [`Node::view`].
     view: u64,
 }
 
-impl Known {
-    /// The owner when it was last looked at.
+impl CachedOwners {
+    /// The owner, among the members of then.
     pub(super) fn owner(&self) -> Option<NodeId> {
         self.owners.map(|owners| owners.owner)
     }
 }
 
 impl Node {
-    /// Finds out for so many more pages from where they are read now; false if all are done. After
-    /// [`Action::Renew`], to be called until then. What is not done yet is asked of the right owner all the same: only the buffer
-    /// manager's idea of its cost is out of date.
+    /// Computes for up to `pages_max` more pages who owns them, and says from where they are read. Returns whether any are left.
+    /// To be called after [`Action::Renew`], until it returns false. Requests go to the right owner meanwhile; only the buffer
+    /// manager's idea of what pages cost is out of date.
     pub fn renew(&mut self, mut pages_max: u32) -> bool {
         while pages_max > 0
-            && let Some((file, first)) = self.unrenewed.pop_first()
+            && let Some((id, first)) = self.unrenewed.pop_first()
         {
-            let count = self.file(file).pages.len() as u32;
+            let file = self.file(id);
+            let count = file.pages.len() as u32;
             let end = count.min(first.0.saturating_add(pages_max));
             pages_max -= (end - first.0).max(1);
-            let pages = first.0..end;
-            let extents = self.extents_of(file, pages.clone());
-            extents.for_each(|extent| self.renew_owners(file, extent));
-            self.set_sources(file, pages.map(PageIndex));
+            let extents: BTreeSet<_> = match end < count {
+                true => (first.0..end).map(|page| file.pages[page as usize].0 as usize).collect(),
+                // There may be some in which no page begins.
+                false => (0..file.owners.len()).collect(),
+            };
+            extents.into_iter().for_each(|extent| self.renew_owners(id, extent));
+            self.set_sources(id, (first.0..end).map(PageIndex));
             if end < count {
-                self.unrenewed.insert(file, PageIndex(end));
+                self.unrenewed.insert(id, PageIndex(end));
             }
         }
         !self.unrenewed.is_empty()
     }
 
-    /// These pages' extents; with the last page, those that follow, too.
-    fn extents_of(&self, file: FileId, pages: Range<u32>) -> impl Iterator<Item = usize> + use<> {
-        let of = self.file(file);
-        let extents = pages.clone().map(|page| of.pages[page as usize].0 as usize);
-        let extents: BTreeSet<usize> = extents.collect();
-        let is_last = pages.end as usize == of.pages.len();
-        let all = if is_last { 0..of.known.len() } else { 0..0 };
-        extents.into_iter().chain(all)
-    }
-
-    fn renew_owners(&mut self, file: FileId, extent: usize) {
-        let of = self.file(file);
-        if of.known[extent].view == self.view {
+    fn renew_owners(&mut self, id: FileId, extent: usize) {
+        let file = self.file(id);
+        if file.owners[extent].view == self.view {
             return;
         }
-        let (owners, bytes) = (self.owners_now(of, extent), of.extent_bytes[extent]);
-        let known = Known { owners: Some(owners), view: self.view };
-        let of = self.files.get_mut(&file).expect("it was looked up above");
-        let before = std::mem::replace(&mut of.known[extent], known);
+        let (owners, bytes) = (self.owners_now(file, extent), file.extent_bytes[extent]);
+        let cached = CachedOwners { owners: Some(owners), view: self.view };
+        let file = self.files.get_mut(&id).expect("it was looked up above");
+        let before = std::mem::replace(&mut file.owners[extent], cached);
         self.shares.move_extent(before.owner(), owners.owner, bytes);
     }
 
     /// The owners of an extent, among the members of now.
     pub(super) fn owners_in(&self, file: FileId, extent: usize) -> Owners {
-        let of = self.file(file);
-        let Known { owners, view } = of.known[extent];
-        owners.filter(|_| view == self.view).unwrap_or_else(|| self.owners_now(of, extent))
+        let file = self.file(file);
+        let CachedOwners { owners, view } = file.owners[extent];
+        owners.filter(|_| view == self.view).unwrap_or_else(|| self.owners_now(file, extent))
     }
 
     fn owners_now(&self, file: &File, extent: usize) -> Owners {

@@ -35,8 +35,8 @@ impl Shares {
 
     /// A file is shared no more.
     pub(super) fn remove(&mut self, file: &File) {
-        for (known, &bytes) in file.known.iter().zip(&file.extent_bytes) {
-            known.owner().into_iter().for_each(|owner| self.take(owner, bytes));
+        for (owners, &bytes) in file.owners.iter().zip(&file.extent_bytes) {
+            owners.owner().into_iter().for_each(|owner| self.take(owner, bytes));
         }
     }
 
@@ -57,7 +57,8 @@ impl Node {
         self.id
     }
 
-    /// What each node owns of the files that this one shares. A node that is not listed owns nothing.
+    /// What each node owns of the files that this one shares. A node that is not listed owns nothing. While owners are being
+    /// [computed again](Self::renew), new files do not count yet, and some extents for the owner that they had before.
     pub fn shares(&self) -> impl Iterator<Item = (NodeId, Share)> {
         self.shares.by_node.iter().map(|(&node, &share)| (node, share))
     }

@@ -2,7 +2,7 @@
 
 use coscan_core::Time;
 use coscan_ring::{
-    Circulate, CirculateAction, CirculateConfig, CirculateMessage, Fragment, NodeId, Request,
+    Circulate, CirculateAction, CirculateConfig, CirculateMessage, FragmentHeader, NodeId, Request,
     WhyGivenUp,
 };
 
@@ -30,8 +30,8 @@ fn requests(node: &mut Node, requests: &[Request<u32>]) -> Vec<CirculateAction<u
     actions(node)
 }
 
-fn header(fragment: u32, owner: u64) -> Fragment<u32> {
-    Fragment {
+fn header(fragment: u32, owner: u64) -> FragmentHeader<u32> {
+    FragmentHeader {
         fragment,
         owner: NodeId(owner),
         incarnation: 7,
@@ -43,13 +43,13 @@ fn header(fragment: u32, owner: u64) -> Fragment<u32> {
     }
 }
 
-fn comes(node: &mut Node, header: Fragment<u32>) -> Vec<CirculateAction<u32>> {
+fn comes(node: &mut Node, header: FragmentHeader<u32>) -> Vec<CirculateAction<u32>> {
     assert!(node.reserve());
     node.handle(NOW, CirculateMessage::Fragment(header));
     actions(node)
 }
 
-fn sent(action: &CirculateAction<u32>) -> Fragment<u32> {
+fn sent(action: &CirculateAction<u32>) -> FragmentHeader<u32> {
     match action {
         CirculateAction::Send { message: CirculateMessage::Fragment(header), .. } => *header,
         other => panic!("a fragment was to be sent, not {other:?}"),
@@ -108,9 +108,9 @@ fn a_fragment_is_taken_where_it_is_wanted_and_sent_on() {
     actions(&mut node);
     let here = comes(&mut node, header(8, 0));
     assert_eq!(here[0], CirculateAction::Take(8));
-    assert_eq!(sent(&here[1]), Fragment { hops: 1, copies: 1, ..header(8, 0) });
+    assert_eq!(sent(&here[1]), FragmentHeader { hops: 1, copies: 1, ..header(8, 0) });
     let unwanted = comes(&mut node, header(12, 0));
-    assert_eq!(sent(&unwanted[0]), Fragment { hops: 1, ..header(12, 0) });
+    assert_eq!(sent(&unwanted[0]), FragmentHeader { hops: 1, ..header(12, 0) });
     node.request(NOW, 12, NodeId(0));
     assert_eq!(actions(&mut node), [CirculateAction::Take(12)]); // It is still here.
 }
@@ -122,7 +122,7 @@ fn without_room_a_fragment_passes_and_its_request_stays_open_and_absorbs_no_othe
     node.request(NOW, 8, NodeId(0));
     actions(&mut node);
     let passed = comes(&mut node, header(8, 0));
-    assert_eq!(sent(&passed[0]), Fragment { hops: 1, ..header(8, 0) });
+    assert_eq!(sent(&passed[0]), FragmentHeader { hops: 1, ..header(8, 0) });
     assert_eq!(node.status().requests, 1);
     assert_eq!(requests(&mut node, &[request(8, 0, 2)]).len(), 1);
     node.set_room(1);
@@ -137,10 +137,16 @@ fn an_owner_sends_a_fragment_round_again_as_long_as_enough_nodes_take_it() {
     let first = sent(&actions(&mut node)[0]);
     node.sent(NOW, NodeId(2), 5);
     actions(&mut node);
-    let back = |header: Fragment<u32>, copies| Fragment { hops: 3, copies, ..header };
+    let back = |header: FragmentHeader<u32>, copies| FragmentHeader { hops: 3, copies, ..header };
     let second = sent(&comes(&mut node, back(first, 2))[0]);
-    let expected =
-        Fragment { sequence: 1, hops: 0, copies: 0, cycles: 2, interest: 0.5, ..header(5, 1) };
+    let expected = FragmentHeader {
+        sequence: 1,
+        hops: 0,
+        copies: 0,
+        cycles: 2,
+        interest: 0.5,
+        ..header(5, 1)
+    };
     assert_eq!(second, expected);
     node.sent(NOW, NodeId(2), 5);
     actions(&mut node);
@@ -161,11 +167,11 @@ fn an_owner_drops_what_it_did_not_send_and_anybody_what_has_no_owner() {
     let first = sent(&actions(&mut node)[0]);
     node.sent(NOW, NodeId(2), 5);
     actions(&mut node);
-    let other_start = Fragment { incarnation: 6, copies: 3, ..first };
+    let other_start = FragmentHeader { incarnation: 6, copies: 3, ..first };
     assert_eq!(comes(&mut node, other_start), [CirculateAction::Release(5)]);
-    let other_lap = Fragment { sequence: 4, copies: 3, ..first };
+    let other_lap = FragmentHeader { sequence: 4, copies: 3, ..first };
     assert_eq!(comes(&mut node, other_lap), [CirculateAction::Release(5)]);
-    let ownerless = Fragment { hops: 7, copies: 3, ..header(8, 0) };
+    let ownerless = FragmentHeader { hops: 7, copies: 3, ..header(8, 0) };
     assert_eq!(comes(&mut node, ownerless), [CirculateAction::Release(8)]);
     let request = Request { hops: 7, ..request(8, 0, 2) };
     assert_eq!(requests(&mut node, &[request]), []);
@@ -245,7 +251,7 @@ fn what_was_asked_for_late_goes_round_once_more_unless_told_not_to() {
         let first = sent(&actions(&mut node)[0]);
         node.sent(NOW, NodeId(2), 5);
         requests(&mut node, &[request(5, 1, 3)]);
-        comes(&mut node, Fragment { hops: 3, ..first }) != [CirculateAction::Release(5)]
+        comes(&mut node, FragmentHeader { hops: 3, ..first }) != [CirculateAction::Release(5)]
     };
     assert!(goes_on(true) && !goes_on(false));
 }

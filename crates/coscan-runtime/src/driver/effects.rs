@@ -15,7 +15,7 @@ use crate::io::load::Urgency;
 use crate::memory::AnswerSlot;
 use crate::observe::events::Taps;
 use crate::observe::metrics::ScanCounters;
-use crate::peers::{FileName, FileOpener, Network, Outgoing, OutgoingFragment, RingMessage};
+use crate::peers::{CirculatingMessage, FileName, FileOpener, Network, Outgoing, OutgoingFragment};
 use crate::scans::parts::{ScanParts, TablePage};
 use crate::tables::registry::Registry;
 
@@ -28,7 +28,7 @@ pub(super) struct Effects {
     /// Messages to other servers.
     pub(super) outgoing: Vec<Outgoing>,
     /// Messages to neighbours on the ring.
-    pub(super) ring_messages: Vec<(NodeId, RingMessage)>,
+    pub(super) circulating: Vec<(NodeId, CirculatingMessage)>,
     pub(super) fragments: Vec<OutgoingFragment>,
     /// What carries them.
     pub(super) network: Option<Arc<dyn Network>>,

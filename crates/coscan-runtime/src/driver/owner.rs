@@ -159,7 +159,7 @@ impl Driver {
             loads,
             bypasses,
             outgoing,
-            ring_messages,
+            circulating,
             fragments,
             network,
             opening,
@@ -177,7 +177,7 @@ impl Driver {
         }
         if let Some(network) = network {
             outgoing.drain(..).for_each(|message| network.send(message));
-            ring_messages.drain(..).for_each(|(to, message)| network.send_ring(to, message));
+            circulating.drain(..).for_each(|(to, message)| network.send_circulating(to, message));
             fragments.drain(..).for_each(|fragment| network.send_fragment(fragment));
         }
         for (opener, file) in opening.drain(..) {

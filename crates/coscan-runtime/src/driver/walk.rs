@@ -18,7 +18,7 @@ pub(super) enum Walk {
     ReleaseTable { table: TableId, files: Vec<FileId> },
     /// Tells the owners of files what scans need, as they may be others now.
     AnnounceAgain,
-    /// Finds out who owns what, as the members are others now.
+    /// Computes who owns what: of new files, and of all when the members or the choice of `auto` have changed.
     RenewOwners,
     /// Removes from core what nobody holds any more.
     LetGo,

@@ -12,8 +12,8 @@ use coscan_storage::table::ParquetTable;
 use crate::driver::{Driver, ServedFile};
 use crate::manager::BufferManager;
 use crate::peers::{
-    ClusterOptions, ClusterReport, FileName, FileOpener, FragmentSpace, Network, PeerMessage,
-    RingMessage, SharedFileReport,
+    CirculatingMessage, ClusterOptions, ClusterReport, FileName, FileOpener, FragmentSpace,
+    Network, PeerMessage, SharedFileReport,
 };
 use crate::scans::parts::{ScanColumns, ScanParts};
 use crate::scans::selection::PartialChunks;
@@ -98,10 +98,11 @@ impl Cluster {
         self.inner.driver.expects(from, get, file, pages)
     }
 
-    /// A message has come from a neighbour on the ring, other than a fragment. What is not shared nobody here asks for.
-    pub fn receive_ring(&self, message: RingMessage) {
+    /// A message has come from a neighbour on the ring, other than a fragment. It is ignored if it names a file that is not
+    /// shared.
+    pub fn receive_circulating(&self, message: CirculatingMessage) {
         if message.files.iter().all(|file| self.inner.is_shared(file)) {
-            self.inner.driver.receive_ring(message);
+            self.inner.driver.receive_circulating(message);
         }
     }
 
@@ -118,7 +119,8 @@ impl Cluster {
         self.inner.driver.cluster_report()
     }
 
-    /// What each server owns of the files that are shared. A server that is not listed owns nothing.
+    /// What each server owns of the files that are shared. A server that is not listed owns nothing. For a moment after servers
+    /// have come or gone, and after a file was opened, some of it counts for nobody, or for a former owner.
     #[must_use]
     pub fn shares(&self) -> BTreeMap<NodeId, Share> {
         self.inner.driver.shares().into_iter().collect()

@@ -1,9 +1,9 @@
-//! Fragments that go round a ring of servers, as programs and wires see them.
+//! Fragments that go round a ring of servers, as a [`Network`](crate::Network) sees them.
 
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use coscan_ring::{CirculateMessage, Fragment, NodeId};
+use coscan_ring::{CirculateMessage, FragmentHeader, NodeId};
 use serde::{Deserialize, Serialize};
 
 use crate::driver::{Driver, Message};
@@ -19,16 +19,16 @@ pub struct FragmentId {
 }
 
 impl FragmentId {
-    /// Its bytes; 0 if it makes no sense.
+    /// Its length in bytes; 0 if it ends before it begins.
     #[must_use]
-    pub fn bytes(self) -> u64 {
+    pub fn len_bytes(self) -> u64 {
         self.end.saturating_sub(self.start)
     }
 }
 
-/// A message to a neighbour on the ring.
+/// A message to a neighbour on the ring, for pages that go round.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct RingMessage {
+pub struct CirculatingMessage {
     /// The files that requests are about: a server need not have a file open to pass a request on.
     pub files: Vec<FileName>,
     /// The message.
@@ -41,7 +41,7 @@ pub struct OutgoingFragment {
     /// The successor.
     pub to: NodeId,
     /// What goes before its bytes.
-    pub header: Fragment<FragmentId>,
+    pub header: FragmentHeader<FragmentId>,
     pub(crate) bytes: Weak<Bytes>,
     pub(crate) driver: Weak<Driver>,
 }
@@ -61,7 +61,7 @@ impl OutgoingFragment {
     }
 }
 
-/// Space for the next fragment of the predecessor. If none comes it is dropped.
+/// Space for the next fragment of the predecessor. Drop it if none comes: that frees its buffer.
 #[derive(Debug)]
 pub struct FragmentSpace {
     /// `None` once the fragment has come.
@@ -80,9 +80,9 @@ impl FragmentSpace {
         self.bytes_max
     }
 
-    /// The fragment has come whole.
-    pub fn fill(mut self, header: Fragment<FragmentId>, bytes: Bytes) {
-        let is_whole = bytes.len() as u64 == header.fragment.bytes();
+    /// Hands over a fragment. If it has not as many bytes as the header says, it counts as lost.
+    pub fn fill(mut self, header: FragmentHeader<FragmentId>, bytes: Bytes) {
+        let is_whole = bytes.len() as u64 == header.fragment.len_bytes();
         if let Some(driver) = self.driver.take_if(|_| is_whole) {
             driver.fragment_came(header, bytes);
         }

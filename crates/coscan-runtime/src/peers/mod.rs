@@ -13,7 +13,7 @@ mod report;
 
 pub use cluster::Cluster;
 pub use file_name::FileName;
-pub use fragments::{FragmentId, FragmentSpace, OutgoingFragment, RingMessage};
+pub use fragments::{CirculatingMessage, FragmentId, FragmentSpace, OutgoingFragment};
 pub use network::{Network, Outgoing, PeerMessage};
 pub use options::ClusterOptions;
 pub use report::{ClusterReport, ExtentReport, SharedFileReport};

@@ -9,7 +9,7 @@ use coscan_core::PageIndex;
 use coscan_ring::{NodeId, Served};
 
 use crate::peers::file_name::FileName;
-use crate::peers::{OutgoingFragment, RingMessage};
+use crate::peers::{CirculatingMessage, OutgoingFragment};
 use crate::sync::destructor::InDestructor;
 
 /// A message about versions of files, and pages by the bytes of the file that they are.
@@ -23,10 +23,12 @@ pub trait Network: fmt::Debug + Send + Sync {
     fn send(&self, message: Outgoing);
 
     /// Queues a message to a neighbour on the ring. It MUST NOT wait, nor call the manager back.
-    fn send_ring(&self, to: NodeId, message: RingMessage);
+    fn send_circulating(&self, to: NodeId, message: CirculatingMessage);
 
-    /// Queues a fragment for the successor on the ring. It MUST NOT wait, nor call the manager back. Fragments keep their
-    /// order, and have a connection of their own: it stands still while the successor has no space.
+    /// Queues a fragment for the successor on the ring. It MUST NOT wait, nor call the manager back. Fragments have a connection of their
+    /// own, which stands still while the successor has no space. They are sent in order, each again and again until it is
+    /// [sent](OutgoingFragment::sent) or has no [bytes](OutgoingFragment::bytes) any more: one that is given up before keeps its
+    /// transit buffer until the members change.
     fn send_fragment(&self, fragment: OutgoingFragment);
 }
 

@@ -1,6 +1,6 @@
 //! What a manager shares with those of other servers, and within which limits.
 
-use coscan_ring::Config;
+use coscan_ring::{Config, Sharing};
 use object_store::path::Path;
 use url::{Position, Url};
 
@@ -13,11 +13,19 @@ pub struct ClusterOptions {
     /// What is shared, and the limits of this server.
     pub ring: Config,
     /// Whether pages go round a ring of the servers, each as long as enough of them take it, instead of being asked for one by
-    /// one: the Data Cyclotron as published. All servers of a ring MUST do the same.
+    /// one, after the Data Cyclotron. Servers that circulate share nothing with those that do not. It reserves another
+    /// [`Config::transit_bytes_max`] of memory; pages above 1/32 of that are asked for. Servers tell each other neither what their
+    /// scans need nor what they have.
     pub circulates: bool,
 }
 
 impl ClusterOptions {
+    /// What the node shares, beside what goes round.
+    pub(crate) fn node_config(&self) -> Config {
+        let most = if self.circulates { Sharing::Reads } else { Sharing::All };
+        Config { sharing: self.ring.sharing.min(most), ..self.ring }
+    }
+
     /// Whether the file of this URL is shared.
     pub(crate) fn is_shared(&self, url: &str) -> bool {
         self.stores.iter().any(|prefix| {

@@ -16,6 +16,8 @@ pub struct ClusterReport {
     pub requests_served: u64,
     /// Bytes of pages that came from others.
     pub bytes_received: u64,
+    /// Of these, bytes that a load here waited for. The rest came in vain, or only passed.
+    pub bytes_taken: u64,
     /// Bytes of pages that were sent to others.
     pub bytes_sent: u64,
     /// Of these, bytes that were read for others alone, for lack of space in the pool.

@@ -16,7 +16,6 @@ async fn each_page_is_read_once_and_goes_round() {
         let servers = Servers::start_circulating(count as u64, pool_for_all(), reads()).await;
         servers.scan_all(0..count).await;
         assert_eq!(servers.pages_read(), servers.table_bytes);
-        assert!(servers.wires.fragments_carried.load(Ordering::Relaxed) > 0);
         let asked: u64 = servers.reports().map(|report| report.requests_made).sum();
         assert_eq!(asked, 0, "nothing is asked for");
         let received: u64 = servers.reports().map(|report| report.bytes_received).sum();
@@ -55,6 +54,8 @@ async fn a_server_that_is_gone_costs_time_but_no_row() {
         };
         let (is_right, ()) = tokio::join!(servers.scan(0), cut_off);
         assert!(is_right);
+        let read_instead = servers.clusters[0].report().bytes_read_instead;
+        assert!(members_know || read_instead > 0, "it was gone too late");
         assert!(servers.pages_read() < 2 * servers.table_bytes);
         servers.assert_free(0..2).await;
     }
@@ -73,14 +74,15 @@ async fn a_scan_that_is_dropped_waits_for_nothing_any_more() {
 }
 
 #[tokio::test]
-async fn a_table_may_go_while_others_read_it() {
+async fn a_table_that_goes_ends_what_its_loads_wait_for() {
     let mut servers = Servers::start_circulating(2, pool_for_all(), reads()).await;
     let own = servers.tables.remove(1);
-    let scan = async {
-        servers.reports_some(0, |report| report.bytes_received).await;
-        drop(own);
+    let stream = servers.managers[1].scan(&own, &[0, 1, 2], &all_rows()).unwrap();
+    let goes = async {
+        servers.reports_some(1, |report| report.bytes_received).await;
+        drop((own, stream));
     };
-    let (is_right, ()) = tokio::join!(servers.scan(0), scan);
+    let (is_right, ()) = tokio::join!(servers.scan(0), goes);
     assert!(is_right);
     servers.assert_free(0..2).await;
 }
@@ -95,4 +97,10 @@ async fn a_server_that_leaves_reads_alone_from_then_on() {
     let (is_right, ()) = tokio::join!(servers.scan(0), leaves);
     assert!(is_right);
     servers.assert_free([0]).await;
+    let (read, carried) =
+        (servers.pages_read(), || servers.wires.fragments_carried.load(Ordering::Relaxed));
+    let before = carried();
+    assert!(servers.scan(0).await);
+    assert_eq!(servers.pages_read() - read, servers.table_bytes);
+    assert_eq!(carried(), before);
 }

@@ -10,8 +10,8 @@ use coscan_runtime::ring::{Config, Message, NodeId};
 use coscan_runtime::storage::stores::{MeteredStore, StoreMetrics};
 use coscan_runtime::storage::table::{FileOptions, ParquetTable, TableFile};
 use coscan_runtime::{
-    BufferManager, Cluster, ClusterOptions, ClusterReport, Network, Options, Outgoing,
-    OutgoingFragment, RingMessage, SharedTable,
+    BufferManager, CirculatingMessage, Cluster, ClusterOptions, ClusterReport, Network, Options,
+    Outgoing, OutgoingFragment, SharedTable,
 };
 use futures::future::join_all;
 use object_store::memory::InMemory;
@@ -47,7 +47,7 @@ pub(crate) struct Wires {
 #[derive(Debug)]
 enum Queued {
     Message(Outgoing),
-    Ring(NodeId, RingMessage),
+    Circulating(NodeId, CirculatingMessage),
 }
 
 #[derive(Debug)]
@@ -63,8 +63,8 @@ impl Network for Wire {
         }
     }
 
-    fn send_ring(&self, to: NodeId, message: RingMessage) {
-        let _ = self.wires.queues[self.from.0 as usize].send(Queued::Ring(to, message));
+    fn send_circulating(&self, to: NodeId, message: CirculatingMessage) {
+        let _ = self.wires.queues[self.from.0 as usize].send(Queued::Circulating(to, message));
     }
 
     fn send_fragment(&self, fragment: OutgoingFragment) {
@@ -77,18 +77,14 @@ impl Wires {
         self.cut_off.lock().unwrap().contains(&node)
     }
 
-    pub(crate) async fn deliver(
-        self: Arc<Self>,
-        from: NodeId,
-        mut queue: UnboundedReceiver<Queued>,
-    ) {
+    async fn deliver(self: Arc<Self>, from: NodeId, mut queue: UnboundedReceiver<Queued>) {
         let mut held_up = self.held_up.subscribe();
         while let Some(queued) = queue.recv().await {
             let Outgoing { to, message, pages, .. } = match queued {
                 Queued::Message(message) => message,
-                Queued::Ring(to, message) => {
+                Queued::Circulating(to, message) => {
                     if !self.is_cut_off(to) && !self.is_cut_off(from) {
-                        self.clusters.get().unwrap()[to.0 as usize].receive_ring(message);
+                        self.clusters.get().unwrap()[to.0 as usize].receive_circulating(message);
                     }
                     continue;
                 }
@@ -110,8 +106,9 @@ impl Wires {
             let to = &self.clusters.get().unwrap()[fragment.to.0 as usize];
             let is_cut_off = || self.is_cut_off(fragment.to) || self.is_cut_off(from);
             let Some(bytes) = fragment.bytes().filter(|_| !is_cut_off()) else { continue };
-            let space = to.fragment_space().await.unwrap();
-            assert!(fragment.header.fragment.bytes() <= space.bytes_max());
+            // Where nothing goes round any more, nobody takes it.
+            let Some(space) = to.fragment_space().await else { continue };
+            assert!(fragment.header.fragment.len_bytes() <= space.bytes_max());
             self.fragments_carried.fetch_add(1, Ordering::Relaxed);
             space.fill(fragment.header, Bytes::clone(&bytes));
             drop(bytes);

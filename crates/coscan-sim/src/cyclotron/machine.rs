@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use coscan_core::Time;
-use coscan_ring::{Circulate, CirculateConfig, Fragment, NodeId};
+use coscan_ring::{Circulate, CirculateConfig, FragmentHeader, NodeId};
 
 use super::memory::Application;
 use super::query::{Query, Running};
@@ -40,7 +40,7 @@ pub(super) struct Machine {
     /// Reads, the first under way.
     pub(super) disk: VecDeque<u32>,
     /// Fragments for the link to the successor.
-    pub(super) outgoing: VecDeque<Fragment<u32>>,
+    pub(super) outgoing: VecDeque<FragmentHeader<u32>>,
     pub(super) is_sending: bool,
     /// Since when the link has something to carry.
     pub(super) sending_since: Option<Time>,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use coscan_core::Time;
-use coscan_ring::{CirculateAction, CirculateMessage, Fragment, NodeId, RingPosition};
+use coscan_ring::{CirculateAction, CirculateMessage, FragmentHeader, NodeId, RingPosition};
 
 use super::machine::{Machine, Task};
 use super::outcome::{CyclotronOutcome, CyclotronQuery};
@@ -54,7 +54,7 @@ enum Event {
     /// The link has taken a fragment, which is at the successor after the latency.
     Sent {
         from: usize,
-        fragment: Fragment<u32>,
+        fragment: FragmentHeader<u32>,
     },
     Read {
         node: usize,
@@ -252,7 +252,7 @@ impl Run<'_> {
         }
     }
 
-    fn sent(&mut self, from: usize, fragment: Fragment<u32>) {
+    fn sent(&mut self, from: usize, fragment: FragmentHeader<u32>) {
         let to = (from + 1) % self.machines.len();
         let machine = &mut self.machines[from];
         machine.is_sending = false;

@@ -3,6 +3,7 @@
 use futures::future::join_all;
 
 use super::servers::Servers;
+use crate::PeerStatus;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_page_is_read_once_for_all_servers() {
@@ -29,4 +30,15 @@ async fn servers_that_come_and_go_under_load_cost_no_row() {
         servers.restart(server).await;
         assert!(scan.await.unwrap() && servers.scan(server).await);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_shares_nothing_with_one_that_does_not_do_the_same() {
+    let servers = Servers::circulating(vec![true, false]).await;
+    servers.becomes(0, 1, PeerStatus::OtherStores).await;
+    servers.becomes(1, 0, PeerStatus::OtherStores).await;
+    servers.metrics.reset();
+    let scans = (0..2).map(|server| servers.scan(server));
+    assert!(join_all(scans).await.into_iter().all(|is_right| is_right));
+    assert_eq!(servers.bytes_read(), 2 * servers.table_bytes);
 }

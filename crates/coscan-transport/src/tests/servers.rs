@@ -39,7 +39,7 @@ pub(super) struct Servers {
     /// What others know them by.
     addresses: Vec<String>,
     zones: Vec<&'static str>,
-    circulates: bool,
+    circulates: Vec<bool>,
     running: Vec<Option<Server>>,
     pub(super) table_bytes: u64,
 }
@@ -58,10 +58,15 @@ impl Servers {
 
     /// The same, between which pages go round.
     pub(super) async fn start_circulating(count: usize) -> Self {
+        Self::circulating(vec![true; count]).await.sharing().await
+    }
+
+    /// The same, where that is so for some.
+    pub(super) async fn circulating(circulates: Vec<bool>) -> Self {
         let key = key_file();
-        let credentials = vec![Credentials::Key(key.path().to_owned()); count];
-        let zones = vec!["here"; count];
-        Self::at(ends(count).await, zones, credentials, Some(key), true).await.sharing().await
+        let credentials = vec![Credentials::Key(key.path().to_owned()); circulates.len()];
+        let zones = vec!["here"; circulates.len()];
+        Self::at(ends(zones.len()).await, zones, credentials, Some(key), circulates).await
     }
 
     /// The same, each with credentials of its own.
@@ -72,7 +77,8 @@ impl Servers {
     /// The same; they may be unable to connect.
     pub(super) async fn unconnected(credentials: Vec<Credentials>) -> Self {
         let zones = vec!["here"; credentials.len()];
-        Self::at(ends(zones.len()).await, zones, credentials, None, false).await
+        let circulates = vec![false; zones.len()];
+        Self::at(ends(zones.len()).await, zones, credentials, None, circulates).await
     }
 
     /// Two servers; what the second sends to the first goes over a line.
@@ -82,14 +88,15 @@ impl Servers {
         ends[0].1 = begins;
         let key = key_file();
         let credentials = vec![Credentials::Key(key.path().to_owned()); 2];
-        let servers = Self::at(ends, vec!["here"; 2], credentials, Some(key), false).await;
+        let servers = Self::at(ends, vec!["here"; 2], credentials, Some(key), vec![false; 2]).await;
         (servers.sharing().await, line)
     }
 
     pub(super) async fn in_zones(zones: Vec<&'static str>) -> Self {
         let key = key_file();
         let credentials = vec![Credentials::Key(key.path().to_owned()); zones.len()];
-        Self::at(ends(zones.len()).await, zones, credentials, Some(key), false).await
+        let circulates = vec![false; zones.len()];
+        Self::at(ends(zones.len()).await, zones, credentials, Some(key), circulates).await
     }
 
     async fn at(
@@ -97,7 +104,7 @@ impl Servers {
         zones: Vec<&'static str>,
         credentials: Vec<Credentials>,
         key: Option<NamedTempFile>,
-        circulates: bool,
+        circulates: Vec<bool>,
     ) -> Self {
         let (listeners, addresses): (Vec<_>, Vec<_>) = ends.into_iter().unzip();
         let mut servers = Self {
@@ -158,7 +165,7 @@ impl Servers {
         let shared = ClusterOptions {
             stores: vec!["memory:///shared/".parse().unwrap()],
             ring: Config::default(),
-            circulates: self.circulates,
+            circulates: self.circulates[server],
         };
         let transport = Transport::start(listener, config, &manager, shared).unwrap();
         let file = |meta: &ObjectMeta| TableFile {

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use coscan_core::{PageIndex, ScanId, Time};
 use coscan_ring::{Action, Message, NodeId, Served};
 
 use crate::driver::state::State;
 use crate::driver::walk::Walk;
-use crate::peers::{FileName, Outgoing, Taken};
+use crate::peers::{ClusterReport, FileName, Outgoing, Taken};
 use crate::scans::parts::ScanParts;
 
 /// Pages of which it is found out who reads them, while the lock is held once.
@@ -16,11 +17,11 @@ const STEP_PAGES: u32 = 1024;
 impl State {
     /// Carries out what the node wants; false if there was nothing.
     pub(in crate::driver) fn settle_peers(&mut self, now: Time) -> bool {
-        let mut was_any = self.settle_ring(now);
+        let mut was_any = self.settle_circulating(now);
         while let Some(action) = self.peers.as_mut().and_then(|peers| peers.node.poll_action()) {
             was_any = true;
             self.act_for_peers(action, now);
-            self.settle_ring(now); // What it has asked of the node may be answered.
+            self.settle_circulating(now); // What it has asked of the node may be answered.
         }
         was_any
     }
@@ -31,7 +32,7 @@ impl State {
             && peers.timeout().is_some_and(|time| time <= now)
         {
             peers.node.handle_timeout(now);
-            peers.circulating.iter_mut().for_each(|ring| ring.handle_timeout(now));
+            peers.circulating.iter_mut().for_each(|it| it.handle_timeout(now));
             self.settle_peers(now); // Before a walk gives up a load that is to be read after all.
         }
     }
@@ -81,7 +82,7 @@ impl State {
     pub(super) fn send_to_peer(&mut self, to: NodeId, message: Message) {
         let Some(peers) = &mut self.peers else { return };
         if to == peers.node.id() {
-            return self.answer_ring(message);
+            return self.answer_own_request(message);
         }
         peers.report.requests_made += u64::from(matches!(message, Message::Get { .. }));
         let (mut pages, mut taken) = (Vec::new(), None);
@@ -90,11 +91,9 @@ impl State {
             let Some(shared) = peers.files.get(*file) else { return };
             for &page in sent {
                 let bypassed = peers.bypassing.remove(&(served, page));
-                if let Some(bytes) = &bypassed {
-                    peers.report.bytes_bypassed += bytes.len() as u64;
-                }
-                let cached = || self.frames.get(&shared.page_id(page)).cloned();
-                let bytes = bypassed.or_else(cached).expect("what is sent is held until then");
+                let bytes = bytes_to_send(&mut peers.report, bypassed, || {
+                    self.frames.get(&shared.page_id(page)).cloned()
+                });
                 peers.report.bytes_sent += bytes.len() as u64;
                 pages.push(bytes);
             }
@@ -119,4 +118,16 @@ impl State {
     pub(super) fn served_by(&self, scan: ScanId) -> Option<Served> {
         self.peers.as_ref()?.serving.get(&scan).map(|serving| serving.served)
     }
+}
+
+/// The bytes of a page that a request is answered with: those that bypassed the pool, or those in it.
+pub(super) fn bytes_to_send(
+    report: &mut ClusterReport,
+    bypassed: Option<Bytes>,
+    cached: impl FnOnce() -> Option<Bytes>,
+) -> Bytes {
+    if let Some(bytes) = &bypassed {
+        report.bytes_bypassed += bytes.len() as u64;
+    }
+    bypassed.or_else(cached).expect("what is sent is held until then")
 }

@@ -104,6 +104,7 @@ impl State {
         let arrived = peers.arriving.remove(&page).zip(peers.files.get(file));
         let (bytes, shared) = arrived.expect("pages arrive with their bytes");
         peers.report.bytes_received += bytes.len() as u64;
+        peers.report.bytes_taken += bytes.len() as u64;
         let id = shared.page_id(page);
         if let Some(in_flight) = self.loads.get(&load) {
             in_flight.counters.count_from_peer(&bytes);
@@ -129,7 +130,7 @@ impl State {
             if pages.iter().all(|&page| self.core.state().is_unneeded(page)) {
                 if let Some(peers) = &mut self.peers {
                     peers.node.cancel_load(now, load);
-                    peers.circulating.iter_mut().for_each(|ring| ring.cancel_load(load));
+                    peers.circulating.iter_mut().for_each(|it| it.cancel_load(load));
                 }
                 self.fail_pages(load, &pages, now);
             }

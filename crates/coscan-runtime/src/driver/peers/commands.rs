@@ -147,7 +147,7 @@ impl State {
             let own = peers.node.id();
             peers.opening.forget(|from, _| from != own && !members.contains(&from));
         }
-        self.set_ring(members, now);
+        self.set_circulating_members(members, now);
         self.announce_all_again();
     }
 

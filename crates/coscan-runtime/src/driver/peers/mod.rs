@@ -84,7 +84,7 @@ impl Peers {
         driver: Weak<Driver>,
     ) -> Self {
         Self {
-            node: Node::new(id, incarnation, options.ring),
+            node: Node::new(id, incarnation, options.node_config()),
             files: SharedFiles::default(),
             serving: BTreeMap::new(),
             scans: BTreeMap::new(),

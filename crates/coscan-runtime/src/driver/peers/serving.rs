@@ -28,7 +28,8 @@ impl State {
     ) {
         let found = self.scan_for(file, pages);
         let Some(peers) = &mut self.peers else { return };
-        peers.report.requests_served += 1;
+        // Those of this server are for what goes round.
+        peers.report.requests_served += u64::from(served.node != peers.node.id());
         let Some((spec, parts)) = found else {
             peers.node.failed(served); // They are of several chunks, or the file is not open.
             return;

@@ -8,8 +8,8 @@ use tokio::runtime::Handle;
 use crate::driver::tests::table_of_chunks;
 use crate::driver::walk::Walk;
 use crate::{
-    BufferManager, ClusterOptions, Network, Options, Outgoing, OutgoingFragment, RingMessage,
-    ScanRequest,
+    BufferManager, CirculatingMessage, ClusterOptions, Network, Options, Outgoing,
+    OutgoingFragment, ScanRequest,
 };
 
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(super) struct Nowhere;
 
 impl Network for Nowhere {
     fn send(&self, _: Outgoing) {}
-    fn send_ring(&self, _: NodeId, _: RingMessage) {}
+    fn send_circulating(&self, _: NodeId, _: CirculatingMessage) {}
     fn send_fragment(&self, _: OutgoingFragment) {}
 }
 

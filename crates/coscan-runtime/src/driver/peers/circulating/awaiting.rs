@@ -4,7 +4,7 @@ use bytes::Bytes;
 use coscan_core::{LoadId, PageIndex, Time};
 use coscan_ring::FileId;
 
-use super::Wanted;
+use super::WaitingLoad;
 use crate::driver::state::State;
 use crate::peers::FragmentId;
 
@@ -33,7 +33,7 @@ impl State {
             if owner == peers.node.id() && !circulating.ring.goes_round(fragment) {
                 return true;
             }
-            let wanted = Wanted { load, file, page, id: shared.page_id(page) };
+            let wanted = WaitingLoad { load, file, page, id: shared.page_id(page) };
             circulating.wanted.insert(fragment, wanted);
             circulating.ring.request(now, fragment, owner);
             false
@@ -43,10 +43,13 @@ impl State {
 
     /// What a load waits for passes.
     pub(super) fn fragment_taken(&mut self, fragment: FragmentId, now: Time) {
-        let Some(circulating) = self.circulating() else { return };
+        let Some(peers) = self.peers.as_deref_mut() else { return };
+        let Some(circulating) = &mut peers.circulating else { return };
         let bytes = circulating.in_transit.get(&fragment).expect("it is in transit");
         let bytes = Bytes::clone(bytes);
-        let Some(Wanted { load, id, .. }) = circulating.wanted.remove(&fragment) else { return };
+        let Some(waiting) = circulating.wanted.remove(&fragment) else { return };
+        let WaitingLoad { load, id, .. } = waiting;
+        peers.report.bytes_taken += bytes.len() as u64;
         if let Some(in_flight) = self.loads.get(&load) {
             in_flight.counters.count_from_peer(&bytes);
         }
@@ -57,8 +60,10 @@ impl State {
     pub(super) fn read_fragment_instead(&mut self, fragment: FragmentId, now: Time) {
         let Some(peers) = self.peers.as_deref_mut() else { return };
         let Some(circulating) = &mut peers.circulating else { return };
-        let Some(Wanted { load, id, .. }) = circulating.wanted.remove(&fragment) else { return };
-        peers.report.bytes_read_instead += fragment.bytes();
+        let Some(WaitingLoad { load, id, .. }) = circulating.wanted.remove(&fragment) else {
+            return;
+        };
+        peers.report.bytes_read_instead += fragment.len_bytes();
         self.read(load, &[id], now);
     }
 
@@ -71,7 +76,7 @@ impl State {
             circulating.ring.withdraw(fragment);
         }
         // What has passed meanwhile is taken first.
-        self.settle_ring(now);
+        self.settle_circulating(now);
         fragments.into_iter().for_each(|fragment| self.read_fragment_instead(fragment, now));
     }
 }

@@ -11,7 +11,7 @@ mod awaiting;
 mod reading;
 mod receiving;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
 use std::task::Waker;
@@ -19,15 +19,15 @@ use std::task::Waker;
 use bytes::Bytes;
 use coscan_core::{LoadId, PageId, PageIndex, Time};
 use coscan_ring::{
-    Circulate, CirculateAction, CirculateConfig, CirculateMessage, FileId, GetId, NodeId,
-    RingPosition,
+    Circulate, CirculateAction, CirculateConfig, CirculateMessage, FileId, FragmentHeader, GetId,
+    NodeId, RingPosition,
 };
 
 use super::Peers;
 use crate::driver::state::State;
-use crate::peers::{ClusterOptions, FileName, FragmentId, OutgoingFragment, RingMessage};
+use crate::peers::{CirculatingMessage, ClusterOptions, FileName, FragmentId, OutgoingFragment};
 
-/// Fragments in transit. [DC §5.4]
+/// Transit buffers of a server: with the default of 32 MiB each holds up to 1 MiB. Our choice; [DC §5.4] has 64 of 128 MB.
 const TRANSIT_BUFFERS: usize = 32;
 
 /// Fragments that a server reads for the ring at once: enough to hide the latency of a store.
@@ -42,18 +42,27 @@ pub(in crate::driver) struct Circulating {
     /// The bytes of what is in transit. What is queued for the successor is not sent if these are gone or replaced.
     in_transit: BTreeMap<FragmentId, Arc<Bytes>>,
     /// What loads here wait for.
-    wanted: BTreeMap<FragmentId, Wanted>,
+    wanted: BTreeMap<FragmentId, WaitingLoad>,
     /// What was asked of this server's own node.
     reading: BTreeMap<GetId, FragmentId>,
     next_get: u64,
-    /// Files of requests that have passed, by identity, and whether one has since this was last looked at.
-    names: BTreeMap<u64, (FileName, bool)>,
+    /// Files of requests that have passed, by identity.
+    names: BTreeMap<u64, PassedName>,
     /// Who waits for space for what the predecessor sends.
     waiting: Vec<Waker>,
 }
 
+/// The name of a file of which a request has passed.
+#[derive(Debug)]
+struct PassedName {
+    name: FileName,
+    /// Whether one has since this was last looked at.
+    was_used: bool,
+}
+
+/// A load, and the page that it waits for.
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
+struct WaitingLoad {
     load: LoadId,
     file: FileId,
     page: PageIndex,
@@ -109,7 +118,7 @@ impl Circulating {
 
     /// Names that no request has had since this was last called are forgotten.
     pub(super) fn forget_idle(&mut self) {
-        self.names.retain(|_, (_, was_used)| mem::take(was_used));
+        self.names.retain(|_, passed| mem::take(&mut passed.was_used));
     }
 
     /// Members have changed: the place of each is its number, which is random enough.
@@ -123,29 +132,31 @@ impl Circulating {
 impl Peers {
     /// The name of the file with that identity.
     fn name_of(&self, file: u64) -> Option<&FileName> {
-        let passed = self.circulating.as_ref().and_then(|ring| ring.names.get(&file));
-        self.files.by_identity(file).map(|file| &*file.name).or(passed.map(|(name, _)| name))
+        let circulating = self.circulating.as_ref();
+        let passed = circulating.and_then(|circulating| circulating.names.get(&file));
+        let open = self.files.by_identity(file);
+        open.map(|file| &*file.name).or(passed.map(|passed| &passed.name))
     }
 
     /// The page of a shared file as it goes round, if it is small enough.
     fn fragment(&self, file: FileId, page: PageIndex) -> Option<FragmentId> {
-        let (shared, ring) = (self.files.get(file)?, self.circulating.as_ref()?);
+        let (shared, circulating) = (self.files.get(file)?, self.circulating.as_ref()?);
         let range = shared.range(page);
         let fragment =
             FragmentId { file: shared.name.identity(), start: range.start, end: range.end };
-        (fragment.bytes() <= ring.bytes_max).then_some(fragment)
+        (fragment.len_bytes() <= circulating.bytes_max).then_some(fragment)
     }
 }
 
 impl State {
     /// Carries out what the ring wants; false if there was nothing.
-    pub(super) fn settle_ring(&mut self, now: Time) -> bool {
+    pub(super) fn settle_circulating(&mut self, now: Time) -> bool {
         let mut was_any = false;
         while let Some(action) = self.circulating().and_then(|it| it.ring.poll_action()) {
             was_any = true;
             match action {
-                CirculateAction::Send { to, message } => self.send_on_ring(to, message),
-                CirculateAction::Read(fragment) => self.read_for_ring(fragment, now),
+                CirculateAction::Send { to, message } => self.send_to_neighbour(to, message),
+                CirculateAction::Read(fragment) => self.read_to_inject(fragment, now),
                 CirculateAction::Take(fragment) => self.fragment_taken(fragment, now),
                 CirculateAction::Release(fragment) => {
                     let released =
@@ -155,7 +166,7 @@ impl State {
                 CirculateAction::GiveUp(fragment, _) => self.read_fragment_instead(fragment, now),
             }
         }
-        self.wake_predecessor();
+        self.wake_receivers();
         was_any
     }
 
@@ -163,8 +174,8 @@ impl State {
         self.peers.as_mut()?.circulating.as_mut()
     }
 
-    /// There may be space now for what the predecessor sends.
-    fn wake_predecessor(&mut self) {
+    /// There may be space now for what the predecessor sends: who waits to read it is woken.
+    fn wake_receivers(&mut self) {
         let Some(circulating) = self.circulating() else { return };
         if circulating.waiting.is_empty() {
             return;
@@ -175,37 +186,37 @@ impl State {
         }
     }
 
-    fn send_on_ring(&mut self, to: NodeId, message: CirculateMessage<FragmentId>) {
+    fn send_to_neighbour(&mut self, to: NodeId, message: CirculateMessage<FragmentId>) {
         let Some(peers) = &mut self.peers else { return };
         self.effects.network.get_or_insert_with(|| Arc::clone(&peers.network));
-        if let CirculateMessage::Fragment(header) = message {
-            let Some(circulating) = &mut peers.circulating else { return };
-            let held = circulating.in_transit.get_mut(&header.fragment);
-            let held = held.expect("what is in transit has its bytes");
-            peers.report.bytes_sent += held.len() as u64;
-            // If it was queued before, for another successor perhaps, that no longer counts.
-            *held = Arc::new(Bytes::clone(held));
-            let (bytes, driver) = (Arc::downgrade(held), peers.driver.clone());
-            self.effects.fragments.push(OutgoingFragment { to, header, bytes, driver });
-            return;
-        }
         let requests = match &message {
+            CirculateMessage::Fragment(header) => return self.send_fragment(to, *header),
             CirculateMessage::Requests(requests) => &requests[..],
-            _ => &[],
+            CirculateMessage::Unreadable { .. } => &[],
         };
-        let mut files: Vec<_> = requests.iter().map(|request| request.fragment.file).collect();
-        files.sort_unstable();
-        files.dedup();
+        let files: BTreeSet<_> = requests.iter().map(|request| request.fragment.file).collect();
         let files = files.into_iter().filter_map(|file| peers.name_of(file).cloned()).collect();
-        self.effects.ring_messages.push((to, RingMessage { files, message }));
+        self.effects.circulating.push((to, CirculatingMessage { files, message }));
+    }
+
+    fn send_fragment(&mut self, to: NodeId, header: FragmentHeader<FragmentId>) {
+        let Some(peers) = self.peers.as_deref_mut() else { return };
+        let Some(circulating) = &mut peers.circulating else { return };
+        let held = circulating.in_transit.get_mut(&header.fragment);
+        let held = held.expect("what is in transit has its bytes");
+        peers.report.bytes_sent += held.len() as u64;
+        // If it was queued before, for another successor perhaps, that no longer counts.
+        *held = Arc::new(Bytes::clone(held));
+        let (bytes, driver) = (Arc::downgrade(held), peers.driver.clone());
+        self.effects.fragments.push(OutgoingFragment { to, header, bytes, driver });
     }
 
     /// The members are others now: extents may have other owners, who are asked.
-    pub(super) fn set_ring(&mut self, members: &[NodeId], now: Time) {
+    pub(super) fn set_circulating_members(&mut self, members: &[NodeId], now: Time) {
         let Some(peers) = self.peers.as_deref_mut() else { return };
         let Some(circulating) = &mut peers.circulating else { return };
         circulating.set_members(now, peers.node.id(), members);
-        for (&fragment, &Wanted { file, page, .. }) in &circulating.wanted {
+        for (&fragment, &WaitingLoad { file, page, .. }) in &circulating.wanted {
             circulating.ring.request(now, fragment, peers.node.owner_of(file, page));
         }
     }

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use coscan_core::{RemoteQuery, Time};
 use coscan_ring::{GetId, Message, Served};
 
-use super::Wanted;
+use super::WaitingLoad;
+use crate::driver::peers::acting::bytes_to_send;
 use crate::driver::state::State;
 use crate::peers::FragmentId;
 
 impl State {
     /// Asks this server's own node for a page, as another server would.
-    pub(super) fn read_for_ring(&mut self, fragment: FragmentId, now: Time) {
+    pub(super) fn read_to_inject(&mut self, fragment: FragmentId, now: Time) {
         if let Some(circulating) = self.circulating()
-            && let Some(Wanted { load, id, .. }) = circulating.wanted.remove(&fragment)
+            && let Some(WaitingLoad { load, id, .. }) = circulating.wanted.remove(&fragment)
         {
             // It was to come by, and got lost. The node would wait for this load.
             circulating.ring.withdraw(fragment);
@@ -27,11 +28,12 @@ impl State {
         circulating.next_get += 1;
         circulating.reading.insert(get, fragment);
         let (pages, query) = (vec![fragment.start..fragment.end], RemoteQuery::default());
+        // It may be answered at once, which may have others read: at most `READS_MAX` deep.
         self.receive(id, Message::Get { get, file, pages, query }, Vec::new(), now);
     }
 
     /// What this server's own node says to the ring.
-    pub(in crate::driver::peers) fn answer_ring(&mut self, message: Message) {
+    pub(in crate::driver::peers) fn answer_own_request(&mut self, message: Message) {
         let now = self.core.state().now();
         let Some(peers) = self.peers.as_deref_mut() else { return };
         let Some(circulating) = &mut peers.circulating else { return };
@@ -41,8 +43,9 @@ impl State {
                 let Some(shared) = peers.files.get(file) else { return };
                 for page in pages {
                     let bypassed = peers.bypassing.remove(&(served, page));
-                    let cached = || self.frames.get(&shared.page_id(page)).cloned();
-                    let bytes = bypassed.or_else(cached).expect("what is sent is held until then");
+                    let bytes = bytes_to_send(&mut peers.report, bypassed, || {
+                        self.frames.get(&shared.page_id(page)).cloned()
+                    });
                     if let Some(fragment) = circulating.reading.remove(&get) {
                         // A copy by another owner may be in transit, and queued.
                         circulating.in_transit.entry(fragment).or_insert_with(|| Arc::new(bytes));

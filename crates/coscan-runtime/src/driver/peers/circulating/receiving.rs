@@ -1,22 +1,24 @@
 //! What neighbours on the ring send, and take.
 
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use bytes::Bytes;
 use coscan_core::Time;
-use coscan_ring::{CirculateMessage, Fragment, NodeId};
+use coscan_ring::{CirculateMessage, FragmentHeader, NodeId};
 
+use super::PassedName;
 use crate::driver::handle::Driver;
 use crate::driver::state::State;
-use crate::peers::{FragmentId, RingMessage};
+use crate::peers::{CirculatingMessage, FragmentId};
 
 /// Files of other servers' requests whose names are kept.
 const FILES_MAX: usize = 4096;
 
 impl Driver {
-    pub(crate) fn receive_ring(self: &Arc<Self>, message: RingMessage) {
-        self.call(|state, now| state.receive_ring(message, now));
+    pub(crate) fn receive_circulating(self: &Arc<Self>, message: CirculatingMessage) {
+        self.call(|state, now| state.receive_circulating(message, now));
     }
 
     /// Reserves space for the next fragment of the predecessor, or wakes whoever waits for it later. Returns the most bytes
@@ -25,21 +27,35 @@ impl Driver {
         self.call(|state, _| state.poll_fragment_space(waker))
     }
 
-    pub(crate) fn fragment_came(self: &Arc<Self>, header: Fragment<FragmentId>, bytes: Bytes) {
+    pub(crate) fn fragment_came(
+        self: &Arc<Self>,
+        header: FragmentHeader<FragmentId>,
+        bytes: Bytes,
+    ) {
         self.call(|state, now| state.fragment_came(header, bytes, now));
     }
 }
 
 impl State {
     /// A message of a neighbour that is no fragment.
-    fn receive_ring(&mut self, RingMessage { files, message }: RingMessage, now: Time) {
+    fn receive_circulating(
+        &mut self,
+        CirculatingMessage { files, message }: CirculatingMessage,
+        now: Time,
+    ) {
         let Some(circulating) = self.circulating() else { return };
         if matches!(message, CirculateMessage::Fragment(_)) {
             return; // It has no space, and its bytes are missing.
         }
-        let room = FILES_MAX.saturating_sub(circulating.names.len());
-        for file in files.into_iter().take(room) {
-            circulating.names.insert(file.identity(), (file, true));
+        for name in files {
+            let count = circulating.names.len();
+            match circulating.names.entry(name.identity()) {
+                Entry::Occupied(mut known) => known.get_mut().was_used = true,
+                Entry::Vacant(new) if count < FILES_MAX => {
+                    new.insert(PassedName { name, was_used: true });
+                }
+                Entry::Vacant(_) => {}
+            }
         }
         circulating.ring.handle(now, message);
     }
@@ -55,7 +71,7 @@ impl State {
         Poll::Pending
     }
 
-    fn fragment_came(&mut self, header: Fragment<FragmentId>, bytes: Bytes, now: Time) {
+    fn fragment_came(&mut self, header: FragmentHeader<FragmentId>, bytes: Bytes, now: Time) {
         let Some(peers) = self.peers.as_deref_mut() else { return };
         let Some(circulating) = &mut peers.circulating else { return };
         peers.report.bytes_received += bytes.len() as u64;
