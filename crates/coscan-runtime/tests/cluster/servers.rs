@@ -34,6 +34,8 @@ pub(crate) const ROWS: u64 = FILES as u64 * ROWS_OF_FILE;
 pub(crate) struct Wires {
     clusters: OnceLock<Vec<Arc<Cluster>>>,
     cut_off: Mutex<BTreeSet<NodeId>>,
+    /// This server is cut off before the next request to it comes.
+    pub(crate) cut_off_when_asked: Mutex<Option<NodeId>>,
     /// Requests that did not reach a server that is cut off, and answers that did not come from it.
     pub(crate) lost: AtomicUsize,
     /// Fragments that went from one server to the next.
@@ -58,6 +60,12 @@ pub(crate) struct Wire {
 
 impl Network for Wire {
     fn send(&self, message: Outgoing) {
+        let is_asked = matches!(message.message, Message::Get { .. });
+        let mut cut_off = self.wires.cut_off_when_asked.lock().unwrap();
+        if let Some(asked) = cut_off.take_if(|&mut server| is_asked && message.to == server) {
+            self.wires.cut_off.lock().unwrap().insert(asked);
+        }
+        drop(cut_off);
         if !self.wires.is_cut_off(self.from) {
             let _ = self.wires.queues[self.from.0 as usize].send(Queued::Message(message));
         }
@@ -154,6 +162,7 @@ impl Servers {
         let wires = Wires {
             clusters: OnceLock::new(),
             cut_off: Mutex::default(),
+            cut_off_when_asked: Mutex::default(),
             lost: AtomicUsize::new(0),
             fragments_carried: AtomicUsize::new(0),
             held_up: watch::Sender::default(),
