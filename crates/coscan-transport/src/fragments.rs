@@ -3,13 +3,14 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use coscan_runtime::ring::{CirculateMessage, NodeId};
 use coscan_runtime::{CirculatingMessage, OutgoingFragment};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufWriter};
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::frame::{self, Frame, invalid};
 use crate::handshake::{Purpose, dial};
@@ -18,6 +19,9 @@ use crate::members::Members;
 
 /// The pause after a connection that broke or was not made.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// For how long a server that is there may take no fragment: it is broken, or has other limits.
+const REFUSED_MAX: Duration = Duration::from_secs(3);
 
 /// The interval of pings on an idle connection.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
@@ -40,9 +44,15 @@ impl FragmentQueue {
     async fn send_all(&mut self, members: &Members) {
         let mut connection = None;
         loop {
+            let is_down = is_down(&self.state);
             let next = async {
-                let Some(to) = &mut connection else { return Ok(self.fragments.recv().await) };
-                next(&mut self.fragments, to).await
+                let Some(Connection { to, .. }) = &mut connection else {
+                    return Ok(self.fragments.recv().await);
+                };
+                tokio::select! {
+                    next = next(&mut self.fragments, to) => next,
+                    () = is_down => Err(io::ErrorKind::ConnectionAborted.into()),
+                }
             };
             match next.await {
                 Ok(Some(fragment)) => self.send(fragment, &mut connection, members).await,
@@ -52,63 +62,83 @@ impl FragmentQueue {
         }
     }
 
-    /// Sends a fragment, again if its connection breaks, unless it is not to be sent any more.
+    /// Sends a fragment, again if its connection breaks, unless it is not to be sent any more. One that a server which is there does
+    /// not take for long is dropped, so that others may move: whoever wants it asks again.
     async fn send(
         &self,
         fragment: OutgoingFragment,
         connection: &mut Option<Connection>,
         members: &Members,
     ) {
+        let mut refused_since = None;
         while fragment.bytes().is_some() {
-            let sent = async {
-                let to = match connection {
-                    Some(to) => to,
-                    None => connection.insert(self.connect(members).await?),
-                };
-                let message = CirculateMessage::Fragment(fragment.header);
-                let frame = Frame::Circulating(CirculatingMessage { files: Vec::new(), message });
-                if let Some(bytes) = fragment.bytes() {
-                    let header = frame::encode(&frame)?;
-                    frame::write(to, &header, std::slice::from_ref(&bytes)).await?;
-                    to.flush().await?;
-                    self.state.traffic.count_sent(bytes.len() as u64);
-                }
-                io::Result::Ok(())
-            };
-            // A server that is gone need not say so: its link tells.
             let sent = tokio::select! {
-                sent = sent => sent,
-                () = self.is_down() => Err(io::ErrorKind::ConnectionAborted.into()),
+                sent = self.try_send(&fragment, connection, members) => sent,
+                // A server that is gone need not say so: its link tells.
+                () = is_down(&self.state) => Err(io::ErrorKind::ConnectionAborted.into()),
             };
-            match sent {
-                Ok(()) => return fragment.sent(),
-                Err(error) => {
-                    log::debug!("a fragment is not sent to {} yet: {error}", self.address);
-                    *connection = None;
-                    sleep(PAUSE).await;
-                }
+            let Err(error) = sent else { return fragment.sent() };
+            *connection = None;
+            if *self.state.status.borrow() == LinkStatus::Down {
+                refused_since = None; // The ring will change.
+            } else if refused_since.get_or_insert_with(Instant::now).elapsed() >= REFUSED_MAX {
+                log::warn!("{} takes no fragments, although it is there: {error}", self.address);
+                return fragment.sent();
             }
+            sleep(PAUSE).await;
         }
     }
 
-    async fn connect(&self, members: &Members) -> io::Result<Connection> {
+    async fn try_send(
+        &self,
+        fragment: &OutgoingFragment,
+        connection: &mut Option<Connection>,
+        members: &Members,
+    ) -> io::Result<()> {
+        let losses = self.state.losses.load(Ordering::Relaxed);
+        // Who has lost one connection to a server has lost the other, too, though it may not be known yet.
+        let Connection { to, .. } = match connection.take_if(|it| it.losses == losses) {
+            Some(known) => connection.insert(known),
+            None => {
+                let to = self.connect(members).await?;
+                connection.insert(Connection { to, losses })
+            }
+        };
+        let message = CirculateMessage::Fragment(fragment.header);
+        let frame = Frame::Circulating(CirculatingMessage { files: Vec::new(), message });
+        if let Some(bytes) = fragment.bytes() {
+            let header = frame::encode(&frame)?;
+            frame::write(to, &header, std::slice::from_ref(&bytes)).await?;
+            to.flush().await?;
+            self.state.traffic.count_sent(bytes.len() as u64);
+        }
+        Ok(())
+    }
+
+    async fn connect(&self, members: &Members) -> io::Result<Stream> {
         let dialed = dial(&members.own, &self.address, Purpose::Fragments, &members.tls).await;
         let (_, stream) = dialed.map_err(|error| invalid(error.to_string()))?;
         Ok(BufWriter::with_capacity(64 << 10, Box::new(stream)))
     }
-
-    async fn is_down(&self) {
-        let mut status = self.state.status.subscribe();
-        let _ = status.wait_for(|&status| status == LinkStatus::Down).await;
-    }
 }
 
-type Connection = BufWriter<Box<dyn AsyncWrite + Send + Unpin>>;
+/// A connection, and how many others were lost before.
+struct Connection {
+    to: Stream,
+    losses: u64,
+}
+
+type Stream = BufWriter<Box<dyn AsyncWrite + Send + Unpin>>;
+
+async fn is_down(state: &LinkState) {
+    let mut status = state.status.subscribe();
+    let _ = status.wait_for(|&status| status == LinkStatus::Down).await;
+}
 
 /// The next fragment; until then, signs of life.
 async fn next(
     fragments: &mut UnboundedReceiver<OutgoingFragment>,
-    to: &mut Connection,
+    to: &mut Stream,
 ) -> io::Result<Option<OutgoingFragment>> {
     loop {
         if let Ok(next) = timeout(PING_INTERVAL, fragments.recv()).await {
@@ -135,6 +165,9 @@ pub(crate) async fn receive(
             })) => header,
             Some(_) => return Err(invalid("expected a fragment".to_owned())),
         };
+        if members.links.status(from) != LinkStatus::Up {
+            return Err(invalid("it shares nothing with this server".to_owned()));
+        }
         let space = members.cluster.fragment_space().await;
         let space = space.ok_or_else(|| invalid("nothing goes round here".to_owned()))?;
         let bytes = header.fragment.len_bytes();

@@ -35,7 +35,7 @@ pub(crate) struct Hello {
 }
 
 /// What a connection is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Purpose {
     /// To learn the address of the other server: the [`Answer`] has it.
     Discovery,

@@ -72,19 +72,20 @@ async fn serve(
     newest: &Newest,
 ) {
     members.meet(&hello.address);
-    let from = node_id(&hello.address);
-    match hello.purpose {
-        Purpose::Discovery => return,
-        Purpose::Fragments => {
-            if let Err(error) = fragments::receive(from, stream, members).await {
-                log::warn!("the fragment connection from {} failed: {error}", hello.address);
-            }
-            return;
-        }
-        Purpose::Messages => {}
+    let (from, purpose) = (node_id(&hello.address), hello.purpose);
+    if purpose == Purpose::Discovery {
+        return;
     }
-    let turn = newest.replace(from);
+    let turn = newest.replace((from, purpose));
     let heard = turn.heard.lock().await;
+    if purpose == Purpose::Fragments {
+        let received = fragments::receive(from, stream, members);
+        if let Some(Err(error)) = turn.replaced.run_until_cancelled(received).await {
+            log::warn!("the fragment connection from {} failed: {error}", hello.address);
+        }
+        newest.end((from, purpose), &turn);
+        return;
+    }
     if !turn.replaced.is_cancelled() {
         members.cluster.reconnected(from);
         let received = turn.replaced.run_until_cancelled(receive(from, stream, members)).await;
@@ -92,15 +93,15 @@ async fn serve(
             log::warn!("a connection of {} to share pages has ended: {error}", hello.address);
         }
     }
-    if newest.end(from, &turn) {
+    if newest.end((from, purpose), &turn) {
         members.cluster.disconnected(from);
     }
     drop(heard);
 }
 
-/// The newest connection of each server. What an older one still has to say is out of date.
+/// The newest connection of each server, for each purpose. What an older one still has to say is out of date.
 #[derive(Clone, Debug, Default)]
-struct Newest(Arc<Mutex<BTreeMap<NodeId, Turn>>>);
+struct Newest(Arc<Mutex<BTreeMap<(NodeId, Purpose), Turn>>>);
 
 /// A connection that may be heard.
 #[derive(Clone, Debug, Default)]
@@ -113,29 +114,29 @@ struct Turn {
 
 impl Newest {
     /// Ends the connection that a server had before.
-    fn replace(&self, node: NodeId) -> Turn {
+    fn replace(&self, of: (NodeId, Purpose)) -> Turn {
         let mut newest = self.lock();
-        let before = newest.remove(&node);
+        let before = newest.remove(&of);
         let heard = before.map(|before| {
             before.replaced.cancel();
             before.heard
         });
         let turn = Turn { heard: heard.unwrap_or_default(), ..Turn::default() };
-        newest.insert(node, turn.clone());
+        newest.insert(of, turn.clone());
         turn
     }
 
     /// Forgets a connection that has ended; false if there is a newer one.
-    fn end(&self, node: NodeId, turn: &Turn) -> bool {
+    fn end(&self, of: (NodeId, Purpose), turn: &Turn) -> bool {
         let mut newest = self.lock();
         let is_newest = !turn.replaced.is_cancelled();
         if is_newest {
-            newest.remove(&node);
+            newest.remove(&of);
         }
         is_newest
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<NodeId, Turn>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(NodeId, Purpose), Turn>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,6 +1,7 @@
 //! The way to another server: what is queued for it, and whether it can be reached.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use coscan_runtime::{CirculatingMessage, Outgoing, OutgoingFragment};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -44,6 +45,8 @@ pub(crate) enum LinkStatus {
 pub(crate) struct LinkState {
     pub(crate) status: watch::Sender<LinkStatus>,
     pub(crate) traffic: Traffic,
+    /// How often a connection was lost.
+    pub(crate) losses: AtomicU64,
 }
 
 /// What waits to be sent.
@@ -63,7 +66,8 @@ impl Link {
         let (pages, pages_queue) = unbounded_channel();
         let (fragments, fragments_queue) = unbounded_channel();
         let status = watch::Sender::new(LinkStatus::Down);
-        let state = Arc::new(LinkState { status, traffic: Traffic::default() });
+        let state =
+            Arc::new(LinkState { status, traffic: Traffic::default(), losses: AtomicU64::new(0) });
         let queue = Queue {
             address: address.clone(),
             control: control_queue,

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -63,6 +64,7 @@ impl Queue {
                     let since = Instant::now();
                     set(&self.state, LinkStatus::OneWay);
                     let error = self.send_all(own, stream, stopping, set).await;
+                    self.state.losses.fetch_add(1, Ordering::Relaxed);
                     set(&self.state, LinkStatus::Down);
                     self.drop_all();
                     if stopping.is_cancelled() {

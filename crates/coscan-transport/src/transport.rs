@@ -218,7 +218,9 @@ fn digest(options: &ClusterOptions) -> u64 {
     let mut prefixes: Vec<_> = options.stores.iter().map(url_text).collect();
     prefixes.sort_unstable();
     prefixes.dedup();
-    XxHash64::oneshot(u64::from(options.circulates), prefixes.join("\n").as_bytes())
+    // All transit buffers of a ring have the same size.
+    let circulates = if options.circulates { options.ring.transit_bytes_max.max(1) } else { 0 };
+    XxHash64::oneshot(circulates, prefixes.join("\n").as_bytes())
 }
 
 fn url_text(url: &url::Url) -> &str {

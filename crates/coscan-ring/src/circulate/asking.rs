@@ -9,6 +9,9 @@ use super::action::{CirculateAction, WhyGivenUp};
 use super::message::{CirculateMessage, Request};
 use crate::ids::NodeId;
 
+/// Requests in a message.
+const REQUESTS_MAX: usize = 10_000;
+
 /// An open request of this node.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
@@ -144,14 +147,15 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
             self.own(now, fragment); // 2. to 4.
         } else if self.wanted.get(fragment).is_some_and(is_expected) {
             // 5. It is on its way, and will pass here before it comes to the origin.
-        } else if hops + 1 < self.ring.hops_max() {
+        } else if hops.saturating_add(1) < self.ring.hops_max() {
             self.requests.push(Request { hops: hops + 1, ..request }); // 6.
         }
     }
 
-    /// The requests of this step, in one message.
+    /// The requests of this step, in one message, unless there are very many.
     pub(super) fn poll_requests(&mut self) -> Option<CirculateAction<F>> {
-        let requests = std::mem::take(&mut self.requests);
+        let count = self.requests.len().min(REQUESTS_MAX);
+        let requests: Vec<_> = self.requests.drain(..count).collect();
         let to = self.ring.predecessor.filter(|_| !requests.is_empty())?;
         Some(CirculateAction::Send { to, message: CirculateMessage::Requests(requests) })
     }

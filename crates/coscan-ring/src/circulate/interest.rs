@@ -5,11 +5,15 @@ use coscan_core::Time;
 use super::config::CirculateConfig;
 use super::message::FragmentHeader;
 
+/// What a level of interest may be at most, whatever a neighbour says that it was: a fragment that nobody takes leaves the ring.
+const HISTORY_MAX: f64 = 4.0;
+
 /// The level of interest of a fragment at the end of a lap *(recalled)*: what it was, which counts less with each lap, and
 /// the part of the nodes that have taken it.
 pub(super) fn level_of_interest<F>(fragment: &FragmentHeader<F>) -> f64 {
     let FragmentHeader { interest, cycles, copies, hops, .. } = fragment;
-    interest / f64::from((*cycles).max(1)) + f64::from(*copies) / f64::from((*hops).max(1))
+    let before = interest.clamp(0.0, HISTORY_MAX) / f64::from((*cycles).max(1));
+    before + f64::from(*copies) / f64::from((*hops).max(1))
 }
 
 /// The threshold of a node, LOIT: it rises when space is scarce. [DC §5.4]

@@ -11,8 +11,9 @@ const GAIN: u64 = 8;
 pub(super) struct Lap<F> {
     smoothed_ns: u64,
     is_measured: bool,
-    /// A fragment that has passed, and when. The time until it passes again is a lap.
-    probe: Option<(F, Time)>,
+    /// A fragment that has passed, in which of its laps, and when. The time until it passes again, in the next, is a lap: it may
+    /// have left the ring meanwhile, and have come back an hour later.
+    probe: Option<(F, u32, Time)>,
 }
 
 impl<F: Copy + PartialEq> Lap<F> {
@@ -24,14 +25,18 @@ impl<F: Copy + PartialEq> Lap<F> {
         self.smoothed_ns
     }
 
-    /// A fragment passes. If the last one watched is not back within `patience_ns`, this one is watched instead.
-    pub(super) fn passes(&mut self, now: Time, fragment: F, patience_ns: u64) {
+    /// A fragment passes, in one of its laps. If the last one watched is not back within `patience_ns`, this one is watched instead.
+    pub(super) fn passes(&mut self, now: Time, (fragment, lap): (F, u32), patience_ns: u64) {
         match self.probe {
-            Some((watched, at)) if watched == fragment => self.took(now.since(at)),
-            Some((_, at)) if now.since(at) < patience_ns => return,
+            Some((watched, before, at)) if watched == fragment => {
+                if lap == before.saturating_add(1) {
+                    self.took(now.since(at));
+                }
+            }
+            Some((.., at)) if now.since(at) < patience_ns => return,
             _ => {}
         }
-        self.probe = Some((fragment, now));
+        self.probe = Some((fragment, lap, now));
     }
 
     /// A lap has taken so many nanoseconds.
@@ -55,12 +60,15 @@ mod tests {
             lap.passes(Time(at), fragment, 500);
             lap.ns()
         };
-        assert_eq!(passes(0, 'a'), 1_000);
-        assert_eq!(passes(10, 'b'), 1_000);
-        assert_eq!(passes(80, 'a'), 80);
-        assert_eq!(passes(240, 'a'), 160);
-        assert_eq!(passes(320, 'a'), 150);
-        assert_eq!(passes(900, 'b'), 150); // `a` is lost.
-        assert_eq!(passes(1_080, 'b'), 180);
+        assert_eq!(passes(0, ('a', 1)), 1_000);
+        assert_eq!(passes(10, ('b', 1)), 1_000);
+        assert_eq!(passes(80, ('a', 2)), 80);
+        assert_eq!(passes(240, ('a', 3)), 160);
+        assert_eq!(passes(320, ('a', 4)), 150);
+        assert_eq!(passes(900, ('b', 3)), 150); // `a` is lost.
+        assert_eq!(passes(1_080, ('b', 4)), 180);
+        // It was off the ring.
+        assert_eq!(passes(1_000_000, ('b', 1)), 180);
+        assert_eq!(passes(1_000_100, ('b', 2)), 170);
     }
 }

@@ -174,7 +174,7 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
             }
             CirculateMessage::Unreadable { fragment, owner, hops } => {
                 self.give_up(fragment, WhyGivenUp::Unreadable);
-                let hops = hops + 1;
+                let hops = hops.saturating_add(1);
                 if owner != self.id && hops < self.ring.hops_max() {
                     self.send_on(CirculateMessage::Unreadable { fragment, owner, hops });
                 }
@@ -218,9 +218,9 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         if self.transit.holds(fragment) {
             return; // C4: a second copy, after a change of the ring or by another owner.
         }
-        self.lap.passes(now, fragment, self.resend_ns());
+        self.lap.passes(now, (fragment, header.cycles), self.resend_ns());
         let hops = header.hops.saturating_add(1);
-        let copies = header.copies + u32::from(self.take(fragment));
+        let copies = header.copies.saturating_add(u32::from(self.take(fragment)));
         self.passes_untaken(now, fragment);
         let header = FragmentHeader { hops, copies, ..header };
         if header.owner == self.id {
@@ -238,7 +238,7 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
             self.transit.hold(header);
             self.send_on(CirculateMessage::Fragment(header));
         } else {
-            self.owned.forget(header.fragment);
+            self.owned.end_round(header.fragment);
             self.actions.push_back(CirculateAction::Release(header.fragment));
         }
     }
@@ -253,7 +253,7 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         self.stuck = None;
         if let Some(fragment) = self.transit.newest() {
             self.transit.release(fragment);
-            self.owned.forget(fragment);
+            self.owned.end_round(fragment);
             self.actions.push_back(CirculateAction::Release(fragment));
         }
         self.load_pending(now);

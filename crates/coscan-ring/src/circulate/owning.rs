@@ -64,6 +64,14 @@ impl<F: Copy + Ord> Owned<F> {
         self.round.next_due()
     }
 
+    /// A fragment goes round no more, if it is of this node. What it is about to read it reads all the same: what went may have been
+    /// a copy of another owner, as views of who owns what differ.
+    pub(super) fn end_round(&mut self, fragment: F) {
+        if self.round.remove(fragment).is_some() {
+            self.states.remove(&fragment);
+        }
+    }
+
     pub(super) fn forget(&mut self, fragment: F) {
         self.states.remove(&fragment);
         self.round.remove(fragment);
@@ -158,7 +166,9 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         };
         let interest = level_of_interest(&header);
         let is_kept = self.config.keeps_requested && round.is_requested;
-        if interest < self.threshold.value(&self.config) && !is_kept {
+        // What is no number is no interest.
+        let is_enough = interest >= self.threshold.value(&self.config);
+        if !is_enough && !is_kept {
             self.owned.forget(fragment);
             return self.actions.push_back(CirculateAction::Release(fragment));
         }

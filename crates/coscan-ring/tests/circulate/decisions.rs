@@ -6,7 +6,7 @@ use coscan_ring::{
     WhyGivenUp,
 };
 
-use crate::world::{Node, World, place};
+use crate::world::{Node, World, owner, place};
 
 const NOW: Time = Time(0);
 
@@ -181,16 +181,17 @@ fn an_owner_drops_what_it_did_not_send_and_anybody_what_has_no_owner() {
 fn a_request_without_an_answer_is_sent_again_and_a_lost_fragment_is_read_again() {
     let config = CirculateConfig { thresholds: [0.0; 3], ..CirculateConfig::default() };
     let mut world = World::new(3, config);
-    world.request(2, 0);
+    let fragment = (0..).find(|&it| owner(it, &[0, 1, 2]) == NodeId(0)).unwrap();
+    world.request(2, fragment);
     world.finish(2);
-    assert_eq!((world.taken, world.reads_of[&0]), (1, 1));
+    assert_eq!((world.taken, world.reads_of[&fragment]), (1, 1));
     world.lose();
-    world.request(1, 0);
+    world.request(1, fragment);
     world.finish(2);
     assert_eq!(world.taken, 1);
     world.wait(4 * config.first_lap_ns);
     world.finish(2);
-    assert_eq!((world.taken, world.reads_of[&0]), (2, 2));
+    assert_eq!((world.taken, world.reads_of[&fragment]), (2, 2));
 }
 
 #[test]
@@ -254,4 +255,99 @@ fn what_was_asked_for_late_goes_round_once_more_unless_told_not_to() {
         comes(&mut node, FragmentHeader { hops: 3, ..first }) != [CirculateAction::Release(5)]
     };
     assert!(goes_on(true) && !goes_on(false));
+}
+
+/// Node 0, in whose transit there is a copy of another owner, and which is to read the same fragment: views differ.
+fn reading_what_another_owner_has_sent(buffers: usize) -> Node {
+    let config = CirculateConfig { transit_buffers: buffers, ..CirculateConfig::default() };
+    let mut node = node(0, 3, config);
+    comes(&mut node, header(4, 1));
+    requests(&mut node, &[request(6, 0, 2)]);
+    comes(&mut node, header(5, 1));
+    comes(&mut node, header(6, 1));
+    node
+}
+
+#[test]
+fn a_copy_of_another_owner_may_leave_while_the_fragment_is_read() {
+    for is_readable in [false, true] {
+        let mut alone = reading_what_another_owner_has_sent(8);
+        alone.set_ring(NOW, [place(0)]);
+        // It is full: the newest is dropped.
+        let mut stuck = reading_what_another_owner_has_sent(4);
+        let due = stuck.poll_timeout().unwrap();
+        stuck.handle_timeout(due);
+        for mut node in [alone, stuck] {
+            match is_readable {
+                true => node.read(due, 6),
+                false => node.unreadable(due, 6),
+            }
+            actions(&mut node);
+        }
+    }
+}
+
+#[test]
+fn a_fragment_that_was_off_the_ring_measures_no_lap() {
+    let mut node = node(1, 3, CirculateConfig::default());
+    let mut passes = |now, cycles| {
+        assert!(node.reserve());
+        let header = FragmentHeader { cycles, ..header(5, 0) };
+        node.handle(Time(now), CirculateMessage::Fragment(header));
+        node.sent(Time(now), NodeId(2), 5);
+        actions(&mut node);
+        node.status().lap_ns
+    };
+    passes(0, 1);
+    assert_eq!(passes(2, 2), 2);
+    assert_eq!(passes(4, 3), 2);
+    assert_eq!(passes(3_600_000_000_000, 1), 2);
+}
+
+#[test]
+fn what_makes_no_sense_goes_round_no_longer_than_anything_else() {
+    for interest in [f64::NAN, f64::INFINITY] {
+        let mut node = node(1, 3, CirculateConfig::default());
+        requests(&mut node, &[request(5, 1, 2)]);
+        node.read(NOW, 5);
+        let mut laps = actions(&mut node).iter().map(sent).next();
+        let mut count = 0;
+        while let Some(lap) = laps {
+            node.sent(NOW, NodeId(2), 5);
+            actions(&mut node);
+            let back = FragmentHeader { hops: 2, interest, ..lap };
+            laps = comes(&mut node, back)
+                .iter()
+                .find(|action| matches!(action, CirculateAction::Send { .. }))
+                .map(sent);
+            count += 1;
+            assert!(count < 100, "C5: it goes round for ever");
+        }
+    }
+    let mut node = node(1, 3, CirculateConfig::default());
+    let endless = Request { hops: u32::MAX, ..request(6, 0, 2) };
+    assert_eq!(requests(&mut node, &[endless]), []);
+    comes(&mut node, FragmentHeader { hops: u32::MAX, copies: u32::MAX, ..header(8, 0) });
+    let (fragment, owner) = (9, NodeId(0));
+    let unreadable = CirculateMessage::Unreadable { fragment, owner, hops: u32::MAX };
+    node.handle(NOW, unreadable);
+    assert_eq!(actions(&mut node), []);
+}
+
+#[test]
+fn very_many_requests_are_several_messages() {
+    let mut node = node(1, 3, CirculateConfig::default());
+    for fragment in 0..25_000 {
+        node.request(NOW, 3 * fragment, NodeId(0));
+    }
+    let sent = actions(&mut node);
+    let counts = sent.iter().map(|action| match action {
+        CirculateAction::Send { message: CirculateMessage::Requests(requests), .. } => {
+            requests.len()
+        }
+        other => panic!("{other:?}"),
+    });
+    let counts: Vec<_> = counts.collect();
+    assert_eq!(counts.iter().sum::<usize>(), 25_000);
+    assert!(counts.len() > 1 && counts.iter().all(|&count| count <= 10_000), "{counts:?}");
 }

@@ -4,7 +4,7 @@
 use coscan_ring::{Circulate, CirculateConfig, NodeId};
 use proptest::prelude::*;
 
-use crate::world::{World, place};
+use crate::world::World;
 
 const NODES: usize = 4;
 const FRAGMENTS: u32 = 12;
@@ -120,13 +120,13 @@ impl Story {
                 self.incarnation += 1;
                 let fresh = Circulate::new(NodeId(node as u64), self.incarnation, world.config);
                 world.nodes[node] = fresh;
+                world.views[node] = vec![node];
                 world.settle();
             }
             Step::View { node, alive } if world.alive.contains(&node) => {
                 let is_member = |&other: &usize| alive[other] || other == node;
-                let members = (0..NODES).filter(is_member).map(place);
-                world.nodes[node].set_ring(world.now, members.collect::<Vec<_>>());
-                world.run(node);
+                let members = (0..NODES).filter(is_member);
+                world.view(node, members.collect());
             }
             Step::Settle => self.heal(),
             _ => {}

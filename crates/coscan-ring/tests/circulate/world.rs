@@ -9,9 +9,10 @@ use coscan_ring::{
 
 pub(crate) type Node = Circulate<u32>;
 
-/// The owner of a fragment.
-pub(crate) fn owner(fragment: u32, nodes: usize) -> NodeId {
-    NodeId(u64::from(fragment) % nodes as u64)
+/// The owner of a fragment, among these members.
+pub(crate) fn owner(fragment: u32, members: &[usize]) -> NodeId {
+    let nodes = members.iter().map(|&node| NodeId(node as u64));
+    coscan_ring::owners_of(nodes, u64::from(fragment), 0).unwrap().owner
 }
 
 pub(crate) fn place(node: usize) -> (RingPosition, NodeId) {
@@ -32,6 +33,8 @@ pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) config: CirculateConfig,
     pub(crate) nodes: Vec<Node>,
+    /// Who is a member, as each sees it.
+    pub(crate) views: Vec<Vec<usize>>,
     pub(crate) alive: BTreeSet<usize>,
     pub(crate) links: BTreeMap<(usize, usize), Link>,
     /// Reads under way, by node.
@@ -54,6 +57,7 @@ impl World {
             now: Time(0),
             config,
             nodes: (0..count).map(node).collect(),
+            views: (0..count).map(|node| vec![node]).collect(),
             alive: (0..count).collect(),
             links: BTreeMap::new(),
             reads: Vec::new(),
@@ -71,16 +75,25 @@ impl World {
     /// All that are alive learn of each other, and have room.
     pub(crate) fn settle(&mut self) {
         for node in self.alive.clone() {
-            let members = self.alive.iter().copied().map(place).collect::<Vec<_>>();
-            self.nodes[node].set_ring(self.now, members);
             self.nodes[node].set_room(usize::MAX);
             self.run(node);
+            self.view(node, self.alive.iter().copied().collect());
         }
+    }
+
+    /// A node has other members: as the driver does, it asks the owners of now.
+    pub(crate) fn view(&mut self, node: usize, members: Vec<usize>) {
+        self.nodes[node].set_ring(self.now, members.iter().copied().map(place));
+        self.views[node] = members;
+        for &(_, fragment) in self.open.iter().filter(|(of, _)| *of == node) {
+            self.nodes[node].request(self.now, fragment, owner(fragment, &self.views[node]));
+        }
+        self.run(node);
     }
 
     pub(crate) fn request(&mut self, node: usize, fragment: u32) {
         if self.open.insert((node, fragment)) {
-            let owner = owner(fragment, self.nodes.len());
+            let owner = owner(fragment, &self.views[node]);
             self.nodes[node].request(self.now, fragment, owner);
             self.run(node);
         }

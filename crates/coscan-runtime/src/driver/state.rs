@@ -139,6 +139,7 @@ impl State {
         let frames = std::mem::take(&mut self.frames);
         self.effects.evicted.extend(frames.into_values());
         self.loads.clear();
+        self.wake_receivers_of_fragments();
         self.effects.peers = self.peers.take();
         self.effects.ended.extend(std::mem::take(&mut self.scans).into_values());
         self.read_errors.clear();

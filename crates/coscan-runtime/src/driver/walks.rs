@@ -16,7 +16,7 @@ impl State {
         let Some(walk) = self.walks.pop_front() else { return false };
         match self.walk(walk, now) {
             // No other walk relies on it.
-            Some(Walk::LetGo) => self.walks.push_back(Walk::LetGo),
+            Some(walk @ (Walk::LetGo | Walk::RenewOwners)) => self.walks.push_back(walk),
             // Later walks may rely on earlier ones: a table is released after the scans of it.
             Some(rest) => self.walks.push_front(rest),
             None => {}

@@ -65,6 +65,12 @@ impl FileName {
         })
     }
 
+    /// The bytes of its texts.
+    pub(crate) fn len_bytes(&self) -> usize {
+        let tag = if let Stamp::Tag(tag) = &self.stamp { tag.len() } else { 0 };
+        self.store.len() + self.path.len() + tag
+    }
+
     /// The address of its store.
     pub(crate) fn store(&self) -> &str {
         &self.store

@@ -186,6 +186,12 @@ impl State {
         }
     }
 
+    /// All who wait for space find that there is no ring any more.
+    pub(in crate::driver) fn wake_receivers_of_fragments(&mut self) {
+        let waiting = self.circulating().map(|circulating| mem::take(&mut circulating.waiting));
+        self.effects.woken.extend(waiting.into_iter().flatten());
+    }
+
     fn send_to_neighbour(&mut self, to: NodeId, message: CirculateMessage<FragmentId>) {
         let Some(peers) = &mut self.peers else { return };
         self.effects.network.get_or_insert_with(|| Arc::clone(&peers.network));
@@ -216,8 +222,18 @@ impl State {
         let Some(peers) = self.peers.as_deref_mut() else { return };
         let Some(circulating) = &mut peers.circulating else { return };
         circulating.set_members(now, peers.node.id(), members);
+        let mut own = Vec::new();
         for (&fragment, &WaitingLoad { file, page, .. }) in &circulating.wanted {
-            circulating.ring.request(now, fragment, peers.node.owner_of(file, page));
+            let owner = peers.node.owner_of(file, page);
+            if owner == peers.node.id() {
+                own.push(fragment);
+            } else {
+                circulating.ring.request(now, fragment, owner);
+            }
+        }
+        // The ring may be about to read it, which would wait for the load that waits for the ring.
+        for fragment in own {
+            self.read_awaited(fragment, now);
         }
     }
 }

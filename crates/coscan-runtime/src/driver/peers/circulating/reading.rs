@@ -11,15 +11,19 @@ use crate::driver::state::State;
 use crate::peers::FragmentId;
 
 impl State {
-    /// Asks this server's own node for a page, as another server would.
-    pub(super) fn read_to_inject(&mut self, fragment: FragmentId, now: Time) {
-        if let Some(circulating) = self.circulating()
-            && let Some(WaitingLoad { load, id, .. }) = circulating.wanted.remove(&fragment)
-        {
-            // It was to come by, and got lost. The node would wait for this load.
+    /// A load that waits for a fragment of this server reads it.
+    pub(super) fn read_awaited(&mut self, fragment: FragmentId, now: Time) {
+        let Some(circulating) = self.circulating() else { return };
+        if let Some(WaitingLoad { load, id, .. }) = circulating.wanted.remove(&fragment) {
             circulating.ring.withdraw(fragment);
             self.read(load, &[id], now);
         }
+    }
+
+    /// Asks this server's own node for a page, as another server would.
+    pub(super) fn read_to_inject(&mut self, fragment: FragmentId, now: Time) {
+        // It was to come by, and got lost. The node would wait for this load.
+        self.read_awaited(fragment, now);
         let Some(peers) = self.peers.as_deref_mut() else { return };
         let (id, name) = (peers.node.id(), peers.name_of(fragment.file).cloned());
         let Some(circulating) = &mut peers.circulating else { return };
@@ -27,7 +31,8 @@ impl State {
         let get = GetId(circulating.next_get);
         circulating.next_get += 1;
         circulating.reading.insert(get, fragment);
-        let (pages, query) = (vec![fragment.start..fragment.end], RemoteQuery::default());
+        let page = fragment.start..fragment.end;
+        let (pages, query) = (vec![page], RemoteQuery::default());
         // It may be answered at once, which may have others read: at most `READS_MAX` deep.
         self.receive(id, Message::Get { get, file, pages, query }, Vec::new(), now);
     }

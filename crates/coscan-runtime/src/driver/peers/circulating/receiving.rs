@@ -16,6 +16,9 @@ use crate::peers::{CirculatingMessage, FragmentId};
 /// Files of other servers' requests whose names are kept.
 const FILES_MAX: usize = 4096;
 
+/// Bytes of such a name.
+const NAME_BYTES_MAX: usize = 8 << 10;
+
 impl Driver {
     pub(crate) fn receive_circulating(self: &Arc<Self>, message: CirculatingMessage) {
         self.call(|state, now| state.receive_circulating(message, now));
@@ -47,7 +50,7 @@ impl State {
         if matches!(message, CirculateMessage::Fragment(_)) {
             return; // It has no space, and its bytes are missing.
         }
-        for name in files {
+        for name in files.into_iter().filter(|name| name.len_bytes() <= NAME_BYTES_MAX) {
             let count = circulating.names.len();
             match circulating.names.entry(name.identity()) {
                 Entry::Occupied(mut known) => known.get_mut().was_used = true,
