@@ -27,14 +27,14 @@ impl<F: Copy + PartialEq> Lap<F> {
 
     /// A fragment passes, in one of its laps. If the last one watched is not back within `patience_ns`, this one is watched instead.
     pub(super) fn passes(&mut self, now: Time, (fragment, lap): (F, u32), patience_ns: u64) {
-        match self.probe {
-            Some((watched, before, at)) if watched == fragment => {
-                if lap == before.saturating_add(1) {
-                    self.took(now.since(at));
-                }
+        if let Some((watched, before, at)) = self.probe {
+            let ns = now.since(at);
+            if watched != fragment && ns < patience_ns {
+                return;
             }
-            Some((.., at)) if now.since(at) < patience_ns => return,
-            _ => {}
+            if watched == fragment && lap == before.saturating_add(1) {
+                self.took(ns);
+            }
         }
         self.probe = Some((fragment, lap, now));
     }
