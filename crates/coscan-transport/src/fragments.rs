@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::frame::{self, Frame, invalid};
 use crate::handshake::{Purpose, dial};
-use crate::link::{LinkState, LinkStatus};
+use crate::link::{FragmentQueue, LinkState, LinkStatus};
 use crate::members::Members;
 
 /// The pause after a connection that broke or was not made.
@@ -25,14 +25,6 @@ const REFUSED_MAX: Duration = Duration::from_secs(3);
 
 /// The interval of pings on an idle connection.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
-
-/// Fragments that wait to be sent to another server.
-#[derive(Debug)]
-pub(crate) struct FragmentQueue {
-    pub(crate) address: String,
-    pub(crate) fragments: UnboundedReceiver<OutgoingFragment>,
-    pub(crate) state: Arc<LinkState>,
-}
 
 impl FragmentQueue {
     /// Sends them in order until there is no link any more. The connection is made for the first.

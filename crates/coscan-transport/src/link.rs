@@ -7,7 +7,6 @@ use coscan_runtime::{CirculatingMessage, Outgoing, OutgoingFragment};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 
-use crate::fragments::FragmentQueue;
 use crate::traffic::Traffic;
 
 /// The way to another server.
@@ -58,6 +57,14 @@ pub(crate) struct Queue {
     pub(crate) state: Arc<LinkState>,
     /// Whether all that was begun of a frame was written.
     pub(crate) is_between_frames: bool,
+}
+
+/// Fragments that wait to be sent to another server.
+#[derive(Debug)]
+pub(crate) struct FragmentQueue {
+    pub(crate) address: String,
+    pub(crate) fragments: UnboundedReceiver<OutgoingFragment>,
+    pub(crate) state: Arc<LinkState>,
 }
 
 impl Link {

@@ -7,8 +7,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use coscan_runtime::ring::NodeId;
 use coscan_runtime::{CirculatingMessage, Network, Outgoing, OutgoingFragment};
 
-use crate::fragments::FragmentQueue;
-use crate::link::{Link, LinkStatus, Queue, Queued};
+use crate::link::{FragmentQueue, Link, LinkStatus, Queue, Queued};
 use crate::node_id::node_id;
 
 /// The connections that this server has made or tries to make.

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use coscan_core::{LoadId, PageId, PageIndex};
-use coscan_ring::Served;
+use coscan_ring::{NodeId, Served};
 
 use super::handle::Driver;
 use super::message::{Message, PageRead};
 use crate::error::ScanError;
 use crate::io::load::LoadOwner;
-use crate::peers::SentPages;
+use crate::peers::{FragmentId, SentPages};
 
 /// Takes the pages of a load that bypasses the pool.
 #[derive(Debug)]
@@ -37,5 +37,9 @@ impl LoadOwner for Bypass {
 impl SentPages for Driver {
     fn taken(self: Arc<Self>, served: Served, pages: Vec<PageIndex>) {
         self.post(Message::PagesTaken { served, pages });
+    }
+
+    fn fragment_taken(self: Arc<Self>, to: NodeId, fragment: FragmentId) {
+        self.offer(Message::FragmentSent { to, fragment });
     }
 }

@@ -7,7 +7,7 @@ use coscan_ring::{CirculateMessage, FragmentHeader, NodeId};
 use serde::{Deserialize, Serialize};
 
 use crate::driver::{Driver, Message};
-use crate::peers::FileName;
+use crate::peers::{FileName, SentPages};
 use crate::sync::destructor::InDestructor;
 
 /// What goes round: a page, by the identity of its file and the bytes of the file that it is.
@@ -43,7 +43,7 @@ pub struct OutgoingFragment {
     /// What goes before its bytes.
     pub header: FragmentHeader<FragmentId>,
     pub(crate) bytes: Weak<Bytes>,
-    pub(crate) driver: Weak<Driver>,
+    pub(crate) owner: Weak<dyn SentPages>,
 }
 
 impl OutgoingFragment {
@@ -55,8 +55,8 @@ impl OutgoingFragment {
 
     /// The link has taken it whole.
     pub fn sent(self) {
-        if let Some(driver) = self.driver.upgrade() {
-            driver.offer(Message::FragmentSent { to: self.to, fragment: self.header.fragment });
+        if let Some(owner) = self.owner.upgrade() {
+            owner.fragment_taken(self.to, self.header.fragment);
         }
     }
 }

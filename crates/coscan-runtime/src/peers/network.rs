@@ -9,7 +9,7 @@ use coscan_core::PageIndex;
 use coscan_ring::{NodeId, Served};
 
 use crate::peers::file_name::FileName;
-use crate::peers::{CirculatingMessage, OutgoingFragment};
+use crate::peers::{CirculatingMessage, FragmentId, OutgoingFragment};
 use crate::sync::destructor::InDestructor;
 
 /// A message about versions of files, and pages by the bytes of the file that they are.
@@ -54,6 +54,9 @@ pub(crate) trait FileOpener: fmt::Debug + Send + Sync {
 pub(crate) trait SentPages: fmt::Debug + Send + Sync {
     /// The network has taken these pages of a request, or lost them. Called by a destructor: it locks nothing.
     fn taken(self: Arc<Self>, served: Served, pages: Vec<PageIndex>);
+
+    /// The link to the successor on the ring has taken a fragment. Not to be called by a destructor.
+    fn fragment_taken(self: Arc<Self>, to: NodeId, fragment: FragmentId);
 }
 
 /// Says when it is dropped that the network has taken these pages of a request, or lost them.

@@ -4,9 +4,7 @@ use std::sync::atomic::Ordering;
 
 use coscan_runtime::Options;
 use coscan_runtime::ring::NodeId;
-use futures::StreamExt;
 
-use crate::common::in_time;
 use crate::servers::{Servers, all_rows};
 use crate::{pool_for_all, reads};
 
@@ -59,18 +57,6 @@ async fn a_server_that_is_gone_costs_time_but_no_row() {
         assert!(servers.pages_read() < 2 * servers.table_bytes);
         servers.assert_free(0..2).await;
     }
-}
-
-#[tokio::test]
-async fn a_scan_that_is_dropped_waits_for_nothing_any_more() {
-    let servers = Servers::start_circulating(2, pool_for_all(), reads()).await;
-    for take in 0..6 {
-        let stream = servers.managers[0].scan(&servers.tables[0], &[0, 1], &all_rows()).unwrap();
-        let some: Vec<_> = in_time(stream.take(take).collect()).await;
-        assert!(some.iter().all(Result::is_ok));
-    }
-    servers.scan_all([0, 1]).await;
-    servers.assert_free(0..2).await;
 }
 
 #[tokio::test]

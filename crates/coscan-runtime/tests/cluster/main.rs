@@ -162,14 +162,19 @@ async fn a_server_alone_reads_from_the_store_what_it_asked_for() {
 
 #[tokio::test]
 async fn a_scan_that_is_dropped_takes_back_what_it_asked_for() {
-    let servers = Servers::start(2, pool_for_all(), sharing(Sharing::All)).await;
-    for take in 0..6 {
-        let stream = servers.managers[0].scan(&servers.tables[0], &[0, 1], &all_rows()).unwrap();
-        let some: Vec<_> = in_time(stream.take(take).collect()).await;
-        assert!(some.iter().all(Result::is_ok));
+    for servers in [
+        Servers::start(2, pool_for_all(), sharing(Sharing::All)).await,
+        Servers::start_circulating(2, pool_for_all(), reads()).await,
+    ] {
+        let (manager, table) = (&servers.managers[0], &servers.tables[0]);
+        for take in 0..6 {
+            let stream = manager.scan(table, &[0, 1], &all_rows()).unwrap();
+            let some: Vec<_> = in_time(stream.take(take).collect()).await;
+            assert!(some.iter().all(Result::is_ok));
+        }
+        servers.scan_all([0, 1]).await;
+        servers.assert_free(0..2).await;
     }
-    servers.scan_all([0, 1]).await;
-    servers.assert_free(0..2).await;
 }
 
 #[tokio::test]

@@ -17,22 +17,6 @@ async fn each_page_is_read_once_for_all_servers() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn servers_that_come_and_go_under_load_cost_no_row() {
-    let mut servers = Servers::start_circulating(3).await;
-    for round in 0..10 {
-        let server = 1 + round % 2;
-        let scans: Vec<_> = (0..3).map(|_| tokio::spawn(servers.scan(0))).collect();
-        servers.stop(server);
-        for scan in scans {
-            assert!(scan.await.unwrap());
-        }
-        let scan = tokio::spawn(servers.scan(0));
-        servers.restart(server).await;
-        assert!(scan.await.unwrap() && servers.scan(server).await);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_shares_nothing_with_one_that_does_not_do_the_same() {
     let servers = Servers::circulating(vec![true, false]).await;
     servers.becomes(0, 1, PeerStatus::OtherStores).await;

@@ -97,7 +97,7 @@ impl State {
                 peers.report.bytes_sent += bytes.len() as u64;
                 pages.push(bytes);
             }
-            taken = Some(Taken { owner: peers.driver.clone(), served, pages: sent.clone() });
+            taken = Some(Taken { owner: peers.sent_pages.clone(), served, pages: sent.clone() });
         }
         let file = message.file().and_then(|&file| peers.files.get(file));
         let name = |_| file.map(|file| FileName::clone(&file.name));

@@ -25,8 +25,7 @@ use bytes::Bytes;
 use coscan_core::{PageIndex, ScanId, TableId, Time};
 use coscan_ring::{FileId, Node, NodeId, RemoteInterest, Served};
 
-use crate::driver::handle::Driver;
-use crate::peers::{ClusterOptions, ClusterReport, FileOpener, Network};
+use crate::peers::{ClusterOptions, ClusterReport, FileOpener, Network, SentPages};
 use crate::scans::parts::ScanParts;
 use circulating::Circulating;
 use files::{NewSharedFile, SharedFiles};
@@ -64,7 +63,7 @@ pub(super) struct Peers {
     network: Arc<dyn Network>,
     opener: Weak<dyn FileOpener>,
     /// Is told what the network has taken.
-    driver: Weak<Driver>,
+    sent_pages: Weak<dyn SentPages>,
     report: ClusterReport,
 }
 
@@ -81,7 +80,7 @@ impl Peers {
         options: &ClusterOptions,
         network: Arc<dyn Network>,
         opener: Weak<dyn FileOpener>,
-        driver: Weak<Driver>,
+        sent_pages: Weak<dyn SentPages>,
     ) -> Self {
         Self {
             node: Node::new(id, incarnation, options.node_config()),
@@ -97,7 +96,7 @@ impl Peers {
             circulating: Circulating::new(id, incarnation, options),
             network,
             opener,
-            driver,
+            sent_pages,
             report: ClusterReport::default(),
         }
     }
