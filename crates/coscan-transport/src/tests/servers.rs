@@ -1,5 +1,6 @@
 //! Servers on one store in memory.
 
+use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
 use std::sync::Arc;
 use std::time::Duration;
@@ -136,6 +137,7 @@ impl Servers {
 
     async fn sharing(self) -> Self {
         self.all_share().await;
+        self.all_agree().await;
         self.metrics.reset();
         self
     }
@@ -186,6 +188,22 @@ impl Servers {
             for other in others.filter(|&other| self.running[other].is_some()) {
                 self.becomes(server, other, PeerStatus::Sharing).await;
             }
+        }
+    }
+
+    /// Waits until all servers that run agree on who owns what: until then a page may be read twice.
+    pub(super) async fn all_agree(&self) {
+        let shares = |server: &Server| {
+            let nodes = server.transport.nodes().into_iter();
+            nodes.map(|node| (node.address, node.share)).collect::<BTreeMap<_, _>>()
+        };
+        loop {
+            let views: Vec<_> = self.running.iter().flatten().map(shares).collect();
+            let extents = views[0].values().map(|share| share.extents).sum::<u64>();
+            if extents == FILES as u64 && views.iter().all(|view| *view == views[0]) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 
