@@ -67,6 +67,9 @@ pub(crate) struct Flags {
     /// How long a query waits before it is refused; by default 5min [limits.wait_max]
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
     wait_max: Option<Duration>,
+    /// How long it may take to parse and to plan a statement; by default 1min [limits.planning_time_max]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
+    planning_time_max: Option<Duration>,
     /// How long a query may run; by default without limit [limits.query_time_max]
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
     query_time_max: Option<Duration>,
@@ -150,6 +153,7 @@ impl Flags {
         set(&mut limits.queries_running, self.queries_running);
         set(&mut limits.queries_waiting, self.queries_waiting);
         set(&mut limits.wait_max, self.wait_max);
+        set(&mut limits.planning_time_max, self.planning_time_max);
         limits.query_time_max = self.query_time_max.or(limits.query_time_max);
         limits.query_memory_max = self.query_memory_max.or(limits.query_memory_max);
         set(&mut limits.result_stall_max, self.result_stall_max);

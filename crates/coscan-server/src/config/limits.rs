@@ -17,6 +17,9 @@ pub struct Limits {
     /// How long a query waits before it is refused. Default: 5 minutes.
     #[serde(deserialize_with = "duration")]
     pub wait_max: Duration,
+    /// How long it may take to parse and to plan a statement. Default: 1 minute.
+    #[serde(deserialize_with = "duration")]
+    pub planning_time_max: Duration,
     /// How long a query may run, including the time that its client takes to read the result. Default: no limit.
     #[serde(deserialize_with = "duration_option")]
     pub query_time_max: Option<Duration>,
@@ -48,6 +51,7 @@ impl Default for Limits {
             queries_running: 8 * std::thread::available_parallelism().map_or(1, usize::from),
             queries_waiting: 1000,
             wait_max: Duration::from_secs(300),
+            planning_time_max: Duration::from_secs(60),
             query_time_max: None,
             query_memory_max: None,
             result_stall_max: Duration::from_secs(300),

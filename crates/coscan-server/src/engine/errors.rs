@@ -16,6 +16,14 @@ pub(crate) fn from_engine(error: DataFusionError) -> QueryError {
     QueryError::new(kind, without_credentials(&text))
 }
 
+/// The error after a fault of the server; the details are in its log.
+pub(super) fn panicked(what: &str) -> QueryError {
+    QueryError::new(
+        ErrorKind::Internal,
+        format!("{what} the statement failed; the server's log says where"),
+    )
+}
+
 /// A text that cannot be parsed.
 pub(crate) fn from_parser(error: &ParserError) -> QueryError {
     let text = error.to_string();

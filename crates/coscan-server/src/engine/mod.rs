@@ -1,24 +1,27 @@
 //! SQL on the tables of the server, restricted to those granted to the user. All protocols go through here.
 //!
 //! A [`Session`] (`session`) is a user with `settings`, after a `login`. It sees the tables of its own `catalog`. A
-//! statement is [planned](Engine::plan) (`plan`; `array_parameters` gives types to parameters, `decimals` knows those), and
+//! statement is parsed (`parsing`) and [planned](Engine::plan) (`plan`; `array_parameters` gives types to parameters,
+//! `decimals` knows those) on threads of its own (`planning`), unless its plan is too large (`plan_size`). It is then
 //! [run](Engine::run) (`run`) with a limit on its `memory`, on threads that serve no connections (`query_task`) and
-//! that its joins give up now and then (`yielding`). `statements` that concern the session only, and texts of too much
-//! `depth`, never reach DataFusion. Clients find the `functions` and the `pg_catalog` and `information_schema` that
+//! that its joins give up now and then (`yielding`); what is `light` needs no slot. `statements` that concern the session only never reach DataFusion. Clients find the `functions` and the `pg_catalog` and `information_schema` that
 //! they expect. `errors` are told apart and hold no credentials.
 
 mod array_parameters;
 mod catalog;
 mod constant_settings;
 mod decimals;
-mod depth;
 mod errors;
 mod functions;
 mod information_schema;
+mod light;
 mod login;
 mod memory;
+mod parsing;
 mod pg_catalog;
 mod plan;
+mod plan_size;
+mod planning;
 mod query_task;
 mod run;
 mod session;
@@ -42,7 +45,6 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_pg_catalog::pg_catalog::PgCatalogStaticTables;
 use datafusion_pg_catalog::pg_catalog::context::EmptyContextProvider;
 use datafusion_pg_catalog::setup_pg_catalog;
-use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
 use tokio::sync::Semaphore;
 
 use crate::config::{Limits, TableLocation};
@@ -54,6 +56,7 @@ pub use constant_settings::SERVER_VERSION;
 pub(crate) use decimals::decimal_digits;
 pub use login::{LoginError, Proof};
 use memory::QueryMemory;
+use parsing::Parser;
 pub use plan::{Planned, Sql};
 use query_task::QueryThreads;
 pub use query_task::STACK_BYTES;
@@ -75,7 +78,7 @@ pub struct Engine {
     /// What all sessions have in common: functions, rules, settings.
     base: SessionState,
     pg_tables: Arc<PgCatalogStaticTables>,
-    parser: PostgresCompatibilityParser,
+    parser: Arc<Parser>,
     threads: QueryThreads,
     /// For statements that need no slot.
     light_threads: QueryThreads,
@@ -131,16 +134,17 @@ impl Engine {
         for function in functions::of_all(&pg_tables).map_err(refused)? {
             register(&mut base, function);
         }
+        base.register_function_rewrite(Arc::new(functions::BoundFunctions)).map_err(refused)?;
         Ok(Self {
+            queries: Queries::new(limits, users.check_passwords()),
             users,
-            queries: Queries::new(limits),
             limits: limits.clone(),
             coscan,
             tables: Arc::default(),
             transport: OnceLock::new(),
             base,
             pg_tables: Arc::new(pg_tables),
-            parser: PostgresCompatibilityParser::new(),
+            parser: Arc::default(),
             threads: QueryThreads::new(None).map_err(EngineError::Threads)?,
             light_threads: QueryThreads::new(Some(LIGHT_THREADS)).map_err(EngineError::Threads)?,
             password_checks: Semaphore::new(PASSWORD_CHECKS_MAX),

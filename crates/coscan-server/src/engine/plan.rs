@@ -1,7 +1,6 @@
 //! From SQL to a plan that may run.
 
 use std::collections::HashMap;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use arrow::datatypes::{Field, FieldRef, SchemaRef};
@@ -10,17 +9,17 @@ use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::SQLOptions;
+use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::sql::parser::Statement as EngineStatement;
 use datafusion::sql::sqlparser::ast::Statement;
-use futures::FutureExt;
 
 use crate::engine::array_parameters::infer_arrays;
-use crate::engine::depth::check_depth;
-use crate::engine::errors::{from_engine, from_parser};
-use crate::engine::pg_catalog::rewrite;
+use crate::engine::errors::from_engine;
+use crate::engine::functions::check_separators;
+use crate::engine::plan_size::PlanSize;
 use crate::engine::statements::{Command, SessionStatement, query_command, session_statement};
-use crate::engine::{CATALOG, Engine, SCHEMA, Session};
+use crate::engine::{Engine, Session};
 use crate::queries::{ErrorKind, QueryError};
 
 /// The most parameters of a statement, as in PostgreSQL.
@@ -48,7 +47,7 @@ pub struct Planned {
     /// The types of its parameters, `$1` first; `None` where nothing tells.
     pub parameters: Vec<Option<FieldRef>>,
     pub(super) sql: Arc<str>,
-    bound_bytes: usize,
+    bytes: usize,
     pub(super) work: Work,
 }
 
@@ -82,15 +81,15 @@ impl Planned {
             schema: Arc::new(plan.schema().as_arrow().clone()),
             parameters: Vec::new(),
             sql: Arc::clone(&self.sql),
-            bound_bytes,
+            bytes: self.bytes + bound_bytes,
             work: Work::Query(Arc::new(plan)),
         })
     }
 
-    /// The bytes of its text and of the values in it.
+    /// What it takes in memory, in bytes, by and large: its text, its plan, and the values in it.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.sql.len() + self.bound_bytes
+        self.bytes
     }
 
     /// Whether it has a result. SET, BEGIN and their like have none: they concern the session only.
@@ -110,104 +109,101 @@ impl Engine {
     /// The statements in a text.
     ///
     /// # Errors
-    /// If it cannot be parsed, or has expressions that are too deep.
-    pub fn parse(&self, text: &str) -> Result<Vec<Statement>, QueryError> {
-        check_depth(text)?;
-        let parsed = std::panic::catch_unwind(AssertUnwindSafe(|| self.parser.parse(text)));
-        let parsed = parsed.map_err(|_| panicked("parsing"))?;
-        let mut statements = parsed.map_err(|error| from_parser(&error))?;
-        statements.iter_mut().for_each(rewrite);
-        Ok(statements)
+    /// If it cannot be parsed, takes too much work or time, or is cancelled.
+    pub async fn parse(&self, session: &Session, text: &str) -> Result<Vec<Statement>, QueryError> {
+        let (parser, owned) = (Arc::clone(&self.parser), text.to_owned());
+        self.on_planning_thread(session, text, move |_| parser.parse(&owned)).await
     }
 
-    /// Plans a statement, within what the user was granted. It needs no slot and reads no data.
+    /// Plans a statement, within what the user was granted. It needs no slot of queries and reads no data.
     ///
     /// # Errors
-    /// If it cannot be parsed or planned, or does something else than reading granted tables.
+    /// If it cannot be parsed or planned, does something else than reading granted tables, takes too much work or time,
+    /// or is cancelled.
     pub async fn plan(&self, session: &Session, sql: Sql<'_>) -> Result<Planned, QueryError> {
-        let (statement, text) = match sql {
-            Sql::Parsed(statement, text) => (*statement, text),
-            Sql::Text(text) => (self.single(text)?, text),
+        let text = match &sql {
+            Sql::Parsed(statement, text) => match session_statement(statement)? {
+                Some((command, statement)) => return Ok(of_session(command, statement, text)),
+                None => *text,
+            },
+            Sql::Text(text) => text,
         };
-        if let Some((command, statement)) = session_statement(&statement)? {
-            return Ok(Planned {
-                command,
-                schema: statement.schema(),
-                parameters: Vec::new(),
-                sql: text.into(),
-                bound_bytes: 0,
-                work: Work::Session(statement),
-            });
-        }
-        let command = query_command(&statement);
-        let state = self.state(session, None);
-        let statement = EngineStatement::Statement(Box::new(statement));
-        let planning = AssertUnwindSafe(state.statement_to_plan(statement)).catch_unwind();
-        let plan = planning.await.map_err(|_| panicked("planning"))?;
-        let plan = plan.and_then(infer_arrays).map_err(from_engine)?;
-        check(&plan)?;
-        Ok(Planned {
-            command,
-            schema: Arc::new(plan.schema().as_arrow().clone()),
-            parameters: parameters(&plan)?,
-            sql: text.into(),
-            bound_bytes: 0,
-            work: Work::Query(Arc::new(plan)),
-        })
-    }
-
-    fn single(&self, text: &str) -> Result<Statement, QueryError> {
-        let mut statements = self.parse(text)?;
-        match (statements.pop(), statements.is_empty()) {
-            (Some(statement), true) => Ok(statement),
-            (None, _) => Err(QueryError::new(ErrorKind::Syntax, "there is no statement")),
-            (Some(_), false) => {
-                Err(QueryError::new(ErrorKind::Syntax, "there is more than one statement"))
+        let (parser, state) = (Arc::clone(&self.parser), self.state(session, None));
+        let (sql, owned): (_, Arc<str>) = (sql.into_parsed(), text.into());
+        self.on_planning_thread(session, text, move |threads| {
+            let statement = match sql {
+                Some(statement) => *statement,
+                None => single(parser.parse(&owned)?)?,
+            };
+            match session_statement(&statement)? {
+                Some((command, statement)) => Ok(of_session(command, statement, &owned)),
+                None => threads.block_on(planned(&state, statement, owned)),
             }
+        })
+        .await
+    }
+}
+
+impl Sql<'_> {
+    fn into_parsed(self) -> Option<Box<Statement>> {
+        match self {
+            Self::Text(_) => None,
+            Self::Parsed(statement, _) => Some(statement),
         }
     }
 }
 
-/// The error after a fault of the server; the details are in its log.
-pub(super) fn panicked(what: &str) -> QueryError {
-    QueryError::new(
-        ErrorKind::Internal,
-        format!("{what} the statement failed; the server's log says where"),
-    )
+fn of_session(command: Command, statement: SessionStatement, text: &str) -> Planned {
+    Planned {
+        command,
+        schema: statement.schema(),
+        parameters: Vec::new(),
+        sql: text.into(),
+        bytes: text.len(),
+        work: Work::Session(statement),
+    }
 }
 
-/// Only what reads tables may run.
+async fn planned(
+    state: &SessionState,
+    statement: Statement,
+    sql: Arc<str>,
+) -> Result<Planned, QueryError> {
+    let command = query_command(&statement);
+    let statement = EngineStatement::Statement(Box::new(statement));
+    let plan = state.statement_to_plan(statement).await.map_err(from_engine)?;
+    let size = PlanSize::of(&plan)?; // Before anything walks all of it.
+    let plan = infer_arrays(plan).map_err(from_engine)?;
+    check(&plan)?;
+    Ok(Planned {
+        command,
+        schema: Arc::new(plan.schema().as_arrow().clone()),
+        parameters: parameters(&plan)?,
+        bytes: sql.len() + size.bytes(),
+        sql,
+        work: Work::Query(Arc::new(plan)),
+    })
+}
+
+fn single(mut statements: Vec<Statement>) -> Result<Statement, QueryError> {
+    match (statements.pop(), statements.is_empty()) {
+        (Some(statement), true) => Ok(statement),
+        (None, _) => Err(QueryError::new(ErrorKind::Syntax, "there is no statement")),
+        (Some(_), false) => {
+            Err(QueryError::new(ErrorKind::Syntax, "there is more than one statement"))
+        }
+    }
+}
+
+/// Only what reads tables may run, and only what holds little before it asks for memory.
 pub(super) fn check(plan: &LogicalPlan) -> Result<(), QueryError> {
     let reads_only =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reads_only.verify_plan(plan).map_err(|_| {
         let text = "this server reads tables only: SELECT, EXPLAIN, SHOW, SET; it changes no data, tables or files";
         QueryError::new(ErrorKind::NotAllowed, text)
-    })
-}
-
-/// Whether a plan takes so little that it needs no slot: it looks at system tables, or at none, one at a time.
-pub(super) fn is_light(plan: &LogicalPlan) -> bool {
-    let mut is_light = true;
-    let walked = plan.apply_with_subqueries(|plan| {
-        is_light &= match plan {
-            LogicalPlan::Projection(_)
-            | LogicalPlan::Filter(_)
-            | LogicalPlan::Aggregate(_)
-            | LogicalPlan::Distinct(_)
-            | LogicalPlan::Sort(_)
-            | LogicalPlan::Limit(_)
-            | LogicalPlan::EmptyRelation(_)
-            | LogicalPlan::SubqueryAlias(_) => true,
-            LogicalPlan::TableScan(scan) => {
-                let table = scan.table_name.clone().resolve(CATALOG, SCHEMA);
-                &*table.schema == "system"
-            }
-            _ => false,
-        };
-        Ok(if is_light { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
-    });
-    walked.is_ok() && is_light
+    })?;
+    check_separators(plan).map_err(from_engine)
 }
 
 /// The bytes that values take in a plan: each mention of a parameter copies its value.

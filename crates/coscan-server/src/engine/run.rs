@@ -11,8 +11,9 @@ use datafusion::prelude::SessionContext;
 use tokio::time::Instant;
 
 use crate::engine::errors::from_engine;
-use crate::engine::plan::{Planned, Work, check, is_light, value_bytes};
-use crate::engine::query_task::run_on;
+use crate::engine::light::is_light;
+use crate::engine::plan::{Planned, Work, check, value_bytes};
+use crate::engine::query_task::{QueryContext, run_on};
 use crate::engine::{Engine, Session};
 use crate::queries::{Deadline, QueryError, RunningQuery, cancelled};
 
@@ -36,7 +37,7 @@ impl Engine {
                 return Ok(RunningQuery::ready(planned.schema, batches));
             }
         };
-        let mut registration = self.queries.register(&session.user, &planned.sql);
+        let registration = self.queries.register(&session.user, &planned.sql);
         let threads = if is_light(&plan) {
             registration.start();
             self.light_threads.handle() // Looks at the server while queries keep their threads busy.
@@ -48,11 +49,12 @@ impl Engine {
         let deadline = self.deadline(session);
         let cancel = registration.cancel_token().clone();
         let state = self.state(session, Some(registration.id()));
+        let query = QueryContext::new(&registration, &state.runtime_env().memory_pool);
         let started = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(cancelled()),
             error = deadline.passed() => Err(error),
-            started = run_on(&threads, start(state, plan, parameters)) => started,
+            started = run_on(&threads, query, start(state, plan, parameters)) => started,
         };
         match started {
             Ok((schema, batches)) => {
@@ -66,7 +68,7 @@ impl Engine {
     }
 
     /// When a query that starts now must have ended.
-    fn deadline(&self, session: &Session) -> Deadline {
+    pub(super) fn deadline(&self, session: &Session) -> Deadline {
         let limits: [(Option<Duration>, &'static str); 2] = [
             (self.limits.query_time_max, "query_time_max"),
             (session.settings().statement_timeout(), "statement_timeout"),
@@ -124,12 +126,12 @@ mod tests {
                 done
             })
             .collect();
-        let mut other = engine.queries.register(&session.user, "takes the only slot");
+        let other = engine.queries.register(&session.user, "takes the only slot");
         other.admit(1).await.unwrap();
         for sql in [
             "SELECT count(*), min(state) FROM system.queries WHERE state = 'running'",
             "SELECT DISTINCT name FROM system.pool ORDER BY name LIMIT 1",
-            "SELECT coscan_cancel(7)",
+            "SELECT coscan_cancel(1000)",
         ] {
             let planned = engine.plan(&session, Sql::Text(sql)).await.unwrap();
             let answered = async {

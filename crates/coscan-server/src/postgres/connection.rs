@@ -22,7 +22,7 @@ use crate::postgres::sqlstate::{
     ADMIN_SHUTDOWN, IN_FAILED_TRANSACTION, NOT_SUPPORTED, PROTOCOL_VIOLATION, PgError,
 };
 use crate::postgres::writer::Writer;
-use crate::queries::QueryId;
+use crate::queries::{QueryId, cancelled};
 
 /// Why a message cannot be answered.
 #[derive(Debug)]
@@ -206,9 +206,23 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         Ok(())
     }
 
-    /// Plans a statement.
+    /// Parses a text, unless the client asks to cancel it.
+    pub(super) async fn parse_text(&self, text: &str) -> Result<Vec<Statement>, PgError> {
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err(cancelled().into()),
+            parsed = self.engine.parse(&self.session, text) => Ok(parsed?),
+        }
+    }
+
+    /// Plans a statement, unless the client asks to cancel it.
     pub(super) async fn plan(&self, statement: Statement, text: &str) -> Result<Planned, PgError> {
-        Ok(self.engine.plan(&self.session, Sql::Parsed(Box::new(statement), text)).await?)
+        let sql = Sql::Parsed(Box::new(statement), text);
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err(cancelled().into()),
+            planned = self.engine.plan(&self.session, sql) => Ok(planned?),
+        }
     }
 
     /// A token that is cancelled if the client asks to cancel what it has sent.

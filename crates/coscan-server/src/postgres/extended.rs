@@ -20,9 +20,9 @@ use crate::postgres::decode::{Bind, Frontend};
 use crate::postgres::parameters::{cast_parameters, types};
 use crate::postgres::prepared::{Portal, Prepared, Progress, format};
 use crate::postgres::rows::{Rows, description, fields};
-use crate::postgres::simple::cancelled;
 use crate::postgres::sqlstate::{PROTOCOL_VIOLATION, PgError, SYNTAX};
 use crate::postgres::values::values;
+use crate::queries::cancelled;
 
 impl<W: AsyncWrite + Unpin> Connection<W> {
     /// Answers a message of the extended protocol.
@@ -53,7 +53,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         if name.is_empty() {
             self.prepared.close_statement("");
         }
-        let mut statements = self.engine.parse(text)?;
+        let mut statements = self.parse_text(text).await?;
         let statement = statements.pop();
         if !statements.is_empty() {
             let text = "a prepared statement is one statement; send several in a simple query";

@@ -14,12 +14,12 @@ use crate::postgres::connection::{Connection, Failure};
 use crate::postgres::cursor_statements::cursor_statement;
 use crate::postgres::prepared::Prepared;
 use crate::postgres::rows::{Rows, description, fields};
-use crate::queries::{ErrorKind, QueryError};
+use crate::queries::cancelled;
 
 impl<W: AsyncWrite + Unpin> Connection<W> {
     /// Runs all statements in a text; the first that fails ends it.
     pub(super) async fn simple(&mut self, text: &str) -> Result<(), Failure> {
-        let statements = self.engine.parse(text)?;
+        let statements = self.parse_text(text).await?;
         if statements.is_empty() {
             let empty = PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new());
             return Ok(self.writer.add(&empty)?);
@@ -76,9 +76,4 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         drop(rows);
         Ok(self.complete(command, sent)?)
     }
-}
-
-/// The error of a statement that the client has cancelled before it started.
-pub(super) fn cancelled() -> QueryError {
-    QueryError::new(ErrorKind::Cancelled, "the query was cancelled")
 }

@@ -1,5 +1,6 @@
 //! How many queries run at once: a number of slots, and a queue with a bound.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -7,50 +8,106 @@ use tokio::sync::oneshot;
 
 use crate::queries::error::{ErrorKind, QueryError};
 use crate::queries::fair_queue::{FairQueue, QueueEntry};
+use crate::users::User;
 
-/// Slots for running queries. Users get the next ones in proportion to their weights, each user's queries in their
-/// order.
+/// Slots that only administrators get, when all others are taken: they look at the server and cancel queries.
+const OF_ADMINISTRATORS: usize = 2;
+
+/// Slots for what runs. Users get the next ones in proportion to their weights, each user's queries in their order.
 #[derive(Debug)]
 pub(super) struct Admission {
     slots: Arc<Slots>,
-    running_max: usize,
-    waiting_max: usize,
-    wait_max: Duration,
+    bounds: Bounds,
+}
+
+/// How many run and wait.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) running_max: usize,
+    /// The most slots of one user: what is left is for others.
+    pub(super) of_user_max: usize,
+    pub(super) waiting_max: usize,
+    pub(super) wait_max: Duration,
+    /// What has slots, and what would give more, for errors.
+    pub(super) texts: (&'static str, &'static str),
 }
 
 #[derive(Debug)]
-struct Slots(Mutex<State>);
+struct Slots {
+    state: Mutex<State>,
+    running_max: usize,
+    of_user_max: usize,
+}
 
-/// While a query waits, no slot is free.
+/// While a query waits, no slot is free for its user.
 #[derive(Debug)]
 struct State {
-    free: usize,
-    waiting: FairQueue<oneshot::Sender<Slot>>,
+    taken: usize,
+    taken_by_administrators: usize,
+    /// Slots of each user who has any.
+    of_users: HashMap<Arc<str>, usize>,
+    waiting: FairQueue<(Arc<str>, oneshot::Sender<Slot>)>,
     is_closed: bool,
 }
 
 impl Slots {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_free(&self, state: &State, user: &str) -> bool {
+        let of_user = state.of_users.get(user).copied().unwrap_or_default();
+        state.taken < self.running_max && of_user < self.of_user_max
+    }
+
+    fn take(self: &Arc<Self>, state: &mut State, user: Arc<str>) -> Slot {
+        state.taken += 1;
+        *state.of_users.entry(Arc::clone(&user)).or_default() += 1;
+        Slot(Some(Taken { slots: Arc::clone(self), user: Some(user) }))
     }
 }
 
 /// The right to run; given back when dropped.
 #[derive(Debug)]
-pub(super) struct Slot(Option<Arc<Slots>>);
+pub(super) struct Slot(Option<Taken>);
+
+#[derive(Debug)]
+struct Taken {
+    slots: Arc<Slots>,
+    /// Whose slot it is; `None` for one of those for administrators.
+    user: Option<Arc<str>>,
+}
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let Some(slots) = self.0.take() else { return };
-        let mut state = slots.state();
-        while let Some(next) = state.waiting.pop() {
-            match next.send(Self(Some(Arc::clone(&slots)))) {
-                Ok(()) => return,
-                // It is about to leave. Dropped as it is, the slot would come here again, under the lock.
-                Err(mut slot) => drop(slot.0.take()),
+        let Some(Taken { slots, user }) = self.0.take() else { return };
+        let mut guard = slots.state();
+        let state = &mut *guard;
+        match user {
+            Some(user) => give_back(state, &user),
+            None => state.taken_by_administrators -= 1,
+        }
+        while let State { waiting, of_users, taken, .. } = state
+            && *taken < slots.running_max
+            && let Some((user, next)) = waiting
+                .pop(|user| of_users.get(user).copied().unwrap_or_default() < slots.of_user_max)
+        {
+            // Who is about to leave takes none. Dropped as it is, the slot would come here again, under the lock.
+            if let Err(mut slot) = next.send(slots.take(state, Arc::clone(&user))) {
+                drop(slot.0.take());
+                give_back(state, &user);
             }
         }
-        state.free += 1;
+    }
+}
+
+fn give_back(state: &mut State, user: &Arc<str>) {
+    state.taken -= 1;
+    if let Some(of_user) = state.of_users.get_mut(user) {
+        *of_user -= 1;
+        if *of_user == 0 {
+            state.of_users.remove(user);
+        }
     }
 }
 
@@ -68,57 +125,73 @@ impl Drop for Place<'_> {
 }
 
 impl Admission {
-    pub(super) fn new(running_max: usize, waiting_max: usize, wait_max: Duration) -> Self {
-        let state = State { free: running_max, waiting: FairQueue::new(), is_closed: false };
-        Self { slots: Arc::new(Slots(Mutex::new(state))), running_max, waiting_max, wait_max }
+    pub(super) fn new(bounds: Bounds) -> Self {
+        let state = State {
+            taken: 0,
+            taken_by_administrators: 0,
+            of_users: HashMap::new(),
+            waiting: FairQueue::new(),
+            is_closed: false,
+        };
+        let Bounds { running_max, of_user_max, .. } = bounds;
+        let slots = Slots { state: Mutex::new(state), running_max, of_user_max };
+        Self { slots: Arc::new(slots), bounds }
     }
 
     /// Waits for a slot for a query of a user. Dropping the future leaves the queue.
     ///
     /// # Errors
-    /// If the queue is full and nobody has more queries in it, or another user needs the place later, no slot comes free in time, or the server stops.
-    pub(super) async fn admit(&self, user: &str, weight: u32) -> Result<Slot, QueryError> {
+    /// If the queue is full and nobody has more queries in it, or another user needs the place later, no slot comes free
+    /// in time, or the server stops.
+    pub(super) async fn admit(&self, user: &User, weight: u32) -> Result<Slot, QueryError> {
         let (sender, receiver) = oneshot::channel();
         let (_place, refused) = {
-            let mut state = self.slots.state();
+            let mut guard = self.slots.state();
+            let state = &mut *guard;
             if state.is_closed {
                 return Err(stopping());
             }
-            if state.free > 0 {
-                state.free -= 1;
-                return Ok(Slot(Some(Arc::clone(&self.slots))));
+            let name: Arc<str> = user.name.as_str().into();
+            if self.slots.has_free(state, &name) {
+                return Ok(self.slots.take(state, name));
+            }
+            let is_administrator = user.admin && user.verifier().is_some();
+            if is_administrator && state.taken_by_administrators < OF_ADMINISTRATORS {
+                state.taken_by_administrators += 1;
+                return Ok(Slot(Some(Taken { slots: Arc::clone(&self.slots), user: None })));
             }
             // Nobody keeps others out by filling the queue.
-            let is_full = state.waiting.len() >= self.waiting_max;
-            let refused = if is_full { state.waiting.make_place(user) } else { None };
+            let is_full = state.waiting.len() >= self.bounds.waiting_max;
+            let refused = if is_full { state.waiting.make_place(&name) } else { None };
             if is_full && refused.is_none() {
                 return Err(self.full());
             }
-            let entry = state.waiting.push(user, weight, sender);
+            let entry = state.waiting.push(&name, weight, (Arc::clone(&name), sender));
             (Place { slots: &self.slots, entry }, refused)
         };
         drop(refused); // Outside of the lock: it wakes a task.
-        match tokio::time::timeout(self.wait_max, receiver).await {
+        match tokio::time::timeout(self.bounds.wait_max, receiver).await {
             Ok(Ok(slot)) => Ok(slot),
             Ok(Err(_)) if self.slots.state().is_closed => Err(stopping()),
             Ok(Err(_)) => Err(self.full()),
             Err(_) => Err(QueryError::new(
                 ErrorKind::Busy,
                 format!(
-                    "no query ended within {:?}, so this one did not start; try again later, or raise `wait_max`",
-                    self.wait_max
+                    "no place became free within {:?}, so this statement did not start; try again later, or raise \
+                     `wait_max`",
+                    self.bounds.wait_max
                 ),
             )),
         }
     }
 
     fn full(&self) -> QueryError {
+        let Bounds { running_max, waiting_max, texts: (what, raise), .. } = self.bounds;
         QueryError::new(
             ErrorKind::Busy,
             format!(
-                "{} queries run and {} wait, which is all that this server admits; try again later, or raise \
-                 `queries_running` or `queries_waiting`",
-                self.running_max, self.waiting_max
+                "{running_max} {what} and {waiting_max} wait, which is all that this server admits; try again \
+                 later{raise}"
             ),
         )
     }
@@ -130,11 +203,6 @@ impl Admission {
         let refused = std::mem::replace(&mut state.waiting, FairQueue::new());
         drop(state);
         drop(refused);
-    }
-
-    /// Queries that wait.
-    pub(super) fn waiting(&self) -> usize {
-        self.slots.state().waiting.len()
     }
 }
 
@@ -151,24 +219,88 @@ mod tests {
     use futures::poll;
 
     use super::*;
+    use crate::users::{Users, Verifier};
 
     const LONG: Duration = Duration::from_secs(3600);
 
+    fn admission(running_max: usize, waiting_max: usize, wait_max: Duration) -> Admission {
+        let (of_user_max, texts) = (running_max, ("queries run", ""));
+        Admission::new(Bounds { running_max, of_user_max, waiting_max, wait_max, texts })
+    }
+
+    /// For a user without a password.
+    async fn admit(admission: &Admission, user: &str, weight: u32) -> Result<Slot, QueryError> {
+        let user = Users::anyone().unwrap().find(user).unwrap();
+        admission.admit(&user, weight).await
+    }
+
+    fn waiting(admission: &Admission) -> usize {
+        admission.slots.state().waiting.len()
+    }
+
+    /// Users with passwords, of whom Root is an administrator.
+    fn known_users() -> Users {
+        let verifier = Verifier::of_password("x").unwrap();
+        let entry =
+            |name, admin| format!("[users.{name}]\nverifier = '{verifier}'\nadmin = {admin}\n");
+        Users::parse(&(entry("ann", false) + &entry("bob", false) + &entry("root", true))).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_user_does_not_get_all_slots_and_who_waits_behind_gets_the_rest() {
+        let users = known_users();
+        let [ann, bob] = ["ann", "bob"].map(|name| users.find(name).unwrap());
+        let texts = ("queries run", "");
+        let bounds =
+            Bounds { running_max: 4, of_user_max: 3, waiting_max: 9, wait_max: LONG, texts };
+        let admission = Admission::new(bounds);
+        let mut of_ann = Vec::new();
+        for _ in 0..3 {
+            of_ann.push(admission.admit(&ann, 1).await.unwrap());
+        }
+        let mut fourth = pin!(admission.admit(&ann, 1));
+        assert!(poll!(&mut fourth).is_pending());
+        let of_bob = admission.admit(&bob, 1).await.unwrap();
+        drop(of_bob);
+        assert!(poll!(&mut fourth).is_pending(), "the slot of others");
+        drop(of_ann.pop());
+        fourth.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn administrators_are_admitted_when_all_slots_are_taken() {
+        let users = known_users();
+        let [ann, root] = ["ann", "root"].map(|name| users.find(name).unwrap());
+        let admission = admission(1, 9, LONG);
+        let _running = admission.admit(&ann, 1).await.unwrap();
+        let [first, second] = [(); 2].map(|()| admission.admit(&root, 1));
+        let (first, _second) = (first.await.unwrap(), second.await.unwrap());
+        assert!(poll!(pin!(admission.admit(&root, 1))).is_pending());
+        drop(first);
+        admission.admit(&root, 1).await.unwrap();
+        // Without passwords every name is an administrator's, and means nothing.
+        assert!(poll!(pin!(admit(&admission, "eve", 1))).is_pending());
+    }
+
     #[tokio::test]
     async fn who_fills_the_queue_gives_up_places_to_others() {
-        let admission = Admission::new(1, 3, LONG);
-        let running = admission.admit("ann", 1).await.unwrap();
-        let mut of_ann: Vec<_> = (0..3).map(|_| Box::pin(admission.admit("ann", 1))).collect();
+        let admission = admission(1, 3, LONG);
+        let running = admit(&admission, "ann", 1).await.unwrap();
+        let mut of_ann: Vec<_> = (0..3).map(|_| Box::pin(admit(&admission, "ann", 1))).collect();
         for waiting in &mut of_ann {
             assert!(poll!(waiting).is_pending());
         }
-        let mut of_bob = Box::pin(admission.admit("bob", 1));
+        let mut of_bob = Box::pin(admit(&admission, "bob", 1));
         assert!(poll!(&mut of_bob).is_pending());
         let Poll::Ready(Err(refused)) = poll!(&mut of_ann[2]) else { panic!("Ann's newest stays") };
         assert_eq!(refused.kind, ErrorKind::Busy);
         // Bob has one and Ann two: now each refusal is the newcomer's.
         for user in ["ann", "bob"] {
-            assert_eq!(admission.admit(user, 1).await.unwrap_err().kind, ErrorKind::Busy, "{user}");
+            assert_eq!(
+                admit(&admission, user, 1).await.unwrap_err().kind,
+                ErrorKind::Busy,
+                "{user}"
+            );
         }
         drop(running);
         let first = of_ann.remove(0).await.unwrap();
@@ -178,12 +310,12 @@ mod tests {
 
     #[tokio::test]
     async fn queries_beyond_the_slots_wait_in_their_order_and_beyond_the_queue_are_refused() {
-        let admission = Admission::new(1, 2, LONG);
-        let first = admission.admit("ann", 1).await.unwrap();
-        let mut second = pin!(admission.admit("ann", 1));
-        let mut third = pin!(admission.admit("ann", 1));
+        let admission = admission(1, 2, LONG);
+        let first = admit(&admission, "ann", 1).await.unwrap();
+        let mut second = pin!(admit(&admission, "ann", 1));
+        let mut third = pin!(admit(&admission, "ann", 1));
         assert!(poll!(&mut second).is_pending() && poll!(&mut third).is_pending());
-        assert_eq!(admission.admit("ann", 1).await.unwrap_err().kind, ErrorKind::Busy);
+        assert_eq!(admit(&admission, "ann", 1).await.unwrap_err().kind, ErrorKind::Busy);
         drop(first);
         let second = second.await.unwrap();
         assert!(poll!(&mut third).is_pending());
@@ -193,52 +325,52 @@ mod tests {
 
     #[tokio::test]
     async fn who_leaves_the_queue_makes_place() {
-        let admission = Admission::new(1, 1, LONG);
-        let _first = admission.admit("ann", 1).await.unwrap();
+        let admission = admission(1, 1, LONG);
+        let _first = admit(&admission, "ann", 1).await.unwrap();
         {
-            let mut second = pin!(admission.admit("ann", 1));
+            let mut second = pin!(admit(&admission, "ann", 1));
             assert!(poll!(&mut second).is_pending());
-            assert_eq!(admission.waiting(), 1);
+            assert_eq!(waiting(&admission), 1);
         }
-        assert_eq!(admission.waiting(), 0);
-        let mut third = pin!(admission.admit("ann", 1));
+        assert_eq!(waiting(&admission), 0);
+        let mut third = pin!(admit(&admission, "ann", 1));
         assert!(poll!(&mut third).is_pending());
     }
 
     #[tokio::test]
     async fn waiting_ends_in_time_and_when_the_server_stops() {
-        let admission = Admission::new(1, 2, Duration::ZERO);
-        let _first = admission.admit("ann", 1).await.unwrap();
-        assert_eq!(admission.admit("ann", 1).await.unwrap_err().kind, ErrorKind::Busy);
-        let admission = Admission::new(1, 2, LONG);
-        let _first = admission.admit("ann", 1).await.unwrap();
-        let mut second = pin!(admission.admit("ann", 1));
+        let refusing = admission(1, 2, Duration::ZERO);
+        let _first = admit(&refusing, "ann", 1).await.unwrap();
+        assert_eq!(admit(&refusing, "ann", 1).await.unwrap_err().kind, ErrorKind::Busy);
+        let admission = admission(1, 2, LONG);
+        let _first = admit(&admission, "ann", 1).await.unwrap();
+        let mut second = pin!(admit(&admission, "ann", 1));
         assert!(poll!(&mut second).is_pending());
         admission.close();
         assert_eq!(second.await.unwrap_err().kind, ErrorKind::Stopping);
-        assert_eq!(admission.admit("ann", 1).await.unwrap_err().kind, ErrorKind::Stopping);
+        assert_eq!(admit(&admission, "ann", 1).await.unwrap_err().kind, ErrorKind::Stopping);
     }
 
     #[tokio::test]
     async fn who_gives_up_with_a_slot_gives_it_back() {
-        let admission = Admission::new(1, 2, LONG);
-        let first = admission.admit("ann", 1).await.unwrap();
+        let admission = admission(1, 2, LONG);
+        let first = admit(&admission, "ann", 1).await.unwrap();
         {
-            let mut second = pin!(admission.admit("ann", 1));
+            let mut second = pin!(admit(&admission, "ann", 1));
             assert!(poll!(&mut second).is_pending());
             drop(first);
         }
-        admission.admit("ann", 1).await.unwrap();
+        admit(&admission, "ann", 1).await.unwrap();
     }
 
     #[tokio::test]
     async fn users_get_slots_in_proportion_to_their_weights() {
-        let admission = Admission::new(1, 100, LONG);
-        let mut slot = Some(admission.admit("ann", 1).await.unwrap());
+        let admission = admission(1, 100, LONG);
+        let mut slot = Some(admit(&admission, "ann", 1).await.unwrap());
         let mut waiting = Vec::new();
         for (user, weight) in [("ann", 1), ("bob", 3)] {
             for _ in 0..10 {
-                let mut query = Box::pin(admission.admit(user, weight));
+                let mut query = Box::pin(admit(&admission, user, weight));
                 assert!(poll!(&mut query).is_pending());
                 waiting.push((user, query));
             }

@@ -68,11 +68,12 @@ impl<T> FairQueue<T> {
         entry
     }
 
-    /// Takes out the entry that is served next.
-    pub(super) fn pop(&mut self) -> Option<T> {
-        let ((tag, arrival), user) = self.order.first_key_value()?;
+    /// Takes out the entry that is served next, among those of users who may be served.
+    pub(super) fn pop(&mut self, may_be_served: impl Fn(&str) -> bool) -> Option<T> {
+        let mut order = self.order.iter();
+        let ((tag, arrival), user) = order.find(|(_, user)| may_be_served(user))?;
         let (tag, entry) = (*tag, QueueEntry { user: Arc::clone(user), arrival: *arrival });
-        // The tag is lower only where an entry of a smaller weight has left before it.
+        // The tag is lower where an entry of a smaller weight has left before it, or its user could not be served.
         let now = self.virtual_time.max(tag);
         self.virtual_time = now;
         self.take_out(&entry, |lane| lane.since = now)
@@ -131,7 +132,7 @@ mod tests {
     fn served(queue: &mut FairQueue<&'static str>, times: usize) -> BTreeMap<&'static str, usize> {
         let mut counts = BTreeMap::new();
         for _ in 0..times {
-            *counts.entry(queue.pop().unwrap()).or_default() += 1;
+            *counts.entry(queue.pop(|_| true).unwrap()).or_default() += 1;
         }
         counts
     }
@@ -148,7 +149,7 @@ mod tests {
         assert_eq!(queue.len(), 250);
         let rest = served(&mut queue, 250);
         assert_eq!(rest, [("ann", 90), ("bob", 70), ("eve", 90)].into());
-        assert_eq!((queue.pop(), queue.len(), queue.users.len()), (None, 0, 0));
+        assert_eq!((queue.pop(|_| true), queue.len(), queue.users.len()), (None, 0, 0));
     }
 
     #[test]
@@ -157,7 +158,7 @@ mod tests {
         for (number, weight) in [(0, 1), (1, 7), (2, 3)] {
             queue.push("ann", weight, number);
         }
-        let served: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
+        let served: Vec<_> = std::iter::from_fn(|| queue.pop(|_| true)).collect();
         assert_eq!(served, [0, 1, 2]);
     }
 
@@ -168,18 +169,29 @@ mod tests {
         queue.push("heavy", 8, "heavy");
         queue.push("light", 1, "light");
         let before = (0..100).take_while(|_| {
-            let served = queue.pop().unwrap();
+            let served = queue.pop(|_| true).unwrap();
             queue.push(served, if served == "heavy" { 8 } else { 1 }, served);
             served == "heavy"
         });
         assert_eq!(before.count(), 7);
         for newcomer in 0..30 {
             queue.push(&format!("newcomer {newcomer}"), 10, "newcomer");
-            if queue.pop().unwrap() == "light" {
+            if queue.pop(|_| true).unwrap() == "light" {
                 return;
             }
         }
         panic!("{queue:?}");
+    }
+
+    #[test]
+    fn who_may_not_be_served_keeps_the_place() {
+        let mut queue = FairQueue::new();
+        for user in ["ann", "ann", "bob"] {
+            queue.push(user, 1, user);
+        }
+        assert_eq!(queue.pop(|user| user != "ann"), Some("bob"));
+        assert_eq!(queue.pop(|user| user != "ann"), None);
+        assert_eq!((queue.pop(|_| true), queue.len()), (Some("ann"), 1));
     }
 
     #[test]
@@ -195,9 +207,9 @@ mod tests {
         }
         assert_eq!(queue.len(), 6);
         // The one that is left came before Bob's second, and one that comes again does so after Bob's.
-        assert_eq!([queue.pop(), queue.pop()], [Some("ann"), Some("bob")]);
+        assert_eq!([queue.pop(|_| true), queue.pop(|_| true)], [Some("ann"), Some("bob")]);
         queue.push("ann", 1, "ann");
-        assert_eq!([queue.pop(), queue.pop()], [Some("bob"), Some("ann")]);
+        assert_eq!([queue.pop(|_| true), queue.pop(|_| true)], [Some("bob"), Some("ann")]);
         assert_eq!(queue.remove(&tickets[4]), None);
         assert_eq!((queue.len(), queue.order.len()), (3, 1));
     }

@@ -15,15 +15,16 @@ mod totals;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::available_parallelism;
 
 use tokio::sync::Notify;
 
 use crate::config::Limits;
 use crate::users::User;
-use admission::{Admission, Slot};
+use admission::{Admission, Bounds, Slot};
 pub use error::{ErrorKind, QueryError};
 pub use query_id::QueryId;
-pub(crate) use registration::{QueryRegistration, cancelled};
+pub(crate) use registration::{QueryRegistration, Work, cancelled};
 pub use registration::{QueryReport, QueryState};
 pub(crate) use running::Deadline;
 pub use running::RunningQuery;
@@ -35,10 +36,19 @@ pub const SQL_BYTES_SHOWN: usize = 4096;
 /// Ended queries that are kept.
 const HISTORY: usize = 1000;
 
+/// Statements that are planned at once, for each core. A user has at most half of these places.
+const PLANNING_PER_CORE: usize = 4;
+
+/// One of so many slots is not for the user who has most.
+const OF_OTHERS: usize = 4;
+
 /// All queries of a server.
 #[derive(Debug)]
 pub struct Queries {
+    /// For queries that run.
     admission: Admission,
+    /// For statements that are planned.
+    planning: Admission,
     next_id: AtomicU64,
     current: Mutex<BTreeMap<QueryId, Arc<registration::Entry>>>,
     history: Mutex<VecDeque<QueryReport>>,
@@ -57,12 +67,25 @@ pub enum Cancelled {
 }
 
 impl Queries {
-    /// None yet.
+    /// None yet. If `users_are_known`, which they are if they need passwords, some slots are kept for others than the
+    /// one with most queries.
     #[must_use]
-    pub fn new(limits: &Limits) -> Arc<Self> {
+    pub fn new(limits: &Limits, users_are_known: bool) -> Arc<Self> {
         let Limits { queries_running, queries_waiting, wait_max, .. } = *limits;
+        let planning = PLANNING_PER_CORE * available_parallelism().map_or(1, usize::from);
+        let bounds = |running_max, of_user_max, texts| Bounds {
+            running_max,
+            of_user_max: if users_are_known { of_user_max } else { running_max },
+            waiting_max: queries_waiting,
+            wait_max,
+            texts,
+        };
+        let of_user_max = queries_running - queries_running / OF_OTHERS;
+        let queries = ("queries run", ", or raise `queries_running` or `queries_waiting`");
+        let plans = ("statements are planned", "");
         Arc::new(Self {
-            admission: Admission::new(queries_running, queries_waiting, wait_max),
+            admission: Admission::new(bounds(queries_running, of_user_max, queries)),
+            planning: Admission::new(bounds(planning, planning / 2, plans)),
             next_id: AtomicU64::new(1),
             current: Mutex::default(),
             history: Mutex::default(),
@@ -72,11 +95,29 @@ impl Queries {
     }
 
     /// Registers a query, which does not run yet.
-    pub(crate) fn register(self: &Arc<Self>, user: &User, sql: &str) -> QueryRegistration {
+    pub(crate) fn register(self: &Arc<Self>, user: &Arc<User>, sql: &str) -> QueryRegistration {
+        self.register_as(user, sql, false)
+    }
+
+    /// Registers a statement that is to be parsed or planned.
+    pub(crate) fn register_planning(
+        self: &Arc<Self>,
+        user: &Arc<User>,
+        sql: &str,
+    ) -> QueryRegistration {
+        self.register_as(user, sql, true)
+    }
+
+    fn register_as(
+        self: &Arc<Self>,
+        user: &Arc<User>,
+        sql: &str,
+        is_planning: bool,
+    ) -> QueryRegistration {
         let id = QueryId(self.next_id.fetch_add(1, Ordering::Relaxed));
-        let entry = Arc::new(registration::Entry::new(id, &user.name, cut(sql)));
+        let entry = Arc::new(registration::Entry::new(id, &user.name, cut(sql), is_planning));
         self.current().insert(id, Arc::clone(&entry));
-        QueryRegistration::new(Arc::clone(self), entry)
+        QueryRegistration::new(Arc::clone(self), entry, user)
     }
 
     /// Cancels a query of this user; an administrator may cancel any.
@@ -95,7 +136,7 @@ impl Queries {
     #[must_use]
     pub fn find(&self, id: QueryId) -> Option<QueryReport> {
         let entry = self.current().get(&id).cloned();
-        entry.map(|entry| entry.report())
+        entry.map(|entry| entry.current_report())
     }
 
     /// All queries that wait and run, and those that ended last, by number.
@@ -104,8 +145,8 @@ impl Queries {
         // In this order: one that ends in between is in both, and not in neither.
         let current: Vec<_> = self.current().values().cloned().collect();
         let mut reports: Vec<_> = self.history().iter().cloned().collect();
-        reports.extend(current.iter().map(|entry| entry.report()));
-        reports.sort_by_key(|report| report.id);
+        reports.extend(current.iter().map(|entry| entry.current_report()));
+        reports.sort_by_key(|report| report.id); // Stable: what has ended comes first.
         reports.dedup_by_key(|report| report.id);
         reports
     }
@@ -121,8 +162,16 @@ impl Queries {
     /// Queries that run, and that wait.
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
-        let (all, waiting) = (self.current().len(), self.admission.waiting());
-        (all.saturating_sub(waiting), waiting)
+        let current = self.current();
+        let (mut running, mut waiting) = (0, 0);
+        for entry in current.values() {
+            match entry.state() {
+                QueryState::Waiting => waiting += 1,
+                QueryState::Planning => {}
+                _ => running += 1,
+            }
+        }
+        (running, waiting)
     }
 
     /// Totals of all queries that have ended.
@@ -133,6 +182,7 @@ impl Queries {
 
     /// Admits no more queries. Those that wait are refused; those that run go on.
     pub fn close(&self) {
+        self.planning.close();
         self.admission.close();
     }
 
@@ -157,15 +207,16 @@ impl Queries {
 
     /// A query has ended.
     fn forget(&self, entry: &registration::Entry) {
-        let report = entry.report();
-        self.totals.count(&report);
-        totals::log_end(&report);
-        let mut history = self.history();
-        if history.len() == HISTORY {
-            history.pop_front();
+        if entry.is_remembered() {
+            let report = entry.report();
+            self.totals.count(&report);
+            totals::log_end(&report);
+            let mut history = self.history();
+            if history.len() == HISTORY {
+                history.pop_front();
+            }
+            history.push_back(report);
         }
-        history.push_back(report);
-        drop(history);
         self.current().remove(&entry.id);
         self.ended.notify_waiters();
     }
@@ -202,8 +253,8 @@ mod tests {
     async fn only_the_owner_and_administrators_see_and_cancel_a_query() {
         let users = users();
         let [ann, bob, root] = ["ann", "bob", "root"].map(|name| users.find(name).unwrap());
-        let queries = Queries::new(&Limits::default());
-        let mut registration = queries.register(&ann, "SELECT 1");
+        let queries = Queries::new(&Limits::default(), false);
+        let registration = queries.register(&ann, "SELECT 1");
         registration.admit(1).await.unwrap();
         assert_eq!(queries.seen_by(&bob).len(), 0);
         assert_eq!(queries.cancel(registration.id(), &bob), Cancelled::NoSuchQuery);
@@ -221,7 +272,7 @@ mod tests {
     #[test]
     fn the_history_has_a_bound() {
         let ann = users().find("ann").unwrap();
-        let queries = Queries::new(&Limits::default());
+        let queries = Queries::new(&Limits::default(), false);
         for _ in 0..HISTORY + 5 {
             queries.register(&ann, &"x".repeat(10_000)).finish();
         }

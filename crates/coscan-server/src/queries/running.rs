@@ -17,10 +17,11 @@ use crate::queries::error::{ErrorKind, QueryError};
 use crate::queries::query_id::QueryId;
 use crate::queries::registration::{QueryRegistration, cancelled};
 
-/// The batches of a query. Dropping it cancels the query and gives back its slot and memory.
+/// The batches of a query. Dropping it cancels the query.
 ///
-/// Someone may cancel the query, and it may take too long: it then gives back all it holds at once, also if nobody polls
-/// this stream, whose next item is the error.
+/// Someone may cancel the query, and it may take too long: it then ends, also if nobody polls this stream, whose next item
+/// is the error. Its slot and memory are free once the operators that work for it have noticed, which they do between
+/// batches.
 pub struct RunningQuery {
     /// The number of the query; `None` for statements such as SET, which are no queries.
     pub id: Option<QueryId>,
@@ -44,7 +45,7 @@ struct Shared {
 /// What a query holds.
 struct Active {
     batches: BoxStream<'static, Result<RecordBatch, QueryError>>,
-    /// After the batches: the slot is free once they are dropped.
+    /// After the batches: the slot is free once they are dropped, and all that works for them.
     registration: Option<QueryRegistration>,
 }
 
@@ -95,7 +96,7 @@ impl Deadline {
             Some(at) => tokio::time::sleep_until(at).await,
             None => futures::future::pending().await,
         }
-        let text = format!("the query took longer than `{}` allows", self.setting);
+        let text = format!("the statement took longer than `{}` allows", self.setting);
         QueryError::new(ErrorKind::TimedOut, text)
     }
 }
@@ -210,7 +211,7 @@ mod tests {
         deadline: Deadline,
     ) -> (RunningQuery, Arc<crate::users::User>) {
         let user = Users::anyone().unwrap().find("ann").unwrap();
-        let mut registration = queries.register(&user, "SELECT");
+        let registration = queries.register(&user, "SELECT");
         registration.admit(1).await.unwrap();
         let schema = Arc::new(Schema::empty());
         let batch = RecordBatch::new_empty(Arc::clone(&schema));
@@ -222,7 +223,7 @@ mod tests {
     }
 
     fn one_slot() -> Arc<Queries> {
-        Queries::new(&Limits { queries_running: 1, ..Limits::default() })
+        Queries::new(&Limits { queries_running: 1, ..Limits::default() }, false)
     }
 
     #[tokio::test]

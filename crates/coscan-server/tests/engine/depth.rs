@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use coscan_server::config::Limits;
 use coscan_server::engine::Sql;
+use coscan_server::queries::ErrorKind;
 use datafusion::common::ParamValues;
 use futures::TryStreamExt;
 
@@ -24,6 +25,65 @@ async fn statements_of_any_depth_do_not_end_the_process() {
         let _ = engine.plan(&ann, Sql::Text(&sql)).await;
     }
     assert_eq!(fixture.number(&ann, "SELECT count(*) FROM numbers").await, ROWS);
+}
+
+/// `open` so many times, `middle`, and `close` as often.
+fn nested(levels: usize, open: &str, middle: &str, close: &str) -> String {
+    format!("SELECT {}{middle}{}", open.repeat(levels), close.repeat(levels))
+}
+
+/// Each reads the one before twice.
+fn doubled(levels: usize, join: &str) -> String {
+    let doubled = |n: usize| {
+        let (q, m) = (n, n + 1);
+        format!(", c{m} AS (SELECT a.x FROM c{q} a {join} c{q} b)")
+    };
+    let with: String = (0..levels).map(doubled).collect();
+    format!("WITH c0 AS (SELECT 1 AS x){with} SELECT x FROM c{levels} LIMIT 1")
+}
+
+#[tokio::test]
+async fn what_grows_exponentially_with_the_text_is_answered_or_refused() {
+    let fixture = Fixture::new(Limits::default()).await;
+    let ann = fixture.login("ann").await;
+    let runs = [
+        nested(40, "abs(", "1", ")"),
+        nested(25, "replace(", "'a'", ", 'a', 'b')"),
+        nested(12, "coalesce(NULL, ", "1", ")"),
+        doubled(6, "CROSS JOIN"),
+    ];
+    for sql in runs {
+        let ran = fixture.rows(&ann, &sql).await;
+        assert!(ran.is_ok(), "{sql}: {ran:?}");
+    }
+    let refused = [
+        nested(45, "ceil(", "1 1", ")"),
+        nested(45, "interval(", "1 1", ")"),
+        nested(45, "extract(", "1 1", ")"),
+        nested(45, "CASE WHEN ", "1 1", " THEN 1 END"),
+        nested(45, "CAST(", "1 1", " AS int)"),
+        nested(45, "EXISTS (SELECT ", "1 1", ")"),
+        nested(45, "1 IN (", "1 1", ")"),
+        nested(45, "1 IN ((SELECT ", "1 1", "))"),
+        nested(45, "ARRAY[", "1 1", "]"),
+        nested(45, "f(x => ", "1 1", ")"),
+        nested(45, "f(x : ", "1 1", ")"),
+        format!(
+            "SELECT * FROM {}numbers{}",
+            "((SELECT * FROM ".repeat(20),
+            ") x JOIN x)".repeat(20)
+        ),
+        format!("SELECT * FROM {}numbers{}", "(((SELECT 1) JOIN ".repeat(14), ")".repeat(13)),
+        doubled(30, "CROSS JOIN"),
+        doubled(30, "JOIN numbers ON true UNION ALL SELECT x FROM"),
+        doubled(1_000, "CROSS JOIN"),
+    ];
+    for sql in refused {
+        let planned = fixture.engine.plan(&ann, Sql::Text(&sql)).await;
+        let kind = planned.err().map(|error| error.kind);
+        let is_refused = matches!(kind, Some(ErrorKind::Syntax | ErrorKind::TooComplex));
+        assert!(is_refused, "{kind:?}: {sql}");
+    }
 }
 
 #[test]

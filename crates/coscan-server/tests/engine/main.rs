@@ -9,5 +9,6 @@ mod catalog;
 mod depth;
 mod ends;
 mod fixture;
+mod functions;
 mod replicas;
 mod statements;

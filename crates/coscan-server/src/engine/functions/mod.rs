@@ -1,5 +1,7 @@
-//! Functions that PostgreSQL clients call, in addition to those of datafusion-pg-catalog.
+//! Functions that PostgreSQL clients call, in addition to those of datafusion-pg-catalog, and bounds for those that make
+//! much of little (`bounded`).
 
+mod bounded;
 mod format;
 mod json;
 mod sizes;
@@ -21,6 +23,7 @@ use crate::engine::Session;
 use crate::engine::constant_settings::SERVER_VERSION;
 use crate::queries::Queries;
 use crate::system_tables::cancel_function;
+pub(super) use bounded::{BoundFunctions, check_separators};
 
 /// Texts about objects, of which there are none: comments, definitions, places.
 const NO_TEXT: [&str; 19] = [

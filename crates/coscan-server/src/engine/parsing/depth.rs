@@ -1,12 +1,11 @@
 //! How deep an expression may be. Parsers, planners and operators walk expressions by recursion, and a chain such as
 //! `1 + 1 + …` is as deep as it is long: one of a hundred thousand terms would exhaust the stack and end the process.
 
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use crate::engine::errors::from_tokenizer;
-use crate::queries::{ErrorKind, QueryError};
+use super::too_complex;
+use crate::queries::QueryError;
 
 /// The most words and signs between two commas, or the ends of parentheses, unless few are operators. Each level of a
 /// chain has two or more, one of which is an operator.
@@ -28,11 +27,10 @@ struct Level {
 }
 
 /// Refuses texts with chains that are too long. Nesting in parentheses is limited by the parser.
-pub(super) fn check_depth(text: &str) -> Result<(), QueryError> {
-    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize();
-    let tokens = tokens.map_err(|error| from_tokenizer(&error))?;
+pub(super) fn check_depth(tokens: &[TokenWithSpan]) -> Result<(), QueryError> {
     let (mut levels, mut level, mut parts) = (Vec::new(), Level::default(), 0);
-    let tokens = tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_)));
+    let tokens = tokens.iter().map(|token| &token.token);
+    let tokens = tokens.filter(|token| !matches!(token, Token::Whitespace(_)));
     let mut before = [&Token::EOF; 2];
     for token in tokens {
         level.tokens += 1;
@@ -105,13 +103,19 @@ fn may_add_level(token: &Token, before: [&Token; 2]) -> bool {
     }
 }
 
-fn too_complex(text: &str) -> QueryError {
-    QueryError::new(ErrorKind::TooComplex, text)
-}
-
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+    use datafusion::sql::sqlparser::tokenizer::Tokenizer;
+
     use super::*;
+    use crate::queries::ErrorKind;
+
+    fn check(text: &str) -> Result<(), QueryError> {
+        let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location();
+        check_depth(&tokens.unwrap())
+    }
 
     #[test]
     fn long_chains_are_refused_and_long_lists_are_not() {
@@ -120,7 +124,7 @@ mod tests {
         let branches = format!("SELECT CASE{} END", " WHEN t.a = 1 THEN 2".repeat(900));
         let chain = format!("SELECT id WHERE id = 0{}", " OR id = 1".repeat(480));
         for text in [list, rows, branches, chain, "SELECT 1".to_owned(), String::new()] {
-            assert_eq!(check_depth(&text), Ok(()));
+            assert_eq!(check(&text), Ok(()));
         }
         let union = format!("SELECT 1, 2{}", " UNION SELECT 1, 2".repeat(5_000));
         let tables = format!("SELECT 1 FROM t{}", ", t".repeat(5_000));
@@ -139,7 +143,7 @@ mod tests {
             format!("SELECT CASE WHEN 1{} THEN 1 END", " OR when".repeat(100_000)),
             union,
         ] {
-            let error = check_depth(&text).err().map(|error| error.kind);
+            let error = check(&text).err().map(|error| error.kind);
             assert_eq!(error, Some(ErrorKind::TooComplex));
         }
     }

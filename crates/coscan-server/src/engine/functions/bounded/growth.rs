@@ -1,0 +1,188 @@
+//! How large results of functions may become, and how much work they are.
+
+use arrow::array::AsArray;
+use arrow::datatypes::IntervalMonthDayNanoType;
+use datafusion::error::Result;
+use datafusion::logical_expr::ColumnarValue;
+
+use super::lengths::{Numbers, bytes_of_element, lengths, numbers};
+
+/// What bounds the result of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Growth {
+    /// A text, so many times.
+    Repeat,
+    /// A number of characters.
+    Pad,
+    /// A text in which each occurrence of another is replaced by a third.
+    Replace,
+    /// A text in which each match of an expression is replaced.
+    ReplaceMatches,
+    /// As many elements as there are steps between two bounds.
+    Range,
+    /// A value, so many times.
+    RepeatElement,
+    /// A list with so many elements.
+    Resize,
+    /// All arguments, one after the other.
+    Concatenate,
+    /// A text, in parts.
+    Split,
+    /// Little, but the work grows with the product of two lengths.
+    Product,
+    /// Little, and the work grows with the product of two lengths, each of which is bounded as in PostgreSQL.
+    Distance,
+    /// Little, but an expression may have to be compiled for each row.
+    Matches,
+}
+
+/// The names of functions, and what bounds their results. Results of all others are bounded by their arguments.
+pub(super) const GROWTH: [(&str, Growth); 27] = [
+    ("repeat", Growth::Repeat),
+    ("lpad", Growth::Pad),
+    ("rpad", Growth::Pad),
+    ("replace", Growth::Replace),
+    ("regexp_replace", Growth::ReplaceMatches),
+    ("range", Growth::Range),
+    ("generate_series", Growth::Range),
+    ("array_repeat", Growth::RepeatElement),
+    ("array_resize", Growth::Resize),
+    ("concat", Growth::Concatenate),
+    ("concat_ws", Growth::Concatenate),
+    ("array_concat", Growth::Concatenate),
+    ("array_append", Growth::Concatenate),
+    ("array_prepend", Growth::Concatenate),
+    ("make_array", Growth::Concatenate),
+    ("array_to_string", Growth::Concatenate),
+    ("string_to_array", Growth::Split),
+    ("strpos", Growth::Product),
+    ("translate", Growth::Product),
+    ("array_has_all", Growth::Product),
+    ("array_has_any", Growth::Product),
+    ("levenshtein", Growth::Distance),
+    ("regexp_like", Growth::Matches),
+    ("regexp_match", Growth::Matches),
+    ("regexp_count", Growth::Matches),
+    ("regexp_instr", Growth::Matches),
+    ("find_in_set", Growth::Product),
+];
+
+/// The most characters that `levenshtein` compares, as in PostgreSQL.
+pub(super) const DISTANCE_MAX: i64 = 255;
+
+/// Bytes that an element of a list takes.
+const ELEMENT: i64 = 16;
+
+/// For each row, the bytes that the result takes at most.
+pub(super) type BytesOfRow = Box<dyn Fn(usize) -> u64>;
+
+impl Growth {
+    /// What results may take; `None` if this cannot be told from the arguments, or is little.
+    pub(super) fn bytes(self, arguments: &[ColumnarValue]) -> Result<Option<BytesOfRow>> {
+        let length = |at: usize| arguments.get(at).map(lengths).transpose();
+        let number = |at: usize| arguments.get(at).map_or(Ok(None), numbers);
+        let positive = |number: i64| u64::try_from(number).unwrap_or_default();
+        Ok(match self {
+            Self::Repeat => both(length(0)?, number(1)?, positive),
+            Self::Pad => number(1)?.map(|count| {
+                // Of at most four bytes.
+                Box::new(move |row| positive(count.at(row)).saturating_mul(4)) as BytesOfRow
+            }),
+            Self::Replace => match (length(0)?, length(1)?, length(2)?) {
+                (Some(text), Some(from), Some(to)) => Some(Box::new(move |row| {
+                    let [text, from, to] = [&text, &from, &to].map(|it| positive(it.at(row)));
+                    let count = text.checked_div(from).unwrap_or(text + 1);
+                    text.saturating_add(count.saturating_mul(to))
+                })),
+                _ => None,
+            },
+            Self::ReplaceMatches => match (length(0)?, length(2)?) {
+                (Some(text), Some(to)) => Some(Box::new(move |row| {
+                    // There is at most one match at each place, and at most one mention of it in two bytes.
+                    let [text, to] = [&text, &to].map(|it| positive(it.at(row)));
+                    let mentions = text.saturating_mul(to / 2);
+                    text.saturating_add((text + 1).saturating_mul(to)).saturating_add(mentions)
+                })),
+                _ => None,
+            },
+            Self::Range => steps(arguments)?,
+            Self::RepeatElement | Self::Resize => {
+                let repeated =
+                    if self == Self::Resize { arguments.get(2) } else { arguments.first() };
+                let values: Vec<_> =
+                    repeated.map(bytes_of_value).transpose()?.into_iter().collect();
+                number(1)?.map(|count| {
+                    Box::new(move |row| {
+                        let value = sum(&values, row).max(ELEMENT);
+                        positive(value.saturating_mul(count.at(row)))
+                    }) as BytesOfRow
+                })
+            }
+            Self::Concatenate => {
+                let values = arguments.iter().map(bytes_of_value).collect::<Result<Vec<_>>>()?;
+                Some(Box::new(move |row| positive(sum(&values, row))))
+            }
+            Self::Split => length(0)?.map(|text| {
+                Box::new(move |row| positive(text.at(row)).saturating_mul(17)) as BytesOfRow
+            }),
+            Self::Product | Self::Distance | Self::Matches => None,
+        })
+    }
+}
+
+/// Lengths, and the bytes of an element.
+type Bytes = (Numbers, i64);
+
+fn bytes_of_value(value: &ColumnarValue) -> Result<Bytes> {
+    Ok((lengths(value)?, bytes_of_element(value)?))
+}
+
+fn sum(values: &[Bytes], row: usize) -> i64 {
+    let bytes = values.iter().map(|(length, bytes)| length.at(row).saturating_mul(*bytes));
+    bytes.fold(0, i64::saturating_add)
+}
+
+fn both(
+    left: Option<Numbers>,
+    right: Option<Numbers>,
+    positive: impl Fn(i64) -> u64 + 'static,
+) -> Option<BytesOfRow> {
+    let (left, right) = (left?, right?);
+    Some(Box::new(move |row| positive(left.at(row)).saturating_mul(positive(right.at(row)))))
+}
+
+/// `range(stop)`, `range(start, stop)`, `range(start, stop, step)` of numbers or points in time.
+fn steps(arguments: &[ColumnarValue]) -> Result<Option<BytesOfRow>> {
+    let number = |at: usize| arguments.get(at).map_or(Ok(None), numbers);
+    let (start, stop) = match arguments {
+        [_stop] => (Some(Numbers::Same(0)), number(0)?),
+        _ => (number(0)?, number(1)?),
+    };
+    let step = match arguments.get(2) {
+        None => Some(Numbers::Same(1)),
+        Some(step) => match numbers(step)? {
+            Some(step) => Some(step),
+            None => shortest_interval(step)?.map(Numbers::Same),
+        },
+    };
+    let (Some(start), Some(stop), Some(step)) = (start, stop, step) else { return Ok(None) };
+    Ok(Some(Box::new(move |row| {
+        let distance = stop.at(row).abs_diff(start.at(row));
+        let count = distance / step.at(row).unsigned_abs().max(1);
+        count.saturating_add(1).saturating_mul(ELEMENT.unsigned_abs())
+    })))
+}
+
+/// The shortest of some intervals, in microseconds; a month has at least 28 days.
+fn shortest_interval(value: &ColumnarValue) -> Result<Option<i64>> {
+    const DAY: i128 = 86_400_000_000;
+    let array = value.to_array(1)?;
+    let Some(intervals) = array.as_primitive_opt::<IntervalMonthDayNanoType>() else {
+        return Ok(None);
+    };
+    let micros = intervals.iter().flatten().map(|interval| {
+        let days = i128::from(interval.months) * 28 + i128::from(interval.days);
+        (days * DAY + i128::from(interval.nanoseconds) / 1000).abs()
+    });
+    Ok(micros.min().map(|shortest| i64::try_from(shortest).unwrap_or(i64::MAX)))
+}

@@ -1,0 +1,147 @@
+//! How large a statement is once its WITH queries stand wherever they are mentioned. DataFusion plans them so, and walks
+//! through all of it even while it plans: a query that mentions one twice, which mentions another twice, …, is short as a
+//! text only.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, Statement, Visit, Visitor};
+
+use super::too_complex;
+use crate::queries::QueryError;
+
+/// The most queries and tables.
+pub(in crate::engine) const PARTS_MAX: usize = 2_000;
+
+/// The most expressions, with those within others.
+pub(in crate::engine) const EXPRESSIONS_MAX: usize = 500_000;
+
+/// Refuses statements that become too large.
+pub(super) fn check_expansion(statement: &Statement) -> Result<(), QueryError> {
+    let mut expansion = Expansion { open: vec![Open::default()] };
+    match statement.visit(&mut expansion) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break((most, what)) => Err(too_complex(&format!(
+            "the statement has more than {most} {what}, where a WITH query counts once for each mention; split it"
+        ))),
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Size {
+    parts: usize,
+    expressions: usize,
+}
+
+impl Size {
+    fn add(&mut self, other: Self) {
+        self.parts = self.parts.saturating_add(other.parts);
+        self.expressions = self.expressions.saturating_add(other.expressions);
+    }
+}
+
+/// A query that is being walked through.
+#[derive(Debug, Default)]
+struct Open {
+    size: Size,
+    /// Names of its WITH queries that are still to come, the next one last. They come before the rest of the query.
+    names: Vec<Ident>,
+    /// Sizes of those that it may mention.
+    with: HashMap<String, Size>,
+}
+
+struct Expansion {
+    /// From the outermost to the innermost.
+    open: Vec<Open>,
+}
+
+impl Expansion {
+    fn add(&mut self, size: Size) -> ControlFlow<(usize, &'static str)> {
+        let Some(open) = self.open.last_mut() else { return ControlFlow::Continue(()) };
+        open.size.add(size);
+        match open.size {
+            Size { parts, .. } if parts > PARTS_MAX => {
+                ControlFlow::Break((PARTS_MAX, "queries and tables"))
+            }
+            Size { expressions, .. } if expressions > EXPRESSIONS_MAX => {
+                ControlFlow::Break((EXPRESSIONS_MAX, "expressions"))
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// As DataFusion compares names.
+fn normalized(name: &Ident) -> String {
+    match name.quote_style {
+        Some(_) => name.value.clone(),
+        None => name.value.to_ascii_lowercase(),
+    }
+}
+
+impl Visitor for Expansion {
+    type Break = (usize, &'static str);
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Self::Break> {
+        let with = query.with.iter().flat_map(|with| with.cte_tables.iter().rev());
+        let names = with.map(|query| query.alias.name.clone()).collect();
+        self.open.push(Open { names, ..Open::default() });
+        self.add(Size { parts: 1, expressions: 0 })
+    }
+
+    fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<Self::Break> {
+        let Some(closed) = self.open.pop() else { return ControlFlow::Continue(()) };
+        if let Some(open) = self.open.last_mut()
+            && let Some(name) = open.names.pop()
+        {
+            open.with.insert(normalized(&name), closed.size);
+            return ControlFlow::Continue(());
+        }
+        self.add(closed.size)
+    }
+
+    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<Self::Break> {
+        let name = match &relation.0[..] {
+            [name] => name.as_ident().map(normalized),
+            _ => None,
+        };
+        let of = |open: &Open| open.with.get(name.as_ref()?).copied();
+        let size = self.open.iter().rev().find_map(of);
+        self.add(size.unwrap_or(Size { parts: 1, expressions: 0 }))
+    }
+
+    fn pre_visit_expr(&mut self, _expression: &Expr) -> ControlFlow<Self::Break> {
+        self.add(Size { parts: 0, expressions: 1 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+    use datafusion::sql::sqlparser::parser::Parser;
+
+    use super::*;
+
+    fn is_admitted(text: &str) -> bool {
+        let statements = Parser::parse_sql(&PostgreSqlDialect {}, text).unwrap();
+        check_expansion(&statements[0]).is_ok()
+    }
+
+    #[test]
+    fn with_queries_count_at_each_mention_and_where_they_are_in_sight() {
+        let doubled = |n: usize| format!(", C{} AS (SELECT 1 FROM c{n} JOIN \"c{n}\" b)", n + 1);
+        let with = |levels| {
+            let queries: String = (0..levels).map(doubled).collect();
+            format!("WITH c0 AS (SELECT 1){queries}")
+        };
+        // 1, 3, 7, 15, …, as the query itself counts, too.
+        assert!(is_admitted(&format!("{} SELECT 1 FROM c8", with(8))));
+        assert!(!is_admitted(&format!("{} SELECT 1 FROM c10", with(10))));
+        let outside = format!("SELECT 1 FROM ({} SELECT 1) x, c9 a, c9 b, c9 c", with(9));
+        assert!(is_admitted(&outside), "c9 is a table there");
+        let expression = format!("SELECT 1{}", " + 1".repeat(3_000));
+        let mentions = " UNION ALL SELECT 1 FROM c".repeat(90);
+        assert!(!is_admitted(&format!("WITH c AS ({expression}) SELECT 1 FROM c{mentions}")));
+    }
+}

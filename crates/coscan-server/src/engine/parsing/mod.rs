@@ -1,0 +1,81 @@
+//! From a text to statements. The work is bounded, that of planning included: by the `depth` of the text, by the steps of
+//! the parser (`dialect`), and by the `expansion` of the statement.
+
+mod depth;
+mod dialect;
+mod expansion;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use datafusion::sql::sqlparser::ast::Statement;
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser as SqlParser;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
+
+use crate::engine::errors::{from_parser, from_tokenizer};
+use crate::engine::pg_catalog::rewrite;
+use crate::queries::{ErrorKind, QueryError};
+use depth::check_depth;
+use dialect::{BoundedDialect, TooManySteps};
+use expansion::check_expansion;
+pub(super) use expansion::{EXPRESSIONS_MAX, PARTS_MAX};
+
+/// Parses statements, and rewrites what DataFusion knows by other forms.
+#[derive(Debug, Default)]
+pub(super) struct Parser {
+    rules: PostgresCompatibilityParser,
+}
+
+impl Parser {
+    /// The statements in a text.
+    ///
+    /// # Errors
+    /// If it cannot be parsed, or takes too much work.
+    pub(super) fn parse(&self, text: &str) -> Result<Vec<Statement>, QueryError> {
+        let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location();
+        let tokens = tokens.map_err(|error| from_tokenizer(&error))?;
+        check_depth(&tokens)?;
+        let parsed = catch_unwind(AssertUnwindSafe(|| self.parse_tokens(tokens)));
+        parsed.unwrap_or_else(|payload| match payload.downcast::<TooManySteps>() {
+            Ok(_) => Err(too_complex(
+                "the statement is nested too deeply; write parts of it as WITH queries",
+            )),
+            Err(_) => Err(super::errors::panicked("parsing")),
+        })
+    }
+
+    fn parse_tokens(&self, mut tokens: Vec<TokenWithSpan>) -> Result<Vec<Statement>, QueryError> {
+        abort_is_rollback(&mut tokens);
+        let dialect = BoundedDialect::new(tokens.len());
+        let parser = SqlParser::new(&dialect).with_tokens_with_locations(tokens);
+        let statements = { parser }.parse_statements().map_err(|error| from_parser(&error))?;
+        let rewritten = statements.into_iter().map(|statement| {
+            check_expansion(&statement)?;
+            let mut statement = self.rules.rewrite(statement);
+            rewrite(&mut statement);
+            Ok(statement)
+        });
+        rewritten.collect()
+    }
+}
+
+/// ABORT is another word for ROLLBACK, which the parser does not know.
+fn abort_is_rollback(tokens: &mut [TokenWithSpan]) {
+    let mut begins = true;
+    for TokenWithSpan { token, .. } in tokens {
+        match token {
+            Token::Whitespace(_) => {}
+            Token::SemiColon => begins = true,
+            Token::Word(word) if begins && word.value.eq_ignore_ascii_case("abort") => {
+                *token = Token::make_keyword("ROLLBACK");
+                begins = false;
+            }
+            _ => begins = false,
+        }
+    }
+}
+
+fn too_complex(text: &str) -> QueryError {
+    QueryError::new(ErrorKind::TooComplex, text)
+}
