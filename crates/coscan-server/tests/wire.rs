@@ -185,6 +185,7 @@ async fn connections_beyond_the_limit_are_told_so() {
     let _first = Wire::ready(running.at).await;
     let second = Wire::ready(running.at).await;
     let mut third = Wire::connect(running.at).await;
+    third.login("ann").await;
     assert_eq!(code(&third.next().await.unwrap()).unwrap(), "53300");
     drop(second);
     // Its place is free once the server has noticed.

@@ -79,7 +79,10 @@ pub(crate) struct Flags {
     /// How long a client may take no bytes of its result; by default 5min [limits.result_stall_max]
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
     result_stall_max: Option<Duration>,
-    /// Connections at once; by default 1100 [limits.connections_max]
+    /// How long a PostgreSQL connection may be idle; by default without limit [limits.idle_max]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
+    idle_max: Option<Duration>,
+    /// Connections at once of users who have logged in; by default 1100 [limits.connections_max]
     #[arg(long, value_name = "N", help_heading = "Limits")]
     connections_max: Option<usize>,
     /// How long a client may take to log in; by default 10s [limits.login_max]
@@ -157,6 +160,7 @@ impl Flags {
         limits.query_time_max = self.query_time_max.or(limits.query_time_max);
         limits.query_memory_max = self.query_memory_max.or(limits.query_memory_max);
         set(&mut limits.result_stall_max, self.result_stall_max);
+        limits.idle_max = self.idle_max.or(limits.idle_max);
         set(&mut limits.connections_max, self.connections_max);
         set(&mut limits.login_max, self.login_max);
         set(&mut limits.token_lifetime, self.token_lifetime);

@@ -29,7 +29,10 @@ pub struct Limits {
     /// How long a client may take none of a result's bytes before its query is cancelled. Default: 5 minutes.
     #[serde(deserialize_with = "duration")]
     pub result_stall_max: Duration,
-    /// Connections at once. Default: 1100.
+    /// How long a PostgreSQL connection may be idle before it is closed. Default: no limit.
+    #[serde(deserialize_with = "duration_option")]
+    pub idle_max: Option<Duration>,
+    /// Connections at once of users who have logged in. Default: 1100.
     pub connections_max: usize,
     /// How long a client may take to log in. Default: 10 s.
     #[serde(deserialize_with = "duration")]
@@ -55,6 +58,7 @@ impl Default for Limits {
             query_time_max: None,
             query_memory_max: None,
             result_stall_max: Duration::from_secs(300),
+            idle_max: None,
             connections_max: 1100,
             login_max: Duration::from_secs(10),
             token_lifetime: Duration::from_secs(12 * 3600),
@@ -81,6 +85,17 @@ impl Limits {
             errors
                 .push("limits.token_lifetime is 0; no login would be good for any call".to_owned());
         }
+        let times = [
+            ("login_max", Some(self.login_max)),
+            ("result_stall_max", Some(self.result_stall_max)),
+            ("planning_time_max", Some(self.planning_time_max)),
+            ("query_time_max", self.query_time_max),
+            ("idle_max", self.idle_max),
+        ];
+        let none = times.into_iter().filter(|(_, time)| time.is_some_and(|time| time.is_zero()));
+        errors.extend(
+            none.map(|(name, _)| format!("limits.{name} is 0; nothing could be done in it")),
+        );
         if self.query_memory_max == Some(0) {
             errors.push("limits.query_memory_max is 0; leave it out for the default".to_owned());
         }

@@ -13,7 +13,7 @@ use datafusion_pg_catalog::pg_catalog::{PgCatalogSchemaProvider, PgCatalogStatic
 
 use crate::engine::information_schema::{INFORMATION_SCHEMA, InformationSchema};
 use crate::engine::pg_catalog::{PG_CATALOG, PgCatalog};
-use crate::engine::settings::SharedSettings;
+use crate::engine::session_settings::SharedSettings;
 use crate::system_tables::SystemTables;
 use crate::users::User;
 

@@ -4,8 +4,9 @@
 pub const SERVER_VERSION: &str = "15.18 (coscan)";
 
 /// Settings that have one value: SET to another is refused.
-pub(super) const FIXED: [(&str, &str); 10] = [
+pub(super) const FIXED: [(&str, &str); 11] = [
     ("server_version", SERVER_VERSION),
+    ("server_version_num", "150018"),
     ("server_encoding", "UTF8"),
     ("client_encoding", "UTF8"),
     ("integer_datetimes", "on"),

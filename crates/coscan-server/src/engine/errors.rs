@@ -60,6 +60,9 @@ fn kind_of(error: &DataFusionError) -> ErrorKind {
         DataFusionError::Shared(error) => kind_of(error),
         DataFusionError::Collection(errors) => errors.first().map_or(ErrorKind::Internal, kind_of),
         DataFusionError::Configuration(_) => ErrorKind::InvalidValue,
+        DataFusionError::Execution(text) if text.starts_with("there is no setting") => {
+            ErrorKind::UnknownSetting
+        }
         DataFusionError::Execution(_) => ErrorKind::Invalid,
         _ => ErrorKind::Internal,
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::catalog::UserCatalog;
-use super::settings::SharedSettings;
+use super::session_settings::SharedSettings;
 use super::{Engine, Session};
 use crate::system_tables::SystemTables;
 use crate::users::{User, Verified};

@@ -9,6 +9,7 @@
 
 mod array_parameters;
 mod catalog;
+mod column_names;
 mod constant_settings;
 mod decimals;
 mod errors;
@@ -25,6 +26,7 @@ mod planning;
 mod query_task;
 mod run;
 mod session;
+mod session_settings;
 mod settings;
 mod statements;
 mod yielding;
@@ -134,6 +136,7 @@ impl Engine {
         for function in functions::of_all(&pg_tables).map_err(refused)? {
             register(&mut base, function);
         }
+        base.register_function_rewrite(Arc::new(functions::Patterns)).map_err(refused)?;
         base.register_function_rewrite(Arc::new(functions::BoundFunctions)).map_err(refused)?;
         Ok(Self {
             queries: Queries::new(limits, users.check_passwords()),

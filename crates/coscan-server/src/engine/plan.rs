@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::datatypes::{Field, FieldRef, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
 use datafusion::common::ParamValues;
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -15,6 +15,7 @@ use datafusion::sql::parser::Statement as EngineStatement;
 use datafusion::sql::sqlparser::ast::Statement;
 
 use crate::engine::array_parameters::infer_arrays;
+use crate::engine::column_names::shown_schema;
 use crate::engine::errors::from_engine;
 use crate::engine::functions::check_separators;
 use crate::engine::plan_size::PlanSize;
@@ -78,7 +79,7 @@ impl Planned {
         let plan = plan.map_err(from_engine)?;
         Ok(Self {
             command: self.command,
-            schema: Arc::new(plan.schema().as_arrow().clone()),
+            schema: shown_schema(Arc::new(plan.schema().as_arrow().clone())),
             parameters: Vec::new(),
             sql: Arc::clone(&self.sql),
             bytes: self.bytes + bound_bytes,
@@ -177,7 +178,7 @@ async fn planned(
     check(&plan)?;
     Ok(Planned {
         command,
-        schema: Arc::new(plan.schema().as_arrow().clone()),
+        schema: shown_schema(Arc::new(plan.schema().as_arrow().clone())),
         parameters: parameters(&plan)?,
         bytes: sql.len() + size.bytes(),
         sql,
@@ -260,10 +261,18 @@ fn parameters(plan: &LogicalPlan) -> Result<Vec<Option<FieldRef>>, QueryError> {
     Ok(parameters)
 }
 
-/// The types of parameters that are cast: `$1::int`, `CAST($1 AS int)`.
+/// The types of parameters that are cast, as in `$1::int` and `CAST($1 AS int)`, and of numbers of rows: `LIMIT $1`.
 fn casts(plan: &LogicalPlan) -> Result<HashMap<String, FieldRef>, DataFusionError> {
     let mut casts = HashMap::new();
     plan.apply_with_subqueries(|plan| {
+        if let LogicalPlan::Limit(limit) = plan {
+            for rows in [&limit.skip, &limit.fetch].into_iter().flatten() {
+                if let Expr::Placeholder(parameter) = rows.as_ref() {
+                    let field = Field::new(&parameter.id, DataType::Int64, true);
+                    casts.insert(parameter.id.clone(), Arc::new(field));
+                }
+            }
+        }
         plan.apply_expressions(|expression| {
             expression.apply(|expression| {
                 if let Expr::Cast(cast) = expression

@@ -10,6 +10,7 @@ use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::prelude::SessionContext;
 use tokio::time::Instant;
 
+use crate::engine::column_names::shown_schema;
 use crate::engine::errors::from_engine;
 use crate::engine::light::is_light;
 use crate::engine::plan::{Planned, Work, check, value_bytes};
@@ -58,6 +59,7 @@ impl Engine {
         };
         match started {
             Ok((schema, batches)) => {
+                let schema = shown_schema(schema);
                 Ok(RunningQuery::start(registration, schema, batches, deadline))
             }
             Err(error) => {

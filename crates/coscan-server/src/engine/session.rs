@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::engine::Settings;
 use crate::engine::catalog::UserCatalogs;
-use crate::engine::settings::{Settings, SharedSettings};
+use crate::engine::session_settings::{SessionSettings, SharedSettings};
+use crate::queries::QueryError;
 use crate::users::User;
 
 /// A user who is logged in. A connection has one.
@@ -27,22 +29,23 @@ impl Session {
     /// The settings, as they are now.
     #[must_use]
     pub fn settings(&self) -> Settings {
-        self.settings.lock().clone()
+        self.settings.now()
     }
 
-    /// Changes settings; if that fails, they stay.
-    ///
-    /// # Errors
-    /// What `change` returns.
-    pub(super) fn change<T>(&self, change: impl FnOnce(&mut Settings) -> T) -> T {
-        change(&mut self.settings.lock())
+    pub(super) fn shared_settings(&self) -> &Arc<SessionSettings> {
+        &self.settings
     }
 
     /// Sets a value, as SET does; `None` for the default.
     ///
     /// # Errors
     /// If there is no such setting, or it cannot have this value.
-    pub fn set(&self, name: &str, value: Option<&str>) -> Result<(), crate::queries::QueryError> {
-        self.change(|settings| settings.set(name, value, &self.user))
+    pub fn set(&self, name: &str, value: Option<&str>) -> Result<(), QueryError> {
+        self.settings.change(false, |settings| settings.set(name, value, &self.user))
+    }
+
+    /// Ends a transaction that has failed: settings that it made are gone.
+    pub fn roll_back(&self) {
+        self.settings.roll_back();
     }
 }

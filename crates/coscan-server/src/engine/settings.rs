@@ -1,7 +1,6 @@
 //! Settings of a session: `SET name = value`, `SHOW name`.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use coscan_datafusion::SessionSettings as SharingSettings;
@@ -22,19 +21,6 @@ pub struct Settings {
     statement_timeout: Option<Duration>,
     time_zone: Option<String>,
     without_effect: BTreeMap<&'static str, String>,
-}
-
-/// The settings of a session, which its `pg_settings` shows.
-pub(super) type SharedSettings = Arc<SettingsLock>;
-
-/// Settings that change.
-#[derive(Debug, Default)]
-pub(super) struct SettingsLock(Mutex<Settings>);
-
-impl SettingsLock {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Settings> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Settings {

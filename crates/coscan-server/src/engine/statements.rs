@@ -67,11 +67,18 @@ impl Command {
 /// A statement that concerns the session only.
 #[derive(Clone, Debug)]
 pub(super) enum SessionStatement {
-    /// A setting, and its value; `None` for the default.
+    /// Settings, and their values; `None` for the default.
     Set(Vec<(String, Option<String>)>),
+    /// The same, until the transaction ends.
+    SetLocal(Vec<(String, Option<String>)>),
     Show(String),
     ShowAll,
     ResetAll,
+    Begin,
+    Commit,
+    Rollback,
+    Savepoint(String),
+    RollbackTo(String),
     /// Nothing to do.
     Nothing,
 }
@@ -97,12 +104,17 @@ pub(super) fn session_statement(
         ))),
         Statement::ShowVariable { variable } => Ok(Some((Command::Show, show(variable)))),
         Statement::StartTransaction { statements, .. } if statements.is_empty() => {
-            nothing(Command::Begin)
+            Ok(Some((Command::Begin, SessionStatement::Begin)))
         }
-        Statement::Commit { .. } => nothing(Command::Commit),
-        Statement::Rollback { savepoint: Some(_), .. } => nothing(Command::RollbackTo),
-        Statement::Rollback { .. } => nothing(Command::Rollback),
-        Statement::Savepoint { .. } => nothing(Command::Savepoint),
+        Statement::Commit { .. } => Ok(Some((Command::Commit, SessionStatement::Commit))),
+        Statement::Rollback { savepoint: Some(name), .. } => {
+            let to = SessionStatement::RollbackTo(name.value.clone());
+            Ok(Some((Command::RollbackTo, to)))
+        }
+        Statement::Rollback { .. } => Ok(Some((Command::Rollback, SessionStatement::Rollback))),
+        Statement::Savepoint { name } => {
+            Ok(Some((Command::Savepoint, SessionStatement::Savepoint(name.value.clone()))))
+        }
         Statement::ReleaseSavepoint { .. } => nothing(Command::Release),
         Statement::Discard { .. } => Ok(Some((Command::Discard, SessionStatement::ResetAll))),
         Statement::Deallocate { .. } => nothing(Command::Deallocate),
@@ -120,6 +132,11 @@ pub(super) fn query_command(statement: &Statement) -> Command {
 }
 
 fn assignments(set: &Set) -> Result<SessionStatement, QueryError> {
+    let is_local = matches!(
+        set,
+        Set::SingleAssignment { scope: Some(ContextModifier::Local), .. }
+            | Set::SetTimeZone { local: true, .. }
+    );
     let set = match set {
         Set::SingleAssignment { scope: Some(ContextModifier::Global), .. } => {
             return Err(unsupported("SET GLOBAL"));
@@ -135,7 +152,7 @@ fn assignments(set: &Set) -> Result<SessionStatement, QueryError> {
         Set::SetTransaction { .. } => return Ok(SessionStatement::Nothing),
         other => return Err(unsupported(&other.to_string())),
     };
-    Ok(SessionStatement::Set(set))
+    Ok(if is_local { SessionStatement::SetLocal(set) } else { SessionStatement::Set(set) })
 }
 
 fn unsupported(what: &str) -> QueryError {
@@ -200,18 +217,44 @@ impl SessionStatement {
     pub(super) fn run(&self, session: &Session) -> Result<Vec<RecordBatch>, QueryError> {
         let user = &session.user;
         let strings = |values: Vec<String>| Arc::new(StringArray::from(values)) as ArrayRef;
+        let settings = session.shared_settings();
+        let set = |is_local, all: &[(String, Option<String>)]| {
+            settings.change(is_local, |settings| {
+                all.iter().try_for_each(|(name, to)| settings.set(name, to.as_deref(), user))
+            })
+        };
+        let nothing = Vec::new();
         let columns = match self {
-            Self::Nothing => return Ok(Vec::new()),
+            Self::Nothing => return Ok(nothing),
+            Self::Begin => {
+                settings.begin();
+                return Ok(nothing);
+            }
+            Self::Commit => {
+                settings.commit();
+                return Ok(nothing);
+            }
+            Self::Rollback => {
+                settings.roll_back();
+                return Ok(nothing);
+            }
+            Self::Savepoint(name) => {
+                settings.save(name);
+                return Ok(nothing);
+            }
+            Self::RollbackTo(name) => {
+                settings.roll_back_to(name);
+                return Ok(nothing);
+            }
             Self::ResetAll => {
-                session.change(|settings| *settings = Default::default());
-                return Ok(Vec::new());
+                let reset = |settings: &mut crate::engine::Settings| {
+                    *settings = Default::default();
+                    Ok(())
+                };
+                return settings.change(false, reset).map(|()| nothing);
             }
-            Self::Set(all) => {
-                let set = session.change(|settings| {
-                    all.iter().try_for_each(|(name, to)| settings.set(name, to.as_deref(), user))
-                });
-                return set.map(|()| Vec::new());
-            }
+            Self::Set(all) => return set(false, all).map(|()| nothing),
+            Self::SetLocal(all) => return set(true, all).map(|()| nothing),
             Self::Show(name) => vec![strings(vec![session.settings().get(name, user)?])],
             Self::ShowAll => {
                 let (names, values) = session.settings().all(user).into_iter().unzip();

@@ -16,7 +16,8 @@ use tonic::Status;
 use tonic::transport::server::Connected;
 
 use crate::engine::Session;
-use crate::listen::{Accepted, Certificate, ConnectionPermit, Linger, MaybeTls};
+use crate::listen::{Accepted, Certificate, Linger, MaybeTls, Place, TooManyConnections};
+use crate::users::User;
 
 /// The protocol in the ALPN extension of TLS.
 const ALPN: &[u8] = b"h2";
@@ -30,21 +31,28 @@ pub(super) struct Caller {
     known: Arc<Known>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Known {
+    place: Arc<Place>,
     is_logged_in: AtomicBool,
     /// The session of the connection, on servers without passwords.
     session: OnceCell<Arc<Session>>,
 }
 
 impl Caller {
-    fn new(address: SocketAddr) -> Self {
-        Self { address, known: Arc::default() }
+    fn new(address: SocketAddr, place: Arc<Place>) -> Self {
+        let known = Known { place, is_logged_in: false.into(), session: OnceCell::new() };
+        Self { address, known: Arc::new(known) }
     }
 
-    /// Notes that a user has logged in over this connection.
-    pub(super) fn logged_in(&self) {
+    /// Notes that a user has logged in over this connection, which is counted from now on.
+    ///
+    /// # Errors
+    /// If there are too many connections.
+    pub(super) fn logged_in(&self, user: &User) -> Result<(), TooManyConnections> {
+        self.known.place.admit(user)?;
         self.known.is_logged_in.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// The session of this connection; `login` makes it on first use.
@@ -55,9 +63,12 @@ impl Caller {
         self.known.session.get_or_try_init(|| login).await.cloned()
     }
 
-    /// Completes after this time, unless a user has logged in by then.
+    /// Completes after this time, unless a user has logged in by then, or once the connection must make place for others.
     async fn overdue(self, login_max: Duration) {
-        tokio::time::sleep(login_max).await;
+        tokio::select! {
+            () = tokio::time::sleep(login_max) => {}
+            () = self.known.place.must_leave() => return,
+        }
         if self.known.is_logged_in.load(Ordering::Relaxed) {
             std::future::pending().await
         }
@@ -72,22 +83,20 @@ pub(super) struct Connection {
     caller: Caller,
     /// `None` once it has completed.
     end: Option<Pin<Box<dyn Future<Output = ()> + Send + Sync>>>,
-    _permit: ConnectionPermit,
 }
 
 impl Connection {
     /// A connection that was accepted, encrypted if there is a certificate.
     ///
     /// # Errors
-    /// If there are too many connections, or the TLS handshake fails or takes too long.
+    /// If the TLS handshake fails or takes too long.
     pub(super) async fn new(
         accepted: Accepted,
         certificate: Option<&Certificate>,
         login_max: Duration,
         stopped: CancellationToken,
     ) -> io::Result<Self> {
-        let Accepted { stream, address, permit } = accepted;
-        let permit = permit.ok_or_else(|| io::Error::other("there are too many connections"))?;
+        let Accepted { stream, address, place } = accepted;
         let stream = match certificate {
             Some(certificate) => {
                 let accepting =
@@ -96,7 +105,7 @@ impl Connection {
             }
             None => MaybeTls::Plain(stream),
         };
-        let caller = Caller::new(address);
+        let caller = Caller::new(address, place);
         let overdue = caller.clone().overdue(login_max);
         let end = async move {
             tokio::select! {
@@ -105,7 +114,7 @@ impl Connection {
             }
         };
         let linger = Linger::new(LINGER_MAX);
-        Ok(Self { stream, linger, caller, end: Some(Box::pin(end)), _permit: permit })
+        Ok(Self { stream, linger, caller, end: Some(Box::pin(end)) })
     }
 
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {

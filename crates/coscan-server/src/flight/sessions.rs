@@ -97,13 +97,11 @@ impl Sessions {
     ) -> Result<Arc<Session>, Status> {
         let session = self.tokens.get(token);
         // What a user is granted may have changed since.
-        let is_valid = |session: &Arc<Session>| {
-            self.engine.users().find(&session.user.name).as_ref() == Some(&session.user)
-        };
+        let is_valid = |session: &Arc<Session>| self.engine.users().is_unchanged(&session.user);
         let session = session.filter(is_valid).ok_or_else(|| {
             Status::unauthenticated("the token is unknown or has expired; log in again")
         })?;
-        logged_in(request);
+        logged_in(request, &session)?;
         Ok(session)
     }
 
@@ -128,7 +126,7 @@ impl Sessions {
                 LoginError::Wrong => Status::unauthenticated(error.to_string()),
             }
         })?;
-        logged_in(request);
+        logged_in(request, &session)?;
         Ok(Arc::new(session))
     }
 
@@ -145,10 +143,10 @@ fn not_logged_in() -> Status {
     Status::unauthenticated("log in first, with a user and a password")
 }
 
-fn logged_in<T>(request: &Request<T>) {
-    if let Some(caller) = request.extensions().get::<Caller>() {
-        caller.logged_in();
-    }
+fn logged_in<T>(request: &Request<T>, session: &Session) -> Result<(), Status> {
+    let Some(caller) = request.extensions().get::<Caller>() else { return Ok(()) };
+    let admitted = caller.logged_in(&session.user);
+    admitted.map_err(|error| Status::resource_exhausted(error.to_string()))
 }
 
 fn credentials(metadata: &MetadataMap) -> Result<Credentials, Status> {

@@ -20,11 +20,15 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::cookie::Cookies;
 use crate::engine::{Engine, LoginError, Proof};
+use crate::listen::Place;
 use crate::users::User;
 
-/// The address that a request comes from.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Peer(pub(super) SocketAddr);
+/// Where a request comes from.
+#[derive(Clone, Debug)]
+pub(super) struct Peer {
+    pub(super) address: SocketAddr,
+    pub(super) place: Arc<Place>,
+}
 
 /// Goes with a request whose sender may see the addresses of other servers.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +50,7 @@ pub(super) async fn require_administrator(
     request: Request,
     next: Next,
 ) -> Response {
-    match access.user(peer, request.headers()).await {
+    match access.admitted(&peer, request.headers()).await {
         Ok((user, _)) if !user.admin => {
             let text = "the window shows the queries of all users: it is for administrators\n";
             (StatusCode::FORBIDDEN, text).into_response()
@@ -64,11 +68,12 @@ pub(super) async fn require_user(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let is_local = peer.0.ip().to_canonical().is_loopback() && is_this_machine(request.headers());
+    let is_local =
+        peer.address.ip().to_canonical().is_loopback() && is_this_machine(request.headers());
     let sees_servers = if access.local_metrics && is_local {
         true
     } else {
-        match access.user(peer, request.headers()).await {
+        match access.admitted(&peer, request.headers()).await {
             // Monitoring sends its password each time and keeps no cookies.
             Ok((user, _)) => user.admin,
             Err(refusal) => return refusal,
@@ -81,10 +86,25 @@ pub(super) async fn require_user(
 }
 
 impl Access {
+    /// The user of a request, whose connection is counted from now on, and a new cookie unless it has a valid one; or the
+    /// refusal.
+    async fn admitted(
+        &self,
+        peer: &Peer,
+        headers: &HeaderMap,
+    ) -> Result<(Arc<User>, Option<HeaderValue>), Response> {
+        let (user, cookie) = self.user(peer, headers).await?;
+        let admitted = peer.place.admit(&user);
+        admitted.map_err(|error| {
+            (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")).into_response()
+        })?;
+        Ok((user, cookie))
+    }
+
     /// The user of a request, and a new cookie unless it has a valid one; or the refusal.
     async fn user(
         &self,
-        peer: Peer,
+        peer: &Peer,
         headers: &HeaderMap,
     ) -> Result<(Arc<User>, Option<HeaderValue>), Response> {
         let users = self.engine.users();
@@ -105,10 +125,10 @@ impl Access {
             }
         }
         let (name, password) = given.ok_or_else(log_in)?;
-        let address = Some(peer.0.ip());
+        let address = Some(peer.address.ip());
         let login = self.engine.login_from(address, &name, Proof::Password(&password)).await;
         if let Err(error) = &login {
-            log::info!(user = name.as_str(), address:% = peer.0; "login refused: {error}");
+            log::info!(user = name.as_str(), address:% = peer.address; "login refused: {error}");
         }
         match login {
             Ok(session) => {

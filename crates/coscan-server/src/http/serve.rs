@@ -96,9 +96,7 @@ impl HttpServer {
     }
 
     async fn connection(&self, accepted: Accepted) -> io::Result<()> {
-        let Accepted { stream, address, permit } = accepted;
-        // Above the limit, the connection is closed without an answer: it may be in the midst of TLS.
-        let Some(_permit) = permit else { return Ok(()) };
+        let Accepted { stream, address, place } = accepted;
         let limits = self.engine.limits();
         let stream = match &self.certificate {
             None => MaybeTls::Plain(stream),
@@ -109,7 +107,7 @@ impl HttpServer {
             }
         };
         let stream = TokioIo::new(StallLimit::new(stream, limits.result_stall_max));
-        let pages = self.pages.clone().layer(Extension(Peer(address)));
+        let pages = self.pages.clone().layer(Extension(Peer { address, place }));
         let served = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(limits.login_max)

@@ -1,70 +1,18 @@
-//! Accepts connections, up to a limit.
+//! Accepts connections, and ends those that must leave or whose clients have vanished.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use socket2::{SockRef, TcpKeepalive};
+use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use super::{CountedStream, Protocol, SentBytes};
+use super::{CountedStream, Gate, Place, Protocol};
 
 /// How long to wait when the system accepts no more connections.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-/// The connections of all protocols.
-#[derive(Clone, Debug)]
-pub struct Gate {
-    free: Arc<Semaphore>,
-    connections_max: u32,
-    sent: SentBytes,
-}
-
-/// A connection that is counted, until this is dropped.
-#[derive(Debug)]
-pub struct ConnectionPermit(#[expect(dead_code, reason = "held")] OwnedSemaphorePermit);
-
-impl Gate {
-    /// A gate for this many connections at once.
-    #[must_use]
-    pub fn new(connections_max: usize) -> Self {
-        let connections_max = u32::try_from(connections_max).unwrap_or(u32::MAX).min(1 << 28);
-        let free = Arc::new(Semaphore::new(connections_max as usize));
-        Self { free, connections_max, sent: SentBytes::default() }
-    }
-
-    /// Counts a connection; `None` if there are too many.
-    #[must_use]
-    pub fn enter(&self) -> Option<ConnectionPermit> {
-        Arc::clone(&self.free).try_acquire_owned().ok().map(ConnectionPermit)
-    }
-
-    /// The limit on connections.
-    #[must_use]
-    pub fn connections_max(&self) -> usize {
-        self.connections_max as usize
-    }
-
-    /// The number of connections now.
-    #[must_use]
-    pub fn connections(&self) -> usize {
-        self.connections_max().saturating_sub(self.free.available_permits())
-    }
-
-    /// What was sent over all connections.
-    #[must_use]
-    pub fn sent(&self) -> &SentBytes {
-        &self.sent
-    }
-
-    /// Completes once there is no connection.
-    pub async fn emptied(&self) {
-        // It is never closed.
-        drop(self.free.acquire_many(self.connections_max).await);
-    }
-}
 
 /// A connection, and the address it comes from.
 #[derive(Debug)]
@@ -73,12 +21,17 @@ pub struct Accepted {
     pub stream: CountedStream,
     /// Where it comes from.
     pub address: SocketAddr,
-    /// Counts the connection; `None` if there are too many, so that the client can be told.
-    pub permit: Option<ConnectionPermit>,
+    /// Its place among all connections. Whoever serves it admits the user who logs in.
+    pub place: Arc<Place>,
 }
 
+/// When the system asks a silent client whether it is there, how often, and when it gives up: after two minutes.
+const KEEPALIVE_AFTER: Duration = Duration::from_secs(60);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
+const KEEPALIVE_RETRIES: u32 = 4;
+
 /// Accepts connections until `stopping` is cancelled; from then on they are refused. Each is served in a task of its own,
-/// until it ends or `stopped` is cancelled.
+/// until it ends, must make place for others, or `stopped` is cancelled.
 pub async fn serve_connections<S>(
     protocol: Protocol,
     listener: TcpListener,
@@ -90,10 +43,12 @@ pub async fn serve_connections<S>(
 {
     while let Some(accepted) = accept(protocol, &listener, gate, stopping).await {
         let (address, stopped) = (accepted.address, stopped.clone());
+        let place = Arc::clone(&accepted.place);
         let serving = serve(accepted);
         tokio::spawn(async move {
             let served = tokio::select! {
                 () = stopped.cancelled() => return,
+                () = place.must_leave() => return,
                 served = serving => served,
             };
             if let Err(error) = served {
@@ -118,10 +73,10 @@ async fn accept(
         };
         match accepted {
             Ok((stream, address)) => {
-                // Answers are written whole.
-                stream.set_nodelay(true).ok();
-                let stream = gate.sent.counting(protocol, stream);
-                return Some(Accepted { stream, address, permit: gate.enter() });
+                prepare(&stream);
+                let stream = gate.sent().counting(protocol, stream);
+                let place = Arc::new(gate.enter(address.ip()));
+                return Some(Accepted { stream, address, place });
             }
             // Too many files are open, or the client has gone already.
             Err(error) => {
@@ -130,4 +85,13 @@ async fn accept(
             }
         }
     }
+}
+
+/// Sets what all connections have. Without it they work, too.
+fn prepare(stream: &TcpStream) {
+    stream.set_nodelay(true).ok(); // Answers are written whole.
+    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_AFTER);
+    #[cfg(not(any(target_os = "openbsd", target_os = "redox", target_os = "solaris")))]
+    let keepalive = keepalive.with_interval(KEEPALIVE_INTERVAL).with_retries(KEEPALIVE_RETRIES);
+    SockRef::from(stream).set_tcp_keepalive(&keepalive).ok();
 }

@@ -1,8 +1,6 @@
 //! A connection whose user is logged in: messages in, answers out.
 
-use std::future::Future;
 use std::io;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +8,7 @@ use datafusion::sql::sqlparser::ast::Statement;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::{CommandComplete, ReadyForQuery, TransactionStatus};
 use tokio::io::AsyncWrite;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Command, Engine, Planned, Session, Sql};
@@ -17,12 +16,12 @@ use crate::postgres::cancel::Registered;
 use crate::postgres::decode::Frontend;
 use crate::postgres::messages::Messages;
 use crate::postgres::prepared::PreparedStatements;
-use crate::postgres::rows::Rows;
 use crate::postgres::sqlstate::{
-    ADMIN_SHUTDOWN, IN_FAILED_TRANSACTION, NOT_SUPPORTED, PROTOCOL_VIOLATION, PgError,
+    ADMIN_SHUTDOWN, IDLE_SESSION_TIMEOUT, IN_FAILED_TRANSACTION, NOT_SUPPORTED, PROTOCOL_VIOLATION,
+    PgError,
 };
 use crate::postgres::writer::Writer;
-use crate::queries::{QueryId, cancelled};
+use crate::queries::cancelled;
 
 /// Why a message cannot be answered.
 #[derive(Debug)]
@@ -92,13 +91,19 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             let message = tokio::select! {
                 biased;
                 () = gone.cancelled() => return Ok(()),
+                () = self.stalled() => {
+                    let now = Instant::now();
+                    let since = now.checked_sub(self.stall_max()).unwrap_or(now);
+                    self.prepared.close_suspended(since); // They hold slots that others wait for.
+                    continue;
+                }
                 message = messages.next() => message,
                 () = stopping.cancelled() => {
                     return self.end(PgError::new(ADMIN_SHUTDOWN, "the server stops")).await;
                 }
-                () = idle(self.prepared.has_suspended(), self.stall_max()) => {
-                    self.prepared.close_portals(); // They hold slots that others wait for.
-                    continue;
+                () = idle(self.engine.limits().idle_max) => {
+                    let text = "the connection was idle for longer than `idle_max` allows";
+                    return self.end(PgError::new(IDLE_SESSION_TIMEOUT, text)).await;
                 }
             };
             let message = match message {
@@ -108,6 +113,10 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
                     return self.end(PgError::new(PROTOCOL_VIOLATION, error.to_string())).await;
                 }
             };
+            if !self.engine.users().is_unchanged(&self.session.user) {
+                let text = "the user was removed or changed; log in again";
+                return self.end(PgError::new(ADMIN_SHUTDOWN, text)).await;
+            }
             // What runs for a client that has gone is dropped, which cancels it.
             let answered = tokio::select! {
                 biased;
@@ -170,6 +179,15 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         }
     }
 
+    /// Completes once a client has not asked for more rows of a query for too long, whatever else it sends.
+    async fn stalled(&self) {
+        let end = self.prepared.suspended_since().and_then(|at| at.checked_add(self.stall_max()));
+        match end {
+            Some(end) => tokio::time::sleep_until(end).await,
+            None => std::future::pending().await,
+        }
+    }
+
     fn stall_max(&self) -> Duration {
         self.engine.limits().result_stall_max
     }
@@ -203,6 +221,10 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             let text = "the transaction has failed; statements are ignored until ROLLBACK";
             return Err(PgError::new(IN_FAILED_TRANSACTION, text));
         }
+        let commits = matches!(statement, Statement::Commit { .. });
+        if self.transaction == TransactionStatus::Error && commits {
+            self.session.roll_back();
+        }
         Ok(())
     }
 
@@ -230,33 +252,6 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         self.cancel.clone()
     }
 
-    /// Sends rows of a result, up to `rows_max` (0: all). Returns how many, and whether all were sent.
-    pub(super) async fn send_rows(
-        &mut self,
-        rows: &mut Rows,
-        rows_max: u32,
-        cancel: &CancellationToken,
-    ) -> Result<(usize, bool), Failure> {
-        let rows_max = if rows_max == 0 { usize::MAX } else { rows_max as usize };
-        let Self { engine, session, writer, .. } = self;
-        let (id, mut sent) = (rows.id(), 0);
-        let cancelled = |id: QueryId| {
-            engine.queries().cancel(id, &session.user);
-        };
-        while sent < rows_max {
-            if !cancelling(cancel, id, cancelled, rows.has_more()).await? {
-                return Ok((sent, true));
-            }
-            let (encoded, count) = rows.take(rows_max - sent);
-            writer.add_encoded(&encoded);
-            sent += count;
-            if writer.is_full() {
-                cancelling(cancel, id, cancelled, writer.flush()).await?;
-            }
-        }
-        Ok((sent, false))
-    }
-
     /// Tells the client that a statement has ended, and does what it does to the connection.
     pub(super) fn complete(&mut self, command: Command, rows: usize) -> io::Result<()> {
         let mut tag = command.name().to_owned();
@@ -280,32 +275,10 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
     }
 }
 
-/// Completes if a query has been suspended for too long.
-async fn idle(is_suspended: bool, idle_max: Duration) {
-    if is_suspended {
-        tokio::time::sleep(idle_max).await;
-    } else {
-        std::future::pending().await
+/// Completes after some time without a message; never without a limit.
+async fn idle(idle_max: Option<Duration>) {
+    match idle_max {
+        Some(idle_max) => tokio::time::sleep(idle_max).await,
+        None => std::future::pending().await,
     }
-}
-
-/// Does some work of a query. If the client asks to cancel, the query gives back what it holds, also while the client
-/// takes no bytes; the work goes on, and finds out.
-async fn cancelling<T>(
-    cancel: &CancellationToken,
-    id: Option<QueryId>,
-    cancelled: impl Fn(QueryId),
-    work: impl Future<Output = T>,
-) -> T {
-    let mut work = pin!(work);
-    tokio::select! {
-        biased;
-        () = cancel.cancelled() => {
-            if let Some(id) = id {
-                cancelled(id);
-            }
-        }
-        done = &mut work => return done,
-    }
-    work.await
 }

@@ -37,7 +37,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
                 let described = described.unwrap_or_default();
                 match &cursor.progress {
                     Progress::NotStarted(_) => cursor.format = format,
-                    Progress::Suspended(rows) => rows.check(&described)?,
+                    Progress::Suspended(rows, _) => rows.check(&described)?,
                     Progress::Ended => {}
                 }
                 if describe {

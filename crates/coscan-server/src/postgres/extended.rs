@@ -11,16 +11,18 @@ use pgwire::messages::extendedquery::{
 };
 use pgwire::messages::response::EmptyQueryResponse;
 use tokio::io::AsyncWrite;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::Planned;
 use crate::postgres::connection::{Connection, Failure};
+use crate::postgres::copy_out::copy_statement;
 use crate::postgres::cursor_statements::{CursorStatement, cursor_statement};
 use crate::postgres::decode::{Bind, Frontend};
 use crate::postgres::parameters::{cast_parameters, types};
 use crate::postgres::prepared::{Portal, Prepared, Progress, format};
 use crate::postgres::rows::{Rows, description, fields};
-use crate::postgres::sqlstate::{PROTOCOL_VIOLATION, PgError, SYNTAX};
+use crate::postgres::sqlstate::{NOT_IN_STATE, PROTOCOL_VIOLATION, PgError, SYNTAX};
 use crate::postgres::values::values;
 use crate::queries::cancelled;
 
@@ -59,20 +61,22 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             let text = "a prepared statement is one statement; send several in a simple query";
             return Err(PgError::new(SYNTAX, text).into());
         }
-        let (cursor, statement) = match statement {
-            None => (None, None),
+        let (copy, (cursor, statement)) = match statement {
+            None => (None, (None, None)),
             Some(statement) => {
                 self.check_transaction(&statement)?;
-                cursor_statement(statement)?
+                let (copy, statement) = copy_statement(statement)?;
+                (copy, cursor_statement(statement)?)
             }
         };
         let prepared = match statement {
-            None => Prepared { planned: None, types: Vec::new(), cursor },
+            None => Prepared { planned: None, types: Vec::new(), cursor, copy },
             Some(mut statement) => {
                 self.deallocate(&statement);
                 cast_parameters(&mut statement, declared);
                 let planned = self.plan(statement, text).await?;
-                Prepared { types: types(&planned, declared)?, planned: Some(planned), cursor }
+                let types = types(&planned, declared)?;
+                Prepared { types, planned: Some(planned), cursor, copy }
             }
         };
         self.prepared.add_statement(name, prepared)?;
@@ -84,7 +88,10 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             self.prepared.close_portal("");
         }
         let prepared = Arc::clone(self.prepared.statement(&message.statement)?);
-        let format = format(&message.result_formats);
+        let format = match &prepared.copy {
+            Some(copy) => copy.format(), // The statement says it.
+            None => format(&message.result_formats),
+        };
         let progress = match &prepared.planned {
             None => Progress::Ended,
             Some(planned) => {
@@ -112,6 +119,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
 
     fn describe(&mut self, prepared: &Prepared, format: &Format) -> Result<(), Failure> {
         let planned = match &prepared.cursor {
+            None if prepared.copy.is_some() => None,
             None => prepared.planned.as_ref(),
             Some(CursorStatement::Fetch(name, _)) => {
                 self.prepared.portal(name)?.prepared.planned.as_ref()
@@ -144,6 +152,12 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             let empty = PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new());
             return self.add(&empty);
         };
+        if let Some(copy) = &prepared.copy {
+            return match std::mem::replace(&mut portal.progress, Progress::Ended) {
+                Progress::NotStarted(values) => self.copy_out(copy, planned, values).await,
+                _ => Err(PgError::new(NOT_IN_STATE, "the portal has run; bind it again").into()),
+            };
+        }
         self.start_portal(name, &cancel).await?;
         match self.send_portal(name, rows_max, &cancel).await? {
             (sent, true) => Ok(self.complete(planned.command, sent)?),
@@ -172,7 +186,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         };
         let rows = Rows::new(query, &format)?;
         rows.check(&fields(&planned.schema, &format)?)?;
-        portal.progress = Progress::Suspended(Box::new(rows));
+        portal.progress = Progress::Suspended(Box::new(rows), Instant::now());
         Ok(())
     }
 
@@ -185,10 +199,10 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
     ) -> Result<(usize, bool), Failure> {
         let portal = self.prepared.portal(name)?;
         let progress = std::mem::replace(&mut portal.progress, Progress::Ended);
-        let Progress::Suspended(mut rows) = progress else { return Ok((0, true)) };
+        let Progress::Suspended(mut rows, _) = progress else { return Ok((0, true)) };
         let (sent, has_ended) = self.send_rows(&mut rows, rows_max, cancel).await?;
         if !has_ended {
-            self.prepared.portal(name)?.progress = Progress::Suspended(rows);
+            self.prepared.portal(name)?.progress = Progress::Suspended(rows, Instant::now());
         }
         Ok((sent, has_ended))
     }

@@ -2,12 +2,15 @@
 //!
 //! A connection is negotiated and its user logged in (`login`). From then on its `messages` are read (`frame`,
 //! `decode`, `reader`) and answered (`connection`), in the `simple` protocol or the `extended` one with `prepared`
-//! statements, whose `parameters` have types and `values`. Statements may name portals, too (`cursor_statements`, `cursors`). Results are sent
-//! as `rows` of `wire_types` (`encode`) through a `writer`. `arrays` and `numeric` are forms of values. Another connection may `cancel`. Errors have the codes of PostgreSQL (`sqlstate`).
+//! statements, whose `parameters` have types and `values`. Statements may name portals, too (`cursor_statements`,
+//! `cursors`). Results are sent (`sending`)
+//! as `rows` of `wire_types` (`encode`), or copied (`copy_out`), through a `writer`. `arrays` and `numeric` are forms of values. Another connection
+//! may `cancel`. Errors have the codes of PostgreSQL (`sqlstate`).
 
 mod arrays;
 mod cancel;
 mod connection;
+mod copy_out;
 mod cursor_statements;
 mod cursors;
 mod decode;
@@ -21,6 +24,7 @@ mod parameters;
 mod prepared;
 mod reader;
 mod rows;
+mod sending;
 mod simple;
 mod sqlstate;
 mod values;
@@ -101,11 +105,7 @@ impl PostgresServer {
     }
 
     async fn connection(&self, accepted: Accepted) -> io::Result<()> {
-        let Accepted { stream, address, permit } = accepted;
-        let Some(_permit) = permit else {
-            let text = "there are too many connections; try again later";
-            return refuse(stream, &PgError::new(TOO_MANY_CONNECTIONS, text)).await;
-        };
+        let Accepted { stream, address, place } = accepted;
         let login_max = self.engine.limits().login_max;
         let negotiating = negotiate(stream, self.certificate.as_deref());
         let (mut stream, minor, parameters) =
@@ -125,7 +125,13 @@ impl PostgresServer {
         }
         let login = login(&mut stream, &self.engine, address.ip(), minor, &parameters);
         match tokio::time::timeout(login_max, login).await? {
-            Ok(session) => self.session(stream, session, minor).await,
+            Ok(session) => match place.admit(&session.user) {
+                Ok(()) => self.session(stream, session, minor).await,
+                Err(error) => {
+                    let error = PgError::new(TOO_MANY_CONNECTIONS, error.to_string());
+                    refuse(stream, &error).await
+                }
+            },
             Err(LoginFailure::Io(error)) => Err(error),
             Err(LoginFailure::Refused(error)) => {
                 log::info!(address:%; "login refused: {}", error.text);

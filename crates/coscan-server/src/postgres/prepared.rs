@@ -6,8 +6,10 @@ use std::sync::Arc;
 use datafusion::common::ParamValues;
 use pgwire::api::Type;
 use pgwire::api::portal::Format;
+use tokio::time::Instant;
 
 use crate::engine::Planned;
+use crate::postgres::copy_out::CopyOut;
 use crate::postgres::cursor_statements::CursorStatement;
 use crate::postgres::rows::Rows;
 use crate::postgres::sqlstate::{
@@ -17,7 +19,7 @@ use crate::postgres::sqlstate::{
 /// The most of each that a connection may have.
 const COUNT_MAX: usize = 10_000;
 
-/// The most bytes of texts and values that the statements and portals of a connection may have together.
+/// The most bytes of plans and values that the statements and portals of a connection may have together.
 const BYTES_MAX: usize = 16 << 20;
 
 /// A statement that is planned.
@@ -28,6 +30,8 @@ pub(super) struct Prepared {
     pub(super) types: Vec<Type>,
     /// `None` if it concerns no cursor.
     pub(super) cursor: Option<CursorStatement>,
+    /// `None` if its result is sent as rows.
+    pub(super) copy: Option<CopyOut>,
 }
 
 /// A statement with its parameters.
@@ -42,19 +46,28 @@ pub(super) struct Portal {
 #[derive(Debug)]
 pub(super) enum Progress {
     NotStarted(ParamValues),
-    /// Some rows were sent.
-    Suspended(Box<Rows>),
+    /// Some rows were sent, the last ones at this time.
+    Suspended(Box<Rows>, Instant),
     Ended,
 }
 
 impl Prepared {
     fn bytes(&self) -> usize {
         let cursor = self.cursor.as_ref().map_or(0, CursorStatement::bytes);
-        self.planned.as_ref().map_or(0, Planned::bytes) + size_of_val(&self.types[..]) + cursor
+        let copy = self.copy.as_ref().map_or(0, CopyOut::bytes);
+        let planned = self.planned.as_ref().map_or(0, Planned::bytes);
+        planned + size_of_val(&self.types[..]) + cursor + copy
     }
 }
 
 impl Portal {
+    fn suspended_since(&self) -> Option<Instant> {
+        match self.progress {
+            Progress::Suspended(_, since) => Some(since),
+            _ => None,
+        }
+    }
+
     /// It may outlive its statement.
     fn bytes(&self) -> usize {
         let values = match &self.progress {
@@ -95,8 +108,8 @@ impl<T> Named<T> {
         }
         if self.bytes + others + bytes > BYTES_MAX {
             let text = format!(
-                "the prepared statements and portals of a connection take at most {BYTES_MAX} bytes of text and \
-                 values; close some"
+                "the prepared statements and portals of a connection take at most {BYTES_MAX} bytes of plans \
+                 and values; close some"
             );
             return Err(PgError::new(LIMIT_EXCEEDED, text));
         }
@@ -177,10 +190,19 @@ impl PreparedStatements {
         *self = Self::default();
     }
 
-    /// Whether a query waits for its client to ask for more rows.
-    pub(super) fn has_suspended(&self) -> bool {
-        let mut portals = self.portals.values.values();
-        portals.any(|(portal, _)| matches!(portal.progress, Progress::Suspended(_)))
+    /// Since when a query waits for its client to ask for more rows: the one that has waited longest.
+    pub(super) fn suspended_since(&self) -> Option<Instant> {
+        self.portals.values.values().filter_map(|(portal, _)| portal.suspended_since()).min()
+    }
+
+    /// Closes portals whose clients have not asked for more rows since then.
+    pub(super) fn close_suspended(&mut self, since: Instant) {
+        let portals = self.portals.values.iter();
+        let is_old = |portal: &Portal| portal.suspended_since().is_some_and(|last| last <= since);
+        let old = portals.filter(|(_, (portal, _))| is_old(portal)).map(|(name, _)| name.clone());
+        for name in old.collect::<Vec<_>>() {
+            self.portals.remove(&name);
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use pgwire::error::PgWireError;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::data::RowDescription;
 
+use crate::postgres::copy_out::CopyForm;
 use crate::postgres::encode::{Column, Encoded};
 use crate::postgres::sqlstate::{LIMIT_EXCEEDED, NOT_SUPPORTED, PgError};
 use crate::postgres::wire_types::{wire_batch, wire_schema};
@@ -67,11 +68,20 @@ fn not_supported(error: &PgWireError) -> PgError {
     )
 }
 
+/// What rows are sent as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum RowForm {
+    /// Each as a message of its own.
+    Message,
+    Copied(CopyForm),
+}
+
 /// A result that is being sent.
 #[derive(Debug)]
 pub(super) struct Rows {
     query: RunningQuery,
     fields: Arc<Vec<FieldInfo>>,
+    form: RowForm,
     /// Rows that are encoded, one message each.
     encoded: Bytes,
     /// The bytes of each of them.
@@ -83,7 +93,13 @@ impl Rows {
     pub(super) fn new(query: RunningQuery, format: &Format) -> Result<Self, PgError> {
         let fields = Arc::new(fields(&query.schema, format)?);
         let (encoded, lengths) = (Bytes::new(), VecDeque::new());
-        Ok(Self { query, fields, encoded, lengths, has_ended: false })
+        let form = RowForm::Message;
+        Ok(Self { query, fields, form, encoded, lengths, has_ended: false })
+    }
+
+    /// The same rows, sent in another form.
+    pub(super) fn with_form(self, form: RowForm) -> Self {
+        Self { form, ..self }
     }
 
     /// Whether the rows are as was described: the types of some columns depend on the parameters.
@@ -141,7 +157,7 @@ impl Rows {
         if self.fields.is_empty() {
             return Ok(());
         }
-        let fields = Arc::clone(&self.fields);
+        let (fields, form) = (Arc::clone(&self.fields), self.form.clone());
         let encoded = catch_unwind(AssertUnwindSafe(move || -> Result<_, PgWireError> {
             let batch = wire_batch(&batch).map_err(|error| PgWireError::ApiError(error.into()))?;
             let columns = batch.columns().iter().zip(batch.schema_ref().fields()).zip(&*fields);
@@ -151,7 +167,7 @@ impl Rows {
             let mut encoded = Encoded(BytesMut::with_capacity(batch.num_rows() * 16));
             let mut lengths = VecDeque::with_capacity(batch.num_rows());
             for row in 0..batch.num_rows() {
-                lengths.push_back(encoded.add_row(&columns, row)?);
+                lengths.push_back(encoded.add_row(&columns, row, &form)?);
             }
             Ok((encoded.0.freeze(), lengths))
         }));

@@ -11,6 +11,7 @@ use tokio::io::AsyncWrite;
 
 use crate::engine::{Command, Planned};
 use crate::postgres::connection::{Connection, Failure};
+use crate::postgres::copy_out::copy_statement;
 use crate::postgres::cursor_statements::cursor_statement;
 use crate::postgres::prepared::Prepared;
 use crate::postgres::rows::{Rows, description, fields};
@@ -26,6 +27,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         }
         for statement in statements {
             self.check_transaction(&statement)?;
+            let (copy, statement) = copy_statement(statement)?;
             let (cursor, statement) = cursor_statement(statement)?;
             let planned = match statement {
                 None => None,
@@ -34,9 +36,15 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
                     Some(self.plan(statement, text).await?)
                 }
             };
+            if let (Some(copy), Some(planned)) = (&copy, &planned) {
+                self.copy_out(copy, planned, ParamValues::List(Vec::new())).await?;
+                continue;
+            }
             match (cursor, planned) {
                 (Some(cursor), planned) => {
-                    let query = Arc::new(Prepared { planned, types: Vec::new(), cursor: None });
+                    let (types, cursor_of) = (Vec::new(), None);
+                    let query = Prepared { planned, types, cursor: cursor_of, copy: None };
+                    let query = Arc::new(query);
                     let (values, format) = (ParamValues::List(Vec::new()), Format::UnifiedText);
                     self.run_cursor(&cursor, query, values, format, true).await?;
                 }

@@ -18,6 +18,7 @@ pub(super) const TOO_MANY_CONNECTIONS: &str = "53300";
 pub(super) const CONFIGURATION_LIMIT_EXCEEDED: &str = "53400";
 pub(super) const LIMIT_EXCEEDED: &str = "54000";
 pub(super) const ADMIN_SHUTDOWN: &str = "57P01";
+pub(super) const IDLE_SESSION_TIMEOUT: &str = "57P05";
 pub(super) const NOT_SUPPORTED: &str = "0A000";
 pub(super) const SYNTAX: &str = "42601";
 /// A value that cannot be read.

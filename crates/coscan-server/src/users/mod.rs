@@ -41,6 +41,12 @@ impl User {
     pub fn verifier(&self) -> Option<&Verifier> {
         self.verifier.as_ref()
     }
+
+    /// Whether the user is an administrator, and is who the name says. Without passwords everyone may take any name.
+    #[must_use]
+    pub fn is_known_administrator(&self) -> bool {
+        self.admin && self.verifier.is_some()
+    }
 }
 
 /// Tables that a user may read.
@@ -120,7 +126,18 @@ impl Users {
         &self.failed_logins
     }
 
-    /// Reads the users file again. Sessions that are logged in keep what they were granted.
+    /// Whether an entry is as it was when this user logged in.
+    #[must_use]
+    pub fn is_unchanged(&self, user: &User) -> bool {
+        match &self.accounts {
+            Accounts::Anyone => true,
+            Accounts::Listed { users, .. } => {
+                users.load().get(&user.name).is_some_and(|entry| **entry == *user)
+            }
+        }
+    }
+
+    /// Reads the users file again. Sessions of users whose entries have changed end with their next statement.
     ///
     /// # Errors
     /// As [`load`](Self::load); the users then stay as they were.

@@ -10,5 +10,6 @@ mod depth;
 mod ends;
 mod fixture;
 mod functions;
+mod postgres;
 mod replicas;
 mod statements;

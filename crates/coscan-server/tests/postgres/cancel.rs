@@ -4,7 +4,7 @@ use crate::support::wire::{Message, Wire, code, framed};
 use crate::without_passwords;
 
 /// Gives no row for hours.
-const LONG: &str =
+pub(crate) const LONG: &str =
     "SELECT count(*) FROM numbers a, numbers b WHERE a.id * b.id % 7 = 3 AND a.word < b.word";
 
 /// The last message of a login has the number and the secret of the connection.

@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used)]
 
 mod cancel;
+mod copy;
 mod limits;
 mod parameters;
+mod strangers;
 #[path = "../support/mod.rs"]
 mod support;
 

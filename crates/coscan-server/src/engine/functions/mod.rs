@@ -1,21 +1,23 @@
 //! Functions that PostgreSQL clients call, in addition to those of datafusion-pg-catalog, and bounds for those that make
 //! much of little (`bounded`).
 
+mod age;
 mod bounded;
 mod format;
 mod json;
+mod patterns;
+mod settings;
 mod sizes;
 mod types;
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, StringArray};
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
-    Volatility, create_udf,
+    Volatility,
 };
 use datafusion_pg_catalog::pg_catalog::PgCatalogStaticTables;
 
@@ -24,9 +26,10 @@ use crate::engine::constant_settings::SERVER_VERSION;
 use crate::queries::Queries;
 use crate::system_tables::cancel_function;
 pub(super) use bounded::{BoundFunctions, check_separators};
+pub(super) use patterns::Patterns;
 
 /// Texts about objects, of which there are none: comments, definitions, places.
-const NO_TEXT: [&str; 19] = [
+const NO_TEXT: [&str; 18] = [
     "col_description",
     "inet_client_addr",
     "inet_server_addr",
@@ -44,13 +47,12 @@ const NO_TEXT: [&str; 19] = [
     "pg_get_viewdef",
     "pg_tablespace_location",
     "shobj_description",
-    "to_regclass",
     "pg_describe_object",
 ];
 
 /// Sizes and times that are not known.
-const NO_NUMBER: [&str; 5] =
-    ["age", "inet_server_port", "pg_database_size", "pg_table_size", "pg_tablespace_size"];
+const NO_NUMBER: [&str; 4] =
+    ["inet_server_port", "pg_database_size", "pg_table_size", "pg_tablespace_size"];
 
 /// What is listed can be named without its schema, and used.
 const TRUE: [&str; 17] = [
@@ -91,6 +93,7 @@ pub(super) fn of_all(tables: &PgCatalogStaticTables) -> Result<Vec<ScalarUDF>> {
         constant("pg_client_encoding", text("UTF8")),
         constant("pg_char_to_encoding", ScalarValue::from(6)),
         constant("pg_my_temp_schema", ScalarValue::from(0)),
+        age::age(),
         types::type_numbers(tables)?,
         format::format(),
         json::json_build_object(),
@@ -100,20 +103,11 @@ pub(super) fn of_all(tables: &PgCatalogStaticTables) -> Result<Vec<ScalarUDF>> {
 }
 
 /// Those that depend on the session.
-pub(super) fn of_session(session: &Session, queries: &Arc<Queries>) -> [ScalarUDF; 3] {
+pub(super) fn of_session(session: &Session, queries: &Arc<Queries>) -> Vec<ScalarUDF> {
     // `current_user` is taken for a call of it, too.
     let name = constant("session_user", ScalarValue::from(session.user.name.as_str()));
-    let (settings, user) = (session.settings(), Arc::clone(&session.user));
-    let setting = move |arguments: &[ColumnarValue]| {
-        let arrays = ColumnarValue::values_to_arrays(arguments)?;
-        let names = arrays[0].as_string::<i32>().iter();
-        let values = names.map(|name| settings.get(name?, &user).ok());
-        Ok(ColumnarValue::Array(Arc::new(values.collect::<StringArray>()) as ArrayRef))
-    };
-    let (text, stable) = (DataType::Utf8, Volatility::Stable);
-    let setting =
-        create_udf("current_setting", vec![text.clone()], text, stable, Arc::new(setting));
-    [name, setting, cancel_function(queries, &session.user)]
+    let others = [name, cancel_function(queries, &session.user)];
+    settings::of_session(session).into_iter().chain(others).collect()
 }
 
 /// A function that returns the same value for any arguments.

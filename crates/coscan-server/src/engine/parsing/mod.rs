@@ -1,9 +1,10 @@
 //! From a text to statements. The work is bounded, that of planning included: by the `depth` of the text, by the steps of
-//! the parser (`dialect`), and by the `expansion` of the statement.
+//! the parser (`dialect`), and by the `expansion` of the statement. Some `forms` are rewritten.
 
 mod depth;
 mod dialect;
 mod expansion;
+mod forms;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -20,6 +21,7 @@ use depth::check_depth;
 use dialect::{BoundedDialect, TooManySteps};
 use expansion::check_expansion;
 pub(super) use expansion::{EXPRESSIONS_MAX, PARTS_MAX};
+use forms::rewrite_forms;
 
 /// Parses statements, and rewrites what DataFusion knows by other forms.
 #[derive(Debug, Default)]
@@ -53,6 +55,7 @@ impl Parser {
         let rewritten = statements.into_iter().map(|statement| {
             check_expansion(&statement)?;
             let mut statement = self.rules.rewrite(statement);
+            rewrite_forms(&mut statement)?;
             rewrite(&mut statement);
             Ok(statement)
         });

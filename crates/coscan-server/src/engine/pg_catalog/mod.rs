@@ -16,7 +16,7 @@ use datafusion::catalog::{MemTable, SchemaProvider, TableProvider};
 use datafusion::error::Result;
 use datafusion::logical_expr::TableType;
 
-use crate::engine::settings::SharedSettings;
+use crate::engine::session_settings::SharedSettings;
 use crate::users::User;
 pub(super) use rewrite::rewrite;
 pub(super) use syntax::PG_CATALOG;

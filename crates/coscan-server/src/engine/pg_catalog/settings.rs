@@ -11,7 +11,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 
-use crate::engine::settings::SharedSettings;
+use crate::engine::session_settings::SharedSettings;
 use crate::users::User;
 
 pub(super) const TABLE: &str = "pg_settings";
@@ -54,7 +54,7 @@ struct SettingRows {
 
 impl SettingRows {
     fn rows(&self) -> Result<RecordBatch> {
-        let mut all = self.settings.lock().all(&self.user);
+        let mut all = self.settings.now().all(&self.user);
         // How many keys an index has at most: drivers read it before they ask for keys.
         all.push(("max_index_keys".to_owned(), "32".to_owned()));
         let (names, values): (Vec<_>, Vec<_>) = all.into_iter().unzip();

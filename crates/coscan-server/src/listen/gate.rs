@@ -1,0 +1,265 @@
+//! How many connections there may be. Those of users who have logged in are counted; those of strangers have a bound of
+//! their own, so that whoever connects and says nothing keeps no user out.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::SentBytes;
+use crate::users::User;
+
+/// Strangers are half as many as users may be, and at least so many.
+const STRANGERS_MIN: usize = 64;
+
+/// Places that only administrators get, when all others are taken.
+const OF_ADMINISTRATORS: usize = 3;
+
+/// The connections of all protocols.
+#[derive(Clone, Debug)]
+pub struct Gate {
+    places: Arc<Places>,
+    sent: SentBytes,
+}
+
+#[derive(Debug)]
+struct Places {
+    state: Mutex<State>,
+    users_max: usize,
+    strangers_max: usize,
+    strangers_of_address_max: usize,
+    left: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    users: usize,
+    administrators: usize,
+    entered: u64,
+    /// Those that have not logged in, by the number under which they came. The oldest make place for others.
+    strangers: BTreeMap<u64, (IpAddr, CancellationToken)>,
+    of_addresses: HashMap<IpAddr, BTreeSet<u64>>,
+}
+
+impl State {
+    fn forget(&mut self, number: u64) -> Option<CancellationToken> {
+        let (address, must_leave) = self.strangers.remove(&number)?;
+        if let Some(others) = self.of_addresses.get_mut(&address) {
+            others.remove(&number);
+            if others.is_empty() {
+                self.of_addresses.remove(&address);
+            }
+        }
+        Some(must_leave)
+    }
+
+    /// The stranger who leaves next: the oldest of an address, or of the address with most.
+    fn oldest(&self, of: Option<IpAddr>) -> Option<u64> {
+        let numbers = match of {
+            Some(address) => self.of_addresses.get(&address)?,
+            None => self.of_addresses.values().max_by_key(|numbers| numbers.len())?,
+        };
+        numbers.first().copied()
+    }
+}
+
+impl Places {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The place of a connection. It is a stranger's until a user is admitted; free once this is dropped.
+#[derive(Debug)]
+pub struct Place {
+    places: Arc<Places>,
+    number: u64,
+    must_leave: CancellationToken,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taken {
+    Stranger,
+    User,
+    Administrator,
+}
+
+/// All connections that the server admits are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there are too many connections; try again later")]
+pub struct TooManyConnections;
+
+impl Gate {
+    /// A gate for this many connections at once of users who have logged in.
+    #[must_use]
+    pub fn new(users_max: usize) -> Self {
+        let strangers_max = (users_max / 2).max(STRANGERS_MIN);
+        let places = Places {
+            state: Mutex::default(),
+            users_max,
+            strangers_max,
+            strangers_of_address_max: strangers_max - strangers_max / 4,
+            left: Notify::new(),
+        };
+        Self { places: Arc::new(places), sent: SentBytes::default() }
+    }
+
+    /// A place for a connection from this address. If there are too many strangers, the oldest of its address, or of the
+    /// one with most of them, must leave.
+    #[must_use]
+    pub fn enter(&self, address: IpAddr) -> Place {
+        let mut state = self.places.state();
+        let of_address = state.of_addresses.get(&address).map_or(0, BTreeSet::len);
+        let leaves = if of_address >= self.places.strangers_of_address_max {
+            state.oldest(Some(address))
+        } else if state.strangers.len() >= self.places.strangers_max {
+            state.oldest(None)
+        } else {
+            None
+        };
+        let leaves = leaves.and_then(|number| state.forget(number));
+        state.entered += 1;
+        let (number, must_leave) = (state.entered, CancellationToken::new());
+        state.strangers.insert(number, (address, must_leave.clone()));
+        state.of_addresses.entry(address).or_default().insert(number);
+        drop(state);
+        if let Some(leaves) = leaves {
+            leaves.cancel(); // Outside of the lock: it wakes a task.
+        }
+        let taken = Mutex::new(Taken::Stranger);
+        Place { places: Arc::clone(&self.places), number, must_leave, taken }
+    }
+
+    /// The limit on connections of users.
+    #[must_use]
+    pub fn connections_max(&self) -> usize {
+        self.places.users_max
+    }
+
+    /// The number of connections now, those of strangers included.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        let state = self.places.state();
+        state.users + state.administrators + state.strangers.len()
+    }
+
+    /// Completes once there is no connection.
+    pub async fn emptied(&self) {
+        loop {
+            let left = self.places.left.notified();
+            if self.connections() == 0 {
+                return;
+            }
+            left.await;
+        }
+    }
+
+    /// What was sent over all connections.
+    #[must_use]
+    pub fn sent(&self) -> &SentBytes {
+        &self.sent
+    }
+}
+
+impl Place {
+    /// Counts the connection as a user's, from now on.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub fn admit(&self, user: &User) -> Result<(), TooManyConnections> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if *taken != Taken::Stranger {
+            return Ok(());
+        }
+        let mut state = self.places.state();
+        if state.users < self.places.users_max {
+            state.users += 1;
+            *taken = Taken::User;
+        } else if user.is_known_administrator() && state.administrators < OF_ADMINISTRATORS {
+            state.administrators += 1;
+            *taken = Taken::Administrator;
+        } else {
+            return Err(TooManyConnections);
+        }
+        state.forget(self.number);
+        Ok(())
+    }
+
+    /// Completes once the connection must make place for others.
+    pub async fn must_leave(&self) {
+        self.must_leave.cancelled().await;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut state = self.places.state();
+        match *self.taken.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            Taken::Stranger => drop(state.forget(self.number)),
+            Taken::User => state.users -= 1,
+            Taken::Administrator => state.administrators -= 1,
+        }
+        drop(state);
+        self.places.left.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::net::Ipv4Addr;
+
+    use futures::FutureExt;
+
+    use super::*;
+    use crate::users::{Users, Verifier};
+
+    fn address(last: u8) -> IpAddr {
+        Ipv4Addr::new(10, 0, 0, last).into()
+    }
+
+    fn must_leave(place: &Place) -> bool {
+        place.must_leave().now_or_never().is_some()
+    }
+
+    #[test]
+    fn who_floods_the_server_leaves_places_to_others() {
+        let gate = Gate::new(2);
+        let flood: Vec<_> = (0..400).map(|_| gate.enter(address(1))).collect();
+        assert_eq!(gate.connections(), 48);
+        assert!(must_leave(&flood[351]) && !must_leave(&flood[352]));
+        let other = gate.enter(address(2));
+        let more: Vec<_> = (0..200).map(|n| gate.enter(address(3 + n % 30))).collect();
+        assert_eq!(gate.connections(), 64);
+        assert!(!must_leave(&other), "the address with most of them gives way");
+        drop((flood, more));
+        assert_eq!(gate.connections(), 1);
+        drop(other);
+        assert!(gate.emptied().now_or_never().is_some());
+    }
+
+    #[test]
+    fn users_are_counted_once_and_administrators_find_a_place() {
+        let verifier = Verifier::of_password("x").unwrap();
+        let entry =
+            |name, admin| format!("[users.{name}]\nverifier = '{verifier}'\nadmin = {admin}\n");
+        let users = Users::parse(&(entry("ann", false) + &entry("root", true))).unwrap();
+        let [ann, root] = ["ann", "root"].map(|name| users.find(name).unwrap());
+        let gate = Gate::new(1);
+        let [first, second, third] = [1, 1, 1].map(|last| gate.enter(address(last)));
+        first.admit(&ann).unwrap();
+        first.admit(&ann).unwrap();
+        assert_eq!(second.admit(&ann), Err(TooManyConnections));
+        second.admit(&root).unwrap();
+        drop(first);
+        third.admit(&ann).unwrap();
+        let flood: Vec<_> = (0..100).map(|_| gate.enter(address(1))).collect();
+        assert!(!must_leave(&second) && !must_leave(&third), "they are no strangers");
+        assert_eq!(gate.connections(), 50);
+        drop((flood, second, third));
+        assert_eq!(gate.connections(), 0);
+    }
+}

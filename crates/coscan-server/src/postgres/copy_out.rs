@@ -1,0 +1,275 @@
+//! `COPY … TO STDOUT`: a result without the messages around each value, as text, CSV or binary. Drivers that read much
+//! read it so.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use datafusion::common::ParamValues;
+use datafusion::sql::sqlparser::ast::{
+    CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget, Ident, ObjectName,
+    Statement,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use pgwire::api::portal::Format;
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::copy::{CopyData, CopyDone, CopyOutResponse};
+use pgwire::messages::response::CommandComplete;
+use tokio::io::AsyncWrite;
+
+use crate::engine::Planned;
+use crate::postgres::connection::{Connection, Failure};
+use crate::postgres::rows::{RowForm, Rows, fields};
+use crate::postgres::sqlstate::{INVALID_VALUE, NOT_SUPPORTED, PgError, SYNTAX};
+use crate::queries::cancelled;
+
+/// What starts a result in binary form: a signature, and no flags or extensions.
+const BINARY_HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+
+/// What ends it, where the number of columns would be.
+const BINARY_TRAILER: &[u8] = &[0xff, 0xff];
+
+/// How a result is copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CopyOut {
+    form: CopyForm,
+    has_header: bool,
+}
+
+/// The form of copied rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum CopyForm {
+    Binary,
+    /// One line for each row, with escapes.
+    Text {
+        delimiter: u8,
+        null: String,
+    },
+    /// RFC 4180: values are quoted if they need it.
+    Csv {
+        delimiter: u8,
+        null: String,
+        quote: u8,
+    },
+}
+
+/// How a statement copies, and the query whose result it copies; `None` and the statement if it does not.
+///
+/// # Errors
+/// If it copies into tables or files, or with options that are not known.
+pub(super) fn copy_statement(
+    statement: Statement,
+) -> Result<(Option<CopyOut>, Statement), PgError> {
+    let Statement::Copy { source, to, target, options, legacy_options, .. } = statement else {
+        return Ok((None, statement));
+    };
+    if !to || target != CopyTarget::Stdout {
+        let text = "this server copies results to its clients only: COPY (SELECT …) TO STDOUT";
+        return Err(PgError::new(NOT_SUPPORTED, text));
+    }
+    let query = match source {
+        CopySource::Query(query) => Statement::Query(query),
+        CopySource::Table { table_name, columns } => table(&table_name, &columns)?,
+    };
+    Ok((Some(with_options(&options, &legacy_options)?), query))
+}
+
+fn table(name: &ObjectName, columns: &[Ident]) -> Result<Statement, PgError> {
+    let columns = match columns {
+        [] => "*".to_owned(),
+        columns => columns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+    };
+    let text = format!("SELECT {columns} FROM {name}");
+    let parsed = Parser::parse_sql(&PostgreSqlDialect {}, &text);
+    let mut parsed = parsed.map_err(|error| PgError::new(SYNTAX, error.to_string()))?;
+    parsed.pop().ok_or_else(|| PgError::new(SYNTAX, "COPY names no table"))
+}
+
+fn with_options(options: &[CopyOption], legacy: &[CopyLegacyOption]) -> Result<CopyOut, PgError> {
+    let (mut format, mut delimiter, mut null) = ("text".to_owned(), None, None);
+    let (mut has_header, mut quote) = (false, '"');
+    let unknown = |option: String| {
+        PgError::new(NOT_SUPPORTED, format!("the option {option} of COPY is not supported"))
+    };
+    for option in options {
+        match option {
+            CopyOption::Format(name) => format = name.value.to_ascii_lowercase(),
+            CopyOption::Delimiter(sign) => delimiter = Some(*sign),
+            CopyOption::Null(text) => null = Some(text.clone()),
+            CopyOption::Header(is) => has_header = *is,
+            CopyOption::Quote(sign) => quote = *sign,
+            CopyOption::Freeze(false) => {}
+            CopyOption::Encoding(name) if is_utf8(name) => {}
+            other => return Err(unknown(other.to_string())),
+        }
+    }
+    for option in legacy {
+        match option {
+            CopyLegacyOption::Binary => "binary".clone_into(&mut format),
+            CopyLegacyOption::Delimiter(sign) => delimiter = Some(*sign),
+            CopyLegacyOption::Null(text) => null = Some(text.clone()),
+            CopyLegacyOption::Header => has_header = true,
+            CopyLegacyOption::Csv(options) => {
+                "csv".clone_into(&mut format);
+                for option in options {
+                    match option {
+                        CopyLegacyCsvOption::Header => has_header = true,
+                        CopyLegacyCsvOption::Quote(sign) => quote = *sign,
+                        other => return Err(unknown(other.to_string())),
+                    }
+                }
+            }
+            other => return Err(unknown(other.to_string())),
+        }
+    }
+    let one_byte = |sign: char, what: &str| {
+        let is_one = sign.is_ascii() && !"\r\n\\".contains(sign);
+        let byte = u8::try_from(sign).ok().filter(|_| is_one);
+        byte.ok_or_else(|| {
+            PgError::new(INVALID_VALUE, format!("the {what} of COPY is one ASCII character"))
+        })
+    };
+    let form = match format.as_str() {
+        "binary" if has_header => {
+            return Err(PgError::new(SYNTAX, "binary results have no header"));
+        }
+        "binary" => CopyForm::Binary,
+        "text" => CopyForm::Text {
+            delimiter: one_byte(delimiter.unwrap_or('\t'), "delimiter")?,
+            null: null.unwrap_or_else(|| "\\N".to_owned()),
+        },
+        "csv" => CopyForm::Csv {
+            delimiter: one_byte(delimiter.unwrap_or(','), "delimiter")?,
+            null: null.unwrap_or_default(),
+            quote: one_byte(quote, "quote")?,
+        },
+        other => {
+            let text = format!("COPY knows the formats text, csv and binary, and not {other}");
+            return Err(PgError::new(INVALID_VALUE, text));
+        }
+    };
+    Ok(CopyOut { form, has_header })
+}
+
+fn is_utf8(name: &str) -> bool {
+    name.replace('-', "").eq_ignore_ascii_case("utf8")
+}
+
+impl CopyForm {
+    /// Adds a value of a text form; `None` for NULL.
+    pub(super) fn add(&self, to: &mut BytesMut, value: Option<&[u8]>) {
+        match (self, value) {
+            (Self::Binary, _) => {}
+            (Self::Text { null, .. } | Self::Csv { null, .. }, None) => {
+                to.put_slice(null.as_bytes());
+            }
+            (Self::Text { delimiter, .. }, Some(value)) => {
+                for byte in value {
+                    match byte {
+                        b'\n' => to.put_slice(b"\\n"),
+                        b'\r' => to.put_slice(b"\\r"),
+                        b'\t' => to.put_slice(b"\\t"),
+                        0x08 => to.put_slice(b"\\b"),
+                        0x0b => to.put_slice(b"\\v"),
+                        0x0c => to.put_slice(b"\\f"),
+                        b'\\' => to.put_slice(b"\\\\"),
+                        byte if byte == delimiter => to.put_slice(&[b'\\', *byte]),
+                        byte => to.put_u8(*byte),
+                    }
+                }
+            }
+            (Self::Csv { delimiter, null, quote }, Some(value)) => {
+                let is_special = |byte: &u8| [*delimiter, *quote, b'\n', b'\r'].contains(byte);
+                if value != null.as_bytes() && value != b"\\." && !value.iter().any(is_special) {
+                    return to.put_slice(value);
+                }
+                to.put_u8(*quote);
+                for byte in value {
+                    if byte == quote {
+                        to.put_u8(*quote);
+                    }
+                    to.put_u8(*byte);
+                }
+                to.put_u8(*quote);
+            }
+        }
+    }
+
+    /// What is between two values.
+    pub(super) fn delimiter(&self) -> Option<u8> {
+        match self {
+            Self::Binary => None,
+            Self::Text { delimiter, .. } | Self::Csv { delimiter, .. } => Some(*delimiter),
+        }
+    }
+}
+
+impl CopyOut {
+    pub(super) fn bytes(&self) -> usize {
+        match &self.form {
+            CopyForm::Binary => 0,
+            CopyForm::Text { null, .. } | CopyForm::Csv { null, .. } => null.len(),
+        }
+    }
+
+    /// The format of values.
+    pub(super) fn format(&self) -> Format {
+        match self.form {
+            CopyForm::Binary => Format::UnifiedBinary,
+            _ => Format::UnifiedText,
+        }
+    }
+
+    fn header(&self, names: impl Iterator<Item = String>) -> Option<Bytes> {
+        let Some(delimiter) = self.form.delimiter() else {
+            return Some(Bytes::from_static(BINARY_HEADER));
+        };
+        if !self.has_header {
+            return None;
+        }
+        let mut line = BytesMut::new();
+        for (index, name) in names.enumerate() {
+            if index > 0 {
+                line.put_u8(delimiter);
+            }
+            self.form.add(&mut line, Some(name.as_bytes()));
+        }
+        line.put_u8(b'\n');
+        Some(line.freeze())
+    }
+}
+
+impl<W: AsyncWrite + Unpin> Connection<W> {
+    /// Runs a query and copies its result.
+    pub(super) async fn copy_out(
+        &mut self,
+        copy: &CopyOut,
+        planned: &Planned,
+        values: ParamValues,
+    ) -> Result<(), Failure> {
+        let (cancel, format) = (self.cancel_token(), copy.format());
+        let query = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(cancelled().into()),
+            query = self.engine.run(&self.session, planned.clone(), values) => query?,
+        };
+        let columns = fields(&query.schema, &format)?;
+        let is_binary = copy.form == CopyForm::Binary;
+        let formats = vec![i16::from(is_binary); columns.len()];
+        let count = i16::try_from(columns.len()).unwrap_or(i16::MAX);
+        let response = CopyOutResponse::new(i8::from(is_binary), count, formats);
+        self.writer.add(&PgWireBackendMessage::CopyOutResponse(response))?;
+        let names = columns.iter().map(|column| column.name().to_owned());
+        if let Some(data) = copy.header(names) {
+            self.writer.add(&PgWireBackendMessage::CopyData(CopyData::new(data)))?;
+        }
+        let mut rows = Rows::new(query, &format)?.with_form(RowForm::Copied(copy.form.clone()));
+        let (sent, _) = self.send_rows(&mut rows, 0, &cancel).await?;
+        drop(rows);
+        if is_binary {
+            let data = Bytes::from_static(BINARY_TRAILER);
+            self.writer.add(&PgWireBackendMessage::CopyData(CopyData::new(data)))?;
+        }
+        self.writer.add(&PgWireBackendMessage::CopyDone(CopyDone::new()))?;
+        let done = CommandComplete::new(format!("COPY {sent}"));
+        Ok(self.writer.add(&PgWireBackendMessage::CommandComplete(done))?)
+    }
+}

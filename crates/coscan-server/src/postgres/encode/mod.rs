@@ -1,0 +1,310 @@
+//! Values of results as they are in rows and in arrays: the length, -1 for NULL, and the value in text or binary form, as
+//! PostgreSQL writes `floats`, `times`, arrays and records.
+
+mod floats;
+mod times;
+
+use std::error::Error;
+
+use arrow::array::timezone::Tz;
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Field, Float32Type, Float64Type};
+use arrow_pg::encoder::{Encoder, encode_value};
+use bytes::{BufMut, BytesMut};
+use pgwire::api::results::{FieldFormat, FieldInfo};
+use pgwire::error::{PgWireError, PgWireResult};
+use pgwire::types::ToSqlText;
+use postgres_types::{IsNull, Kind, ToSql, Type};
+
+use crate::postgres::copy_out::CopyForm;
+use crate::postgres::rows::RowForm;
+use crate::postgres::{arrays, numeric};
+use floats::{text_of_f32, text_of_f64};
+use times::Time;
+
+const LENGTH_BYTES: usize = 4;
+
+/// A column of rows, or the elements of an array.
+pub(super) struct Column<'a> {
+    values: &'a ArrayRef,
+    field: &'a Field,
+    described: &'a FieldInfo,
+    /// Of an array's elements, or a record's columns.
+    parts: Vec<FieldInfo>,
+    zone: Option<Tz>,
+}
+
+impl<'a> Column<'a> {
+    pub(super) fn new(values: &'a ArrayRef, field: &'a Field, described: &'a FieldInfo) -> Self {
+        let part = |name: &str, of: &Type| {
+            let part = FieldInfo::new(name.to_owned(), None, None, of.clone(), described.format());
+            part.with_format_options(described.format_options().clone())
+        };
+        let parts = match described.datatype().kind() {
+            Kind::Array(of) => vec![part(described.name(), of)],
+            Kind::Composite(columns) => {
+                columns.iter().map(|column| part(column.name(), column.type_())).collect()
+            }
+            _ => Vec::new(),
+        };
+        Self { values, field, described, parts, zone: times::zone(values.data_type()) }
+    }
+}
+
+/// Encoded values.
+#[derive(Debug, Default)]
+pub(super) struct Encoded(pub(super) BytesMut);
+
+impl Encoded {
+    /// Adds a row as a message; its bytes.
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub(super) fn add_row(
+        &mut self,
+        columns: &[Column<'_>],
+        row: usize,
+        form: &RowForm,
+    ) -> PgWireResult<usize> {
+        let kind = self.0.len();
+        self.0.put_u8(if *form == RowForm::Message { b'D' } else { b'd' });
+        let start = self.begin();
+        match form {
+            RowForm::Message | RowForm::Copied(CopyForm::Binary) => {
+                self.0.put_i16(i16::try_from(columns.len()).unwrap_or(i16::MAX));
+                columns.iter().try_for_each(|column| self.add(column, row))?;
+            }
+            RowForm::Copied(form) => self.add_line(columns, row, form)?,
+        }
+        // The length of a message counts itself.
+        self.end(start, LENGTH_BYTES)?;
+        Ok(self.0.len() - kind)
+    }
+
+    /// Adds a row as a line of text.
+    fn add_line(
+        &mut self,
+        columns: &[Column<'_>],
+        row: usize,
+        form: &CopyForm,
+    ) -> PgWireResult<()> {
+        let mut value = Self::default();
+        for (index, column) in columns.iter().enumerate() {
+            if let (Some(delimiter), true) = (form.delimiter(), index > 0) {
+                self.0.put_u8(delimiter);
+            }
+            value.0.clear();
+            value.add(column, row)?;
+            let is_valid = !column.values.is_null(row);
+            form.add(&mut self.0, is_valid.then(|| &value.0[LENGTH_BYTES..]));
+        }
+        self.0.put_u8(b'\n');
+        Ok(())
+    }
+
+    /// Adds a value.
+    ///
+    /// # Errors
+    /// If its type has no form in the protocol, or it is out of the range of that form.
+    pub(super) fn add(&mut self, column: &Column<'_>, row: usize) -> PgWireResult<()> {
+        if column.values.is_null(row) {
+            self.0.put_i32(-1);
+            return Ok(());
+        }
+        let (values, format) = (column.values, column.described.format());
+        if let Some(time) = Time::of(values, row) {
+            return self.add_time(time.map_err(out_of_range)?, column);
+        }
+        match (values.data_type(), format, &column.parts[..]) {
+            (DataType::Float32, FieldFormat::Text, _) => {
+                let value = values.as_primitive::<Float32Type>().value(row);
+                self.add_bytes(text_of_f32(value).as_bytes())
+            }
+            (DataType::Float64, FieldFormat::Text, _) => {
+                let value = values.as_primitive::<Float64Type>().value(row);
+                self.add_bytes(text_of_f64(value).as_bytes())
+            }
+            (DataType::Decimal128(..), format, _) => {
+                let number = values.as_primitive::<Decimal128Type>().value_as_string(row);
+                self.add_number(&number, format)
+            }
+            (DataType::Decimal256(..), format, _) => {
+                let number = values.as_primitive::<Decimal256Type>().value_as_string(row);
+                self.add_number(&number, format)
+            }
+            (DataType::List(field), _, [described]) => {
+                let elements = values.as_list::<i32>().value(row);
+                self.add_array(&Column::new(&elements, field, described))
+            }
+            (DataType::Struct(fields), _, described) if fields.len() == described.len() => {
+                let values = values.as_struct().columns();
+                let columns = values.iter().zip(fields).zip(described);
+                let columns =
+                    columns.map(|((values, field), part)| Column::new(values, field, part));
+                self.add_record(&columns.collect::<Vec<_>>(), row, format)
+            }
+            _ => {
+                let start = self.0.len();
+                encode_value(self, values, row, column.field, column.described)?;
+                // It is not NULL, so it was left out.
+                match self.0.get(start..start + LENGTH_BYTES) {
+                    None | Some([0xff, 0xff, 0xff, 0xff]) => {
+                        Err(api_error("a value is out of range"))
+                    }
+                    Some(_) => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn add_time(&mut self, time: Time, column: &Column<'_>) -> PgWireResult<()> {
+        match column.described.format() {
+            FieldFormat::Binary => self.add_bytes(&time.to_binary().map_err(out_of_range)?),
+            FieldFormat::Text => {
+                let start = self.begin();
+                time.write(&mut self.0, column.zone).map_err(out_of_range)?;
+                self.end(start, 0)
+            }
+        }
+    }
+
+    /// Adds a record with these columns.
+    fn add_record(
+        &mut self,
+        columns: &[Column<'_>],
+        row: usize,
+        format: FieldFormat,
+    ) -> PgWireResult<()> {
+        let start = self.begin();
+        match format {
+            FieldFormat::Binary => {
+                self.0.put_i32(i32::try_from(columns.len()).unwrap_or(i32::MAX));
+                for column in columns {
+                    self.0.put_u32(column.described.datatype().oid());
+                    self.add(column, row)?;
+                }
+            }
+            FieldFormat::Text => {
+                let mut value = Self::default();
+                self.0.put_u8(b'(');
+                for (index, column) in columns.iter().enumerate() {
+                    if index > 0 {
+                        self.0.put_u8(b',');
+                    }
+                    value.0.clear();
+                    value.add(column, row)?;
+                    if !column.values.is_null(row) {
+                        add_quoted(&mut self.0, &value.0[LENGTH_BYTES..]);
+                    }
+                }
+                self.0.put_u8(b')');
+            }
+        }
+        self.end(start, 0)
+    }
+
+    fn add_number(&mut self, number: &str, format: FieldFormat) -> PgWireResult<()> {
+        match format {
+            FieldFormat::Binary => self.add_bytes(&numeric::to_binary(number)),
+            FieldFormat::Text => self.add_bytes(number.as_bytes()),
+        }
+    }
+
+    fn add_bytes(&mut self, bytes: &[u8]) -> PgWireResult<()> {
+        let start = self.begin();
+        self.0.put_slice(bytes);
+        self.end(start, 0)
+    }
+
+    fn add_array(&mut self, elements: &Column<'_>) -> PgWireResult<()> {
+        let (start, count) = (self.begin(), elements.values.len());
+        match elements.described.format() {
+            FieldFormat::Binary => {
+                let has_null = elements.values.null_count() > 0;
+                let of = elements.described.datatype();
+                arrays::add_binary_header(&mut self.0, of, count, has_null);
+                (0..count).try_for_each(|row| self.add(elements, row))?;
+            }
+            FieldFormat::Text => {
+                let mut element = Self::default();
+                self.0.put_u8(b'{');
+                for row in 0..count {
+                    if row > 0 {
+                        self.0.put_u8(b',');
+                    }
+                    if elements.values.is_null(row) {
+                        self.0.put_slice(b"NULL");
+                        continue;
+                    }
+                    element.0.clear();
+                    element.add(elements, row)?;
+                    arrays::add_text(&mut self.0, &element.0[LENGTH_BYTES..]);
+                }
+                self.0.put_u8(b'}');
+            }
+        }
+        self.end(start, 0)
+    }
+
+    /// Leaves room for a length: that of NULL, until there is another.
+    fn begin(&mut self) -> usize {
+        self.0.put_i32(-1);
+        self.0.len()
+    }
+
+    /// Writes the length of what began at `start`, and as much `more`.
+    fn end(&mut self, start: usize, more: usize) -> PgWireResult<()> {
+        let length = i32::try_from(self.0.len() - start + more);
+        let length = length.map_err(|_| api_error("a row takes more than 2 GiB"))?;
+        self.0[start - LENGTH_BYTES..start].copy_from_slice(&length.to_be_bytes());
+        Ok(())
+    }
+}
+
+impl Encoder for Encoded {
+    type Item = BytesMut;
+
+    fn encode_field<T>(&mut self, value: &T, field: &FieldInfo) -> PgWireResult<()>
+    where
+        T: ToSql + ToSqlText + Sized,
+    {
+        let start = self.begin();
+        let (of, options) = (field.datatype(), field.format_options());
+        let is_null = match field.format() {
+            FieldFormat::Text => value.to_sql_text(of, &mut self.0, options),
+            FieldFormat::Binary => value.to_sql(of, &mut self.0),
+        };
+        match is_null.map_err(PgWireError::ApiError)? {
+            IsNull::Yes => Ok(()),
+            IsNull::No => self.end(start, 0),
+        }
+    }
+
+    fn take_row(&mut self) -> BytesMut {
+        self.0.split()
+    }
+}
+
+/// A value within the text of a record: quoted if it needs it, with quotes and backslashes doubled.
+fn add_quoted(to: &mut BytesMut, value: &[u8]) {
+    let is_special = |byte: &u8| b"\"\\(),".contains(byte) || byte.is_ascii_whitespace();
+    if !value.is_empty() && !value.iter().any(is_special) {
+        return to.put_slice(value);
+    }
+    to.put_u8(b'"');
+    for byte in value {
+        if b"\"\\".contains(byte) {
+            to.put_u8(*byte);
+        }
+        to.put_u8(*byte);
+    }
+    to.put_u8(b'"');
+}
+
+fn out_of_range(_: std::fmt::Error) -> PgWireError {
+    api_error("a date or time is out of range")
+}
+
+fn api_error(text: &'static str) -> PgWireError {
+    PgWireError::ApiError(Box::<dyn Error + Send + Sync>::from(text))
+}

@@ -1,0 +1,78 @@
+//! Functions and forms of PostgreSQL: they answer as it does, or not at all.
+
+use arrow::util::display::array_value_to_string;
+use coscan_server::config::Limits;
+use coscan_server::engine::Sql;
+use coscan_server::queries::ErrorKind;
+
+use crate::fixture::Fixture;
+
+#[tokio::test]
+async fn functions_answer_as_in_postgresql() {
+    let fixture = Fixture::new(Limits::default()).await;
+    let ann = fixture.login("ann").await;
+    for (expression, expected) in [
+        ("to_char(TIMESTAMP '2024-03-05 10:20:30', 'YYYY-MM-DD HH24:MI')", "2024-03-05 10:20"),
+        ("to_char(DATE '2024-03-05', '\"week\" IW, FMDay')", "week 10, Tuesday"),
+        ("to_date('05/03/2024', 'DD/MM/YYYY')", "2024-03-05"),
+        ("to_char(TIMESTAMP '2024-03-05', '%d')", "05"),
+        ("age(TIMESTAMP '2024-01-01', TIMESTAMP '2023-01-01')", "12 mons"),
+        ("current_setting('timezone')", "UTC"),
+        ("current_setting('server_version_num')::int / 100", "1500"),
+        ("coalesce(current_setting('nope', true), '-')", "-"),
+        ("set_config('timezone', 'Asia/Kolkata', false)", "Asia/Kolkata"),
+        ("current_setting('timezone')", "Asia/Kolkata"),
+        ("has_table_privilege('numbers', 'select')", "true"),
+        ("has_table_privilege('ann', 'public.numbers', 'SELECT')", "true"),
+        ("has_table_privilege('numbers', 'insert')", "false"),
+        ("has_table_privilege('secrets', 'select')", "false"),
+        ("to_regclass('numbers')", "numbers"),
+        ("coalesce(to_regclass('secrets'), '-')", "-"),
+        ("count(*) FROM (SELECT id FROM numbers FETCH FIRST 3 ROWS ONLY) q", "3"),
+        ("count(*) FROM (SELECT id FROM numbers OFFSET 29999 ROWS FETCH NEXT ROW ONLY) q", "1"),
+    ] {
+        let batches = fixture.rows(&ann, &format!("SELECT {expression}")).await;
+        let batches = batches.unwrap_or_else(|error| panic!("{expression}: {error}"));
+        let batch = batches.iter().find(|batch| batch.num_rows() > 0).unwrap();
+        assert_eq!(array_value_to_string(batch.column(0), 0).unwrap(), expected, "{expression}");
+    }
+}
+
+#[tokio::test]
+async fn what_would_be_left_out_is_refused() {
+    let fixture = Fixture::new(Limits::default()).await;
+    let ann = fixture.login("ann").await;
+    for (sql, expected) in [
+        ("SELECT count(*) FROM numbers TABLESAMPLE SYSTEM (10)", ErrorKind::NotSupported),
+        ("SELECT id FROM numbers FETCH FIRST 3 ROWS WITH TIES", ErrorKind::NotSupported),
+        ("SELECT to_char(TIMESTAMP '2024-03-05', 'Month')", ErrorKind::NotSupported),
+        ("SELECT to_char(now(), word) FROM numbers", ErrorKind::NotSupported),
+        ("SELECT age(now())", ErrorKind::NotSupported),
+        ("SELECT current_setting('nope')", ErrorKind::UnknownSetting),
+    ] {
+        let error = fixture.error(&ann, sql).await;
+        assert_eq!(error.kind, expected, "{sql}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn columns_may_have_one_name() {
+    let fixture = Fixture::new(Limits::default()).await;
+    let ann = fixture.login("ann").await;
+    for (sql, expected) in [
+        ("SELECT id, id FROM numbers ORDER BY id LIMIT 1", ["id", "id"]),
+        ("SELECT 1 AS a, 2 AS a", ["a", "a"]),
+        ("SELECT count(*), count(*) FROM numbers", ["count(*)", "count(*)"]),
+        ("SELECT a.id, a.id FROM numbers a LIMIT 1", ["id", "id"]),
+        ("SELECT 1 AS a, 2 AS a UNION ALL SELECT 3, 4 LIMIT 1", ["a", "a"]),
+    ] {
+        let planned = fixture.engine.plan(&ann, Sql::Text(sql)).await.unwrap();
+        let names = |schema: &arrow::datatypes::Schema| -> Vec<String> {
+            schema.fields().iter().map(|field| field.name().clone()).collect()
+        };
+        assert_eq!(names(&planned.schema), expected, "{sql}");
+        let running = fixture.start(&ann, sql).await.unwrap();
+        assert_eq!(names(&running.schema), expected, "{sql}");
+        assert_eq!(fixture.rows(&ann, sql).await.unwrap()[0].num_columns(), 2, "{sql}");
+    }
+}
