@@ -8,6 +8,7 @@
 //! they expect. `errors` are told apart and hold no credentials.
 
 mod array_parameters;
+mod batch_rows;
 mod catalog;
 mod column_names;
 mod constant_settings;

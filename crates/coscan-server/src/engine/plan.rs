@@ -17,7 +17,7 @@ use datafusion::sql::sqlparser::ast::Statement;
 use crate::engine::array_parameters::infer_arrays;
 use crate::engine::column_names::shown_schema;
 use crate::engine::errors::from_engine;
-use crate::engine::functions::check_separators;
+use crate::engine::functions::check_aggregates;
 use crate::engine::plan_size::PlanSize;
 use crate::engine::statements::{Command, SessionStatement, query_command, session_statement};
 use crate::engine::{Engine, Session};
@@ -204,7 +204,7 @@ pub(super) fn check(plan: &LogicalPlan) -> Result<(), QueryError> {
         let text = "this server reads tables only: SELECT, EXPLAIN, SHOW, SET; it changes no data, tables or files";
         QueryError::new(ErrorKind::NotAllowed, text)
     })?;
-    check_separators(plan).map_err(from_engine)
+    check_aggregates(plan).map_err(from_engine)
 }
 
 /// The bytes that values take in a plan: each mention of a parameter copies its value.

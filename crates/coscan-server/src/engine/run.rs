@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::common::ParamValues;
+use datafusion::execution::TaskContext;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::SendableRecordBatchStream;
-use datafusion::prelude::SessionContext;
+use datafusion::physical_plan::{SendableRecordBatchStream, execute_stream};
 use tokio::time::Instant;
 
 use crate::engine::column_names::shown_schema;
 use crate::engine::errors::from_engine;
+use crate::engine::batch_rows::rows_of_batch;
 use crate::engine::light::is_light;
 use crate::engine::plan::{Planned, Work, check, value_bytes};
 use crate::engine::query_task::{QueryContext, run_on};
@@ -84,7 +85,7 @@ impl Engine {
 }
 
 async fn start(
-    state: SessionState,
+    mut state: SessionState,
     plan: Arc<LogicalPlan>,
     parameters: ParamValues,
 ) -> Result<SendableRecordBatchStream, QueryError> {
@@ -92,8 +93,14 @@ async fn start(
     value_bytes(&plan, &parameters)?;
     let plan = plan.replace_params_with_values(&parameters).map_err(from_engine)?;
     check(&plan)?;
-    let context = SessionContext::new_with_state(state);
-    let started = async { context.execute_logical_plan(plan).await?.execute_stream().await };
+    let started = async {
+        let plan = state.optimize(&plan)?;
+        let rows = rows_of_batch(&plan, state.config().batch_size())?;
+        *state.config_mut() = state.config().clone().with_batch_size(rows);
+        let planner = Arc::clone(state.query_planner());
+        let plan = planner.create_physical_plan(&plan, &state).await?;
+        execute_stream(plan, Arc::new(TaskContext::from(&state)))
+    };
     started.await.map_err(from_engine)
 }
 

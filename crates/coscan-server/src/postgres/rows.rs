@@ -1,5 +1,5 @@
-//! Rows of a result as messages. A batch is encoded and dropped before any of it is sent: a slow client holds bytes, not
-//! memory of the pool.
+//! Rows of a result as messages. Rows of a batch are encoded before any of them is sent, so that a slow client holds bytes,
+//! and little memory of the pool.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,6 +25,9 @@ use crate::queries::{ErrorKind, QueryError, QueryId, RunningQuery};
 
 /// The most columns of a result: their number is sent in 16 bits.
 const COLUMNS_MAX: usize = 32_767;
+
+/// The most values that are encoded at once.
+const VALUES_MAX: usize = 1 << 16;
 
 /// The columns of a result, as clients see them.
 pub(super) fn fields(schema: &Schema, format: &Format) -> Result<Vec<FieldInfo>, PgError> {
@@ -82,6 +85,8 @@ pub(super) struct Rows {
     query: RunningQuery,
     fields: Arc<Vec<FieldInfo>>,
     form: RowForm,
+    /// Rows that are not encoded yet.
+    batch: Option<RecordBatch>,
     /// Rows that are encoded, one message each.
     encoded: Bytes,
     /// The bytes of each of them.
@@ -94,7 +99,7 @@ impl Rows {
         let fields = Arc::new(fields(&query.schema, format)?);
         let (encoded, lengths) = (Bytes::new(), VecDeque::new());
         let form = RowForm::Message;
-        Ok(Self { query, fields, form, encoded, lengths, has_ended: false })
+        Ok(Self { query, fields, form, batch: None, encoded, lengths, has_ended: false })
     }
 
     /// The same rows, sent in another form.
@@ -138,9 +143,15 @@ impl Rows {
     /// Waits for rows; whether there are any more.
     pub(super) async fn has_more(&mut self) -> Result<bool, PgError> {
         while self.lengths.is_empty() && !self.has_ended {
-            match self.query.next().await {
-                Some(batch) => self.encode(batch?)?,
-                None => self.has_ended = true,
+            match self.batch.take() {
+                Some(batch) => {
+                    self.encode_some(batch)?;
+                    tokio::task::yield_now().await; // Other connections have this thread, too.
+                }
+                None => match self.query.next().await {
+                    Some(batch) => self.batch = Some(batch?),
+                    None => self.has_ended = true,
+                },
             }
         }
         Ok(!self.lengths.is_empty())
@@ -153,10 +164,20 @@ impl Rows {
         (self.encoded.split_to(bytes), rows)
     }
 
-    fn encode(&mut self, batch: RecordBatch) -> Result<(), PgError> {
+    /// Encodes some rows of a batch, and keeps the rest.
+    fn encode_some(&mut self, batch: RecordBatch) -> Result<(), PgError> {
         if self.fields.is_empty() {
             return Ok(());
         }
+        let rows = (VALUES_MAX / self.fields.len()).clamp(1, batch.num_rows().max(1));
+        if rows < batch.num_rows() {
+            self.batch = Some(batch.slice(rows, batch.num_rows() - rows));
+            return self.encode(batch.slice(0, rows));
+        }
+        self.encode(batch)
+    }
+
+    fn encode(&mut self, batch: RecordBatch) -> Result<(), PgError> {
         let (fields, form) = (Arc::clone(&self.fields), self.form.clone());
         let encoded = catch_unwind(AssertUnwindSafe(move || -> Result<_, PgWireError> {
             let batch = wire_batch(&batch).map_err(|error| PgWireError::ApiError(error.into()))?;

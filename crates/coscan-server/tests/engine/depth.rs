@@ -77,6 +77,8 @@ async fn what_grows_exponentially_with_the_text_is_answered_or_refused() {
         doubled(30, "CROSS JOIN"),
         doubled(30, "JOIN numbers ON true UNION ALL SELECT x FROM"),
         doubled(1_000, "CROSS JOIN"),
+        format!("SELECT 1 FROM numbers GROUP BY CUBE (id{})", ", id + 1".repeat(40)),
+        format!("SELECT 1 FROM numbers GROUP BY {}id", "CUBE (id, word), ".repeat(20)),
     ];
     for sql in refused {
         let planned = fixture.engine.plan(&ann, Sql::Text(&sql)).await;

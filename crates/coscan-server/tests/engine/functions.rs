@@ -48,6 +48,17 @@ async fn results_that_would_be_too_large_are_refused_before_they_are_made() {
 }
 
 #[tokio::test]
+async fn a_long_text_is_repeated_for_few_rows_at_a_time() {
+    let fixture = Fixture::new(Limits::default()).await;
+    let ann = fixture.login("ann").await;
+    let long = "x".repeat(900_000);
+    let sql = format!("SELECT '{long}' AS x FROM numbers ORDER BY id LIMIT 100");
+    let batches = fixture.rows(&ann, &sql).await.unwrap();
+    assert!(batches.iter().all(|batch| batch.num_rows() <= 18));
+    assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), 100);
+}
+
+#[tokio::test]
 async fn functions_with_bounds_answer_as_without() {
     let fixture = Fixture::new(Limits::default()).await;
     let ann = fixture.login("ann").await;

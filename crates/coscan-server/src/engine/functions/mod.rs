@@ -25,7 +25,7 @@ use crate::engine::Session;
 use crate::engine::constant_settings::SERVER_VERSION;
 use crate::queries::Queries;
 use crate::system_tables::cancel_function;
-pub(super) use bounded::{BoundFunctions, check_separators};
+pub(super) use bounded::{BoundFunctions, check_aggregates};
 pub(super) use patterns::Patterns;
 
 /// Texts about objects, of which there are none: comments, definitions, places.

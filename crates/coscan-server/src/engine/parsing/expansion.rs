@@ -5,7 +5,9 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, Statement, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{
+    Expr, GroupByExpr, Ident, ObjectName, Query, Select, Statement, Visit, Visitor,
+};
 
 use super::too_complex;
 use crate::queries::QueryError;
@@ -15,6 +17,9 @@ pub(in crate::engine) const PARTS_MAX: usize = 2_000;
 
 /// The most expressions, with those within others.
 pub(in crate::engine) const EXPRESSIONS_MAX: usize = 500_000;
+
+/// The most grouping sets of a SELECT, as in PostgreSQL.
+const GROUPING_SETS_MAX: usize = 4096;
 
 /// Refuses statements that become too large.
 pub(super) fn check_expansion(statement: &Statement) -> Result<(), QueryError> {
@@ -79,6 +84,18 @@ fn normalized(name: &Ident) -> String {
     }
 }
 
+/// How many sets of columns an element of GROUP BY stands for.
+fn grouping_sets(element: &Expr) -> usize {
+    match element {
+        Expr::Cube(columns) => {
+            u32::try_from(columns.len()).ok().and_then(|n| 1_usize.checked_shl(n)).unwrap_or(usize::MAX)
+        }
+        Expr::Rollup(columns) => columns.len() + 1,
+        Expr::GroupingSets(sets) => sets.len().max(1),
+        _ => 1,
+    }
+}
+
 impl Visitor for Expansion {
     type Break = (usize, &'static str);
 
@@ -98,6 +115,17 @@ impl Visitor for Expansion {
             return ControlFlow::Continue(());
         }
         self.add(closed.size)
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Self::Break> {
+        let GroupByExpr::Expressions(grouped, _) = &select.group_by else {
+            return ControlFlow::Continue(());
+        };
+        let sets = grouped.iter().map(grouping_sets).fold(1, usize::saturating_mul);
+        match sets > GROUPING_SETS_MAX {
+            true => ControlFlow::Break((GROUPING_SETS_MAX, "grouping sets")),
+            false => ControlFlow::Continue(()),
+        }
     }
 
     fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<Self::Break> {

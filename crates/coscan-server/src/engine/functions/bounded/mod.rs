@@ -2,10 +2,10 @@
 //! how much work it is, is computed before the call (`growth`, from the `lengths` of arguments), and refused if it is too
 //! much. Memory for results is the query's.
 
+mod aggregates;
 mod growth;
 mod joined;
 mod lengths;
-mod separators;
 
 use std::sync::Arc;
 
@@ -28,10 +28,10 @@ use crate::engine::query_task::current_query;
 use growth::{BytesOfRow, DISTANCE_MAX, GROWTH, Growth};
 use joined::Joined;
 use lengths::lengths;
-pub(in crate::engine) use separators::check_separators;
+pub(in crate::engine) use aggregates::check_aggregates;
 
 /// The most bytes that one value may become.
-const VALUE_BYTES_MAX: u64 = 64 << 20;
+const VALUE_BYTES_MAX: u64 = 16 << 20;
 
 /// The most bytes that the values of a batch may become.
 const BATCH_BYTES_MAX: u64 = 256 << 20;

@@ -1,0 +1,76 @@
+//! How many rows a batch has: fewer if a row is wide. What expressions and grouping sets hold for a batch is no operator's,
+//! so that no limit on memory counts it.
+
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::error::Result;
+use datafusion::logical_expr::{Expr, GroupingSet, LogicalPlan};
+
+/// About the most bytes of a batch.
+const BATCH_BYTES_MAX: usize = 128 << 20;
+
+/// About what a value takes.
+const VALUE_BYTES: usize = 16;
+
+/// Copies of a long text of the statement, where it is repeated for each row.
+const COPIES: usize = 8;
+
+/// The rows of a batch of a plan, at most so many.
+pub(super) fn rows_of_batch(plan: &LogicalPlan, rows: usize) -> Result<usize> {
+    let mut widest = 1;
+    plan.apply_with_subqueries(|plan| {
+        widest = widest.max(plan.schema().fields().len() * VALUE_BYTES);
+        plan.apply_expressions(|expression| {
+            expression.apply(|part| {
+                widest = widest.max(match part {
+                    Expr::Literal(value, _) => value.size().saturating_mul(COPIES),
+                    Expr::GroupingSet(sets) => values_of(sets).saturating_mul(VALUE_BYTES),
+                    _ => 1,
+                });
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(rows.min(BATCH_BYTES_MAX / widest).max(1))
+}
+
+/// Values that grouping sets make of a row.
+fn values_of(sets: &GroupingSet) -> usize {
+    let (sets, columns) = match sets {
+        GroupingSet::Rollup(columns) => (columns.len() + 1, columns.len()),
+        GroupingSet::Cube(columns) => {
+            let sets = u32::try_from(columns.len()).ok().and_then(|n| 1_usize.checked_shl(n));
+            (sets.unwrap_or(usize::MAX), columns.len())
+        }
+        GroupingSet::GroupingSets(sets) => {
+            (sets.len(), sets.iter().map(Vec::len).max().unwrap_or_default())
+        }
+    };
+    sets.saturating_mul(columns)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use datafusion::prelude::SessionContext;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn wide_rows_come_a_few_at_a_time() {
+        let context = SessionContext::new();
+        let columns: String = (0..4000).map(|n| format!(", x AS c{n}")).collect();
+        let long = "x".repeat(1 << 20);
+        for (sql, expected) in [
+            ("SELECT x".to_owned(), 8192),
+            (format!("SELECT x{columns}"), 2096),
+            (format!("SELECT x, '{long}'"), 15),
+            ("SELECT 1 GROUP BY CUBE (x, x+1, x+2, x+3, x+4, x+5, x+6, x+7, x+8, x+9)".to_owned(), 819),
+        ] {
+            let (select, rest) = sql.split_once(" GROUP").unwrap_or((&sql, ""));
+            let rest = if rest.is_empty() { String::new() } else { format!("GROUP{rest}") };
+            let sql = format!("{select} FROM (SELECT 1 AS x) q {rest}");
+            let plan = context.state().create_logical_plan(&sql).await.unwrap();
+            assert_eq!(rows_of_batch(&plan, 8192).unwrap(), expected, "{sql:.99}");
+        }
+    }
+}
