@@ -62,9 +62,8 @@ async fn one_user_stops_nobody_else() {
     let running = Arc::new(start_as(|_, _| ()).await);
     let (bob, root) = (running.login("bob").await, running.login("root").await);
     let before = peak_bytes();
-    let attacks: Vec<_> = (0..CONNECTIONS)
-        .map(|n| tokio::spawn(attack(Arc::clone(&running), n * 3)))
-        .collect();
+    let attacks: Vec<_> =
+        (0..CONNECTIONS).map(|n| tokio::spawn(attack(Arc::clone(&running), n * 3))).collect();
     let mut looks = 0;
     while !attacks.iter().all(tokio::task::JoinHandle::is_finished) || looks == 0 {
         let count = timeout(HANG, bob.query_one("SELECT count(*) FROM numbers", &[])).await;
@@ -81,21 +80,4 @@ async fn one_user_stops_nobody_else() {
     timeout(HANG, running.server.engine().queries().drained()).await.unwrap();
     let growth = peak_bytes().saturating_sub(before);
     assert!(growth <= GROWTH_MAX, "{} MiB", growth >> 20);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn zz_each() {
-    let running = Arc::new(start_as(|_, _| ()).await);
-    let ann = running.login("ann").await;
-    ann.batch_execute("SET statement_timeout = '1500ms'").await.unwrap();
-    for sql in statements() {
-        std::fs::write("/proc/self/clear_refs", "5").unwrap();
-        let before = peak_bytes();
-        let began = std::time::Instant::now();
-        let answered = rows(&ann, &sql).await;
-        let what = match answered { Ok(rows) => format!("{rows} rows"), Err(error) => format!("{:?}", error.as_db_error().map(|e| e.code().code().to_owned())) };
-        let took = began.elapsed();
-        running.server.engine().queries().drained().await;
-        eprintln!("ZZ {:6} MiB {:5} ms {:5} ms drained {what} {sql:.90}", (peak_bytes() - before) >> 20, took.as_millis(), began.elapsed().as_millis());
-    }
 }

@@ -11,24 +11,31 @@ const BATCH_BYTES_MAX: usize = 128 << 20;
 /// About what a value takes.
 const VALUE_BYTES: usize = 16;
 
+/// Longer values of the statement are long.
+const LONG_BYTES: usize = 1024;
+
 /// Copies of a long text of the statement, where it is repeated for each row.
 const COPIES: usize = 8;
 
 /// The rows of a batch of a plan, at most so many.
 pub(super) fn rows_of_batch(plan: &LogicalPlan, rows: usize) -> Result<usize> {
-    let mut widest = 1;
+    let mut widest = 1_usize;
     plan.apply_with_subqueries(|plan| {
-        widest = widest.max(plan.schema().fields().len() * VALUE_BYTES);
+        let mut width = plan.schema().fields().len() * VALUE_BYTES;
         plan.apply_expressions(|expression| {
             expression.apply(|part| {
-                widest = widest.max(match part {
-                    Expr::Literal(value, _) => value.size().saturating_mul(COPIES),
+                width = width.saturating_add(match part {
+                    Expr::Literal(value, _) if value.size() > LONG_BYTES => {
+                        value.size().saturating_mul(COPIES)
+                    }
                     Expr::GroupingSet(sets) => values_of(sets).saturating_mul(VALUE_BYTES),
-                    _ => 1,
+                    _ => 0,
                 });
                 Ok(TreeNodeRecursion::Continue)
             })
-        })
+        })?;
+        widest = widest.max(width);
+        Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(rows.min(BATCH_BYTES_MAX / widest).max(1))
 }
@@ -64,7 +71,11 @@ mod tests {
             ("SELECT x".to_owned(), 8192),
             (format!("SELECT x{columns}"), 2096),
             (format!("SELECT x, '{long}'"), 15),
-            ("SELECT 1 GROUP BY CUBE (x, x+1, x+2, x+3, x+4, x+5, x+6, x+7, x+8, x+9)".to_owned(), 819),
+            (
+                "SELECT 1 GROUP BY CUBE (x, x+1, x+2, x+3, x+4, x+5, x+6, x+7, x+8, x+9)"
+                    .to_owned(),
+                818,
+            ),
         ] {
             let (select, rest) = sql.split_once(" GROUP").unwrap_or((&sql, ""));
             let rest = if rest.is_empty() { String::new() } else { format!("GROUP{rest}") };

@@ -2,7 +2,8 @@
 //! times.
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::common::{Column, DFSchemaRef};
+use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use crate::engine::errors::from_engine;
 use crate::engine::parsing::{EXPRESSIONS_MAX, PARTS_MAX};
@@ -47,7 +48,7 @@ impl PlanSize {
         })
         .map_err(from_engine)?;
         match size.excess() {
-            None => Ok(size),
+            None => weigh(plan).map(|_| size),
             Some((count, what)) => Err(QueryError::new(
                 ErrorKind::TooComplex,
                 format!(
@@ -81,4 +82,80 @@ impl PlanSize {
         .into_iter()
         .find_map(|(count, most, what)| (count > most).then_some((most, what)))
     }
+}
+
+/// Rules write some expressions twice: `coalesce(a, b)` becomes a CASE with `a` in its condition and its value, and a
+/// filter on a column becomes one on what computes the column. The weight of an expression is what it may become.
+const WEIGHT_MAX: usize = 200_000;
+
+/// Functions whose arguments are written twice.
+const DOUBLED: [&str; 5] = ["coalesce", "ifnull", "nullif", "nvl", "nvl2"];
+
+/// Weighs the columns of a plan.
+///
+/// # Errors
+/// If an expression in it is too heavy.
+fn weigh(plan: &LogicalPlan) -> Result<Vec<usize>, QueryError> {
+    let mut inputs = Vec::new();
+    for input in plan.inputs() {
+        inputs.push((input.schema(), weigh(input)?));
+    }
+    let column = |column: &Column| {
+        let of = |(schema, weights): &(&DFSchemaRef, Vec<usize>)| {
+            Some(*weights.get(schema.maybe_index_of_column(column)?)?)
+        };
+        inputs.iter().find_map(of).unwrap_or(1)
+    };
+    let mut weights = Vec::new();
+    let mut too_heavy = false;
+    plan.apply_expressions(|expression| {
+        let weight = weight(expression, &column);
+        too_heavy |= weight > WEIGHT_MAX;
+        weights.push(weight);
+        Ok(TreeNodeRecursion::Continue)
+    })
+    .map_err(from_engine)?;
+    if too_heavy {
+        let text = "an expression is too large once it is written out; compute parts of it in an aggregation, or split \
+                    the statement";
+        return Err(QueryError::new(ErrorKind::TooComplex, text));
+    }
+    let mut within = Ok(Vec::new());
+    plan.apply_subqueries(|subquery| {
+        within = weigh(subquery);
+        Ok(if within.is_ok() { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    })
+    .map_err(from_engine)?;
+    within?;
+    let columns = plan.schema().fields().len();
+    Ok(match plan {
+        LogicalPlan::Projection(_) => weights,
+        LogicalPlan::Filter(_)
+        | LogicalPlan::Sort(_)
+        | LogicalPlan::Limit(_)
+        | LogicalPlan::SubqueryAlias(_)
+        | LogicalPlan::Join(_) => {
+            let mut all: Vec<_> = inputs.into_iter().flat_map(|(_, weights)| weights).collect();
+            all.resize(columns, 1);
+            all
+        }
+        _ => vec![1; columns],
+    })
+}
+
+fn weight(expression: &Expr, column: &impl Fn(&Column) -> usize) -> usize {
+    let mut parts = 0_usize;
+    // Parts are few: they were counted before.
+    let counted = expression.apply_children(|part| {
+        parts = parts.saturating_add(weight(part, column));
+        Ok(TreeNodeRecursion::Continue)
+    });
+    let is_doubled = counted.is_err()
+        || matches!(expression, Expr::Between(_))
+        || matches!(expression, Expr::ScalarFunction(call) if DOUBLED.contains(&call.func.name()));
+    let itself = match expression {
+        Expr::Column(name) => column(name),
+        _ => 1,
+    };
+    parts.saturating_mul(if is_doubled { 2 } else { 1 }).saturating_add(itself)
 }

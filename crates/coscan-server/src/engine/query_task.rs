@@ -2,10 +2,11 @@
 //! meanwhile, requests to cancel above all.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::future::Future;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::available_parallelism;
+use std::thread::{ThreadId, available_parallelism, current};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -28,7 +29,7 @@ use crate::queries::{QueryError, QueryRegistration, Work};
 pub const STACK_BYTES: usize = 16 << 20;
 
 /// Threads for each core. An operator that keeps a thread for long leaves the core to be shared with others.
-const THREADS_PER_CORE: usize = 2;
+const THREADS_PER_CORE: usize = 4;
 
 /// Threads of queries.
 #[derive(Debug)]
@@ -67,15 +68,23 @@ impl Drop for QueryThreads {
 #[derive(Debug)]
 pub(super) struct QueryContext {
     cancel: CancellationToken,
-    /// What the values of expressions take in one batch, at most so far.
-    batch: Mutex<MemoryReservation>,
+    batch: Mutex<Batch>,
     _work: Work,
+}
+
+/// What the values of expressions take in a batch.
+#[derive(Debug)]
+struct Batch {
+    memory: MemoryReservation,
+    /// At most so far, for each expression and thread.
+    bytes: HashMap<(usize, ThreadId), usize>,
 }
 
 impl QueryContext {
     /// With the memory that its operators have.
     pub(super) fn new(registration: &QueryRegistration, memory: &Arc<dyn MemoryPool>) -> Self {
-        let batch = MemoryConsumer::new("expressions").register(memory);
+        let memory = MemoryConsumer::new("expressions").register(memory);
+        let batch = Batch { memory, bytes: HashMap::new() };
         Self {
             cancel: registration.cancel_token().clone(),
             batch: Mutex::new(batch),
@@ -87,14 +96,24 @@ impl QueryContext {
         self.cancel.is_cancelled()
     }
 
-    /// Reserves memory for values of so many bytes, until the query has ended.
+    /// Reserves memory for the values of an expression, of so many bytes, until the query has ended.
     ///
     /// # Errors
     /// If the query may not hold as much, or the server has less.
-    pub(super) fn reserve_for_batch(&self, bytes: u64) -> Result<(), DataFusionError> {
+    pub(super) fn reserve_for_batch(
+        &self,
+        expression: usize,
+        bytes: u64,
+    ) -> Result<(), DataFusionError> {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        let batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner);
-        if bytes > batch.size() { batch.try_resize(bytes) } else { Ok(()) }
+        let mut batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner);
+        let batch = &mut *batch;
+        let most = batch.bytes.entry((expression, current().id())).or_default();
+        if bytes > *most {
+            batch.memory.try_grow(bytes - *most)?;
+            *most = bytes;
+        }
+        Ok(())
     }
 }
 

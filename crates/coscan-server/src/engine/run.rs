@@ -10,9 +10,9 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{SendableRecordBatchStream, execute_stream};
 use tokio::time::Instant;
 
+use crate::engine::batch_rows::rows_of_batch;
 use crate::engine::column_names::shown_schema;
 use crate::engine::errors::from_engine;
-use crate::engine::batch_rows::rows_of_batch;
 use crate::engine::light::is_light;
 use crate::engine::plan::{Planned, Work, check, value_bytes};
 use crate::engine::query_task::{QueryContext, run_on};

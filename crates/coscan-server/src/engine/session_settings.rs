@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::engine::Settings;
-use crate::queries::QueryError;
+use crate::queries::{ErrorKind, QueryError};
 
 /// The settings of a session, which its `pg_settings` shows.
 pub(super) type SharedSettings = Arc<SessionSettings>;
@@ -28,7 +28,7 @@ struct Versions {
 #[derive(Debug)]
 struct Transaction {
     before: Settings,
-    savepoints: Vec<(String, Versions)>,
+    savepoints: Savepoints,
 }
 
 impl SessionSettings {
@@ -66,10 +66,11 @@ impl SessionSettings {
     /// Begins a transaction, unless there is one.
     pub(super) fn begin(&self) {
         let mut state = self.state();
-        let now = state.current.now.clone();
-        state.current.committed = now.clone();
-        let transaction = Transaction { before: now, savepoints: Vec::new() };
-        state.transaction.get_or_insert(transaction);
+        if state.transaction.is_none() {
+            let before = state.current.now.clone();
+            state.current.committed = before.clone();
+            state.transaction = Some(Transaction { before, savepoints: Vec::new() });
+        }
     }
 
     /// Ends the transaction, if there is one.
@@ -98,16 +99,42 @@ impl SessionSettings {
         }
     }
 
-    /// Goes back to the settings under a name.
-    pub(super) fn roll_back_to(&self, name: &str) {
+    /// Goes back to the settings under a name, which stays.
+    ///
+    /// # Errors
+    /// If there is no such savepoint.
+    pub(super) fn roll_back_to(&self, name: &str) -> Result<(), QueryError> {
         let mut state = self.state();
         let State { current, transaction } = &mut *state;
-        let Some(Transaction { savepoints, .. }) = transaction else { return };
-        if let Some(at) = savepoints.iter().rposition(|(saved, _)| saved == name) {
-            *current = savepoints[at].1.clone();
-            savepoints.truncate(at + 1);
-        }
+        let (savepoints, at) = savepoint(transaction, name)?;
+        *current = savepoints[at].1.clone();
+        savepoints.truncate(at + 1);
+        Ok(())
     }
+
+    /// Forgets a savepoint, and those after it.
+    ///
+    /// # Errors
+    /// If there is no such savepoint.
+    pub(super) fn release(&self, name: &str) -> Result<(), QueryError> {
+        let mut state = self.state();
+        let (savepoints, at) = savepoint(&mut state.transaction, name)?;
+        savepoints.truncate(at);
+        Ok(())
+    }
+}
+
+type Savepoints = Vec<(String, Versions)>;
+
+fn savepoint<'a>(
+    transaction: &'a mut Option<Transaction>,
+    name: &str,
+) -> Result<(&'a mut Savepoints, usize), QueryError> {
+    let unknown =
+        || QueryError::new(ErrorKind::NoSavepoint, format!("there is no savepoint \"{name}\""));
+    let savepoints = &mut transaction.as_mut().ok_or_else(unknown)?.savepoints;
+    let at = savepoints.iter().rposition(|(saved, _)| saved == name).ok_or_else(unknown)?;
+    Ok((savepoints, at))
 }
 
 #[cfg(test)]
@@ -145,8 +172,13 @@ mod tests {
         settings.save("a");
         set(false, "6");
         settings.save("b");
-        settings.roll_back_to("a");
+        settings.roll_back_to("a").unwrap();
         is("5ms");
+        assert!(settings.roll_back_to("b").is_err(), "it is gone");
+        settings.release("a").unwrap();
+        assert!(settings.roll_back_to("a").is_err());
+        set(true, "9");
+        settings.begin();
         settings.roll_back();
         is("3ms");
         settings.commit();

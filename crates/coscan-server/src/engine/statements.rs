@@ -79,6 +79,7 @@ pub(super) enum SessionStatement {
     Rollback,
     Savepoint(String),
     RollbackTo(String),
+    Release(String),
     /// Nothing to do.
     Nothing,
 }
@@ -115,7 +116,9 @@ pub(super) fn session_statement(
         Statement::Savepoint { name } => {
             Ok(Some((Command::Savepoint, SessionStatement::Savepoint(name.value.clone()))))
         }
-        Statement::ReleaseSavepoint { .. } => nothing(Command::Release),
+        Statement::ReleaseSavepoint { name } => {
+            Ok(Some((Command::Release, SessionStatement::Release(name.value.clone()))))
+        }
         Statement::Discard { .. } => Ok(Some((Command::Discard, SessionStatement::ResetAll))),
         Statement::Deallocate { .. } => nothing(Command::Deallocate),
         _ => Ok(None),
@@ -242,10 +245,8 @@ impl SessionStatement {
                 settings.save(name);
                 return Ok(nothing);
             }
-            Self::RollbackTo(name) => {
-                settings.roll_back_to(name);
-                return Ok(nothing);
-            }
+            Self::RollbackTo(name) => return settings.roll_back_to(name).map(|()| nothing),
+            Self::Release(name) => return settings.release(name).map(|()| nothing),
             Self::ResetAll => {
                 let reset = |settings: &mut crate::engine::Settings| {
                     *settings = Default::default();

@@ -21,6 +21,7 @@ fn code(kind: ErrorKind) -> Code {
         | ErrorKind::UnknownColumn
         | ErrorKind::UnknownFunction
         | ErrorKind::UnknownSetting
+        | ErrorKind::NoSavepoint
         | ErrorKind::InvalidValue
         | ErrorKind::TooComplex
         | ErrorKind::Invalid

@@ -1,8 +1,9 @@
 //! How many connections there may be. Those of users who have logged in are counted; those of strangers have a bound of
 //! their own, so that whoever connects and says nothing keeps no user out.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -59,7 +60,11 @@ impl State {
     fn oldest(&self, of: Option<IpAddr>) -> Option<u64> {
         let numbers = match of {
             Some(address) => self.of_addresses.get(&address)?,
-            None => self.of_addresses.values().max_by_key(|numbers| numbers.len())?,
+            None => {
+                let oldest = |numbers: &BTreeSet<u64>| numbers.first().copied();
+                let key = |numbers: &&BTreeSet<u64>| (numbers.len(), Reverse(oldest(numbers)));
+                self.of_addresses.values().max_by_key(key)?
+            }
         };
         numbers.first().copied()
     }
@@ -111,6 +116,7 @@ impl Gate {
     /// one with most of them, must leave.
     #[must_use]
     pub fn enter(&self, address: IpAddr) -> Place {
+        let address = network(address);
         let mut state = self.places.state();
         let of_address = state.of_addresses.get(&address).map_or(0, BTreeSet::len);
         let leaves = if of_address >= self.places.strangers_of_address_max {
@@ -161,6 +167,14 @@ impl Gate {
     #[must_use]
     pub fn sent(&self) -> &SentBytes {
         &self.sent
+    }
+}
+
+/// The addresses that one client may take at will: in IPv6, those that share their first 64 bits.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        address => address,
     }
 }
 

@@ -217,13 +217,23 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
     /// Failed transactions only take statements that end them.
     pub(super) fn check_transaction(&self, statement: &Statement) -> Result<(), PgError> {
         let ends = matches!(statement, Statement::Commit { .. } | Statement::Rollback { .. });
-        if self.transaction == TransactionStatus::Error && !ends {
+        self.refuse_in_failed(!ends)
+    }
+
+    /// The same for a statement that was prepared before, and is about to run. COMMIT of what has failed rolls back.
+    pub(super) fn begin_command(&self, command: Command) -> Result<(), PgError> {
+        let ends = [Command::Commit, Command::Rollback, Command::RollbackTo].contains(&command);
+        self.refuse_in_failed(!ends)?;
+        if self.transaction == TransactionStatus::Error && command == Command::Commit {
+            self.session.roll_back();
+        }
+        Ok(())
+    }
+
+    fn refuse_in_failed(&self, is_refused: bool) -> Result<(), PgError> {
+        if self.transaction == TransactionStatus::Error && is_refused {
             let text = "the transaction has failed; statements are ignored until ROLLBACK";
             return Err(PgError::new(IN_FAILED_TRANSACTION, text));
-        }
-        let commits = matches!(statement, Statement::Commit { .. });
-        if self.transaction == TransactionStatus::Error && commits {
-            self.session.roll_back();
         }
         Ok(())
     }

@@ -127,10 +127,28 @@ fn with_options(options: &[CopyOption], legacy: &[CopyLegacyOption]) -> Result<C
             PgError::new(INVALID_VALUE, format!("the {what} of COPY is one ASCII character"))
         })
     };
+    let wrong = |text: &str| Err(PgError::new(INVALID_VALUE, text));
+    if format == "binary" && (has_header || delimiter.is_some() || null.is_some()) {
+        return wrong("binary results have no header, delimiter or text for NULL");
+    }
+    if format == "text"
+        && delimiter
+            .is_some_and(|sign| sign == '.' || sign.is_ascii_lowercase() || sign.is_ascii_digit())
+    {
+        return wrong("a delimiter of text is no lower-case letter, digit or point");
+    }
+    let separator = delimiter.unwrap_or(if format == "csv" { ',' } else { '\t' });
+    let has_special = |text: &String| text.contains(['\r', '\n', separator]);
+    if null
+        .as_ref()
+        .is_some_and(|text| has_special(text) || format == "csv" && text.contains(quote))
+    {
+        return wrong("the text for NULL has no line end, delimiter or quote");
+    }
+    if format == "csv" && separator == quote {
+        return wrong("the delimiter and the quote of COPY differ");
+    }
     let form = match format.as_str() {
-        "binary" if has_header => {
-            return Err(PgError::new(SYNTAX, "binary results have no header"));
-        }
         "binary" => CopyForm::Binary,
         "text" => CopyForm::Text {
             delimiter: one_byte(delimiter.unwrap_or('\t'), "delimiter")?,

@@ -152,6 +152,8 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             let empty = PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new());
             return self.add(&empty);
         };
+        self.begin_command(planned.command)?;
+        let portal = self.prepared.portal(name)?;
         if let Some(copy) = &prepared.copy {
             return match std::mem::replace(&mut portal.progress, Progress::Ended) {
                 Progress::NotStarted(values) => self.copy_out(copy, planned, values).await,

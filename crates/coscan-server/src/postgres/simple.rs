@@ -68,6 +68,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
 
     async fn run_all(&mut self, planned: Planned) -> Result<(), Failure> {
         let (cancel, command) = (self.cancel_token(), planned.command);
+        self.begin_command(command)?;
         let format = Format::UnifiedText;
         let described = fields(&planned.schema, &format)?;
         let query = tokio::select! {

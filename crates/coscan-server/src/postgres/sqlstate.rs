@@ -57,6 +57,7 @@ fn code(kind: ErrorKind) -> &'static str {
         ErrorKind::UnknownColumn => "42703",
         ErrorKind::UnknownFunction => "42883",
         ErrorKind::UnknownSetting => "42704",
+        ErrorKind::NoSavepoint => "3B001",
         ErrorKind::InvalidValue => "22023",
         ErrorKind::TooComplex => "54001",
         ErrorKind::Invalid => "42000",

@@ -16,6 +16,8 @@ pub enum ErrorKind {
     UnknownFunction,
     /// A setting does not exist.
     UnknownSetting,
+    /// A savepoint does not exist.
+    NoSavepoint,
     /// A value that a setting or parameter cannot have.
     InvalidValue,
     /// The statement is longer or deeper than the server can take.

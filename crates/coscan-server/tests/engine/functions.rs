@@ -34,6 +34,21 @@ async fn results_that_would_be_too_large_are_refused_before_they_are_made() {
         "SELECT strpos(repeat('a', 1000000), repeat('a', 500000) || 'b')".to_owned(),
         "SELECT array_has_all(range(0, 1000000), range(0, 1000000))".to_owned(),
         "SELECT length(string_agg(word, repeat('x', 1000000))) FROM numbers".to_owned(),
+        format!("SELECT concat_ws(repeat('x', 15000000){})", ", ''".repeat(10_000)),
+        "SELECT array_to_string(array_repeat('a', 500000), repeat('x', 15000000))".to_owned(),
+        "SELECT generate_series(DATE '2024-01-01', DATE '2023-01-01', INTERVAL '1 month -31 days')"
+            .to_owned(),
+        "SELECT array_replace_all(array_repeat('a', 500000), 'a', repeat('x', 15000000))".to_owned(),
+        format!("SELECT {} FROM numbers", (0..100).map(|n| format!("repeat(word, {})", 3_000 + n)).collect::<Vec<_>>().join(", ")),
+        "SELECT array_repeat(make_array(CASE WHEN id = 1 THEN repeat('x', 10000000) ELSE '' END), CASE WHEN id = 1 THEN 50000 ELSE 0 END) FROM numbers".to_owned(),
+        format!("SELECT {}word{} FROM numbers", "coalesce(".repeat(40), ", 'a')".repeat(40)),
+        format!("SELECT id FROM numbers WHERE id BETWEEN 1 AND 2{}", " BETWEEN false AND true".repeat(40)),
+        {
+            let next = |n: usize| format!(", q{} AS (SELECT x + x AS x FROM q{n})", n + 1);
+            let queries: String = (0..40).map(next).collect();
+            format!("WITH q0 AS (SELECT id AS x FROM numbers){queries} SELECT * FROM q40 WHERE x > 0")
+        },
+        format!("SELECT {}* FROM numbers", "*, ".repeat(1_000)),
         doubled("x || x"),
         doubled("concat(x, x)"),
         doubled("concat_ws(x, x, x)"),

@@ -48,6 +48,9 @@ async fn what_would_be_left_out_is_refused() {
         ("SELECT to_char(TIMESTAMP '2024-03-05', 'Month')", ErrorKind::NotSupported),
         ("SELECT to_char(now(), word) FROM numbers", ErrorKind::NotSupported),
         ("SELECT age(now())", ErrorKind::NotSupported),
+        ("SELECT age('rubbish', now())", ErrorKind::InvalidValue),
+        ("SELECT id FROM numbers LIMIT 2 FETCH FIRST 5 ROWS ONLY", ErrorKind::NotSupported),
+        ("SELECT id FROM numbers WHERE word ~ word", ErrorKind::NotSupported),
         ("SELECT current_setting('nope')", ErrorKind::UnknownSetting),
     ] {
         let error = fixture.error(&ann, sql).await;
@@ -64,6 +67,10 @@ async fn columns_may_have_one_name() {
         ("SELECT 1 AS a, 2 AS a", ["a", "a"]),
         ("SELECT count(*), count(*) FROM numbers", ["count(*)", "count(*)"]),
         ("SELECT a.id, a.id FROM numbers a LIMIT 1", ["id", "id"]),
+        ("SELECT 1 AS K, 2 AS k", ["k", "k"]),
+        ("SELECT ID, id FROM numbers LIMIT 1", ["id", "id"]),
+        ("(SELECT id, id FROM numbers) LIMIT 1", ["id", "id"]),
+        ("SELECT id, word FROM numbers WHERE id = 0 UNION SELECT 1, 'x' LIMIT 1", ["id", "word"]),
         ("SELECT 1 AS a, 2 AS a UNION ALL SELECT 3, 4 LIMIT 1", ["a", "a"]),
     ] {
         let planned = fixture.engine.plan(&ann, Sql::Text(sql)).await.unwrap();

@@ -6,9 +6,8 @@ pub(crate) fn statements() -> Vec<String> {
         format!("SELECT {}{middle}{}", open.repeat(levels), close.repeat(levels))
     };
     let doubled = |levels: usize, expression: &str, join: &str| {
-        let next = |n: usize| {
-            format!(", c{} AS (SELECT {expression} AS x FROM c{n} a {join})", n + 1)
-        };
+        let next =
+            |n: usize| format!(", c{} AS (SELECT {expression} AS x FROM c{n} a {join})", n + 1);
         let next = |n: usize| next(n).replace("PREVIOUS", &format!("c{n}"));
         let queries: String = (0..levels).map(next).collect();
         format!("WITH c0 AS (SELECT 'x' AS x){queries} SELECT max(length(x)) FROM c{levels}")

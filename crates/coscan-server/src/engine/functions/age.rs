@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, IntervalMonthDayNanoArray};
-use arrow::compute::cast;
+use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{
     DataType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
     TimestampMicrosecondType,
@@ -34,7 +34,12 @@ impl ScalarUDFImpl for Age {
 
     /// The age of a transaction, of which there are none, is a number.
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        let is_time = |of: &DataType| of.is_temporal() || of.is_string() || of.is_null();
         match arguments {
+            [later, earlier] if !is_time(later) || !is_time(earlier) => {
+                let text = format!("age of {later} and {earlier}: it takes two timestamps");
+                Err(DataFusionError::Plan(text))
+            }
             [_, _] => Ok(DataType::Interval(IntervalUnit::MonthDayNano)),
             [of] if of.is_temporal() => {
                 let text = "age of one argument; write age(now(), …)".to_owned();
@@ -51,7 +56,9 @@ impl ScalarUDFImpl for Age {
             return Ok(ColumnarValue::Array(Arc::new(Int64Array::new_null(rows))));
         };
         let micros = DataType::Timestamp(TimeUnit::Microsecond, None);
-        let (later, earlier) = (cast(later, &micros)?, cast(earlier, &micros)?);
+        let strict = CastOptions { safe: false, ..CastOptions::default() };
+        let later = cast_with_options(later, &micros, &strict)?;
+        let earlier = cast_with_options(earlier, &micros, &strict)?;
         let time = |array: &ArrayRef, row: usize| {
             let array = array.as_primitive::<TimestampMicrosecondType>();
             let micros = array.is_valid(row).then(|| array.value(row))?;

@@ -13,8 +13,11 @@ use datafusion::logical_expr::expr_rewriter::FunctionRewrite;
 /// Functions whose second argument is a pattern.
 const FUNCTIONS: [&str; 3] = ["to_char", "to_date", "to_timestamp"];
 
+/// The longest pattern: a few bytes of it may be a long text for each row.
+const PATTERN_BYTES_MAX: usize = 1024;
+
 /// Words of PostgreSQL, longer ones first, and what they are in strftime. `None`: it has nothing equal.
-const WORDS: [(&str, Option<&str>); 46] = [
+const WORDS: [(&str, Option<&str>); 47] = [
     ("FMMonth", Some("%B")),
     ("FMDay", Some("%A")),
     ("FMHH24", Some("%-H")),
@@ -30,6 +33,7 @@ const WORDS: [(&str, Option<&str>); 46] = [
     ("FMDy", Some("%a")),
     ("HH24", Some("%H")),
     ("HH12", Some("%I")),
+    ("IDDD", None),
     ("IYYY", Some("%G")),
     ("YYYY", Some("%Y")),
     ("TZH", None),
@@ -86,7 +90,15 @@ impl FunctionRewrite for Patterns {
                 let text = "the pattern of to_char, to_date and to_timestamp is a literal here";
                 return Err(DataFusionError::NotImplemented(text.to_owned()));
             };
-            if let Some(text) = value.try_as_str().flatten().filter(|text| !text.contains('%')) {
+            let Some(text) = value.try_as_str().flatten() else {
+                return Ok(Transformed::no(expression));
+            };
+            if text.len() > PATTERN_BYTES_MAX {
+                let text = format!("a pattern has at most {PATTERN_BYTES_MAX} bytes");
+                return Err(DataFusionError::ResourcesExhausted(text));
+            }
+            let has_words = ["YY", "MM", "DD", "HH", "MI", "SS"].iter().any(|it| text.contains(it));
+            if has_words || !text.contains('%') {
                 *value = ScalarValue::from(translated(text)?);
                 return Ok(Transformed::yes(expression));
             }
@@ -100,7 +112,7 @@ fn translated(pattern: &str) -> Result<String> {
     while let Some(first) = rest.chars().next() {
         if let Some(quoted) = rest.strip_prefix('"') {
             let (text, after) = quoted.split_once('"').unwrap_or((quoted, ""));
-            strftime.push_str(text);
+            strftime.push_str(&text.replace('%', "%%"));
             rest = after;
             continue;
         }
@@ -111,7 +123,7 @@ fn translated(pattern: &str) -> Result<String> {
                 rest = &rest[word.len()..];
             }
             None if !first.is_alphabetic() => {
-                strftime.push(first);
+                strftime.push_str(if first == '%' { "%%" } else { &rest[..first.len_utf8()] });
                 rest = &rest[first.len_utf8()..];
             }
             _ => {
@@ -138,6 +150,7 @@ mod tests {
             ("DD Mon YYYY, HH12:MI AM", "%d %b %Y, %I:%M %p"),
             ("YYYYMMDD\"T\"HH24MISS.MS", "%Y%m%dT%H%M%S.%3f"),
             ("\"Q\"Q FMDay", "Q%q %A"),
+            ("YYYY \"%\" %", "%Y %% %%"),
             ("", ""),
         ] {
             assert_eq!(translated(pattern).unwrap(), expected);

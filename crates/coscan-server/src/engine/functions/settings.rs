@@ -67,7 +67,10 @@ struct OfSession {
 
 impl OfSession {
     fn has_table(&self, name: &str) -> bool {
-        let name = name.replace('"', "");
+        let name = match name.contains('"') {
+            true => name.replace('"', ""),
+            false => name.to_ascii_lowercase(),
+        };
         let name = name.strip_prefix("public.").unwrap_or(&name);
         let catalog = self.catalogs.catalog(CATALOG);
         let schema = catalog.and_then(|catalog| catalog.schema(SCHEMA));
@@ -87,7 +90,9 @@ impl OfSession {
                 let is_local = matches!(is_local, Some("true" | "t"));
                 let set = |to: &mut crate::engine::Settings| to.set(name, *value, &self.user);
                 self.settings.change(is_local, set).map_err(refused)?;
-                settings().get(name, &self.user).map(Some).map_err(refused)
+                let mut changed = settings();
+                changed.set(name, *value, &self.user).map_err(refused)?;
+                changed.get(name, &self.user).map(Some).map_err(refused)
             }
             (Kind::FindTable, [Some(name)]) => Ok(self.has_table(name).then(|| (*name).to_owned())),
             _ => Ok(None),
@@ -96,9 +101,12 @@ impl OfSession {
 
     /// Tables can be read only. Numbers are those of tables that the catalog lists.
     fn has_privilege(&self, arguments: &[Option<&str>]) -> Option<bool> {
-        let [.., table, privilege] = arguments else { return None };
+        let [user @ .., table, privilege] = arguments else { return None };
         let (table, privilege) = ((*table)?, (*privilege)?.to_ascii_lowercase());
-        let is_number = table.bytes().all(|byte| byte.is_ascii_digit());
+        if user.iter().any(|user| *user != Some(self.user.name.as_str())) {
+            return None; // What others may is not told.
+        }
+        let is_number = !table.is_empty() && table.bytes().all(|byte| byte.is_ascii_digit());
         let mut wanted = privilege.split(',').map(str::trim);
         Some(wanted.any(|one| one == "select") && (is_number || self.has_table(table)))
     }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, Ident, ObjectName, Query, Select, Statement, Visit, Visitor,
+    Expr, GroupByExpr, Ident, ObjectName, Query, Select, SelectItem, Statement, Visit, Visitor,
 };
 
 use super::too_complex;
@@ -17,6 +17,10 @@ pub(in crate::engine) const PARTS_MAX: usize = 2_000;
 
 /// The most expressions, with those within others.
 pub(in crate::engine) const EXPRESSIONS_MAX: usize = 500_000;
+
+/// The most columns of a SELECT that stand for all columns of its tables, or of one.
+const WILDCARDS_MAX: usize = 2;
+const QUALIFIED_WILDCARDS_MAX: usize = 100;
 
 /// The most grouping sets of a SELECT, as in PostgreSQL.
 const GROUPING_SETS_MAX: usize = 4096;
@@ -77,7 +81,7 @@ impl Expansion {
 }
 
 /// As DataFusion compares names.
-fn normalized(name: &Ident) -> String {
+pub(super) fn normalized(name: &Ident) -> String {
     match name.quote_style {
         Some(_) => name.value.clone(),
         None => name.value.to_ascii_lowercase(),
@@ -87,9 +91,10 @@ fn normalized(name: &Ident) -> String {
 /// How many sets of columns an element of GROUP BY stands for.
 fn grouping_sets(element: &Expr) -> usize {
     match element {
-        Expr::Cube(columns) => {
-            u32::try_from(columns.len()).ok().and_then(|n| 1_usize.checked_shl(n)).unwrap_or(usize::MAX)
-        }
+        Expr::Cube(columns) => u32::try_from(columns.len())
+            .ok()
+            .and_then(|n| 1_usize.checked_shl(n))
+            .unwrap_or(usize::MAX),
         Expr::Rollup(columns) => columns.len() + 1,
         Expr::GroupingSets(sets) => sets.len().max(1),
         _ => 1,
@@ -118,6 +123,15 @@ impl Visitor for Expansion {
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Self::Break> {
+        let wildcard = |item: &&SelectItem| matches!(item, SelectItem::Wildcard(_));
+        if select.projection.iter().filter(wildcard).count() > WILDCARDS_MAX {
+            return ControlFlow::Break((WILDCARDS_MAX, "times * in a SELECT"));
+        }
+        let qualified = |item: &&SelectItem| matches!(item, SelectItem::QualifiedWildcard(..));
+        let qualified = select.projection.iter().filter(qualified).count();
+        if qualified > QUALIFIED_WILDCARDS_MAX {
+            return ControlFlow::Break((QUALIFIED_WILDCARDS_MAX, "times table.* in a SELECT"));
+        }
         let GroupByExpr::Expressions(grouped, _) = &select.group_by else {
             return ControlFlow::Continue(());
         };

@@ -4,10 +4,11 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Fetch, Ident, LimitClause, Query, SelectItem, SetExpr, Statement, TableFactor, Value,
-    VisitMut, VisitorMut,
+    CopySource, Expr, Fetch, Ident, LimitClause, Query, SelectItem, SetExpr, Statement,
+    TableFactor, Value, VisitMut, VisitorMut,
 };
 
+use super::expansion::normalized;
 use crate::engine::column_names::repeated;
 use crate::queries::{ErrorKind, QueryError};
 
@@ -16,7 +17,7 @@ use crate::queries::{ErrorKind, QueryError};
 /// # Errors
 /// If it asks for what would be left out.
 pub(super) fn rewrite_forms(statement: &mut Statement) -> Result<(), QueryError> {
-    if let Statement::Query(query) = statement {
+    if let Some(query) = query_of(statement) {
         name_columns(&mut query.body);
     }
     match VisitMut::visit(statement, &mut Forms) {
@@ -38,6 +39,7 @@ impl VisitorMut for Forms {
             Some(Fetch { with_ties: true, .. }) => {
                 ControlFlow::Break("FETCH FIRST … WITH TIES; use a window function,")
             }
+            Some(_) if has_limit(query) => ControlFlow::Break("both LIMIT and FETCH FIRST"),
             Some(Fetch { percent: true, .. }) => ControlFlow::Break("FETCH FIRST … PERCENT"),
             Some(Fetch { quantity, .. }) => {
                 let one = || Expr::value(Value::Number("1".to_owned(), false));
@@ -69,27 +71,60 @@ impl VisitorMut for Forms {
     }
 }
 
+fn has_limit(query: &Query) -> bool {
+    match &query.limit_clause {
+        Some(LimitClause::LimitOffset { limit, .. }) => limit.is_some(),
+        Some(LimitClause::OffsetCommaLimit { .. }) => true,
+        None => false,
+    }
+}
+
+/// The query whose result a statement returns, or copies.
+fn query_of(statement: &mut Statement) -> Option<&mut Query> {
+    match statement {
+        Statement::Query(query) => Some(query),
+        Statement::Copy { source: CopySource::Query(query), .. } => Some(query),
+        Statement::Explain { statement, .. } => query_of(statement),
+        Statement::Declare { stmts } => stmts.last_mut()?.for_query.as_deref_mut(),
+        _ => None,
+    }
+}
+
 /// Gives columns of a result other names if theirs are taken: clients may have two of one name, DataFusion not.
 fn name_columns(body: &mut SetExpr) {
     let select = match body {
         SetExpr::Select(select) => select,
-        SetExpr::SetOperation { left, .. } => return name_columns(left),
+        SetExpr::Query(query) => return name_columns(&mut query.body),
+        SetExpr::SetOperation { left, right, .. } => {
+            name_columns(left);
+            return name_columns(right);
+        }
         _ => return,
     };
     let mut taken = HashSet::new();
-    for (index, item) in select.projection.iter_mut().enumerate() {
+    for (place, item) in select.projection.iter_mut().enumerate() {
         let (name, expression) = match item {
-            SelectItem::UnnamedExpr(expression) => (expression.to_string(), expression),
-            SelectItem::ExprWithAlias { expr, alias } => (alias.value.clone(), expr),
+            SelectItem::UnnamedExpr(expression) => (name_of(expression), expression),
+            SelectItem::ExprWithAlias { expr, alias } => (normalized(alias), expr),
             _ => continue,
         };
-        if !taken.insert(name.clone()) {
-            let plain = match expression {
-                Expr::CompoundIdentifier(names) => names.last().map(|name| name.value.clone()),
-                _ => None,
-            };
-            let alias = Ident::with_quote('"', repeated(&plain.unwrap_or(name), index));
+        let text = match expression {
+            Expr::CompoundIdentifier(_) => expression.to_string(), // Of another table it is no repetition.
+            _ => name.clone(),
+        };
+        if !taken.insert(text) {
+            let alias = Ident::with_quote('"', repeated(&name, place));
             *item = SelectItem::ExprWithAlias { expr: expression.clone(), alias };
         }
+    }
+}
+
+/// The name of a column without an alias.
+fn name_of(expression: &Expr) -> String {
+    match expression {
+        Expr::Identifier(name) => normalized(name),
+        Expr::CompoundIdentifier(names) => names.last().map(normalized).unwrap_or_default(),
+        Expr::Function(_) => expression.to_string().to_ascii_lowercase(),
+        other => other.to_string(),
     }
 }

@@ -5,7 +5,7 @@ use arrow::datatypes::IntervalMonthDayNanoType;
 use datafusion::error::Result;
 use datafusion::logical_expr::ColumnarValue;
 
-use super::lengths::{Numbers, bytes_of_element, lengths, numbers};
+use super::lengths::{Numbers, bytes, lengths, numbers};
 
 /// What bounds the result of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,6 +26,12 @@ pub(super) enum Growth {
     Resize,
     /// All arguments, one after the other.
     Concatenate,
+    /// All arguments but the first, which is between them.
+    Join,
+    /// The elements of a list, with the other arguments between them.
+    JoinElements,
+    /// A list in which elements are replaced by another.
+    ReplaceElements,
     /// A text, in parts.
     Split,
     /// Little, but the work grows with the product of two lengths.
@@ -37,7 +43,7 @@ pub(super) enum Growth {
 }
 
 /// The names of functions, and what bounds their results. Results of all others are bounded by their arguments.
-pub(super) const GROWTH: [(&str, Growth); 27] = [
+pub(super) const GROWTH: [(&str, Growth); 30] = [
     ("repeat", Growth::Repeat),
     ("lpad", Growth::Pad),
     ("rpad", Growth::Pad),
@@ -48,13 +54,16 @@ pub(super) const GROWTH: [(&str, Growth); 27] = [
     ("array_repeat", Growth::RepeatElement),
     ("array_resize", Growth::Resize),
     ("concat", Growth::Concatenate),
-    ("concat_ws", Growth::Concatenate),
+    ("concat_ws", Growth::Join),
     ("array_concat", Growth::Concatenate),
     ("array_append", Growth::Concatenate),
     ("array_prepend", Growth::Concatenate),
     ("make_array", Growth::Concatenate),
-    ("array_to_string", Growth::Concatenate),
+    ("array_to_string", Growth::JoinElements),
     ("string_to_array", Growth::Split),
+    ("array_replace", Growth::ReplaceElements),
+    ("array_replace_n", Growth::ReplaceElements),
+    ("array_replace_all", Growth::ReplaceElements),
     ("strpos", Growth::Product),
     ("translate", Growth::Product),
     ("array_has_all", Growth::Product),
@@ -109,18 +118,52 @@ impl Growth {
             Self::RepeatElement | Self::Resize => {
                 let repeated =
                     if self == Self::Resize { arguments.get(2) } else { arguments.first() };
-                let values: Vec<_> =
-                    repeated.map(bytes_of_value).transpose()?.into_iter().collect();
+                let value = repeated.map(bytes).transpose()?.unwrap_or(Numbers::Same(ELEMENT));
                 number(1)?.map(|count| {
                     Box::new(move |row| {
-                        let value = sum(&values, row).max(ELEMENT);
-                        positive(value.saturating_mul(count.at(row)))
+                        positive(value.at(row).max(ELEMENT).saturating_mul(count.at(row)))
                     }) as BytesOfRow
                 })
             }
             Self::Concatenate => {
-                let values = arguments.iter().map(bytes_of_value).collect::<Result<Vec<_>>>()?;
-                Some(Box::new(move |row| positive(sum(&values, row))))
+                let values = arguments.iter().map(bytes).collect::<Result<Vec<_>>>()?;
+                Some(Box::new(move |row| {
+                    let values = values.iter().map(|value| positive(value.at(row)));
+                    values.fold(0, u64::saturating_add)
+                }))
+            }
+            Self::Join => {
+                let values = arguments.iter().map(bytes).collect::<Result<Vec<_>>>()?;
+                Some(Box::new(move |row| {
+                    let [separator, values @ ..] = &values[..] else { return 0 };
+                    let separators =
+                        positive(separator.at(row)).saturating_mul(values.len() as u64);
+                    let values = values.iter().map(|value| positive(value.at(row)));
+                    values.fold(separators, u64::saturating_add)
+                }))
+            }
+            Self::JoinElements => {
+                let values = arguments.iter().map(bytes).collect::<Result<Vec<_>>>()?;
+                length(0)?.map(|count| {
+                    Box::new(move |row| {
+                        let [list, others @ ..] = &values[..] else { return 0 };
+                        let others = others.iter().map(|other| positive(other.at(row)));
+                        let others = others.fold(0, u64::saturating_add);
+                        let others = others.saturating_mul(positive(count.at(row)));
+                        positive(list.at(row)).saturating_add(others)
+                    }) as BytesOfRow
+                })
+            }
+            Self::ReplaceElements => {
+                let values = arguments.iter().map(bytes).collect::<Result<Vec<_>>>()?;
+                let count = length(0)?;
+                count.map(|count| {
+                    Box::new(move |row| {
+                        let list = values.first().map_or(0, |list| positive(list.at(row)));
+                        let to = values.get(2).map_or(0, |to| positive(to.at(row)));
+                        list.saturating_add(positive(count.at(row)).saturating_mul(to))
+                    }) as BytesOfRow
+                })
             }
             Self::Split => length(0)?.map(|text| {
                 Box::new(move |row| positive(text.at(row)).saturating_mul(17)) as BytesOfRow
@@ -128,18 +171,6 @@ impl Growth {
             Self::Product | Self::Distance | Self::Matches => None,
         })
     }
-}
-
-/// Lengths, and the bytes of an element.
-type Bytes = (Numbers, i64);
-
-fn bytes_of_value(value: &ColumnarValue) -> Result<Bytes> {
-    Ok((lengths(value)?, bytes_of_element(value)?))
-}
-
-fn sum(values: &[Bytes], row: usize) -> i64 {
-    let bytes = values.iter().map(|(length, bytes)| length.at(row).saturating_mul(*bytes));
-    bytes.fold(0, i64::saturating_add)
 }
 
 fn both(
@@ -181,6 +212,11 @@ fn shortest_interval(value: &ColumnarValue) -> Result<Option<i64>> {
         return Ok(None);
     };
     let micros = intervals.iter().flatten().map(|interval| {
+        let parts = [interval.months.signum(), interval.days.signum()];
+        let parts = [parts[0], parts[1], interval.nanoseconds.signum() as i32];
+        if parts.contains(&1) && parts.contains(&-1) {
+            return 0; // The parts may cancel, so that there is no end.
+        }
         let days = i128::from(interval.months) * 28 + i128::from(interval.days);
         (days * DAY + i128::from(interval.nanoseconds) / 1000).abs()
     });

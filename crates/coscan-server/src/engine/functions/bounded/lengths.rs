@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::compute::kernels::length::length;
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Int64Type, TimeUnit};
 use datafusion::error::Result;
 use datafusion::logical_expr::ColumnarValue;
+
+/// About what a value takes at least.
+const VALUE: i64 = 8;
 
 /// A number for each row.
 #[derive(Debug)]
@@ -50,20 +53,56 @@ pub(super) fn lengths(value: &ColumnarValue) -> Result<Numbers> {
     Ok(lengths.unwrap_or(Numbers::Same(1)))
 }
 
-/// The bytes that an element of each value takes in memory, on the average: the length times this is what the value takes.
-pub(super) fn bytes_of_element(value: &ColumnarValue) -> Result<i64> {
-    let array = match value {
-        ColumnarValue::Array(array) => Arc::clone(array),
-        ColumnarValue::Scalar(scalar) => scalar.to_array()?,
+/// The bytes that each value takes.
+pub(super) fn bytes(value: &ColumnarValue) -> Result<Numbers> {
+    let (array, is_same) = match value {
+        ColumnarValue::Array(array) => (Arc::clone(array), false),
+        ColumnarValue::Scalar(scalar) => (scalar.to_array()?, true),
     };
-    let elements = match array.data_type() {
-        DataType::List(_) => array.as_list::<i32>().values(),
-        DataType::LargeList(_) => array.as_list::<i64>().values(),
-        of if of.is_string() || of.is_binary() => return Ok(1),
-        _ => &array,
+    let bytes = bytes_of_rows(&array)?;
+    Ok(match is_same {
+        true => Numbers::Same(bytes.first().copied().unwrap_or_default()),
+        false => Numbers::Each(Arc::new(Int64Array::from(bytes))),
+    })
+}
+
+/// Elements of lists and parts of structs are added up.
+fn bytes_of_rows(array: &ArrayRef) -> Result<Vec<i64>> {
+    let sums = |ends: Vec<usize>, values: &ArrayRef| -> Result<Vec<i64>> {
+        let values = bytes_of_rows(values)?;
+        let rows = ends.windows(2).map(|ends| values[ends[0]..ends[1]].iter().sum::<i64>() + VALUE);
+        Ok(rows.collect())
     };
-    let bytes = elements.get_array_memory_size() / elements.len().max(1);
-    Ok(i64::try_from(bytes.max(8)).unwrap_or(i64::MAX))
+    match array.data_type() {
+        DataType::List(_) => {
+            let lists = array.as_list::<i32>();
+            let ends = lists.offsets().iter().map(|end| *end as usize);
+            sums(ends.collect(), lists.values())
+        }
+        DataType::LargeList(_) => {
+            let lists = array.as_list::<i64>();
+            let ends = lists.offsets().iter().map(|end| *end as usize);
+            sums(ends.collect(), lists.values())
+        }
+        DataType::Struct(_) => {
+            let mut all = vec![VALUE; array.len()];
+            for column in array.as_struct().columns() {
+                all.iter_mut().zip(bytes_of_rows(column)?).for_each(|(all, one)| *all += one);
+            }
+            Ok(all)
+        }
+        of if of.is_string() || of.is_binary() => {
+            let lengths =
+                cast_with_options(&length(array)?, &DataType::Int64, &Default::default())?;
+            let lengths = lengths.as_primitive::<Int64Type>();
+            Ok(lengths.iter().map(|length| length.unwrap_or_default() + VALUE).collect())
+        }
+        _ => {
+            let average = array.get_array_memory_size() / array.len().max(1);
+            let average = i64::try_from(average).unwrap_or(i64::MAX);
+            Ok(vec![average.clamp(VALUE, 1 << 20); array.len()])
+        }
+    }
 }
 
 /// The numbers themselves. Points in time are microseconds; what is no number is `None`.

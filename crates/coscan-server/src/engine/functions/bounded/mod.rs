@@ -25,10 +25,10 @@ use datafusion::logical_expr::{
 };
 
 use crate::engine::query_task::current_query;
+pub(in crate::engine) use aggregates::check_aggregates;
 use growth::{BytesOfRow, DISTANCE_MAX, GROWTH, Growth};
 use joined::Joined;
 use lengths::lengths;
-pub(in crate::engine) use aggregates::check_aggregates;
 
 /// The most bytes that one value may become.
 const VALUE_BYTES_MAX: u64 = 16 << 20;
@@ -87,9 +87,29 @@ impl FunctionRewrite for BoundFunctions {
                 let args = vec![*left, *right];
                 Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args })))
             }
+            Expr::BinaryExpr(operator) if is_match(operator.op) => match *operator.right {
+                Expr::Literal(..) | Expr::Placeholder(_) => {
+                    Ok(Transformed::no(Expr::BinaryExpr(operator)))
+                }
+                _ => Err(DataFusionError::NotImplemented(format!(
+                    "a pattern of {} that is no literal; use regexp_like",
+                    operator.op
+                ))),
+            },
             other => Ok(Transformed::no(other)),
         }
     }
+}
+
+/// Whether an operator compiles a pattern, and keeps it for all rows of a batch.
+fn is_match(operator: Operator) -> bool {
+    matches!(
+        operator,
+        Operator::RegexMatch
+            | Operator::RegexIMatch
+            | Operator::RegexNotMatch
+            | Operator::RegexNotIMatch
+    )
 }
 
 fn bounded(inner: Arc<ScalarUDF>, growth: Growth) -> Arc<ScalarUDF> {
@@ -180,7 +200,7 @@ impl Bounded {
             return Err(self.too_large(&text));
         }
         match current_query() {
-            Some(query) => query.reserve_for_batch(bytes),
+            Some(query) => query.reserve_for_batch(std::ptr::from_ref(self).addr(), bytes),
             None => Ok(()),
         }
     }
