@@ -4,7 +4,7 @@
 //! statement is parsed (`parsing`) and [planned](Engine::plan) (`plan`; `array_parameters` gives types to parameters,
 //! `decimals` knows those) on threads of its own (`planning`), unless its plan is too large (`plan_size`). It is then
 //! [run](Engine::run) (`run`) with a limit on its `memory`, on threads that serve no connections (`query_task`) and
-//! that its joins give up now and then (`yielding`); what is `light` needs no slot. `statements` that concern the session only never reach DataFusion. Clients find the `functions` and the `pg_catalog` and `information_schema` that
+//! that its joins give up now and then (`yielding`) and that users take by `turns`; what is `light` needs no slot. `statements` that concern the session only never reach DataFusion. Clients find the `functions` and the `pg_catalog` and `information_schema` that
 //! they expect. `errors` are told apart and hold no credentials.
 
 mod array_parameters;
@@ -30,10 +30,12 @@ mod session;
 mod session_settings;
 mod settings;
 mod statements;
+mod turns;
 mod yielding;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
+use std::thread::available_parallelism;
 
 use arc_swap::ArcSwap;
 use coscan_datafusion::{Coscan, SharedMemoryPool, SharedTableProvider};
@@ -66,6 +68,7 @@ pub use query_task::STACK_BYTES;
 pub use session::Session;
 pub use settings::Settings;
 pub use statements::Command;
+use turns::Turns;
 use yielding::YieldingJoins;
 
 /// SQL for the users of a server.
@@ -83,6 +86,8 @@ pub struct Engine {
     pg_tables: Arc<PgCatalogStaticTables>,
     parser: Arc<Parser>,
     threads: QueryThreads,
+    /// Processors, shared among the users of these threads.
+    turns: Arc<Turns>,
     /// For statements that need no slot.
     light_threads: QueryThreads,
     /// Each check of a password takes some milliseconds of a processor; strangers must not occupy all of them.
@@ -150,6 +155,7 @@ impl Engine {
             pg_tables: Arc::new(pg_tables),
             parser: Arc::default(),
             threads: QueryThreads::new(None).map_err(EngineError::Threads)?,
+            turns: Turns::new(available_parallelism().map_or(1, usize::from)),
             light_threads: QueryThreads::new(Some(LIGHT_THREADS)).map_err(EngineError::Threads)?,
             password_checks: Semaphore::new(PASSWORD_CHECKS_MAX),
         })

@@ -23,6 +23,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::errors::{from_engine, panicked};
+use crate::engine::turns::Taker;
 use crate::queries::{QueryError, QueryRegistration, Work};
 
 /// The stack that a thread needs for the deepest statements that are accepted, in bytes. They are walked by recursion.
@@ -69,6 +70,7 @@ impl Drop for QueryThreads {
 pub(super) struct QueryContext {
     cancel: CancellationToken,
     batch: Mutex<Batch>,
+    taker: Taker,
     _work: Work,
 }
 
@@ -82,12 +84,17 @@ struct Batch {
 
 impl QueryContext {
     /// With the memory that its operators have.
-    pub(super) fn new(registration: &QueryRegistration, memory: &Arc<dyn MemoryPool>) -> Self {
+    pub(super) fn new(
+        registration: &QueryRegistration,
+        memory: &Arc<dyn MemoryPool>,
+        taker: Taker,
+    ) -> Self {
         let memory = MemoryConsumer::new("expressions").register(memory);
         let batch = Batch { memory, bytes: HashMap::new() };
         Self {
             cancel: registration.cancel_token().clone(),
             batch: Mutex::new(batch),
+            taker,
             _work: registration.work(),
         }
     }
@@ -127,7 +134,7 @@ pub(super) fn current_query() -> Option<Arc<QueryContext>> {
     QUERY.try_with(Arc::clone).ok()
 }
 
-/// Operators start tasks of their own: each works for the same query.
+/// Operators start tasks of their own: each works for the same query, in turns.
 struct KeepsQuery;
 
 type Erased = Box<dyn Any + Send>;
@@ -135,7 +142,10 @@ type Erased = Box<dyn Any + Send>;
 impl JoinSetTracer for KeepsQuery {
     fn trace_future(&self, future: BoxFuture<'static, Erased>) -> BoxFuture<'static, Erased> {
         match current_query() {
-            Some(query) => QUERY.scope(query, future).boxed(),
+            Some(query) => {
+                let taker = query.taker.clone();
+                QUERY.scope(query, taker.task(future)).boxed()
+            }
             None => future,
         }
     }
@@ -163,7 +173,8 @@ pub(super) async fn run_on(
 ) -> Result<(SchemaRef, Batches), QueryError> {
     let (started, starting) = oneshot::channel();
     let (sender, batches) = mpsc::channel(1);
-    let task = AbortOnDrop(threads.spawn(QUERY.scope(Arc::new(query), async move {
+    let taker = query.taker.clone();
+    let task = async move {
         let mut stream = match start.await {
             Ok(stream) => {
                 started.send(Ok(stream.schema())).ok();
@@ -179,7 +190,9 @@ pub(super) async fn run_on(
             let Some(batch) = stream.next().await else { break };
             room.send(batch.map_err(from_engine));
         }
-    })));
+    };
+    let task = QUERY.scope(Arc::new(query), taker.task(task.boxed()));
+    let task = AbortOnDrop(threads.spawn(task));
     let schema = starting.await.map_err(|_| panicked("starting"))??;
     let stream = unfold(Some((batches, task)), async |running| {
         let (mut batches, mut task) = running?;
@@ -213,8 +226,13 @@ mod tests {
 
     use super::*;
     use crate::config::Limits;
+    use crate::engine::turns::Turns;
     use crate::queries::{ErrorKind, Queries, QueryState};
     use crate::users::Users;
+
+    fn taker() -> Taker {
+        Taker { turns: Turns::new(2), user: "ann".into(), weight: 1 }
+    }
 
     #[tokio::test]
     async fn a_panic_is_an_error_and_not_the_end_of_the_rows() {
@@ -232,7 +250,7 @@ mod tests {
         let queries = Queries::new(&Limits::default(), false);
         let user = Users::anyone().unwrap().find("ann").unwrap();
         let memory: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
-        let query = QueryContext::new(&queries.register(&user, "SELECT"), &memory);
+        let query = QueryContext::new(&queries.register(&user, "SELECT"), &memory, taker());
         let (_, mut batches) = run_on(&threads.handle(), query, start).await.unwrap();
         batches.next().await.unwrap().unwrap();
         let error = batches.next().await.unwrap().unwrap_err();
@@ -249,7 +267,7 @@ mod tests {
         let registration = queries.register(&user, "SELECT");
         registration.admit(1).await.unwrap();
         let memory: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
-        let query = QueryContext::new(&registration, &memory);
+        let query = QueryContext::new(&registration, &memory, taker());
         let (done, blocked) = std::sync::mpsc::channel::<()>();
         let (busy, is_busy) = tokio::sync::oneshot::channel();
         // A task of an operator, which holds the query as well.

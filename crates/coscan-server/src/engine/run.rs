@@ -16,6 +16,7 @@ use crate::engine::errors::from_engine;
 use crate::engine::light::is_light;
 use crate::engine::plan::{Planned, Work, check, value_bytes};
 use crate::engine::query_task::{QueryContext, run_on};
+use crate::engine::turns::{Taker, Turns};
 use crate::engine::{Engine, Session};
 use crate::queries::{Deadline, QueryError, RunningQuery, cancelled};
 
@@ -40,18 +41,20 @@ impl Engine {
             }
         };
         let registration = self.queries.register(&session.user, &planned.sql);
-        let threads = if is_light(&plan) {
+        let weight = session.settings().weight(&session.user);
+        let (threads, turns) = if is_light(&plan) {
             registration.start();
-            self.light_threads.handle() // Looks at the server while queries keep their threads busy.
+            // Looks at the server while queries keep their threads busy.
+            (self.light_threads.handle(), Turns::new(usize::MAX))
         } else {
-            let weight = session.settings().weight(&session.user);
             registration.admit(weight).await?;
-            self.threads.handle()
+            (self.threads.handle(), Arc::clone(&self.turns))
         };
+        let taker = Taker { turns, user: session.user.name.as_str().into(), weight };
         let deadline = self.deadline(session);
         let cancel = registration.cancel_token().clone();
         let state = self.state(session, Some(registration.id()));
-        let query = QueryContext::new(&registration, &state.runtime_env().memory_pool);
+        let query = QueryContext::new(&registration, &state.runtime_env().memory_pool, taker);
         let started = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(cancelled()),
