@@ -37,7 +37,7 @@ pub const SQL_BYTES_SHOWN: usize = 4096;
 const HISTORY: usize = 1000;
 
 /// Statements that are planned at once, for each core. A user has at most half of these places.
-const PLANNING_PER_CORE: usize = 4;
+const PLANNING_PER_CORE: usize = 2;
 
 /// One of so many slots is not for the user who has most.
 const OF_OTHERS: usize = 4;

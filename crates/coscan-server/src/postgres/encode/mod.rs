@@ -2,6 +2,7 @@
 //! PostgreSQL writes `floats`, `times`, arrays and records.
 
 mod floats;
+mod records;
 mod times;
 
 use std::error::Error;
@@ -20,6 +21,7 @@ use crate::postgres::copy_out::CopyForm;
 use crate::postgres::rows::RowForm;
 use crate::postgres::{arrays, numeric};
 use floats::{text_of_f32, text_of_f64};
+use records::add_quoted;
 use times::Time;
 
 const LENGTH_BYTES: usize = 4;
@@ -283,22 +285,6 @@ impl Encoder for Encoded {
     fn take_row(&mut self) -> BytesMut {
         self.0.split()
     }
-}
-
-/// A value within the text of a record: quoted if it needs it, with quotes and backslashes doubled.
-fn add_quoted(to: &mut BytesMut, value: &[u8]) {
-    let is_special = |byte: &u8| b"\"\\(),".contains(byte) || byte.is_ascii_whitespace();
-    if !value.is_empty() && !value.iter().any(is_special) {
-        return to.put_slice(value);
-    }
-    to.put_u8(b'"');
-    for byte in value {
-        if b"\"\\".contains(byte) {
-            to.put_u8(*byte);
-        }
-        to.put_u8(*byte);
-    }
-    to.put_u8(b'"');
 }
 
 fn out_of_range(_: std::fmt::Error) -> PgWireError {
