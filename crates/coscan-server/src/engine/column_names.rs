@@ -1,7 +1,6 @@
 //! Names of columns that a result has twice. DataFusion wants them to differ: what is added is taken away before clients
 //! see it.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
@@ -15,8 +14,8 @@ pub(super) fn repeated(name: &str, place: usize) -> String {
 }
 
 /// The name that clients see.
-fn shown(name: &str) -> Cow<'_, str> {
-    name.split_once(MARK).map_or(Cow::Borrowed(name), |(name, _)| Cow::Owned(name.to_owned()))
+fn shown(name: &str) -> &str {
+    name.split_once(MARK).map_or(name, |(name, _)| name)
 }
 
 /// The columns as clients see them.
@@ -25,7 +24,7 @@ pub(super) fn shown_schema(schema: SchemaRef) -> SchemaRef {
         return schema;
     }
     let fields = schema.fields().iter().map(|field| {
-        let name = shown(field.name()).into_owned();
+        let name = shown(field.name());
         Arc::new(field.as_ref().clone().with_name(name))
     });
     let fields: Vec<_> = fields.collect();

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::Planned;
 use crate::postgres::connection::{Connection, Failure};
-use crate::postgres::copy_out::copy_statement;
+use crate::postgres::copy_statements::copy_statement;
 use crate::postgres::cursor_statements::{CursorStatement, cursor_statement};
 use crate::postgres::decode::{Bind, Frontend};
 use crate::postgres::parameters::{cast_parameters, types};

@@ -3,14 +3,15 @@
 //! A connection is negotiated and its user logged in (`login`). From then on its `messages` are read (`frame`,
 //! `decode`, `reader`) and answered (`connection`), in the `simple` protocol or the `extended` one with `prepared`
 //! statements, whose `parameters` have types and `values`. Statements may name portals, too (`cursor_statements`,
-//! `cursors`). Results are sent (`sending`)
-//! as `rows` of `wire_types` (`encode`), or copied (`copy_out`), through a `writer`. `arrays` and `numeric` are forms of values. Another connection
-//! may `cancel`. Errors have the codes of PostgreSQL (`sqlstate`).
+//! `cursors`), or copy (`copy_statements`, `copy_out`). Results are sent (`sending`) as `rows` of `wire_types` (`encode`,
+//! in one of the `row_forms`) through a `writer`. `arrays` and `numeric` are forms of values. Another connection may
+//! `cancel`. Errors have the codes of PostgreSQL (`sqlstate`).
 
 mod arrays;
 mod cancel;
 mod connection;
 mod copy_out;
+mod copy_statements;
 mod cursor_statements;
 mod cursors;
 mod decode;
@@ -23,6 +24,7 @@ mod numeric;
 mod parameters;
 mod prepared;
 mod reader;
+mod row_forms;
 mod rows;
 mod sending;
 mod simple;

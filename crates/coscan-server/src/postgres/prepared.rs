@@ -9,7 +9,7 @@ use pgwire::api::portal::Format;
 use tokio::time::Instant;
 
 use crate::engine::Planned;
-use crate::postgres::copy_out::CopyOut;
+use crate::postgres::copy_statements::CopyOut;
 use crate::postgres::cursor_statements::CursorStatement;
 use crate::postgres::rows::Rows;
 use crate::postgres::sqlstate::{

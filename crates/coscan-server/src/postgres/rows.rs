@@ -17,8 +17,8 @@ use pgwire::error::PgWireError;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::data::RowDescription;
 
-use crate::postgres::copy_out::CopyForm;
 use crate::postgres::encode::{Column, Encoded};
+use crate::postgres::row_forms::RowForm;
 use crate::postgres::sqlstate::{LIMIT_EXCEEDED, NOT_SUPPORTED, PgError};
 use crate::postgres::wire_types::{wire_batch, wire_schema};
 use crate::queries::{ErrorKind, QueryError, QueryId, RunningQuery};
@@ -69,14 +69,6 @@ fn not_supported(error: &PgWireError) -> PgError {
         NOT_SUPPORTED,
         format!("a column has a type without a form in this protocol: {error}"),
     )
-}
-
-/// What rows are sent as.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum RowForm {
-    /// Each as a message of its own.
-    Message,
-    Copied(CopyForm),
 }
 
 /// A result that is being sent.

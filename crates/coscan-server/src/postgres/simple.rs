@@ -11,7 +11,7 @@ use tokio::io::AsyncWrite;
 
 use crate::engine::{Command, Planned};
 use crate::postgres::connection::{Connection, Failure};
-use crate::postgres::copy_out::copy_statement;
+use crate::postgres::copy_statements::copy_statement;
 use crate::postgres::cursor_statements::cursor_statement;
 use crate::postgres::prepared::Prepared;
 use crate::postgres::rows::{Rows, description, fields};

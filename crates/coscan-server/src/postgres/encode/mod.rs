@@ -17,8 +17,7 @@ use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::types::ToSqlText;
 use postgres_types::{IsNull, Kind, ToSql, Type};
 
-use crate::postgres::copy_out::CopyForm;
-use crate::postgres::rows::RowForm;
+use crate::postgres::row_forms::{CopyForm, RowForm};
 use crate::postgres::{arrays, numeric};
 use floats::{text_of_f32, text_of_f64};
 use records::add_quoted;
