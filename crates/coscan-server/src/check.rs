@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::config::{Config, ConfigError};
-use crate::listen::server_config;
+use crate::listen::load_certificate;
 use crate::users::Users;
 
 /// Whether a server can run with these settings, and the files of users and certificates. Does not open tables or
@@ -18,6 +18,33 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
         errors.push(error.to_string());
     }
     if errors.is_empty() { Ok(()) } else { Err(ConfigError::Wrong(errors)) }
+}
+
+/// Files of secrets that others on this machine may read, one sentence for each.
+#[must_use]
+pub fn exposed_files(config: &Config) -> Vec<String> {
+    let tls = config.tls.as_ref().map(|tls| ("tls.key", &tls.key));
+    let users = config.users_file.as_ref().map(|path| ("users_file", path));
+    let ring = config.ring.as_ref().and_then(|ring| Some(("ring.key", ring.key.as_ref()?)));
+    let exposed = [tls, users, ring].into_iter().flatten().filter(|(_, path)| all_may_read(path));
+    exposed
+        .map(|(setting, path)| {
+            let path = path.display();
+            format!("everyone on this machine may read {path} ({setting}): chmod o-rwx {path}")
+        })
+        .collect()
+}
+
+#[cfg(unix)]
+fn all_may_read(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    const READ_BY_OTHERS: u32 = 0o004;
+    path.metadata().is_ok_and(|file| file.permissions().mode() & READ_BY_OTHERS != 0)
+}
+
+#[cfg(not(unix))]
+fn all_may_read(_path: &Path) -> bool {
+    false
 }
 
 fn security_errors(config: &Config) -> Vec<String> {
@@ -38,7 +65,7 @@ fn security_errors(config: &Config) -> Vec<String> {
         }
     }
     if let Some(tls) = &config.tls
-        && let Err(error) = server_config(tls)
+        && let Err(error) = load_certificate(tls)
     {
         errors.push(error.to_string());
     }
@@ -117,5 +144,23 @@ mod tests {
             toml::from_str("[limits]\nquery_time_max = '90s'\n[memory]\nbytes = '1GiB'").unwrap();
         assert_eq!(config.limits.query_time_max, Some(std::time::Duration::from_secs(90)));
         assert_eq!(config.memory.bytes, Some(1 << 30));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn secrets_that_all_may_read_are_named() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str, mode: u32| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, "").unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            path.display().to_string()
+        };
+        let (users, key) = (file("users.toml", 0o640), file("k.pem", 0o644));
+        let config = format!("users_file = '{users}'\n[tls]\ncertificate = '{key}'\nkey = '{key}'");
+        let exposed = exposed_files(&toml::from_str(&config).unwrap());
+        assert_eq!(exposed.len(), 1, "{exposed:?}");
+        assert!(exposed[0].contains("k.pem") && exposed[0].contains("tls.key"), "{exposed:?}");
     }
 }

@@ -24,7 +24,7 @@ mod server;
 mod system_tables;
 pub mod users;
 
-pub use check::check;
+pub use check::{check, exposed_files};
 pub use coscan_transport::{PeerStatus, new_key as new_ring_key};
 pub use engine::STACK_BYTES;
 pub use ring::RingError;

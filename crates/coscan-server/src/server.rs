@@ -95,7 +95,7 @@ impl Server {
         };
         let opened = async {
             let manager = BufferManager::new(config.memory.options()).map_err(EngineError::from)?;
-            let engine = Engine::new(&manager, Arc::new(Users::anyone()?), &config.limits)?;
+            let engine = Engine::new(&manager, Arc::new(Users::anyone()), &config.limits)?;
             Ok::<_, ServerError>(engine.open_tables(&config.tables).await?)
         };
         if let Err(error) = opened.await {
@@ -201,15 +201,21 @@ impl Server {
     /// certificates is read from the same files as at the start. Running queries and sessions keep what they have.
     ///
     /// # Errors
-    /// If one of them is wrong; all of them then stay as they were, except for those that were taken over before it:
-    /// first the certificate, then users, then tables.
+    /// If one of them is wrong; all of them then stay as they were.
     pub async fn reload(&self, config: &Config) -> Result<(), ServerError> {
         check(config)?;
-        if let Some(certificate) = &self.certificate {
-            certificate.reload()?;
+        let certificate = self.certificate.as_ref();
+        let loaded = certificate.map(|certificate| certificate.read_again()).transpose()?;
+        let users = self.engine.users().read_again()?;
+        let tables = self.engine.opened_tables(&config.tables).await?;
+        // From here on nothing fails.
+        if let (Some(certificate), Some(loaded)) = (certificate, loaded) {
+            certificate.replace(loaded);
         }
-        self.engine.users().reload()?;
-        self.engine.open_tables(&config.tables).await?;
+        if let Some(users) = users {
+            self.engine.users().replace(users);
+        }
+        self.engine.replace_tables(tables);
         Ok(())
     }
 
@@ -266,6 +272,6 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Server
 fn users(config: &Config) -> Result<Users, UsersError> {
     match &config.users_file {
         Some(path) => Users::load(path),
-        None => Users::anyone(),
+        None => Ok(Users::anyone()),
     }
 }

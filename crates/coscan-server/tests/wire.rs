@@ -53,10 +53,66 @@ async fn a_short_message_before_and_after_the_login_is_refused() {
     wire.send(b"E\0\0\0\x04").await;
     assert_eq!(wire.next().await, None);
     let mut wire = Wire::ready(running.at).await;
-    wire.send(b"E\0\0\0\x04").await;
+    wire.send(b"E\0\0\0\x03").await;
     assert_eq!(code(&wire.next().await.unwrap()).unwrap(), "08P01");
     assert_eq!(wire.next().await, None);
     answers(running.at).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_wrong_in_a_message_does_not_concern_the_next() {
+    let running = start(true, Limits::default()).await;
+    let mut wire = Wire::ready(running.at).await;
+    let sync = framed(Some(b'S'), b"");
+    let parse = framed(Some(b'P'), b"\0SELECT id FROM numbers\0\0\0");
+    for wrong in [
+        framed(Some(b'E'), b""),
+        framed(Some(b'P'), b"\0SELECT '\xff'\0\0\0"),
+        framed(Some(b'B'), b"\0\0\0\0\0\0\0\x01\0\x07"), // No format has this number.
+        framed(Some(b'D'), b"X\0"),
+    ] {
+        wire.send(&[&parse[..], &wrong, &parse, &sync].concat()).await;
+        let messages = wire.until(b'Z').await;
+        let errors = messages.iter().filter_map(code).collect::<Vec<_>>();
+        assert_eq!(errors, ["08P01"], "{wrong:?}");
+    }
+    wire.send(&framed(Some(b'Q'), b"SELECT '\xff'\0")).await;
+    assert_eq!(code(&wire.until(b'Z').await[0]).unwrap(), "08P01");
+    wire.send(&framed(Some(b'Q'), b"SELECT 1\0")).await;
+    assert_eq!(wire.until(b'Z').await.len(), 4, "description, row, end, ready");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_statement_is_deallocated_by_running_deallocate() {
+    let running = start(true, Limits::default()).await;
+    let mut wire = Wire::ready(running.at).await;
+    let sync = framed(Some(b'S'), b"");
+    let one = framed(Some(b'P'), b"one\0SELECT 1\0\0\0");
+    let drop = framed(Some(b'P'), b"drop\0DEALLOCATE one\0\0\0");
+    let bind =
+        |name: &str| framed(Some(b'B'), &[b"\0", name.as_bytes(), b"\0\0\0\0\0\0\0"].concat());
+    let execute = framed(Some(b'E'), b"\0\0\0\0\0");
+    wire.send(&[&one[..], &drop, &bind("one"), &execute, &sync].concat()).await;
+    let messages = wire.until(b'Z').await;
+    assert!(messages.iter().all(|message| code(message).is_none()), "{messages:?}");
+    wire.send(&[&bind("drop")[..], &execute, &bind("one"), &sync].concat()).await;
+    let messages = wire.until(b'Z').await;
+    assert_eq!(messages.iter().filter_map(code).collect::<Vec<_>>(), ["26000"]);
+    assert!(messages.iter().any(|(kind, body)| *kind == b'C' && body.starts_with(b"DEALLOCATE")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_without_columns_are_rows() {
+    let running = start(true, Limits::default()).await;
+    let mut wire = Wire::ready(running.at).await;
+    for (sql, kind) in
+        [(&b"SELECT FROM numbers\0"[..], b'D'), (b"COPY (SELECT FROM numbers) TO STDOUT\0", b'd')]
+    {
+        wire.send(&framed(Some(b'Q'), sql)).await;
+        let messages = wire.until(b'Z').await;
+        let rows = messages.iter().filter(|(is, _)| *is == kind).count();
+        assert_eq!(rows, 30_000, "{:?}", messages.last());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -56,10 +56,14 @@ impl Serve {
         };
         if self.check {
             Server::check(&config).await?;
+            for warning in coscan_server::exposed_files(&config) {
+                println!("warning: {warning}");
+            }
             println!("the configuration is valid");
             return Ok(ExitCode::SUCCESS);
         }
         logging::start(config.log);
+        warn_of_exposed_files(&config);
         let server = tokio::select! {
             server = Server::start(&config) => server?,
             _ = signals.next() => return Ok(ExitCode::from(crate::INTERRUPTED)),
@@ -81,6 +85,7 @@ impl Serve {
     async fn reload(&self, server: &Server, format: LogFormat) {
         let reloaded = async {
             let config = self.configuration().await?;
+            warn_of_exposed_files(&config);
             server.reload(&config).await.map_err(Failure::from)
         };
         match reloaded.await {
@@ -100,6 +105,12 @@ impl Serve {
         self.flags.apply_to(&mut config);
         self.demo.apply_to(&mut config).await?;
         Ok(config)
+    }
+}
+
+fn warn_of_exposed_files(config: &Config) {
+    for warning in coscan_server::exposed_files(config) {
+        log::warn!("{warning}");
     }
 }
 

@@ -26,7 +26,7 @@ pub const SCHEMA: &str = "public";
 const SYSTEM: &str = "system";
 
 /// The tables of the server, by name.
-pub(super) type Tables = BTreeMap<String, Arc<SharedTableProvider>>;
+pub(crate) type Tables = BTreeMap<String, Arc<SharedTableProvider>>;
 
 /// The catalog of one user.
 #[derive(Debug)]
@@ -53,8 +53,11 @@ impl UserCatalog {
             let information = Arc::new(InformationSchema::new(Arc::clone(&listed)));
             let pg = PgCatalogSchemaProvider::try_new(listed, Arc::clone(pg_tables), role);
             let system = Arc::new(system);
-            let granted =
-                Arc::new(GrantedTables { user: Arc::clone(user), tables: Arc::clone(tables) });
+            let granted = Arc::new(GrantedTables {
+                user: Arc::clone(user),
+                tables: Arc::clone(tables),
+                system: Arc::clone(&system),
+            });
             let pg_catalog: Arc<dyn SchemaProvider> = match pg {
                 Ok(pg) => {
                     let (user, settings) = (Arc::clone(user), Arc::clone(settings));
@@ -137,6 +140,7 @@ impl CatalogProviderList for Listed {
 struct GrantedTables {
     user: Arc<User>,
     tables: Arc<ArcSwap<Tables>>,
+    system: Arc<SystemTables>,
 }
 
 #[async_trait]
@@ -149,7 +153,11 @@ impl SchemaProvider for GrantedTables {
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         let granted = self.user.tables.includes(name);
         let table = self.tables.load().get(name).filter(|_| granted).cloned();
-        Ok(table.map(|table| table as Arc<dyn TableProvider>))
+        match table {
+            Some(table) => Ok(Some(table)),
+            // As `pg_table_is_visible` says: system tables need no schema before their names.
+            None => self.system.table(name).await,
+        }
     }
 
     fn table_exist(&self, name: &str) -> bool {

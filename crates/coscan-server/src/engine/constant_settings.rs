@@ -4,7 +4,7 @@
 pub const SERVER_VERSION: &str = "15.18 (coscan)";
 
 /// Settings that have one value: SET to another is refused.
-pub(super) const FIXED: [(&str, &str); 11] = [
+pub(super) const FIXED: [(&str, &str); 14] = [
     ("server_version", SERVER_VERSION),
     ("server_version_num", "150018"),
     ("server_encoding", "UTF8"),
@@ -13,21 +13,26 @@ pub(super) const FIXED: [(&str, &str); 11] = [
     ("standard_conforming_strings", "on"),
     ("transaction_isolation", "read committed"),
     ("transaction_read_only", "on"),
+    ("lc_collate", "C"),
+    ("lc_ctype", "C"),
     ("max_identifier_length", "63"),
+    ("max_index_keys", "32"),
     ("bytea_output", "hex"),
     ("is_superuser", "off"),
 ];
 
 /// Settings that clients make as a matter of course and that change nothing here, with their defaults.
-pub(super) const WITHOUT_EFFECT: [(&str, &str); 12] = [
+pub(super) const WITHOUT_EFFECT: [(&str, &str); 14] = [
     ("application_name", ""),
     ("client_min_messages", "notice"),
     ("datestyle", "ISO, MDY"),
+    ("default_tablespace", ""),
     ("default_transaction_isolation", "read committed"),
     ("default_transaction_read_only", "on"),
     ("extra_float_digits", "1"),
     ("idle_in_transaction_session_timeout", "0"),
     ("intervalstyle", "postgres"),
+    ("jit", "off"),
     ("lock_timeout", "0"),
     ("row_security", "on"),
     ("search_path", "public"),

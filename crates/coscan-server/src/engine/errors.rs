@@ -24,6 +24,11 @@ pub(super) fn panicked(what: &str) -> QueryError {
     )
 }
 
+/// A value that a function cannot read.
+pub(super) fn invalid_value(text: impl Into<String>) -> DataFusionError {
+    ArrowError::ParseError(text.into()).into()
+}
+
 /// A text that cannot be parsed.
 pub(crate) fn from_parser(error: &ParserError) -> QueryError {
     let text = error.to_string();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, StringArray};
+use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use async_trait::async_trait;
 use datafusion::catalog::information_schema::InformationSchemaProvider;
@@ -19,39 +19,99 @@ use crate::engine::CATALOG;
 /// The name of the schema.
 pub(super) const INFORMATION_SCHEMA: &str = "information_schema";
 
+const CHARACTER_SETS: &str = "character_sets";
+
 /// Tables about keys, constraints and the like, of which there are none.
-const NO_ROWS: [(&str, &[&str]); 6] = [
+const NO_ROWS: [(&str, &str); 15] = [
+    ("check_constraints", "constraint_catalog constraint_schema constraint_name check_clause"),
+    (
+        "column_privileges",
+        "grantor grantee table_catalog table_schema table_name column_name privilege_type is_grantable",
+    ),
     (
         "constraint_column_usage",
-        &["table_schema", "table_name", "column_name", "constraint_schema", "constraint_name"],
+        "table_catalog table_schema table_name column_name constraint_catalog constraint_schema constraint_name",
+    ),
+    (
+        "constraint_table_usage",
+        "table_catalog table_schema table_name constraint_catalog constraint_schema constraint_name",
+    ),
+    (
+        "domains",
+        "domain_catalog domain_schema domain_name data_type domain_default udt_schema udt_name",
+    ),
+    (
+        "element_types",
+        "object_catalog object_schema object_name object_type collection_type_identifier data_type udt_schema udt_name",
     ),
     (
         "key_column_usage",
-        &[
-            "constraint_schema",
-            "constraint_name",
-            "table_schema",
-            "table_name",
-            "column_name",
-            "ordinal_position",
-        ],
+        "constraint_catalog constraint_schema constraint_name table_catalog table_schema table_name column_name \
+         ordinal_position position_in_unique_constraint",
     ),
     (
         "referential_constraints",
-        &[
-            "constraint_schema",
-            "constraint_name",
-            "unique_constraint_schema",
-            "unique_constraint_name",
-        ],
+        "constraint_catalog constraint_schema constraint_name unique_constraint_catalog unique_constraint_schema \
+         unique_constraint_name match_option update_rule delete_rule",
     ),
-    ("sequences", &["sequence_schema", "sequence_name", "data_type"]),
+    (
+        "role_table_grants",
+        "grantor grantee table_catalog table_schema table_name privilege_type is_grantable with_hierarchy",
+    ),
+    ("sequences", "sequence_catalog sequence_schema sequence_name data_type start_value increment"),
     (
         "table_constraints",
-        &["constraint_schema", "constraint_name", "table_schema", "table_name", "constraint_type"],
+        "constraint_catalog constraint_schema constraint_name table_catalog table_schema table_name constraint_type \
+         is_deferrable initially_deferred enforced nulls_distinct",
     ),
-    ("triggers", &["trigger_schema", "trigger_name", "event_object_table"]),
+    (
+        "table_privileges",
+        "grantor grantee table_catalog table_schema table_name privilege_type is_grantable with_hierarchy",
+    ),
+    (
+        "triggers",
+        "trigger_catalog trigger_schema trigger_name event_manipulation event_object_catalog event_object_schema \
+         event_object_table action_statement action_timing",
+    ),
+    (
+        "user_defined_types",
+        "user_defined_type_catalog user_defined_type_schema user_defined_type_name",
+    ),
+    (
+        "view_table_usage",
+        "view_catalog view_schema view_name table_catalog table_schema table_name",
+    ),
 ];
+
+/// Columns that DataFusion leaves out of `columns`: NULL for all that this server has.
+const NO_VALUE: [&str; 21] = [
+    "identity_generation",
+    "identity_start",
+    "identity_increment",
+    "identity_maximum",
+    "identity_minimum",
+    "generation_expression",
+    "collation_catalog",
+    "collation_schema",
+    "collation_name",
+    "domain_catalog",
+    "domain_schema",
+    "domain_name",
+    "character_set_catalog",
+    "character_set_schema",
+    "character_set_name",
+    "interval_type",
+    "interval_precision",
+    "scope_catalog",
+    "scope_schema",
+    "scope_name",
+    "maximum_cardinality",
+];
+
+/// Whether a table never has rows.
+pub(super) fn has_no_rows(name: &str) -> bool {
+    NO_ROWS.iter().any(|(table, _)| *table == name)
+}
 
 /// The schema of one user.
 #[derive(Debug)]
@@ -67,24 +127,29 @@ impl InformationSchema {
 #[async_trait]
 impl SchemaProvider for InformationSchema {
     fn table_names(&self) -> Vec<String> {
-        let more = NO_ROWS.iter().map(|(name, _)| (*name).to_owned());
-        self.0.table_names().into_iter().chain(more).collect()
+        let more = NO_ROWS.iter().map(|(name, _)| *name).chain([CHARACTER_SETS]);
+        self.0.table_names().into_iter().chain(more.map(str::to_owned)).collect()
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         if let Some((_, columns)) = NO_ROWS.iter().find(|(table, _)| *table == name) {
-            let fields = columns.iter().map(|column| Field::new(*column, DataType::Utf8, true));
+            let columns = columns.split_whitespace();
+            let fields = columns.map(|column| Field::new(column, DataType::Utf8, true));
             let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
             return Ok(Some(Arc::new(MemTable::try_new(schema, vec![vec![]])?)));
         }
+        if name == CHARACTER_SETS {
+            return character_sets().map(Some);
+        }
         match self.0.table(name).await? {
             Some(table) if name == "columns" => complete_columns(table).map(Some),
+            Some(table) if name == "views" => views(table).map(Some),
             table => Ok(table),
         }
     }
 
     fn table_exist(&self, name: &str) -> bool {
-        self.0.table_exist(name) || NO_ROWS.iter().any(|(table, _)| *table == name)
+        self.0.table_exist(name) || name == CHARACTER_SETS || has_no_rows(name)
     }
 }
 
@@ -105,13 +170,45 @@ fn complete_columns(table: Arc<dyn TableProvider>) -> Result<Arc<dyn TableProvid
         text("NO").alias("is_identity"),
         text("NEVER").alias("is_generated"),
         text("NO").alias("is_updatable"),
-        lit(ScalarValue::Utf8(None)).alias("identity_generation"),
-        lit(ScalarValue::Utf8(None)).alias("collation_name"),
-        lit(ScalarValue::Utf8(None)).alias("domain_name"),
+        text("NO").alias("identity_cycle"),
+        text("NO").alias("is_self_referencing"),
+        ident("ordinal_position").alias("dtd_identifier"),
     ];
+    let missing = NO_VALUE.iter().filter(|name| schema.index_of(name).is_err());
+    let missing = missing.map(|name| lit(ScalarValue::Utf8(None)).alias(*name));
     let plan = LogicalPlanBuilder::scan("columns", provider_as_source(Arc::clone(&table)), None)?;
-    let plan = plan.project(there.chain(added))?.build()?;
+    let plan = plan.project(there.chain(added).chain(missing))?.build()?;
     Ok(Arc::new(ViewTable::new(plan, None)))
+}
+
+/// The table of views: those of the system, not the tables of users.
+fn views(table: Arc<dyn TableProvider>) -> Result<Arc<dyn TableProvider>> {
+    let schema = table.schema();
+    let there = schema.fields().iter().map(|field| ident(field.name()));
+    let no = ["is_updatable", "is_insertable_into", "is_trigger_updatable", "is_trigger_deletable"];
+    let no = no.map(|name| lit("NO").alias(name));
+    let plan = LogicalPlanBuilder::scan("views", provider_as_source(Arc::clone(&table)), None)?;
+    let plan = plan.filter(ident("table_schema").eq(lit("system")))?;
+    let plan = plan.project(there.chain([lit("NONE").alias("check_option")]).chain(no))?.build()?;
+    Ok(Arc::new(ViewTable::new(plan, None)))
+}
+
+/// The table of character sets: there is one.
+fn character_sets() -> Result<Arc<dyn TableProvider>> {
+    let columns = [
+        ("character_set_catalog", None),
+        ("character_set_schema", None),
+        ("character_set_name", Some("UTF8")),
+        ("character_repertoire", Some("UCS")),
+        ("form_of_use", Some("UTF8")),
+        ("default_collate_catalog", Some(CATALOG)),
+        ("default_collate_schema", Some("pg_catalog")),
+        ("default_collate_name", Some("C")),
+    ];
+    let values = columns
+        .map(|(name, value)| (name, Arc::new(StringArray::from(vec![value])) as ArrayRef, true));
+    let batch = RecordBatch::try_from_iter_with_nullable(values)?;
+    Ok(Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]])?))
 }
 
 /// A function from types of Arrow to names of types in SQL.
@@ -123,6 +220,16 @@ fn renamed(name: &str, form: fn(&str) -> &str) -> ScalarUDF {
         Ok(ColumnarValue::Array(Arc::new(names.collect::<StringArray>()) as ArrayRef))
     };
     create_udf(name, vec![DataType::Utf8], DataType::Utf8, Volatility::Immutable, Arc::new(call))
+}
+
+/// The name of a type in SQL; lists have brackets.
+pub(super) fn sql_name(of: &DataType) -> String {
+    match of {
+        DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
+            sql_name(field.data_type()) + "[]"
+        }
+        of => named(&of.to_string(), |name| name),
+    }
 }
 
 /// The name of a type, from the one that Arrow displays.

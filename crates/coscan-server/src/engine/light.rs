@@ -6,13 +6,14 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
 use crate::engine::{CATALOG, SCHEMA};
 
 /// Functions that take little, whatever their arguments.
-const FUNCTIONS: [&str; 11] = [
+const FUNCTIONS: [&str; 12] = [
     "coscan_cancel",
     "current_database",
     "current_schema",
     "current_setting",
     "current_user",
     "now",
+    "pg_advisory_unlock_all",
     "pg_backend_pid",
     "pg_is_in_recovery",
     "round",

@@ -1,7 +1,7 @@
 //! SQL on the tables of the server, restricted to those granted to the user. All protocols go through here.
 //!
 //! A [`Session`] (`session`) is a user with `settings`, after a `login`. It sees the tables of its own `catalog`. A
-//! statement is parsed (`parsing`) and [planned](Engine::plan) (`plan`; `array_parameters` gives types to parameters,
+//! statement is parsed (`parsing`) and [planned](Engine::plan) (`plan`; `plan_parameters` and `array_parameters` give types to parameters,
 //! `decimals` knows those) on threads of its own (`planning`), unless its plan is too large (`plan_size`). It is then
 //! [run](Engine::run) (`run`) with a limit on its `memory`, on threads that serve no connections (`query_task`) and
 //! that its joins give up now and then (`yielding`) and that users take by `turns`; what is `light` needs no slot. `statements` that concern the session only never reach DataFusion. Clients find the `functions` and the `pg_catalog` and `information_schema` that
@@ -22,6 +22,7 @@ mod memory;
 mod parsing;
 mod pg_catalog;
 mod plan;
+mod plan_parameters;
 mod plan_size;
 mod planning;
 mod query_task;
@@ -30,6 +31,7 @@ mod session;
 mod session_settings;
 mod settings;
 mod statements;
+mod time_zone;
 mod turns;
 mod yielding;
 
@@ -62,6 +64,7 @@ pub(crate) use decimals::decimal_digits;
 pub use login::{LoginError, Proof};
 use memory::QueryMemory;
 use parsing::Parser;
+pub(crate) use pg_catalog::is_list_of_oids;
 pub use plan::{Planned, Sql};
 use query_task::QueryThreads;
 pub use query_task::STACK_BYTES;
@@ -142,6 +145,7 @@ impl Engine {
         for function in functions::of_all(&pg_tables).map_err(refused)? {
             register(&mut base, function);
         }
+        base.register_function_rewrite(Arc::new(functions::BooleanTexts)).map_err(refused)?;
         base.register_function_rewrite(Arc::new(functions::Patterns)).map_err(refused)?;
         base.register_function_rewrite(Arc::new(functions::BoundFunctions)).map_err(refused)?;
         Ok(Self {
@@ -169,6 +173,20 @@ impl Engine {
         &self,
         locations: &BTreeMap<String, TableLocation>,
     ) -> Result<(), EngineError> {
+        self.replace_tables(self.opened_tables(locations).await?);
+        Ok(())
+    }
+
+    /// Takes tables in place of those there are. Running queries keep theirs.
+    pub(crate) fn replace_tables(&self, tables: Tables) {
+        self.tables.store(Arc::new(tables));
+    }
+
+    /// Opens tables. Nothing changes until [`replace_tables`](Self::replace_tables).
+    pub(crate) async fn opened_tables(
+        &self,
+        locations: &BTreeMap<String, TableLocation>,
+    ) -> Result<Tables, EngineError> {
         let (mut tables, mut failures) = (Tables::new(), Vec::new());
         for (name, location) in locations {
             match self.open_table(name, location).await {
@@ -180,12 +198,7 @@ impl Engine {
                 }
             }
         }
-        if failures.is_empty() {
-            self.tables.store(Arc::new(tables));
-            Ok(())
-        } else {
-            Err(EngineError::Tables(failures))
-        }
+        if failures.is_empty() { Ok(tables) } else { Err(EngineError::Tables(failures)) }
     }
 
     async fn open_table(

@@ -1,16 +1,13 @@
 //! From SQL to a plan that may run.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::common::ParamValues;
 use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::error::DataFusionError;
 use datafusion::execution::context::SQLOptions;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as EngineStatement;
 use datafusion::sql::sqlparser::ast::Statement;
 
@@ -18,16 +15,12 @@ use crate::engine::array_parameters::infer_arrays;
 use crate::engine::column_names::shown_schema;
 use crate::engine::errors::from_engine;
 use crate::engine::functions::check_aggregates;
+use crate::engine::pg_catalog::{catalog_field, catalog_schema, reads_catalog_only};
+use crate::engine::plan_parameters::{parameters, parameters_max, value_bytes};
 use crate::engine::plan_size::PlanSize;
 use crate::engine::statements::{Command, SessionStatement, query_command, session_statement};
 use crate::engine::{Engine, Session};
 use crate::queries::{ErrorKind, QueryError};
-
-/// The most parameters of a statement, as in PostgreSQL.
-const PARAMETERS_MAX: usize = 65_535;
-
-/// The most bytes that the values of parameters may take in a plan.
-const VALUE_BYTES_MAX: usize = 64 << 20;
 
 /// One statement.
 #[derive(Clone, Debug)]
@@ -48,6 +41,8 @@ pub struct Planned {
     /// The types of its parameters, `$1` first; `None` where nothing tells.
     pub parameters: Vec<Option<FieldRef>>,
     pub(super) sql: Arc<str>,
+    /// Whether it reads the catalog and nothing else.
+    pub(super) is_of_catalog: bool,
     bytes: usize,
     pub(super) work: Work,
 }
@@ -79,9 +74,10 @@ impl Planned {
         let plan = plan.map_err(from_engine)?;
         Ok(Self {
             command: self.command,
-            schema: shown_schema(Arc::new(plan.schema().as_arrow().clone())),
+            schema: result_schema(plan.schema().as_arrow(), self.is_of_catalog),
             parameters: Vec::new(),
             sql: Arc::clone(&self.sql),
+            is_of_catalog: self.is_of_catalog,
             bytes: self.bytes + bound_bytes,
             work: Work::Query(Arc::new(plan)),
         })
@@ -160,6 +156,7 @@ fn of_session(command: Command, statement: SessionStatement, text: &str) -> Plan
         schema: statement.schema(),
         parameters: Vec::new(),
         sql: text.into(),
+        is_of_catalog: false,
         bytes: text.len(),
         work: Work::Session(statement),
     }
@@ -171,18 +168,33 @@ async fn planned(
     sql: Arc<str>,
 ) -> Result<Planned, QueryError> {
     let command = query_command(&statement);
+    let is_of_catalog = reads_catalog_only(&statement);
+    let mentioned = parameters_max(&statement);
     let statement = EngineStatement::Statement(Box::new(statement));
     let plan = state.statement_to_plan(statement).await.map_err(from_engine)?;
     let size = PlanSize::of(&plan)?; // Before anything walks all of it.
     let plan = infer_arrays(plan).map_err(from_engine)?;
     check(&plan)?;
+    let mut parameters = parameters(&plan, mentioned)?;
+    if is_of_catalog {
+        parameters.iter_mut().flatten().for_each(|field| *field = catalog_field(field));
+    }
     Ok(Planned {
         command,
-        schema: shown_schema(Arc::new(plan.schema().as_arrow().clone())),
-        parameters: parameters(&plan)?,
+        schema: result_schema(plan.schema().as_arrow(), is_of_catalog),
+        parameters,
         bytes: sql.len() + size.bytes(),
         sql,
+        is_of_catalog,
         work: Work::Query(Arc::new(plan)),
+    })
+}
+
+/// The columns of a result, as clients see them.
+pub(super) fn result_schema(schema: &Schema, is_of_catalog: bool) -> SchemaRef {
+    shown_schema(match is_of_catalog {
+        true => catalog_schema(schema),
+        false => Arc::new(schema.clone()),
     })
 }
 
@@ -205,86 +217,4 @@ pub(super) fn check(plan: &LogicalPlan) -> Result<(), QueryError> {
         QueryError::new(ErrorKind::NotAllowed, text)
     })?;
     check_aggregates(plan).map_err(from_engine)
-}
-
-/// The bytes that values take in a plan: each mention of a parameter copies its value.
-///
-/// # Errors
-/// If they take too many.
-pub(super) fn value_bytes(plan: &LogicalPlan, values: &ParamValues) -> Result<usize, QueryError> {
-    let ParamValues::List(values) = values else { return Ok(0) };
-    if values.is_empty() {
-        return Ok(0);
-    }
-    let sizes: Vec<_> = values.iter().map(|value| value.value().size()).collect();
-    let mut bytes = 0_usize;
-    let walked = plan.apply_with_subqueries(|plan| {
-        plan.apply_expressions(|expression| {
-            expression.apply(|expression| {
-                if let Expr::Placeholder(parameter) = expression
-                    && let Some(number) = parameter.id.strip_prefix('$')
-                    && let Ok(number) = number.parse::<usize>()
-                    && let Some(size) = sizes.get(number.wrapping_sub(1))
-                {
-                    bytes = bytes.saturating_add(*size);
-                }
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })
-    });
-    walked.map_err(from_engine)?;
-    if bytes > VALUE_BYTES_MAX {
-        let text = format!(
-            "the values of the parameters take {bytes} bytes, counted once for each mention; the most is \
-             {VALUE_BYTES_MAX}"
-        );
-        return Err(QueryError::new(ErrorKind::TooComplex, text));
-    }
-    Ok(bytes)
-}
-
-fn parameters(plan: &LogicalPlan) -> Result<Vec<Option<FieldRef>>, QueryError> {
-    let mut parameters = Vec::new();
-    let casts = casts(plan).map_err(from_engine)?;
-    for (name, field) in plan.get_parameter_fields().map_err(from_engine)? {
-        let number = name.strip_prefix('$').and_then(|number| number.parse::<usize>().ok());
-        let number = number.filter(|number| (1..=PARAMETERS_MAX).contains(number));
-        let number = number.ok_or_else(|| {
-            let text = format!("`{name}` is no parameter; they are called $1 to ${PARAMETERS_MAX}");
-            QueryError::new(ErrorKind::Syntax, text)
-        })?;
-        if parameters.len() < number {
-            parameters.resize(number, None);
-        }
-        parameters[number - 1] = field.or_else(|| casts.get(&name).cloned());
-    }
-    Ok(parameters)
-}
-
-/// The types of parameters that are cast, as in `$1::int` and `CAST($1 AS int)`, and of numbers of rows: `LIMIT $1`.
-fn casts(plan: &LogicalPlan) -> Result<HashMap<String, FieldRef>, DataFusionError> {
-    let mut casts = HashMap::new();
-    plan.apply_with_subqueries(|plan| {
-        if let LogicalPlan::Limit(limit) = plan {
-            for rows in [&limit.skip, &limit.fetch].into_iter().flatten() {
-                if let Expr::Placeholder(parameter) = rows.as_ref() {
-                    let field = Field::new(&parameter.id, DataType::Int64, true);
-                    casts.insert(parameter.id.clone(), Arc::new(field));
-                }
-            }
-        }
-        plan.apply_expressions(|expression| {
-            expression.apply(|expression| {
-                if let Expr::Cast(cast) = expression
-                    && let Expr::Placeholder(parameter) = cast.expr.as_ref()
-                {
-                    let data_type = cast.field.data_type().clone();
-                    let field = Field::new(&parameter.id, data_type, true);
-                    casts.insert(parameter.id.clone(), Arc::new(field));
-                }
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })
-    })?;
-    Ok(casts)
 }

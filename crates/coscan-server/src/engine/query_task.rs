@@ -248,7 +248,7 @@ mod tests {
                 as SendableRecordBatchStream)
         };
         let queries = Queries::new(&Limits::default(), false);
-        let user = Users::anyone().unwrap().find("ann").unwrap();
+        let user = Users::anyone().find("ann").unwrap();
         let memory: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
         let query = QueryContext::new(&queries.register(&user, "SELECT"), &memory, taker());
         let (_, mut batches) = run_on(&threads.handle(), query, start).await.unwrap();
@@ -263,7 +263,7 @@ mod tests {
         let threads = QueryThreads::new(None).unwrap();
         let limits = Limits { queries_running: 1, queries_waiting: 0, ..Limits::default() };
         let queries = Queries::new(&limits, false);
-        let user = Users::anyone().unwrap().find("ann").unwrap();
+        let user = Users::anyone().find("ann").unwrap();
         let registration = queries.register(&user, "SELECT");
         registration.admit(1).await.unwrap();
         let memory: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());

@@ -11,10 +11,10 @@ use datafusion::physical_plan::{SendableRecordBatchStream, execute_stream};
 use tokio::time::Instant;
 
 use crate::engine::batch_rows::rows_of_batch;
-use crate::engine::column_names::shown_schema;
 use crate::engine::errors::from_engine;
 use crate::engine::light::is_light;
-use crate::engine::plan::{Planned, Work, check, value_bytes};
+use crate::engine::plan::{Planned, Work, check, result_schema};
+use crate::engine::plan_parameters::value_bytes;
 use crate::engine::query_task::{QueryContext, run_on};
 use crate::engine::turns::{Taker, Turns};
 use crate::engine::{Engine, Session};
@@ -63,7 +63,7 @@ impl Engine {
         };
         match started {
             Ok((schema, batches)) => {
-                let schema = shown_schema(schema);
+                let schema = result_schema(&schema, planned.is_of_catalog);
                 Ok(RunningQuery::start(registration, schema, batches, deadline))
             }
             Err(error) => {
@@ -126,7 +126,7 @@ mod tests {
     #[tokio::test]
     async fn system_tables_are_read_while_queries_keep_all_their_threads_busy() {
         let manager = BufferManager::new(Options::with_memory_bytes(64 << 20)).unwrap();
-        let users = Arc::new(Users::anyone().unwrap());
+        let users = Arc::new(Users::anyone());
         let limits = Limits { queries_running: 1, queries_waiting: 0, ..Limits::default() };
         let engine = Engine::new(&manager, users, &limits).unwrap();
         let session = engine.login("ann", Proof::None).await.unwrap();
@@ -159,7 +159,7 @@ mod tests {
     #[tokio::test]
     async fn statements_that_need_no_slot_keep_the_threads_of_connections_free() {
         let manager = BufferManager::new(Options::with_memory_bytes(64 << 20)).unwrap();
-        let users = Arc::new(Users::anyone().unwrap());
+        let users = Arc::new(Users::anyone());
         let engine = Engine::new(&manager, users, &Limits::default()).unwrap();
         let session = engine.login("ann", Proof::None).await.unwrap();
         let threads = engine.light_threads.handle();

@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn settings_follow_their_transaction() {
-        let user = Users::anyone().unwrap().find("ann").unwrap();
+        let user = Users::anyone().find("ann").unwrap();
         let settings = SessionSettings::default();
         let set = |is_local, value: &str| {
             let change = |to: &mut Settings| to.set("statement_timeout", Some(value), &user);

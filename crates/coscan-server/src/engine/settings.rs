@@ -8,6 +8,7 @@ use datafusion::prelude::SessionConfig;
 
 use crate::config::{parse_bytes, parse_duration};
 use crate::engine::constant_settings::{FIXED, WITHOUT_EFFECT, is_fixed_value};
+use crate::engine::time_zone::arrow_zone;
 use crate::queries::{ErrorKind, QueryError};
 use crate::users::User;
 
@@ -86,8 +87,9 @@ impl Settings {
             }
             "timezone" => {
                 if let Some(zone) = value {
-                    zone.parse::<arrow::array::timezone::Tz>()
-                        .map_err(|_| wrong("write for example Europe/Amsterdam or +02:00"))?;
+                    arrow_zone(zone).ok_or_else(|| {
+                        wrong("write for example Europe/Amsterdam, or hours east of Greenwich")
+                    })?;
                 }
                 self.time_zone = value.map(str::to_owned);
             }
@@ -162,8 +164,8 @@ impl Settings {
     /// Tells them to DataFusion.
     pub(super) fn apply_to(&self, config: &mut SessionConfig, user: &User) {
         let options = config.options_mut();
-        options.execution.time_zone =
-            Some(self.time_zone.clone().unwrap_or_else(|| "UTC".to_owned()));
+        let zone = self.time_zone.as_deref().and_then(arrow_zone);
+        options.execution.time_zone = Some(zone.unwrap_or_else(|| "UTC".to_owned()));
         if let Some(sharing) = options.extensions.get_mut::<SharingSettings>() {
             sharing.weight = self.weight(user);
             sharing.refresh = self.refresh;
@@ -225,7 +227,7 @@ mod tests {
 
     #[test]
     fn settings_are_set_shown_and_reset() {
-        let user = Users::anyone().unwrap().find("ann").unwrap();
+        let user = Users::anyone().find("ann").unwrap();
         let mut settings = Settings::default();
         for (name, value, shown) in [
             ("coscan.weight", "3", "3"),
@@ -251,7 +253,7 @@ mod tests {
 
     #[test]
     fn settings_of_the_engine_and_wrong_values_are_refused() {
-        let user = Users::anyone().unwrap().find("ann").unwrap();
+        let user = Users::anyone().find("ann").unwrap();
         let mut settings = Settings::default();
         for name in ["datafusion.runtime.memory_limit", "datafusion.execution.batch_size", "x"] {
             let error = settings.set(name, Some("1"), &user).unwrap_err();

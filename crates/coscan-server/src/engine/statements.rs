@@ -5,7 +5,8 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::{
-    ContextModifier, Expr, Ident, ObjectName, Reset, Set, Statement, Value, ValueWithSpan,
+    ContextModifier, Expr, Ident, ObjectName, Reset, Set, SetSessionAuthorizationParam,
+    SetSessionAuthorizationParamKind, Statement, Value, ValueWithSpan,
 };
 
 use crate::engine::Session;
@@ -41,6 +42,8 @@ pub enum Command {
     Discard,
     /// DEALLOCATE; the protocol knows what was prepared.
     Deallocate,
+    /// UNLISTEN: there are no notifications.
+    Unlisten,
 }
 
 impl Command {
@@ -60,6 +63,7 @@ impl Command {
             Self::Release => "RELEASE",
             Self::Discard => "DISCARD ALL",
             Self::Deallocate => "DEALLOCATE",
+            Self::Unlisten => "UNLISTEN",
         }
     }
 }
@@ -121,6 +125,7 @@ pub(super) fn session_statement(
         }
         Statement::Discard { .. } => Ok(Some((Command::Discard, SessionStatement::ResetAll))),
         Statement::Deallocate { .. } => nothing(Command::Deallocate),
+        Statement::UNLISTEN { .. } => nothing(Command::Unlisten),
         _ => Ok(None),
     }
 }
@@ -146,13 +151,26 @@ fn assignments(set: &Set) -> Result<SessionStatement, QueryError> {
         }
         Set::SingleAssignment { variable, values, .. } => vec![(dotted(variable), text(values)?)],
         Set::SetTimeZone { value, .. } => {
-            vec![("timezone".to_owned(), text(std::slice::from_ref(value))?)]
+            let value = match value {
+                // East of Greenwich, where offsets in texts are west of it.
+                Expr::Interval(interval) => {
+                    text(std::slice::from_ref(&interval.value))?.map(|east| format!("<{east}>"))
+                }
+                value => text(std::slice::from_ref(value))?,
+            };
+            vec![("timezone".to_owned(), value)]
         }
         Set::SetNames { charset_name, .. } => {
             vec![("client_encoding".to_owned(), Some(charset_name.value.clone()))]
         }
         Set::SetNamesDefault {} => vec![("client_encoding".to_owned(), None)],
-        Set::SetTransaction { .. } => return Ok(SessionStatement::Nothing),
+        // A session has the one user that it has.
+        Set::SetTransaction { .. }
+        | Set::SetRole { role_name: None, .. }
+        | Set::SetSessionAuthorization(SetSessionAuthorizationParam {
+            kind: SetSessionAuthorizationParamKind::Default,
+            ..
+        }) => return Ok(SessionStatement::Nothing),
         other => return Err(unsupported(&other.to_string())),
     };
     Ok(if is_local { SessionStatement::SetLocal(set) } else { SessionStatement::Set(set) })

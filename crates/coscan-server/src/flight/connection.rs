@@ -100,7 +100,7 @@ impl Connection {
         let stream = match certificate {
             Some(certificate) => {
                 let accepting =
-                    TlsAcceptor::from(certificate.for_protocols(&[ALPN])).accept(stream);
+                    TlsAcceptor::from(certificate.for_protocols(&[ALPN]).0).accept(stream);
                 MaybeTls::Tls(Box::new(tokio::time::timeout(login_max, accepting).await??))
             }
             None => MaybeTls::Plain(stream),

@@ -101,7 +101,7 @@ impl HttpServer {
         let stream = match &self.certificate {
             None => MaybeTls::Plain(stream),
             Some(certificate) => {
-                let acceptor = TlsAcceptor::from(certificate.for_protocols(&[ALPN]));
+                let acceptor = TlsAcceptor::from(certificate.for_protocols(&[ALPN]).0);
                 let accepting = tokio::time::timeout(limits.login_max, acceptor.accept(stream));
                 MaybeTls::Tls(Box::new(accepting.await??))
             }

@@ -59,6 +59,18 @@ pub struct CountedStream {
 }
 
 impl CountedStream {
+    /// The next byte, which stays to be read; `None` if there is none any more.
+    ///
+    /// # Errors
+    /// If the connection has failed.
+    pub async fn peek(&self) -> io::Result<Option<u8>> {
+        let mut byte = [0];
+        let read = self.stream.peek(&mut byte).await?;
+        Ok((read > 0).then_some(byte[0]))
+    }
+}
+
+impl CountedStream {
     fn counted(&self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(bytes)) = polled {
             self.sent.fetch_add(bytes as u64, Ordering::Relaxed);

@@ -2,6 +2,7 @@
 //! (`stream`, `tls`), a limit on how long clients may take no bytes (`stall`), and their end (`linger`).
 
 mod accept;
+mod channel_binding;
 mod counted;
 mod gate;
 mod linger;
@@ -15,4 +16,4 @@ pub use gate::{Gate, Place, TooManyConnections};
 pub use linger::Linger;
 pub use stall::StallLimit;
 pub use stream::MaybeTls;
-pub use tls::{Certificate, TlsError, server_config};
+pub use tls::{Certificate, LoadedCertificate, TlsError, load_certificate};

@@ -9,6 +9,7 @@ use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
+use super::channel_binding::server_end_point;
 use crate::config::Tls;
 
 /// Why a certificate is of no use.
@@ -35,11 +36,19 @@ pub enum TlsError {
     },
 }
 
-/// How TLS connections are made with a certificate.
+/// A certificate as it was read.
+#[derive(Debug)]
+pub struct LoadedCertificate {
+    config: ServerConfig,
+    /// What logins can be bound to.
+    binding: Option<Arc<[u8]>>,
+}
+
+/// Reads a certificate and its key.
 ///
 /// # Errors
 /// If a file cannot be read, or the key is not that of the certificate.
-pub fn server_config(tls: &Tls) -> Result<ServerConfig, TlsError> {
+pub fn load_certificate(tls: &Tls) -> Result<LoadedCertificate, TlsError> {
     let file = |path: &PathBuf, reason: &dyn std::fmt::Display| TlsError::File {
         path: path.clone(),
         reason: reason.to_string(),
@@ -55,45 +64,52 @@ pub fn server_config(tls: &Tls) -> Result<ServerConfig, TlsError> {
         return Err(file(&tls.certificate, &"it has no certificate"));
     }
     let key = PrivateKeyDer::from_pem_file(&tls.key).map_err(|error| file(&tls.key, &error))?;
-    ServerConfig::builder_with_provider(Arc::new(default_provider()))
+    let binding = chain.first().and_then(|certificate| server_end_point(certificate));
+    let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(unusable)?
         .with_no_client_auth()
         .with_single_cert(chain, key)
-        .map_err(unusable)
+        .map_err(unusable)?;
+    Ok(LoadedCertificate { config, binding: binding.map(Arc::from) })
 }
 
 /// The certificate of the server, as it is now.
 #[derive(Debug)]
 pub struct Certificate {
     files: Tls,
-    current: ArcSwap<ServerConfig>,
+    current: ArcSwap<LoadedCertificate>,
 }
 
 impl Certificate {
     /// Reads the files.
     ///
     /// # Errors
-    /// As [`server_config`].
+    /// As [`load_certificate`].
     pub fn load(files: Tls) -> Result<Self, TlsError> {
-        let current = ArcSwap::from_pointee(server_config(&files)?);
+        let current = ArcSwap::from_pointee(load_certificate(&files)?);
         Ok(Self { files, current })
     }
 
-    /// Reads the files again, for connections from now on.
+    /// Reads the files again. Nothing changes until [`replace`](Self::replace).
     ///
     /// # Errors
-    /// As [`server_config`]; the certificate then stays as it was.
-    pub fn reload(&self) -> Result<(), TlsError> {
-        self.current.store(Arc::new(server_config(&self.files)?));
-        Ok(())
+    /// As [`load_certificate`].
+    pub fn read_again(&self) -> Result<LoadedCertificate, TlsError> {
+        load_certificate(&self.files)
     }
 
-    /// How to make a connection with these application protocols (ALPN).
+    /// Takes a certificate for connections from now on.
+    pub fn replace(&self, loaded: LoadedCertificate) {
+        self.current.store(Arc::new(loaded));
+    }
+
+    /// How to make a connection with these application protocols (ALPN), and what a login over it can be bound to.
     #[must_use]
-    pub fn for_protocols(&self, protocols: &[&[u8]]) -> Arc<ServerConfig> {
-        let mut config = self.current.load().as_ref().clone();
+    pub fn for_protocols(&self, protocols: &[&[u8]]) -> (Arc<ServerConfig>, Option<Arc<[u8]>>) {
+        let current = self.current.load();
+        let mut config = current.config.clone();
         config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
-        Arc::new(config)
+        (Arc::new(config), current.binding.clone())
     }
 }

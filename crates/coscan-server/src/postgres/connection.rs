@@ -143,7 +143,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             Frontend::Sync => {
                 self.is_skipping = false;
                 if self.transaction == TransactionStatus::Idle {
-                    self.prepared.close_portals();
+                    self.prepared.end_transaction(true);
                 }
                 Ok(self.ready().await?)
             }
@@ -154,7 +154,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
                     other => other?,
                 }
                 if self.transaction == TransactionStatus::Idle {
-                    self.prepared.close_portals();
+                    self.prepared.end_transaction(true);
                 }
                 Ok(self.ready().await?)
             }
@@ -163,6 +163,14 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             Frontend::FunctionCall => {
                 let error =
                     PgError::new(NOT_SUPPORTED, "function calls are not supported; use SELECT");
+                self.fail(&error)?;
+                Ok(self.ready().await?)
+            }
+            Frontend::Unreadable { is_query, error } => {
+                let error = PgError::new(PROTOCOL_VIOLATION, error.to_string());
+                if !is_query {
+                    return Err(error.into());
+                }
                 self.fail(&error)?;
                 Ok(self.ready().await?)
             }
@@ -269,11 +277,12 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             Command::Select => tag = format!("SELECT {rows}"),
             Command::Begin => self.transaction = TransactionStatus::Transaction,
             Command::Commit | Command::Rollback => {
-                if self.transaction == TransactionStatus::Error {
+                let is_failed = self.transaction == TransactionStatus::Error;
+                if is_failed {
                     "ROLLBACK".clone_into(&mut tag);
                 }
                 self.transaction = TransactionStatus::Idle;
-                self.prepared.close_portals();
+                self.prepared.end_transaction(command == Command::Commit && !is_failed);
             }
             Command::RollbackTo if self.transaction == TransactionStatus::Error => {
                 self.transaction = TransactionStatus::Transaction;

@@ -1,7 +1,6 @@
 //! `COPY … TO STDOUT`: a result without the messages around each value, as text, CSV or binary. Drivers that read much
 //! read it so.
 
-use bytes::Bytes;
 use datafusion::common::ParamValues;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::copy::{CopyData, CopyDone, CopyOutResponse};
@@ -11,11 +10,11 @@ use tokio::io::AsyncWrite;
 use crate::engine::Planned;
 use crate::postgres::connection::{Connection, Failure};
 use crate::postgres::copy_statements::CopyOut;
-use crate::postgres::row_forms::{CopyForm, RowForm};
+use crate::postgres::row_forms::CopyForm;
 use crate::postgres::rows::{Rows, fields};
 use crate::queries::cancelled;
 
-/// What ends it, where the number of columns would be.
+/// What ends binary data, where the number of columns would be.
 const BINARY_TRAILER: &[u8] = &[0xff, 0xff];
 
 impl<W: AsyncWrite + Unpin> Connection<W> {
@@ -39,15 +38,17 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         let response = CopyOutResponse::new(i8::from(is_binary), count, formats);
         self.writer.add(&PgWireBackendMessage::CopyOutResponse(response))?;
         let names = columns.iter().map(|column| column.name().to_owned());
-        if let Some(data) = copy.header(names) {
-            self.writer.add(&PgWireBackendMessage::CopyData(CopyData::new(data)))?;
+        let mut header = copy.header(names).unwrap_or_default();
+        if !is_binary && !header.is_empty() {
+            let data = CopyData::new(std::mem::take(&mut header));
+            self.writer.add(&PgWireBackendMessage::CopyData(data))?;
         }
-        let mut rows = Rows::new(query, &format)?.with_form(RowForm::Copied(copy.form.clone()));
+        let mut rows = Rows::new(query, &format)?.copied(copy.form.clone(), header);
         let (sent, _) = self.send_rows(&mut rows, 0, &cancel).await?;
-        drop(rows);
+        let header = rows.into_header();
         if is_binary {
-            let data = Bytes::from_static(BINARY_TRAILER);
-            self.writer.add(&PgWireBackendMessage::CopyData(CopyData::new(data)))?;
+            let data = CopyData::new([&header, BINARY_TRAILER].concat().into());
+            self.writer.add(&PgWireBackendMessage::CopyData(data))?;
         }
         self.writer.add(&PgWireBackendMessage::CopyDone(CopyDone::new()))?;
         let done = CommandComplete::new(format!("COPY {sent}"));

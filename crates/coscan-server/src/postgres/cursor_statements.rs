@@ -1,43 +1,47 @@
-//! Statements about cursors: DECLARE, FETCH and CLOSE.
+//! Statements about what a connection keeps: DECLARE, FETCH and CLOSE for cursors, DEALLOCATE for prepared statements.
 
 use datafusion::sql::sqlparser::ast::{
     CloseCursor, Declare, FetchDirection, Statement, Value, ValueWithSpan,
 };
 
+use crate::postgres::prepared::Lifetime;
 use crate::postgres::sqlstate::{NOT_IN_STATE, NOT_SUPPORTED, PgError, SYNTAX};
 
-/// A statement about a cursor.
+/// A statement about cursors or prepared statements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CursorStatement {
     /// The query is that of the prepared statement.
-    Declare(String),
+    Declare(String, Lifetime),
     /// Rows of a cursor; 0 for all.
     Fetch(String, u32),
     /// One cursor, or all.
     Close(Option<String>),
+    /// One prepared statement, or all.
+    Deallocate(Option<String>),
 }
 
 impl CursorStatement {
     /// What it keeps beside a plan.
     pub(super) fn bytes(&self) -> usize {
         match self {
-            Self::Declare(name) | Self::Fetch(name, _) | Self::Close(Some(name)) => name.len(),
-            Self::Close(None) => 0,
+            Self::Declare(name, _) | Self::Fetch(name, _) | Self::Close(Some(name)) => name.len(),
+            Self::Deallocate(Some(name)) => name.len(),
+            Self::Close(None) | Self::Deallocate(None) => 0,
         }
     }
 }
 
-/// What a statement does with a cursor, and what is left to plan: a query that is declared.
+/// What a statement does with cursors or prepared statements, and what is left to plan: a query that is declared.
 ///
 /// # Errors
-/// If it is a cursor that moves other than forward, or that outlives its transaction.
+/// If it is a cursor that moves other than forward.
 pub(super) fn cursor_statement(
     statement: Statement,
 ) -> Result<(Option<CursorStatement>, Option<Statement>), PgError> {
     match statement {
         Statement::Declare { stmts } => {
-            let (name, query) = declared(stmts)?;
-            Ok((Some(CursorStatement::Declare(name)), Some(query)))
+            let (name, lifetime, query) = declared(stmts)?;
+            Ok((Some(CursorStatement::Declare(name, lifetime)), Some(query)))
         }
         Statement::Fetch { name, direction, into: None, .. } => {
             let rows = rows_of(&direction)?;
@@ -50,17 +54,19 @@ pub(super) fn cursor_statement(
             };
             Ok((Some(CursorStatement::Close(name)), None))
         }
+        Statement::Deallocate { name, .. } => {
+            let is_all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
+            let name = (!is_all).then_some(name.value);
+            Ok((Some(CursorStatement::Deallocate(name)), None))
+        }
         other => Ok((None, Some(other))),
     }
 }
 
-fn declared(mut declares: Vec<Declare>) -> Result<(String, Statement), PgError> {
+fn declared(mut declares: Vec<Declare>) -> Result<(String, Lifetime, Statement), PgError> {
     let unclear = || PgError::new(SYNTAX, "write DECLARE name CURSOR FOR a query");
     let declare = declares.pop().filter(|_| declares.is_empty()).ok_or_else(unclear)?;
     let not_supported = |text: &str| Err(PgError::new(NOT_SUPPORTED, text));
-    if declare.hold == Some(true) {
-        return not_supported("cursors end with their transaction; WITH HOLD is not supported");
-    }
     if declare.scroll == Some(true) {
         return not_supported("cursors move forward only; SCROLL is not supported");
     }
@@ -70,7 +76,11 @@ fn declared(mut declares: Vec<Declare>) -> Result<(String, Statement), PgError> 
     let (Some(query), [name]) = (declare.for_query, &declare.names[..]) else {
         return Err(unclear());
     };
-    Ok((name.value.clone(), Statement::Query(query)))
+    let lifetime = match declare.hold {
+        Some(true) => Lifetime::Held,
+        _ => Lifetime::Transaction,
+    };
+    Ok((name.value.clone(), lifetime, Statement::Query(query)))
 }
 
 fn rows_of(direction: &FetchDirection) -> Result<u32, PgError> {

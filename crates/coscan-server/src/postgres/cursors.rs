@@ -10,7 +10,7 @@ use tokio::io::AsyncWrite;
 
 use crate::postgres::connection::{Connection, Failure};
 use crate::postgres::cursor_statements::CursorStatement;
-use crate::postgres::prepared::{Portal, Prepared, Progress};
+use crate::postgres::prepared::{Lifetime, Portal, Prepared, Progress};
 use crate::postgres::rows::{description, fields};
 use crate::postgres::sqlstate::{INVALID_CURSOR_NAME, NO_TRANSACTION, PgError};
 
@@ -26,8 +26,8 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         describe: bool,
     ) -> Result<(), Failure> {
         let tag = match statement {
-            CursorStatement::Declare(name) => {
-                self.declare(name.clone(), query, values)?;
+            CursorStatement::Declare(name, lifetime) => {
+                self.declare(name.clone(), *lifetime, query, values)?;
                 "DECLARE CURSOR".to_owned()
             }
             CursorStatement::Fetch(name, rows_max) => {
@@ -57,6 +57,15 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
                 self.prepared.close_portal(name);
                 "CLOSE CURSOR".to_owned()
             }
+            CursorStatement::Deallocate(None) => {
+                self.prepared.close_statements();
+                "DEALLOCATE ALL".to_owned()
+            }
+            CursorStatement::Deallocate(Some(name)) => {
+                self.prepared.statement(name)?;
+                self.prepared.close_statement(name);
+                "DEALLOCATE".to_owned()
+            }
         };
         let complete = CommandComplete::new(tag);
         Ok(self.writer.add(&PgWireBackendMessage::CommandComplete(complete))?)
@@ -65,16 +74,18 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
     fn declare(
         &mut self,
         name: String,
+        lifetime: Lifetime,
         query: Arc<Prepared>,
         values: ParamValues,
     ) -> Result<(), PgError> {
-        if self.transaction == TransactionStatus::Idle {
-            let text = "cursors live in transactions; send BEGIN first";
+        if self.transaction == TransactionStatus::Idle && lifetime == Lifetime::Transaction {
+            let text = "cursors live in transactions; send BEGIN first, or declare it WITH HOLD";
             return Err(PgError::new(NO_TRANSACTION, text));
         }
         let query = Prepared { cursor: None, ..Prepared::clone(&query) };
         let progress = Progress::NotStarted(values);
-        let portal = Portal { prepared: Arc::new(query), format: Format::UnifiedText, progress };
+        let (prepared, format) = (Arc::new(query), Format::UnifiedText);
+        let portal = Portal { prepared, format, progress, lifetime };
         self.prepared.add_portal(name, portal)
     }
 

@@ -53,6 +53,11 @@ pub(super) enum Frontend {
     /// Part of a COPY that was refused; to be ignored.
     Copy,
     FunctionCall,
+    /// A message of a known kind, and what is wrong in it. The next message is not concerned.
+    Unreadable {
+        is_query: bool,
+        error: ProtocolError,
+    },
 }
 
 /// A statement gets its parameters.
@@ -93,7 +98,18 @@ pub(super) fn decode_startup(body: Bytes) -> Result<Startup, ProtocolError> {
 }
 
 /// Reads a message of this kind; `body` is exactly one, without kind and length.
+///
+/// # Errors
+/// If there is no such kind.
 pub(super) fn decode(kind: u8, body: Bytes) -> Result<Frontend, ProtocolError> {
+    match kind {
+        b'Q' | b'P' | b'B' | b'D' | b'C' | b'E' => Ok(read(kind, body)
+            .unwrap_or_else(|error| Frontend::Unreadable { is_query: kind == b'Q', error })),
+        _ => read(kind, body),
+    }
+}
+
+fn read(kind: u8, body: Bytes) -> Result<Frontend, ProtocolError> {
     let mut reader = Reader(body);
     let message = match kind {
         b'Q' => Frontend::Query(reader.string()?),
@@ -192,7 +208,8 @@ mod tests {
             (b'S', b"x"),
             (b'z', b""),
         ] {
-            assert!(of(kind, body).is_err(), "{kind} {body:?}");
+            let is_refused = matches!(of(kind, body), Err(_) | Ok(Frontend::Unreadable { .. }));
+            assert!(is_refused, "{kind} {body:?}");
         }
     }
 

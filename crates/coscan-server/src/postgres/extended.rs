@@ -20,7 +20,7 @@ use crate::postgres::copy_statements::copy_statement;
 use crate::postgres::cursor_statements::{CursorStatement, cursor_statement};
 use crate::postgres::decode::{Bind, Frontend};
 use crate::postgres::parameters::{cast_parameters, types};
-use crate::postgres::prepared::{Portal, Prepared, Progress, format};
+use crate::postgres::prepared::{Lifetime, Portal, Prepared, Progress, format};
 use crate::postgres::rows::{Rows, description, fields};
 use crate::postgres::sqlstate::{NOT_IN_STATE, PROTOCOL_VIOLATION, PgError, SYNTAX};
 use crate::postgres::values::values;
@@ -72,7 +72,6 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         let prepared = match statement {
             None => Prepared { planned: None, types: Vec::new(), cursor, copy },
             Some(mut statement) => {
-                self.deallocate(&statement);
                 cast_parameters(&mut statement, declared);
                 let planned = self.plan(statement, text).await?;
                 let types = types(&planned, declared)?;
@@ -99,7 +98,10 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
                 Progress::NotStarted(values(planned, &prepared.types, &message)?)
             }
         };
-        self.prepared.add_portal(message.portal, Portal { prepared, format, progress })?;
+        self.prepared.add_portal(
+            message.portal,
+            Portal { prepared, format, progress, lifetime: Lifetime::Transaction },
+        )?;
         self.add(&PgWireBackendMessage::BindComplete(BindComplete::new()))
     }
 

@@ -9,6 +9,7 @@ use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::startup::{Authentication, NegotiateProtocolVersion};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use crate::engine::{Engine, LoginError, Proof, Session};
 use crate::listen::{Certificate, CountedStream, MaybeTls};
@@ -18,7 +19,8 @@ use crate::postgres::reader::ProtocolError;
 use crate::postgres::sqlstate::{
     INVALID_AUTHORIZATION, INVALID_PASSWORD, PROTOCOL_VIOLATION, PgError,
 };
-use crate::users::{MECHANISM, Scram, ScramError};
+use crate::postgres::startup_settings::settings;
+use crate::users::{BOUND_MECHANISM, Bound, MECHANISM, Scram, ScramError};
 
 /// The longest message before a client has logged in, in bytes.
 const MESSAGE_BYTES_MAX: usize = 10_000;
@@ -26,10 +28,15 @@ const MESSAGE_BYTES_MAX: usize = 10_000;
 /// The protocol in the ALPN extension of TLS.
 const ALPN: &[u8] = b"postgresql";
 
+/// The first byte of a connection that begins with TLS.
+const TLS_HANDSHAKE: u8 = 0x16;
+
 /// What a connection turned out to be.
 pub(super) enum Negotiated {
     Login {
         stream: MaybeTls,
+        /// What it can be bound to.
+        binding: Option<Arc<[u8]>>,
         minor: i32,
         parameters: Vec<(String, String)>,
     },
@@ -46,7 +53,17 @@ pub(super) async fn negotiate(
     tcp: CountedStream,
     certificate: Option<&Certificate>,
 ) -> Result<Negotiated, ReadError> {
-    let mut stream = MaybeTls::Plain(tcp);
+    let (mut stream, mut binding) = match certificate {
+        // Only messages of TLS begin so. The protocol must be named: it was not agreed on before.
+        Some(certificate) if tcp.peek().await? == Some(TLS_HANDSHAKE) => {
+            let (stream, binding) = encrypt(tcp, certificate).await?;
+            if stream.get_ref().1.alpn_protocol() != Some(ALPN) {
+                return Err(ProtocolError("direct TLS without ALPN `postgresql`").into());
+            }
+            (MaybeTls::Tls(Box::new(stream)), binding)
+        }
+        _ => (MaybeTls::Plain(tcp), None),
+    };
     let mut was_refused = false;
     loop {
         let body = match read_body(&mut stream, MESSAGE_BYTES_MAX).await {
@@ -62,8 +79,9 @@ pub(super) async fn negotiate(
                     (MaybeTls::Plain(mut tcp), Some(certificate)) => {
                         tcp.write_all(b"S").await?;
                         // Nothing is read ahead: bytes that were sent in clear are taken for TLS, and refused.
-                        let acceptor = TlsAcceptor::from(certificate.for_protocols(&[ALPN]));
-                        MaybeTls::Tls(Box::new(acceptor.accept(tcp).await?))
+                        let (stream, bound) = encrypt(tcp, certificate).await?;
+                        binding = bound;
+                        MaybeTls::Tls(Box::new(stream))
                     }
                     (MaybeTls::Plain(mut tcp), None) if !was_refused => {
                         tcp.write_all(b"N").await?;
@@ -76,10 +94,19 @@ pub(super) async fn negotiate(
             Startup::Gss => stream.write_all(b"N").await?,
             Startup::Cancel { pid, key } => return Ok(Negotiated::Cancel { pid, secret: key }),
             Startup::Login { minor, parameters } => {
-                return Ok(Negotiated::Login { stream, minor, parameters });
+                return Ok(Negotiated::Login { stream, binding, minor, parameters });
             }
         }
     }
+}
+
+/// Makes a TLS connection; what logins over it can be bound to.
+async fn encrypt(
+    tcp: CountedStream,
+    certificate: &Certificate,
+) -> io::Result<(TlsStream<CountedStream>, Option<Arc<[u8]>>)> {
+    let (config, binding) = certificate.for_protocols(&[ALPN]);
+    Ok((TlsAcceptor::from(config).accept(tcp).await?, binding))
 }
 
 /// Why a login fails: the client is told, or is gone.
@@ -108,14 +135,23 @@ fn refused(code: &'static str, text: impl Into<String>) -> LoginFailure {
     LoginFailure::Refused(PgError::new(code, text))
 }
 
+/// Who logs in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Client<'a> {
+    pub(super) address: IpAddr,
+    /// What the login can be bound to.
+    pub(super) binding: Option<&'a [u8]>,
+    pub(super) minor: i32,
+    pub(super) parameters: &'a [(String, String)],
+}
+
 /// Logs a user in. The client does not know it yet: the caller sends what follows.
 pub(super) async fn login(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     engine: &Arc<Engine>,
-    address: IpAddr,
-    minor: i32,
-    parameters: &[(String, String)],
+    client: &Client<'_>,
 ) -> Result<Session, LoginFailure> {
+    let &Client { address, binding, minor, parameters } = client;
     let parameter = |name: &str| {
         let mut known = parameters.iter().filter(|(known, _)| known == name);
         known.next_back().map(|(_, value)| value.as_str())
@@ -126,7 +162,7 @@ pub(super) async fn login(
     let name = parameter("user").filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| refused(INVALID_AUTHORIZATION, "no user was given"))?;
     let session = if engine.users().check_passwords() {
-        by_scram(stream, engine, address, name).await?
+        by_scram(stream, engine, address, binding, name).await?
     } else {
         let session = engine.login(name, Proof::None).await;
         session.map_err(|error| refused(INVALID_AUTHORIZATION, error.to_string()))?
@@ -143,6 +179,7 @@ async fn by_scram(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     engine: &Arc<Engine>,
     address: IpAddr,
+    binding: Option<&[u8]>,
     name: &str,
 ) -> Result<Session, LoginFailure> {
     let malformed = |error: ScramError| refused(PROTOCOL_VIOLATION, error.to_string());
@@ -154,10 +191,19 @@ async fn by_scram(
     };
     let failed = engine.users().failed_logins();
     failed.check(name, Some(address)).map_err(|time| wrong(LoginError::TooMany(time)))?;
-    send(stream, &authentication(Authentication::SASL(vec![MECHANISM.to_owned()]))).await?;
-    let initial = client_first(password(stream).await?)
+    let mechanisms = [binding.map(|_| BOUND_MECHANISM), Some(MECHANISM)];
+    let mechanisms = mechanisms.into_iter().flatten().map(str::to_owned).collect();
+    send(stream, &authentication(Authentication::SASL(mechanisms))).await?;
+    let (chosen, initial) = client_first(password(stream).await?)
         .ok_or_else(|| refused(PROTOCOL_VIOLATION, "the login is not by SCRAM-SHA-256"))?;
-    let scram = Scram::start(engine.users(), name, &initial).map_err(malformed)?;
+    let bound = match (&chosen[..], binding) {
+        (mechanism, _) if mechanism == MECHANISM.as_bytes() => {
+            Bound::No { was_offered: binding.is_some() }
+        }
+        (mechanism, Some(binding)) if mechanism == BOUND_MECHANISM.as_bytes() => Bound::To(binding),
+        _ => return Err(refused(PROTOCOL_VIOLATION, "the login is not by SCRAM-SHA-256")),
+    };
+    let scram = Scram::start(engine.users(), name, &initial, bound).map_err(malformed)?;
     let server_first = Bytes::copy_from_slice(scram.server_first().as_bytes());
     send(stream, &authentication(Authentication::SASLContinue(server_first))).await?;
     let (server_final, proof) = match scram.finish(&password(stream).await?) {
@@ -174,16 +220,16 @@ fn authentication(message: Authentication) -> PgWireBackendMessage {
     PgWireBackendMessage::Authentication(message)
 }
 
-/// The client's first message within its choice of a mechanism.
-fn client_first(mut body: Bytes) -> Option<Bytes> {
+/// The client's choice of a mechanism, and its first message within that.
+fn client_first(mut body: Bytes) -> Option<(Bytes, Bytes)> {
     let end = body.iter().position(|byte| *byte == 0)?;
     let mechanism = body.split_to(end);
     body.advance(1);
-    if mechanism.as_ref() != MECHANISM.as_bytes() || body.len() < 4 {
+    if body.len() < 4 {
         return None;
     }
     let length = usize::try_from(body.get_i32()).ok()?;
-    (length == body.len()).then_some(body)
+    (length == body.len()).then_some((mechanism, body))
 }
 
 async fn password(stream: &mut (impl AsyncRead + Unpin)) -> Result<Bytes, LoginFailure> {
@@ -210,64 +256,20 @@ fn negotiate_version(parameters: &[(String, String)]) -> PgWireBackendMessage {
     PgWireBackendMessage::NegotiateProtocolVersion(NegotiateProtocolVersion::new(2, options))
 }
 
-/// Settings that a client makes as it connects: parameters of their names, and `options` such as `-c name=value`.
-fn settings(parameters: &[(String, String)]) -> Vec<(String, String)> {
-    let mut settings = Vec::new();
-    for (name, value) in parameters {
-        match name.as_str() {
-            "user" | "database" | "replication" => {}
-            "options" => settings.extend(options(value)),
-            name if name.starts_with("_pq_.") => {}
-            _ => settings.push((name.clone(), value.clone())),
-        }
-    }
-    settings
-}
-
-fn options(text: &str) -> Vec<(String, String)> {
-    let mut words = Vec::new();
-    let (mut word, mut escaped) = (String::new(), false);
-    for c in text.chars() {
-        match c {
-            '\\' if !escaped => escaped = true,
-            c if c.is_whitespace() && !escaped => words.push(std::mem::take(&mut word)),
-            c => {
-                word.push(c);
-                escaped = false;
-            }
-        }
-    }
-    words.push(word);
-    let settings = words.iter().filter_map(|word| {
-        let word = word.strip_prefix("--").or_else(|| word.strip_prefix("-c")).unwrap_or(word);
-        let (name, value) = word.split_once('=')?;
-        Some((name.replace('-', "_"), value.to_owned()))
-    });
-    settings.collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn options_are_settings() {
-        let expected = [("coscan.weight", "2"), ("application_name", "a b"), ("timezone", "UTC")];
-        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let text = "-c coscan.weight=2 -capplication-name=a\\ b --timezone=UTC -x";
-        assert_eq!(options(text), expected);
-    }
-
-    #[test]
-    fn other_mechanisms_and_wrong_lengths_are_refused() {
+    fn wrong_lengths_are_refused() {
         let body = |text: &str, length: i32, rest: &str| {
             Bytes::from([text.as_bytes(), b"\0", &length.to_be_bytes(), rest.as_bytes()].concat())
         };
-        assert_eq!(client_first(body(MECHANISM, 3, "n,,")), Some(Bytes::from_static(b"n,,")));
+        let read = (Bytes::from_static(MECHANISM.as_bytes()), Bytes::from_static(b"n,,"));
+        assert_eq!(client_first(body(MECHANISM, 3, "n,,")), Some(read));
         for wrong in [
             body(MECHANISM, 4, "n,,"),
             body(MECHANISM, -1, ""),
-            body("SCRAM-SHA-256-PLUS", 3, "n,,"),
             Bytes::from_static(b"SCRAM-SHA-256\0\0\0"),
             Bytes::from_static(b"SCRAM-SHA-256"),
             Bytes::new(),

@@ -1,6 +1,6 @@
 //! The PostgreSQL protocol.
 //!
-//! A connection is negotiated and its user logged in (`login`). From then on its `messages` are read (`frame`,
+//! A connection is negotiated and its user logged in (`login`, with `startup_settings`). From then on its `messages` are read (`frame`,
 //! `decode`, `reader`) and answered (`connection`), in the `simple` protocol or the `extended` one with `prepared`
 //! statements, whose `parameters` have types and `values`. Statements may name portals, too (`cursor_statements`,
 //! `cursors`), or copy (`copy_statements`, `copy_out`). Results are sent (`sending`) as `rows` of `wire_types` (`encode`,
@@ -29,6 +29,7 @@ mod rows;
 mod sending;
 mod simple;
 mod sqlstate;
+mod startup_settings;
 mod values;
 mod wire_types;
 mod writer;
@@ -48,7 +49,7 @@ use crate::listen::{Accepted, Certificate, Gate, MaybeTls, Protocol, serve_conne
 use cancel::{CancelKeys, Registered};
 use connection::Connection;
 use frame::ReadError;
-use login::{LoginFailure, Negotiated, login, negotiate};
+use login::{Client, LoginFailure, Negotiated, login, negotiate};
 use messages::Messages;
 use sqlstate::{INVALID_AUTHORIZATION, PgError, TOO_MANY_CONNECTIONS};
 use writer::Writer;
@@ -110,9 +111,11 @@ impl PostgresServer {
         let Accepted { stream, address, place } = accepted;
         let login_max = self.engine.limits().login_max;
         let negotiating = negotiate(stream, self.certificate.as_deref());
-        let (mut stream, minor, parameters) =
+        let (mut stream, binding, minor, parameters) =
             match tokio::time::timeout(login_max, negotiating).await? {
-                Ok(Negotiated::Login { stream, minor, parameters }) => (stream, minor, parameters),
+                Ok(Negotiated::Login { stream, binding, minor, parameters }) => {
+                    (stream, binding, minor, parameters)
+                }
                 Ok(Negotiated::Cancel { pid, secret }) => {
                     self.keys.cancel(pid, &secret);
                     return Ok(());
@@ -122,10 +125,12 @@ impl PostgresServer {
                 Err(ReadError::Protocol(error)) => return Err(io::Error::other(error)),
             };
         if self.certificate.is_some() && !stream.is_secure() {
-            let text = "this server wants TLS; set sslmode to require or more";
+            let text = "this server wants TLS; set sslmode to verify-full (or to require, which does not check who answers)";
             return refuse(stream, &PgError::new(INVALID_AUTHORIZATION, text)).await;
         }
-        let login = login(&mut stream, &self.engine, address.ip(), minor, &parameters);
+        let (binding, parameters) = (binding.as_deref(), &parameters[..]);
+        let client = Client { address: address.ip(), binding, minor, parameters };
+        let login = login(&mut stream, &self.engine, &client);
         match tokio::time::timeout(login_max, login).await? {
             Ok(session) => match place.admit(&session.user) {
                 Ok(()) => self.session(stream, session, minor).await,

@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use pgwire::api::Type;
 
-use crate::engine::Planned;
+use crate::engine::{Planned, is_list_of_oids};
 use crate::postgres::sqlstate::{INVALID_VALUE, PgError};
 
 /// Casts parameters to the types that the client declares. Without that, a parameter would have the type of what it is
@@ -95,6 +95,9 @@ pub(super) fn types(planned: &Planned, declared: &[u32]) -> Result<Vec<Type>, Pg
             |oid: &u32| *oid != 0 && !(is_text(*oid) && inferred(index).is_some_and(is_list));
         let declared = declared.get(index).copied().filter(is_said);
         match (declared.and_then(Type::from_oid), inferred(index)) {
+            (Some(Type::UNKNOWN) | None, Some(field)) if is_list_of_oids(field) => {
+                Ok(Type::OID_ARRAY)
+            }
             (Some(Type::UNKNOWN) | None, Some(field)) if is_list_of_decimals(field) => {
                 Ok(Type::NUMERIC_ARRAY)
             }

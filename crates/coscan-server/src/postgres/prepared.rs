@@ -40,6 +40,18 @@ pub(super) struct Portal {
     pub(super) prepared: Arc<Prepared>,
     pub(super) format: Format,
     pub(super) progress: Progress,
+    pub(super) lifetime: Lifetime,
+}
+
+/// When a portal ends, unless it is closed before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lifetime {
+    /// With its transaction.
+    Transaction,
+    /// WITH HOLD: with its transaction if that is rolled back.
+    Held,
+    /// With the connection, since its transaction was committed.
+    Connection,
 }
 
 /// How far a portal is.
@@ -176,6 +188,10 @@ impl PreparedStatements {
         self.statements.remove(name);
     }
 
+    pub(super) fn close_statements(&mut self) {
+        self.statements = Named::default();
+    }
+
     pub(super) fn close_portal(&mut self, name: &str) {
         self.portals.remove(name);
     }
@@ -183,6 +199,26 @@ impl PreparedStatements {
     /// Closes all portals: their queries end.
     pub(super) fn close_portals(&mut self) {
         self.portals = Named::default();
+    }
+
+    /// Closes the portals that end with their transaction.
+    pub(super) fn end_transaction(&mut self, is_committed: bool) {
+        let ends = |portal: &Portal| match portal.lifetime {
+            Lifetime::Transaction => true,
+            Lifetime::Held => !is_committed,
+            Lifetime::Connection => false,
+        };
+        self.close_portals_that(ends);
+        for (portal, _) in self.portals.values.values_mut() {
+            portal.lifetime = Lifetime::Connection;
+        }
+    }
+
+    fn close_portals_that(&mut self, ends: impl Fn(&Portal) -> bool) {
+        let ending = self.portals.values.iter().filter(|(_, (portal, _))| ends(portal));
+        for name in ending.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+            self.portals.remove(&name);
+        }
     }
 
     /// Closes all statements and portals.
@@ -197,12 +233,9 @@ impl PreparedStatements {
 
     /// Closes portals whose clients have not asked for more rows since then.
     pub(super) fn close_suspended(&mut self, since: Instant) {
-        let portals = self.portals.values.iter();
-        let is_old = |portal: &Portal| portal.suspended_since().is_some_and(|last| last <= since);
-        let old = portals.filter(|(_, (portal, _))| is_old(portal)).map(|(name, _)| name.clone());
-        for name in old.collect::<Vec<_>>() {
-            self.portals.remove(&name);
-        }
+        self.close_portals_that(|portal| {
+            portal.suspended_since().is_some_and(|last| last <= since)
+        });
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema};
-use arrow_pg::datatypes::arrow_schema_to_pg_fields;
+use arrow_pg::datatypes::{PG_OID_ALIAS_KEY, arrow_schema_to_pg_fields};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use pgwire::api::Type;
@@ -17,8 +17,9 @@ use pgwire::error::PgWireError;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::data::RowDescription;
 
+use crate::engine::is_list_of_oids;
 use crate::postgres::encode::{Column, Encoded};
-use crate::postgres::row_forms::RowForm;
+use crate::postgres::row_forms::{CopyForm, RowForm};
 use crate::postgres::sqlstate::{LIMIT_EXCEEDED, NOT_SUPPORTED, PgError};
 use crate::postgres::wire_types::{wire_batch, wire_schema};
 use crate::queries::{ErrorKind, QueryError, QueryId, RunningQuery};
@@ -44,18 +45,32 @@ pub(super) fn fields(schema: &Schema, format: &Format) -> Result<Vec<FieldInfo>,
         let text = format!("{} formats were given for {columns} columns", formats.len());
         return Err(PgError::new(super::sqlstate::PROTOCOL_VIOLATION, text));
     }
-    let described = Schema::new(
-        wire_schema(schema).fields().iter().map(numeric_of_any_length).collect::<Vec<_>>(),
-    );
-    arrow_schema_to_pg_fields(&described, format, None).map_err(|error| not_supported(&error))
+    let described =
+        Schema::new(wire_schema(schema).fields().iter().map(described_field).collect::<Vec<_>>());
+    let mut fields = arrow_schema_to_pg_fields(&described, format, None)
+        .map_err(|error| not_supported(&error))?;
+    for (field, column) in fields.iter_mut().zip(schema.fields()) {
+        if is_list_of_oids(column) {
+            let (name, format) = (field.name().to_owned(), field.format());
+            let options = field.format_options().clone();
+            *field = FieldInfo::new(name, None, None, Type::OID_ARRAY, format)
+                .with_format_options(options);
+        }
+    }
+    Ok(fields)
 }
 
-/// NUMERIC has no limit that matters here; what describes columns knows only numbers of up to 38 digits.
-fn numeric_of_any_length(field: &Arc<Field>) -> Field {
-    let field = field.as_ref().clone();
+/// The field as what describes columns knows it: NUMERIC has no limit that matters here, and a number of the catalog that
+/// is cast to another type is no number of the catalog.
+fn described_field(field: &Arc<Field>) -> Field {
+    let mut field = field.as_ref().clone();
     match field.data_type() {
+        DataType::Int32 => field,
         DataType::Decimal256(..) => field.with_data_type(DataType::Decimal128(38, 0)),
-        _ => field,
+        _ => {
+            field.metadata_mut().remove(PG_OID_ALIAS_KEY);
+            field
+        }
     }
 }
 
@@ -77,6 +92,8 @@ pub(super) struct Rows {
     query: RunningQuery,
     fields: Arc<Vec<FieldInfo>>,
     form: RowForm,
+    /// What the first row has before it, in the same message.
+    header: Bytes,
     /// Rows that are not encoded yet.
     batch: Option<RecordBatch>,
     /// Rows that are encoded, one message each.
@@ -89,14 +106,26 @@ pub(super) struct Rows {
 impl Rows {
     pub(super) fn new(query: RunningQuery, format: &Format) -> Result<Self, PgError> {
         let fields = Arc::new(fields(&query.schema, format)?);
-        let (encoded, lengths) = (Bytes::new(), VecDeque::new());
-        let form = RowForm::Message;
-        Ok(Self { query, fields, form, batch: None, encoded, lengths, has_ended: false })
+        Ok(Self {
+            query,
+            fields,
+            form: RowForm::Message,
+            header: Bytes::new(),
+            batch: None,
+            encoded: Bytes::new(),
+            lengths: VecDeque::new(),
+            has_ended: false,
+        })
     }
 
-    /// The same rows, sent in another form.
-    pub(super) fn with_form(self, form: RowForm) -> Self {
-        Self { form, ..self }
+    /// The same rows, sent in another form, with a header in the message of the first one.
+    pub(super) fn copied(self, form: CopyForm, header: Bytes) -> Self {
+        Self { form: RowForm::Copied(form), header, ..self }
+    }
+
+    /// The header, if there was no row to be sent with.
+    pub(super) fn into_header(self) -> Bytes {
+        self.header
     }
 
     /// Whether the rows are as was described: the types of some columns depend on the parameters.
@@ -158,10 +187,7 @@ impl Rows {
 
     /// Encodes some rows of a batch, and keeps the rest.
     fn encode_some(&mut self, batch: RecordBatch) -> Result<(), PgError> {
-        if self.fields.is_empty() {
-            return Ok(());
-        }
-        let rows = (VALUES_MAX / self.fields.len()).clamp(1, batch.num_rows().max(1));
+        let rows = (VALUES_MAX / self.fields.len().max(1)).clamp(1, batch.num_rows().max(1));
         if rows < batch.num_rows() {
             self.batch = Some(batch.slice(rows, batch.num_rows() - rows));
             return self.encode(batch.slice(0, rows));
@@ -171,6 +197,11 @@ impl Rows {
 
     fn encode(&mut self, batch: RecordBatch) -> Result<(), PgError> {
         let (fields, form) = (Arc::clone(&self.fields), self.form.clone());
+        // Used up by the first row.
+        let mut header = match batch.num_rows() {
+            0 => Bytes::new(),
+            _ => std::mem::take(&mut self.header),
+        };
         let encoded = catch_unwind(AssertUnwindSafe(move || -> Result<_, PgWireError> {
             let batch = wire_batch(&batch).map_err(|error| PgWireError::ApiError(error.into()))?;
             let columns = batch.columns().iter().zip(batch.schema_ref().fields()).zip(&*fields);
@@ -180,7 +211,12 @@ impl Rows {
             let mut encoded = Encoded(BytesMut::with_capacity(batch.num_rows() * 16));
             let mut lengths = VecDeque::with_capacity(batch.num_rows());
             for row in 0..batch.num_rows() {
-                lengths.push_back(encoded.add_row(&columns, row, &form)?);
+                lengths.push_back(encoded.add_row(
+                    &columns,
+                    row,
+                    &form,
+                    &std::mem::take(&mut header),
+                )?);
             }
             Ok((encoded.0.freeze(), lengths))
         }));

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use datafusion::common::ParamValues;
-use datafusion::sql::sqlparser::ast::Statement;
 use pgwire::api::portal::Format;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::EmptyQueryResponse;
@@ -31,10 +30,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             let (cursor, statement) = cursor_statement(statement)?;
             let planned = match statement {
                 None => None,
-                Some(statement) => {
-                    self.deallocate(&statement);
-                    Some(self.plan(statement, text).await?)
-                }
+                Some(statement) => Some(self.plan(statement, text).await?),
             };
             if let (Some(copy), Some(planned)) = (&copy, &planned) {
                 self.copy_out(copy, planned, ParamValues::List(Vec::new())).await?;
@@ -53,17 +49,6 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             }
         }
         Ok(())
-    }
-
-    /// Drops a prepared statement, if the statement says so.
-    pub(super) fn deallocate(&mut self, statement: &Statement) {
-        if let Statement::Deallocate { name, .. } = statement {
-            if name.value.eq_ignore_ascii_case("all") && name.quote_style.is_none() {
-                self.prepared.clear();
-            } else {
-                self.prepared.close_statement(&name.value);
-            }
-        }
     }
 
     async fn run_all(&mut self, planned: Planned) -> Result<(), Failure> {

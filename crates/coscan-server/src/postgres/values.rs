@@ -144,6 +144,9 @@ impl ValueReader<'_> {
             Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UNKNOWN => {
                 of(|bytes, _| text(&bytes).map(str::to_owned))
             }
+            // Types that SQL here has as texts.
+            Type::UUID => of(uuid),
+            Type::JSON | Type::JSONB => of(json),
             _ => self.read_others(values),
         }
     }
@@ -196,6 +199,24 @@ fn number(bytes: Bytes, is_binary: bool) -> Result<String, PgError> {
         return Err(invalid(format!("invalid value for type numeric: \"{number}\"")));
     }
     Ok(number.to_owned())
+}
+
+/// The text of a UUID. Others than binary ones are taken as they are.
+fn uuid(bytes: Bytes, is_binary: bool) -> Result<String, PgError> {
+    if !is_binary {
+        return Ok(text(&bytes)?.trim_ascii().to_ascii_lowercase());
+    }
+    let bytes: [u8; 16] =
+        bytes.as_ref().try_into().map_err(|_| invalid("a UUID has sixteen bytes"))?;
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let groups = [0..8, 8..12, 12..16, 16..20, 20..32].map(|group| &digits[group]);
+    Ok(groups.join("-"))
+}
+
+/// The text of JSON. The binary form of `jsonb` begins with the number of its version.
+fn json(bytes: Bytes, is_binary: bool) -> Result<String, PgError> {
+    let is_versioned = is_binary && bytes.first() == Some(&1);
+    text(&bytes.slice(usize::from(is_versioned)..)).map(str::to_owned)
 }
 
 fn text(bytes: &Bytes) -> Result<&str, PgError> {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::error::ArrowError;
@@ -56,7 +56,8 @@ pub(super) fn wire_batch(batch: &RecordBatch) -> Result<RecordBatch, ArrowError>
         }
     });
     let columns = columns.collect::<Result<Vec<_>, _>>()?;
-    RecordBatch::try_new(schema, columns)
+    let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(schema, columns, &rows)
 }
 
 /// The values as text.

@@ -210,7 +210,7 @@ mod tests {
         held: Arc<()>,
         deadline: Deadline,
     ) -> (RunningQuery, Arc<crate::users::User>) {
-        let user = Users::anyone().unwrap().find("ann").unwrap();
+        let user = Users::anyone().find("ann").unwrap();
         let registration = queries.register(&user, "SELECT");
         registration.admit(1).await.unwrap();
         let schema = Arc::new(Schema::empty());

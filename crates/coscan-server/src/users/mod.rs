@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use ring::rand::{SecureRandom, SystemRandom};
 
 pub use failures::FailedLogins;
 pub use file::{UsersError, entry};
-pub use scram::{Scram, ScramError, Verified};
+pub use scram::{BOUND_MECHANISM, Bound, Scram, ScramError, Verified};
+use verifier::Nobody;
 pub use verifier::{MECHANISM, Verifier, VerifierError};
 
 /// A user of the server.
@@ -73,8 +73,6 @@ impl Granted {
 #[derive(Debug)]
 pub struct Users {
     accounts: Accounts,
-    /// Makes logins of unknown users look like those of known ones.
-    secret: [u8; 32],
     failed_logins: FailedLogins,
 }
 
@@ -84,16 +82,29 @@ enum Accounts {
     Anyone,
     Listed {
         path: Option<PathBuf>,
-        users: ArcSwap<BTreeMap<String, Arc<User>>>,
+        listed: ArcSwap<ListedUsers>,
     },
+}
+
+/// The users of a file.
+#[derive(Debug)]
+pub struct ListedUsers {
+    users: BTreeMap<String, Arc<User>>,
+    /// Makes logins of unknown users look like those of known ones.
+    nobody: Nobody,
+}
+
+impl ListedUsers {
+    fn new(users: BTreeMap<String, Arc<User>>) -> Self {
+        let nobody = Nobody::among(users.values().filter_map(|user| user.verifier()));
+        Self { users, nobody }
+    }
 }
 
 impl Users {
     /// Without security: every name may log in, without a password, and read all tables.
-    ///
-    /// # Errors
-    /// If the system gives no random bytes.
-    pub fn anyone() -> Result<Self, UsersError> {
+    #[must_use]
+    pub fn anyone() -> Self {
         Self::of(Accounts::Anyone)
     }
 
@@ -102,8 +113,8 @@ impl Users {
     /// # Errors
     /// If it cannot be read, or an entry is wrong; the text names all wrong entries.
     pub fn load(path: &Path) -> Result<Self, UsersError> {
-        let users = ArcSwap::from_pointee(file::read(path)?);
-        Self::of(Accounts::Listed { path: Some(path.to_owned()), users })
+        let listed = ArcSwap::from_pointee(ListedUsers::new(file::read(path)?));
+        Ok(Self::of(Accounts::Listed { path: Some(path.to_owned()), listed }))
     }
 
     /// Those in the text of a users file.
@@ -111,13 +122,12 @@ impl Users {
     /// # Errors
     /// If an entry is wrong.
     pub fn parse(text: &str) -> Result<Self, UsersError> {
-        Self::of(Accounts::Listed { path: None, users: ArcSwap::from_pointee(file::parse(text)?) })
+        let listed = ArcSwap::from_pointee(ListedUsers::new(file::parse(text)?));
+        Ok(Self::of(Accounts::Listed { path: None, listed }))
     }
 
-    fn of(accounts: Accounts) -> Result<Self, UsersError> {
-        let mut secret = [0; 32];
-        SystemRandom::new().fill(&mut secret).map_err(|_| UsersError::NoRandomness)?;
-        Ok(Self { accounts, secret, failed_logins: FailedLogins::default() })
+    fn of(accounts: Accounts) -> Self {
+        Self { accounts, failed_logins: FailedLogins::default() }
     }
 
     /// Logins that failed.
@@ -131,19 +141,40 @@ impl Users {
     pub fn is_unchanged(&self, user: &User) -> bool {
         match &self.accounts {
             Accounts::Anyone => true,
-            Accounts::Listed { users, .. } => {
-                users.load().get(&user.name).is_some_and(|entry| **entry == *user)
+            Accounts::Listed { listed, .. } => {
+                listed.load().users.get(&user.name).is_some_and(|entry| **entry == *user)
             }
         }
     }
 
-    /// Reads the users file again. Sessions of users whose entries have changed end with their next statement.
+    /// Reads the users file again, if there is one. Nothing changes until [`replace`](Self::replace).
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn read_again(&self) -> Result<Option<ListedUsers>, UsersError> {
+        match &self.accounts {
+            Accounts::Listed { path: Some(path), .. } => {
+                Ok(Some(ListedUsers::new(file::read(path)?)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Takes the users of a file in place of those there are. Sessions of users whose entries have changed end with their
+    /// next statement.
+    pub fn replace(&self, users: ListedUsers) {
+        if let Accounts::Listed { listed, .. } = &self.accounts {
+            listed.store(Arc::new(users));
+        }
+    }
+
+    /// Reads the users file again, and takes its users.
     ///
     /// # Errors
     /// As [`load`](Self::load); the users then stay as they were.
     pub fn reload(&self) -> Result<(), UsersError> {
-        if let Accounts::Listed { path: Some(path), users } = &self.accounts {
-            users.store(Arc::new(file::read(path)?));
+        if let Some(users) = self.read_again()? {
+            self.replace(users);
         }
         Ok(())
     }
@@ -165,16 +196,19 @@ impl Users {
                 admin: true,
                 verifier: None,
             })),
-            Accounts::Listed { users, .. } => users.load().get(name).cloned(),
+            Accounts::Listed { listed, .. } => listed.load().users.get(name).cloned(),
         }
     }
 
     /// The verifier to check a login under this name against: the user's, or one that no password fits.
     #[must_use]
     pub fn verifier_of(&self, name: &str) -> Verifier {
-        let user = self.find(name);
-        let verifier = user.and_then(|user| user.verifier.clone());
-        verifier.unwrap_or_else(|| Verifier::of_nobody(&self.secret, name))
+        let Accounts::Listed { listed, .. } = &self.accounts else {
+            return Nobody::among(std::iter::empty()).verifier(name);
+        };
+        let listed = listed.load();
+        let user = listed.users.get(name).and_then(|user| user.verifier.clone());
+        user.unwrap_or_else(|| listed.nobody.verifier(name))
     }
 
     /// The names in a users file.
@@ -182,16 +216,16 @@ impl Users {
     pub fn names(&self) -> Vec<String> {
         match &self.accounts {
             Accounts::Anyone => Vec::new(),
-            Accounts::Listed { users, .. } => users.load().keys().cloned().collect(),
+            Accounts::Listed { listed, .. } => listed.load().users.keys().cloned().collect(),
         }
     }
 
     /// Tables granted to someone by name.
     #[must_use]
     pub fn granted_tables(&self) -> BTreeSet<String> {
-        let Accounts::Listed { users, .. } = &self.accounts else { return BTreeSet::new() };
-        let users = users.load();
-        let granted = users.values().filter_map(|user| match &user.tables {
+        let Accounts::Listed { listed, .. } = &self.accounts else { return BTreeSet::new() };
+        let listed = listed.load();
+        let granted = listed.users.values().filter_map(|user| match &user.tables {
             Granted::All => None,
             Granted::Only(tables) => Some(tables),
         });

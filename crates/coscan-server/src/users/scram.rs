@@ -17,8 +17,10 @@ pub enum ScramError {
     /// A message that the mechanism does not have.
     #[error("malformed SCRAM message")]
     Malformed,
-    /// The client insists on channel binding, which this server does not offer.
-    #[error("channel binding is not supported")]
+    /// Client and server do not agree on channel binding: somebody between them may have changed what each heard.
+    #[error(
+        "client and server do not agree on channel binding; is there a proxy that ends TLS between them?"
+    )]
     ChannelBinding,
     /// The proof does not fit the user and the password.
     #[error("wrong user or password")]
@@ -26,6 +28,24 @@ pub enum ScramError {
     /// The system gives no random bytes.
     #[error("the system gives no random bytes")]
     NoRandomness,
+}
+
+/// The mechanism with channel binding.
+pub const BOUND_MECHANISM: &str = "SCRAM-SHA-256-PLUS";
+
+/// The one kind of channel binding that is offered.
+const BINDING_FLAG: &str = "p=tls-server-end-point";
+
+/// Whether a dialogue is bound to its TLS connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound<'a> {
+    /// The client has chosen not to, although it may have been offered.
+    No {
+        /// Whether it was.
+        was_offered: bool,
+    },
+    /// To this hash of the server's certificate.
+    To(&'a [u8]),
 }
 
 /// The proof that a dialogue has succeeded for a user.
@@ -47,8 +67,8 @@ impl Verified {
 pub struct Scram {
     user: String,
     verifier: Verifier,
-    /// The client's flag of channel binding, as it must return.
-    gs2_header: String,
+    /// The client's flag of channel binding and what it is bound to, as it must return.
+    binding: Vec<u8>,
     client_first_bare: String,
     server_first: String,
     nonce: String,
@@ -59,11 +79,17 @@ impl Scram {
     /// of an unknown user looks like any other, and fails at its end.
     ///
     /// # Errors
-    /// If it is malformed or asks for channel binding.
-    pub fn start(users: &Users, user: &str, client_first: &[u8]) -> Result<Self, ScramError> {
+    /// If it is malformed, or client and server do not agree on channel binding.
+    pub fn start(
+        users: &Users,
+        user: &str,
+        client_first: &[u8],
+        bound: Bound<'_>,
+    ) -> Result<Self, ScramError> {
         let mut nonce = [0; 18];
         SystemRandom::new().fill(&mut nonce).map_err(|_| ScramError::NoRandomness)?;
-        Self::with_nonce(client_first, user, users.verifier_of(user), &BASE64.encode(nonce))
+        let nonce = BASE64.encode(nonce);
+        Self::with_nonce(client_first, user, users.verifier_of(user), &nonce, bound)
     }
 
     fn with_nonce(
@@ -71,15 +97,20 @@ impl Scram {
         user: &str,
         verifier: Verifier,
         server_nonce: &str,
+        bound: Bound<'_>,
     ) -> Result<Self, ScramError> {
         let message = text(client_first)?;
         let (flag, rest) = message.split_once(',').ok_or(ScramError::Malformed)?;
         let (authorization, bare) = rest.split_once(',').ok_or(ScramError::Malformed)?;
-        match flag {
-            "n" | "y" => {}
-            flag if flag.starts_with("p=") => return Err(ScramError::ChannelBinding),
+        let bound = match (flag, bound) {
+            ("n", Bound::No { .. }) | ("y", Bound::No { was_offered: false }) => &[],
+            (BINDING_FLAG, Bound::To(bound)) => bound,
+            // "y": the client would have bound it, and has not heard of the offer.
+            (flag, _) if ["n", "y"].contains(&flag) || flag.starts_with("p=") => {
+                return Err(ScramError::ChannelBinding);
+            }
             _ => return Err(ScramError::Malformed),
-        }
+        };
         if !authorization.is_empty() && !authorization.starts_with("a=") {
             return Err(ScramError::Malformed);
         }
@@ -94,7 +125,7 @@ impl Scram {
         let salt = BASE64.encode(&verifier.salt);
         Ok(Self {
             user: user.to_owned(),
-            gs2_header: format!("{flag},{authorization},"),
+            binding: [format!("{flag},{authorization},").as_bytes(), bound].concat(),
             client_first_bare: bare.to_owned(),
             server_first: format!("r={nonce},s={salt},i={}", verifier.iterations),
             nonce,
@@ -122,8 +153,11 @@ impl Scram {
             return Err(ScramError::Malformed);
         };
         let binding = BASE64.decode(binding).map_err(|_| ScramError::Malformed)?;
-        if binding != self.gs2_header.as_bytes() || nonce != self.nonce {
+        if nonce != self.nonce {
             return Err(ScramError::Malformed);
+        }
+        if binding != self.binding {
+            return Err(ScramError::ChannelBinding);
         }
         let proof = BASE64.decode(proof).map_err(|_| ScramError::Malformed)?;
         let proof = <[u8; 32]>::try_from(proof).map_err(|_| ScramError::Malformed)?;
@@ -153,8 +187,10 @@ mod tests {
     use std::num::NonZeroU32;
 
     use super::*;
+    use crate::users::verifier::Nobody;
 
     const CLIENT_FIRST: &[u8] = b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO";
+    const NOT_BOUND: Bound<'_> = Bound::No { was_offered: false };
     const SERVER_NONCE: &str = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
     const CLIENT_FINAL: &str = "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\
         p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=";
@@ -166,7 +202,8 @@ mod tests {
 
     #[test]
     fn the_example_of_rfc_7677() {
-        let scram = Scram::with_nonce(CLIENT_FIRST, "user", pencil(), SERVER_NONCE).unwrap();
+        let scram =
+            Scram::with_nonce(CLIENT_FIRST, "user", pencil(), SERVER_NONCE, NOT_BOUND).unwrap();
         assert_eq!(
             scram.server_first(),
             "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
@@ -180,13 +217,13 @@ mod tests {
     #[test]
     fn a_wrong_proof_nonce_or_binding_is_refused() {
         let finish = |message: &str| {
-            let scram = Scram::with_nonce(CLIENT_FIRST, "user", pencil(), SERVER_NONCE).unwrap();
+            let scram =
+                Scram::with_nonce(CLIENT_FIRST, "user", pencil(), SERVER_NONCE, NOT_BOUND).unwrap();
             scram.finish(message.as_bytes()).map(|(text, _)| text)
         };
         assert_eq!(finish(&CLIENT_FINAL.replace("dHzb", "eHzb")), Err(ScramError::WrongProof));
         for message in [
             CLIENT_FINAL.replace("k0", "k1"),
-            CLIENT_FINAL.replace("biws", "eSws"),
             CLIENT_FINAL.replace("dHzb", ""),
             CLIENT_FINAL.replace(",p=", ",q="),
             String::new(),
@@ -194,11 +231,14 @@ mod tests {
         ] {
             assert_eq!(finish(&message), Err(ScramError::Malformed), "{message}");
         }
+        let other = CLIENT_FINAL.replace("biws", "eSws");
+        assert_eq!(finish(&other), Err(ScramError::ChannelBinding));
         let scram = Scram::with_nonce(
             CLIENT_FIRST,
             "user",
-            Verifier::of_nobody(&[7; 32], "user"),
+            Nobody::among(std::iter::once(&pencil())).verifier("user"),
             SERVER_NONCE,
+            NOT_BOUND,
         );
         let refused = scram.unwrap().finish(CLIENT_FINAL.as_bytes());
         assert_eq!(refused.map(|_| ()), Err(ScramError::WrongProof));
@@ -207,7 +247,9 @@ mod tests {
     #[test]
     fn malformed_first_messages_are_refused() {
         let users = Users::parse("").unwrap();
-        let start = |message: &[u8]| Scram::start(&users, "user", message).map(|_| ()).unwrap_err();
+        let start = |message: &[u8]| {
+            Scram::start(&users, "user", message, NOT_BOUND).map(|_| ()).unwrap_err()
+        };
         for message in [
             &b""[..],
             b"n",
@@ -222,6 +264,41 @@ mod tests {
         ] {
             assert_eq!(start(message), ScramError::Malformed, "{message:?}");
         }
-        assert_eq!(start(b"p=tls-unique,,n=user,r=abc"), ScramError::ChannelBinding);
+    }
+
+    #[test]
+    fn client_and_server_must_agree_on_what_a_login_is_bound_to() {
+        let users = Users::parse("").unwrap();
+        let offered = Bound::No { was_offered: true };
+        for (flag, bound, is_agreed) in [
+            ("n", NOT_BOUND, true),
+            ("y", NOT_BOUND, true),
+            ("n", offered, true),
+            ("y", offered, false),
+            ("n", Bound::To(b"hash"), false),
+            ("p=tls-unique", Bound::To(b"hash"), false),
+            ("p=tls-server-end-point", Bound::To(b"hash"), true),
+            ("p=tls-server-end-point", offered, false),
+        ] {
+            let first = format!("{flag},,n=user,r=abc");
+            let started = Scram::start(&users, "user", first.as_bytes(), bound);
+            let expected = (!is_agreed).then_some(ScramError::ChannelBinding);
+            assert_eq!(started.err(), expected, "{flag} {bound:?}");
+        }
+    }
+
+    #[test]
+    fn a_login_over_another_certificate_is_refused() {
+        let first = CLIENT_FIRST.strip_prefix(b"n").unwrap();
+        let first = [b"p=tls-server-end-point", first].concat();
+        let bound = Bound::To(b"ours");
+        for (sent, expected) in
+            [("ours", ScramError::WrongProof), ("other", ScramError::ChannelBinding)]
+        {
+            let scram = Scram::with_nonce(&first, "user", pencil(), SERVER_NONCE, bound).unwrap();
+            let binding = BASE64.encode(format!("p=tls-server-end-point,,{sent}"));
+            let last = CLIENT_FINAL.replace("biws", &binding);
+            assert_eq!(scram.finish(last.as_bytes()).map(|_| ()), Err(expected), "{sent}");
+        }
     }
 }

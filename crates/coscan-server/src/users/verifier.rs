@@ -1,5 +1,6 @@
 //! Verifiers of passwords: enough to check a password, not enough to log in with.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
 
@@ -100,16 +101,42 @@ impl Verifier {
         let other = Self::with_salt(password, self.salt.clone(), self.iterations);
         other.stored_key.ct_eq(&self.stored_key).into()
     }
+}
 
-    /// A verifier that no password fits, always the same for a secret and a name: strangers cannot tell which users
-    /// exist.
-    #[must_use]
-    pub(super) fn of_nobody(secret: &[u8; 32], name: &str) -> Self {
-        let salt = hmac_sha256(secret, name.as_bytes())[..SALT_BYTES].to_vec();
+/// Verifiers for names that are no users', which strangers cannot tell from those of users: the same for the same users,
+/// also after a restart and on other servers, with the salt's length and the number of iterations that most users have.
+#[derive(Debug)]
+pub(super) struct Nobody {
+    secret: [u8; 32],
+    iterations: NonZeroU32,
+    salt_bytes: usize,
+}
+
+impl Nobody {
+    /// Among these users.
+    pub(super) fn among<'a>(users: impl Iterator<Item = &'a Verifier>) -> Self {
+        let (mut all, mut counts) = (Vec::new(), BTreeMap::new());
+        for user in users {
+            all.extend_from_slice(&user.stored_key);
+            all.extend_from_slice(&user.server_key);
+            *counts.entry((user.iterations, user.salt.len())).or_insert(0_usize) += 1;
+        }
+        let most = counts.into_iter().max_by_key(|(_, count)| *count);
+        let (iterations, salt_bytes) = most.map_or((ITERATIONS, SALT_BYTES), |(most, _)| most);
+        Self {
+            secret: hmac_sha256(b"coscan: names that are no users'", &all),
+            iterations,
+            salt_bytes,
+        }
+    }
+
+    /// A verifier that no password fits.
+    pub(super) fn verifier(&self, name: &str) -> Verifier {
+        let of = |what: &[u8]| hmac_sha256(&self.secret, &[what, name.as_bytes()].concat());
+        let salt = (0_u8..).flat_map(|part| of(&[part])).take(self.salt_bytes).collect();
         // Keys that are hashes of nothing a client could know the source of.
-        let stored_key = hmac_sha256(secret, &[b"stored", name.as_bytes()].concat());
-        let server_key = hmac_sha256(secret, &[b"server", name.as_bytes()].concat());
-        Self { iterations: ITERATIONS, salt, stored_key, server_key }
+        let (stored_key, server_key) = (of(b"stored"), of(b"server"));
+        Verifier { iterations: self.iterations, salt, stored_key, server_key }
     }
 }
 
@@ -159,6 +186,22 @@ mod tests {
         assert_eq!(read, verifier);
         assert!(read.accepts("pencil"));
         assert!(!read.accepts("Pencil") && !read.accepts(""));
+    }
+
+    #[test]
+    fn names_that_are_no_users_look_like_those_of_most_users() {
+        let salt = |byte: u8, bytes: usize| vec![byte; bytes];
+        let rounds = |count| NonZeroU32::new(count).unwrap();
+        let users = [
+            Verifier::with_salt("a", salt(1, 16), rounds(4096)),
+            Verifier::with_salt("b", salt(2, 20), rounds(10)),
+            Verifier::with_salt("c", salt(3, 20), rounds(10)),
+        ];
+        let nobody = Nobody::among(users.iter()).verifier("eve");
+        assert_eq!((nobody.iterations, nobody.salt.len()), (rounds(10), 20));
+        assert_eq!(Nobody::among(users.iter()).verifier("eve"), nobody, "also after a restart");
+        assert_ne!(Nobody::among(users.iter()).verifier("zed").salt, nobody.salt);
+        assert_ne!(Nobody::among(users[1..].iter()).verifier("eve").salt, nobody.salt);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Clients that nobody here wrote, in Python (psycopg, the ADBC driver for Flight SQL, pandas, polars, SQLAlchemy) and in
+//! Clients that nobody here wrote, in Python (psycopg, asyncpg, the ADBC drivers for PostgreSQL and Flight SQL, ConnectorX,
+//! pandas, polars, SQLAlchemy) and in
 //! Java (the JDBC drivers for PostgreSQL and Flight SQL). `./install` gets them, so these tests run only on request:
 //! `cargo test --workspace --test clients -- --ignored`.
 #![allow(clippy::unwrap_used)]

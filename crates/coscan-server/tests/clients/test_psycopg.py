@@ -161,7 +161,6 @@ def test_cursors_of_the_server(connection, binary):
 
 @pytest.mark.parametrize("sql, error", [
     ("DECLARE c SCROLL CURSOR FOR SELECT 1", errors.FeatureNotSupported),
-    ("DECLARE c CURSOR WITH HOLD FOR SELECT 1", errors.FeatureNotSupported),
     ("DECLARE c CURSOR FOR SELECT nothing", errors.UndefinedColumn),
     ("DECLARE c CURSOR FOR SELECT 1; FETCH PRIOR FROM c", errors.ObjectNotInPrerequisiteState),
     ("DECLARE c CURSOR FOR SELECT 1; DECLARE c CURSOR FOR SELECT 2", errors.DuplicateCursor),
@@ -265,6 +264,8 @@ def test_encryption():
     certificate = os.environ["CERTIFICATE"]
     with postgres(sslmode="verify-full", sslrootcert=certificate, **options) as connection:
         assert connection.pgconn.ssl_in_use
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+    with postgres(sslmode="verify-full", sslrootcert=certificate, channel_binding="require", **options) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
     with pytest.raises(psycopg.OperationalError, match="[Tt][Ll][Ss]|[Ss][Ss][Ll]"):
         postgres(sslmode="disable", **options)

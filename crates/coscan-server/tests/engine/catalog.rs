@@ -1,6 +1,7 @@
-//! Statements on the catalog that clients send: psql 15 (recorded with `psql -E`), psycopg 3.3 and SQLAlchemy 2.1 (with
-//! values in place of parameters), and statements of the form that DBeaver and Metabase send as they connect and browse. Each has a first line `-- NAME: ROWS rows of COLUMNS columns`,
-//! or `-- NAME: answers` where the rows are of no interest.
+//! Statements on the catalog that clients send as they connect and browse: a file for each client, whose first line says
+//! which version, and how they were recorded. Values stand in place of parameters. Those of DBeaver and Metabase have the
+//! form that they send. Each statement has a first line `-- NAME: ROWS rows of COLUMNS columns`, or `-- NAME: answers`
+//! where the rows are others than those of PostgreSQL with the same tables.
 
 use arrow::array::AsArray;
 use coscan_server::config::Limits;
@@ -11,12 +12,32 @@ use futures::TryStreamExt;
 
 use crate::fixture::Fixture;
 
-const FILES: [&str; 5] = [
-    include_str!("catalog/psql.sql"),
-    include_str!("catalog/dbeaver.sql"),
-    include_str!("catalog/metabase.sql"),
-    include_str!("catalog/psycopg.sql"),
-    include_str!("catalog/sqlalchemy.sql"),
+macro_rules! files {
+    ($($name:literal),*) => { [$(($name, include_str!(concat!("catalog/", $name, ".sql")))),*] };
+}
+
+/// The clients, and what they send.
+const FILES: [(&str, &str); 20] = files![
+    "activerecord",
+    "adbc",
+    "asyncpg",
+    "dbeaver",
+    "dbt",
+    "django",
+    "drizzle",
+    "go",
+    "knex",
+    "metabase",
+    "pgadmin",
+    "pgcli",
+    "pgjdbc",
+    "psql",
+    "psqlodbc",
+    "psycopg",
+    "sequelize",
+    "sqlalchemy",
+    "superset",
+    "typeorm"
 ];
 
 /// The number of the table `numbers` in recorded statements.
@@ -26,8 +47,10 @@ const RECORDED_OID: &str = "16386";
 fn statements(
     file: &'static str,
 ) -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-    file.split("\n;\n").filter(|text| !text.trim().is_empty()).map(|text| {
-        let (header, sql) = text.trim().split_once('\n').unwrap();
+    let first_line = |text: &'static str| text.split_once('\n').unwrap();
+    let file = if file.starts_with("-- # ") { first_line(file).1 } else { file };
+    file.split("\n;\n").filter(|text| !text.trim().is_empty()).map(move |text| {
+        let (header, sql) = first_line(text.trim());
         let (name, shape) = header.strip_prefix("-- ").unwrap().rsplit_once(": ").unwrap();
         (name, shape, sql)
     })
@@ -50,11 +73,14 @@ async fn statements_of_clients_on_the_catalog_have_the_expected_shape() {
     let oid = "SELECT arrow_cast(oid, 'Int64') FROM pg_class WHERE relname = 'numbers'";
     let oid = fixture.number(&ann, oid).await.to_string();
     let mut wrong = Vec::new();
-    for (name, expected, sql) in FILES.into_iter().flat_map(statements) {
+    let all = FILES.into_iter().flat_map(|(client, file)| {
+        statements(file).map(move |(name, expected, sql)| (client, name, expected, sql))
+    });
+    for (client, name, expected, sql) in all {
         let seen = shape(&fixture, &ann, &sql.replace(RECORDED_OID, &oid)).await;
         let is_right = seen.as_ref().is_ok_and(|seen| expected == "answers" || seen == expected);
         if !is_right {
-            wrong.push(format!("-- {name}: {expected}; it is: {seen:?}"));
+            wrong.push(format!("{client}: -- {name}: {expected}; it is: {seen:?}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -8,6 +8,7 @@ mod parameters;
 mod strangers;
 #[path = "../support/mod.rs"]
 mod support;
+mod values;
 
 use std::time::Duration;
 
@@ -96,6 +97,24 @@ async fn cursors_give_rows_in_pieces_until_their_transaction_ends() {
     tokio::time::timeout(HANG, running.server.engine().queries().drained()).await.unwrap();
     client.batch_execute("BEGIN").await.unwrap();
     assert_eq!(texts(&client, "FETCH 1 FROM c").await, Err(SqlState::INVALID_CURSOR_NAME));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cursor_with_hold_outlives_its_transaction_if_that_is_committed() {
+    let running = start().await;
+    let client = running.login("ann").await;
+    let declare = |name: &str| {
+        format!("DECLARE {name} CURSOR WITH HOLD FOR SELECT id FROM numbers ORDER BY id")
+    };
+    client.batch_execute(&declare("a")).await.unwrap();
+    assert_eq!(texts(&client, "FETCH 2 FROM a").await.unwrap(), ["0", "1"]);
+    client.batch_execute(&format!("BEGIN; {}; COMMIT", declare("b"))).await.unwrap();
+    client.batch_execute(&format!("BEGIN; {}; ROLLBACK", declare("c"))).await.unwrap();
+    assert_eq!(texts(&client, "FETCH 1 FROM a").await.unwrap(), ["2"]);
+    assert_eq!(texts(&client, "FETCH 1 FROM b").await.unwrap(), ["0"]);
+    assert_eq!(texts(&client, "FETCH 1 FROM c").await, Err(SqlState::INVALID_CURSOR_NAME));
+    client.batch_execute("CLOSE ALL").await.unwrap();
+    tokio::time::timeout(HANG, running.server.engine().queries().drained()).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

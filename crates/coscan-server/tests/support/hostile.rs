@@ -26,7 +26,7 @@ pub(crate) fn statements() -> Vec<String> {
         "SELECT count(*) FROM (SELECT unnest(range(0, 1000000)) AS u, repeat('x', 16000000) AS x)",
         "SELECT count(DISTINCT a.id + b.id) FROM numbers a, numbers b",
         "SELECT a.* FROM numbers a, numbers b, numbers c ORDER BY a.word, b.id, c.id",
-        "SELECT count(*) FROM generate_series(1, 1000000000) a, generate_series(1, 1000000000) b WHERE a.value < b.value",
+        "SELECT count(*) FROM generate_series(1, 1000000000) a, generate_series(1, 1000000000) b WHERE a.a < b.b",
         "SELECT array_agg(a.word || b.word) FROM numbers a, numbers b",
         "SELECT string_agg(a.word, 'x') FROM numbers a, numbers b GROUP BY a.id % 3",
         "SELECT string_agg(word, repeat('x', 1000000)) FROM numbers",

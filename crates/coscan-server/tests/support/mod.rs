@@ -3,6 +3,7 @@
 
 pub(crate) mod http;
 pub(crate) mod server;
+pub(crate) mod values;
 pub(crate) mod wire;
 
 use std::collections::BTreeMap;

@@ -65,8 +65,8 @@ impl ScalarUDFImpl for Format {
     }
 }
 
-/// Names are quoted only if they need it.
-fn quoted(text: &str, quote: char) -> String {
+/// A text in quotes. Names are quoted only if they need it.
+pub(super) fn quoted(text: &str, quote: char) -> String {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     if quote == '"' && text.chars().all(is_plain) && !text.is_empty() {
         return text.to_owned();

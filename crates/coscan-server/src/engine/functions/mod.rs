@@ -2,12 +2,15 @@
 //! much of little (`bounded`).
 
 mod age;
+mod boolean_texts;
 mod bounded;
 mod format;
 mod json;
+pub(super) mod matching;
 mod patterns;
 mod settings;
 mod sizes;
+mod texts;
 mod types;
 
 use std::sync::Arc;
@@ -25,15 +28,18 @@ use crate::engine::Session;
 use crate::engine::constant_settings::SERVER_VERSION;
 use crate::queries::Queries;
 use crate::system_tables::cancel_function;
+pub(super) use boolean_texts::BooleanTexts;
 pub(super) use bounded::{BoundFunctions, check_aggregates};
 pub(super) use patterns::Patterns;
 
 /// Texts about objects, of which there are none: comments, definitions, places.
-const NO_TEXT: [&str; 18] = [
+const NO_TEXT: [&str; 20] = [
+    "acldefault",
     "col_description",
     "inet_client_addr",
     "inet_server_addr",
     "obj_description",
+    "pg_get_constraintdef",
     "pg_get_function_arg_default",
     "pg_get_function_arguments",
     "pg_get_function_identity_arguments",
@@ -51,8 +57,15 @@ const NO_TEXT: [&str; 18] = [
 ];
 
 /// Sizes and times that are not known.
-const NO_NUMBER: [&str; 4] =
-    ["inet_server_port", "pg_database_size", "pg_table_size", "pg_tablespace_size"];
+const NO_NUMBER: [&str; 7] = [
+    "inet_server_port",
+    "pg_database_size",
+    "pg_indexes_size",
+    "pg_relation_size",
+    "pg_table_size",
+    "pg_tablespace_size",
+    "pg_total_relation_size",
+];
 
 /// What is listed can be named without its schema, and used.
 const TRUE: [&str; 17] = [
@@ -75,7 +88,7 @@ const TRUE: [&str; 17] = [
     "pg_type_is_visible",
 ];
 
-const FALSE: [&str; 2] = ["pg_is_in_recovery", "pg_is_other_temp_schema"];
+const FALSE: [&str; 3] = ["pg_column_is_updatable", "pg_is_in_recovery", "pg_is_other_temp_schema"];
 
 /// Those that are the same for all users.
 ///
@@ -91,15 +104,28 @@ pub(super) fn of_all(tables: &PgCatalogStaticTables) -> Result<Vec<ScalarUDF>> {
         constant("version", text(&format!("PostgreSQL {SERVER_VERSION}"))),
         constant("getdatabaseencoding", text("UTF8")),
         constant("pg_client_encoding", text("UTF8")),
+        constant("pg_encoding_to_char", text("UTF8")),
+        constant("pg_get_userbyid", text("postgres")),
+        constant("pg_postmaster_start_time", now()),
+        // There are no locks that a client can take.
+        constant("pg_advisory_unlock_all", text("")),
         constant("pg_char_to_encoding", ScalarValue::from(6)),
         constant("pg_my_temp_schema", ScalarValue::from(0)),
         age::age(),
         types::type_numbers(tables)?,
+        types::pg_typeof(),
         format::format(),
         json::json_build_object(),
         sizes::pg_size_pretty(),
     ];
-    Ok(no_text.into_iter().chain(no_number).chain(yes).chain(no).chain(others).collect())
+    let constants = no_text.into_iter().chain(no_number).chain(yes).chain(no);
+    Ok(constants.chain(texts::of_texts()).chain(others).collect())
+}
+
+/// The time, for functions that keep it.
+fn now() -> ScalarValue {
+    let now = chrono::Utc::now().timestamp_micros();
+    ScalarValue::TimestampMicrosecond(Some(now), Some("UTC".into()))
 }
 
 /// Those that depend on the session.

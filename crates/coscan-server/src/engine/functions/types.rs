@@ -5,9 +5,14 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int32Array};
 use arrow::datatypes::{DataType, Int32Type};
+use datafusion::common::ScalarValue;
 use datafusion::error::Result;
-use datafusion::logical_expr::{ColumnarValue, ScalarUDF, Volatility, create_udf};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, create_udf,
+};
 use datafusion_pg_catalog::pg_catalog::PgCatalogStaticTables;
+
+use crate::engine::information_schema::sql_name;
 
 /// Types by their names in SQL, where `pg_type` has others.
 const TYPE_NAMES: [(&str, &str); 12] = [
@@ -48,4 +53,31 @@ pub(super) fn type_numbers(tables: &PgCatalogStaticTables) -> Result<ScalarUDF> 
     };
     let (text, number) = (DataType::Utf8, DataType::Int32);
     Ok(create_udf("to_regtype", vec![text], number, Volatility::Stable, Arc::new(call)))
+}
+
+/// `pg_typeof(value)`: the name of its type.
+pub(super) fn pg_typeof() -> ScalarUDF {
+    ScalarUDF::new_from_impl(TypeOf(Signature::any(1, Volatility::Stable)))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct TypeOf(Signature);
+
+impl ScalarUDFImpl for TypeOf {
+    fn name(&self) -> &str {
+        "pg_typeof"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.0
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Utf8)
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let of = arguments.arg_fields.first().map(|field| sql_name(field.data_type()));
+        Ok(ColumnarValue::Scalar(ScalarValue::Utf8(of)))
+    }
 }

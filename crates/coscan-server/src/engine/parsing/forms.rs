@@ -4,12 +4,15 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    CopySource, Expr, Fetch, Ident, LimitClause, Query, SelectItem, SetExpr, Statement,
+    CopySource, Expr, Fetch, Ident, LimitClause, ObjectName, Query, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, Statement, TableAlias, TableAliasColumnDef,
     TableFactor, Value, VisitMut, VisitorMut,
 };
 
 use super::expansion::normalized;
+use super::expressions::{name_user, rewrite_expression};
 use crate::engine::column_names::repeated;
+use crate::engine::pg_catalog::parsed_query;
 use crate::queries::{ErrorKind, QueryError};
 
 /// Rewrites a statement.
@@ -28,12 +31,31 @@ pub(super) fn rewrite_forms(statement: &mut Statement) -> Result<(), QueryError>
     }
 }
 
+/// Functions of one value that may stand for a table.
+const VALUES: [&str; 8] = [
+    "current_database",
+    "current_schema",
+    "current_schemas",
+    "current_setting",
+    "pg_backend_pid",
+    "session_user",
+    "string_to_array",
+    "version",
+];
+
 struct Forms;
 
 impl VisitorMut for Forms {
     type Break = &'static str;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        if let SetExpr::Select(select) = query.body.as_mut() {
+            if select.from.is_empty() {
+                name_user(&mut select.projection);
+            }
+            qualify_wildcards(select);
+        }
+        count_rows(query);
         match query.fetch.take() {
             None => ControlFlow::Continue(()),
             Some(Fetch { with_ties: true, .. }) => {
@@ -56,7 +78,15 @@ impl VisitorMut for Forms {
         }
     }
 
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Self::Break> {
+        rewrite_expression(expression)
+    }
+
     fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Self::Break> {
+        if let Some(query) = query_of_value(table) {
+            *table = query;
+        }
+        name_series(table);
         match table {
             TableFactor::Table { sample: Some(_), .. }
             | TableFactor::Derived { sample: Some(_), .. } => ControlFlow::Break(
@@ -69,6 +99,88 @@ impl VisitorMut for Forms {
             _ => ControlFlow::Continue(()),
         }
     }
+}
+
+/// `LIMIT '10'`: a text that stands for a number.
+fn count_rows(query: &mut Query) {
+    let Some(LimitClause::LimitOffset { limit, offset, .. }) = &mut query.limit_clause else {
+        return;
+    };
+    for rows in limit.iter_mut().chain(offset.iter_mut().map(|offset| &mut offset.value)) {
+        if let Expr::Value(value) = rows
+            && let Value::SingleQuotedString(text) = &value.value
+            && text.parse::<u64>().is_ok()
+        {
+            value.value = Value::Number(text.clone(), false);
+        }
+    }
+}
+
+/// `SELECT t.* FROM schema.t`: the table has its schema in its name.
+fn qualify_wildcards(select: &mut Select) {
+    let tables = select.from.iter().flat_map(|table| {
+        let joined = table.joins.iter().map(|join| &join.relation);
+        std::iter::once(&table.relation).chain(joined)
+    });
+    let names: Vec<_> = tables
+        .filter_map(|table| match table {
+            TableFactor::Table { name, alias: None, args: None, .. } if name.0.len() > 1 => {
+                Some(name.clone())
+            }
+            _ => None,
+        })
+        .collect();
+    for item in &mut select.projection {
+        if let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(of), _) =
+            item
+            && let [part] = &of.0[..]
+            && let Some(name) =
+                names.iter().find(|name| last(name) == part.as_ident().map(normalized))
+        {
+            *of = name.clone();
+        }
+    }
+}
+
+/// `FROM generate_series(1, 3) i`: the one column has the name of the table.
+fn name_series(table: &mut TableFactor) {
+    if let TableFactor::Table { name, args: Some(_), alias, .. } = table
+        && last(name).as_deref() == Some("generate_series")
+    {
+        let named = || TableAlias {
+            explicit: true,
+            name: Ident::new("generate_series"),
+            columns: Vec::new(),
+            at: None,
+        };
+        let TableAlias { name, columns, .. } = alias.get_or_insert_with(named);
+        if columns.is_empty() {
+            columns.push(TableAliasColumnDef { name: name.clone(), data_type: None });
+        }
+    }
+}
+
+fn last(name: &ObjectName) -> Option<String> {
+    name.0.last()?.as_ident().map(normalized)
+}
+
+/// `FROM current_schema() s`: a table of one value, with a column of the same name.
+fn query_of_value(table: &TableFactor) -> Option<TableFactor> {
+    let TableFactor::Table { name, args: Some(args), alias, .. } = table else { return None };
+    let function = name.0.last()?.as_ident()?;
+    if !VALUES.contains(&normalized(function).as_str()) {
+        return None;
+    }
+    let named = |name| TableAlias { explicit: true, name, columns: Vec::new(), at: None };
+    let alias = alias.clone().unwrap_or_else(|| named(function.clone()));
+    let arguments: Vec<_> = args.args.iter().map(ToString::to_string).collect();
+    let query = format!("SELECT {function}({}) AS {}", arguments.join(", "), alias.name);
+    Some(TableFactor::Derived {
+        lateral: false,
+        subquery: parsed_query(&query)?,
+        alias: Some(alias),
+        sample: None,
+    })
 }
 
 fn has_limit(query: &Query) -> bool {

@@ -1,9 +1,10 @@
 //! From a text to statements. The work is bounded, that of planning included: by the `depth` of the text, by the steps of
-//! the parser (`dialect`), and by the `expansion` of the statement. Some `forms` are rewritten.
+//! the parser (`dialect`), and by the `expansion` of the statement. Some `forms` and `expressions` are rewritten.
 
 mod depth;
 mod dialect;
 mod expansion;
+mod expressions;
 mod forms;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

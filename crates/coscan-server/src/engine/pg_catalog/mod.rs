@@ -1,10 +1,13 @@
 //! `pg_catalog`, and statements that read it. The tables are those of datafusion-pg-catalog, with `columns` that it
-//! leaves out, `settings` of the session, and without rows where this server has no such objects (`no_objects`).
+//! leaves out, `settings` of the session, and without rows where this server has no such objects (`no_objects`,
+//! `empty_queries`).
 //! Statements that read nothing but the catalog are rewritten (`rewrite`) into forms that DataFusion can run; statements
 //! that read a table of users never are.
 
 mod columns;
+mod empty_queries;
 mod no_objects;
+mod oids;
 mod rewrite;
 mod settings;
 mod syntax;
@@ -18,8 +21,15 @@ use datafusion::logical_expr::TableType;
 
 use crate::engine::session_settings::SharedSettings;
 use crate::users::User;
+pub(crate) use oids::is_list_of_oids;
+pub(super) use oids::{catalog_field, catalog_schema};
 pub(super) use rewrite::rewrite;
-pub(super) use syntax::PG_CATALOG;
+pub(super) use syntax::{PG_CATALOG, parsed_query, reads_catalog_only};
+
+/// Whether a table is not one of datafusion-pg-catalog.
+fn is_added(name: &str) -> bool {
+    name == columns::USERS || no_objects::more_tables().any(|table| table == name)
+}
 
 /// The schema of one session.
 #[derive(Debug)]
@@ -43,7 +53,7 @@ impl PgCatalog {
 #[async_trait]
 impl SchemaProvider for PgCatalog {
     fn table_names(&self) -> Vec<String> {
-        let more = no_objects::more_tables().map(str::to_owned);
+        let more = no_objects::more_tables().chain([columns::USERS]).map(str::to_owned);
         self.tables.table_names().into_iter().chain(more).collect()
     }
 
@@ -53,6 +63,10 @@ impl SchemaProvider for PgCatalog {
         }
         if let Some(schema) = no_objects::schema_of_more(name) {
             return Ok(Some(Arc::new(MemTable::try_new(schema, vec![vec![]])?)));
+        }
+        if name == columns::USERS {
+            let roles = self.tables.table("pg_roles").await?;
+            return roles.map(columns::users).transpose();
         }
         let Some(table) = self.tables.table(name).await? else { return Ok(None) };
         if no_objects::has_none(name) {
@@ -66,6 +80,6 @@ impl SchemaProvider for PgCatalog {
     }
 
     fn table_exist(&self, name: &str) -> bool {
-        self.tables.table_exist(name) || no_objects::more_tables().any(|table| table == name)
+        self.tables.table_exist(name) || is_added(name)
     }
 }

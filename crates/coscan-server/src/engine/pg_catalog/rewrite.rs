@@ -1,17 +1,17 @@
 //! Statements on the catalog in forms that DataFusion can run.
 
-use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Cte, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    ObjectName, Query, SelectItem, SetExpr, Statement, TableFactor, Value, Visit, VisitMut,
-    Visitor, VisitorMut, visit_expressions_mut,
+    BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    Ident, ObjectName, Query, SelectItem, SetExpr, Statement, TableFactor, Value, VisitMut,
+    VisitorMut, visit_expressions_mut,
 };
 
-use super::no_objects::replace_empty;
-use super::syntax::{aggregates, catalog_table, parsed};
-use crate::engine::information_schema::INFORMATION_SCHEMA;
+use super::columns::TYPE_KINDS;
+use super::empty_queries::replace_empty;
+use super::syntax::{PG_CATALOG, aggregates, catalog_table, parsed, reads_catalog_only};
+use super::{is_added, settings};
 
 /// Columns that every table of PostgreSQL has and that `*` leaves out.
 const SYSTEM_COLUMNS: [&str; 4] = ["tableoid", "xmin", "xmax", "ctid"];
@@ -36,6 +36,7 @@ const COMMENTS: [&str; 3] = ["col_description", "obj_description", "shobj_descri
 
 /// Rewrites a statement that reads the catalog and nothing else.
 pub(in crate::engine) fn rewrite(statement: &mut Statement) {
+    let _ = VisitMut::visit(statement, &mut NameTables);
     if !reads_catalog_only(statement) {
         return;
     }
@@ -45,6 +46,27 @@ pub(in crate::engine) fn rewrite(statement: &mut Statement) {
         ControlFlow::Continue(())
     });
     let _ = VisitMut::visit(statement, &mut NameNulls);
+}
+
+/// Gives tables of the catalog that datafusion-pg-catalog does not have their schema, and takes a function for the table
+/// that it reads.
+struct NameTables;
+
+impl VisitorMut for NameTables {
+    type Break = ();
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<()> {
+        let TableFactor::Table { name, args, .. } = table else { return ControlFlow::Continue(()) };
+        let last = name.0.last().and_then(|part| part.as_ident()).map(|name| name.value.as_str());
+        let is_alone = name.0.len() == 1;
+        let known = match (last, &args) {
+            (Some("pg_show_all_settings"), Some(_)) => settings::TABLE,
+            (Some(name), None) if is_alone && is_added(name) => name,
+            _ => return ControlFlow::Continue(()),
+        };
+        *name = ObjectName::from(vec![Ident::new(PG_CATALOG), Ident::new(known)]);
+        *args = None;
+        ControlFlow::Continue(())
+    }
 }
 
 /// Names the NULLs of a SELECT: DataFusion refuses two columns of one name.
@@ -81,11 +103,28 @@ fn rewrite_expression(expression: &mut Expr) {
             let is_system = column.is_some_and(|column| SYSTEM_COLUMNS.contains(&column));
             is_system.then(|| parsed("NULL::int")).flatten()
         }
+        Expr::Identifier(name) if SYSTEM_COLUMNS.contains(&name.value.as_str()) => {
+            parsed("NULL::int")
+        }
         // Comments again, by the kind of their object.
         Expr::BinaryOp { left, op: BinaryOperator::Eq, .. }
             if column(left).is_some_and(|name| name.value == "classoid") =>
         {
             parsed("false")
+        }
+        // What is computed from such types need not be possible.
+        Expr::BinaryOp { left, op: BinaryOperator::Eq, right }
+            if column(left).is_some_and(|name| name.value == "typtype")
+                && text(right).is_some_and(|kind| !TYPE_KINDS.contains(&kind)) =>
+        {
+            parsed("false")
+        }
+        // PostgreSQL has 0 for no function, whose name is a hyphen.
+        Expr::BinaryOp { left, op: BinaryOperator::Eq | BinaryOperator::NotEq, right }
+            if holds_function(left) && is_zero(right) =>
+        {
+            **right = Expr::value(Value::SingleQuotedString("-".to_owned()));
+            None
         }
         Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => {
             if holds_function(left) {
@@ -95,11 +134,24 @@ fn rewrite_expression(expression: &mut Expr) {
             }
             None
         }
+        // `oid::regtype::text`: types are numbers here.
+        Expr::Cast { expr, data_type: DataType::Text | DataType::Varchar(None), .. } => {
+            let Expr::Cast { expr: number, data_type, .. } = expr.as_ref() else { return };
+            let is_type = data_type.to_string().to_ascii_lowercase().ends_with("regtype");
+            is_type.then(|| parsed(&format!("format_type({number}, -1)"))).flatten()
+        }
         // `::regprocedure`: they are names already.
         Expr::Cast { expr, .. } if holds_function(expr) => Some(expr.as_ref().clone()),
         Expr::Subquery(query) => {
             aggregate(query, "first_value");
             None
+        }
+        // No table of the catalog has such a column.
+        Expr::Function(function)
+            if matches!(function.args, FunctionArguments::None)
+                && is_named(&function.name, &["user"]) =>
+        {
+            parsed("session_user()")
         }
         // There are no comments; what they are looked up by need not be evaluated.
         Expr::Function(function) if is_named(&function.name, &COMMENTS) => parsed("NULL::text"),
@@ -166,6 +218,19 @@ fn aggregate(query: &mut Query, function: &str) {
     }
 }
 
+fn text(expression: &Expr) -> Option<&str> {
+    let Expr::Value(value) = expression else { return None };
+    match &value.value {
+        Value::SingleQuotedString(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn is_zero(expression: &Expr) -> bool {
+    let Expr::Value(value) = expression else { return false };
+    matches!(&value.value, Value::Number(number, _) if number == "0")
+}
+
 fn holds_function(expression: &Expr) -> bool {
     column(expression).is_some_and(|name| FUNCTIONS.contains(&name.value.as_str()))
 }
@@ -203,41 +268,4 @@ fn function_name(expression: &Expr) -> Option<Expr> {
     let function = function.strip_prefix("pg_catalog.").unwrap_or(function);
     (catalog_table(name)? == "pg_proc")
         .then(|| Expr::value(Value::SingleQuotedString(function.to_owned())))
-}
-
-/// Whether a statement reads tables of the catalog, and no others.
-fn reads_catalog_only(statement: &Statement) -> bool {
-    #[derive(Default)]
-    struct Search {
-        reads: bool,
-        reads_others: bool,
-        named: HashSet<String>,
-    }
-    impl Visitor for Search {
-        type Break = ();
-        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-            let tables = query.with.iter().flat_map(|with| &with.cte_tables);
-            self.named.extend(tables.map(|Cte { alias, .. }| alias.name.value.clone()));
-            ControlFlow::Continue(())
-        }
-        fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<()> {
-            let TableFactor::Table { name, args: None, .. } = table else {
-                return ControlFlow::Continue(());
-            };
-            let schema = name.0.iter().rev().nth(1).and_then(|part| part.as_ident());
-            let is_information = schema.is_some_and(|schema| schema.value == INFORMATION_SCHEMA);
-            if is_information
-                || catalog_table(name).is_some_and(|table| !self.named.contains(&table))
-            {
-                self.reads = true;
-            } else {
-                let name = name.0.last().and_then(|part| part.as_ident());
-                self.reads_others |= name.is_none_or(|name| !self.named.contains(&name.value));
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    let mut search = Search::default();
-    let _ = statement.visit(&mut search);
-    search.reads && !search.reads_others
 }

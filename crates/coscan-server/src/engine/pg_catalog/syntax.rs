@@ -1,10 +1,15 @@
 //! What rewriting asks of statements, and parts of statements from text.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, ObjectName, Query, Select, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{
+    Cte, Expr, ObjectName, Query, Select, Statement, TableFactor, Visit, Visitor,
+};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+
+use crate::engine::information_schema::INFORMATION_SCHEMA;
 
 /// The name of the schema.
 pub(in crate::engine) const PG_CATALOG: &str = "pg_catalog";
@@ -65,7 +70,44 @@ pub(super) fn parsed(expression: &str) -> Option<Expr> {
     parser.try_with_sql(expression).ok()?.parse_expr().ok()
 }
 
-pub(super) fn parsed_query(query: &str) -> Option<Box<Query>> {
+pub(in crate::engine) fn parsed_query(query: &str) -> Option<Box<Query>> {
     let parser = Parser::new(&PostgreSqlDialect {});
     parser.try_with_sql(query).ok()?.parse_query().ok()
+}
+
+/// Whether a statement reads tables of the catalog, and no others.
+pub(in crate::engine) fn reads_catalog_only(statement: &Statement) -> bool {
+    #[derive(Default)]
+    struct Search {
+        reads: bool,
+        reads_others: bool,
+        named: HashSet<String>,
+    }
+    impl Visitor for Search {
+        type Break = ();
+        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+            let tables = query.with.iter().flat_map(|with| &with.cte_tables);
+            self.named.extend(tables.map(|Cte { alias, .. }| alias.name.value.clone()));
+            ControlFlow::Continue(())
+        }
+        fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<()> {
+            let TableFactor::Table { name, args: None, .. } = table else {
+                return ControlFlow::Continue(());
+            };
+            let schema = name.0.iter().rev().nth(1).and_then(|part| part.as_ident());
+            let is_information = schema.is_some_and(|schema| schema.value == INFORMATION_SCHEMA);
+            if is_information
+                || catalog_table(name).is_some_and(|table| !self.named.contains(&table))
+            {
+                self.reads = true;
+            } else {
+                let name = name.0.last().and_then(|part| part.as_ident());
+                self.reads_others |= name.is_none_or(|name| !self.named.contains(&name.value));
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut search = Search::default();
+    let _ = statement.visit(&mut search);
+    search.reads && !search.reads_others
 }

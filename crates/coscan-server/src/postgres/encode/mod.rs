@@ -57,7 +57,7 @@ impl<'a> Column<'a> {
 pub(super) struct Encoded(pub(super) BytesMut);
 
 impl Encoded {
-    /// Adds a row as a message; its bytes.
+    /// Adds a row as a message, after the header of rows that are copied; its bytes.
     ///
     /// # Errors
     /// As [`Self::add`].
@@ -66,10 +66,12 @@ impl Encoded {
         columns: &[Column<'_>],
         row: usize,
         form: &RowForm,
+        header: &[u8],
     ) -> PgWireResult<usize> {
         let kind = self.0.len();
         self.0.put_u8(if *form == RowForm::Message { b'D' } else { b'd' });
         let start = self.begin();
+        self.0.put_slice(header);
         match form {
             RowForm::Message | RowForm::Copied(CopyForm::Binary) => {
                 self.0.put_i16(i16::try_from(columns.len()).unwrap_or(i16::MAX));

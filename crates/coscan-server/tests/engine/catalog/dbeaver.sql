@@ -10,7 +10,7 @@ SELECT string_agg(word, ',') FROM pg_catalog.pg_get_keywords() WHERE word <> ALL
 -- a setting: 1 rows of 17 columns
 SELECT * FROM pg_catalog.pg_settings WHERE name = 'standard_conforming_strings'
 ;
--- databases: 1 rows of 18 columns
+-- databases: 1 rows of 19 columns
 SELECT db.oid, db.* FROM pg_catalog.pg_database db
 WHERE db.datallowconn AND NOT db.datistemplate OR db.datname = 'coscan' ORDER BY db.datname
 ;

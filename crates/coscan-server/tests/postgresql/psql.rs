@@ -1,13 +1,9 @@
-//! The PostgreSQL protocol with psql (`apt-get install postgresql-client`). It runs only on request:
-//! `cargo test --workspace --test psql -- --ignored`. Without psql, tests/postgres.rs tests the protocol.
-#![allow(clippy::unwrap_used)]
-
-mod support;
+//! psql runs queries, and lists what there is.
 
 use std::process::Stdio;
 
-use support::PASSWORD;
-use support::server::{Running, start};
+use crate::support::PASSWORD;
+use crate::support::server::{Running, start};
 
 /// Runs psql; whether it succeeds, and what it prints.
 async fn psql(running: &Running, user: &str, password: &str, commands: &[&str]) -> (bool, String) {
