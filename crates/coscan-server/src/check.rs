@@ -20,7 +20,8 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
     if errors.is_empty() { Ok(()) } else { Err(ConfigError::Wrong(errors)) }
 }
 
-/// Files of secrets that others on this machine may read, one sentence for each.
+/// Secret files whose mode lets every local user read them, one sentence for each. Directories above them are not looked
+/// at.
 #[must_use]
 pub fn exposed_files(config: &Config) -> Vec<String> {
     let tls = config.tls.as_ref().map(|tls| ("tls.key", &tls.key));
@@ -30,7 +31,9 @@ pub fn exposed_files(config: &Config) -> Vec<String> {
     exposed
         .map(|(setting, path)| {
             let path = path.display();
-            format!("everyone on this machine may read {path} ({setting}): chmod o-rwx {path}")
+            format!(
+                "every user of this machine can read {path} ({setting}); run: chmod o-rwx {path}"
+            )
         })
         .collect()
 }

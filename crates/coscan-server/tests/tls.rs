@@ -59,7 +59,9 @@ async fn a_reload_takes_all_or_nothing() {
     login_with_tls(&running, &first).await.unwrap(); // As ann, with the first certificate.
     config.tables.remove("missing");
     running.server.reload(&config).await.unwrap();
-    assert!(login_with_tls(&running, &second).await.is_err());
+    let error = login_with_tls(&running, &second).await.unwrap_err(); // With the second certificate; ann is gone.
+    let code = error.downcast_ref::<tokio_postgres::Error>().and_then(|error| error.code());
+    assert_eq!(code, Some(&SqlState::INVALID_PASSWORD), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

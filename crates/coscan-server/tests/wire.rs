@@ -113,6 +113,13 @@ async fn rows_without_columns_are_rows() {
         let rows = messages.iter().filter(|(is, _)| *is == kind).count();
         assert_eq!(rows, 30_000, "{:?}", messages.last());
     }
+    let parse = framed(Some(b'P'), b"\0SELECT FROM numbers\0\0\0");
+    let (bind, describe) = (framed(Some(b'B'), b"\0\0\0\0\0\0\0\0"), framed(Some(b'D'), b"P\0"));
+    let execute = framed(Some(b'E'), b"\0\0\0\0\x01");
+    let sync = framed(Some(b'S'), b"");
+    wire.send(&[&parse[..], &bind, &describe, &execute, &sync].concat()).await;
+    let kinds: Vec<_> = wire.until(b'Z').await.iter().map(|(kind, _)| *kind).collect();
+    assert_eq!(kinds, b"12TDsZ", "rows are described, if they have no columns");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

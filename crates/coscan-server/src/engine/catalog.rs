@@ -152,9 +152,9 @@ impl SchemaProvider for GrantedTables {
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         let granted = self.user.tables.includes(name);
-        let table = self.tables.load().get(name).filter(|_| granted).cloned();
+        let table = self.tables.load().get(name).cloned();
         match table {
-            Some(table) => Ok(Some(table)),
+            Some(table) => Ok(granted.then_some(table as Arc<dyn TableProvider>)),
             // As `pg_table_is_visible` says: system tables need no schema before their names.
             None => self.system.table(name).await,
         }

@@ -12,7 +12,10 @@ use crate::queries::{ErrorKind, QueryError};
 /// What a client is told.
 pub(crate) fn from_engine(error: DataFusionError) -> QueryError {
     let kind = kind_of(&error);
-    let text = EngineText::from(error).to_string();
+    let mut text = EngineText::from(error).to_string();
+    if kind == ErrorKind::InvalidValue {
+        text = text.replace("Parser error: ", ""); // It reads like a fault of syntax.
+    }
     QueryError::new(kind, without_credentials(&text))
 }
 

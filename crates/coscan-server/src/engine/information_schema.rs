@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::DataType;
 use async_trait::async_trait;
 use datafusion::catalog::information_schema::InformationSchemaProvider;
 use datafusion::catalog::{CatalogProviderList, MemTable, SchemaProvider, TableProvider};
@@ -15,73 +15,12 @@ use datafusion::logical_expr::{
 };
 
 use crate::engine::CATALOG;
+use crate::engine::empty_tables::{columns_of_empty, empty_names, empty_table};
 
 /// The name of the schema.
 pub(super) const INFORMATION_SCHEMA: &str = "information_schema";
 
 const CHARACTER_SETS: &str = "character_sets";
-
-/// Tables about keys, constraints and the like, of which there are none.
-const NO_ROWS: [(&str, &str); 15] = [
-    ("check_constraints", "constraint_catalog constraint_schema constraint_name check_clause"),
-    (
-        "column_privileges",
-        "grantor grantee table_catalog table_schema table_name column_name privilege_type is_grantable",
-    ),
-    (
-        "constraint_column_usage",
-        "table_catalog table_schema table_name column_name constraint_catalog constraint_schema constraint_name",
-    ),
-    (
-        "constraint_table_usage",
-        "table_catalog table_schema table_name constraint_catalog constraint_schema constraint_name",
-    ),
-    (
-        "domains",
-        "domain_catalog domain_schema domain_name data_type domain_default udt_schema udt_name",
-    ),
-    (
-        "element_types",
-        "object_catalog object_schema object_name object_type collection_type_identifier data_type udt_schema udt_name",
-    ),
-    (
-        "key_column_usage",
-        "constraint_catalog constraint_schema constraint_name table_catalog table_schema table_name column_name \
-         ordinal_position position_in_unique_constraint",
-    ),
-    (
-        "referential_constraints",
-        "constraint_catalog constraint_schema constraint_name unique_constraint_catalog unique_constraint_schema \
-         unique_constraint_name match_option update_rule delete_rule",
-    ),
-    (
-        "role_table_grants",
-        "grantor grantee table_catalog table_schema table_name privilege_type is_grantable with_hierarchy",
-    ),
-    ("sequences", "sequence_catalog sequence_schema sequence_name data_type start_value increment"),
-    (
-        "table_constraints",
-        "constraint_catalog constraint_schema constraint_name table_catalog table_schema table_name constraint_type \
-         is_deferrable initially_deferred enforced nulls_distinct",
-    ),
-    (
-        "table_privileges",
-        "grantor grantee table_catalog table_schema table_name privilege_type is_grantable with_hierarchy",
-    ),
-    (
-        "triggers",
-        "trigger_catalog trigger_schema trigger_name event_manipulation event_object_catalog event_object_schema \
-         event_object_table action_statement action_timing",
-    ),
-    (
-        "user_defined_types",
-        "user_defined_type_catalog user_defined_type_schema user_defined_type_name",
-    ),
-    (
-        "view_table_usage",
-        "view_catalog view_schema view_name table_catalog table_schema table_name",
-    ),
-];
 
 /// Columns that DataFusion leaves out of `columns`: NULL for all that this server has.
 const NO_VALUE: [&str; 21] = [
@@ -108,11 +47,6 @@ const NO_VALUE: [&str; 21] = [
     "maximum_cardinality",
 ];
 
-/// Whether a table never has rows.
-pub(super) fn has_no_rows(name: &str) -> bool {
-    NO_ROWS.iter().any(|(table, _)| *table == name)
-}
-
 /// The schema of one user.
 #[derive(Debug)]
 pub(super) struct InformationSchema(InformationSchemaProvider);
@@ -127,16 +61,13 @@ impl InformationSchema {
 #[async_trait]
 impl SchemaProvider for InformationSchema {
     fn table_names(&self) -> Vec<String> {
-        let more = NO_ROWS.iter().map(|(name, _)| *name).chain([CHARACTER_SETS]);
+        let more = empty_names().chain([CHARACTER_SETS]);
         self.0.table_names().into_iter().chain(more.map(str::to_owned)).collect()
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        if let Some((_, columns)) = NO_ROWS.iter().find(|(table, _)| *table == name) {
-            let columns = columns.split_whitespace();
-            let fields = columns.map(|column| Field::new(column, DataType::Utf8, true));
-            let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-            return Ok(Some(Arc::new(MemTable::try_new(schema, vec![vec![]])?)));
+        if let Some(columns) = columns_of_empty(name) {
+            return empty_table(columns).map(Some);
         }
         if name == CHARACTER_SETS {
             return character_sets().map(Some);
@@ -149,7 +80,7 @@ impl SchemaProvider for InformationSchema {
     }
 
     fn table_exist(&self, name: &str) -> bool {
-        self.0.table_exist(name) || name == CHARACTER_SETS || has_no_rows(name)
+        self.0.table_exist(name) || name == CHARACTER_SETS || columns_of_empty(name).is_some()
     }
 }
 
@@ -185,11 +116,14 @@ fn complete_columns(table: Arc<dyn TableProvider>) -> Result<Arc<dyn TableProvid
 fn views(table: Arc<dyn TableProvider>) -> Result<Arc<dyn TableProvider>> {
     let schema = table.schema();
     let there = schema.fields().iter().map(|field| ident(field.name()));
+    let definition = ident("definition").alias("view_definition");
     let no = ["is_updatable", "is_insertable_into", "is_trigger_updatable", "is_trigger_deletable"];
     let no = no.map(|name| lit("NO").alias(name));
     let plan = LogicalPlanBuilder::scan("views", provider_as_source(Arc::clone(&table)), None)?;
     let plan = plan.filter(ident("table_schema").eq(lit("system")))?;
-    let plan = plan.project(there.chain([lit("NONE").alias("check_option")]).chain(no))?.build()?;
+    let plan = plan
+        .project(there.chain([definition, lit("NONE").alias("check_option")]).chain(no))?
+        .build()?;
     Ok(Arc::new(ViewTable::new(plan, None)))
 }
 

@@ -1,9 +1,10 @@
 //! Statements that take so little that they need no slot: they look at the server while queries keep it busy.
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
 
-use crate::engine::{CATALOG, SCHEMA};
+use crate::system_tables::is_system_table;
 
 /// Functions that take little, whatever their arguments.
 const FUNCTIONS: [&str; 12] = [
@@ -60,8 +61,7 @@ fn is_light_operator(plan: &LogicalPlan) -> bool {
         | LogicalPlan::EmptyRelation(_)
         | LogicalPlan::SubqueryAlias(_) => true,
         LogicalPlan::TableScan(scan) => {
-            let table = scan.table_name.clone().resolve(CATALOG, SCHEMA);
-            &*table.schema == "system"
+            source_as_provider(&scan.source).is_ok_and(|table| is_system_table(table.as_ref()))
         }
         _ => false,
     }

@@ -1,11 +1,13 @@
 //! SQL on the tables of the server, restricted to those granted to the user. All protocols go through here.
 //!
-//! A [`Session`] (`session`) is a user with `settings`, after a `login`. It sees the tables of its own `catalog`. A
-//! statement is parsed (`parsing`) and [planned](Engine::plan) (`plan`; `plan_parameters` and `array_parameters` give types to parameters,
+//! A [`Session`] (`session`) is a user with `settings` (`session_settings`, `constant_settings`, `time_zone`), after a
+//! `login`. It sees the tables of its own `catalog`. A statement is parsed, and rewritten where PostgreSQL's syntax is not
+//! DataFusion's (`parsing` with `syntax`; `pg_catalog` for statements on that), and [planned](Engine::plan) (`plan`; `plan_parameters` and `array_parameters` give types to parameters,
 //! `decimals` knows those) on threads of its own (`planning`), unless its plan is too large (`plan_size`). It is then
-//! [run](Engine::run) (`run`) with a limit on its `memory`, on threads that serve no connections (`query_task`) and
-//! that its joins give up now and then (`yielding`) and that users take by `turns`; what is `light` needs no slot. `statements` that concern the session only never reach DataFusion. Clients find the `functions` and the `pg_catalog` and `information_schema` that
-//! they expect. `errors` are told apart and hold no credentials.
+//! [run](Engine::run) (`run`) with a limit on its `memory`, on threads that serve no connections (`query_task`), that its
+//! joins give up now and then (`yielding`), and that users take by `turns`; what is `light` needs no slot. `statements` that
+//! concern the session only never reach DataFusion. Clients find the `functions`, the `pg_catalog` and the
+//! `information_schema` that they expect, with `empty_tables`. `errors` are told apart and hold no credentials.
 
 mod array_parameters;
 mod batch_rows;
@@ -13,6 +15,7 @@ mod catalog;
 mod column_names;
 mod constant_settings;
 mod decimals;
+mod empty_tables;
 mod errors;
 mod functions;
 mod information_schema;
@@ -31,6 +34,7 @@ mod session;
 mod session_settings;
 mod settings;
 mod statements;
+mod syntax;
 mod time_zone;
 mod turns;
 mod yielding;
@@ -71,6 +75,7 @@ pub use query_task::STACK_BYTES;
 pub use session::Session;
 pub use settings::Settings;
 pub use statements::Command;
+pub(crate) use syntax::normalized;
 use turns::Turns;
 use yielding::YieldingJoins;
 
@@ -183,6 +188,9 @@ impl Engine {
     }
 
     /// Opens tables. Nothing changes until [`replace_tables`](Self::replace_tables).
+    ///
+    /// # Errors
+    /// If a table cannot be opened; all such tables are named.
     pub(crate) async fn opened_tables(
         &self,
         locations: &BTreeMap<String, TableLocation>,

@@ -88,7 +88,7 @@ impl Settings {
             "timezone" => {
                 if let Some(zone) = value {
                     arrow_zone(zone).ok_or_else(|| {
-                        wrong("write for example Europe/Amsterdam, or hours east of Greenwich")
+                        wrong("use a name such as Europe/Amsterdam, or hours east of UTC such as 2 or -3.5")
                     })?;
                 }
                 self.time_zone = value.map(str::to_owned);

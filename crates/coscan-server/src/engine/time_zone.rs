@@ -9,13 +9,16 @@ pub(super) fn arrow_zone(name: &str) -> Option<String> {
     // `<+02:00>-02:00`: the name of the zone, then the offset. Without one, the name is it.
     if let Some((named, posix)) = name.strip_prefix('<').and_then(|name| name.split_once('>')) {
         return match posix {
-            "" => minutes(named).map(offset),
+            "" => minutes(named).or_else(|| minutes(&format!("+{named}"))).map(offset),
             posix => minutes(posix).map(|west| offset(-west)),
         };
     }
     let posix = ["UTC", "GMT"].into_iter().find_map(|of| name.strip_prefix(of)).unwrap_or(name);
     if let Some(west) = minutes(posix) {
         return Some(offset(-west));
+    }
+    if ["UTC", "GMT", "Z"].iter().any(|zone| name.eq_ignore_ascii_case(zone)) {
+        return Some("UTC".to_owned());
     }
     name.parse::<arrow::array::timezone::Tz>().is_ok().then(|| name.to_owned())
 }
@@ -53,6 +56,8 @@ mod tests {
             ("+02:00", Some("-02:00")),
             ("UTC-5:30", Some("+05:30")),
             ("<+02:00>", Some("+02:00")),
+            ("<02:00>", Some("+02:00")),
+            ("utc", Some("UTC")),
             ("<+05:30>-05:30", Some("+05:30")),
             ("Atlantis", None),
             ("+25:00", None),

@@ -20,7 +20,8 @@ const HASHES: [(&[u8], &Algorithm); 9] = [
     (b"\x2a\x86\x48\xce\x3d\x04\x03\x04", &SHA512),
 ];
 
-/// The hash of a certificate in DER; `None` if its signature algorithm has no hash of its own, such as Ed25519.
+/// The hash of a certificate in DER; `None` if its signature algorithm has no hash (Ed25519), or is not
+/// known here (RSASSA-PSS).
 pub(super) fn server_end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let (content, _) = value(certificate, SEQUENCE)?;
     let (_, after_signed_part) = value(content, SEQUENCE)?;
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certificate_has_none() {
+    fn malformed_der_has_no_channel_binding() {
         for bytes in [
             &b""[..],
             b"\x30",

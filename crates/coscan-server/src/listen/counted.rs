@@ -68,9 +68,7 @@ impl CountedStream {
         let read = self.stream.peek(&mut byte).await?;
         Ok((read > 0).then_some(byte[0]))
     }
-}
 
-impl CountedStream {
     fn counted(&self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(bytes)) = polled {
             self.sent.fetch_add(bytes as u64, Ordering::Relaxed);

@@ -40,7 +40,7 @@ pub enum TlsError {
 #[derive(Debug)]
 pub struct LoadedCertificate {
     config: ServerConfig,
-    /// What logins can be bound to.
+    /// Channel-binding data (tls-server-end-point, RFC 5929); `None` for certificates without it.
     binding: Option<Arc<[u8]>>,
 }
 

@@ -141,20 +141,20 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         }
         match message {
             Frontend::Sync => {
-                self.is_skipping = false;
+                let has_failed = std::mem::take(&mut self.is_skipping);
                 if self.transaction == TransactionStatus::Idle {
-                    self.prepared.end_transaction(true);
+                    self.prepared.end_transaction(!has_failed);
                 }
                 Ok(self.ready().await?)
             }
             _ if self.is_skipping => Ok(()),
             Frontend::Query(text) => {
-                match self.simple(&text).await {
-                    Err(Failure::Statement(error)) => self.fail(&error)?,
-                    other => other?,
-                }
+                let has_succeeded = match self.simple(&text).await {
+                    Err(Failure::Statement(error)) => self.fail(&error).map(|()| false)?,
+                    other => other.map(|()| true)?,
+                };
                 if self.transaction == TransactionStatus::Idle {
-                    self.prepared.end_transaction(true);
+                    self.prepared.end_transaction(has_succeeded);
                 }
                 Ok(self.ready().await?)
             }
@@ -236,6 +236,11 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             self.session.roll_back();
         }
         Ok(())
+    }
+
+    /// The same for a statement about cursors or prepared statements.
+    pub(super) fn begin_connection_statement(&self) -> Result<(), PgError> {
+        self.refuse_in_failed(true)
     }
 
     fn refuse_in_failed(&self, is_refused: bool) -> Result<(), PgError> {

@@ -9,28 +9,28 @@ use pgwire::messages::response::{CommandComplete, TransactionStatus};
 use tokio::io::AsyncWrite;
 
 use crate::postgres::connection::{Connection, Failure};
-use crate::postgres::cursor_statements::CursorStatement;
-use crate::postgres::prepared::{Lifetime, Portal, Prepared, Progress};
+use crate::postgres::connection_statements::{ConnectionStatement, Lifetime};
+use crate::postgres::prepared::{Portal, Prepared, Progress};
 use crate::postgres::rows::{description, fields};
 use crate::postgres::sqlstate::{INVALID_CURSOR_NAME, NO_TRANSACTION, PgError};
 
 impl<W: AsyncWrite + Unpin> Connection<W> {
-    /// Runs a statement about a cursor. `values` are those of the declared query; rows are sent in `format`, after
+    /// Runs a statement about cursors or prepared statements. `values` are those of the declared query; rows are sent in `format`, after
     /// their description if the client expects it.
     pub(super) async fn run_cursor(
         &mut self,
-        statement: &CursorStatement,
+        statement: &ConnectionStatement,
         query: Arc<Prepared>,
         values: ParamValues,
         format: Format,
         describe: bool,
     ) -> Result<(), Failure> {
         let tag = match statement {
-            CursorStatement::Declare(name, lifetime) => {
+            ConnectionStatement::Declare(name, lifetime) => {
                 self.declare(name.clone(), *lifetime, query, values)?;
                 "DECLARE CURSOR".to_owned()
             }
-            CursorStatement::Fetch(name, rows_max) => {
+            ConnectionStatement::Fetch(name, rows_max) => {
                 let cursor = self.cursor(name)?;
                 let query = cursor.prepared.planned.as_ref();
                 let described = query.map(|query| fields(&query.schema, &format)).transpose()?;
@@ -48,20 +48,20 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
                 let (sent, _) = self.send_portal(name, *rows_max, &cancel).await?;
                 format!("FETCH {sent}")
             }
-            CursorStatement::Close(None) => {
+            ConnectionStatement::Close(None) => {
                 self.prepared.close_portals();
                 "CLOSE CURSOR ALL".to_owned()
             }
-            CursorStatement::Close(Some(name)) => {
+            ConnectionStatement::Close(Some(name)) => {
                 self.cursor(name)?;
                 self.prepared.close_portal(name);
                 "CLOSE CURSOR".to_owned()
             }
-            CursorStatement::Deallocate(None) => {
+            ConnectionStatement::Deallocate(None) => {
                 self.prepared.close_statements();
                 "DEALLOCATE ALL".to_owned()
             }
-            CursorStatement::Deallocate(Some(name)) => {
+            ConnectionStatement::Deallocate(Some(name)) => {
                 self.prepared.statement(name)?;
                 self.prepared.close_statement(name);
                 "DEALLOCATE".to_owned()

@@ -100,7 +100,8 @@ pub(super) fn decode_startup(body: Bytes) -> Result<Startup, ProtocolError> {
 /// Reads a message of this kind; `body` is exactly one, without kind and length.
 ///
 /// # Errors
-/// If there is no such kind.
+/// If there is no such kind, or a Flush, Sync or Terminate has a body. What is wrong in Query, Parse, Bind, Describe, Close
+/// or Execute is [`Frontend::Unreadable`].
 pub(super) fn decode(kind: u8, body: Bytes) -> Result<Frontend, ProtocolError> {
     match kind {
         b'Q' | b'P' | b'B' | b'D' | b'C' | b'E' => Ok(read(kind, body)

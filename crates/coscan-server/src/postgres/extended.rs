@@ -16,11 +16,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::Planned;
 use crate::postgres::connection::{Connection, Failure};
+use crate::postgres::connection_statements::{ConnectionStatement, Lifetime, connection_statement};
 use crate::postgres::copy_statements::copy_statement;
-use crate::postgres::cursor_statements::{CursorStatement, cursor_statement};
 use crate::postgres::decode::{Bind, Frontend};
 use crate::postgres::parameters::{cast_parameters, types};
-use crate::postgres::prepared::{Lifetime, Portal, Prepared, Progress, format};
+use crate::postgres::prepared::{Portal, Prepared, Progress, format};
 use crate::postgres::rows::{Rows, description, fields};
 use crate::postgres::sqlstate::{NOT_IN_STATE, PROTOCOL_VIOLATION, PgError, SYNTAX};
 use crate::postgres::values::values;
@@ -66,7 +66,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             Some(statement) => {
                 self.check_transaction(&statement)?;
                 let (copy, statement) = copy_statement(statement)?;
-                (copy, cursor_statement(statement)?)
+                (copy, connection_statement(statement)?)
             }
         };
         let prepared = match statement {
@@ -123,12 +123,12 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         let planned = match &prepared.cursor {
             None if prepared.copy.is_some() => None,
             None => prepared.planned.as_ref(),
-            Some(CursorStatement::Fetch(name, _)) => {
+            Some(ConnectionStatement::Fetch(name, _)) => {
                 self.prepared.portal(name)?.prepared.planned.as_ref()
             }
             Some(_) => None,
         };
-        match planned.filter(|planned| !planned.schema.fields().is_empty()) {
+        match planned.filter(|planned| planned.returns_rows()) {
             Some(planned) => {
                 let described = fields(&planned.schema, format)?;
                 self.add(&description(&described))
@@ -142,6 +142,8 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         let portal = self.prepared.portal(name)?;
         let prepared = Arc::clone(&portal.prepared);
         if let Some(cursor) = &prepared.cursor {
+            self.begin_connection_statement()?;
+            let portal = self.prepared.portal(name)?;
             let values = match std::mem::replace(&mut portal.progress, Progress::Ended) {
                 Progress::NotStarted(values) => values,
                 _ => ParamValues::List(Vec::new()),

@@ -20,7 +20,7 @@ use crate::postgres::sqlstate::{
     INVALID_AUTHORIZATION, INVALID_PASSWORD, PROTOCOL_VIOLATION, PgError,
 };
 use crate::postgres::startup_settings::settings;
-use crate::users::{BOUND_MECHANISM, Bound, MECHANISM, Scram, ScramError};
+use crate::users::{ChannelBinding, MECHANISM, MECHANISM_PLUS, Scram, ScramError};
 
 /// The longest message before a client has logged in, in bytes.
 const MESSAGE_BYTES_MAX: usize = 10_000;
@@ -35,7 +35,7 @@ const TLS_HANDSHAKE: u8 = 0x16;
 pub(super) enum Negotiated {
     Login {
         stream: MaybeTls,
-        /// What it can be bound to.
+        /// Channel-binding data; `None` without TLS, or for certificates without it.
         binding: Option<Arc<[u8]>>,
         minor: i32,
         parameters: Vec<(String, String)>,
@@ -139,7 +139,7 @@ fn refused(code: &'static str, text: impl Into<String>) -> LoginFailure {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Client<'a> {
     pub(super) address: IpAddr,
-    /// What the login can be bound to.
+    /// Channel-binding data, as negotiated.
     pub(super) binding: Option<&'a [u8]>,
     pub(super) minor: i32,
     pub(super) parameters: &'a [(String, String)],
@@ -191,16 +191,18 @@ async fn by_scram(
     };
     let failed = engine.users().failed_logins();
     failed.check(name, Some(address)).map_err(|time| wrong(LoginError::TooMany(time)))?;
-    let mechanisms = [binding.map(|_| BOUND_MECHANISM), Some(MECHANISM)];
+    let mechanisms = [binding.map(|_| MECHANISM_PLUS), Some(MECHANISM)];
     let mechanisms = mechanisms.into_iter().flatten().map(str::to_owned).collect();
     send(stream, &authentication(Authentication::SASL(mechanisms))).await?;
     let (chosen, initial) = client_first(password(stream).await?)
         .ok_or_else(|| refused(PROTOCOL_VIOLATION, "the login is not by SCRAM-SHA-256"))?;
     let bound = match (&chosen[..], binding) {
         (mechanism, _) if mechanism == MECHANISM.as_bytes() => {
-            Bound::No { was_offered: binding.is_some() }
+            ChannelBinding::No { was_offered: binding.is_some() }
         }
-        (mechanism, Some(binding)) if mechanism == BOUND_MECHANISM.as_bytes() => Bound::To(binding),
+        (mechanism, Some(binding)) if mechanism == MECHANISM_PLUS.as_bytes() => {
+            ChannelBinding::To(binding)
+        }
         _ => return Err(refused(PROTOCOL_VIOLATION, "the login is not by SCRAM-SHA-256")),
     };
     let scram = Scram::start(engine.users(), name, &initial, bound).map_err(malformed)?;

@@ -2,7 +2,7 @@
 //!
 //! A connection is negotiated and its user logged in (`login`, with `startup_settings`). From then on its `messages` are read (`frame`,
 //! `decode`, `reader`) and answered (`connection`), in the `simple` protocol or the `extended` one with `prepared`
-//! statements, whose `parameters` have types and `values`. Statements may name portals, too (`cursor_statements`,
+//! statements, whose `parameters` have types and `values`. Statements may name portals, too (`connection_statements`,
 //! `cursors`), or copy (`copy_statements`, `copy_out`). Results are sent (`sending`) as `rows` of `wire_types` (`encode`,
 //! in one of the `row_forms`) through a `writer`. `arrays` and `numeric` are forms of values. Another connection may
 //! `cancel`. Errors have the codes of PostgreSQL (`sqlstate`).
@@ -10,9 +10,9 @@
 mod arrays;
 mod cancel;
 mod connection;
+mod connection_statements;
 mod copy_out;
 mod copy_statements;
-mod cursor_statements;
 mod cursors;
 mod decode;
 mod encode;
@@ -30,6 +30,7 @@ mod sending;
 mod simple;
 mod sqlstate;
 mod startup_settings;
+mod text_values;
 mod values;
 mod wire_types;
 mod writer;
@@ -125,7 +126,8 @@ impl PostgresServer {
                 Err(ReadError::Protocol(error)) => return Err(io::Error::other(error)),
             };
         if self.certificate.is_some() && !stream.is_secure() {
-            let text = "this server wants TLS; set sslmode to verify-full (or to require, which does not check who answers)";
+            let text = "this server requires TLS: set sslmode=verify-full (sslmode=require encrypts, but does not \
+                        verify the server)";
             return refuse(stream, &PgError::new(INVALID_AUTHORIZATION, text)).await;
         }
         let (binding, parameters) = (binding.as_deref(), &parameters[..]);

@@ -9,8 +9,8 @@ use pgwire::api::portal::Format;
 use tokio::time::Instant;
 
 use crate::engine::Planned;
+use crate::postgres::connection_statements::{ConnectionStatement, Lifetime};
 use crate::postgres::copy_statements::CopyOut;
-use crate::postgres::cursor_statements::CursorStatement;
 use crate::postgres::rows::Rows;
 use crate::postgres::sqlstate::{
     INVALID_CURSOR_NAME, INVALID_STATEMENT_NAME, LIMIT_EXCEEDED, PgError,
@@ -25,11 +25,11 @@ const BYTES_MAX: usize = 16 << 20;
 /// A statement that is planned.
 #[derive(Clone, Debug)]
 pub(super) struct Prepared {
-    /// `None` for an empty statement, FETCH and CLOSE. For DECLARE it is the query.
+    /// `None` for an empty statement, FETCH, CLOSE and DEALLOCATE. For DECLARE it is the query.
     pub(super) planned: Option<Planned>,
     pub(super) types: Vec<Type>,
-    /// `None` if it concerns no cursor.
-    pub(super) cursor: Option<CursorStatement>,
+    /// `None` if it concerns neither cursors nor prepared statements.
+    pub(super) cursor: Option<ConnectionStatement>,
     /// `None` if its result is sent as rows.
     pub(super) copy: Option<CopyOut>,
 }
@@ -43,17 +43,6 @@ pub(super) struct Portal {
     pub(super) lifetime: Lifetime,
 }
 
-/// When a portal ends, unless it is closed before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lifetime {
-    /// With its transaction.
-    Transaction,
-    /// WITH HOLD: with its transaction if that is rolled back.
-    Held,
-    /// With the connection, since its transaction was committed.
-    Connection,
-}
-
 /// How far a portal is.
 #[derive(Debug)]
 pub(super) enum Progress {
@@ -65,7 +54,7 @@ pub(super) enum Progress {
 
 impl Prepared {
     fn bytes(&self) -> usize {
-        let cursor = self.cursor.as_ref().map_or(0, CursorStatement::bytes);
+        let cursor = self.cursor.as_ref().map_or(0, ConnectionStatement::bytes);
         let copy = self.copy.as_ref().map_or(0, CopyOut::bytes);
         let planned = self.planned.as_ref().map_or(0, Planned::bytes);
         planned + size_of_val(&self.types[..]) + cursor + copy
@@ -188,8 +177,14 @@ impl PreparedStatements {
         self.statements.remove(name);
     }
 
+    /// Closes those that have a name.
     pub(super) fn close_statements(&mut self) {
+        let unnamed = self.statements.values.remove_entry("");
         self.statements = Named::default();
+        if let Some((name, (statement, bytes))) = unnamed {
+            self.statements.bytes = bytes;
+            self.statements.values.insert(name, (statement, bytes));
+        }
     }
 
     pub(super) fn close_portal(&mut self, name: &str) {

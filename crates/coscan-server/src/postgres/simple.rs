@@ -10,8 +10,8 @@ use tokio::io::AsyncWrite;
 
 use crate::engine::{Command, Planned};
 use crate::postgres::connection::{Connection, Failure};
+use crate::postgres::connection_statements::connection_statement;
 use crate::postgres::copy_statements::copy_statement;
-use crate::postgres::cursor_statements::cursor_statement;
 use crate::postgres::prepared::Prepared;
 use crate::postgres::rows::{Rows, description, fields};
 use crate::queries::cancelled;
@@ -27,7 +27,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         for statement in statements {
             self.check_transaction(&statement)?;
             let (copy, statement) = copy_statement(statement)?;
-            let (cursor, statement) = cursor_statement(statement)?;
+            let (cursor, statement) = connection_statement(statement)?;
             let planned = match statement {
                 None => None,
                 Some(statement) => Some(self.plan(statement, text).await?),

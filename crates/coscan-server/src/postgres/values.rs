@@ -18,7 +18,8 @@ use postgres_types::Kind;
 
 use crate::engine::Planned;
 use crate::postgres::decode::Bind;
-use crate::postgres::sqlstate::{INVALID_VALUE, LIMIT_EXCEEDED, PROTOCOL_VIOLATION, PgError};
+use crate::postgres::sqlstate::{LIMIT_EXCEEDED, PROTOCOL_VIOLATION, PgError};
+use crate::postgres::text_values::{invalid, json, number, text, uuid};
 use crate::postgres::{arrays, numeric};
 
 /// The elements of an array that are read at a time: single values take much more memory than those of an array.
@@ -26,10 +27,6 @@ const ELEMENTS: usize = 1024;
 
 /// The most bytes of an array, which may take many times those of its message.
 const ARRAY_BYTES_MAX: usize = 16 << 20;
-
-fn invalid(text: impl Into<String>) -> PgError {
-    PgError::new(INVALID_VALUE, text)
-}
 
 /// The values of a statement's parameters.
 ///
@@ -189,44 +186,6 @@ impl ValueReader<'_> {
     }
 }
 
-/// The text of a NUMERIC. It is cast where it is compared, with all its digits.
-fn number(bytes: Bytes, is_binary: bool) -> Result<String, PgError> {
-    if is_binary {
-        return numeric::from_binary(bytes).map_err(|error| invalid(error.to_string()));
-    }
-    let number = text(&bytes)?.trim_ascii();
-    if !number.bytes().any(|byte| byte.is_ascii_digit()) {
-        return Err(invalid(format!("invalid value for type numeric: \"{number}\"")));
-    }
-    Ok(number.to_owned())
-}
-
-/// The text of a UUID. Others than binary ones are taken as they are.
-fn uuid(bytes: Bytes, is_binary: bool) -> Result<String, PgError> {
-    if !is_binary {
-        return Ok(text(&bytes)?.trim_ascii().to_ascii_lowercase());
-    }
-    let bytes: [u8; 16] =
-        bytes.as_ref().try_into().map_err(|_| invalid("a UUID has sixteen bytes"))?;
-    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let groups = [0..8, 8..12, 12..16, 16..20, 20..32].map(|group| &digits[group]);
-    Ok(groups.join("-"))
-}
-
-/// The text of JSON. The binary form of `jsonb` begins with the number of its version.
-fn json(bytes: Bytes, is_binary: bool) -> Result<String, PgError> {
-    let is_versioned = is_binary && bytes.first() == Some(&1);
-    text(&bytes.slice(usize::from(is_versioned)..)).map(str::to_owned)
-}
-
-fn text(bytes: &Bytes) -> Result<&str, PgError> {
-    let text = std::str::from_utf8(bytes).map_err(|_| invalid("a text is not UTF-8"))?;
-    match text.contains('\0') {
-        true => Err(invalid("a text has a zero byte")),
-        false => Ok(text),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -234,7 +193,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::postgres::sqlstate::NOT_SUPPORTED;
+    use crate::postgres::sqlstate::{INVALID_VALUE, NOT_SUPPORTED};
 
     fn read(of: &Type, bytes: &[u8], is_binary: bool) -> Result<ScalarValue, PgError> {
         let reader = ValueReader { of, inferred: None, is_binary };

@@ -99,3 +99,8 @@ impl TableProvider for SystemTable {
         Ok(MemorySourceConfig::try_new_exec(&[vec![rows]], schema, projection.cloned())?)
     }
 }
+
+/// Whether a table is one of these.
+pub(crate) fn is_system_table(table: &dyn TableProvider) -> bool {
+    table.downcast_ref::<SystemTable>().is_some()
+}

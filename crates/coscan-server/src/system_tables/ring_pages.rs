@@ -61,7 +61,7 @@ impl PartitionStream for RingPages {
         builder.spawn_blocking(move || {
             for batch in batches {
                 if to.blocking_send(batch).is_err() {
-                    break; // Nobody wants the rest.
+                    break; // MockVerifiers wants the rest.
                 }
             }
             Ok(())

@@ -1,7 +1,7 @@
 //! Users, their passwords, and the tables granted to them.
 //!
 //! `file` reads the users file, which keeps a `verifier` of each password; `scram` checks a login without seeing the
-//! password. `failures` slows down the guessing of passwords.
+//! password, with channel binding; unknown names get mock verifiers. `failures` slows down the guessing of passwords.
 
 mod failures;
 mod file;
@@ -16,8 +16,8 @@ use arc_swap::ArcSwap;
 
 pub use failures::FailedLogins;
 pub use file::{UsersError, entry};
-pub use scram::{BOUND_MECHANISM, Bound, Scram, ScramError, Verified};
-use verifier::Nobody;
+pub use scram::{ChannelBinding, MECHANISM_PLUS, Scram, ScramError, Verified};
+use verifier::MockVerifiers;
 pub use verifier::{MECHANISM, Verifier, VerifierError};
 
 /// A user of the server.
@@ -90,14 +90,20 @@ enum Accounts {
 #[derive(Debug)]
 pub struct ListedUsers {
     users: BTreeMap<String, Arc<User>>,
-    /// Makes logins of unknown users look like those of known ones.
-    nobody: Nobody,
+    /// For unknown names.
+    mock: MockVerifiers,
 }
 
 impl ListedUsers {
     fn new(users: BTreeMap<String, Arc<User>>) -> Self {
-        let nobody = Nobody::among(users.values().filter_map(|user| user.verifier()));
-        Self { users, nobody }
+        let mock = MockVerifiers::like(users.values().filter_map(|user| user.verifier()));
+        Self { users, mock }
+    }
+
+    /// With the salts of unknown names as they were.
+    fn in_place_of(mut self, others: &Self) -> Self {
+        self.mock.keep_secret_of(&others.mock);
+        self
     }
 }
 
@@ -164,6 +170,7 @@ impl Users {
     /// next statement.
     pub fn replace(&self, users: ListedUsers) {
         if let Accounts::Listed { listed, .. } = &self.accounts {
+            let users = users.in_place_of(&listed.load());
             listed.store(Arc::new(users));
         }
     }
@@ -204,11 +211,11 @@ impl Users {
     #[must_use]
     pub fn verifier_of(&self, name: &str) -> Verifier {
         let Accounts::Listed { listed, .. } = &self.accounts else {
-            return Nobody::among(std::iter::empty()).verifier(name);
+            return MockVerifiers::like(std::iter::empty()).verifier(name);
         };
         let listed = listed.load();
         let user = listed.users.get(name).and_then(|user| user.verifier.clone());
-        user.unwrap_or_else(|| listed.nobody.verifier(name))
+        user.unwrap_or_else(|| listed.mock.verifier(name))
     }
 
     /// The names in a users file.

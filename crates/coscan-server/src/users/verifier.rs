@@ -103,18 +103,20 @@ impl Verifier {
     }
 }
 
-/// Verifiers for names that are no users', which strangers cannot tell from those of users: the same for the same users,
-/// also after a restart and on other servers, with the salt's length and the number of iterations that most users have.
+/// Verifiers for unknown names, so that a login looks the same whether the user exists (PostgreSQL's mock authentication). They
+/// are made from the verifiers of the users file: the same after a restart and on other servers, with the length of salt and
+/// the number of iterations that most users have. They stay while the server runs; whoever asks before and after a restart
+/// with another file can tell, since those of users stay then, too.
 #[derive(Debug)]
-pub(super) struct Nobody {
+pub(super) struct MockVerifiers {
     secret: [u8; 32],
     iterations: NonZeroU32,
     salt_bytes: usize,
 }
 
-impl Nobody {
+impl MockVerifiers {
     /// Among these users.
-    pub(super) fn among<'a>(users: impl Iterator<Item = &'a Verifier>) -> Self {
+    pub(super) fn like<'a>(users: impl Iterator<Item = &'a Verifier>) -> Self {
         let (mut all, mut counts) = (Vec::new(), BTreeMap::new());
         for user in users {
             all.extend_from_slice(&user.stored_key);
@@ -128,6 +130,11 @@ impl Nobody {
             iterations,
             salt_bytes,
         }
+    }
+
+    /// Gives the same salts as others.
+    pub(super) fn keep_secret_of(&mut self, others: &Self) {
+        self.secret = others.secret;
     }
 
     /// A verifier that no password fits.
@@ -197,11 +204,18 @@ mod tests {
             Verifier::with_salt("b", salt(2, 20), rounds(10)),
             Verifier::with_salt("c", salt(3, 20), rounds(10)),
         ];
-        let nobody = Nobody::among(users.iter()).verifier("eve");
+        let nobody = MockVerifiers::like(users.iter()).verifier("eve");
         assert_eq!((nobody.iterations, nobody.salt.len()), (rounds(10), 20));
-        assert_eq!(Nobody::among(users.iter()).verifier("eve"), nobody, "also after a restart");
-        assert_ne!(Nobody::among(users.iter()).verifier("zed").salt, nobody.salt);
-        assert_ne!(Nobody::among(users[1..].iter()).verifier("eve").salt, nobody.salt);
+        assert_eq!(
+            MockVerifiers::like(users.iter()).verifier("eve"),
+            nobody,
+            "also after a restart"
+        );
+        assert_ne!(MockVerifiers::like(users.iter()).verifier("zed").salt, nobody.salt);
+        let mut after = MockVerifiers::like(users[1..].iter());
+        assert_ne!(after.verifier("eve").salt, nobody.salt);
+        after.keep_secret_of(&MockVerifiers::like(users.iter()));
+        assert_eq!(after.verifier("eve").salt[..16], nobody.salt[..16], "also after a reload");
     }
 
     #[test]

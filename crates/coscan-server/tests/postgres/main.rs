@@ -113,6 +113,10 @@ async fn a_cursor_with_hold_outlives_its_transaction_if_that_is_committed() {
     assert_eq!(texts(&client, "FETCH 1 FROM a").await.unwrap(), ["2"]);
     assert_eq!(texts(&client, "FETCH 1 FROM b").await.unwrap(), ["0"]);
     assert_eq!(texts(&client, "FETCH 1 FROM c").await, Err(SqlState::INVALID_CURSOR_NAME));
+    client.batch_execute(&format!("{}; SELECT nothing", declare("D"))).await.unwrap_err();
+    assert_eq!(texts(&client, "FETCH 1 FROM d").await, Err(SqlState::INVALID_CURSOR_NAME));
+    client.batch_execute(&declare("D")).await.unwrap();
+    assert_eq!(texts(&client, "FETCH 1 FROM d").await.unwrap(), ["0"]);
     client.batch_execute("CLOSE ALL").await.unwrap();
     tokio::time::timeout(HANG, running.server.engine().queries().drained()).await.unwrap();
 }

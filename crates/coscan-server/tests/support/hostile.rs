@@ -44,6 +44,8 @@ pub(crate) fn statements() -> Vec<String> {
     ];
     let mut statements = plain.map(str::to_owned).to_vec();
     statements.extend([
+        nested(31, "quote_literal(", "''''", ")"),
+        nested(24, "like_escape(", r"'\\'", ", '!')"),
         nested(45, "abs(", "1", ")"),
         nested(45, "ceil(", "1 1", ")"),
         nested(48, "(", "1", ")"),

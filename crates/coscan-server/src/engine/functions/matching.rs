@@ -6,8 +6,8 @@ use crate::engine::errors::invalid_value;
 
 /// The escape character of a pattern; `None` for the empty text.
 fn escape_of(text: &str) -> Result<Option<char>> {
-    let mut letters = text.chars();
-    match (letters.next(), letters.next()) {
+    let mut characters = text.chars();
+    match (characters.next(), characters.next()) {
         (first, None) => Ok(first),
         _ => Err(invalid_value("invalid escape: ESCAPE takes one character, or none")),
     }
@@ -16,18 +16,18 @@ fn escape_of(text: &str) -> Result<Option<char>> {
 /// A pattern of LIKE with the backslash for its escape character.
 pub(super) fn like_escape(pattern: &str, escape: &str) -> Result<String> {
     let escape = escape_of(escape)?;
-    let (mut form, mut letters) = (String::with_capacity(pattern.len()), pattern.chars());
-    while let Some(letter) = letters.next() {
-        if Some(letter) == escape {
-            let escaped = letters.next().ok_or_else(ends_with_escape)?;
-            form.extend(['\\', escaped]);
-        } else if letter == '\\' {
-            form.push_str("\\\\");
+    let (mut escaped, mut characters) = (String::with_capacity(pattern.len()), pattern.chars());
+    while let Some(character) = characters.next() {
+        if Some(character) == escape {
+            let next = characters.next().ok_or_else(ends_with_escape)?;
+            escaped.extend(['\\', next]);
+        } else if character == '\\' {
+            escaped.push_str("\\\\");
         } else {
-            form.push(letter);
+            escaped.push(character);
         }
     }
-    Ok(form)
+    Ok(escaped)
 }
 
 fn ends_with_escape() -> DataFusionError {
@@ -38,63 +38,63 @@ fn ends_with_escape() -> DataFusionError {
 /// `?`, `{…}`, `(…)`, `[…]` are those of regular expressions.
 pub(in crate::engine) fn similar_to_escape(pattern: &str, escape: &str) -> Result<String> {
     let escape = escape_of(escape)?;
-    let (mut form, mut letters) = ("^(?s:".to_owned(), pattern.chars().peekable());
-    while let Some(letter) = letters.next() {
-        match letter {
-            letter if Some(letter) == escape => match letters.next() {
+    let (mut regex, mut characters) = ("^(?s:".to_owned(), pattern.chars().peekable());
+    while let Some(character) = characters.next() {
+        match character {
+            character if Some(character) == escape => match characters.next() {
                 Some('"') => {
                     return Err(invalid_value(
                         "the pattern has a separator, which only substring() takes",
                     ));
                 }
-                Some(letter) => push_plain(&mut form, letter),
+                Some(character) => push_plain(&mut regex, character),
                 None => return Err(ends_with_escape()),
             },
-            '%' => form.push_str(".*"),
-            '_' => form.push('.'),
-            '(' => form.push_str("(?:"),
-            '|' | '*' | '+' | '?' | '{' | '}' | ')' => form.push(letter),
+            '%' => regex.push_str(".*"),
+            '_' => regex.push('.'),
+            '(' => regex.push_str("(?:"),
+            '|' | '*' | '+' | '?' | '{' | '}' | ')' => regex.push(character),
             '[' => {
-                form.push('[');
-                push_class(&mut form, &mut letters, escape)?;
+                regex.push('[');
+                push_class(&mut regex, &mut characters, escape)?;
             }
-            letter => push_plain(&mut form, letter),
+            character => push_plain(&mut regex, character),
         }
     }
-    form.push_str(")$");
-    Ok(form)
+    regex.push_str(")$");
+    Ok(regex)
 }
 
 /// The rest of a class such as `[^a-z[:digit:]]`.
 fn push_class(
-    form: &mut String,
-    letters: &mut std::iter::Peekable<std::str::Chars<'_>>,
+    regex: &mut String,
+    characters: &mut std::iter::Peekable<std::str::Chars<'_>>,
     escape: Option<char>,
 ) -> Result<()> {
-    if letters.next_if_eq(&'^').is_some() {
-        form.push('^');
+    if characters.next_if_eq(&'^').is_some() {
+        regex.push('^');
     }
     let mut is_first = true;
-    while let Some(letter) = letters.next() {
-        match letter {
+    while let Some(character) = characters.next() {
+        match character {
             ']' if !is_first => {
-                form.push(']');
+                regex.push(']');
                 return Ok(());
             }
-            '[' if letters.peek() == Some(&':') => {
-                form.push('[');
-                for letter in letters.by_ref() {
-                    form.push(letter);
-                    if letter == ']' {
+            '[' if characters.peek() == Some(&':') => {
+                regex.push('[');
+                for character in characters.by_ref() {
+                    regex.push(character);
+                    if character == ']' {
                         break;
                     }
                 }
             }
-            '-' => form.push('-'),
-            letter if Some(letter) == escape => {
-                push_plain(form, letters.next().ok_or_else(ends_with_escape)?);
+            '-' => regex.push('-'),
+            character if Some(character) == escape => {
+                push_plain(regex, characters.next().ok_or_else(ends_with_escape)?);
             }
-            letter => push_plain(form, letter),
+            character => push_plain(regex, character),
         }
         is_first = false;
     }
@@ -102,11 +102,11 @@ fn push_class(
 }
 
 /// A character that stands for itself.
-fn push_plain(form: &mut String, letter: char) {
-    if r"\.+*?()|[]{}^$#&-~".contains(letter) {
-        form.push('\\');
+fn push_plain(regex: &mut String, character: char) {
+    if r"\.+*?()|[]{}^$#&-~".contains(character) {
+        regex.push('\\');
     }
-    form.push(letter);
+    regex.push(character);
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ pub(super) fn of_all(tables: &PgCatalogStaticTables) -> Result<Vec<ScalarUDF>> {
         constant("pg_client_encoding", text("UTF8")),
         constant("pg_encoding_to_char", text("UTF8")),
         constant("pg_get_userbyid", text("postgres")),
-        constant("pg_postmaster_start_time", now()),
+        constant("pg_postmaster_start_time", start_time()),
         // There are no locks that a client can take.
         constant("pg_advisory_unlock_all", text("")),
         constant("pg_char_to_encoding", ScalarValue::from(6)),
@@ -122,8 +122,8 @@ pub(super) fn of_all(tables: &PgCatalogStaticTables) -> Result<Vec<ScalarUDF>> {
     Ok(constants.chain(texts::of_texts()).chain(others).collect())
 }
 
-/// The time, for functions that keep it.
-fn now() -> ScalarValue {
+/// The time of this call: the server starts.
+fn start_time() -> ScalarValue {
     let now = chrono::Utc::now().timestamp_micros();
     ScalarValue::TimestampMicrosecond(Some(now), Some("UTC".into()))
 }

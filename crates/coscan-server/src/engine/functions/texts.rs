@@ -1,5 +1,5 @@
-//! Functions of texts that PostgreSQL has and DataFusion lacks, and those that stand for forms of SQL: each has a value
-//! for each row that has no NULL.
+//! Text functions that DataFusion lacks, or has with other rules than PostgreSQL (`chr`), and those that casts become. They are
+//! NULL if any argument is.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -13,16 +13,13 @@ use datafusion::logical_expr::{
 };
 
 use super::format::quoted;
-use super::matching::{like_escape, similar_to_escape};
+use super::matching::like_escape;
 use crate::engine::errors::invalid_value;
 
 /// The functions.
-pub(super) fn of_texts() -> [ScalarUDF; 7] {
+pub(super) fn of_texts() -> [ScalarUDF; 6] {
     [
         text("like_escape", 2, |texts| Ok(like_escape(texts[0], texts[1])?.into_bytes())),
-        text("similar_to_escape", 2, |texts| {
-            Ok(similar_to_escape(texts[0], texts[1])?.into_bytes())
-        }),
         text("quote_literal", 1, |texts| Ok(quoted_literal(texts[0]).into_bytes())),
         text("uuid_in", 1, |texts| Ok(uuid(texts[0])?.into_bytes())),
         text("json_in", 1, |texts| Ok(json(texts[0])?.as_bytes().to_vec())),
@@ -65,11 +62,14 @@ impl ScalarUDFImpl for TextFunction {
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let arrays = ColumnarValue::values_to_arrays(&arguments.args)?;
-        if let [array] = &arrays[..]
-            && array.data_type() == &self.returns
-            && self.returns == DataType::Binary
-        {
-            return Ok(ColumnarValue::Array(Arc::clone(array))); // Bytes already.
+        if let ([array], DataType::Binary) = (&arrays[..], &self.returns) {
+            match array.data_type() {
+                of if of.is_binary() => {
+                    return Ok(ColumnarValue::Array(cast(array, &self.returns)?));
+                }
+                of if of.is_string() || of.is_null() => {}
+                of => return Err(invalid_value(format!("cannot cast {of} to bytea"))),
+            }
         }
         let texts = arrays.iter().map(|array| cast(array, &DataType::Utf8));
         let texts = texts.collect::<Result<Vec<_>, _>>()?;

@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::too_complex;
+use crate::engine::syntax::normalized;
 use crate::queries::QueryError;
 
 /// The most queries and tables.
@@ -77,14 +78,6 @@ impl Expansion {
             }
             _ => ControlFlow::Continue(()),
         }
-    }
-}
-
-/// As DataFusion compares names.
-pub(super) fn normalized(name: &Ident) -> String {
-    match name.quote_style {
-        Some(_) => name.value.clone(),
-        None => name.value.to_ascii_lowercase(),
     }
 }
 

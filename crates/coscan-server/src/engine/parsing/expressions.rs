@@ -3,19 +3,21 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, CastKind, CharacterLength, DataType, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName, SelectItem,
-    Subscript, Value, ValueWithSpan,
+    AccessExpr, ArrayElemTypeDef, BinaryOperator, CastKind, CharacterLength, DataType, Expr,
+    Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, SelectItem, Subscript, Value,
+    ValueWithSpan,
 };
 
+use crate::engine::errors::from_engine;
 use crate::engine::functions::matching::similar_to_escape;
+use crate::engine::syntax::{call, is_named, is_user, literal, text_of};
+use crate::queries::{ErrorKind, QueryError};
 
-/// Types of texts that SQL does not name.
-const TEXTS: [&str; 7] =
-    ["bpchar", "char", "character_data", "citext", "name", "sql_identifier", "yes_or_no"];
+/// Other names for text: PostgreSQL's own, and the domains of `information_schema`.
+const TEXT_TYPES: [&str; 5] = ["bpchar", "character_data", "citext", "sql_identifier", "yes_or_no"];
 
-/// Rewrites an expression whose parts are rewritten already.
-pub(super) fn rewrite_expression(expression: &mut Expr) -> ControlFlow<&'static str> {
+/// Rewrites an expression whose parts are rewritten already; breaks off if it asks for what would be left out.
+pub(super) fn rewrite_expression(expression: &mut Expr) -> ControlFlow<QueryError> {
     let rewritten = match expression {
         Expr::Value(ValueWithSpan { value: Value::UnicodeStringLiteral(text), .. }) => {
             literal(text)
@@ -36,6 +38,12 @@ pub(super) fn rewrite_expression(expression: &mut Expr) -> ControlFlow<&'static 
         Expr::Substring { expr, substring_from: Some(pattern), substring_for: None, .. }
             if text_of(pattern).is_some() =>
         {
+            if !text_of(pattern).is_some_and(takes_part) {
+                return refuse(
+                    "substring FROM a pattern with groups that may be left out",
+                    "use regexp_match",
+                );
+            }
             let groups = call("regexp_match", vec![*expr.clone(), *pattern.clone()]);
             let first =
                 Subscript::Index { index: Expr::value(Value::Number("1".to_owned(), false)) };
@@ -46,16 +54,14 @@ pub(super) fn rewrite_expression(expression: &mut Expr) -> ControlFlow<&'static 
         }
         Expr::SimilarTo { negated, expr, pattern, escape_char } => {
             let escape = escape_char.take().map_or_else(|| literal("\\"), Expr::Value);
-            // What is matched must be a literal.
-            let translated = match (text_of(pattern), text_of(&escape)) {
-                (Some(pattern), Some(escape)) => similar_to_escape(pattern, escape).ok(),
-                _ => None,
+            let (Some(pattern), Some(escape)) = (text_of(pattern), text_of(&escape)) else {
+                return refuse("SIMILAR TO with a pattern that is no literal", "use regexp_like");
             };
-            let right = match translated {
-                Some(translated) => literal(&translated),
-                None => call("similar_to_escape", vec![*pattern.clone(), escape]),
+            let regex = match similar_to_escape(pattern, escape) {
+                Ok(regex) => regex,
+                Err(error) => return ControlFlow::Break(from_engine(error)),
             };
-            let right = Box::new(right);
+            let right = Box::new(literal(&regex));
             let op = match negated {
                 true => BinaryOperator::PGRegexNotMatch,
                 false => BinaryOperator::PGRegexMatch,
@@ -72,10 +78,10 @@ pub(super) fn rewrite_expression(expression: &mut Expr) -> ControlFlow<&'static 
             match cast(expr, data_type) {
                 ControlFlow::Continue(Some(cast)) => cast,
                 ControlFlow::Continue(None) => return ControlFlow::Continue(()),
-                ControlFlow::Break(what) => return ControlFlow::Break(what),
+                ControlFlow::Break(error) => return ControlFlow::Break(error),
             }
         }
-        Expr::Function(function) if is_named(&function.name, "mod") => {
+        Expr::Function(function) if is_named(&function.name, &["mod"]) => {
             let Some(&[left, right]) = arguments(function).as_deref() else {
                 return ControlFlow::Continue(());
             };
@@ -83,7 +89,7 @@ pub(super) fn rewrite_expression(expression: &mut Expr) -> ControlFlow<&'static 
             let (left, right) = (nested(left), nested(right));
             Expr::Nested(Box::new(Expr::BinaryOp { left, op: BinaryOperator::Modulo, right }))
         }
-        Expr::Function(function) if is_named(&function.name, "quote_nullable") => {
+        Expr::Function(function) if is_named(&function.name, &["quote_nullable"]) => {
             let Some(&[value]) = arguments(function).as_deref() else {
                 return ControlFlow::Continue(());
             };
@@ -96,15 +102,30 @@ pub(super) fn rewrite_expression(expression: &mut Expr) -> ControlFlow<&'static 
     ControlFlow::Continue(())
 }
 
+/// Whether every group of a regular expression takes part in every match: `regexp_match` leaves out those that do not.
+fn takes_part(pattern: &str) -> bool {
+    let (mut plain, mut characters, mut is_class) = (String::new(), pattern.chars(), false);
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => drop(characters.next()),
+            '[' | ']' => is_class = character == '[',
+            character if !is_class => plain.push(character),
+            _ => {}
+        }
+    }
+    let plain = plain.replace("(?:", "");
+    !plain.contains('(') || !["|", "(?", ")?", ")*", "){"].iter().any(|it| plain.contains(it))
+}
+
 /// A cast to a type that DataFusion does not have, or does not heed the length of.
-fn cast(expression: &Expr, to: &DataType) -> ControlFlow<&'static str, Option<Expr>> {
+fn cast(expression: &Expr, to: &DataType) -> ControlFlow<QueryError, Option<Expr>> {
     let is_parameter =
         matches!(expression, Expr::Value(ValueWithSpan { value: Value::Placeholder(_), .. }));
     let function = match to {
         DataType::Uuid => "uuid_in",
         DataType::JSON => "json_in",
         DataType::JSONB => {
-            return ControlFlow::Break("the type jsonb; write json, which keeps the text: it");
+            return refuse("the type jsonb", "use json, which keeps the text as it is");
         }
         DataType::Interval { .. } => {
             let text = text_of(expression).and_then(interval_in_words);
@@ -125,7 +146,20 @@ fn cast(expression: &Expr, to: &DataType) -> ControlFlow<&'static str, Option<Ex
         | DataType::CharacterVarying(length @ Some(_)) => {
             return ControlFlow::Continue(Some(shortened(expression, length.as_ref(), None)));
         }
-        DataType::Custom(name, arguments) if arguments.is_empty() && is_text(name) => {
+        DataType::Array(
+            ArrayElemTypeDef::SquareBracket(of, _) | ArrayElemTypeDef::AngleBracket(of),
+        ) if has_length(of) => {
+            return refuse("a length of the texts in an array", "leave it out");
+        }
+        DataType::Custom(name, arguments) if arguments.is_empty() && is_named(name, &["char"]) => {
+            return ControlFlow::Continue(Some(shortened(expression, None, Some(1))));
+        }
+        DataType::Custom(name, arguments) if arguments.is_empty() && is_named(name, &["name"]) => {
+            return ControlFlow::Continue(Some(shortened(expression, None, Some(63))));
+        }
+        DataType::Custom(name, arguments)
+            if arguments.is_empty() && is_named(name, &TEXT_TYPES) =>
+        {
             return ControlFlow::Continue(Some(text_cast(expression)));
         }
         _ => return ControlFlow::Continue(None),
@@ -160,10 +194,15 @@ fn seconds_of(time: &str) -> Option<String> {
     is_fraction.then(|| format!("{sign}{whole}.{fraction} seconds"))
 }
 
-/// Whether a type is another name for texts.
-fn is_text(name: &ObjectName) -> bool {
-    let name = name.0.last().and_then(|part| part.as_ident());
-    name.is_some_and(|name| TEXTS.contains(&name.value.to_ascii_lowercase().as_str()))
+fn has_length(of: &DataType) -> bool {
+    matches!(
+        of,
+        DataType::Char(Some(_))
+            | DataType::Character(Some(_))
+            | DataType::Varchar(Some(_))
+            | DataType::CharVarying(Some(_))
+            | DataType::CharacterVarying(Some(_))
+    )
 }
 
 fn text_cast(expression: &Expr) -> Expr {
@@ -196,38 +235,30 @@ fn shortened(expression: &Expr, length: Option<&CharacterLength>, default: Optio
 /// `SELECT user`: where there is no table, it is no column.
 pub(super) fn name_user(projection: &mut [SelectItem]) {
     for item in projection {
-        let (SelectItem::UnnamedExpr(expression)
-        | SelectItem::ExprWithAlias { expr: expression, .. }) = item
-        else {
-            continue;
-        };
-        if let Expr::Function(function) = expression
-            && matches!(function.args, FunctionArguments::None)
-            && is_named(&function.name, "user")
-        {
-            *expression = call("session_user", Vec::new());
+        match item {
+            SelectItem::UnnamedExpr(expression) if is_user(expression) => {
+                let (expr, alias) = (call("session_user", Vec::new()), Ident::new("user"));
+                *item = SelectItem::ExprWithAlias { expr, alias };
+            }
+            SelectItem::ExprWithAlias { expr, .. } if is_user(expr) => {
+                *expr = call("session_user", Vec::new());
+            }
+            _ => {}
         }
     }
 }
 
+/// Breaks off, with what to do instead.
+pub(super) fn refuse<T>(what: &str, instead: &str) -> ControlFlow<QueryError, T> {
+    let text = match instead {
+        "" => format!("{what} is not supported"),
+        instead => format!("{what} is not supported; {instead}"),
+    };
+    ControlFlow::Break(QueryError::new(ErrorKind::NotSupported, text))
+}
+
 fn is_backslash(value: &Value) -> bool {
     matches!(value, Value::SingleQuotedString(text) if text == "\\")
-}
-
-fn text_of(expression: &Expr) -> Option<&str> {
-    match expression {
-        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => Some(text),
-        _ => None,
-    }
-}
-
-fn literal(text: &str) -> Expr {
-    Expr::value(Value::SingleQuotedString(text.to_owned()))
-}
-
-fn is_named(name: &ObjectName, wanted: &str) -> bool {
-    let name = name.0.last().and_then(|part| part.as_ident());
-    name.is_some_and(|name| name.quote_style.is_none() && name.value.eq_ignore_ascii_case(wanted))
 }
 
 /// The arguments of a call, if none has a name.
@@ -238,22 +269,4 @@ fn arguments(function: &Function) -> Option<Vec<&Expr>> {
         _ => None,
     });
     arguments.collect()
-}
-
-fn call(name: &str, arguments: Vec<Expr>) -> Expr {
-    let arguments = arguments.into_iter().map(FunctionArgExpr::Expr).map(FunctionArg::Unnamed);
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(name)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList {
-            duplicate_treatment: None,
-            args: arguments.collect(),
-            clauses: Vec::new(),
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
 }

@@ -4,35 +4,35 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    CopySource, Expr, Fetch, Ident, LimitClause, ObjectName, Query, Select, SelectItem,
+    CopySource, Expr, Fetch, Ident, LimitClause, Query, Select, SelectItem,
     SelectItemQualifiedWildcardKind, SetExpr, Statement, TableAlias, TableAliasColumnDef,
     TableFactor, Value, VisitMut, VisitorMut,
 };
 
-use super::expansion::normalized;
-use super::expressions::{name_user, rewrite_expression};
+use super::expressions::{name_user, refuse, rewrite_expression};
 use crate::engine::column_names::repeated;
-use crate::engine::pg_catalog::parsed_query;
-use crate::queries::{ErrorKind, QueryError};
+use crate::engine::syntax::{last_name, normalized, parsed_query};
+use crate::queries::QueryError;
 
 /// Rewrites a statement.
 ///
 /// # Errors
 /// If it asks for what would be left out.
 pub(super) fn rewrite_forms(statement: &mut Statement) -> Result<(), QueryError> {
+    if let Statement::Set(_) = statement {
+        return Ok(()); // Its values are no expressions of a query.
+    }
     if let Some(query) = query_of(statement) {
         name_columns(&mut query.body);
     }
     match VisitMut::visit(statement, &mut Forms) {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(what) => {
-            Err(QueryError::new(ErrorKind::NotSupported, format!("{what} is not supported")))
-        }
+        ControlFlow::Break(error) => Err(error),
     }
 }
 
 /// Functions of one value that may stand for a table.
-const VALUES: [&str; 8] = [
+const SCALAR_FUNCTIONS: [&str; 8] = [
     "current_database",
     "current_schema",
     "current_schemas",
@@ -46,7 +46,7 @@ const VALUES: [&str; 8] = [
 struct Forms;
 
 impl VisitorMut for Forms {
-    type Break = &'static str;
+    type Break = QueryError;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
         if let SetExpr::Select(select) = query.body.as_mut() {
@@ -55,14 +55,14 @@ impl VisitorMut for Forms {
             }
             qualify_wildcards(select);
         }
-        count_rows(query);
+        numbers_of_limit(query);
         match query.fetch.take() {
             None => ControlFlow::Continue(()),
             Some(Fetch { with_ties: true, .. }) => {
-                ControlFlow::Break("FETCH FIRST … WITH TIES; use a window function,")
+                refuse("FETCH FIRST … WITH TIES", "use a window function")
             }
-            Some(_) if has_limit(query) => ControlFlow::Break("both LIMIT and FETCH FIRST"),
-            Some(Fetch { percent: true, .. }) => ControlFlow::Break("FETCH FIRST … PERCENT"),
+            Some(_) if has_limit(query) => refuse("LIMIT with FETCH FIRST", ""),
+            Some(Fetch { percent: true, .. }) => refuse("FETCH FIRST … PERCENT", ""),
             Some(Fetch { quantity, .. }) => {
                 let one = || Expr::value(Value::Number("1".to_owned(), false));
                 let rows = Some(quantity.unwrap_or_else(one));
@@ -83,18 +83,18 @@ impl VisitorMut for Forms {
     }
 
     fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Self::Break> {
-        if let Some(query) = query_of_value(table) {
+        if let Some(query) = scalar_function_as_subquery(table) {
             *table = query;
         }
         name_series(table);
         match table {
             TableFactor::Table { sample: Some(_), .. }
-            | TableFactor::Derived { sample: Some(_), .. } => ControlFlow::Break(
-                "TABLESAMPLE; use WHERE random() < 0.1, which reads all rows: it",
-            ),
+            | TableFactor::Derived { sample: Some(_), .. } => {
+                refuse("TABLESAMPLE", "use WHERE random() < 0.1, which reads all rows")
+            }
             TableFactor::Table { with_ordinality: true, .. }
             | TableFactor::Function { with_ordinality: true, .. } => {
-                ControlFlow::Break("WITH ORDINALITY")
+                refuse("WITH ORDINALITY", "use row_number()")
             }
             _ => ControlFlow::Continue(()),
         }
@@ -102,7 +102,7 @@ impl VisitorMut for Forms {
 }
 
 /// `LIMIT '10'`: a text that stands for a number.
-fn count_rows(query: &mut Query) {
+fn numbers_of_limit(query: &mut Query) {
     let Some(LimitClause::LimitOffset { limit, offset, .. }) = &mut query.limit_clause else {
         return;
     };
@@ -135,7 +135,7 @@ fn qualify_wildcards(select: &mut Select) {
             item
             && let [part] = &of.0[..]
             && let Some(name) =
-                names.iter().find(|name| last(name) == part.as_ident().map(normalized))
+                names.iter().find(|name| last_name(name) == part.as_ident().map(normalized))
         {
             *of = name.clone();
         }
@@ -145,7 +145,7 @@ fn qualify_wildcards(select: &mut Select) {
 /// `FROM generate_series(1, 3) i`: the one column has the name of the table.
 fn name_series(table: &mut TableFactor) {
     if let TableFactor::Table { name, args: Some(_), alias, .. } = table
-        && last(name).as_deref() == Some("generate_series")
+        && last_name(name).as_deref() == Some("generate_series")
     {
         let named = || TableAlias {
             explicit: true,
@@ -160,15 +160,11 @@ fn name_series(table: &mut TableFactor) {
     }
 }
 
-fn last(name: &ObjectName) -> Option<String> {
-    name.0.last()?.as_ident().map(normalized)
-}
-
 /// `FROM current_schema() s`: a table of one value, with a column of the same name.
-fn query_of_value(table: &TableFactor) -> Option<TableFactor> {
+fn scalar_function_as_subquery(table: &TableFactor) -> Option<TableFactor> {
     let TableFactor::Table { name, args: Some(args), alias, .. } = table else { return None };
     let function = name.0.last()?.as_ident()?;
-    if !VALUES.contains(&normalized(function).as_str()) {
+    if !SCALAR_FUNCTIONS.contains(&normalized(function).as_str()) {
         return None;
     }
     let named = |name| TableAlias { explicit: true, name, columns: Vec::new(), at: None };

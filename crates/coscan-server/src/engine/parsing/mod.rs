@@ -13,10 +13,11 @@ use datafusion::sql::sqlparser::ast::Statement;
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser as SqlParser;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use datafusion_pg_catalog::pg_catalog::PG_CATALOG_TABLES;
 use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
 
 use crate::engine::errors::{from_parser, from_tokenizer};
-use crate::engine::pg_catalog::rewrite;
+use crate::engine::pg_catalog::{rewrite, with_names};
 use crate::queries::{ErrorKind, QueryError};
 use depth::check_depth;
 use dialect::{BoundedDialect, TooManySteps};
@@ -55,6 +56,7 @@ impl Parser {
         let statements = { parser }.parse_statements().map_err(|error| from_parser(&error))?;
         let rewritten = statements.into_iter().map(|statement| {
             check_expansion(&statement)?;
+            check_names(&statement)?;
             let mut statement = self.rules.rewrite(statement);
             rewrite_forms(&mut statement)?;
             rewrite(&mut statement);
@@ -76,6 +78,19 @@ fn abort_is_rollback(tokens: &mut [TokenWithSpan]) {
                 begins = false;
             }
             _ => begins = false,
+        }
+    }
+}
+
+/// The rules take the names of tables of the catalog for these, also where a WITH query has such a name.
+fn check_names(statement: &Statement) -> Result<(), QueryError> {
+    match with_names(statement).iter().find(|name| PG_CATALOG_TABLES.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(name) => {
+            let text = format!(
+                "a WITH query cannot be called {name}, as a table of the catalog; rename it"
+            );
+            Err(QueryError::new(ErrorKind::NotSupported, text))
         }
     }
 }

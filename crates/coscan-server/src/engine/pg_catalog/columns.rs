@@ -1,5 +1,5 @@
-//! Columns that datafusion-pg-catalog leaves out, or has as text where PostgreSQL has arrays. They are NULL here: there
-//! are no grants other than those of the users file, and no storage options.
+//! Columns that datafusion-pg-catalog leaves out, or has as text where PostgreSQL has arrays: they are NULL here, since
+//! there are no grants other than those of the users file, and no storage options. And the collation of texts.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::common::ScalarValue;
 use datafusion::datasource::{ViewTable, provider_as_source};
 use datafusion::error::Result;
-use datafusion::logical_expr::{LogicalPlanBuilder, col, ident, lit};
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder, col, ident, lit, when};
 
 use crate::engine::CATALOG;
 
@@ -31,6 +31,19 @@ const TEXTS: [(&str, &[&str]); 10] = [
     ("pg_roles", &["rolconfig"]),
 ];
 
+/// The numbers of the types that have a collation: `name`, `text`, `varchar`, `bpchar`, and lists of text.
+const TEXT_TYPES: [i32; 5] = [19, 25, 1009, 1042, 1043];
+
+/// The number of the collation `C`: texts are compared by their bytes, and whoever reads them elsewhere must do the same.
+const COLLATION_C: i32 = 950;
+
+/// The collation of a column.
+fn collation() -> Expr {
+    let is_text = ident("atttypid").in_list(TEXT_TYPES.map(lit).to_vec(), false);
+    let value = when(is_text, lit(COLLATION_C)).otherwise(lit(0_i32));
+    value.unwrap_or_else(|_| lit(0_i32))
+}
+
 /// The table with all of its columns, and without databases and types that this server does not have.
 pub(super) fn complete(
     name: &str,
@@ -47,32 +60,13 @@ pub(super) fn complete(
     let texts_type = DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true)));
     let null = ScalarValue::try_from(&texts_type)?;
     let there = schema.fields().iter().map(|field| field.name().as_str());
-    let kept = there.filter(|column| !texts.contains(column)).map(ident);
+    let kept = there.filter(|column| !texts.contains(column)).map(|column| match column {
+        "attcollation" => collation().alias(column),
+        column => ident(column),
+    });
     let added = texts.iter().map(|column| lit(null.clone()).alias(*column));
     let version = lit(ScalarValue::Utf8(None)).alias("datcollversion");
     let added = added.chain((name == "pg_database").then_some(version));
     let plan = plan.project(kept.chain(added))?.build()?;
-    Ok(Arc::new(ViewTable::new(plan, None)))
-}
-
-/// The view of those roles that may log in.
-pub(super) const USERS: &str = "pg_user";
-
-/// The view on the table of roles.
-pub(super) fn users(roles: Arc<dyn TableProvider>) -> Result<Arc<dyn TableProvider>> {
-    let no = || lit(ScalarValue::Utf8(None));
-    let columns = [
-        ident("rolname").alias("usename"),
-        ident("oid").alias("usesysid"),
-        ident("rolcreatedb").alias("usecreatedb"),
-        ident("rolsuper").alias("usesuper"),
-        ident("rolreplication").alias("userepl"),
-        ident("rolbypassrls").alias("usebypassrls"),
-        lit("********").alias("passwd"),
-        no().alias("valuntil"),
-        no().alias("useconfig"),
-    ];
-    let plan = LogicalPlanBuilder::scan("pg_roles", provider_as_source(roles), None)?;
-    let plan = plan.filter(ident("rolcanlogin"))?.project(columns)?.build()?;
     Ok(Arc::new(ViewTable::new(plan, None)))
 }

@@ -5,32 +5,43 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArguments, GroupByExpr, Join, JoinOperator, ObjectName, Query, Select,
-    SelectItem, SetExpr, SetOperator, SetQuantifier, Statement, TableFactor, TableWithJoins, Value,
-    visit_expressions, visit_expressions_mut,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Join,
+    JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier,
+    Statement, TableFactor, TableWithJoins, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 
 use super::no_objects::has_none;
-use super::syntax::{aggregates, catalog_table, parsed, parsed_query};
+use super::syntax::{aggregates, catalog_table};
 use crate::engine::column_names::repeated;
-use crate::engine::information_schema::{INFORMATION_SCHEMA, has_no_rows};
+use crate::engine::empty_tables::columns_of_empty;
+use crate::engine::information_schema::INFORMATION_SCHEMA;
+use crate::engine::syntax::{is_named, last_name, normalized, parsed, parsed_query};
 
-/// Functions of what is NULL.
+/// Functions that return rows of what is NULL in the catalog: access rights, and options of storage.
 const EMPTY_SETS: [&str; 2] = ["aclexplode", "pg_options_to_table"];
 
-/// Replaces queries that have no rows, wherever they are in a statement.
-pub(super) fn replace_empty(statement: &mut Statement) {
-    let tables = EmptyTables::default();
-    let _: ControlFlow<()> = visit_expressions_mut(statement, |expression| {
-        if let Some(value) = tables.value_of(expression) {
-            *expression = value;
-        } else if let Some(query) = subquery(expression) {
-            tables.replace_query(query, true);
-        }
-        ControlFlow::Continue(())
-    });
+/// Replaces queries that have no rows, wherever they are in a statement. `named` are the names of its WITH queries.
+pub(super) fn replace_empty(statement: &mut Statement, named: &HashSet<String>) {
+    let tables = EmptyTables { named, with: HashSet::new() };
+    let _ = VisitMut::visit(statement, &mut Replace(&tables));
     if let Statement::Query(query) = statement {
         tables.replace_query(query, true);
+    }
+}
+
+/// From the outside to the inside: what stands around a query says what its rows are for.
+struct Replace<'a>(&'a EmptyTables<'a>);
+
+impl VisitorMut for Replace<'_> {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        if let Some(value) = self.0.value_of(expression) {
+            *expression = value;
+        } else if let Some(query) = subquery(expression) {
+            self.0.replace_query(query, true);
+        }
+        ControlFlow::Continue(())
     }
 }
 
@@ -47,24 +58,55 @@ fn subquery(expression: &mut Expr) -> Option<&mut Query> {
 }
 
 /// Tables without rows: those of the catalog, and WITH queries.
-#[derive(Clone, Debug, Default)]
-struct EmptyTables {
+#[derive(Clone, Debug)]
+struct EmptyTables<'a> {
+    /// Names of all WITH queries. They are no tables of the catalog, wherever they are in sight.
+    named: &'a HashSet<String>,
+    /// Those without rows.
     with: HashSet<String>,
 }
 
-impl EmptyTables {
+impl EmptyTables<'_> {
     /// The value of an expression on a query without rows.
     fn value_of(&self, expression: &Expr) -> Option<Expr> {
+        let truth = |is_true: bool, removed: Parameters| {
+            parsed(&match is_true {
+                true => format!("(true OR {})", removed.are_null()),
+                false => format!("(false AND {})", removed.are_null()),
+            })
+        };
+        let without_rows = |query: &Expr| match query {
+            Expr::Subquery(query) => self.has_query(query),
+            _ => false,
+        };
+        let parameters = Parameters::of(expression);
         match expression {
-            Expr::Subquery(query) if self.has_query(query) => parsed("NULL"),
+            Expr::Subquery(query) if self.has_query(query) => match parameters.is_empty() {
+                true => parsed("NULL"),
+                false => {
+                    let condition = parameters.are_null();
+                    parsed(&format!("CASE WHEN false AND {condition} THEN NULL END"))
+                }
+            },
             Expr::Exists { subquery, negated } if self.has_query(subquery) => {
-                parsed(if *negated { "true" } else { "false" })
+                truth(*negated, parameters)
             }
             Expr::InSubquery { subquery, negated, .. } if self.has_query(subquery) => {
-                parsed(if *negated { "true" } else { "false" })
+                truth(*negated, parameters)
+            }
+            Expr::AnyOp { right, .. } if without_rows(right) => truth(false, parameters),
+            Expr::AllOp { right, .. } if without_rows(right) => truth(true, parameters),
+            // `= ANY (…)` and `<> ALL (…)`, as the rules of datafusion-pg-catalog write them.
+            Expr::Function(function)
+                if is_named(&function.name, &["array_contains"])
+                    && first_argument(function).is_some_and(without_rows) =>
+            {
+                truth(false, parameters)
             }
             Expr::Function(function) => match &function.args {
-                FunctionArguments::Subquery(query) if self.has_query(query) => {
+                FunctionArguments::Subquery(query)
+                    if self.has_query(query) && parameters.is_empty() =>
+                {
                     parsed("CAST(ARRAY[] AS TEXT[])")
                 }
                 _ => None,
@@ -78,13 +120,14 @@ impl EmptyTables {
         let mut tables = self.clone();
         for table in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
             if tables.has_body(&table.query.body) {
-                tables.with.insert(table.alias.name.value.clone());
+                tables.with.insert(normalized(&table.alias.name));
             }
             tables.replace_query(&mut table.query, true);
         }
         if let SetExpr::Select(select) = query.body.as_ref()
             && tables.has_select(select)
             && let Some(empty) = empty_select(select, is_whole)
+            && query.order_by.as_ref().is_none_or(|order| Parameters::of(order).is_empty())
         {
             query.body = empty;
             query.order_by = None;
@@ -117,7 +160,10 @@ impl EmptyTables {
                 set_quantifier: SetQuantifier::All,
                 left,
                 right,
-            } if self.has_body(right) && !self.has_body(left) => {
+            } if self.has_body(right)
+                && !self.has_body(left)
+                && Parameters::of(right.as_ref()).is_empty() =>
+            {
                 *body = *left.clone(); // It need not be recursive.
                 self.replace_body(body);
             }
@@ -144,19 +190,33 @@ impl EmptyTables {
         }
     }
 
-    /// Whether a SELECT has no rows. An aggregate without groups has one.
+    /// Whether a SELECT has no rows. An aggregate without groups, or of all rows, has one.
     fn has_select(&self, select: &Select) -> bool {
-        let groups = match &select.group_by {
-            GroupByExpr::Expressions(groups, _) => !groups.is_empty(),
-            GroupByExpr::All(_) => true,
+        let is_column = |group: &Expr| {
+            !matches!(
+                group,
+                Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_) | Expr::Tuple(_)
+            )
         };
+        let groups = match &select.group_by {
+            GroupByExpr::Expressions(groups, modifiers) if modifiers.is_empty() => {
+                match groups.iter().all(is_column) {
+                    true => !groups.is_empty(),
+                    false => return false,
+                }
+            }
+            _ => return false,
+        };
+        if select.having.is_some() && !groups {
+            return false;
+        }
         let has_no_rows = select.from.iter().any(|table| self.has_table(table))
             || select.projection.iter().any(|item| {
                 matches!(
                     item,
                     SelectItem::UnnamedExpr(Expr::Function(call))
                         | SelectItem::ExprWithAlias { expr: Expr::Function(call), .. }
-                    if is_empty_set(&call.name)
+                    if is_named(&call.name, &EMPTY_SETS)
                 )
             });
         (groups || !aggregates(select)) && has_no_rows
@@ -182,22 +242,28 @@ impl EmptyTables {
 
     fn has_relation(&self, relation: &TableFactor) -> bool {
         match relation {
-            TableFactor::Table { name, args: None, .. } => {
-                let is_with = match &name.0[..] {
-                    [name] => name.as_ident().is_some_and(|name| self.with.contains(&name.value)),
-                    _ => false,
-                };
-                is_with
-                    || catalog_table(name).is_some_and(|table| has_none(&table))
-                    || information_table(name).is_some_and(has_no_rows)
-            }
+            TableFactor::Table { name, args: None, .. } => match (&name.0[..], last_name(name)) {
+                ([_], Some(name)) if self.named.contains(&name) => self.with.contains(&name),
+                _ => {
+                    catalog_table(name).is_some_and(|table| has_none(&table))
+                        || information_table(name).and_then(columns_of_empty).is_some()
+                }
+            },
             TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => {
-                is_empty_set(name)
+                is_named(name, &EMPTY_SETS)
             }
             TableFactor::Derived { subquery, .. } => self.has_query(subquery),
             TableFactor::NestedJoin { table_with_joins, .. } => self.has_table(table_with_joins),
             _ => false,
         }
+    }
+}
+
+fn first_argument(function: &Function) -> Option<&Expr> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    match list.args.first()? {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(first)) => Some(first),
+        _ => None,
     }
 }
 
@@ -215,18 +281,52 @@ fn empty_select(select: &Select, is_text: bool) -> Option<Box<SetExpr>> {
         let name = if is_new { name } else { repeated(&name, index) };
         columns.push(format!("{null} AS \"{}\"", name.replace('"', "\"\"")));
     }
-    // The parameters stay, since clients send values for them.
-    let mut condition = "false".to_owned();
-    let _: ControlFlow<()> = visit_expressions(select, |expression| {
-        if let Expr::Value(value) = expression
-            && let Value::Placeholder(name) = &value.value
-        {
-            condition += &format!(" AND {name} IS NULL");
-        }
-        ControlFlow::Continue(())
-    });
+    let condition = format!("false AND {}", Parameters::of(select).are_null());
     let query = format!("SELECT {} WHERE {condition}", columns.join(", "));
     parsed_query(&query).map(|query| query.body)
+}
+
+/// The parameters of what is removed, each with its cast: clients send values for them.
+struct Parameters(Vec<String>);
+
+impl Parameters {
+    fn of(removed: &impl Visit) -> Self {
+        let mut found = Self(Vec::new());
+        let _ = removed.visit(&mut found);
+        found
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// A condition that mentions them.
+    fn are_null(&self) -> String {
+        let conditions = self.0.iter().map(|parameter| format!("{parameter} IS NULL"));
+        conditions.chain(["true".to_owned()]).collect::<Vec<_>>().join(" AND ")
+    }
+}
+
+impl Visitor for Parameters {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+        let is_parameter = |expression: &Expr| matches!(expression, Expr::Value(value) if matches!(value.value, Value::Placeholder(_)));
+        match expression {
+            Expr::Cast { expr, .. } if is_parameter(expr) => self.0.push(expression.to_string()),
+            expression if is_parameter(expression) => {
+                let name = expression.to_string();
+                let is_part = |cast: &String| {
+                    cast.starts_with(&format!("{name}::")) || cast.contains(&format!("({name} "))
+                };
+                if !self.0.last().is_some_and(is_part) {
+                    self.0.push(name);
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 fn name_of(expression: &Expr, index: usize) -> String {
@@ -238,14 +338,6 @@ fn name_of(expression: &Expr, index: usize) -> String {
         Expr::Cast { expr, .. } => name_of(expr, index),
         _ => format!("column{}", index + 1),
     }
-}
-
-/// Whether a function returns the rows of what is NULL in the catalog: access rights, and options of storage.
-fn is_empty_set(function: &ObjectName) -> bool {
-    let name = function.0.last().and_then(|part| part.as_ident());
-    name.is_some_and(|name| {
-        EMPTY_SETS.iter().any(|function| name.value.eq_ignore_ascii_case(function))
-    })
 }
 
 /// The name of a table of `information_schema`.

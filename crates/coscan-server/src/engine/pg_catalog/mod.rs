@@ -1,9 +1,10 @@
 //! `pg_catalog`, and statements that read it. The tables are those of datafusion-pg-catalog, with `columns` that it
-//! leaves out, `settings` of the session, and without rows where this server has no such objects (`no_objects`,
-//! `empty_queries`).
+//! leaves out, with `added_tables`, `settings` of the session, and without rows where this server has no such objects
+//! (`no_objects`, `empty_queries`). Lists of object identifiers have their type (`oids`).
 //! Statements that read nothing but the catalog are rewritten (`rewrite`) into forms that DataFusion can run; statements
 //! that read a table of users never are.
 
+mod added_tables;
 mod columns;
 mod empty_queries;
 mod no_objects;
@@ -19,17 +20,13 @@ use datafusion::catalog::{MemTable, SchemaProvider, TableProvider};
 use datafusion::error::Result;
 use datafusion::logical_expr::TableType;
 
+use crate::engine::empty_tables::empty_table;
 use crate::engine::session_settings::SharedSettings;
 use crate::users::User;
 pub(crate) use oids::is_list_of_oids;
 pub(super) use oids::{catalog_field, catalog_schema};
 pub(super) use rewrite::rewrite;
-pub(super) use syntax::{PG_CATALOG, parsed_query, reads_catalog_only};
-
-/// Whether a table is not one of datafusion-pg-catalog.
-fn is_added(name: &str) -> bool {
-    name == columns::USERS || no_objects::more_tables().any(|table| table == name)
-}
+pub(super) use syntax::{PG_CATALOG, reads_catalog_only, with_names};
 
 /// The schema of one session.
 #[derive(Debug)]
@@ -53,7 +50,7 @@ impl PgCatalog {
 #[async_trait]
 impl SchemaProvider for PgCatalog {
     fn table_names(&self) -> Vec<String> {
-        let more = no_objects::more_tables().chain([columns::USERS]).map(str::to_owned);
+        let more = added_tables::added_tables().map(str::to_owned);
         self.tables.table_names().into_iter().chain(more).collect()
     }
 
@@ -61,12 +58,12 @@ impl SchemaProvider for PgCatalog {
         if name == settings::TABLE {
             return Ok(Some(settings::table(&self.settings, &self.user)?));
         }
-        if let Some(schema) = no_objects::schema_of_more(name) {
-            return Ok(Some(Arc::new(MemTable::try_new(schema, vec![vec![]])?)));
+        if let Some(columns) = no_objects::columns_of_more(name) {
+            return empty_table(columns).map(Some);
         }
-        if name == columns::USERS {
+        if name == added_tables::USERS {
             let roles = self.tables.table("pg_roles").await?;
-            return roles.map(columns::users).transpose();
+            return roles.map(added_tables::users).transpose();
         }
         let Some(table) = self.tables.table(name).await? else { return Ok(None) };
         if no_objects::has_none(name) {
@@ -80,6 +77,6 @@ impl SchemaProvider for PgCatalog {
     }
 
     fn table_exist(&self, name: &str) -> bool {
-        self.tables.table_exist(name) || is_added(name)
+        self.tables.table_exist(name) || added_tables::is_added(name)
     }
 }

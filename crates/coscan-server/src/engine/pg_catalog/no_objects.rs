@@ -1,8 +1,6 @@
-//! Tables of the catalog that never have rows: this server has no keys, indexes, triggers, policies, extensions.
+//! Tables of the catalog that never have rows: this server has no keys, indexes, triggers, policies or extensions, and does
+//! not list its statistics, sessions or time zones.
 
-use std::sync::Arc;
-
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 /// Tables of datafusion-pg-catalog, some of which have rows about PostgreSQL itself.
 const TABLES: [&str; 46] = [
     "pg_attrdef",
@@ -94,9 +92,7 @@ pub(super) fn more_tables() -> impl Iterator<Item = &'static str> {
     MORE_TABLES.iter().map(|(name, _)| *name)
 }
 
-pub(super) fn schema_of_more(name: &str) -> Option<SchemaRef> {
-    let (_, columns) = MORE_TABLES.iter().find(|(table, _)| *table == name)?;
-    let columns = columns.split_whitespace();
-    let fields = columns.map(|column| Field::new(column, DataType::Utf8, true));
-    Some(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
+/// The columns of a table that datafusion-pg-catalog does not have.
+pub(super) fn columns_of_more(name: &str) -> Option<&'static str> {
+    MORE_TABLES.iter().find(|(table, _)| *table == name).map(|(_, columns)| *columns)
 }

@@ -1,17 +1,20 @@
 //! Statements on the catalog in forms that DataFusion can run.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    Ident, ObjectName, Query, SelectItem, SetExpr, Statement, TableFactor, Value, VisitMut,
-    VisitorMut, visit_expressions_mut,
+    Ident, LimitClause, ObjectName, Query, SelectItem, SetExpr, Statement, TableFactor, Value,
+    VisitMut, VisitorMut, visit_expressions_mut,
 };
 
+use super::added_tables::is_added;
 use super::columns::TYPE_KINDS;
 use super::empty_queries::replace_empty;
-use super::syntax::{PG_CATALOG, aggregates, catalog_table, parsed, reads_catalog_only};
-use super::{is_added, settings};
+use super::settings;
+use super::syntax::{Names, PG_CATALOG, aggregates, catalog_table, reads_catalog_only};
+use crate::engine::syntax::{is_named, is_user, last_name, literal, normalized, parsed, text_of};
 
 /// Columns that every table of PostgreSQL has and that `*` leaves out.
 const SYSTEM_COLUMNS: [&str; 4] = ["tableoid", "xmin", "xmax", "ctid"];
@@ -36,13 +39,17 @@ const COMMENTS: [&str; 3] = ["col_description", "obj_description", "shobj_descri
 
 /// Rewrites a statement that reads the catalog and nothing else.
 pub(in crate::engine) fn rewrite(statement: &mut Statement) {
-    let _ = VisitMut::visit(statement, &mut NameTables);
+    let Names { with, aliases } = Names::of(statement);
+    let _ = VisitMut::visit(statement, &mut NameTables { with: &with });
     if !reads_catalog_only(statement) {
         return;
     }
-    replace_empty(statement);
+    replace_empty(statement, &with);
     let _: ControlFlow<()> = visit_expressions_mut(statement, |expression| {
-        rewrite_expression(expression);
+        // A column that the statement itself has named is none of the catalog.
+        if !column(expression).is_some_and(|name| aliases.contains(&normalized(name))) {
+            rewrite_expression(expression, &aliases);
+        }
         ControlFlow::Continue(())
     });
     let _ = VisitMut::visit(statement, &mut NameNulls);
@@ -50,17 +57,19 @@ pub(in crate::engine) fn rewrite(statement: &mut Statement) {
 
 /// Gives tables of the catalog that datafusion-pg-catalog does not have their schema, and takes a function for the table
 /// that it reads.
-struct NameTables;
+struct NameTables<'a> {
+    /// WITH queries, which may have such names.
+    with: &'a HashSet<String>,
+}
 
-impl VisitorMut for NameTables {
+impl VisitorMut for NameTables<'_> {
     type Break = ();
     fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<()> {
         let TableFactor::Table { name, args, .. } = table else { return ControlFlow::Continue(()) };
-        let last = name.0.last().and_then(|part| part.as_ident()).map(|name| name.value.as_str());
-        let is_alone = name.0.len() == 1;
-        let known = match (last, &args) {
+        let (last, is_alone) = (last_name(name), name.0.len() == 1);
+        let known = match (last.as_deref(), &args) {
             (Some("pg_show_all_settings"), Some(_)) => settings::TABLE,
-            (Some(name), None) if is_alone && is_added(name) => name,
+            (Some(name), None) if is_alone && is_added(name) && !self.with.contains(name) => name,
             _ => return ControlFlow::Continue(()),
         };
         *name = ObjectName::from(vec![Ident::new(PG_CATALOG), Ident::new(known)]);
@@ -96,7 +105,7 @@ fn is_null(expression: &Expr) -> bool {
     }
 }
 
-fn rewrite_expression(expression: &mut Expr) {
+fn rewrite_expression(expression: &mut Expr, aliases: &HashSet<String>) {
     let replacement = match expression {
         Expr::CompoundIdentifier(names) => {
             let column = names.last().map(|name| name.value.as_str());
@@ -114,8 +123,9 @@ fn rewrite_expression(expression: &mut Expr) {
         }
         // What is computed from such types need not be possible.
         Expr::BinaryOp { left, op: BinaryOperator::Eq, right }
-            if column(left).is_some_and(|name| name.value == "typtype")
-                && text(right).is_some_and(|kind| !TYPE_KINDS.contains(&kind)) =>
+            if column(left)
+                .is_some_and(|name| name.value == "typtype" && !aliases.contains("typtype"))
+                && text_of(right).is_some_and(|kind| !TYPE_KINDS.contains(&kind)) =>
         {
             parsed("false")
         }
@@ -123,7 +133,7 @@ fn rewrite_expression(expression: &mut Expr) {
         Expr::BinaryOp { left, op: BinaryOperator::Eq | BinaryOperator::NotEq, right }
             if holds_function(left) && is_zero(right) =>
         {
-            **right = Expr::value(Value::SingleQuotedString("-".to_owned()));
+            **right = literal("-");
             None
         }
         Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => {
@@ -147,12 +157,7 @@ fn rewrite_expression(expression: &mut Expr) {
             None
         }
         // No table of the catalog has such a column.
-        Expr::Function(function)
-            if matches!(function.args, FunctionArguments::None)
-                && is_named(&function.name, &["user"]) =>
-        {
-            parsed("session_user()")
-        }
+        Expr::Function(_) if is_user(expression) => parsed("session_user()"),
         // There are no comments; what they are looked up by need not be evaluated.
         Expr::Function(function) if is_named(&function.name, &COMMENTS) => parsed("NULL::text"),
         // The storage options of tables, of which there are none.
@@ -177,11 +182,6 @@ fn rewrite_expression(expression: &mut Expr) {
     }
 }
 
-fn is_named(function: &ObjectName, names: &[&str]) -> bool {
-    let name = function.0.last().and_then(|part| part.as_ident());
-    name.is_some_and(|name| names.contains(&name.value.to_ascii_lowercase().as_str()))
-}
-
 /// `coalesce(array, '{}')`: the text would not have the type of the array.
 fn name_empty_array(function: &mut Function) {
     let FunctionArguments::List(list) = &mut function.args else { return };
@@ -200,7 +200,12 @@ fn name_empty_array(function: &mut Function) {
 /// the catalog have at most one row, or collect their rows in an array.
 fn aggregate(query: &mut Query, function: &str) {
     let SetExpr::Select(select) = query.body.as_mut() else { return };
-    if aggregates(select) || select.distinct.is_some() || select.from.is_empty() {
+    let has_offset = match &query.limit_clause {
+        Some(LimitClause::LimitOffset { offset, .. }) => offset.is_some(),
+        Some(LimitClause::OffsetCommaLimit { .. }) => true,
+        None => false,
+    };
+    if has_offset || aggregates(select) || select.distinct.is_some() || select.from.is_empty() {
         return;
     }
     let [SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. }] =
@@ -215,14 +220,6 @@ fn aggregate(query: &mut Query, function: &str) {
     if let Some(aggregated) = parsed(&text) {
         *expression = aggregated;
         query.limit_clause = None;
-    }
-}
-
-fn text(expression: &Expr) -> Option<&str> {
-    let Expr::Value(value) = expression else { return None };
-    match &value.value {
-        Value::SingleQuotedString(text) => Some(text),
-        _ => None,
     }
 }
 

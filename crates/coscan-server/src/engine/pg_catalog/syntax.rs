@@ -1,30 +1,68 @@
-//! What rewriting asks of statements, and parts of statements from text.
+//! What rewriting asks of statements.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Cte, Expr, ObjectName, Query, Select, Statement, TableFactor, Visit, Visitor,
+    Cte, Expr, ObjectName, Query, Select, SelectItem, Statement, TableFactor, Visit, Visitor,
 };
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 
 use crate::engine::information_schema::INFORMATION_SCHEMA;
+use crate::engine::syntax::normalized;
 
 /// The name of the schema.
 pub(in crate::engine) const PG_CATALOG: &str = "pg_catalog";
 
-const AGGREGATES: [&str; 10] = [
+/// The aggregates of PostgreSQL, and those of DataFusion.
+const AGGREGATES: [&str; 48] = [
+    "any_value",
+    "approx_distinct",
+    "approx_median",
+    "approx_percentile_cont",
     "array_agg",
     "avg",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
     "bool_and",
     "bool_or",
+    "corr",
     "count",
+    "covar_pop",
+    "covar_samp",
+    "every",
     "first_value",
+    "json_agg",
+    "json_object_agg",
+    "jsonb_agg",
+    "jsonb_object_agg",
+    "last_value",
     "max",
+    "median",
     "min",
+    "mode",
+    "nth_value",
+    "percentile_cont",
+    "percentile_disc",
+    "range_agg",
+    "regr_avgx",
+    "regr_avgy",
+    "regr_count",
+    "regr_intercept",
+    "regr_r2",
+    "regr_slope",
+    "regr_sxx",
+    "regr_sxy",
+    "regr_syy",
+    "stddev",
+    "stddev_pop",
+    "stddev_samp",
     "string_agg",
     "sum",
+    "var_pop",
+    "var_samp",
+    "variance",
+    "xmlagg",
 ];
 
 /// Whether a SELECT has an aggregate itself.
@@ -65,16 +103,6 @@ pub(super) fn catalog_table(name: &ObjectName) -> Option<String> {
     (schema == PG_CATALOG).then_some(table)
 }
 
-pub(super) fn parsed(expression: &str) -> Option<Expr> {
-    let parser = Parser::new(&PostgreSqlDialect {});
-    parser.try_with_sql(expression).ok()?.parse_expr().ok()
-}
-
-pub(in crate::engine) fn parsed_query(query: &str) -> Option<Box<Query>> {
-    let parser = Parser::new(&PostgreSqlDialect {});
-    parser.try_with_sql(query).ok()?.parse_query().ok()
-}
-
 /// Whether a statement reads tables of the catalog, and no others.
 pub(in crate::engine) fn reads_catalog_only(statement: &Statement) -> bool {
     #[derive(Default)]
@@ -110,4 +138,56 @@ pub(in crate::engine) fn reads_catalog_only(statement: &Statement) -> bool {
     let mut search = Search::default();
     let _ = statement.visit(&mut search);
     search.reads && !search.reads_others
+}
+
+/// The names of the WITH queries of a statement.
+pub(in crate::engine) fn with_names(statement: &Statement) -> HashSet<String> {
+    Names::of(statement).with
+}
+
+/// Names that a statement gives.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    /// Of WITH queries.
+    pub(super) with: HashSet<String>,
+    /// Of columns.
+    pub(super) aliases: HashSet<String>,
+}
+
+impl Names {
+    pub(super) fn of(statement: &Statement) -> Self {
+        let mut names = Self::default();
+        let _ = statement.visit(&mut names);
+        names
+    }
+}
+
+impl Visitor for Names {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        for table in query.with.iter().flat_map(|with| &with.cte_tables) {
+            self.with.insert(normalized(&table.alias.name));
+            self.aliases.extend(table.alias.columns.iter().map(|column| normalized(&column.name)));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        let aliases = select.projection.iter().filter_map(|item| match item {
+            SelectItem::ExprWithAlias { expr, alias } => {
+                // An alias that is the column's own name gives it no other meaning.
+                let own = match expr {
+                    Expr::Identifier(name) => Some(normalized(name)),
+                    Expr::CompoundIdentifier(names) => names.last().map(normalized),
+                    _ => None,
+                };
+                let alias = normalized(alias);
+                (own.as_ref() != Some(&alias)).then_some(alias)
+            }
+            _ => None,
+        });
+        self.aliases.extend(aliases);
+        ControlFlow::Continue(())
+    }
 }

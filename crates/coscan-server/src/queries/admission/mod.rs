@@ -159,7 +159,7 @@ impl Admission {
                 state.taken_by_administrators += 1;
                 return Ok(Slot(Some(Taken { slots: Arc::clone(&self.slots), user: None })));
             }
-            // Nobody keeps others out by filling the queue.
+            // MockVerifiers keeps others out by filling the queue.
             let is_full = state.waiting.len() >= self.bounds.waiting_max;
             let refused = if is_full { state.waiting.make_place(&name) } else { None };
             if is_full && refused.is_none() {

@@ -1,3 +1,4 @@
+-- # the form of what DBeaver sends; not recorded
 -- where am I: 1 rows of 2 columns
 SELECT current_schema(), session_user
 ;

@@ -1,3 +1,4 @@
+-- # the form of what Metabase sends; not recorded
 -- time zone: 1 rows of 1 columns
 SHOW timezone
 ;

@@ -1,3 +1,4 @@
+-- # psql 15, recorded with psql -E
 -- \d: answers
 SELECT n.nspname as "Schema",
   c.relname as "Name",

@@ -1,3 +1,4 @@
+-- # psycopg 3.3, recorded by running
 -- a type: 1 rows of 5 columns
 SELECT
     typname AS name, oid, typarray AS array_oid,

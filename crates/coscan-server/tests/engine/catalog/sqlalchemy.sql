@@ -1,3 +1,4 @@
+-- # SQLAlchemy 2.1, recorded by running
 -- columns: 2 rows of 9 columns
 SELECT pg_catalog.pg_attribute.attname AS name, pg_catalog.format_type(pg_catalog.pg_attribute.atttypid,
     pg_catalog.pg_attribute.atttypmod) AS format_type, CASE WHEN pg_catalog.pg_attribute.atthasdef THEN (SELECT

@@ -34,6 +34,8 @@ pub(super) enum Growth {
     ReplaceElements,
     /// A text, in parts.
     Split,
+    /// A text in which characters may be written with an escape, or twice, and in quotes.
+    Escape,
     /// Little, but the work grows with the product of two lengths.
     Product,
     /// Little, and the work grows with the product of two lengths, each of which is bounded as in PostgreSQL.
@@ -43,7 +45,7 @@ pub(super) enum Growth {
 }
 
 /// The names of functions, and what bounds their results. Results of all others are bounded by their arguments.
-pub(super) const GROWTH: [(&str, Growth); 30] = [
+pub(super) const GROWTH: [(&str, Growth); 35] = [
     ("repeat", Growth::Repeat),
     ("lpad", Growth::Pad),
     ("rpad", Growth::Pad),
@@ -64,6 +66,11 @@ pub(super) const GROWTH: [(&str, Growth); 30] = [
     ("array_replace", Growth::ReplaceElements),
     ("array_replace_n", Growth::ReplaceElements),
     ("array_replace_all", Growth::ReplaceElements),
+    ("byteain", Growth::Escape),
+    ("json_in", Growth::Escape),
+    ("like_escape", Growth::Escape),
+    ("quote_ident", Growth::Escape),
+    ("quote_literal", Growth::Escape),
     ("strpos", Growth::Product),
     ("translate", Growth::Product),
     ("array_has_all", Growth::Product),
@@ -96,6 +103,10 @@ impl Growth {
             Self::Pad => number(1)?.map(|count| {
                 // Of at most four bytes.
                 Box::new(move |row| positive(count.at(row)).saturating_mul(4)) as BytesOfRow
+            }),
+            Self::Escape => length(0)?.map(|text| {
+                Box::new(move |row| positive(text.at(row)).saturating_mul(2).saturating_add(3))
+                    as BytesOfRow
             }),
             Self::Replace => match (length(0)?, length(1)?, length(2)?) {
                 (Some(text), Some(from), Some(to)) => Some(Box::new(move |row| {

@@ -4,12 +4,23 @@ use datafusion::sql::sqlparser::ast::{
     CloseCursor, Declare, FetchDirection, Statement, Value, ValueWithSpan,
 };
 
-use crate::postgres::prepared::Lifetime;
+use crate::engine::normalized;
 use crate::postgres::sqlstate::{NOT_IN_STATE, NOT_SUPPORTED, PgError, SYNTAX};
+
+/// When a portal ends, unless it is closed before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lifetime {
+    /// With its transaction.
+    Transaction,
+    /// WITH HOLD: with its transaction if that is rolled back.
+    Held,
+    /// With the connection, since its transaction was committed.
+    Connection,
+}
 
 /// A statement about cursors or prepared statements.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum CursorStatement {
+pub(super) enum ConnectionStatement {
     /// The query is that of the prepared statement.
     Declare(String, Lifetime),
     /// Rows of a cursor; 0 for all.
@@ -20,7 +31,7 @@ pub(super) enum CursorStatement {
     Deallocate(Option<String>),
 }
 
-impl CursorStatement {
+impl ConnectionStatement {
     /// What it keeps beside a plan.
     pub(super) fn bytes(&self) -> usize {
         match self {
@@ -35,29 +46,29 @@ impl CursorStatement {
 ///
 /// # Errors
 /// If it is a cursor that moves other than forward.
-pub(super) fn cursor_statement(
+pub(super) fn connection_statement(
     statement: Statement,
-) -> Result<(Option<CursorStatement>, Option<Statement>), PgError> {
+) -> Result<(Option<ConnectionStatement>, Option<Statement>), PgError> {
     match statement {
         Statement::Declare { stmts } => {
             let (name, lifetime, query) = declared(stmts)?;
-            Ok((Some(CursorStatement::Declare(name, lifetime)), Some(query)))
+            Ok((Some(ConnectionStatement::Declare(name, lifetime)), Some(query)))
         }
         Statement::Fetch { name, direction, into: None, .. } => {
             let rows = rows_of(&direction)?;
-            Ok((Some(CursorStatement::Fetch(name.value, rows)), None))
+            Ok((Some(ConnectionStatement::Fetch(normalized(&name), rows)), None))
         }
         Statement::Close { cursor } => {
             let name = match cursor {
                 CloseCursor::All => None,
-                CloseCursor::Specific { name } => Some(name.value),
+                CloseCursor::Specific { name } => Some(normalized(&name)),
             };
-            Ok((Some(CursorStatement::Close(name)), None))
+            Ok((Some(ConnectionStatement::Close(name)), None))
         }
         Statement::Deallocate { name, .. } => {
             let is_all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
-            let name = (!is_all).then_some(name.value);
-            Ok((Some(CursorStatement::Deallocate(name)), None))
+            let name = (!is_all).then(|| normalized(&name));
+            Ok((Some(ConnectionStatement::Deallocate(name)), None))
         }
         other => Ok((None, Some(other))),
     }
@@ -80,7 +91,7 @@ fn declared(mut declares: Vec<Declare>) -> Result<(String, Lifetime, Statement),
         Some(true) => Lifetime::Held,
         _ => Lifetime::Transaction,
     };
-    Ok((name.value.clone(), lifetime, Statement::Query(query)))
+    Ok((normalized(name), lifetime, Statement::Query(query)))
 }
 
 fn rows_of(direction: &FetchDirection) -> Result<u32, PgError> {

@@ -32,7 +32,8 @@ impl PostgreSql {
             chown(directory.path(), Some(NOBODY), Some(NOBODY)).unwrap();
         }
         let made = run(command("initdb")
-            .args(["--username=postgres", "--auth=trust", "--locale=C", "--encoding=UTF8", "-D"])
+            .args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C"])
+            .args(["--locale-provider=icu", "--icu-locale=en", "-D"])
             .arg(&data));
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         let port = free_port();

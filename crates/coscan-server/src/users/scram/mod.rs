@@ -19,9 +19,9 @@ pub enum ScramError {
     Malformed,
     /// Client and server do not agree on channel binding: somebody between them may have changed what each heard.
     #[error(
-        "client and server do not agree on channel binding; is there a proxy that ends TLS between them?"
+        "channel binding failed: client and server saw different certificates or mechanisms; is there a proxy that terminates TLS between them?"
     )]
-    ChannelBinding,
+    ChannelBindingFailed,
     /// The proof does not fit the user and the password.
     #[error("wrong user or password")]
     WrongProof,
@@ -31,14 +31,14 @@ pub enum ScramError {
 }
 
 /// The mechanism with channel binding.
-pub const BOUND_MECHANISM: &str = "SCRAM-SHA-256-PLUS";
+pub const MECHANISM_PLUS: &str = "SCRAM-SHA-256-PLUS";
 
 /// The one kind of channel binding that is offered.
 const BINDING_FLAG: &str = "p=tls-server-end-point";
 
 /// Whether a dialogue is bound to its TLS connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bound<'a> {
+pub enum ChannelBinding<'a> {
     /// The client has chosen not to, although it may have been offered.
     No {
         /// Whether it was.
@@ -84,7 +84,7 @@ impl Scram {
         users: &Users,
         user: &str,
         client_first: &[u8],
-        bound: Bound<'_>,
+        bound: ChannelBinding<'_>,
     ) -> Result<Self, ScramError> {
         let mut nonce = [0; 18];
         SystemRandom::new().fill(&mut nonce).map_err(|_| ScramError::NoRandomness)?;
@@ -97,17 +97,19 @@ impl Scram {
         user: &str,
         verifier: Verifier,
         server_nonce: &str,
-        bound: Bound<'_>,
+        bound: ChannelBinding<'_>,
     ) -> Result<Self, ScramError> {
         let message = text(client_first)?;
         let (flag, rest) = message.split_once(',').ok_or(ScramError::Malformed)?;
         let (authorization, bare) = rest.split_once(',').ok_or(ScramError::Malformed)?;
         let bound = match (flag, bound) {
-            ("n", Bound::No { .. }) | ("y", Bound::No { was_offered: false }) => &[],
-            (BINDING_FLAG, Bound::To(bound)) => bound,
+            ("n", ChannelBinding::No { .. }) | ("y", ChannelBinding::No { was_offered: false }) => {
+                &[]
+            }
+            (BINDING_FLAG, ChannelBinding::To(bound)) => bound,
             // "y": the client would have bound it, and has not heard of the offer.
             (flag, _) if ["n", "y"].contains(&flag) || flag.starts_with("p=") => {
-                return Err(ScramError::ChannelBinding);
+                return Err(ScramError::ChannelBindingFailed);
             }
             _ => return Err(ScramError::Malformed),
         };
@@ -157,7 +159,7 @@ impl Scram {
             return Err(ScramError::Malformed);
         }
         if binding != self.binding {
-            return Err(ScramError::ChannelBinding);
+            return Err(ScramError::ChannelBindingFailed);
         }
         let proof = BASE64.decode(proof).map_err(|_| ScramError::Malformed)?;
         let proof = <[u8; 32]>::try_from(proof).map_err(|_| ScramError::Malformed)?;
@@ -182,123 +184,4 @@ fn text(message: &[u8]) -> Result<&str, ScramError> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use std::num::NonZeroU32;
-
-    use super::*;
-    use crate::users::verifier::Nobody;
-
-    const CLIENT_FIRST: &[u8] = b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO";
-    const NOT_BOUND: Bound<'_> = Bound::No { was_offered: false };
-    const SERVER_NONCE: &str = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
-    const CLIENT_FINAL: &str = "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\
-        p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=";
-
-    fn pencil() -> Verifier {
-        let salt = BASE64.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
-        Verifier::with_salt("pencil", salt, NonZeroU32::new(4096).unwrap())
-    }
-
-    #[test]
-    fn the_example_of_rfc_7677() {
-        let scram =
-            Scram::with_nonce(CLIENT_FIRST, "user", pencil(), SERVER_NONCE, NOT_BOUND).unwrap();
-        assert_eq!(
-            scram.server_first(),
-            "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
-        );
-        assert_eq!(
-            scram.finish(CLIENT_FINAL.as_bytes()).unwrap().0,
-            "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
-        );
-    }
-
-    #[test]
-    fn a_wrong_proof_nonce_or_binding_is_refused() {
-        let finish = |message: &str| {
-            let scram =
-                Scram::with_nonce(CLIENT_FIRST, "user", pencil(), SERVER_NONCE, NOT_BOUND).unwrap();
-            scram.finish(message.as_bytes()).map(|(text, _)| text)
-        };
-        assert_eq!(finish(&CLIENT_FINAL.replace("dHzb", "eHzb")), Err(ScramError::WrongProof));
-        for message in [
-            CLIENT_FINAL.replace("k0", "k1"),
-            CLIENT_FINAL.replace("dHzb", ""),
-            CLIENT_FINAL.replace(",p=", ",q="),
-            String::new(),
-            "c=biws,p=".to_owned(),
-        ] {
-            assert_eq!(finish(&message), Err(ScramError::Malformed), "{message}");
-        }
-        let other = CLIENT_FINAL.replace("biws", "eSws");
-        assert_eq!(finish(&other), Err(ScramError::ChannelBinding));
-        let scram = Scram::with_nonce(
-            CLIENT_FIRST,
-            "user",
-            Nobody::among(std::iter::once(&pencil())).verifier("user"),
-            SERVER_NONCE,
-            NOT_BOUND,
-        );
-        let refused = scram.unwrap().finish(CLIENT_FINAL.as_bytes());
-        assert_eq!(refused.map(|_| ()), Err(ScramError::WrongProof));
-    }
-
-    #[test]
-    fn malformed_first_messages_are_refused() {
-        let users = Users::parse("").unwrap();
-        let start = |message: &[u8]| {
-            Scram::start(&users, "user", message, NOT_BOUND).map(|_| ()).unwrap_err()
-        };
-        for message in [
-            &b""[..],
-            b"n",
-            b"n,,",
-            b"n,,n=user",
-            b"n,,r=abc",
-            b"n,,n=user,r=",
-            b"n,x,n=user,r=abc",
-            b"z,,n=user,r=abc",
-            b"\xff,,n=user,r=abc",
-            b"n,,n=user,r=a b",
-        ] {
-            assert_eq!(start(message), ScramError::Malformed, "{message:?}");
-        }
-    }
-
-    #[test]
-    fn client_and_server_must_agree_on_what_a_login_is_bound_to() {
-        let users = Users::parse("").unwrap();
-        let offered = Bound::No { was_offered: true };
-        for (flag, bound, is_agreed) in [
-            ("n", NOT_BOUND, true),
-            ("y", NOT_BOUND, true),
-            ("n", offered, true),
-            ("y", offered, false),
-            ("n", Bound::To(b"hash"), false),
-            ("p=tls-unique", Bound::To(b"hash"), false),
-            ("p=tls-server-end-point", Bound::To(b"hash"), true),
-            ("p=tls-server-end-point", offered, false),
-        ] {
-            let first = format!("{flag},,n=user,r=abc");
-            let started = Scram::start(&users, "user", first.as_bytes(), bound);
-            let expected = (!is_agreed).then_some(ScramError::ChannelBinding);
-            assert_eq!(started.err(), expected, "{flag} {bound:?}");
-        }
-    }
-
-    #[test]
-    fn a_login_over_another_certificate_is_refused() {
-        let first = CLIENT_FIRST.strip_prefix(b"n").unwrap();
-        let first = [b"p=tls-server-end-point", first].concat();
-        let bound = Bound::To(b"ours");
-        for (sent, expected) in
-            [("ours", ScramError::WrongProof), ("other", ScramError::ChannelBinding)]
-        {
-            let scram = Scram::with_nonce(&first, "user", pencil(), SERVER_NONCE, bound).unwrap();
-            let binding = BASE64.encode(format!("p=tls-server-end-point,,{sent}"));
-            let last = CLIENT_FINAL.replace("biws", &binding);
-            assert_eq!(scram.finish(last.as_bytes()).map(|_| ()), Err(expected), "{sent}");
-        }
-    }
-}
+mod tests;

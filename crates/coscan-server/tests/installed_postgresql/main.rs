@@ -1,6 +1,6 @@
 //! The programs of PostgreSQL itself: psql, and a server that has the tables here as foreign ones, and whose values are
 //! compared with those here. They run only on request, and need PostgreSQL (`apt-get install postgresql`):
-//! `cargo test --workspace --test postgresql -- --ignored`. The tests in tests/postgres need nothing.
+//! `cargo test --workspace --test installed_postgresql -- --ignored`. The tests in tests/postgres need nothing.
 #![allow(clippy::unwrap_used)]
 
 mod foreign_tables;
