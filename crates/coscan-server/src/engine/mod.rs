@@ -3,7 +3,8 @@
 //! A [`Session`] (`session`) is a user with `settings` (`session_settings`, `constant_settings`, `time_zone`), after a
 //! `login`. It sees the tables of its own `catalog`. A statement is parsed, and rewritten where PostgreSQL's syntax is not
 //! DataFusion's (`parsing` with `syntax`; `pg_catalog` for statements on that), and [planned](Engine::plan) (`plan`; `plan_parameters` and `array_parameters` give types to parameters,
-//! `decimals` knows those) on threads of its own (`planning`), unless its plan is too large (`plan_size`). It is then
+//! `decimals` knows those) on threads of its own (`planning`), unless its plan is too large (`plan_size`) or its text takes too
+//! much memory (`text_memory`). It is then
 //! [run](Engine::run) (`run`) with a limit on its `memory`, on threads that serve no connections (`query_task`), that its
 //! joins give up now and then (`yielding`), and that users take by `turns`; what is `light` needs no slot. `statements` that
 //! concern the session only never reach DataFusion. Clients find the `functions`, the `pg_catalog` and the
@@ -35,6 +36,7 @@ mod session_settings;
 mod settings;
 mod statements;
 mod syntax;
+mod text_memory;
 mod time_zone;
 mod turns;
 mod yielding;
@@ -76,6 +78,7 @@ pub use session::Session;
 pub use settings::Settings;
 pub use statements::Command;
 pub(crate) use syntax::normalized;
+pub(crate) use text_memory::TextMemory;
 use turns::Turns;
 use yielding::YieldingJoins;
 

@@ -127,6 +127,7 @@ impl Engine {
         };
         let (parser, state) = (Arc::clone(&self.parser), self.state(session, None));
         let (sql, owned): (_, Arc<str>) = (sql.into_parsed(), text.into());
+        let _memory = self.reserve_for_plan(text)?;
         self.on_planning_thread(session, text, move |threads| {
             let statement = match sql {
                 Some(statement) => *statement,

@@ -22,6 +22,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::engine::TextMemory;
 use crate::engine::errors::{from_engine, panicked};
 use crate::engine::turns::Taker;
 use crate::queries::{QueryError, QueryRegistration, Work};
@@ -71,6 +72,8 @@ pub(super) struct QueryContext {
     cancel: CancellationToken,
     batch: Mutex<Batch>,
     taker: Taker,
+    /// For the plan.
+    _memory: Option<TextMemory>,
     _work: Work,
 }
 
@@ -88,6 +91,7 @@ impl QueryContext {
         registration: &QueryRegistration,
         memory: &Arc<dyn MemoryPool>,
         taker: Taker,
+        plan_memory: Option<TextMemory>,
     ) -> Self {
         let memory = MemoryConsumer::new("expressions").register(memory);
         let batch = Batch { memory, bytes: HashMap::new() };
@@ -95,6 +99,7 @@ impl QueryContext {
             cancel: registration.cancel_token().clone(),
             batch: Mutex::new(batch),
             taker,
+            _memory: plan_memory,
             _work: registration.work(),
         }
     }
@@ -250,7 +255,7 @@ mod tests {
         let queries = Queries::new(&Limits::default(), false);
         let user = Users::anyone().find("ann").unwrap();
         let memory: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
-        let query = QueryContext::new(&queries.register(&user, "SELECT"), &memory, taker());
+        let query = QueryContext::new(&queries.register(&user, "SELECT"), &memory, taker(), None);
         let (_, mut batches) = run_on(&threads.handle(), query, start).await.unwrap();
         batches.next().await.unwrap().unwrap();
         let error = batches.next().await.unwrap().unwrap_err();
@@ -267,7 +272,7 @@ mod tests {
         let registration = queries.register(&user, "SELECT");
         registration.admit(1).await.unwrap();
         let memory: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
-        let query = QueryContext::new(&registration, &memory, taker());
+        let query = QueryContext::new(&registration, &memory, taker(), None);
         let (done, blocked) = std::sync::mpsc::channel::<()>();
         let (busy, is_busy) = tokio::sync::oneshot::channel();
         // A task of an operator, which holds the query as well.

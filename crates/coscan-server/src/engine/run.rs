@@ -54,7 +54,10 @@ impl Engine {
         let deadline = self.deadline(session);
         let cancel = registration.cancel_token().clone();
         let state = self.state(session, Some(registration.id()));
-        let query = QueryContext::new(&registration, &state.runtime_env().memory_pool, taker);
+        let plan_memory = self.reserve_for_plan(&planned.sql);
+        let plan_memory = plan_memory.inspect_err(|error| registration.fail(error))?;
+        let memory = &state.runtime_env().memory_pool;
+        let query = QueryContext::new(&registration, memory, taker, plan_memory);
         let started = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(cancelled()),

@@ -6,19 +6,18 @@ use std::time::Duration;
 
 use datafusion::sql::sqlparser::ast::Statement;
 use pgwire::messages::PgWireBackendMessage;
-use pgwire::messages::response::{CommandComplete, ReadyForQuery, TransactionStatus};
+use pgwire::messages::response::{ReadyForQuery, TransactionStatus};
 use tokio::io::AsyncWrite;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::{Command, Engine, Planned, Session, Sql};
+use crate::engine::{Engine, Planned, Session, Sql, TextMemory};
 use crate::postgres::cancel::Registered;
 use crate::postgres::decode::Frontend;
 use crate::postgres::messages::Messages;
 use crate::postgres::prepared::PreparedStatements;
 use crate::postgres::sqlstate::{
-    ADMIN_SHUTDOWN, IDLE_SESSION_TIMEOUT, IN_FAILED_TRANSACTION, NOT_SUPPORTED, PROTOCOL_VIOLATION,
-    PgError,
+    ADMIN_SHUTDOWN, IDLE_SESSION_TIMEOUT, NOT_SUPPORTED, PROTOCOL_VIOLATION, PgError,
 };
 use crate::postgres::writer::Writer;
 use crate::queries::cancelled;
@@ -58,6 +57,8 @@ pub(super) struct Connection<W> {
     is_idle: bool,
     /// Cancelled if the client asks to cancel what it has sent since then.
     cancel: CancellationToken,
+    /// For the text that is being answered.
+    text_memory: Option<TextMemory>,
 }
 
 impl<W: AsyncWrite + Unpin> Connection<W> {
@@ -77,6 +78,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             is_skipping: false,
             is_idle: true,
             cancel: CancellationToken::new(),
+            text_memory: None,
         }
     }
 
@@ -217,42 +219,16 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
     /// Asks for the next statement.
     pub(super) async fn ready(&mut self) -> io::Result<()> {
         self.is_idle = true;
+        self.text_memory = None;
         let status = ReadyForQuery::new(self.transaction);
         self.writer.add(&PgWireBackendMessage::ReadyForQuery(status))?;
         self.writer.flush().await
     }
 
-    /// Failed transactions only take statements that end them.
-    pub(super) fn check_transaction(&self, statement: &Statement) -> Result<(), PgError> {
-        let ends = matches!(statement, Statement::Commit { .. } | Statement::Rollback { .. });
-        self.refuse_in_failed(!ends)
-    }
-
-    /// The same for a statement that was prepared before, and is about to run. COMMIT of what has failed rolls back.
-    pub(super) fn begin_command(&self, command: Command) -> Result<(), PgError> {
-        let ends = [Command::Commit, Command::Rollback, Command::RollbackTo].contains(&command);
-        self.refuse_in_failed(!ends)?;
-        if self.transaction == TransactionStatus::Error && command == Command::Commit {
-            self.session.roll_back();
-        }
-        Ok(())
-    }
-
-    /// The same for a statement about cursors or prepared statements.
-    pub(super) fn begin_connection_statement(&self) -> Result<(), PgError> {
-        self.refuse_in_failed(true)
-    }
-
-    fn refuse_in_failed(&self, is_refused: bool) -> Result<(), PgError> {
-        if self.transaction == TransactionStatus::Error && is_refused {
-            let text = "the transaction has failed; statements are ignored until ROLLBACK";
-            return Err(PgError::new(IN_FAILED_TRANSACTION, text));
-        }
-        Ok(())
-    }
-
     /// Parses a text, unless the client asks to cancel it.
-    pub(super) async fn parse_text(&self, text: &str) -> Result<Vec<Statement>, PgError> {
+    pub(super) async fn parse_text(&mut self, text: &str) -> Result<Vec<Statement>, PgError> {
+        self.text_memory = None;
+        self.text_memory = self.engine.reserve_for_statements(text)?;
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err(cancelled().into()),
@@ -273,29 +249,6 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
     /// A token that is cancelled if the client asks to cancel what it has sent.
     pub(super) fn cancel_token(&self) -> CancellationToken {
         self.cancel.clone()
-    }
-
-    /// Tells the client that a statement has ended, and does what it does to the connection.
-    pub(super) fn complete(&mut self, command: Command, rows: usize) -> io::Result<()> {
-        let mut tag = command.name().to_owned();
-        match command {
-            Command::Select => tag = format!("SELECT {rows}"),
-            Command::Begin => self.transaction = TransactionStatus::Transaction,
-            Command::Commit | Command::Rollback => {
-                let is_failed = self.transaction == TransactionStatus::Error;
-                if is_failed {
-                    "ROLLBACK".clone_into(&mut tag);
-                }
-                self.transaction = TransactionStatus::Idle;
-                self.prepared.end_transaction(command == Command::Commit && !is_failed);
-            }
-            Command::RollbackTo if self.transaction == TransactionStatus::Error => {
-                self.transaction = TransactionStatus::Transaction;
-            }
-            Command::Discard => self.prepared.clear(),
-            _ => {}
-        }
-        self.writer.add(&PgWireBackendMessage::CommandComplete(CommandComplete::new(tag)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The PostgreSQL protocol.
 //!
 //! A connection is negotiated and its user logged in (`login`, with `startup_settings`). From then on its `messages` are read (`frame`,
-//! `decode`, `reader`) and answered (`connection`), in the `simple` protocol or the `extended` one with `prepared`
+//! `decode`, `reader`) and answered (`connection`, `transactions`), in the `simple` protocol or the `extended` one with `prepared`
 //! statements, whose `parameters` have types and `values`. Statements may name portals, too (`connection_statements`,
 //! `cursors`), or copy (`copy_statements`, `copy_out`). Results are sent (`sending`) as `rows` of `wire_types` (`encode`,
 //! in one of the `row_forms`) through a `writer`. `arrays` and `numeric` are forms of values. Another connection may
@@ -31,6 +31,7 @@ mod simple;
 mod sqlstate;
 mod startup_settings;
 mod text_values;
+mod transactions;
 mod values;
 mod wire_types;
 mod writer;

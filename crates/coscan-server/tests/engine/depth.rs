@@ -128,3 +128,19 @@ async fn run_deepest() {
         tokio::spawn(run).await.unwrap().unwrap();
     }
 }
+
+#[tokio::test]
+async fn long_texts_take_memory_of_the_server_while_they_run() {
+    let fixture = Fixture::new(Limits::default()).await;
+    let ann = fixture.login("ann").await;
+    let of = |bytes: usize| format!("SELECT '{}'", "x".repeat(bytes));
+    let start = async |sql: &str| fixture.start(&ann, sql).await;
+    let running = start(&of(1 << 20)).await.unwrap(); // 96 of 256 MB.
+    let second = start(&of(1 << 20)).await.unwrap();
+    let error = start(&of(1 << 20)).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Memory, "{error}");
+    start("SELECT 1").await.unwrap();
+    drop((running, second));
+    fixture.engine.queries().drained().await;
+    start(&of(1 << 20)).await.unwrap();
+}

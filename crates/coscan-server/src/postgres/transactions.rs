@@ -1,0 +1,66 @@
+//! What transactions admit, and what ends with them.
+
+use std::io;
+
+use datafusion::sql::sqlparser::ast::Statement;
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::response::{CommandComplete, TransactionStatus};
+use tokio::io::AsyncWrite;
+
+use crate::engine::Command;
+use crate::postgres::connection::Connection;
+use crate::postgres::sqlstate::{IN_FAILED_TRANSACTION, PgError};
+
+impl<W: AsyncWrite + Unpin> Connection<W> {
+    /// Failed transactions only take statements that end them.
+    pub(super) fn check_transaction(&self, statement: &Statement) -> Result<(), PgError> {
+        let ends = matches!(statement, Statement::Commit { .. } | Statement::Rollback { .. });
+        self.refuse_in_failed(!ends)
+    }
+
+    /// The same for a statement that was prepared before, and is about to run. COMMIT of what has failed rolls back.
+    pub(super) fn begin_command(&self, command: Command) -> Result<(), PgError> {
+        let ends = [Command::Commit, Command::Rollback, Command::RollbackTo].contains(&command);
+        self.refuse_in_failed(!ends)?;
+        if self.transaction == TransactionStatus::Error && command == Command::Commit {
+            self.session.roll_back();
+        }
+        Ok(())
+    }
+
+    /// The same for a statement about cursors or prepared statements.
+    pub(super) fn begin_connection_statement(&self) -> Result<(), PgError> {
+        self.refuse_in_failed(true)
+    }
+
+    fn refuse_in_failed(&self, is_refused: bool) -> Result<(), PgError> {
+        if self.transaction == TransactionStatus::Error && is_refused {
+            let text = "the transaction has failed; statements are ignored until ROLLBACK";
+            return Err(PgError::new(IN_FAILED_TRANSACTION, text));
+        }
+        Ok(())
+    }
+
+    /// Tells the client that a statement has ended, and does what it does to the connection.
+    pub(super) fn complete(&mut self, command: Command, rows: usize) -> io::Result<()> {
+        let mut tag = command.name().to_owned();
+        match command {
+            Command::Select => tag = format!("SELECT {rows}"),
+            Command::Begin => self.transaction = TransactionStatus::Transaction,
+            Command::Commit | Command::Rollback => {
+                let is_failed = self.transaction == TransactionStatus::Error;
+                if is_failed {
+                    "ROLLBACK".clone_into(&mut tag);
+                }
+                self.transaction = TransactionStatus::Idle;
+                self.prepared.end_transaction(command == Command::Commit && !is_failed);
+            }
+            Command::RollbackTo if self.transaction == TransactionStatus::Error => {
+                self.transaction = TransactionStatus::Transaction;
+            }
+            Command::Discard => self.prepared.clear(),
+            _ => {}
+        }
+        self.writer.add(&PgWireBackendMessage::CommandComplete(CommandComplete::new(tag)))
+    }
+}
