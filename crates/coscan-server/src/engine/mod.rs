@@ -2,7 +2,7 @@
 //!
 //! A [`Session`] (`session`) is a user with `settings` (`session_settings`, `constant_settings`, `time_zone`), after a
 //! `login`. It sees the tables of its own `catalog`. A statement is parsed, and rewritten where PostgreSQL's syntax is not
-//! DataFusion's (`parsing` with `syntax`; `pg_catalog` for statements on that), and [planned](Engine::plan) (`plan`; `plan_parameters` and `array_parameters` give types to parameters,
+//! DataFusion's (`parsing` with `syntax`; `pg_catalog` for statements that read it), and [planned](Engine::plan) (`plan`; `plan_parameters` and `array_parameters` give types to parameters,
 //! `decimals` knows those) on threads of its own (`planning`), unless its plan is too large (`plan_size`) or its text takes too
 //! much memory (`text_memory`). It is then
 //! [run](Engine::run) (`run`) with a limit on its `memory`, on threads that serve no connections (`query_task`), that its

@@ -6,15 +6,15 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Join,
-    JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier,
-    Statement, TableFactor, TableWithJoins, Value, Visit, VisitMut, Visitor, VisitorMut,
+    JoinOperator, Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, Statement,
+    TableFactor, TableWithJoins, VisitMut, VisitorMut,
 };
 
 use super::no_objects::has_none;
-use super::syntax::{aggregates, catalog_table};
+use super::parameters::Parameters;
+use super::syntax::{aggregates, catalog_table, information_table};
 use crate::engine::column_names::repeated;
 use crate::engine::empty_tables::columns_of_empty;
-use crate::engine::information_schema::INFORMATION_SCHEMA;
 use crate::engine::syntax::{is_named, last_name, normalized, parsed, parsed_query};
 
 /// Functions that return rows of what is NULL in the catalog: access rights, and options of storage.
@@ -286,49 +286,6 @@ fn empty_select(select: &Select, is_text: bool) -> Option<Box<SetExpr>> {
     parsed_query(&query).map(|query| query.body)
 }
 
-/// The parameters of what is removed, each with its cast: clients send values for them.
-struct Parameters(Vec<String>);
-
-impl Parameters {
-    fn of(removed: &impl Visit) -> Self {
-        let mut found = Self(Vec::new());
-        let _ = removed.visit(&mut found);
-        found
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// A condition that mentions them.
-    fn are_null(&self) -> String {
-        let conditions = self.0.iter().map(|parameter| format!("{parameter} IS NULL"));
-        conditions.chain(["true".to_owned()]).collect::<Vec<_>>().join(" AND ")
-    }
-}
-
-impl Visitor for Parameters {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
-        let is_parameter = |expression: &Expr| matches!(expression, Expr::Value(value) if matches!(value.value, Value::Placeholder(_)));
-        match expression {
-            Expr::Cast { expr, .. } if is_parameter(expr) => self.0.push(expression.to_string()),
-            expression if is_parameter(expression) => {
-                let name = expression.to_string();
-                let is_part = |cast: &String| {
-                    cast.starts_with(&format!("{name}::")) || cast.contains(&format!("({name} "))
-                };
-                if !self.0.last().is_some_and(is_part) {
-                    self.0.push(name);
-                }
-            }
-            _ => {}
-        }
-        ControlFlow::Continue(())
-    }
-}
-
 fn name_of(expression: &Expr, index: usize) -> String {
     match expression {
         Expr::Identifier(name) => name.value.clone(),
@@ -338,11 +295,4 @@ fn name_of(expression: &Expr, index: usize) -> String {
         Expr::Cast { expr, .. } => name_of(expr, index),
         _ => format!("column{}", index + 1),
     }
-}
-
-/// The name of a table of `information_schema`.
-fn information_table(name: &ObjectName) -> Option<&str> {
-    let [.., schema, table] = &name.0[..] else { return None };
-    let schema = &schema.as_ident()?.value;
-    schema.eq_ignore_ascii_case(INFORMATION_SCHEMA).then_some(&*table.as_ident()?.value)
 }

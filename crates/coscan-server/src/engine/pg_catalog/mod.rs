@@ -1,6 +1,6 @@
 //! `pg_catalog`, and statements that read it. The tables are those of datafusion-pg-catalog, with `columns` that it
 //! leaves out, with `added_tables`, `settings` of the session, and without rows where this server has no such objects
-//! (`no_objects`, `empty_queries`). Lists of object identifiers have their type (`oids`).
+//! (`no_objects`, `empty_queries` with `parameters`). Lists of object identifiers have their type (`oids`).
 //! Statements that read nothing but the catalog are rewritten (`rewrite`) into forms that DataFusion can run; statements
 //! that read a table of users never are.
 
@@ -9,6 +9,7 @@ mod columns;
 mod empty_queries;
 mod no_objects;
 mod oids;
+mod parameters;
 mod rewrite;
 mod settings;
 mod syntax;

@@ -103,6 +103,13 @@ pub(super) fn catalog_table(name: &ObjectName) -> Option<String> {
     (schema == PG_CATALOG).then_some(table)
 }
 
+/// The name of a table of `information_schema`.
+pub(super) fn information_table(name: &ObjectName) -> Option<&str> {
+    let [.., schema, table] = &name.0[..] else { return None };
+    let schema = &schema.as_ident()?.value;
+    schema.eq_ignore_ascii_case(INFORMATION_SCHEMA).then_some(&*table.as_ident()?.value)
+}
+
 /// Whether a statement reads tables of the catalog, and no others.
 pub(in crate::engine) fn reads_catalog_only(statement: &Statement) -> bool {
     #[derive(Default)]
