@@ -37,10 +37,14 @@ const TEXT_TYPES: [i32; 5] = [19, 25, 1009, 1042, 1043];
 /// The number of the collation `C`: texts are compared by their bytes, and whoever reads them elsewhere must do the same.
 const COLLATION_C: i32 = 950;
 
-/// The collation of a column.
-fn collation() -> Expr {
-    let is_text = ident("atttypid").in_list(TEXT_TYPES.map(lit).to_vec(), false);
-    let value = when(is_text, lit(COLLATION_C)).otherwise(lit(0_i32));
+/// Whether a column is of texts.
+fn is_text() -> Expr {
+    ident("atttypid").in_list(TEXT_TYPES.map(lit).to_vec(), false)
+}
+
+/// The collation of what has one.
+fn collation(has_one: Expr) -> Expr {
+    let value = when(has_one, lit(COLLATION_C)).otherwise(lit(0_i32));
     value.unwrap_or_else(|_| lit(0_i32))
 }
 
@@ -61,7 +65,9 @@ pub(super) fn complete(
     let null = ScalarValue::try_from(&texts_type)?;
     let there = schema.fields().iter().map(|field| field.name().as_str());
     let kept = there.filter(|column| !texts.contains(column)).map(|column| match column {
-        "attcollation" => collation().alias(column),
+        "attcollation" => collation(is_text()).alias(column),
+        // Where that of a column is another, clients take it for chosen.
+        "typcollation" => collation(ident(column).not_eq(lit(0_i32))).alias(column),
         column => ident(column),
     });
     let added = texts.iter().map(|column| lit(null.clone()).alias(*column));
