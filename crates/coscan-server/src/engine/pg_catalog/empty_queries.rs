@@ -79,33 +79,33 @@ impl EmptyTables<'_> {
             Expr::Subquery(query) => self.has_query(query),
             _ => false,
         };
-        let parameters = Parameters::of(expression);
+        let parameters = || Parameters::of(expression); // A walk, for the few that need it.
         match expression {
-            Expr::Subquery(query) if self.has_query(query) => match parameters.is_empty() {
+            Expr::Subquery(query) if self.has_query(query) => match parameters().is_empty() {
                 true => parsed("NULL"),
                 false => {
-                    let condition = parameters.are_null();
+                    let condition = parameters().are_null();
                     parsed(&format!("CASE WHEN false AND {condition} THEN NULL END"))
                 }
             },
             Expr::Exists { subquery, negated } if self.has_query(subquery) => {
-                truth(*negated, parameters)
+                truth(*negated, parameters())
             }
             Expr::InSubquery { subquery, negated, .. } if self.has_query(subquery) => {
-                truth(*negated, parameters)
+                truth(*negated, parameters())
             }
-            Expr::AnyOp { right, .. } if without_rows(right) => truth(false, parameters),
-            Expr::AllOp { right, .. } if without_rows(right) => truth(true, parameters),
+            Expr::AnyOp { right, .. } if without_rows(right) => truth(false, parameters()),
+            Expr::AllOp { right, .. } if without_rows(right) => truth(true, parameters()),
             // `= ANY (…)` and `<> ALL (…)`, as the rules of datafusion-pg-catalog write them.
             Expr::Function(function)
                 if is_named(&function.name, &["array_contains"])
                     && first_argument(function).is_some_and(without_rows) =>
             {
-                truth(false, parameters)
+                truth(false, parameters())
             }
             Expr::Function(function) => match &function.args {
                 FunctionArguments::Subquery(query)
-                    if self.has_query(query) && parameters.is_empty() =>
+                    if self.has_query(query) && parameters().is_empty() =>
                 {
                     parsed("CAST(ARRAY[] AS TEXT[])")
                 }
