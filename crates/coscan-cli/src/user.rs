@@ -13,9 +13,9 @@ use crate::Failure;
 /// The entry holds no password, but a verifier as PostgreSQL keeps it (SCRAM-SHA-256).
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Examples:
-  coscan user ann >> users.toml                            may read all tables
-  coscan user ben --table trips --table cities >> users.toml")]
+Examples, which keep the file from other users of the machine:
+  (umask 077; coscan user ann >> users.toml)                            may read all tables
+  (umask 077; coscan user ben --table trips --table cities >> users.toml)")]
 pub(crate) struct User {
     /// The name to log in with
     name: String,

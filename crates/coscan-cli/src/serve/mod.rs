@@ -1,5 +1,7 @@
 //! `coscan serve`: a server for many clients.
 
+#[cfg(not(target_env = "msvc"))]
+mod allocator;
 mod demo;
 mod flags;
 mod logging;
@@ -27,7 +29,7 @@ use signals::{Signal, Signals};
 Examples:
   coscan serve --demo                              generated tables: PostgreSQL, Flight SQL and the web page
   coscan serve --demo --listen-flight 127.0.0.1:5434     Flight SQL only
-  coscan user ann >> users.toml                    asks for a password
+  (umask 077; coscan user ann >> users.toml)       asks for a password
   coscan serve --table trips=s3://bucket/trips/ --users-file users.toml --listen-postgres 127.0.0.1:5432
   coscan serve --demo --listen-http 127.0.0.1:8080 --listen-postgres 127.0.0.1:5432
   coscan serve --config coscan.toml --check        check the configuration without starting
@@ -64,6 +66,8 @@ impl Serve {
         }
         logging::start(config.log);
         warn_of_exposed_files(&config);
+        #[cfg(not(target_env = "msvc"))]
+        coscan_server::count_allocations(allocator::COUNTERS);
         let server = tokio::select! {
             server = Server::start(&config) => server?,
             _ = signals.next() => return Ok(ExitCode::from(crate::INTERRUPTED)),

@@ -2,14 +2,17 @@
 //!
 //! A [`Session`] (`session`) is a user with `settings` (`session_settings`, `constant_settings`, `time_zone`), after a
 //! `login`. It sees the tables of its own `catalog`. A statement is parsed, and rewritten where PostgreSQL's syntax is not
-//! DataFusion's (`parsing` with `syntax`; `pg_catalog` for statements that read it), and [planned](Engine::plan) (`plan`; `plan_parameters` and `array_parameters` give types to parameters,
-//! `decimals` knows those) on threads of its own (`planning`), unless its plan is too large (`plan_size`) or its text takes too
-//! much memory (`text_memory`). It is then
-//! [run](Engine::run) (`run`) with a limit on its `memory`, on threads that serve no connections (`query_task`), that its
-//! joins give up now and then (`yielding`), and that users take by `turns`; what is `light` needs no slot. `statements` that
-//! concern the session only never reach DataFusion. Clients find the `functions`, the `pg_catalog` and the
-//! `information_schema` that they expect, with `empty_tables`. `errors` are told apart and hold no credentials.
+//! DataFusion's (`parsing` with `syntax`; `pg_catalog` for statements that read it), and [planned](Engine::plan) (`plan`;
+//! `plan_parameters` and `array_parameters` give types to parameters, `decimals` knows those) on threads of its own
+//! (`planning`), unless its plan is too large (`plan_size`) or its text takes too much memory (`text_memory`).
+//!
+//! It is then [run](Engine::run) (`run`) in a `state` of DataFusion with a limit on its `memory`, as tasks (`query_task`)
+//! on threads that serve no connections (`query_threads`), that its joins give up now and then (`yielding`) and that users
+//! take by `turns`; its `allocations` are watched. What is `light` needs no slot. `statements` that concern the session
+//! only never reach DataFusion. Clients find the `functions`, the `pg_catalog` and the `information_schema` that they
+//! expect, with `empty_tables`. `errors` are told apart and hold no credentials.
 
+mod allocations;
 mod array_parameters;
 mod batch_rows;
 mod catalog;
@@ -30,10 +33,12 @@ mod plan_parameters;
 mod plan_size;
 mod planning;
 mod query_task;
+mod query_threads;
 mod run;
 mod session;
 mod session_settings;
 mod settings;
+mod state;
 mod statements;
 mod syntax;
 mod text_memory;
@@ -46,14 +51,13 @@ use std::sync::{Arc, OnceLock};
 use std::thread::available_parallelism;
 
 use arc_swap::ArcSwap;
-use coscan_datafusion::{Coscan, SharedMemoryPool, SharedTableProvider};
+use coscan_datafusion::{Coscan, SharedTableProvider};
 use coscan_runtime::{BufferManager, OptionsError};
 use coscan_transport::Transport;
 use datafusion::catalog::CatalogProviderList;
 use datafusion::error::DataFusionError;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
-use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_pg_catalog::pg_catalog::PgCatalogStaticTables;
 use datafusion_pg_catalog::pg_catalog::context::EmptyContextProvider;
@@ -61,19 +65,20 @@ use datafusion_pg_catalog::setup_pg_catalog;
 use tokio::sync::Semaphore;
 
 use crate::config::{Limits, TableLocation};
-use crate::queries::{Queries, QueryId};
+use crate::queries::Queries;
 use crate::users::Users;
+use allocations::AllocationWatch;
+pub use allocations::{AllocatorCounters, count_allocations};
 use catalog::Tables;
 pub use catalog::{CATALOG, SCHEMA};
 pub use constant_settings::SERVER_VERSION;
 pub(crate) use decimals::decimal_digits;
 pub use login::{LoginError, Proof};
-use memory::QueryMemory;
 use parsing::Parser;
 pub(crate) use pg_catalog::is_list_of_oids;
 pub use plan::{Planned, Sql};
-use query_task::QueryThreads;
-pub use query_task::STACK_BYTES;
+use query_threads::QueryThreads;
+pub use query_threads::STACK_BYTES;
 pub use session::Session;
 pub use settings::Settings;
 pub use statements::Command;
@@ -99,6 +104,7 @@ pub struct Engine {
     threads: QueryThreads,
     /// Processors, shared among the users of these threads.
     turns: Arc<Turns>,
+    allocations: Arc<AllocationWatch>,
     /// For statements that need no slot.
     light_threads: QueryThreads,
     /// Each check of a password takes some milliseconds of a processor; strangers must not occupy all of them.
@@ -151,9 +157,9 @@ impl Engine {
             .build();
         let pg_tables = PgCatalogStaticTables::try_new().map_err(refused)?;
         for function in functions::of_all(&pg_tables).map_err(refused)? {
-            register(&mut base, function);
+            base.register_udf(Arc::new(function)).map_err(refused)?;
         }
-        base.register_function_rewrite(Arc::new(functions::BooleanTexts)).map_err(refused)?;
+        base.register_expr_planner(Arc::new(functions::BooleanTexts)).map_err(refused)?;
         base.register_function_rewrite(Arc::new(functions::Patterns)).map_err(refused)?;
         base.register_function_rewrite(Arc::new(functions::BoundFunctions)).map_err(refused)?;
         Ok(Self {
@@ -168,6 +174,7 @@ impl Engine {
             parser: Arc::default(),
             threads: QueryThreads::new(None).map_err(EngineError::Threads)?,
             turns: Turns::new(available_parallelism().map_or(1, usize::from)),
+            allocations: AllocationWatch::new(manager),
             light_threads: QueryThreads::new(Some(LIGHT_THREADS)).map_err(EngineError::Threads)?,
             password_checks: Semaphore::new(PASSWORD_CHECKS_MAX),
         })
@@ -266,35 +273,5 @@ impl Engine {
     #[must_use]
     pub fn catalogs(&self, session: &Session) -> Arc<dyn CatalogProviderList> {
         Arc::clone(&session.catalogs) as Arc<dyn CatalogProviderList>
-    }
-
-    /// The state of DataFusion for one statement of a session; with a limit on memory if it runs.
-    fn state(&self, session: &Session, query: Option<QueryId>) -> SessionState {
-        let mut config = self.base.config().clone();
-        let settings = session.settings();
-        settings.apply_to(&mut config, &session.user);
-        let mut builder = SessionStateBuilder::new_from_existing(self.base.clone())
-            .with_catalog_list(self.catalogs(session))
-            .with_config(config);
-        if let Some(id) = query {
-            let mut runtime = self.base.runtime_env().as_ref().clone();
-            let manager = self.manager();
-            let limit = self.limits.query_memory_max.unwrap_or(manager.options().memory_bytes / 2);
-            let limit = settings.memory_limit().map_or(limit, |own| own.min(limit));
-            let server = SharedMemoryPool::of_manager(manager);
-            runtime.memory_pool = Arc::new(QueryMemory::new(server, limit));
-            builder = builder.with_session_id(id.to_string()).with_runtime_env(Arc::new(runtime));
-        }
-        let mut state = builder.build();
-        for function in functions::of_session(session, &self.queries) {
-            register(&mut state, function);
-        }
-        state
-    }
-}
-
-fn register(state: &mut SessionState, function: ScalarUDF) {
-    if let Err(error) = state.register_udf(Arc::new(function)) {
-        log::error!("cannot register a function: {error}");
     }
 }

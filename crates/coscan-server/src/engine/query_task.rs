@@ -3,10 +3,9 @@
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::future::Future;
-use std::io;
+use std::future::{Future, poll_fn};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{ThreadId, available_parallelism, current};
+use std::thread::{ThreadId, current};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -17,59 +16,22 @@ use datafusion::physical_plan::SendableRecordBatchStream;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, unfold};
 use futures::{FutureExt, StreamExt};
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::TextMemory;
+use crate::engine::allocations::{AllocationWatch, Allocations};
 use crate::engine::errors::{from_engine, panicked};
 use crate::engine::turns::Taker;
 use crate::queries::{QueryError, QueryRegistration, Work};
-
-/// The stack that a thread needs for the deepest statements that are accepted, in bytes. They are walked by recursion.
-pub const STACK_BYTES: usize = 16 << 20;
-
-/// Threads for each core. An operator that keeps a thread for long leaves the core to be shared with others.
-const THREADS_PER_CORE: usize = 4;
-
-/// Threads of queries.
-#[derive(Debug)]
-pub(super) struct QueryThreads(Option<Runtime>);
-
-impl QueryThreads {
-    /// So many threads; `None` for some per core.
-    pub(super) fn new(count: Option<usize>) -> io::Result<Self> {
-        // Whoever has set another one before does not learn from it when the work of a query has ended.
-        let _ = set_join_set_tracer(&KeepsQuery);
-        let cores = || available_parallelism().map_or(1, usize::from);
-        let threads = count.unwrap_or_else(|| THREADS_PER_CORE * cores());
-        let mut builder = Builder::new_multi_thread();
-        builder.worker_threads(threads).enable_all();
-        builder.thread_name("coscan-queries").thread_stack_size(STACK_BYTES);
-        Ok(Self(Some(builder.build()?)))
-    }
-
-    pub(super) fn handle(&self) -> Handle {
-        match &self.0 {
-            Some(runtime) => runtime.handle().clone(),
-            None => Handle::current(), // Only while they are dropped.
-        }
-    }
-}
-
-impl Drop for QueryThreads {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
-            runtime.shutdown_background(); // A busy thread is not waited for.
-        }
-    }
-}
 
 /// A query, for the tasks that work for it.
 #[derive(Debug)]
 pub(super) struct QueryContext {
     cancel: CancellationToken,
+    allocations: Arc<Allocations>,
     batch: Mutex<Batch>,
     taker: Taker,
     /// For the plan.
@@ -89,14 +51,17 @@ impl QueryContext {
     /// With the memory that its operators have.
     pub(super) fn new(
         registration: &QueryRegistration,
+        watch: &Arc<AllocationWatch>,
         memory: &Arc<dyn MemoryPool>,
         taker: Taker,
         plan_memory: Option<TextMemory>,
     ) -> Self {
+        let allocations = watch.query(memory);
         let memory = MemoryConsumer::new("expressions").register(memory);
         let batch = Batch { memory, bytes: HashMap::new() };
         Self {
             cancel: registration.cancel_token().clone(),
+            allocations,
             batch: Mutex::new(batch),
             taker,
             _memory: plan_memory,
@@ -139,7 +104,17 @@ pub(super) fn current_query() -> Option<Arc<QueryContext>> {
     QUERY.try_with(Arc::clone).ok()
 }
 
-/// Operators start tasks of their own: each works for the same query, in turns.
+/// A task that works for a query, in turns.
+fn task_of<T: Send>(
+    query: Arc<QueryContext>,
+    mut task: BoxFuture<'_, T>,
+) -> impl Future<Output = T> + Send {
+    let (taker, allocations) = (query.taker.clone(), Arc::clone(&query.allocations));
+    let counted = poll_fn(move |context| allocations.count(|| task.poll_unpin(context)));
+    QUERY.scope(query, taker.task(counted))
+}
+
+/// Operators start tasks of their own: each works for the same query.
 struct KeepsQuery;
 
 type Erased = Box<dyn Any + Send>;
@@ -147,10 +122,7 @@ type Erased = Box<dyn Any + Send>;
 impl JoinSetTracer for KeepsQuery {
     fn trace_future(&self, future: BoxFuture<'static, Erased>) -> BoxFuture<'static, Erased> {
         match current_query() {
-            Some(query) => {
-                let taker = query.taker.clone();
-                QUERY.scope(query, taker.task(future)).boxed()
-            }
+            Some(query) => task_of(query, future).boxed(),
             None => future,
         }
     }
@@ -160,7 +132,10 @@ impl JoinSetTracer for KeepsQuery {
         block: Box<dyn FnOnce() -> Erased + Send>,
     ) -> Box<dyn FnOnce() -> Erased + Send> {
         match current_query() {
-            Some(query) => Box::new(move || QUERY.sync_scope(query, block)),
+            Some(query) => Box::new(move || {
+                let allocations = Arc::clone(&query.allocations);
+                QUERY.sync_scope(query, || allocations.count(block))
+            }),
             None => block,
         }
     }
@@ -176,44 +151,56 @@ pub(super) async fn run_on(
     query: QueryContext,
     start: impl Future<Output = Result<SendableRecordBatchStream, QueryError>> + Send + 'static,
 ) -> Result<(SchemaRef, Batches), QueryError> {
+    // Only the first call counts. If somebody else's was first, what operators start is not known to be the query's.
+    let _ = set_join_set_tracer(&KeepsQuery);
     let (started, starting) = oneshot::channel();
     let (sender, batches) = mpsc::channel(1);
-    let taker = query.taker.clone();
-    let task = async move {
-        let mut stream = match start.await {
-            Ok(stream) => {
-                started.send(Ok(stream.schema())).ok();
-                stream
-            }
-            Err(error) => {
-                started.send(Err(error)).ok();
-                return;
-            }
-        };
+    let query = Arc::new(query);
+    let allocations = Arc::clone(&query.allocations);
+    let work = async move {
+        let mut stream = start.await?;
+        started.send(stream.schema()).ok();
         // Only with room for a batch is the next one made: a slow client holds one.
         while let Ok(room) = sender.reserve().await {
             let Some(batch) = stream.next().await else { break };
-            room.send(batch.map_err(from_engine));
+            let batch = batch.map_err(from_engine)?;
+            allocations.hand_over(batch.get_array_memory_size());
+            room.send(batch);
+        }
+        Ok(())
+    };
+    let allocations = Arc::clone(&query.allocations);
+    let work = async move {
+        tokio::select! {
+            biased;
+            error = allocations.exceeded() => Err(error),
+            worked = work => worked,
         }
     };
-    let task = QUERY.scope(Arc::new(query), taker.task(task.boxed()));
-    let task = AbortOnDrop(threads.spawn(task));
-    let schema = starting.await.map_err(|_| panicked("starting"))??;
+    let mut task = AbortOnDrop(threads.spawn(task_of(query, work.boxed())));
+    let Ok(schema) = starting.await else {
+        let failed = task.ended("starting").await;
+        return Err(failed.err().unwrap_or_else(|| panicked("starting")));
+    };
     let stream = unfold(Some((batches, task)), async |running| {
         let (mut batches, mut task) = running?;
         match batches.recv().await {
-            Some(batch) => Some((batch, Some((batches, task)))),
-            // The end, unless the task has panicked.
-            None => match (&mut task.0).await {
-                Ok(()) => None,
-                Err(_) => Some((Err(panicked("running")), None)),
-            },
+            Some(batch) => Some((Ok(batch), Some((batches, task)))),
+            None => task.ended("running").await.err().map(|error| (Err(error), None)),
         }
     });
     Ok((schema, stream.boxed()))
 }
 
-struct AbortOnDrop(JoinHandle<()>);
+/// The task that works for a query.
+struct AbortOnDrop(JoinHandle<Result<(), QueryError>>);
+
+impl AbortOnDrop {
+    /// Completes when the task has ended, by itself.
+    async fn ended(&mut self, doing: &str) -> Result<(), QueryError> {
+        (&mut self.0).await.unwrap_or_else(|_panic| Err(panicked(doing)))
+    }
+}
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {
@@ -225,18 +212,23 @@ impl Drop for AbortOnDrop {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use arrow::datatypes::Schema;
+    use coscan_runtime::{BufferManager, Options};
     use datafusion::execution::memory_pool::UnboundedMemoryPool;
     use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
     use futures::stream;
 
     use super::*;
     use crate::config::Limits;
+    use crate::engine::query_threads::QueryThreads;
     use crate::engine::turns::Turns;
     use crate::queries::{ErrorKind, Queries, QueryState};
     use crate::users::Users;
 
-    fn taker() -> Taker {
-        Taker { turns: Turns::new(2), user: "ann".into(), weight: 1 }
+    fn context(registration: &QueryRegistration) -> QueryContext {
+        let memory: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
+        let taker = Taker { turns: Turns::new(2), user: "ann".into(), weight: 1 };
+        let manager = BufferManager::new(Options::with_memory_bytes(64 << 20)).unwrap();
+        QueryContext::new(registration, &AllocationWatch::new(&manager), &memory, taker, None)
     }
 
     #[tokio::test]
@@ -254,8 +246,7 @@ mod tests {
         };
         let queries = Queries::new(&Limits::default(), false);
         let user = Users::anyone().find("ann").unwrap();
-        let memory: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
-        let query = QueryContext::new(&queries.register(&user, "SELECT"), &memory, taker(), None);
+        let query = context(&queries.register(&user, "SELECT"));
         let (_, mut batches) = run_on(&threads.handle(), query, start).await.unwrap();
         batches.next().await.unwrap().unwrap();
         let error = batches.next().await.unwrap().unwrap_err();
@@ -271,8 +262,7 @@ mod tests {
         let user = Users::anyone().find("ann").unwrap();
         let registration = queries.register(&user, "SELECT");
         registration.admit(1).await.unwrap();
-        let memory: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
-        let query = QueryContext::new(&registration, &memory, taker(), None);
+        let query = context(&registration);
         let (done, blocked) = std::sync::mpsc::channel::<()>();
         let (busy, is_busy) = tokio::sync::oneshot::channel();
         // A task of an operator, which holds the query as well.

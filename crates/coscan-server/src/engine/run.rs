@@ -57,7 +57,7 @@ impl Engine {
         let plan_memory = self.reserve_for_plan(&planned.sql);
         let plan_memory = plan_memory.inspect_err(|error| registration.fail(error))?;
         let memory = &state.runtime_env().memory_pool;
-        let query = QueryContext::new(&registration, memory, taker, plan_memory);
+        let query = QueryContext::new(&registration, &self.allocations, memory, taker, plan_memory);
         let started = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(cancelled()),

@@ -15,6 +15,9 @@ use crate::users::User;
 /// Strangers are half as many as users may be, and at least so many.
 const STRANGERS_MIN: usize = 64;
 
+/// One of so many places is not for the user who has most.
+const OF_OTHERS: usize = 4;
+
 /// Places that only administrators get, when all others are taken.
 const OF_ADMINISTRATORS: usize = 3;
 
@@ -29,6 +32,7 @@ pub struct Gate {
 struct Places {
     state: Mutex<State>,
     users_max: usize,
+    of_user_max: usize,
     strangers_max: usize,
     strangers_of_address_max: usize,
     left: Notify,
@@ -37,6 +41,8 @@ struct Places {
 #[derive(Debug, Default)]
 struct State {
     users: usize,
+    /// Of users whose names are proved, by name.
+    of_users: HashMap<String, usize>,
     administrators: usize,
     entered: u64,
     /// Those that have not logged in, by the number under which they came. The oldest make place for others.
@@ -54,6 +60,18 @@ impl State {
             }
         }
         Some(must_leave)
+    }
+
+    fn user_leaves(&mut self, name: Option<&str>) {
+        self.users -= 1;
+        if let Some(name) = name
+            && let Some(own) = self.of_users.get_mut(name)
+        {
+            *own -= 1;
+            if *own == 0 {
+                self.of_users.remove(name);
+            }
+        }
     }
 
     /// The stranger who leaves next: the oldest of an address, or of the address with most.
@@ -85,17 +103,24 @@ pub struct Place {
     taken: Mutex<Taken>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Taken {
     Stranger,
-    User,
+    /// Of a user whose name is proved, if it is.
+    User(Option<String>),
     Administrator,
 }
 
-/// All connections that the server admits are taken.
+/// Why a user gets no connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there are too many connections; try again later")]
-pub struct TooManyConnections;
+pub enum TooManyConnections {
+    /// All that the server admits are taken.
+    #[error("there are too many connections; try again later")]
+    OfAll,
+    /// Those left are for others.
+    #[error("you have too many connections, and those left are for other users; close some")]
+    OfUser,
+}
 
 impl Gate {
     /// A gate for this many connections at once of users who have logged in.
@@ -105,6 +130,7 @@ impl Gate {
         let places = Places {
             state: Mutex::default(),
             users_max,
+            of_user_max: users_max - users_max / OF_OTHERS,
             strangers_max,
             strangers_of_address_max: strangers_max - strangers_max / 4,
             left: Notify::new(),
@@ -189,14 +215,30 @@ impl Place {
             return Ok(());
         }
         let mut state = self.places.state();
-        if state.users < self.places.users_max {
-            state.users += 1;
-            *taken = Taken::User;
-        } else if user.is_known_administrator() && state.administrators < OF_ADMINISTRATORS {
-            state.administrators += 1;
-            *taken = Taken::Administrator;
+        let name = user.verifier().map(|_| user.name.clone());
+        let own = name.as_ref().and_then(|name| state.of_users.get(name)).copied().unwrap_or(0);
+        let refused = if state.users >= self.places.users_max {
+            Some(TooManyConnections::OfAll)
+        } else if own >= self.places.of_user_max {
+            Some(TooManyConnections::OfUser)
         } else {
-            return Err(TooManyConnections);
+            None
+        };
+        match refused {
+            None => {
+                state.users += 1;
+                if let Some(name) = name.clone() {
+                    *state.of_users.entry(name).or_default() += 1;
+                }
+                *taken = Taken::User(name);
+            }
+            Some(_)
+                if user.is_known_administrator() && state.administrators < OF_ADMINISTRATORS =>
+            {
+                state.administrators += 1;
+                *taken = Taken::Administrator;
+            }
+            Some(refused) => return Err(refused),
         }
         state.forget(self.number);
         Ok(())
@@ -211,9 +253,9 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut state = self.places.state();
-        match *self.taken.get_mut().unwrap_or_else(PoisonError::into_inner) {
+        match self.taken.get_mut().unwrap_or_else(PoisonError::into_inner) {
             Taken::Stranger => drop(state.forget(self.number)),
-            Taken::User => state.users -= 1,
+            Taken::User(name) => state.user_leaves(name.as_deref()),
             Taken::Administrator => state.administrators -= 1,
         }
         drop(state);
@@ -255,18 +297,42 @@ mod tests {
         assert!(gate.emptied().now_or_never().is_some());
     }
 
-    #[test]
-    fn users_are_counted_once_and_administrators_find_a_place() {
+    fn ann_and_root() -> [Arc<User>; 2] {
         let verifier = Verifier::of_password("x").unwrap();
         let entry =
             |name, admin| format!("[users.{name}]\nverifier = '{verifier}'\nadmin = {admin}\n");
         let users = Users::parse(&(entry("ann", false) + &entry("root", true))).unwrap();
-        let [ann, root] = ["ann", "root"].map(|name| users.find(name).unwrap());
+        ["ann", "root"].map(|name| users.find(name).unwrap())
+    }
+
+    #[test]
+    fn nobody_takes_all_connections() {
+        let [ann, root] = ann_and_root();
+        let gate = Gate::new(4);
+        let admit = |user| {
+            let place = gate.enter(address(1));
+            place.admit(user).map(|()| place)
+        };
+        let mut places: Vec<_> = (0..3).map(|_| admit(&ann).unwrap()).collect();
+        assert_eq!(admit(&ann).unwrap_err(), TooManyConnections::OfUser);
+        places.remove(0);
+        places.push(admit(&ann).unwrap());
+        places.push(admit(&root).unwrap());
+        assert_eq!(admit(&ann).unwrap_err(), TooManyConnections::OfAll);
+        drop(places);
+        let anyone = Users::anyone().find("ann").unwrap();
+        let places: Vec<_> = (0..4).map(|_| admit(&anyone).unwrap()).collect();
+        assert_eq!((gate.connections(), places.len()), (4, 4), "everyone may take any name");
+    }
+
+    #[test]
+    fn users_are_counted_once_and_administrators_find_a_place() {
+        let [ann, root] = ann_and_root();
         let gate = Gate::new(1);
         let [first, second, third] = [1, 1, 1].map(|last| gate.enter(address(last)));
         first.admit(&ann).unwrap();
         first.admit(&ann).unwrap();
-        assert_eq!(second.admit(&ann), Err(TooManyConnections));
+        assert_eq!(second.admit(&ann), Err(TooManyConnections::OfAll));
         second.admit(&root).unwrap();
         drop(first);
         third.admit(&ann).unwrap();

@@ -2,50 +2,36 @@
 //! compared with.
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
-use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
-use datafusion::logical_expr::expr_rewriter::FunctionRewrite;
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::{Expr, ExprSchemable};
+use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 /// Gives such literals their type.
 #[derive(Debug)]
 pub(in crate::engine) struct BooleanTexts;
 
-impl FunctionRewrite for BooleanTexts {
-    fn name(&self) -> &str {
-        "BooleanTexts"
-    }
-
-    fn rewrite(
+impl ExprPlanner for BooleanTexts {
+    fn plan_binary_op(
         &self,
-        expression: Expr,
+        mut expression: RawBinaryExpr,
         schema: &DFSchema,
-        _config: &ConfigOptions,
-    ) -> Result<Transformed<Expr>> {
-        let Expr::BinaryExpr(BinaryExpr { left, op, right }) = &expression else {
-            return Ok(Transformed::no(expression));
-        };
+    ) -> Result<PlannerResult<RawBinaryExpr>> {
+        use BinaryOperator::{And, Eq, NotEq, Or};
+
         let is_boolean = |side: &Expr| {
             side.get_type(schema).is_ok_and(|data_type| data_type == DataType::Boolean)
         };
-        let compares = matches!(
-            op,
-            Operator::Eq
-                | Operator::NotEq
-                | Operator::IsDistinctFrom
-                | Operator::IsNotDistinctFrom
-                | Operator::And
-                | Operator::Or
-        );
-        let pair = match (boolean(left), boolean(right)) {
-            (Some(value), None) if compares && is_boolean(right) => (value, right.as_ref().clone()),
-            (None, Some(value)) if compares && is_boolean(left) => (left.as_ref().clone(), value),
-            _ => return Ok(Transformed::no(expression)),
-        };
-        let (left, right) = (Box::new(pair.0), Box::new(pair.1));
-        Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op: *op, right })))
+        if matches!(expression.op, Eq | NotEq | And | Or) {
+            let RawBinaryExpr { left, right, .. } = &mut expression;
+            match (boolean(left), boolean(right)) {
+                (Some(value), None) if is_boolean(right) => *left = value,
+                (None, Some(value)) if is_boolean(left) => *right = value,
+                _ => {}
+            }
+        }
+        Ok(PlannerResult::Original(expression))
     }
 }
 
