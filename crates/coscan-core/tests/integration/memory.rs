@@ -1,7 +1,5 @@
 //! What is known of a chunk takes few bytes, however many scans there are.
 
-#![allow(clippy::unwrap_used)]
-
 use coscan_core::*;
 
 const CHUNKS: u64 = 200_000;

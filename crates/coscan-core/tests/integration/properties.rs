@@ -1,18 +1,14 @@
 //! Random tables, pools, scans and operations, under every policy: the model in `world` checks the rules after each
-//! step, and whoever is neither cancelled nor failed finishes. So does `world::memory` for memory beside the pool: nobody is
+//! step, and whoever is neither cancelled nor failed finishes. So does `crate::world::memory` for memory beside the pool: nobody is
 //! refused, or waits, for memory that could be had.
-
-#![allow(clippy::unwrap_used)]
-
-mod world;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::world::{Disk, Seeded, WorkerProfile, World};
 use coscan_core::log::Log;
 use coscan_core::*;
 use proptest::prelude::*;
-use world::{Disk, Seeded, WorkerProfile, World};
 
 /// How the pages of a column group lie.
 #[derive(Clone, Copy, Debug)]

@@ -1,12 +1,8 @@
 //! Decision logs: text and back, and what is said of a log that does not replay.
 
-#![allow(clippy::unwrap_used)]
-
-mod world;
-
+use crate::world::{World, table, worker};
 use coscan_core::log::{Command, Entry, Log, ReadLogError, ReplayError, Reply, VERSION};
 use coscan_core::*;
-use world::{World, table, worker};
 
 /// Two scans in a pool of half of what they read, and one that is refused.
 fn recorded(policy: PolicyKind) -> Log {

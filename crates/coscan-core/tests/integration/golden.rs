@@ -1,12 +1,8 @@
 //! Golden decision traces: one workload, what each policy decides, line by line. When a policy is meant to change,
 //! run with `INSTA_UPDATE=always` and read the difference.
 
-#![allow(clippy::unwrap_used)]
-
-mod world;
-
+use crate::world::{WorkerProfile, World, table, worker};
 use coscan_core::*;
-use world::{WorkerProfile, World, table, worker};
 
 /// 12 chunks of 3 columns (10, 20 and 40 bytes), a pool of a third of them, two loads at once, four scans.
 fn trace(policy: PolicyKind) -> String {

@@ -17,7 +17,7 @@ struct Waiting {
 
 /// Memory handed out, and who waits for some.
 #[derive(Clone, Debug, Default)]
-pub struct MemoryModel {
+pub(crate) struct MemoryModel {
     limits: Option<MemoryLimits>,
     handed_out_bytes: u64,
     waiting: BTreeMap<TicketId, Waiting>,
@@ -30,7 +30,7 @@ pub struct MemoryModel {
 }
 
 impl World {
-    pub fn set_memory_limits(&mut self, limits: MemoryLimits) -> Result<(), MissingMemory> {
+    pub(crate) fn set_memory_limits(&mut self, limits: MemoryLimits) -> Result<(), MissingMemory> {
         let fixed_bytes = self.memory.handed_out_bytes + self.pool_in_use_bytes();
         let missing_bytes = fixed_bytes.saturating_sub(limits.budget_bytes);
         let set = self.manager.set_memory_limits(Time(self.now), limits);
@@ -44,7 +44,7 @@ impl World {
     }
 
     /// Takes memory; whether there is enough is said by the model.
-    pub fn take(&mut self, bytes: u64, spare_bytes_max: u64) -> Result<u64, MissingMemory> {
+    pub(crate) fn take(&mut self, bytes: u64, spare_bytes_max: u64) -> Result<u64, MissingMemory> {
         let available_bytes = self.shadow_available_bytes();
         let taken = self.manager.take_memory(Time(self.now), bytes, spare_bytes_max);
         match taken {
@@ -60,7 +60,7 @@ impl World {
         taken
     }
 
-    pub fn cover(&mut self, overdraft_bytes: u64) -> u64 {
+    pub(crate) fn cover(&mut self, overdraft_bytes: u64) -> u64 {
         let expected_bytes = overdraft_bytes.min(self.shadow_available_bytes());
         let covered_bytes = self.manager.cover_overdraft(Time(self.now), overdraft_bytes);
         assert_eq!(covered_bytes, expected_bytes);
@@ -69,13 +69,13 @@ impl World {
         covered_bytes
     }
 
-    pub fn give(&mut self, bytes: u64) {
+    pub(crate) fn give(&mut self, bytes: u64) {
         self.memory.handed_out_bytes -= bytes;
         self.manager.return_memory(Time(self.now), bytes);
         self.memory_changed();
     }
 
-    pub fn grow_pool(&mut self, bytes: u64) -> Result<(), MissingMemory> {
+    pub(crate) fn grow_pool(&mut self, bytes: u64) -> Result<(), MissingMemory> {
         let before_bytes = self.manager.state().pool_bytes();
         let grown = self.manager.grow_pool(Time(self.now), bytes);
         if let Some(limits) = self.memory.limits {
@@ -92,7 +92,7 @@ impl World {
         grown
     }
 
-    pub fn request(
+    pub(crate) fn request(
         &mut self,
         stage: MemoryStage,
         scan: Option<ScanId>,
@@ -114,18 +114,18 @@ impl World {
         ticket
     }
 
-    pub fn withdraw(&mut self, ticket: TicketId) {
+    pub(crate) fn withdraw(&mut self, ticket: TicketId) {
         self.manager.withdraw_memory_request(Time(self.now), ticket);
         self.memory.waiting.remove(&ticket);
         self.memory_changed();
     }
 
     /// Those who wait, first arrived first.
-    pub fn waiting(&self) -> Vec<TicketId> {
+    pub(crate) fn waiting(&self) -> Vec<TicketId> {
         self.memory.waiting.keys().copied().collect()
     }
 
-    pub fn handed_out_bytes(&self) -> u64 {
+    pub(crate) fn handed_out_bytes(&self) -> u64 {
         self.memory.handed_out_bytes
     }
 
@@ -193,7 +193,7 @@ impl World {
     }
 
     /// The requests as the manager lists them.
-    pub fn check_unmet(&self) {
+    pub(crate) fn check_unmet(&self) {
         let available_bytes = self.shadow_available_bytes();
         let expected = self.memory.order(self.core_now()).into_iter().map(|ticket| {
             let Waiting { stage, bytes, .. } = self.memory.waiting[&ticket];

@@ -3,8 +3,8 @@
 use coscan_core::policy::Scores;
 use coscan_core::*;
 
+use crate::scenarios::{scored_world, world};
 use crate::world::{NEVER, table, worker};
-use crate::{scored_world, world};
 
 #[test]
 fn two_queries_of_one_table_read_shared_chunks_once() {

@@ -1,11 +1,7 @@
 //! Short scans, index selections, and scans in order beside others, under `relevance`: a byte takes a nanosecond.
 
-#![allow(clippy::unwrap_used)]
-
-mod world;
-
+use crate::world::{SPACE_TIMEOUT_NS, World, table, worker};
 use coscan_core::*;
-use world::{SPACE_TIMEOUT_NS, World, table, worker};
 
 fn world(pool_bytes: u64) -> World {
     World::new(PolicyKind::Relevance.build(), pool_bytes, 1)

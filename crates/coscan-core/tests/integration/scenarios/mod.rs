@@ -3,9 +3,6 @@
 
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
-#[path = "../world/mod.rs"]
-mod world;
-
 mod attach;
 mod elevator;
 mod memory;
@@ -19,9 +16,9 @@ mod relevance_victims;
 mod scans;
 mod space;
 
+use crate::world::World;
 use coscan_core::PolicyKind;
 use coscan_core::policy::{Relevance2007, Scores};
-use world::World;
 
 fn world(policy: PolicyKind, pool_bytes: u64) -> World {
     World::new(policy.build(), pool_bytes, 1)

@@ -39,7 +39,7 @@ struct LoadModel {
 
 type Slice = (TableId, ChunkIndex, GroupIndex);
 
-pub struct Model {
+pub(crate) struct Model {
     /// The chunks of each table.
     pub tables: BTreeMap<TableId, BTreeMap<ChunkIndex, ChunkSpec>>,
     pub page_bytes: BTreeMap<PageId, u64>,
@@ -67,7 +67,7 @@ pub struct Model {
 }
 
 impl Model {
-    pub fn new(pool_bytes: u64, loads_in_flight_max: usize) -> Self {
+    pub(crate) fn new(pool_bytes: u64, loads_in_flight_max: usize) -> Self {
         Self {
             tables: BTreeMap::new(),
             page_bytes: BTreeMap::new(),
@@ -88,7 +88,7 @@ impl Model {
         }
     }
 
-    pub fn scan_started(&mut self, id: ScanId, spec: &ScanSpec) {
+    pub(crate) fn scan_started(&mut self, id: ScanId, spec: &ScanSpec) {
         let scan = ScanModel {
             spec: spec.clone(),
             needed: spec.chunk_indexes().collect(),
@@ -104,13 +104,13 @@ impl Model {
         self.useless_loads = 0;
     }
 
-    pub fn scan_ended(&mut self, scan: ScanId) {
+    pub(crate) fn scan_ended(&mut self, scan: ScanId) {
         self.scans.remove(&scan);
         self.useless_loads = 0;
     }
 
     /// Those of these chunks that a scan neither needs, had, nor gave up.
-    pub fn new_chunks(&self, id: ScanId, chunks: &[u32]) -> Vec<Range<ChunkIndex>> {
+    pub(crate) fn new_chunks(&self, id: ScanId, chunks: &[u32]) -> Vec<Range<ChunkIndex>> {
         let Some(scan) = self.scans.get(&id) else { return Vec::new() };
         let table = &self.tables[&scan.spec.table];
         let chunks: BTreeSet<_> = chunks.iter().copied().map(ChunkIndex).collect();
@@ -123,7 +123,11 @@ impl Model {
     }
 
     /// A scan needs these new chunks, too. Returns the workers that may ask again.
-    pub fn scan_extended(&mut self, id: ScanId, chunks: &[Range<ChunkIndex>]) -> Vec<WorkerIndex> {
+    pub(crate) fn scan_extended(
+        &mut self,
+        id: ScanId,
+        chunks: &[Range<ChunkIndex>],
+    ) -> Vec<WorkerIndex> {
         self.useless_loads = 0;
         let Some(scan) = self.scans.get_mut(&id) else { return Vec::new() };
         if scan.failed || self.doomed.contains(&id) {
@@ -138,7 +142,7 @@ impl Model {
         finished
     }
 
-    pub fn scan_pruned(&mut self, id: ScanId, chunks: impl Iterator<Item = ChunkIndex>) {
+    pub(crate) fn scan_pruned(&mut self, id: ScanId, chunks: impl Iterator<Item = ChunkIndex>) {
         let Some(scan) = self.scans.get_mut(&id) else { return };
         let is_doomed = self.doomed.contains(&id); // Then core does not count them.
         for chunk in chunks {
@@ -149,12 +153,12 @@ impl Model {
         self.useless_loads = 0;
     }
 
-    pub fn pool_resized(&mut self, limit: u64) {
+    pub(crate) fn pool_resized(&mut self, limit: u64) {
         self.pool_bytes = limit;
         self.useless_loads = 0;
     }
 
-    pub fn table_removed(&mut self, table: TableId, removed: bool) {
+    pub(crate) fn table_removed(&mut self, table: TableId, removed: bool) {
         let scans = self.scans.values().any(|scan| scan.spec.table == table);
         let loads = self.loads.values().any(|load| load.table == table);
         assert_eq!(
@@ -170,7 +174,7 @@ impl Model {
     }
 
     /// A column of a slice is decoded, or dropped.
-    pub fn decoded(&mut self, slice: Slice, held: bool) {
+    pub(crate) fn decoded(&mut self, slice: Slice, held: bool) {
         let of_table = self.tables.get(&slice.0).and_then(|chunks| chunks.get(&slice.1));
         if of_table.is_none_or(|chunk| slice.2.as_usize() >= chunk.slices.len()) {
             return;
@@ -209,28 +213,24 @@ impl Model {
         self.unneeded_slices = unneeded.filter(|&slice| self.interest(slice) == 0).collect();
     }
 
-    pub fn pages_removed(&mut self, pages: Range<PageId>) {
+    pub(crate) fn pages_removed(&mut self, pages: Range<PageId>) {
         self.removing = pages;
     }
 
-    pub fn runs(&self, scan: ScanId) -> bool {
+    pub(crate) fn runs(&self, scan: ScanId) -> bool {
         self.scans.get(&scan).is_some_and(|scan| !scan.failed)
     }
 
-    pub fn delivered_count(&self, scan: ScanId, worker: WorkerIndex) -> usize {
+    pub(crate) fn delivered_count(&self, scan: ScanId, worker: WorkerIndex) -> usize {
         self.scans[&scan].counts[worker.as_usize()]
     }
 
-    pub fn delivered(&self, scan: ScanId) -> usize {
-        self.scans.get(&scan).map_or(0, |scan| scan.delivered.len())
-    }
-
-    pub fn all_finished(&self, scan: ScanId) -> bool {
+    pub(crate) fn all_finished(&self, scan: ScanId) -> bool {
         self.scans[&scan].workers.iter().all(|worker| *worker == WorkerState::Finished)
     }
 
     /// A worker asks; false if the scan does not take requests.
-    pub fn asks(&mut self, id: ScanId, worker: WorkerIndex) -> bool {
+    pub(crate) fn asks(&mut self, id: ScanId, worker: WorkerIndex) -> bool {
         let Some(scan) = self.scans.get_mut(&id) else { return false };
         let failed = scan.failed || self.doomed.contains(&id);
         let at = &mut scan.workers[worker.as_usize()];
@@ -238,20 +238,20 @@ impl Model {
         !failed
     }
 
-    pub fn released(&mut self, scan: ScanId, worker: WorkerIndex) {
+    pub(crate) fn released(&mut self, scan: ScanId, worker: WorkerIndex) {
         let Some(scan) = self.scans.get_mut(&scan) else { return };
         if let WorkerState::Busy { pins, .. } = &mut scan.workers[worker.as_usize()] {
             *pins = false;
         }
     }
 
-    pub fn page_loaded(&mut self, load: LoadId, id: PageId) {
+    pub(crate) fn page_loaded(&mut self, load: LoadId, id: PageId) {
         self.reported(load, id);
         self.cached.insert(id);
         self.end_loads();
     }
 
-    pub fn page_failed(&mut self, load: LoadId, id: PageId) {
+    pub(crate) fn page_failed(&mut self, load: LoadId, id: PageId) {
         self.reported(load, id);
         self.failed_pages.insert(id);
         let needs = |scan: &ScanModel| {
@@ -307,7 +307,7 @@ impl Model {
         pinned
     }
 
-    pub fn acted(&mut self, action: &Action, now: u64) {
+    pub(crate) fn acted(&mut self, action: &Action, now: u64) {
         match action {
             Action::Load { load, scan, table, chunk, pages, urgent } => {
                 let is_of_device = |id: &PageId| {
@@ -369,7 +369,7 @@ impl Model {
     }
 
     /// The largest chunk that a running scan was registered for.
-    pub fn largest_chunk_bytes(&self) -> u64 {
+    pub(crate) fn largest_chunk_bytes(&self) -> u64 {
         let chunk_bytes = |scan: &ScanModel, chunk: ChunkIndex| {
             let slices = &self.tables[&scan.spec.table][&chunk].slices;
             let groups: BTreeSet<_> = scan.spec.groups.iter().collect();
@@ -444,7 +444,7 @@ impl Model {
     }
 
     /// Nothing will ever happen again: then nobody may wait, unless others hold on to what they were handed.
-    pub fn check_idle(&self) {
+    pub(crate) fn check_idle(&self) {
         let waits = |scan: &ScanModel| scan.workers.contains(&WorkerState::Waiting);
         let pins = |scan: &ScanModel| {
             scan.workers.iter().any(|worker| matches!(worker, WorkerState::Busy { pins: true, .. }))
@@ -458,7 +458,7 @@ impl Model {
     }
 
     /// Checks when all actions have been polled: model and manager know the same.
-    pub fn check_settled(&mut self, manager: &ActiveBufferManager) {
+    pub(crate) fn check_settled(&mut self, manager: &ActiveBufferManager) {
         assert!(self.is_settled(manager), "an action is missing");
         assert!(
             self.doomed.iter().all(|scan| !self.scans.contains_key(scan)),
@@ -475,7 +475,7 @@ impl Model {
     }
 
     /// Recounts what the manager keeps count of. Actions not yet polled may be ahead of the model: the caller settles.
-    pub fn check(&mut self, manager: &ActiveBufferManager) {
+    pub(crate) fn check(&mut self, manager: &ActiveBufferManager) {
         manager.audit().unwrap();
         let state = manager.state();
         assert!(state.held_bytes() <= state.pool_bytes(), "I3");

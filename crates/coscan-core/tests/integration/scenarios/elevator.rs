@@ -2,7 +2,7 @@
 
 use coscan_core::*;
 
-use crate::world;
+use crate::scenarios::world;
 use crate::world::{table, worker};
 
 #[test]

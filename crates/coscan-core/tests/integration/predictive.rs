@@ -3,11 +3,9 @@
 
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
-mod world;
-
+use crate::world::{NEVER, World, table, worker};
 use coscan_core::policy::Switches;
 use coscan_core::*;
-use world::{NEVER, World, table, worker};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -104,7 +102,8 @@ fn an_opportunistic_scan_goes_on_where_something_is_in_the_pool() {
 fn a_scan_is_held_back_for_part_of_its_time_only() {
     let ends = |throttling| {
         let mut world = world(Switches { throttling, ..Switches::NONE }, 60);
-        world.disk = world::Disk::Scattered { random: world::Seeded(1), ns_max: SECOND / 2 };
+        world.disk =
+            crate::world::Disk::Scattered { random: crate::world::Seeded(1), ns_max: SECOND / 2 };
         let table = world.add_table(&table(100, &[10]));
         let ahead = world.start(table, &[0], 0..1_000, &[worker(SECOND / 10)]);
         world.drive_until(10 * SECOND);

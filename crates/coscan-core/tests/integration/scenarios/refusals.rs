@@ -3,7 +3,7 @@
 use coscan_core::log::RecordedManager;
 use coscan_core::*;
 
-use crate::world;
+use crate::scenarios::world;
 use crate::world::{WorkerProfile, World, table, worker};
 
 #[test]

@@ -8,7 +8,7 @@ use super::{World, worker};
 
 impl World {
     /// The loads so far: their scan, table and chunk.
-    pub fn loads(&self) -> impl Iterator<Item = (ScanId, TableId, u32)> + '_ {
+    pub(crate) fn loads(&self) -> impl Iterator<Item = (ScanId, TableId, u32)> + '_ {
         self.actions.iter().filter_map(|action| match action {
             Action::Load { scan, table, chunk, .. } => Some((*scan, *table, chunk.0)),
             _ => None,
@@ -16,12 +16,12 @@ impl World {
     }
 
     /// The chunks read, in order.
-    pub fn chunks_read(&self) -> Vec<u32> {
+    pub(crate) fn chunks_read(&self) -> Vec<u32> {
         self.loads().map(|(.., chunk)| chunk).collect()
     }
 
     /// The pages read, in order, by their indexes in their tables.
-    pub fn pages_read(&self) -> Vec<u32> {
+    pub(crate) fn pages_read(&self) -> Vec<u32> {
         let lists = self.actions.iter().filter_map(|action| match action {
             Action::Load { pages, .. } => Some(pages),
             _ => None,
@@ -30,7 +30,7 @@ impl World {
     }
 
     /// The chunks handed out, in order, each with the scan that got it.
-    pub fn deliveries(&self) -> impl Iterator<Item = (ScanId, u32)> + '_ {
+    pub(crate) fn deliveries(&self) -> impl Iterator<Item = (ScanId, u32)> + '_ {
         self.actions.iter().filter_map(|action| match action {
             Action::Deliver { scan, chunk, .. } => Some((*scan, chunk.0)),
             _ => None,
@@ -38,12 +38,12 @@ impl World {
     }
 
     /// The chunks handed to a scan, in order.
-    pub fn delivered_to(&self, scan: ScanId) -> Vec<u32> {
+    pub(crate) fn delivered_to(&self, scan: ScanId) -> Vec<u32> {
         self.deliveries().filter(|&(to, _)| to == scan).map(|(_, chunk)| chunk).collect()
     }
 
     /// The pages evicted, in order, by their indexes in their tables.
-    pub fn evicted(&self) -> Vec<u32> {
+    pub(crate) fn evicted(&self) -> Vec<u32> {
         let pages = self.actions.iter().filter_map(|action| match action {
             Action::Evict { page } => Some(*page),
             _ => None,
@@ -52,7 +52,7 @@ impl World {
     }
 
     /// The loads that were escalated, in order.
-    pub fn escalated(&self) -> Vec<LoadId> {
+    pub(crate) fn escalated(&self) -> Vec<LoadId> {
         let loads = self.actions.iter().filter_map(|action| match action {
             Action::Escalate { load } => Some(*load),
             _ => None,
@@ -61,7 +61,7 @@ impl World {
     }
 
     /// Reads chunks into the pool with a scan that ends, and forgets the actions.
-    pub fn warm(&mut self, table: TableId, groups: &[u32], rows: Range<u64>) {
+    pub(crate) fn warm(&mut self, table: TableId, groups: &[u32], rows: Range<u64>) {
         let scan = self.start(table, groups, rows, &[worker(0)]);
         self.drive();
         assert!(self.finished.contains(&scan));

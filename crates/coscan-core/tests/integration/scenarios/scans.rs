@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use coscan_core::*;
 
-use crate::world;
+use crate::scenarios::world;
 use crate::world::{NEVER, World, table, worker};
 
 #[test]

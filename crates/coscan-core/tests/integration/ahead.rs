@@ -1,11 +1,7 @@
 //! How far `relevance` reads ahead of scans on a device that takes many loads at once.
 
-#![allow(clippy::unwrap_used)]
-
-mod world;
-
+use crate::world::{Disk, SPACE_TIMEOUT_NS, Seeded, World, table, worker};
 use coscan_core::*;
-use world::{Disk, SPACE_TIMEOUT_NS, Seeded, World, table, worker};
 
 const LOADS: usize = 6;
 

@@ -4,10 +4,8 @@
 //! [`World`] drives. [`model::Model`] checks pages and scans, `memory` checks memory beside the pool, `observed` says which
 //! chunks and pages were read, handed out and evicted, [`table`] builds layouts in one line.
 
-#![allow(dead_code, clippy::unwrap_used, unreachable_pub)]
-
-pub mod memory;
-pub mod model;
+pub(crate) mod memory;
+pub(crate) mod model;
 mod observed;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,10 +17,10 @@ use coscan_core::*;
 use memory::MemoryModel;
 use model::Model;
 
-pub const SPACE_TIMEOUT_NS: u64 = 10_000;
+pub(crate) const SPACE_TIMEOUT_NS: u64 = 10_000;
 
 /// A table of `chunks` chunks of 10 rows; each column group has one page a chunk, of this many bytes.
-pub fn table(chunks: usize, group_bytes: &[u64]) -> Arc<Layout> {
+pub(crate) fn table(chunks: usize, group_bytes: &[u64]) -> Arc<Layout> {
     let mut builder = Layout::builder(group_bytes.len());
     for _ in 0..chunks {
         let mut slices = Vec::new();
@@ -36,10 +34,10 @@ pub fn table(chunks: usize, group_bytes: &[u64]) -> Arc<Layout> {
 
 /// Numbers that look random and are the same in every run.
 #[derive(Clone, Debug)]
-pub struct Seeded(pub u64);
+pub(crate) struct Seeded(pub u64);
 
 impl Seeded {
-    pub fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -50,7 +48,7 @@ impl Seeded {
 
 /// How a disk answers.
 #[derive(Clone, Debug)]
-pub enum Disk {
+pub(crate) enum Disk {
     /// One page after another, a nanosecond a byte.
     Serial { free_at: u64 },
     /// Every page takes up to this long, whatever the others do: pages arrive in any order.
@@ -59,7 +57,7 @@ pub enum Disk {
 
 /// How a worker behaves.
 #[derive(Clone, Copy, Debug)]
-pub struct WorkerProfile {
+pub(crate) struct WorkerProfile {
     /// When it first asks, after the start of the scan. `u64::MAX`: never.
     pub first_ns: u64,
     /// Nanoseconds for a chunk.
@@ -71,12 +69,12 @@ pub struct WorkerProfile {
 }
 
 /// A worker that asks at once, takes this long for a chunk and holds its pages meanwhile.
-pub fn worker(chunk_ns: u64) -> WorkerProfile {
+pub(crate) fn worker(chunk_ns: u64) -> WorkerProfile {
     WorkerProfile { first_ns: 0, chunk_ns, releases_early: false, stall: None }
 }
 
 /// A worker that never asks: its scan keeps what it needs.
-pub const NEVER: WorkerProfile =
+pub(crate) const NEVER: WorkerProfile =
     WorkerProfile { first_ns: u64::MAX, chunk_ns: 1, releases_early: false, stall: None };
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -90,12 +88,12 @@ enum Event {
 
 /// What a finished scan got.
 #[derive(Clone, Debug, Default)]
-pub struct Ended {
+pub(crate) struct Ended {
     pub report: ScanCounts,
     pub at: u64,
 }
 
-pub struct World {
+pub(crate) struct World {
     pub manager: RecordedManager,
     pub model: Model,
     pub memory: MemoryModel,
@@ -129,12 +127,16 @@ pub struct World {
 }
 
 impl World {
-    pub fn new(policy: Box<dyn Policy>, pool_bytes: u64, loads_in_flight_max: usize) -> Self {
+    pub(crate) fn new(
+        policy: Box<dyn Policy>,
+        pool_bytes: u64,
+        loads_in_flight_max: usize,
+    ) -> Self {
         Self::with_workers(policy, pool_bytes, loads_in_flight_max, usize::MAX)
     }
 
     /// A world with so few processors that not all workers may be at work.
-    pub fn with_workers(
+    pub(crate) fn with_workers(
         policy: Box<dyn Policy>,
         pool_bytes: u64,
         loads_in_flight_max: usize,
@@ -174,7 +176,7 @@ impl World {
         }
     }
 
-    pub fn add_table(&mut self, layout: &Arc<Layout>) -> TableId {
+    pub(crate) fn add_table(&mut self, layout: &Arc<Layout>) -> TableId {
         let (table, first) = self.manager.register_layout(Arc::clone(layout), DeviceId(0));
         let chunks = layout.chunks().zip(layout.chunk_specs(first)).collect();
         self.model.tables.insert(table, chunks);
@@ -185,7 +187,7 @@ impl World {
     }
 
     /// A page of a table that was added as a whole.
-    pub fn page(&self, table: TableId, page: PageIndex) -> PageId {
+    pub(crate) fn page(&self, table: TableId, page: PageIndex) -> PageId {
         PageId(self.layouts[&table].1.0 + page.0)
     }
 
@@ -198,7 +200,7 @@ impl World {
         self.layouts.iter().rev().find_map(of).unwrap()
     }
 
-    pub fn remove_table(&mut self, table: TableId) -> Result<(), RemoveTableError> {
+    pub(crate) fn remove_table(&mut self, table: TableId) -> Result<(), RemoveTableError> {
         let removed = self.manager.remove_table(Time(self.now), table);
         self.model.table_removed(table, removed.is_ok());
         if removed.is_ok() {
@@ -212,7 +214,7 @@ impl World {
     }
 
     /// Starts a scan in any order with these workers.
-    pub fn start(
+    pub(crate) fn start(
         &mut self,
         table: TableId,
         groups: &[u32],
@@ -222,7 +224,7 @@ impl World {
         self.try_start(table, groups, vec![rows], Order::Any, workers).unwrap()
     }
 
-    pub fn try_start(
+    pub(crate) fn try_start(
         &mut self,
         table: TableId,
         groups: &[u32],
@@ -260,7 +262,7 @@ impl World {
     }
 
     /// Registers what is wanted elsewhere.
-    pub fn register_interest(
+    pub(crate) fn register_interest(
         &mut self,
         table: TableId,
         groups: &[u32],
@@ -278,13 +280,13 @@ impl World {
         scan
     }
 
-    pub fn set_source(&mut self, page: PageId, source: Source) {
+    pub(crate) fn set_source(&mut self, page: PageId, source: Source) {
         self.manager.set_source(Time(self.now), page..PageId(page.0 + 1), source);
         self.model.sources.insert(page, source);
         self.model.check(&self.manager);
     }
 
-    pub fn cancel(&mut self, scan: ScanId) {
+    pub(crate) fn cancel(&mut self, scan: ScanId) {
         if let Some(report) = self.manager.report(scan) {
             self.ended.insert(scan, Ended { report, at: self.now });
         }
@@ -300,7 +302,7 @@ impl World {
 
     /// Adds those of these chunks that the scan neither needs, had, nor gave up, if the pool can hold them. Workers that had
     /// finished ask again.
-    pub fn extend(&mut self, scan: ScanId, chunks: &[u32]) {
+    pub(crate) fn extend(&mut self, scan: ScanId, chunks: &[u32]) {
         let chunks = self.model.new_chunks(scan, chunks);
         match self.manager.extend_scan(Time(self.now), scan, chunks.clone()) {
             Ok(()) => {
@@ -316,14 +318,14 @@ impl World {
         self.model.check(&self.manager);
     }
 
-    pub fn prune(&mut self, scan: ScanId, chunks: &[u32]) {
+    pub(crate) fn prune(&mut self, scan: ScanId, chunks: &[u32]) {
         let chunks: Vec<_> = chunks.iter().copied().map(ChunkIndex).collect();
         self.manager.prune_scan(Time(self.now), scan, chunks.clone());
         self.model.scan_pruned(scan, chunks.into_iter());
         self.model.check(&self.manager);
     }
 
-    pub fn set_pool_bytes(&mut self, bytes: u64) -> u64 {
+    pub(crate) fn set_pool_bytes(&mut self, bytes: u64) -> u64 {
         let limit = self.manager.set_pool_bytes(Time(self.now), bytes);
         self.memory.is_pool_set_by_hand = true;
         self.model.pool_resized(limit);
@@ -331,19 +333,19 @@ impl World {
         limit
     }
 
-    pub fn evict_idle(&mut self) {
+    pub(crate) fn evict_idle(&mut self) {
         self.manager.evict_idle(Time(self.now));
         self.settle_at_times();
     }
 
-    pub fn evict_unneeded(&mut self) {
+    pub(crate) fn evict_unneeded(&mut self) {
         self.manager.evict_unneeded(Time(self.now));
         self.model.useless_loads = 0;
         self.settle_at_times();
     }
 
     /// Carries out actions until there is none, checking after each.
-    pub fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         while let Some(action) = self.manager.poll_action() {
             // The pool gives way while actions are polled, too.
             self.model.pool_bytes = self.manager.state().pool_bytes();
@@ -370,7 +372,13 @@ impl World {
     }
 
     /// A column of a slice is decoded, or dropped.
-    pub fn decode(&mut self, table: TableId, chunk: ChunkIndex, group: GroupIndex, held: bool) {
+    pub(crate) fn decode(
+        &mut self,
+        table: TableId,
+        chunk: ChunkIndex,
+        group: GroupIndex,
+        held: bool,
+    ) {
         if held {
             self.manager.slice_decoded(table, chunk, group);
         } else {
@@ -380,7 +388,7 @@ impl World {
     }
 
     /// Handles the next event. False if there is none.
-    pub fn step(&mut self) -> bool {
+    pub(crate) fn step(&mut self) -> bool {
         self.settle_at_times();
         let Some(at) = self.next_at() else {
             self.model.check_idle();
@@ -399,12 +407,12 @@ impl World {
     }
 
     /// Handles all events.
-    pub fn drive(&mut self) {
+    pub(crate) fn drive(&mut self) {
         self.drive_bounded(100_000);
     }
 
     /// Handles all events, of which there must not be more than this.
-    pub fn drive_bounded(&mut self, steps_max: usize) {
+    pub(crate) fn drive_bounded(&mut self, steps_max: usize) {
         for _ in 0..steps_max {
             if !self.step() {
                 return;
@@ -413,7 +421,7 @@ impl World {
         panic!("I5: still busy after {steps_max} steps\n{}", self.tail());
     }
 
-    pub fn drive_until(&mut self, until: u64) {
+    pub(crate) fn drive_until(&mut self, until: u64) {
         self.settle_at_times();
         while self.next_at().is_some_and(|at| at <= until) {
             self.step();
@@ -422,7 +430,7 @@ impl World {
     }
 
     /// The record of everything so far.
-    pub fn take_log(&mut self) -> Log {
+    pub(crate) fn take_log(&mut self) -> Log {
         let header = Header::new(self.manager.policy_name(), self.manager.config(), 1);
         Log { header, entries: self.manager.take_entries() }
     }

@@ -2,7 +2,7 @@
 
 use coscan_core::*;
 
-use crate::world;
+use crate::scenarios::world;
 use crate::world::{SPACE_TIMEOUT_NS, WorkerProfile, World, table, worker};
 
 /// A world whose pool holds all that is read, and in which one worker may be at work.

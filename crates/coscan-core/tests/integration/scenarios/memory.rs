@@ -4,7 +4,7 @@
 
 use coscan_core::*;
 
-use crate::world;
+use crate::scenarios::world;
 use crate::world::{NEVER, World, table, worker};
 
 const PAGE_BYTES: u64 = 1_000;

@@ -3,8 +3,8 @@
 use coscan_core::policy::Scores;
 use coscan_core::*;
 
+use crate::scenarios::{scored_world, world};
 use crate::world::{NEVER, table, worker};
-use crate::{scored_world, world};
 
 #[test]
 fn chunks_that_few_other_scans_need_are_handed_out_first() {

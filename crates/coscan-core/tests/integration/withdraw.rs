@@ -1,7 +1,5 @@
 //! A worker that goes, or gives back what it was handed: its scan gets all that nothing was taken of.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeSet;
 
 use coscan_core::*;

@@ -1,12 +1,8 @@
 //! Pages that no running scan needs stay as long as scans are expected at their table soon, in a small world: pages of 10
 //! bytes, a pool of ten, and two scans of a large table, one of which stands still and needs all that the other reads.
 
-#![allow(clippy::unwrap_used)]
-
-mod world;
-
+use crate::world::{NEVER, World, table, worker};
 use coscan_core::*;
-use world::{NEVER, World, table, worker};
 
 const SECOND: u64 = 1_000_000_000;
 

@@ -3,8 +3,8 @@
 use coscan_core::policy::Scores;
 use coscan_core::*;
 
+use crate::scenarios::{scored_world, world};
 use crate::world::{NEVER, SPACE_TIMEOUT_NS, World, table, worker};
-use crate::{scored_world, world};
 
 #[test]
 fn row_scores_keep_chunks_that_almost_starved_scans_need() {

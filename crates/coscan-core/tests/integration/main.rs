@@ -1,0 +1,17 @@
+//! Tests of the scheduler from outside: whole scans against a model of the device.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod ahead;
+mod golden;
+mod memory;
+mod predictive;
+mod properties;
+mod recording;
+mod remote;
+mod reuse;
+mod scenarios;
+mod short;
+mod survey;
+mod tables;
+mod withdraw;
+mod world;
