@@ -22,6 +22,9 @@ use crate::engine::statements::{Command, SessionStatement, query_command, sessio
 use crate::engine::{Engine, Session};
 use crate::queries::{ErrorKind, QueryError};
 
+/// A text up to here is parsed at once, whatever it is.
+const SHORT_BYTES: usize = 256;
+
 /// One statement.
 #[derive(Clone, Debug)]
 pub enum Sql<'a> {
@@ -108,6 +111,12 @@ impl Engine {
     /// # Errors
     /// If it cannot be parsed, takes too much work or time, or is cancelled.
     pub async fn parse(&self, session: &Session, text: &str) -> Result<Vec<Statement>, QueryError> {
+        // Another thread would take longer to wake. What cannot be parsed is seen there.
+        if text.len() <= SHORT_BYTES
+            && let Ok(statements) = self.parser.parse(text)
+        {
+            return Ok(statements);
+        }
         let (parser, owned) = (Arc::clone(&self.parser), text.to_owned());
         self.on_planning_thread(session, text, move |_| parser.parse(&owned)).await
     }
@@ -125,7 +134,7 @@ impl Engine {
             },
             Sql::Text(text) => text,
         };
-        let (parser, state) = (Arc::clone(&self.parser), self.state(session, None));
+        let (parser, state) = (Arc::clone(&self.parser), self.state(session));
         let (sql, owned): (_, Arc<str>) = (sql.into_parsed(), text.into());
         let _memory = self.reserve_for_plan(text)?;
         self.on_planning_thread(session, text, move |threads| {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::common::ParamValues;
-use datafusion::execution::TaskContext;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{SendableRecordBatchStream, execute_stream};
@@ -16,6 +15,7 @@ use crate::engine::light::is_light;
 use crate::engine::plan::{Planned, Work, check, result_schema};
 use crate::engine::plan_parameters::value_bytes;
 use crate::engine::query_task::{QueryContext, run_on};
+use crate::engine::state::QueryEnvironment;
 use crate::engine::turns::{Taker, Turns};
 use crate::engine::{Engine, Session};
 use crate::queries::{Deadline, QueryError, RunningQuery, cancelled};
@@ -53,16 +53,17 @@ impl Engine {
         let taker = Taker { turns, user: session.user.name.as_str().into(), weight };
         let deadline = self.deadline(session);
         let cancel = registration.cancel_token().clone();
-        let state = self.state(session, Some(registration.id()));
+        let (state, environment) =
+            (self.state(session), self.query_environment(session, registration.id()));
         let plan_memory = self.reserve_for_plan(&planned.sql);
         let plan_memory = plan_memory.inspect_err(|error| registration.fail(error))?;
-        let memory = &state.runtime_env().memory_pool;
+        let memory = &environment.runtime.memory_pool;
         let query = QueryContext::new(&registration, &self.allocations, memory, taker, plan_memory);
         let started = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(cancelled()),
             error = deadline.passed() => Err(error),
-            started = run_on(&threads, query, start(state, plan, parameters)) => started,
+            started = run_on(&threads, query, start(state, environment, plan, parameters)) => started,
         };
         match started {
             Ok((schema, batches)) => {
@@ -92,6 +93,7 @@ impl Engine {
 
 async fn start(
     mut state: SessionState,
+    environment: QueryEnvironment,
     plan: Arc<LogicalPlan>,
     parameters: ParamValues,
 ) -> Result<SendableRecordBatchStream, QueryError> {
@@ -102,10 +104,12 @@ async fn start(
     let started = async {
         let plan = state.optimize(&plan)?;
         let rows = rows_of_batch(&plan, state.config().batch_size())?;
-        *state.config_mut() = state.config().clone().with_batch_size(rows);
+        if rows != state.config().batch_size() {
+            *state.config_mut() = state.config().clone().with_batch_size(rows);
+        }
         let planner = Arc::clone(state.query_planner());
         let plan = planner.create_physical_plan(&plan, &state).await?;
-        execute_stream(plan, Arc::new(TaskContext::from(&state)))
+        execute_stream(plan, Arc::new(environment.task_context(&state)))
     };
     started.await.map_err(from_engine)
 }

@@ -1,39 +1,58 @@
 //! The state of DataFusion in which statements are planned and run.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use coscan_datafusion::SharedMemoryPool;
-use datafusion::execution::FunctionRegistry;
-use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::session_state::SessionState;
+use datafusion::execution::{FunctionRegistry, TaskContext};
 
 use crate::engine::memory::QueryMemory;
 use crate::engine::{Engine, Session, functions};
 use crate::queries::QueryId;
 
 impl Engine {
-    /// The state of DataFusion for one statement of a session; with a limit on memory if it runs.
-    pub(super) fn state(&self, session: &Session, query: Option<QueryId>) -> SessionState {
-        let mut config = self.base.config().clone();
-        let settings = session.settings();
-        settings.apply_to(&mut config, &session.user);
-        let mut builder = SessionStateBuilder::new_from_existing(self.base.clone())
-            .with_catalog_list(self.catalogs(session))
-            .with_config(config);
-        if let Some(id) = query {
-            let mut runtime = self.base.runtime_env().as_ref().clone();
-            let manager = self.manager();
-            let limit = self.limits.query_memory_max.unwrap_or(manager.options().memory_bytes / 2);
-            let limit = settings.memory_limit().map_or(limit, |own| own.min(limit));
-            let server = SharedMemoryPool::of_manager(manager);
-            runtime.memory_pool = Arc::new(QueryMemory::new(server, limit));
-            builder = builder.with_session_id(id.to_string()).with_runtime_env(Arc::new(runtime));
-        }
-        let mut state = builder.build();
+    /// The state for one statement of a session, which begins now.
+    pub(super) fn state(&self, session: &Session) -> SessionState {
+        // A builder would register hundreds of functions one by one, which takes longer than a short query.
+        let mut state = self.base.clone();
+        session.settings().apply_to(state.config_mut(), &session.user);
+        state.register_catalog_list(self.catalogs(session));
         for function in functions::of_session(session, &self.queries) {
             if let Err(error) = state.register_udf(Arc::new(function)) {
                 log::error!("cannot register a function: {error}");
             }
         }
+        state.mark_start_execution(); // The time that `now()` returns.
         state
+    }
+
+    /// What a query runs with, beside the configuration of its state: a limit on memory, and its number. Plans hold their
+    /// functions, so none can be looked up.
+    pub(super) fn query_environment(&self, session: &Session, id: QueryId) -> QueryEnvironment {
+        let mut runtime = self.base.runtime_env().as_ref().clone();
+        let manager = self.manager();
+        let limit = self.limits.query_memory_max.unwrap_or(manager.options().memory_bytes / 2);
+        let limit = session.settings().memory_limit().map_or(limit, |own| own.min(limit));
+        let server = SharedMemoryPool::of_manager(manager);
+        runtime.memory_pool = Arc::new(QueryMemory::new(server, limit));
+        QueryEnvironment { id, runtime: Arc::new(runtime) }
+    }
+}
+
+/// What a query runs with.
+pub(super) struct QueryEnvironment {
+    id: QueryId,
+    pub(super) runtime: Arc<RuntimeEnv>,
+}
+
+impl QueryEnvironment {
+    /// For plans of this state.
+    pub(super) fn task_context(self, state: &SessionState) -> TaskContext {
+        let (id, config) = (self.id.to_string(), state.config().clone());
+        let (scalar, higher_order) = (HashMap::new(), HashMap::new());
+        let (aggregate, window) = (HashMap::new(), HashMap::new());
+        TaskContext::new(None, id, config, scalar, higher_order, aggregate, window, self.runtime)
     }
 }

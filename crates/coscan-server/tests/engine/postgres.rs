@@ -4,6 +4,8 @@ use arrow::util::display::array_value_to_string;
 use coscan_server::config::Limits;
 use coscan_server::engine::Sql;
 use coscan_server::queries::ErrorKind;
+use datafusion::common::ParamValues;
+use futures::TryStreamExt;
 
 use crate::fixture::Fixture;
 
@@ -78,6 +80,25 @@ async fn functions_answer_as_in_postgresql() {
         let batch = batches.iter().find(|batch| batch.num_rows() > 0).unwrap();
         assert_eq!(array_value_to_string(batch.column(0), 0).unwrap(), expected, "{expression}");
     }
+}
+
+#[tokio::test]
+async fn each_statement_has_its_own_time_also_if_it_was_planned_before() {
+    let fixture = Fixture::new(Limits::default()).await;
+    let ann = fixture.login("ann").await;
+    let planned = fixture.engine.plan(&ann, Sql::Text("SELECT now(), current_timestamp")).await;
+    let planned = planned.unwrap();
+    let mut times = Vec::new();
+    for _ in 0..2 {
+        let running =
+            fixture.engine.run(&ann, planned.clone(), ParamValues::List(Vec::new())).await;
+        let batches: Vec<_> = running.unwrap().try_collect().await.unwrap();
+        let [time, same] =
+            [0, 1].map(|column| array_value_to_string(batches[0].column(column), 0).unwrap());
+        assert_eq!(time, same);
+        times.push(time);
+    }
+    assert!(times[0] < times[1], "{times:?}");
 }
 
 #[tokio::test]
