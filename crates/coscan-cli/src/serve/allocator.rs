@@ -9,9 +9,8 @@ use tikv_jemalloc_ctl::{epoch_mib, stats};
 pub(super) const COUNTERS: AllocatorCounters = AllocatorCounters { process_bytes, thread_bytes };
 
 /// Looked up once: a name is a path through the allocator's settings.
-static PROCESS: LazyLock<Option<(epoch_mib, stats::allocated_mib)>> = LazyLock::new(|| {
-    Some((tikv_jemalloc_ctl::epoch::mib().ok()?, stats::allocated::mib().ok()?))
-});
+static PROCESS: LazyLock<Option<(epoch_mib, stats::allocated_mib)>> =
+    LazyLock::new(|| Some((tikv_jemalloc_ctl::epoch::mib().ok()?, stats::allocated::mib().ok()?)));
 
 fn process_bytes() -> u64 {
     let Some((epoch, allocated)) = PROCESS.as_ref() else { return 0 };

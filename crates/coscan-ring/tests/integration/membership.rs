@@ -1,5 +1,4 @@
 //! Who is alive: servers on a simulated network that delays, loses and cuts.
-#![allow(clippy::unwrap_used)]
 use std::collections::{BTreeMap, BTreeSet};
 
 use coscan_core::Time;

@@ -1,8 +1,6 @@
 //! No run reads less than the lower bound: under every policy, in small workloads with pages of all shapes and index
 //! selections, and in some like those of real installations.
 
-#![allow(clippy::unwrap_used)]
-
 use coscan_core::PolicyKind;
 use coscan_sim::faults::random_case;
 use coscan_sim::generator::random_file;

@@ -1,7 +1,5 @@
 //! Whole runs against numbers worked out by hand.
 
-#![allow(clippy::unwrap_used)]
-
 use std::sync::Arc;
 
 use coscan_core::{GroupIndex, Layout, Order, PolicyKind, Time};

@@ -1,8 +1,6 @@
 //! The verdicts on the papers' claims, for averages over a few seeds. Read each changed verdict before you accept it
 //! (`INSTA_UPDATE=always`).
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;

@@ -76,7 +76,7 @@ fn the_same_seed_gives_the_same_run() {
 
 /// The example's workload on a smaller table.
 fn workload() -> (Workload, Machine) {
-    let text = include_str!("../examples/ring.toml");
+    let text = include_str!("../../examples/ring.toml");
     let spec = Spec::parse(&text.replace("60_000_000", "6_000_000")).unwrap();
     let case = &spec.cases[0];
     let workload = Workload { pool_bytes: 10_000_000, ..case.workload(1) };

@@ -1,7 +1,5 @@
 //! The Data Cyclotron in virtual time: runs that can be worked out by hand, blocked queries, large rings, verdicts.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fmt::Write;
 
 use coscan_sim::cyclotron::{

@@ -3,8 +3,6 @@
 //! others stay within the budget, and that nobody waits for longer than a query may; here it is shown that all get their
 //! rows, and that the disk does not wait for decisions about memory.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;

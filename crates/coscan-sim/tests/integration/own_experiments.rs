@@ -1,7 +1,5 @@
 //! Our own experiments: workloads with some scans in order, and short queries beside long ones.
 
-#![allow(clippy::unwrap_used)]
-
 use std::sync::Arc;
 
 use coscan_core::PolicyKind;

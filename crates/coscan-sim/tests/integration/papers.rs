@@ -1,8 +1,6 @@
 //! Numbers of the papers that the simulator must reproduce: those of their worked examples, to the second, and standalone
 //! latencies. Their claims about policies are in `claims.rs`.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

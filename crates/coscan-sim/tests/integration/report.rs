@@ -1,5 +1,4 @@
 //! Reports show measurements beside published figures, and are well formed.
-#![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 

@@ -270,7 +270,7 @@ fn every_experiment_can_be_read_under_its_own_name() {
 /// The example in `docs/workloads.md`.
 #[test]
 fn the_documented_workload_can_be_read() {
-    let page = include_str!("../../../docs/workloads.md");
+    let page = include_str!("../../../../docs/workloads.md");
     let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let extending =
         page.split("```toml\n").nth(2).and_then(|rest| rest.split("```").next()).unwrap();

@@ -1,8 +1,6 @@
 //! I5 under background load: short queries that keep coming do not starve others, neither of space, nor of processors,
 //! nor of reads.
 
-#![allow(clippy::unwrap_used)]
-
 use std::ops::Range;
 use std::sync::Arc;
 

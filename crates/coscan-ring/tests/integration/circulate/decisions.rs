@@ -6,7 +6,7 @@ use coscan_ring::{
     WhyGivenUp,
 };
 
-use crate::world::{Node, World, owner, place};
+use crate::circulate::world::{Node, World, owner, place};
 
 const NOW: Time = Time(0);
 

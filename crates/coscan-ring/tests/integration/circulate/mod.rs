@@ -1,7 +1,5 @@
 //! The Data Cyclotron: `Circulate`.
 
-#![allow(clippy::unwrap_used)]
-
 mod decisions;
 mod rules;
 mod world;

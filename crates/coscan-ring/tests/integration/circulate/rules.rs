@@ -4,7 +4,7 @@
 use coscan_ring::{Circulate, CirculateConfig, NodeId};
 use proptest::prelude::*;
 
-use crate::world::World;
+use crate::circulate::world::World;
 
 const NODES: usize = 4;
 const FRAGMENTS: u32 = 12;

@@ -5,7 +5,9 @@ use std::ops::Range;
 use coscan_core::{PageIndex, Source, Time};
 use coscan_ring::{Action, Config, FileId, Message, Node, NodeId, RemoteInterest, Sharing};
 
-use crate::common::{FILE, PAGES, ROWS_PER_PAGE, actions, all_actions, messages, node, owned_by};
+use crate::node::common::{
+    FILE, PAGES, ROWS_PER_PAGE, actions, all_actions, messages, node, owned_by,
+};
 
 const PEER: NodeId = NodeId(1);
 const INTEREST: RemoteInterest = RemoteInterest { node: PEER, scan: 5 };

@@ -3,7 +3,7 @@
 use coscan_core::{LoadId, PageIndex, Time};
 use coscan_ring::{Action, Config, Message, Node, NodeId, Sharing};
 
-use crate::common::{FILE, NOW, actions, ask, load, messages, node, owned_by};
+use crate::node::common::{FILE, NOW, actions, ask, load, messages, node, owned_by};
 
 const MS: u64 = 1_000_000;
 /// More than the silence after which an owner counts as gone.

@@ -3,7 +3,7 @@
 use coscan_core::{PageIndex, Source, Time};
 use coscan_ring::{Action, Choosing, Config, Message, Node, NodeId, RowGroup, StoreId};
 
-use crate::common::{FILE, MIB, all_actions, load, messages, node, owned_by};
+use crate::node::common::{FILE, MIB, all_actions, load, messages, node, owned_by};
 
 const PEER: NodeId = NodeId(1);
 const SECOND: u64 = 1_000_000_000;

@@ -3,7 +3,7 @@
 use coscan_core::{PageIndex, RemoteQuery, Source, Time};
 use coscan_ring::{Action, Config, GetId, Message, NodeId, RemoteInterest, Served};
 
-use crate::common::{FILE, NOW, actions, all_actions, load, messages, node, owned_by};
+use crate::node::common::{FILE, NOW, actions, all_actions, load, messages, node, owned_by};
 
 const PEER: NodeId = NodeId(1);
 const SERVED: Served = Served { node: PEER, get: GetId(7) };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use coscan_core::{PageIndex, Time};
 use coscan_ring::{Action, Config, Message, Node, NodeId, Share, StoreId};
 
-use crate::common::{FILE, MIB, PAGES, actions, all_actions, load, messages, node, owned_by};
+use crate::node::common::{FILE, MIB, PAGES, actions, all_actions, load, messages, node, owned_by};
 
 const NOW: Time = Time(0);
 

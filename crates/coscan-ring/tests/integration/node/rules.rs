@@ -9,7 +9,7 @@ use coscan_ring::{Action, Config, Load, Message, Node, NodeId, Served};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-use crate::common::{FILE, MIB, PAGES, load, node};
+use crate::node::common::{FILE, MIB, PAGES, load, node};
 
 const NODES: usize = 3;
 const TRANSIT_BYTES_MAX: u64 = 3 * MIB;

@@ -3,7 +3,7 @@
 use coscan_core::{PageIndex, RemoteQuery, Time};
 use coscan_ring::{Action, Config, FileId, GetId, Message, Node, NodeId, Served};
 
-use crate::common::{FILE, MIB, actions, messages, node};
+use crate::node::common::{FILE, MIB, actions, messages, node};
 
 const MS: u64 = 1_000_000;
 const ASKER: NodeId = NodeId(1);
@@ -50,11 +50,11 @@ fn pages_stay_until_the_network_has_taken_the_last() {
 #[test]
 fn every_page_is_served_and_none_forwarded() {
     let mut owner = node(0, 3, Config::default());
-    for page in 0..crate::common::PAGES {
+    for page in 0..crate::node::common::PAGES {
         owner.handle(Time(0), ASKER, get(u64::from(page), &[PageIndex(page)]));
     }
     let actions = actions(&mut owner);
-    assert_eq!(actions.len(), crate::common::PAGES as usize);
+    assert_eq!(actions.len(), crate::node::common::PAGES as usize);
     assert!(actions.iter().all(|action| matches!(action, Action::Serve { .. })));
 }
 

@@ -1,6 +1,5 @@
 //! Stores: reads, counts, delays, faults and listings.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 #![allow(clippy::single_range_in_vec_init, reason = "one range is what is meant")]
 
 mod direct;

@@ -10,7 +10,7 @@ use coscan_storage::table::{ColumnDecoder, DecodeError, FileOptions, PageLayout}
 use parquet::basic::Compression;
 use parquet::file::properties::{WriterProperties, WriterVersion};
 
-use crate::support::{
+use crate::table::support::{
     assert_decodes_as_reference, decode, open, options, read_all, row_groups, rows, small_pages,
     write,
 };
@@ -258,7 +258,7 @@ async fn old_timestamps_and_lists() {
 async fn many_row_groups_of_strings_and_dictionaries_in_one_batch() {
     let files = [write(&[rows(0..1000)], row_groups(50))];
     let table = open(&files, options(1000)).await;
-    let expected = crate::support::reference(&table, &files);
+    let expected = crate::table::support::reference(&table, &files);
     let pages = read_all(&table).await;
     for column in 0..table.schema().fields().len() {
         let found = decode(&table, &pages, ChunkIndex(0), column, None, 1000).unwrap();

@@ -14,7 +14,7 @@ use coscan_storage::table::{
     TableError,
 };
 
-use crate::support::{decode, open, options, read_all, row_groups, store, write};
+use crate::table::support::{decode, open, options, read_all, row_groups, store, write};
 
 fn file(columns: Vec<(&str, ArrayRef)>) -> Bytes {
     let columns = columns.into_iter().map(|(name, array)| (name, array, true));

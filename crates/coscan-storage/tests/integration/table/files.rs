@@ -9,7 +9,7 @@ use coscan_storage::table::{
 };
 use object_store::ObjectStoreExt;
 
-use crate::support::{options, row_groups, rows, store, write};
+use crate::table::support::{options, row_groups, rows, store, write};
 
 #[tokio::test]
 async fn a_version_is_the_same_until_the_file_is_written_again() {

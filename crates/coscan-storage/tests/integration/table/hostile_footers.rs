@@ -11,7 +11,7 @@ use parquet::file::metadata::{
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::TrackedWrite;
 
-use crate::support::{options, row_groups, rows, small_pages, try_open, write};
+use crate::table::support::{options, row_groups, rows, small_pages, try_open, write};
 
 /// A file with many data pages in each of two row groups.
 fn sound() -> Bytes {

@@ -5,7 +5,7 @@ use coscan_core::{ChunkIndex, GroupIndex, PageIndex};
 use coscan_storage::table::{FileOptions, PageLayout, ParquetTable};
 use parquet::file::metadata::ParquetMetaData;
 
-use crate::support::{open, options, row_groups, rows, small_pages, write};
+use crate::table::support::{open, options, row_groups, rows, small_pages, write};
 
 fn stored_bytes(metadata: &ParquetMetaData) -> u64 {
     metadata.row_groups().iter().map(|row_group| row_group.compressed_size() as u64).sum()

@@ -7,7 +7,7 @@ use arrow_schema::DataType;
 use bytes::Bytes;
 use coscan_storage::table::{FileOptions, PageLayout, ParquetTable, TableError};
 
-use crate::support::{open, options, row_groups, rows, try_open, write};
+use crate::table::support::{open, options, row_groups, rows, try_open, write};
 
 fn file(columns: Vec<(&str, ArrayRef)>) -> Bytes {
     write(&[RecordBatch::try_from_iter(columns).unwrap()], row_groups(10))

@@ -13,7 +13,7 @@ use parquet::file::properties::{
     EnabledStatistics, WriterProperties, WriterPropertiesBuilder, WriterVersion,
 };
 
-use crate::support::{open, options, reference, row_groups, rows, small_pages, write};
+use crate::table::support::{open, options, reference, row_groups, rows, small_pages, write};
 
 /// Reads of a file all that a prefix wants, and nothing else. Returns it with the number of times it wanted more, and
 /// the bytes read.

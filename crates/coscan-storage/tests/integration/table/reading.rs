@@ -23,7 +23,7 @@ use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::SchemaDescriptor;
 use url::Url;
 
-use crate::support::{
+use crate::table::support::{
     assert_decodes_as_reference, decode, open, options, read_pages, row_groups, rows, small_pages,
     store, write,
 };
@@ -335,7 +335,7 @@ async fn a_flipped_bit_does_not_pass_the_checksum() {
 
     let damaged = file_with_checksum(&[1, 2, 3, 4, 4], crc32(&bytes));
     let table = open(&[damaged], options(10)).await;
-    let pages = crate::support::read_all(&table).await;
+    let pages = crate::table::support::read_all(&table).await;
     let error = decode(&table, &pages, ChunkIndex(0), 0, None, 10).unwrap_err();
     assert!(
         matches!(&error, DecodeError::Corrupt { reason, .. } if reason.contains("CRC")),
@@ -345,7 +345,7 @@ async fn a_flipped_bit_does_not_pass_the_checksum() {
 
 /// parquet's own reader cannot read a dictionary at offset 0, so the values are compared.
 async fn assert_decodes_as_reference_with_false_dictionary(table: &ParquetTable, values: &[i32]) {
-    let pages = crate::support::read_all(table).await;
+    let pages = crate::table::support::read_all(table).await;
     let found = decode(table, &pages, ChunkIndex(0), 0, None, 10).unwrap();
     assert_eq!(found.as_any().downcast_ref::<arrow_array::Int32Array>().unwrap().values(), values);
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use coscan_core::{ChunkIndex, GroupIndex, PageIndex};
 use coscan_storage::table::{FileOptions, PageLayout, ParquetTable, put_together};
 
-use crate::support::{open, options, read_all, row_groups, rows, small_pages, write};
+use crate::table::support::{open, options, read_all, row_groups, rows, small_pages, write};
 
 #[tokio::test]
 async fn requests_are_as_small_as_asked_and_make_the_same_pages() {

@@ -13,7 +13,9 @@ use coscan_core::{ChunkIndex, Index};
 use coscan_storage::table::ParquetTable;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
-use crate::support::{decode, open, options, read_all, row_groups, rows, small_pages, write};
+use crate::table::support::{
+    decode, open, options, read_all, row_groups, rows, small_pages, write,
+};
 
 /// Nothing that is said of a chunk is false; returns how many bounds and counts are known.
 async fn assert_true(table: &ParquetTable) -> usize {
