@@ -33,6 +33,7 @@ pub use joint::table::JointTable;
 pub use lookup::find_rows::find_rows;
 pub use lookup::first_rows::FirstRows;
 pub use manager::BufferManager;
+pub use memory::thread_decoded_bytes;
 pub use observe::events::{Event, EventKind, Events};
 pub use observe::metrics::{ManagerReport, ScanMetrics};
 pub use observe::recording::Recording;

@@ -26,6 +26,6 @@ pub mod users;
 
 pub use check::{check, exposed_files};
 pub use coscan_transport::{PeerStatus, new_key as new_ring_key};
-pub use engine::{AllocatorCounters, STACK_BYTES, count_allocations};
+pub use engine::{Allocator, STACK_BYTES, set_allocator};
 pub use ring::RingError;
 pub use server::{Server, ServerError, Stopped};

@@ -61,7 +61,7 @@ pub struct Server {
     gate: Gate,
     stopping: CancellationToken,
     stopped: CancellationToken,
-    accepting: JoinSet<()>,
+    tasks: JoinSet<()>,
     window: Option<Arc<HttpServer>>,
     /// Where the PostgreSQL protocol is served.
     pub postgres: Option<SocketAddr>,
@@ -138,13 +138,15 @@ impl Server {
             gate: Gate::new(config.limits.connections_max),
             stopping: CancellationToken::new(),
             stopped: CancellationToken::new(),
-            accepting: JoinSet::new(),
+            tasks: JoinSet::new(),
             window: None,
             postgres: None,
             flight: None,
             http: None,
             ring: ring_address,
         };
+        let gives_back = Arc::clone(&server.engine);
+        server.tasks.spawn(async move { gives_back.give_back_memory().await });
         if let Some(address) = config.listen.postgres {
             let (listener, address) = listen(address).await?;
             server.postgres = Some(address);
@@ -155,7 +157,7 @@ impl Server {
                 server.stopping.clone(),
                 server.stopped.clone(),
             );
-            server.accepting.spawn(postgres.serve(listener));
+            server.tasks.spawn(postgres.serve(listener));
         }
         #[cfg(feature = "flight-sql")]
         if let Some(address) = config.listen.flight {
@@ -168,7 +170,7 @@ impl Server {
                 server.stopping.clone(),
                 server.stopped.clone(),
             );
-            server.accepting.spawn(flight.serve(listener));
+            server.tasks.spawn(flight.serve(listener));
         }
         if let Some(address) = config.listen.http {
             server.listen_http(address, config.http).await?;
@@ -185,7 +187,7 @@ impl Server {
         let (engine, certificate) = (Arc::clone(&self.engine), self.certificate.clone());
         let window = HttpServer::new(engine, settings, certificate, self.gate.clone());
         let window = window.map_err(ServerError::Http)?;
-        self.accepting.spawn(Arc::clone(&window).serve(listener));
+        self.tasks.spawn(Arc::clone(&window).serve(listener));
         self.http = Some(address);
         self.window = Some(window);
         Ok(())
@@ -251,7 +253,7 @@ impl Server {
             }
             tokio::time::timeout(END_MAX, self.gate.emptied()).await.ok();
         }
-        self.accepting.shutdown().await;
+        self.tasks.shutdown().await;
         stopped
     }
 

@@ -67,7 +67,9 @@ impl Serve {
         logging::start(config.log);
         warn_of_exposed_files(&config);
         #[cfg(not(target_env = "msvc"))]
-        coscan_server::count_allocations(allocator::COUNTERS);
+        if let Some(allocator) = allocator::allocator() {
+            coscan_server::set_allocator(allocator);
+        }
         let server = tokio::select! {
             server = Server::start(&config) => server?,
             _ = signals.next() => return Ok(ExitCode::from(crate::INTERRUPTED)),

@@ -25,6 +25,7 @@ mod waiting;
 pub(crate) use answer::{Answer, AnswerSlot};
 pub(crate) use budget::{CreditOwner, MemoryBudget};
 pub(crate) use credit::Credit;
+pub use reservation::thread_decoded_bytes;
 pub(crate) use reservation::{Charges, Reservation};
 pub(crate) use usage::MemoryUser;
 pub(crate) use waiting::WaitingRequests;

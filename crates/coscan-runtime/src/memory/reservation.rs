@@ -3,6 +3,7 @@
 //! A [`Reservation`] becomes a [`Charge`] for each buffer. Buffers that several arrays refer to, such as the strings of
 //! a page, have one charge: it lasts until the last reference is gone, wherever that is by then.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -16,6 +17,23 @@ use super::budget::MemoryBudget;
 use super::credit::Credit;
 use super::usage::MemoryUser;
 use crate::sync::destructor::InDestructor;
+
+thread_local! {
+    /// Bytes of buffers that this thread has charged, less those that it was the last to drop.
+    static CHARGED_BYTES: Cell<i64> = const { Cell::new(0) };
+}
+
+/// Bytes of decoded columns that the calling thread has made, less those that it was the last to drop. The budget counts
+/// them, whichever query they were made for: whoever measures what a query allocates leaves them out.
+#[must_use]
+pub fn thread_decoded_bytes() -> i64 {
+    CHARGED_BYTES.get()
+}
+
+fn count_charged(bytes: i64) {
+    // While a thread ends there may be no such variable any more.
+    let _ = CHARGED_BYTES.try_with(|charged| charged.set(charged.get().wrapping_add(bytes)));
+}
 
 /// Memory taken for decoding. What is not charged to buffers returns when this is dropped.
 #[derive(Debug)]
@@ -91,6 +109,7 @@ impl Reservation {
         let covered = bytes.min(self.left_bytes);
         self.left_bytes -= covered;
         self.credit.take(MemoryUser::Decoded, bytes - covered);
+        count_charged(bytes.cast_signed());
         let charge = Charge { credit: Arc::clone(&self.credit), bytes: AtomicU64::new(bytes) };
         let charge = Arc::new(charge);
         charges.0.insert(address, Arc::downgrade(&charge));
@@ -123,7 +142,9 @@ struct Charge {
 impl Drop for Charge {
     fn drop(&mut self) {
         let _destructor = InDestructor::enter();
-        self.credit.give(MemoryUser::Decoded, *self.bytes.get_mut());
+        let bytes = *self.bytes.get_mut();
+        count_charged(-bytes.cast_signed());
+        self.credit.give(MemoryUser::Decoded, bytes);
     }
 }
 

@@ -58,6 +58,7 @@ use datafusion::catalog::CatalogProviderList;
 use datafusion::error::DataFusionError;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_pg_catalog::pg_catalog::PgCatalogStaticTables;
 use datafusion_pg_catalog::pg_catalog::context::EmptyContextProvider;
@@ -68,7 +69,7 @@ use crate::config::{Limits, TableLocation};
 use crate::queries::Queries;
 use crate::users::Users;
 use allocations::AllocationWatch;
-pub use allocations::{AllocatorCounters, count_allocations};
+pub use allocations::{Allocator, set_allocator};
 use catalog::Tables;
 pub use catalog::{CATALOG, SCHEMA};
 pub use constant_settings::SERVER_VERSION;
@@ -99,6 +100,8 @@ pub struct Engine {
     transport: OnceLock<Arc<Transport>>,
     /// What all sessions have in common: functions, rules, settings.
     base: SessionState,
+    /// Functions that depend on settings of the session, such as its time zone.
+    of_settings: Vec<Arc<ScalarUDF>>,
     pg_tables: Arc<PgCatalogStaticTables>,
     parser: Arc<Parser>,
     threads: QueryThreads,
@@ -162,6 +165,11 @@ impl Engine {
         base.register_expr_planner(Arc::new(functions::BooleanTexts)).map_err(refused)?;
         base.register_function_rewrite(Arc::new(functions::Patterns)).map_err(refused)?;
         base.register_function_rewrite(Arc::new(functions::BoundFunctions)).map_err(refused)?;
+        let options = base.config().options();
+        let of_settings = base.scalar_functions().values();
+        let of_settings =
+            of_settings.filter(|function| function.inner().with_updated_config(options).is_some());
+        let of_settings = of_settings.cloned().collect();
         Ok(Self {
             queries: Queries::new(limits, users.check_passwords()),
             users,
@@ -170,6 +178,7 @@ impl Engine {
             tables: Arc::default(),
             transport: OnceLock::new(),
             base,
+            of_settings,
             pg_tables: Arc::new(pg_tables),
             parser: Arc::default(),
             threads: QueryThreads::new(None).map_err(EngineError::Threads)?,
@@ -261,6 +270,11 @@ impl Engine {
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// Gives freed memory back to the system as the process needs to. Ends only if the program has told of no allocator.
+    pub(crate) async fn give_back_memory(&self) {
+        self.allocations.give_back().await;
     }
 
     /// The manager that all queries share.

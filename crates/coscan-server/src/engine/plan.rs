@@ -22,8 +22,9 @@ use crate::engine::statements::{Command, SessionStatement, query_command, sessio
 use crate::engine::{Engine, Session};
 use crate::queries::{ErrorKind, QueryError};
 
-/// A text up to here is parsed at once, whatever it is.
+/// A text up to here, with so few parentheses, takes microseconds to parse, whatever it is.
 const SHORT_BYTES: usize = 256;
+const FEW_PARENTHESES: usize = 6;
 
 /// One statement.
 #[derive(Clone, Debug)]
@@ -113,6 +114,7 @@ impl Engine {
     pub async fn parse(&self, session: &Session, text: &str) -> Result<Vec<Statement>, QueryError> {
         // Another thread would take longer to wake. What cannot be parsed is seen there.
         if text.len() <= SHORT_BYTES
+            && text.matches('(').count() <= FEW_PARENTHESES
             && let Ok(statements) = self.parser.parse(text)
         {
             return Ok(statements);

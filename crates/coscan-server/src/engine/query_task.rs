@@ -164,7 +164,7 @@ pub(super) async fn run_on(
         while let Ok(room) = sender.reserve().await {
             let Some(batch) = stream.next().await else { break };
             let batch = batch.map_err(from_engine)?;
-            allocations.hand_over(batch.get_array_memory_size());
+            allocations.hand_over(&batch);
             room.send(batch);
         }
         Ok(())

@@ -15,7 +15,7 @@ use crate::engine::light::is_light;
 use crate::engine::plan::{Planned, Work, check, result_schema};
 use crate::engine::plan_parameters::value_bytes;
 use crate::engine::query_task::{QueryContext, run_on};
-use crate::engine::state::QueryEnvironment;
+use crate::engine::state::{QueryEnvironment, lists_functions};
 use crate::engine::turns::{Taker, Turns};
 use crate::engine::{Engine, Session};
 use crate::queries::{Deadline, QueryError, RunningQuery, cancelled};
@@ -102,6 +102,7 @@ async fn start(
     let plan = plan.replace_params_with_values(&parameters).map_err(from_engine)?;
     check(&plan)?;
     let started = async {
+        let lists_functions = lists_functions(&plan)?;
         let plan = state.optimize(&plan)?;
         let rows = rows_of_batch(&plan, state.config().batch_size())?;
         if rows != state.config().batch_size() {
@@ -109,7 +110,7 @@ async fn start(
         }
         let planner = Arc::clone(state.query_planner());
         let plan = planner.create_physical_plan(&plan, &state).await?;
-        execute_stream(plan, Arc::new(environment.task_context(&state)))
+        execute_stream(plan, Arc::new(environment.task_context(&state, lists_functions)))
     };
     started.await.map_err(from_engine)
 }

@@ -1,12 +1,15 @@
 //! The state of DataFusion in which statements are planned and run.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use coscan_datafusion::SharedMemoryPool;
+use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::Result;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::SessionState;
 use datafusion::execution::{FunctionRegistry, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
 
 use crate::engine::memory::QueryMemory;
 use crate::engine::{Engine, Session, functions};
@@ -19,7 +22,12 @@ impl Engine {
         let mut state = self.base.clone();
         session.settings().apply_to(state.config_mut(), &session.user);
         state.register_catalog_list(self.catalogs(session));
-        for function in functions::of_session(session, &self.queries) {
+        let options = Arc::clone(state.config().options());
+        let of_settings = self.of_settings.iter();
+        let of_settings =
+            of_settings.filter_map(|function| function.inner().with_updated_config(&options));
+        for function in functions::of_session(session, &self.queries).into_iter().chain(of_settings)
+        {
             if let Err(error) = state.register_udf(Arc::new(function)) {
                 log::error!("cannot register a function: {error}");
             }
@@ -28,8 +36,7 @@ impl Engine {
         state
     }
 
-    /// What a query runs with, beside the configuration of its state: a limit on memory, and its number. Plans hold their
-    /// functions, so none can be looked up.
+    /// What a query runs with, beside its state: a limit on memory, and its number.
     pub(super) fn query_environment(&self, session: &Session, id: QueryId) -> QueryEnvironment {
         let mut runtime = self.base.runtime_env().as_ref().clone();
         let manager = self.manager();
@@ -48,11 +55,28 @@ pub(super) struct QueryEnvironment {
 }
 
 impl QueryEnvironment {
-    /// For plans of this state.
-    pub(super) fn task_context(self, state: &SessionState) -> TaskContext {
+    /// For a plan of this state. Plans hold the functions that they call; only the tables that list all functions look
+    /// for them here, and to copy them takes as long as a short query.
+    pub(super) fn task_context(self, state: &SessionState, lists_functions: bool) -> TaskContext {
         let (id, config) = (self.id.to_string(), state.config().clone());
-        let (scalar, higher_order) = (HashMap::new(), HashMap::new());
-        let (aggregate, window) = (HashMap::new(), HashMap::new());
-        TaskContext::new(None, id, config, scalar, higher_order, aggregate, window, self.runtime)
+        let scalar = lists_functions.then(|| state.scalar_functions().clone()).unwrap_or_default();
+        let higher = lists_functions.then(|| state.higher_order_functions().clone());
+        let aggregate = lists_functions.then(|| state.aggregate_functions().clone());
+        let window = lists_functions.then(|| state.window_functions().clone());
+        let (higher, aggregate) = (higher.unwrap_or_default(), aggregate.unwrap_or_default());
+        let window = window.unwrap_or_default();
+        TaskContext::new(None, id, config, scalar, higher, aggregate, window, self.runtime)
     }
+}
+
+/// Whether a plan reads a table that lists functions.
+pub(super) fn lists_functions(plan: &LogicalPlan) -> Result<bool> {
+    let mut lists = false;
+    plan.apply_with_subqueries(|plan| {
+        if let LogicalPlan::TableScan(scan) = plan {
+            lists |= scan.table_name.schema() == Some(INFORMATION_SCHEMA);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(lists)
 }

@@ -73,6 +73,8 @@ async fn functions_answer_as_in_postgresql() {
             "true",
         ),
         ("'x'::name", "x"),
+        ("count(*) > 100 FROM information_schema.routines", "true"),
+        ("count(*) > 100 FROM information_schema.parameters", "true"),
         ("count(*) FROM (SELECT id FROM numbers OFFSET 29999 ROWS FETCH NEXT ROW ONLY) q", "1"),
     ] {
         let batches = fixture.rows(&ann, &format!("SELECT {expression}")).await;
@@ -99,6 +101,15 @@ async fn each_statement_has_its_own_time_also_if_it_was_planned_before() {
         times.push(time);
     }
     assert!(times[0] < times[1], "{times:?}");
+    assert!(times[0].ends_with('Z'), "{times:?}");
+    for (zone, offset) in [("Asia/Kolkata", "+05:30"), ("Asia/Kathmandu", "+05:45")] {
+        ann.set("timezone", Some(zone)).unwrap();
+        for function in ["now()", "to_timestamp(0)"] {
+            let batches = fixture.rows(&ann, &format!("SELECT {function}")).await.unwrap();
+            let time = array_value_to_string(batches[0].column(0), 0).unwrap();
+            assert!(time.ends_with(offset), "{function} in {zone}: {time}");
+        }
+    }
 }
 
 #[tokio::test]

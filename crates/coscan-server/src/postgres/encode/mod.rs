@@ -1,56 +1,31 @@
 //! Values of results as they are in rows and in arrays: the length, -1 for NULL, and the value in text or binary form, as
-//! PostgreSQL writes `floats`, `times`, arrays and records.
+//! PostgreSQL writes `floats`, `times`, arrays and `records`; a `column` knows how its values are written.
 
+mod column;
 mod floats;
 mod records;
 mod times;
 
 use std::error::Error;
 
-use arrow::array::timezone::Tz;
-use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Field, Float32Type, Float64Type};
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Float32Type, Float64Type};
 use arrow_pg::encoder::{Encoder, encode_value};
 use bytes::{BufMut, BytesMut};
 use pgwire::api::results::{FieldFormat, FieldInfo};
 use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::types::ToSqlText;
-use postgres_types::{IsNull, Kind, ToSql, Type};
+use postgres_types::{IsNull, ToSql};
 
 use crate::postgres::row_forms::{CopyForm, RowForm};
 use crate::postgres::{arrays, numeric};
+pub(super) use column::Column;
+use column::ColumnKind;
 use floats::{text_of_f32, text_of_f64};
 use records::add_quoted;
 use times::Time;
 
 const LENGTH_BYTES: usize = 4;
-
-/// A column of rows, or the elements of an array.
-pub(super) struct Column<'a> {
-    values: &'a ArrayRef,
-    field: &'a Field,
-    described: &'a FieldInfo,
-    /// Of an array's elements, or a record's columns.
-    parts: Vec<FieldInfo>,
-    zone: Option<Tz>,
-}
-
-impl<'a> Column<'a> {
-    pub(super) fn new(values: &'a ArrayRef, field: &'a Field, described: &'a FieldInfo) -> Self {
-        let part = |name: &str, of: &Type| {
-            let part = FieldInfo::new(name.to_owned(), None, None, of.clone(), described.format());
-            part.with_format_options(described.format_options().clone())
-        };
-        let parts = match described.datatype().kind() {
-            Kind::Array(of) => vec![part(described.name(), of)],
-            Kind::Composite(columns) => {
-                columns.iter().map(|column| part(column.name(), column.type_())).collect()
-            }
-            _ => Vec::new(),
-        };
-        Self { values, field, described, parts, zone: times::zone(values.data_type()) }
-    }
-}
 
 /// Encoded values.
 #[derive(Debug, Default)]
@@ -115,8 +90,17 @@ impl Encoded {
             return Ok(());
         }
         let (values, format) = (column.values, column.described.format());
-        if let Some(time) = Time::of(values, row) {
-            return self.add_time(time.map_err(out_of_range)?, column);
+        match &column.kind {
+            ColumnKind::Plain(plain) => {
+                let start = self.begin();
+                plain.add(row, format, &mut self.0);
+                return self.end(start, 0);
+            }
+            ColumnKind::Times => {
+                let time = Time::of(values, row).map_err(out_of_range)?;
+                return self.add_time(time, column);
+            }
+            ColumnKind::Others => {}
         }
         match (values.data_type(), format, &column.parts[..]) {
             (DataType::Float32, FieldFormat::Text, _) => {

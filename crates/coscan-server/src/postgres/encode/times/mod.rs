@@ -35,8 +35,11 @@ pub(super) enum Time {
 }
 
 impl Time {
-    /// The value in a row; `None` if it is of another type, `Err` if it is out of the range of 64 bits.
-    pub(super) fn of(values: &ArrayRef, row: usize) -> Option<Result<Self, fmt::Error>> {
+    /// The value in a row.
+    ///
+    /// # Errors
+    /// If it is out of the range of 64 bits, or no time.
+    pub(super) fn of(values: &ArrayRef, row: usize) -> Result<Self, fmt::Error> {
         let micros = |value: i64, unit: &TimeUnit| match unit {
             TimeUnit::Second => value.checked_mul(SECOND).ok_or(fmt::Error),
             TimeUnit::Millisecond => value.checked_mul(1000).ok_or(fmt::Error),
@@ -48,7 +51,7 @@ impl Time {
                 i64::from(values.as_primitive::<$type>().value(row))
             };
         }
-        Some(match values.data_type() {
+        match values.data_type() {
             DataType::Date32 => Ok(Self::Date(value!(Date32Type))),
             DataType::Date64 => Ok(Self::Date(value!(Date64Type).div_euclid(DAY_SECONDS * 1000))),
             DataType::Time32(unit) | DataType::Time64(unit) => {
@@ -79,8 +82,8 @@ impl Time {
                 micros(value, unit).map(|micros| Self::Interval { months: 0, days: 0, micros })
             }
             DataType::Interval(unit) => Ok(interval(values, row, *unit)),
-            _ => return None,
-        })
+            _ => Err(fmt::Error),
+        }
     }
 
     /// Writes it as text; with a zone, as local time there.
