@@ -1,5 +1,6 @@
 //! The state of DataFusion in which statements are planned and run.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use coscan_datafusion::SharedMemoryPool;
@@ -59,12 +60,14 @@ impl QueryEnvironment {
     /// for them here, and to copy them takes as long as a short query.
     pub(super) fn task_context(self, state: &SessionState, lists_functions: bool) -> TaskContext {
         let (id, config) = (self.id.to_string(), state.config().clone());
-        let scalar = lists_functions.then(|| state.scalar_functions().clone()).unwrap_or_default();
-        let higher = lists_functions.then(|| state.higher_order_functions().clone());
-        let aggregate = lists_functions.then(|| state.aggregate_functions().clone());
-        let window = lists_functions.then(|| state.window_functions().clone());
-        let (higher, aggregate) = (higher.unwrap_or_default(), aggregate.unwrap_or_default());
-        let window = window.unwrap_or_default();
+        let (mut scalar, mut higher) = (HashMap::new(), HashMap::new());
+        let (mut aggregate, mut window) = (HashMap::new(), HashMap::new());
+        if lists_functions {
+            scalar.clone_from(state.scalar_functions());
+            higher.clone_from(state.higher_order_functions());
+            aggregate.clone_from(state.aggregate_functions());
+            window.clone_from(state.window_functions());
+        }
         TaskContext::new(None, id, config, scalar, higher, aggregate, window, self.runtime)
     }
 }
