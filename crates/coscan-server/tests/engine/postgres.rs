@@ -102,7 +102,7 @@ async fn each_statement_has_its_own_time_also_if_it_was_planned_before() {
     }
     assert!(times[0] < times[1], "{times:?}");
     assert!(times[0].ends_with('Z'), "{times:?}");
-    for (zone, offset) in [("Asia/Kolkata", "+05:30"), ("Asia/Kathmandu", "+05:45")] {
+    for (zone, offset) in [("Asia/Kolkata", "+05:30"), ("Asia/Tokyo", "+09:00")] {
         ann.set("timezone", Some(zone)).unwrap();
         for function in ["now()", "to_timestamp(0)"] {
             let batches = fixture.rows(&ann, &format!("SELECT {function}")).await.unwrap();
