@@ -179,6 +179,7 @@ impl MemoryReservation for Shared {
     fn resize(&mut self, new_size: usize) {
         let new_bytes = new_size as u64;
         let old_bytes = self.0.bytes.swap(new_bytes, Ordering::Relaxed);
+        count_charged(new_bytes.cast_signed() - old_bytes.cast_signed());
         self.0.credit.take(MemoryUser::Decoded, new_bytes.saturating_sub(old_bytes));
         self.0.credit.give(MemoryUser::Decoded, old_bytes.saturating_sub(new_bytes));
     }

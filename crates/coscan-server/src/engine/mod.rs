@@ -163,13 +163,16 @@ impl Engine {
             base.register_udf(Arc::new(function)).map_err(refused)?;
         }
         base.register_expr_planner(Arc::new(functions::BooleanTexts)).map_err(refused)?;
+        base.register_function_rewrite(Arc::new(functions::BooleanTexts)).map_err(refused)?;
         base.register_function_rewrite(Arc::new(functions::Patterns)).map_err(refused)?;
         base.register_function_rewrite(Arc::new(functions::BoundFunctions)).map_err(refused)?;
         let options = base.config().options();
-        let of_settings = base.scalar_functions().values();
-        let of_settings =
-            of_settings.filter(|function| function.inner().with_updated_config(options).is_some());
-        let of_settings = of_settings.cloned().collect();
+        let functions = base.scalar_functions().iter();
+        let of_settings = functions.filter(|(name, function)| {
+            // Each once, whatever other names it has.
+            *name == function.name() && function.inner().with_updated_config(options).is_some()
+        });
+        let of_settings = of_settings.map(|(_, function)| Arc::clone(function)).collect();
         Ok(Self {
             queries: Queries::new(limits, users.check_passwords()),
             users,

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use coscan_datafusion::SharedMemoryPool;
-use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -12,6 +11,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::execution::{FunctionRegistry, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
 
+use crate::engine::information_schema::INFORMATION_SCHEMA;
 use crate::engine::memory::QueryMemory;
 use crate::engine::{Engine, Session, functions};
 use crate::queries::QueryId;

@@ -40,6 +40,7 @@ async fn functions_answer_as_in_postgresql() {
         ("numbers.* FROM public.numbers WHERE id = 7", "7"),
         ("count(*) FROM numbers WHERE (id < 3) = 't' AND 'true'", "3"),
         ("('no' <> (1 < 3)) = 't'", "true"),
+        ("count(*) FROM numbers WHERE (id < 3) IS NOT DISTINCT FROM 't'", "3"),
         ("count(*) FROM numbers WHERE word SIMILAR TO '%(1|2)'", "8572"),
         ("count(*) FROM numbers WHERE word NOT LIKE 'word!_%' ESCAPE '!'", "30000"),
         ("count(*) > 0 FROM pool", "true"),

@@ -2,10 +2,13 @@
 //! compared with.
 
 use arrow::datatypes::DataType;
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::FunctionRewrite;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{Expr, ExprSchemable};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 /// Gives such literals their type.
@@ -20,19 +23,49 @@ impl ExprPlanner for BooleanTexts {
     ) -> Result<PlannerResult<RawBinaryExpr>> {
         use BinaryOperator::{And, Eq, NotEq, Or};
 
-        let is_boolean = |side: &Expr| {
-            side.get_type(schema).is_ok_and(|data_type| data_type == DataType::Boolean)
-        };
         if matches!(expression.op, Eq | NotEq | And | Or) {
-            let RawBinaryExpr { left, right, .. } = &mut expression;
-            match (boolean(left), boolean(right)) {
-                (Some(value), None) if is_boolean(right) => *left = value,
-                (None, Some(value)) if is_boolean(left) => *right = value,
-                _ => {}
-            }
+            give_type(&mut expression.left, &mut expression.right, schema);
         }
         Ok(PlannerResult::Original(expression))
     }
+}
+
+/// The planner is not asked about these.
+impl FunctionRewrite for BooleanTexts {
+    fn name(&self) -> &str {
+        "BooleanTexts"
+    }
+
+    fn rewrite(
+        &self,
+        mut expression: Expr,
+        schema: &DFSchema,
+        _config: &ConfigOptions,
+    ) -> Result<Transformed<Expr>> {
+        use Operator::{IsDistinctFrom, IsNotDistinctFrom};
+
+        let is_changed = match &mut expression {
+            Expr::BinaryExpr(BinaryExpr {
+                left,
+                op: IsDistinctFrom | IsNotDistinctFrom,
+                right,
+            }) => give_type(left, right, schema),
+            _ => false,
+        };
+        Ok(Transformed::new_transformed(expression, is_changed))
+    }
+}
+
+/// Gives a literal beside a boolean its type; whether there is one.
+fn give_type(left: &mut Expr, right: &mut Expr, schema: &DFSchema) -> bool {
+    let is_boolean =
+        |side: &Expr| side.get_type(schema).is_ok_and(|data_type| data_type == DataType::Boolean);
+    match (boolean(left), boolean(right)) {
+        (Some(value), None) if is_boolean(right) => *left = value,
+        (None, Some(value)) if is_boolean(left) => *right = value,
+        _ => return false,
+    }
+    true
 }
 
 /// The literal for a text that stands for a boolean.
