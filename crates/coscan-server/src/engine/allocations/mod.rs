@@ -82,7 +82,7 @@ impl Allocations {
         self.ended.borrow().is_some()
     }
 
-    fn end(&self) {
+    pub(super) fn end(&self) {
         let unreserved = usize::try_from(self.unreserved_bytes()).unwrap_or(usize::MAX);
         let text = format!(
             "the server is out of memory, and the query took {} more than it had reserved. Its rows are too wide, or it \
