@@ -94,7 +94,9 @@ async fn a_query_that_took_too_much_memory_ends_with_the_reason_though_it_waits(
     let (_, mut batches) = run_on(&threads.handle(), query, start).await.unwrap();
     batches.next().await.unwrap().unwrap();
     allocations.end();
-    let error = batches.next().await.unwrap().unwrap_err();
+    let hang = std::time::Duration::from_secs(60); // Nothing here takes so long unless it hangs.
+    let ended = tokio::time::timeout(hang, batches.next()).await.unwrap();
+    let error = ended.unwrap().unwrap_err();
     assert_eq!(error.kind, ErrorKind::Memory);
     assert!(batches.next().await.is_none());
 }
