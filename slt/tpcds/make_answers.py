@@ -2,7 +2,7 @@
 """Answers of DuckDB to queries of TPC-DS, one file each, for crates/coscan-bench/tests/tpcds_answers.
 
     pip install duckdb
-    COSCAN_TPCDS_DATA=DIRECTORY cargo test --workspace --test tpcds_answers plain
+    COSCAN_TPCDS_DATA=DIRECTORY cargo test --workspace --test integration tpcds_answers::plain
     python3 slt/tpcds/make_answers.py DIRECTORY
 
 DuckDB reads the Parquet files that the test made, so that both answer over the same rows; the test fails where stored

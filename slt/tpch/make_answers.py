@@ -9,7 +9,7 @@ At another scale, answers go to a directory that COSCAN_TPCH_ANSWERS then names:
 
     coscan bench throughput --scale 1 --streams 1 --engines datafusion --data DIRECTORY
     python3 slt/tpch/make_answers.py DIRECTORY 1 ANSWERS
-    COSCAN_TPCH_SCALE=1 COSCAN_TPCH_ANSWERS=ANSWERS cargo test --release --workspace --test tpch_answers
+    COSCAN_TPCH_SCALE=1 COSCAN_TPCH_ANSWERS=ANSWERS cargo test --release --workspace --test integration tpch_answers
 
 DuckDB reads the Parquet files that coscan made, so that both answer over the same rows. Each answer is a line of column
 names and a line for each row; values are separated by tabs.

@@ -5,9 +5,9 @@
 //! `cargo bench -p coscan-server --bench hostile -- --seconds 60`
 #![allow(clippy::unwrap_used, dead_code)]
 
-#[path = "../tests/support/hostile.rs"]
-mod hostile;
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/hostile/statements.rs"]
+mod statements;
+#[path = "../tests/integration/support/mod.rs"]
 mod support;
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use futures::TryStreamExt;
-use hostile::statements;
+use statements::statements;
 use support::server::{Running, start_as};
 use tokio_postgres::{Client, NoTls};
 

@@ -1,0 +1,10 @@
+//! The answers of TPC-H and TPC-DS, and what the benchmarks measure and report.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod lineitem;
+mod report;
+mod runner;
+mod support;
+mod tpcds_answers;
+mod tpch_answers;
+mod workload;

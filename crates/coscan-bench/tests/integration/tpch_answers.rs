@@ -1,0 +1,157 @@
+//! The 22 queries of TPC-H have the same answers in plain DataFusion, in coscan, in coscan with a pool of two chunks,
+//! and in coscan on tables in order, with one and with four partitions. The answers are those of DuckDB, at scale 0.01
+//! with the parameters of the validation run (`slt/tpch/make_answers.py`).
+//!
+//! All queries of a configuration run at the same time, so that they share scans.
+//!
+//! `COSCAN_TPCH_SCALE=1` runs them at another scale, with answers of DuckDB in the directory `COSCAN_TPCH_ANSWERS` if
+//! that is set, else with those of plain DataFusion with one partition.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use arrow::array::RecordBatchReader;
+use coscan_bench::tpch;
+use coscan_bench::tpch::queries::{TEMPLATES, Template};
+use coscan_runtime::Options;
+use datafusion::physical_plan::displayable;
+use datafusion::prelude::SessionContext;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use tempfile::TempDir;
+use tokio::sync::OnceCell;
+
+use crate::support::{Answer, Tables, stored_answer, texts};
+
+/// The scale of the stored answers.
+const SCALE: f64 = 0.01;
+/// At [`SCALE`], where `lineitem` has 60 thousand rows.
+const CHUNK_ROWS: f64 = 2048.0;
+const CHUNK_ROWS_MAX: f64 = 131_072.0;
+/// For operators of all queries, at scale 1.
+const OPERATOR_BYTES: f64 = 6e9;
+
+/// The tables by the column whose order their rows have.
+const KEYS: [(&str, &str); 8] = [
+    ("lineitem", "l_orderkey"),
+    ("orders", "o_orderkey"),
+    ("customer", "c_custkey"),
+    ("part", "p_partkey"),
+    ("partsupp", "ps_partkey"),
+    ("supplier", "s_suppkey"),
+    ("nation", "n_nationkey"),
+    ("region", "r_regionkey"),
+];
+
+/// The scale asked for.
+fn scale() -> f64 {
+    let asked = std::env::var("COSCAN_TPCH_SCALE").ok();
+    asked.map_or(SCALE, |scale| scale.parse().expect("COSCAN_TPCH_SCALE is a number"))
+}
+
+/// The tables, in files with row groups as small as chunks.
+fn tables() -> Tables<'static> {
+    static DATA: OnceLock<TempDir> = OnceLock::new();
+    let data = DATA.get_or_init(|| {
+        let (made, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for (name, path) in tpch::tables(made.path(), scale(), &|_, _| {}).unwrap() {
+            let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap());
+            let reader = reader.unwrap().build().unwrap();
+            let schema = reader.schema();
+            in_directory(data.path()).write(name, schema, reader.map(Result::unwrap));
+        }
+        data
+    });
+    in_directory(data.path())
+}
+
+fn in_directory(directory: &Path) -> Tables<'_> {
+    Tables {
+        directory,
+        keys: &KEYS,
+        chunk_rows: (CHUNK_ROWS * scale() / SCALE).clamp(CHUNK_ROWS, CHUNK_ROWS_MAX) as u64,
+        operator_bytes: (scale() * OPERATOR_BYTES) as u64,
+    }
+}
+
+/// A session on the tables, as [`Tables::session`].
+async fn session(partitions: usize, options: Option<Options>, in_order: bool) -> SessionContext {
+    tables().session(partitions, options, in_order).await
+}
+
+fn large_pool() -> Options {
+    tables().options((64 << 20).max((scale() * 1e9) as u64))
+}
+
+/// Runs all queries at the same time and compares each answer with the one that is right.
+async fn check(engine: &str, context: &SessionContext) {
+    crate::support::check(engine, context, queries().await).await;
+}
+
+/// The name, the text and the answer of each query.
+async fn queries() -> &'static [(String, String, Answer)] {
+    static QUERIES: OnceCell<Vec<(String, String, Answer)>> = OnceCell::const_new();
+    QUERIES
+        .get_or_init(|| async {
+            let plain = session(1, None, false).await;
+            let mut queries = Vec::new();
+            for template in TEMPLATES {
+                let sql = template.sql(&template.validation_parameters(scale()));
+                let answer = right_answer(&template, &sql, &plain).await;
+                queries.push((format!("Q{}", template.number), sql, answer));
+            }
+            queries
+        })
+        .await
+}
+
+/// That of DuckDB, or if there is none at another scale, that of plain DataFusion.
+async fn right_answer(template: &Template, sql: &str, plain: &SessionContext) -> Answer {
+    let stored = concat!(env!("CARGO_MANIFEST_DIR"), "/../../slt/tpch").to_owned();
+    let directory = match std::env::var("COSCAN_TPCH_ANSWERS") {
+        Ok(directory) => Some(directory),
+        Err(_) => (scale() == SCALE).then_some(stored),
+    };
+    if let Some(directory) = directory {
+        return stored_answer(&Path::new(&directory).join(format!("q{:02}.tsv", template.number)));
+    }
+    let frame = plain.sql(sql).await.unwrap();
+    let names = frame.schema().fields().iter().map(|field| field.name().clone()).collect();
+    let batches = frame.collect().await.unwrap();
+    std::iter::once(names).chain(batches.iter().flat_map(texts)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn plain_datafusion_gives_the_answers_of_duckdb() {
+    for partitions in [1, 4] {
+        check("datafusion", &session(partitions, None, false).await).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn coscan_gives_the_answers_of_duckdb() {
+    for partitions in [1, 4] {
+        check("coscan", &session(partitions, Some(large_pool()), false).await).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn coscan_with_a_pool_of_two_chunks_gives_the_answers_of_duckdb() {
+    let options = tables().two_chunks(large_pool()).await;
+    for partitions in [1, 4] {
+        check("two chunks", &session(partitions, Some(options.clone()), false).await).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn coscan_on_tables_in_order_gives_the_answers_of_duckdb() {
+    for partitions in [1, 4] {
+        let context = session(partitions, Some(large_pool()), true).await;
+        let joins_in_order = "SELECT count(*) FROM orders, lineitem WHERE o_orderkey = l_orderkey";
+        let plan = context.sql(joins_in_order).await.unwrap().create_physical_plan().await.unwrap();
+        let plan = displayable(plan.as_ref()).indent(false).to_string();
+        // With one partition, the engine joins by hash whatever it prefers, and that needs no order.
+        assert_eq!(plan.matches("needed_by=SortMergeJoin").count(), 2 * (partitions / 4), "{plan}");
+        check("tables in order", &context).await;
+    }
+}

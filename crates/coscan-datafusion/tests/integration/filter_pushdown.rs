@@ -1,0 +1,122 @@
+//! Filters on one of several columns of the same name filter that column: in shared tables, and in those that the engine
+//! reads itself.
+
+use coscan_runtime::core::PolicyKind;
+use datafusion::prelude::SessionContext;
+use tempfile::TempDir;
+
+use crate::support::{create, manager, run, shared};
+
+/// Tables with columns of the same name.
+const TABLES: [(&str, &str); 8] = [
+    ("day", "SELECT value AS d, value * 10 AS w FROM generate_series(0, 199)"),
+    ("ev", "SELECT value AS d, value AS e FROM generate_series(0, 99)"),
+    ("many", "SELECT value % 100 AS d, value AS e FROM generate_series(0, 9999)"),
+    ("orders", "SELECT value AS id, 1000 - value AS amount FROM generate_series(1, 900)"),
+    (
+        "payments",
+        "SELECT value AS id, (value * 7) % 900 + 5 AS amount FROM generate_series(1, 300)",
+    ),
+    ("a", "SELECT 'a1' AS id, 'x1' AS ty"),
+    ("b", "SELECT 'x1' AS id"),
+    ("t", "SELECT value AS k, value % 7 AS j FROM generate_series(0, 199)"),
+];
+
+/// Queries whose filters, given or dynamic, name one of several columns of the same name, and their rows.
+const QUERIES: [(&str, &[&str]); 10] = [
+    (
+        "SELECT sum(y.e), min(y.d), sum(z.w), count(*) FROM day x JOIN ev y ON x.d = y.d AND y.e IS NOT NULL \
+         RIGHT JOIN day z ON x.d = z.d WHERE y.d IS NULL",
+        &["NULL NULL 149500 100"],
+    ),
+    // The same with inputs that the join swaps: a projection above it restores their order.
+    (
+        "SELECT sum(y.e), min(y.d), sum(z.w), count(*) FROM day x JOIN many y ON x.d = y.d AND y.e IS NOT NULL \
+         RIGHT JOIN day z ON x.d = z.d WHERE y.d IS NULL",
+        &["NULL NULL 149500 100"],
+    ),
+    ("SELECT count(*) FROM many x RIGHT JOIN day z ON x.d = z.d WHERE x.d IS NULL", &["100"]),
+    (
+        "SELECT o.amount, p.amount FROM orders o JOIN payments p ON o.id = p.id JOIN t ON p.id = t.k \
+         ORDER BY p.amount LIMIT 2",
+        &["871 8", "999 12"],
+    ),
+    (
+        "SELECT s.id, q.aid, q.bid FROM b s JOIN (SELECT a.id AS aid, b.id AS bid FROM a LEFT JOIN b ON a.ty = b.id) q \
+         ON s.id = q.bid",
+        &["x1 a1 x1"],
+    ),
+    (
+        "SELECT s.id, a.id, b.id FROM b s JOIN (SELECT a.id, b.id FROM a LEFT JOIN b ON a.ty = b.id \
+         WHERE a.ty || b.id <> 'x') ON s.id = b.id",
+        &["x1 a1 x1"],
+    ),
+    (
+        "SELECT s.id, a.id, b.id, tag FROM a s JOIN (SELECT a.id, b.id, a.ty || '!' AS tag FROM a JOIN b ON a.ty = b.id) \
+         ON s.id = a.id",
+        &["a1 a1 x1 x1!"],
+    ),
+    (
+        "SELECT s.id, a.id, b.id FROM b s JOIN (SELECT a.id, b.id FROM a LEFT JOIN b ON a.ty = b.id GROUP BY a.id, b.id) \
+         ON s.id = b.id",
+        &["x1 a1 x1"],
+    ),
+    // A key of a semi join that the other input has under another name, beside another column of that name.
+    (
+        "SELECT count(*), min(k) FROM (SELECT k, j FROM t WHERE k > 150) l WHERE EXISTS \
+         (SELECT 1 FROM t r WHERE r.j = l.j AND r.k < l.k)",
+        &["49 151"],
+    ),
+    (
+        "SELECT count(*) FROM (SELECT d, e FROM ev UNION ALL SELECT w, d FROM day) WHERE d > 1000",
+        &["99"],
+    ),
+];
+
+async fn tables(context: &SessionContext) -> TempDir {
+    let data = tempfile::tempdir().unwrap();
+    for (name, sql) in TABLES {
+        let path = data.path().join(format!("{name}.parquet"));
+        let options = "OPTIONS ('max_row_group_size' '20')";
+        run(context, &format!("COPY ({sql}) TO '{}' {options}", path.display())).await;
+        create(context, name, &path).await;
+    }
+    data
+}
+
+async fn assert_answers(context: &SessionContext, whose: &str) {
+    for (sql, expected) in QUERIES {
+        assert_eq!(run(context, sql).await, expected, "{whose}: {sql}");
+    }
+}
+
+#[tokio::test]
+async fn filters_on_columns_of_the_same_name_filter_the_right_one() {
+    let context = shared(&manager(PolicyKind::Relevance));
+    run(&context, "SET datafusion.optimizer.join_reordering = false").await;
+    let _data = tables(&context).await;
+    assert_answers(&context, "shared tables").await;
+    run(&context, "SET datafusion.execution.parquet.pushdown_filters = true").await;
+    assert_answers(&context, "shared tables that filter rows").await;
+}
+
+#[tokio::test]
+async fn so_do_filters_on_tables_that_the_engine_reads_itself() {
+    let context = crate::support::plain();
+    run(&context, "SET datafusion.optimizer.join_reordering = false").await;
+    let _data = tables(&context).await;
+    coscan_datafusion::install(&context, &manager(PolicyKind::Relevance)).unwrap();
+    run(&context, "SET coscan.sharing = false").await;
+    assert_answers(&context, "the engine's tables").await;
+    run(&context, "SET datafusion.execution.parquet.pushdown_filters = true").await;
+    assert_answers(&context, "the engine's tables that filter rows").await;
+}
+
+#[tokio::test]
+async fn filters_whose_columns_are_found_are_pushed_down_as_before() {
+    let context = shared(&manager(PolicyKind::Relevance));
+    let _data = tables(&context).await;
+    let sql = "EXPLAIN SELECT o.amount FROM orders o JOIN payments p ON o.id = p.id ORDER BY o.amount LIMIT 1";
+    let text = crate::support::explain(&context, sql).await;
+    assert_eq!(text.matches("DynamicFilter").count(), 2, "of the top-k, and of the join:\n{text}");
+}

@@ -1,0 +1,41 @@
+//! SQL through coscan beside plain DataFusion: the same rows, and what a plan, a session and a store may ask for.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod as_plain;
+mod bloom_filters;
+mod breaker;
+mod cooperative_joins;
+mod direct;
+mod edges;
+mod engine_page;
+mod engine_tests;
+mod evolution;
+mod executions;
+mod filter_pushdown;
+mod first_pages;
+mod floats;
+mod footers;
+mod in_order;
+mod limits_nulls_nan;
+mod listing_tables;
+mod memory;
+mod needed_order;
+mod ordered_aggregates;
+mod partitions;
+mod plans;
+mod query_id;
+mod random_queries;
+mod read_options;
+mod repeated_subplans;
+mod replicas;
+mod scans;
+mod session;
+mod session_options;
+mod session_stores;
+mod sharing;
+mod sparse;
+mod sql;
+mod stored_order;
+mod stores;
+mod support;
+mod top_k;

@@ -1,0 +1,288 @@
+//! What a file or a store does wrong reaches the scans that need it, with a clear text, and no others.
+#![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::common::stores::{Fate, FatedStore};
+use crate::common::{
+    CHUNK_ROWS, Fixture, LARGE, are_rows, assert_free, column_range, file_bytes, ids, in_time,
+    largest_chunk_bytes, manager, manager_with,
+};
+use coscan_runtime::core::PolicyKind;
+use coscan_runtime::storage::stores::{Faults, FaultyStore};
+use coscan_runtime::{BufferManager, Options, ScanError, ScanStream, SharedTable};
+use futures::StreamExt;
+use futures::future::join_all;
+use parquet::basic::{Compression, ZstdLevel};
+
+const ROWS: u64 = 12 * CHUNK_ROWS;
+
+/// A sound table beside the one that a test breaks.
+async fn sound(manager: &BufferManager) -> SharedTable {
+    manager.register(Fixture::new(ROWS).await.table().await)
+}
+
+fn scan(manager: &BufferManager, table: &SharedTable, columns: &[usize]) -> ScanStream {
+    manager.scan(table, columns, &[0..ROWS]).unwrap()
+}
+
+fn assert_says(error: &ScanError, words: &[&str]) {
+    let text = error.to_string();
+    assert!(words.iter().all(|word| text.contains(word)), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_replaced_during_a_scan_is_told_and_never_read() {
+    for policy in PolicyKind::ALL {
+        let fixture = Fixture::new(ROWS).await;
+        let table = fixture.table().await;
+        let manager = manager(policy, largest_chunk_bytes(&table));
+        let (broken, sound) = (manager.register(table), sound(&manager).await);
+        let mut stream = scan(&manager, &broken, &[0, 1, 2]);
+        in_time(stream.next()).await.unwrap().unwrap();
+        let other = tokio::spawn(ids(scan(&manager, &sound, &[0, 2])));
+        // Half of a file, then one of the same size as the first.
+        let bytes = file_bytes(ROWS, Compression::UNCOMPRESSED);
+        for bytes in [bytes[..bytes.len() / 2].to_vec(), bytes] {
+            fixture.replace_file(bytes).await;
+            let late = scan(&manager, &broken, &[0]);
+            let (error, late_error) = in_time(futures::future::join(
+                async { stream.next().await.map(Result::unwrap_err) },
+                ids(late),
+            ))
+            .await;
+            let advice = ["table.parquet", "changed since", "open the table again"];
+            assert_says(&late_error.unwrap_err(), &advice);
+            error.iter().for_each(|error| assert_says(error, &advice));
+        }
+        assert!(are_rows(in_time(other).await.unwrap(), 0..ROWS), "{policy}");
+        assert!(stream.next().await.is_none(), "a stream ends after an error");
+        drop(stream);
+        assert_free(&manager).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_short_body_is_read_again_and_told_if_it_stays_short() {
+    let fixture = Fixture::new(ROWS).await;
+    let shorts_left = Arc::new(AtomicUsize::new(0));
+    let left = Arc::clone(&shorts_left);
+    let take = move |_: &_| {
+        let step =
+            left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        if step.is_ok() { Fate::Short } else { Fate::Answer }
+    };
+    let table = fixture.table_behind(|store| FatedStore::wrap(store, take)).await;
+    let manager = manager(PolicyKind::Relevance, LARGE);
+    let (broken, sound) = (manager.register(table), sound(&manager).await);
+    shorts_left.store(2, Ordering::Relaxed);
+    assert!(are_rows(in_time(ids(scan(&manager, &broken, &[0]))).await, 0..ROWS));
+    shorts_left.store(usize::MAX, Ordering::Relaxed);
+    let (failed, other) = in_time(futures::future::join(
+        ids(scan(&manager, &broken, &[1])),
+        ids(scan(&manager, &sound, &[0])),
+    ))
+    .await;
+    assert_says(&failed.unwrap_err(), &["table.parquet", "ended early", "copy the file again"]);
+    assert!(are_rows(other, 0..ROWS));
+    assert_free(&manager).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn flipped_bytes_fail_the_scans_that_read_them() {
+    let zstd = Compression::ZSTD(ZstdLevel::default());
+    for compression in [Compression::SNAPPY, zstd, Compression::UNCOMPRESSED] {
+        let mut bytes = file_bytes(ROWS, compression);
+        let table = Fixture::of_bytes(ROWS, bytes.clone()).await.table().await;
+        let range = column_range(&table, 5, 1);
+        // The end of the page's header and the start of its values: what is damaged further on may decode to others.
+        let flipped = range.start + 10..range.start + 60;
+        flipped.for_each(|position| bytes[position as usize] ^= 0xff);
+
+        let manager = manager(PolicyKind::Relevance, LARGE);
+        let table = manager.register(Fixture::of_bytes(ROWS, bytes).await.table().await);
+        let part = manager.scan(&table, &[0, 1], &[0..5 * CHUNK_ROWS]).unwrap();
+        let scans =
+            [&[1][..], &[0, 1], &[0], &[0, 2]].map(|columns| scan(&manager, &table, columns));
+        let mut results =
+            in_time(join_all(scans.into_iter().chain([part]).map(ids))).await.into_iter();
+        for _ in 0..2 {
+            let error = results.next().unwrap().map(|ids| ids.len()).unwrap_err();
+            assert_says(&error, &["`twice`", "table.parquet", "damaged", "write or copy"]);
+        }
+        assert!(are_rows(results.next().unwrap(), 0..ROWS), "{compression:?}");
+        assert!(are_rows(results.next().unwrap(), 0..ROWS));
+        assert!(are_rows(results.next().unwrap(), 0..5 * CHUNK_ROWS), "rows before the damage");
+        assert_free(&manager).await;
+    }
+}
+
+/// Many scans of a table behind a faulty store: all get right rows. Returns what the store did.
+async fn scans_get_over(faults: Faults) -> (u64, u64) {
+    let (mut failed, mut stalled) = (0, 0);
+    for policy in PolicyKind::ALL {
+        let fixture = Fixture::new(ROWS).await;
+        let mut store = None;
+        let table = fixture.table_behind(|inner| {
+            let faulty = FaultyStore::new(inner, faults);
+            store = Some(faulty.clone());
+            Arc::new(faulty)
+        });
+        let table = table.await;
+        let pool_bytes = 2 * largest_chunk_bytes(&table);
+        let options = Options {
+            read_timeout: Duration::from_secs(5),
+            ..Options::with_pool_bytes(pool_bytes, 1 << 20).policy(policy)
+        };
+        let manager = manager_with(options);
+        let table = manager.register(table);
+        let columns: [&[usize]; 4] = [&[0, 1, 2], &[0], &[0, 2], &[1]];
+        let scans = columns.map(|columns| ids(scan(&manager, &table, columns)));
+        let results = in_time(join_all(scans)).await;
+        for (result, columns) in results.into_iter().zip(columns) {
+            let factor = if columns == [1] { 2 } else { 1 };
+            let ids = result.unwrap().into_iter().map(|id| id / factor).collect();
+            assert!(are_rows(Ok(ids), 0..ROWS), "{policy}");
+        }
+        let counts = store.unwrap().counts();
+        (failed, stalled) = (failed + counts.failed, stalled + counts.stalled);
+        assert_free(&manager).await;
+    }
+    (failed, stalled)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_fails_one_request_in_ten_is_asked_again() {
+    // A seed with which opening, which is not tried again, succeeds.
+    let faults = Faults { seed: 2, fail_one_in: 10, ..Faults::default() };
+    assert!(scans_get_over(faults).await.0 >= 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_stalls_one_request_in_ten_is_asked_again() {
+    let stall = Duration::from_secs(600);
+    let faults = Faults { seed: 2, stall_one_in: 10, stall, ..Faults::default() };
+    let started = tokio::time::Instant::now();
+    assert!(scans_get_over(faults).await.1 >= 4);
+    assert!(started.elapsed() < stall, "nobody waited for a stalled request to the end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_fails_for_ever_ends_its_scans_only() {
+    let fixture = Fixture::new(ROWS).await;
+    let mut store = None;
+    let table = fixture.table_behind(|inner| {
+        let faulty = FaultyStore::new(inner, Faults::default());
+        store = Some(faulty.clone());
+        Arc::new(faulty)
+    });
+    let table = table.await;
+    let manager = manager(PolicyKind::Relevance, largest_chunk_bytes(&table));
+    let (broken, sound) = (manager.register(table), sound(&manager).await);
+    let mut stream = scan(&manager, &broken, &[0, 1]);
+    in_time(stream.next()).await.unwrap().unwrap();
+    let store = store.unwrap();
+    store.fail_next(u64::MAX);
+    let other = tokio::spawn(ids(scan(&manager, &sound, &[0, 1, 2])));
+    let second = scan(&manager, &broken, &[2, 0]);
+    let mut results = Vec::new();
+    for stream in [&mut stream, &mut { second }] {
+        while let Some(batch) = in_time(stream.next()).await {
+            results.extend(batch.err());
+        }
+    }
+    assert_eq!(results.len(), 2, "one error each, then the end");
+    for error in &results {
+        assert_says(error, &["cannot read", "table.parquet", "fails on purpose"]);
+    }
+    assert!(are_rows(in_time(other).await.unwrap(), 0..ROWS));
+    drop(stream);
+    // The store comes back: so do scans.
+    store.fail_next(0);
+    assert!(are_rows(in_time(ids(scan(&manager, &broken, &[0]))).await, 0..ROWS));
+    assert_free(&manager).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_panics_is_told_from_one_that_fails() {
+    let fixture = Fixture::new(ROWS).await;
+    let panics = Arc::new(AtomicBool::new(false));
+    let still = Arc::clone(&panics);
+    let judge = move |_: &_| if still.load(Ordering::Relaxed) { Fate::Panic } else { Fate::Answer };
+    let table = fixture.table_behind(|store| FatedStore::wrap(store, judge)).await;
+    let manager = manager(PolicyKind::Relevance, LARGE);
+    let (broken, sound) = (manager.register(table), sound(&manager).await);
+    panics.store(true, Ordering::Relaxed);
+    let scans = [scan(&manager, &broken, &[0]), scan(&manager, &sound, &[0])];
+    let mut results = in_time(join_all(scans.map(ids))).await;
+    assert!(are_rows(results.pop().unwrap(), 0..ROWS));
+    assert_says(&results.pop().unwrap().unwrap_err(), &["store panicked", "please report it"]);
+    assert_free(&manager).await;
+}
+
+/// Reads of column 1 and of the last chunk's column 0 have this fate; what happens to scans that need neither, and to
+/// those that do.
+async fn only_those_fail_that_need_what_has(fate: Fate, words: &[&str]) {
+    for policy in PolicyKind::ALL {
+        let fixture = Fixture::new(ROWS).await;
+        let plain = fixture.table().await;
+        let mut bad: Vec<_> = (0..12).map(|row_group| column_range(&plain, row_group, 1)).collect();
+        bad.push(column_range(&plain, 11, 0));
+        let touches = move |range: &std::ops::Range<u64>| {
+            bad.iter().any(|bad| range.start < bad.end && bad.start < range.end)
+        };
+        // The pages of a chunk lie side by side: reads that join them touch the bad ones.
+        let is_on = Arc::new(AtomicBool::new(false));
+        let on = Arc::clone(&is_on);
+        let judge = move |range: &_| {
+            if on.load(Ordering::Relaxed) && touches(range) { fate } else { Fate::Answer }
+        };
+        let table = fixture.table_behind(|store| FatedStore::wrap(store, judge)).await;
+        is_on.store(true, Ordering::Relaxed);
+        let manager = manager(policy, 2 * largest_chunk_bytes(&table));
+        let table = manager.register(table);
+        let good = 0..11 * CHUNK_ROWS;
+        let good_scans = [&[0][..], &[0, 2], &[0]]
+            .map(|columns| manager.scan(&table, columns, std::slice::from_ref(&good)).unwrap());
+        let bad_scans = [&[0, 1][..], &[1], &[0]].map(|columns| scan(&manager, &table, columns));
+        let (good_results, bad_results) = in_time(futures::future::join(
+            join_all(good_scans.map(ids)),
+            join_all(bad_scans.map(ids)),
+        ))
+        .await;
+        for result in good_results {
+            assert!(are_rows(result, good.clone()), "{policy}");
+        }
+        bad_results
+            .into_iter()
+            .for_each(|result| assert_says(&result.map(|ids| ids.len()).unwrap_err(), words));
+        assert_free(&manager).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_load_fails_only_scans_that_need_its_pages() {
+    only_those_fail_that_need_what_has(Fate::Fail, &["table.parquet", "it is broken"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stalled_load_fails_only_scans_that_need_its_pages() {
+    let words = ["did not answer within 30s", "see that it is up", "more time"];
+    only_those_fail_that_need_what_has(Fate::Hang, &words).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pool_smaller_than_a_chunk_is_refused_for_wide_scans_only() {
+    let table = Fixture::new(ROWS).await.table().await;
+    let chunk_bytes = largest_chunk_bytes(&table);
+    let manager = manager(PolicyKind::Relevance, chunk_bytes - 1);
+    let table = manager.register(table);
+    let narrow = scan(&manager, &table, &[0]);
+    let error = manager.scan(&table, &[0, 1, 2], &[0..ROWS]).unwrap_err();
+    let sizes = [format!("holds {} bytes", chunk_bytes - 1), format!("takes {chunk_bytes}")];
+    assert_says(&error, &[&sizes[0], &sizes[1], "give the pool at least that much"]);
+    assert!(are_rows(in_time(ids(narrow)).await, 0..ROWS));
+    assert_free(&manager).await;
+}

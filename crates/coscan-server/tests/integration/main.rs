@@ -1,0 +1,20 @@
+//! The server from outside: its engine in process, and clients of each protocol.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod browser;
+#[cfg(feature = "flight-sql")]
+mod clients;
+mod engine;
+#[cfg(feature = "flight-sql")]
+mod flight;
+mod http;
+mod installed_postgresql;
+mod monitoring;
+mod postgres;
+mod recorded;
+mod ring;
+mod support;
+mod system_tables;
+mod tls;
+mod window;
+mod wire;

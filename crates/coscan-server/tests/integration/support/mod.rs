@@ -1,0 +1,75 @@
+//! A server's engine on a small table.
+
+pub(crate) mod http;
+pub(crate) mod server;
+pub(crate) mod values;
+pub(crate) mod wire;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::sync::Arc;
+
+use arrow::array::{Int64Array, RecordBatch, StringArray};
+use coscan_runtime::{BufferManager, Options};
+use coscan_server::config::{Limits, TableLocation};
+use coscan_server::engine::Engine;
+use coscan_server::users::{Users, Verifier, entry};
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
+use tempfile::TempDir;
+
+/// Rows of each table.
+pub(crate) const ROWS: i64 = 30_000;
+
+/// The password of all users.
+pub(crate) const PASSWORD: &str = "pencil";
+
+/// `numbers` and `secrets`: `id` from 0 on, and `word`. Ann reads `numbers`, Bob both, Root is an administrator.
+pub(crate) struct Tables {
+    pub(crate) directory: TempDir,
+    pub(crate) locations: BTreeMap<String, TableLocation>,
+}
+
+impl Tables {
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mut tables = Self { directory, locations: BTreeMap::new() };
+        for name in ["numbers", "secrets"] {
+            let path = tables.write(name, |rows| rows);
+            tables.locations.insert(name.to_owned(), path.into());
+        }
+        tables
+    }
+
+    /// Writes the rows to a file in another form, and returns its path.
+    pub(crate) fn write(&self, name: &str, form: impl Fn(RecordBatch) -> RecordBatch) -> String {
+        let ids = Int64Array::from_iter_values(0..ROWS);
+        let words = StringArray::from_iter_values((0..ROWS).map(|id| format!("word {}", id % 7)));
+        let columns = [("id", Arc::new(ids) as _), ("word", Arc::new(words) as _)];
+        let batch = form(RecordBatch::try_from_iter(columns).unwrap());
+        let path = self.directory.path().join(format!("{name}.parquet"));
+        let options = WriterProperties::builder().set_max_row_group_row_count(Some(5_000));
+        let file = File::create(&path).unwrap();
+        let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(options.build())).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        path.display().to_string()
+    }
+
+    /// The text of a users file.
+    pub(crate) fn users() -> String {
+        let verifier = Verifier::of_password(PASSWORD).unwrap();
+        let ann = entry("ann", &verifier, &["numbers".to_owned()]);
+        let bob = entry("bob", &verifier, &[]);
+        let root = entry("root", &verifier, &[]).replace("admin = false", "admin = true");
+        [ann, bob, root].concat()
+    }
+
+    pub(crate) async fn engine(&self, limits: &Limits) -> Arc<Engine> {
+        let manager = BufferManager::new(Options::with_memory_bytes(256 << 20)).unwrap();
+        let users = Arc::new(Users::parse(&Self::users()).unwrap());
+        let engine = Engine::new(&manager, users, limits).unwrap();
+        engine.open_tables(&self.locations).await.unwrap();
+        Arc::new(engine)
+    }
+}
